@@ -18,7 +18,7 @@ from typing import Any
 
 import nmd_lab as nmd
 from nmd_lab import datasets
-from nmd_lab.studies.journal import open_journal
+from nmd_lab._journal import open_journal
 
 GRID: dict[str, Any] = {
     "nonlinearity": ["relu", "square", "minmax", "modulus"],

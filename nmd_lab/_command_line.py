@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -151,17 +150,6 @@ def in_shell(text: str) -> str:
     text = text.replace(" or MatrixCompletion", "")
     text = text.replace("use complete()", "leave out --decompose")
     return re.sub(r"nonlinearity=nmd\.MinMax(\([^)]*\))", r'--nonlinearity "minmax\1"', text)
-
-
-def with_categories(X: Any, names: Sequence[str]) -> Any:
-    """Return a table with some of its columns as categories."""
-    if names and not is_frame(X):
-        raise ValueError(f"categories={names[0]!r} is meant for tables: leave it out.")
-    by_text = {str(name): name for name in X.columns} if names else {}
-    for name in names:
-        if name not in by_text:
-            raise ValueError(f"categories={name!r} is no column of the table: it has {[*by_text]}.")
-    return X.astype({by_text[name]: "category" for name in names}) if names else X
 
 
 def check_columns(X: Any, command: Literal["fit", "sample"]) -> None:

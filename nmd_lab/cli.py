@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
-from nmd_lab.data.readers import read_file
+from nmd_lab.data.readers import read_file, with_categories
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.exports import TABLES, check_export, export
@@ -46,11 +46,12 @@ from ._command_line import (
     checkpoint_of,
     in_shell,
     is_to_be_chosen,
-    with_categories,
 )
+from ._journal import journal_path
 from ._version import __version__
 from .checkpoint.file import exists
 from .fit import complete, decompose
+from .model.from_text import named_model
 from .sampling import sample as draw_from_posterior
 
 BAD_INPUT = (
@@ -207,8 +208,6 @@ def _read(
 
 def _with_models(options: dict[str, Any]) -> dict[str, Any]:
     """Return options with objects for nonlinearities and losses that have parameters."""
-    from nmd_lab.studies.configuration import named_model
-
     models = {name: options[name] for name in ("nonlinearity", "loss") if name in options}
     return options | {name: named_model(name, text) for name, text in models.items()}
 
@@ -292,7 +291,6 @@ def study(
         No progress bar.
     """
     from nmd_lab.studies.configuration import read_configuration
-    from nmd_lab.studies.journal import journal_path
 
     check_target(out, "out")
     if out.suffix.lower() != ".nc":

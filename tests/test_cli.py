@@ -249,7 +249,7 @@ def test_a_study_of_a_file_beside_it(matrix, tmp_path):
     )
     study, _ = configuration.read_configuration(config)
     assert study.cell(rank=2, seed=0).settings["nonlinearity"] == nmd.MinMax(0, 2)
-    assert study.cell(rank=1, seed=0).X.row.values[0] == "r0"
+    assert study.cell(rank=1, seed=0).X.index[0] == "r0"
 
 
 def test_a_study_of_ratings(tmp_path):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from .encoding import Classes, Decoder, Encoder
 
@@ -34,7 +35,7 @@ class Call:
     def header(self, classes: Classes) -> dict[str, Any]:
         """Return the call as JSON."""
         stored = {
-            name: _stored(name, value, classes)
+            name: stored_form(name, value, classes)
             for name, value in self.arguments.items()
             if name != "callback" and (value is not None or self.defaults.get(name) is not None)
         }
@@ -48,7 +49,9 @@ class Call:
                 f"checkpoint={path!r} is of {stored['function']}(), and this is "
                 f"{self.function}(): call that, or give another checkpoint=."
             )
-        defaults = {name: _stored(name, each, Classes()) for name, each in self.defaults.items()}
+        defaults = {
+            name: stored_form(name, each, Classes()) for name, each in self.defaults.items()
+        }
         before, present = defaults | stored["arguments"], defaults | now["arguments"]
         for name in sorted({*before, *present} - {*FREE, *DATA}):
             kind, value = before.get(name) or ("value", None)
@@ -76,7 +79,7 @@ class Call:
         return arguments, sorted(others)
 
 
-def _stored(name: str, value: Any, classes: Classes) -> list[Any] | None:
+def stored_form(name: str, value: Any, classes: Classes) -> list[Any] | None:
     """Return how an argument is stored, and its JSON or its hash; None if it is not."""
     if name in DATA:
         return ["data", None]
@@ -101,9 +104,19 @@ def hash_of(value: Any) -> str:
     if hasattr(value, "factors") and hasattr(value, "offsets"):
         value = [*value.factors, *value.offsets]
     try:
-        return str(joblib.hash(value))
+        return str(joblib.hash(_content(value)))
     except Exception:  # what cannot be pickled is told by its text, without addresses
-        return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+        text = f"{value!r} {getattr(value, '__dict__', '')}"
+        return re.sub(r" at 0x[0-9a-f]+", "", text)
+
+
+def _content(value: Any) -> Any:
+    """Return what makes labelled arrays equal, without what they remember of their use."""
+    if isinstance(value, tuple | list):
+        return [_content(each) for each in value]
+    if isinstance(value, xr.DataArray):
+        return value.dims, value.values, {str(n): c.values for n, c in value.coords.items()}
+    return value
 
 
 def _short(value: Any) -> str:

@@ -14,7 +14,10 @@ from .sparse_observations import SparseObservations
 
 
 def like(X: Any, observations: Observations, values: FloatArray | None = None) -> Any:
-    """Return observations in the type of X."""
+    """Return observations, or other values at their entries, in the type of X.
+
+    Of a DataFrame of several kinds, its own cells are returned as what they are.
+    """
     if values is not None:
         observations = _with_observed(observations, values)
     if isinstance(X, SparseObservations):
@@ -22,7 +25,10 @@ def like(X: Any, observations: Observations, values: FloatArray | None = None) -
     if sparse.issparse(X):
         matrix = observations.as_sparse().to_csr()
         return sparse.csr_matrix(matrix) if isinstance(X, sparse.spmatrix) else matrix
-    return dense_like(X, observations.labels, observations.to_array())
+    array, table = observations.to_array(), observations.labels.table
+    if values is None and table is not None:
+        return table.with_holes(X, ~np.isnan(array))
+    return dense_like(X, observations.labels, array)
 
 
 def dense_like(X: Any, labels: Labels, array: FloatArray) -> Any:

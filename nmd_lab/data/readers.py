@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from nmd_lab._checks import check_word
 from ._binary_files import read_matrix_market, read_netcdf, read_npy, read_npz
 from ._separators import SEPARATORS
 from ._tables import read_table
+from .labels import is_frame
 
 
 class FileContents(NamedTuple):
@@ -90,6 +92,17 @@ def read_file(
             ".data or .nc."
         )
     return FileContents(X, f"{_sizes(X)} from {path.name}")
+
+
+def with_categories(X: Any, names: Sequence[str]) -> Any:
+    """Return a table with some of its columns as categories."""
+    if names and not is_frame(X):
+        raise ValueError(f"categories={names[0]!r} is meant for tables: leave it out.")
+    by_text = {str(name): name for name in X.columns} if names else {}
+    for name in names:
+        if name not in by_text:
+            raise ValueError(f"categories={name!r} is no column of the table: it has {[*by_text]}.")
+    return X.astype({by_text[name]: "category" for name in names}) if names else X
 
 
 def _refuse_table_options(path: Path, options: dict[str, Any]) -> None:

@@ -15,7 +15,6 @@ from nmd_lab._numba import compile_kernel
 from .base import Observations
 from .containers import like
 from .observations import observe
-from .sparse import is_sparse
 
 
 def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> tuple[Any, Any]:
@@ -53,12 +52,7 @@ def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> 
     """
     observations = observe(X)
     train, test = split(observations, test_size, as_generator(random_state))
-    table = observations.labels.table
-    if table is None or is_sparse(X):
-        return like(X, train), like(X, test)
-    masks = (~np.isnan(each.to_array()) for each in (train, test))
-    train_mask, test_mask = masks
-    return table.with_holes(X, train_mask), table.with_holes(X, test_mask)
+    return like(X, train), like(X, test)
 
 
 def split(
@@ -82,18 +76,23 @@ def flat_positions(observations: Observations) -> NDArray[np.int64]:
     return rows.astype(np.int64) * observations.shape[1] + columns
 
 
-def _whole_cells(observations: Observations, test: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return a test set in which the indicators of a category are together.
+def first_of_cells(observations: Observations) -> NDArray[np.intp]:
+    """Return the position of the first entry of the cell of each entry.
 
-    The others would tell one that is missing.
+    The indicators of a category are one cell, since some of them would tell the others.
     """
-    table = observations.labels.table
-    assert table is not None
-    rows, columns, _ = observations.entries()
-    flat = flat_positions(observations)
-    first = flat + (table.first_of_cell[columns] - columns)
-    at = np.minimum(np.searchsorted(flat, first), flat.size - 1)
-    whole: NDArray[np.bool_] = (flat[at] == first) & test[at]
+    flat, table = flat_positions(observations), observations.labels.table
+    if table is None:
+        return np.arange(flat.size)
+    columns = observations.entries().columns
+    cells = flat + (table.first_of_cell[columns] - columns)
+    _, first, cell = np.unique(cells, return_index=True, return_inverse=True)
+    return first[cell]
+
+
+def _whole_cells(observations: Observations, test: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return a test set in which the indicators of a category are together."""
+    rows, whole = observations.entries().rows, test[first_of_cells(observations)]
     left = np.bincount(rows[~whole], minlength=observations.shape[0])
     return whole & (left > 0)[rows]
 

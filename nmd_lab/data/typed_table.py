@@ -63,6 +63,11 @@ class TypedColumn:
         return tuple(map(float, range(len(self.categories))))
 
     @property
+    def is_class(self) -> bool:
+        """Whether the values are booleans, levels or categories."""
+        return self.kind not in ("number", "values")
+
+    @property
     def has_indicators(self) -> bool:
         """Whether each category has an indicator of its own."""
         return self.kind == "categories" and len(self.categories) != 2
@@ -109,6 +114,13 @@ class TypedColumn:
                 f"{list(self.categories)}: leave it out, or fit with all categories."
             )
         return np.array(codes, dtype=np.intp)
+
+    def nearest(self, encoded: NDArray[np.floating]) -> NDArray[np.intp]:
+        """Return the position of the class that is nearest to encoded numbers (m, n_labels)."""
+        levels = self.levels if self.kind == "ordered" else (0.0, 1.0)
+        near = encoded if self.has_indicators else -np.abs(encoded - levels)
+        nearest: NDArray[np.intp] = near.argmax(axis=1)
+        return nearest
 
     def filled(self, column: Any, values: NDArray[np.floating]) -> Any:
         """Return a pandas.Series with values where it has none."""
@@ -194,6 +206,11 @@ class TypedTable:
     def of_values(self) -> NDArray[np.bool_]:
         """Which columns of the matrix are those of a long table."""
         return np.array([column.kind == "values" for column in self.columns])[self.source]
+
+    @property
+    def of_classes(self) -> NDArray[np.bool_]:
+        """Which columns of the matrix hold booleans, levels or indicators."""
+        return np.array([column.is_class for column in self.of_matrix])
 
     @property
     def first_of_unit(self) -> NDArray[np.intp]:

@@ -1,4 +1,4 @@
-"""Detection of tables whose columns have different units, such as years and shares.
+"""The units of columns, and detection of tables in which they differ, such as years and shares.
 
 >>> import numpy as np
 >>> from nmd_lab.data.observations import observe
@@ -9,11 +9,11 @@ UnitsApart(smallest=1, largest=0, ratio=1980.0)
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .base import Observations
+from .base import FloatArray, Observations
 from .dense_observations import DenseObservations
 from .matching import plain_label
 
@@ -82,3 +82,48 @@ def sentence_of_units(observations: Observations, remedy: str) -> str:
         f"column {large!r} has {apart.ratio:g} times the standard deviation of column {small!r}, "
         f"so that the result follows the large columns alone: {remedy}."
     )
+
+
+class Units(NamedTuple):
+    """Means and standard deviations, of columns or entries; or one of each for all.
+
+    Attributes
+    ----------
+    mean, deviation : ndarray or float
+        Numbers in the units of X.
+    """
+
+    mean: Any
+    deviation: Any
+
+    def at(self, columns: Any) -> Units:
+        """Return the units of some columns."""
+        return Units(self.mean[columns], self.deviation[columns])
+
+    def standard(self, values: FloatArray) -> FloatArray:
+        """Return numbers less the mean, in standard deviations."""
+        numbers: FloatArray = (values - self.mean) / self.deviation
+        return numbers
+
+    def restore(self, numbers: FloatArray) -> FloatArray:
+        """Return such numbers in the units of X."""
+        values: FloatArray = numbers * self.deviation + self.mean
+        return values
+
+
+def column_units(observations: Observations) -> Units:
+    """Return mean and standard deviation of each column, 1 for constants.
+
+    The values of a long table share them.
+    """
+    (_, columns, x), n, table = (
+        observations.entries(),
+        observations.shape[1],
+        observations.labels.table,
+    )
+    shared = np.arange(n) if table is None else table.first_of_unit
+    columns, x = shared[columns], x.astype(np.float64)
+    counts = np.maximum(np.bincount(columns, minlength=n), 1)
+    means = np.bincount(columns, x, n) / counts
+    variances = np.bincount(columns, np.square(x - means[columns]), n) / counts
+    return Units(means, np.sqrt(np.where(variances > 0, variances, 1.0))).at(shared)

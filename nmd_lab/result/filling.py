@@ -156,7 +156,7 @@ def typed_column(labels: Labels, column: Any) -> tuple[TypedColumn | None, NDArr
     """Return the typed column of a label, and its columns of the matrix."""
     if labels.table is not None:
         for typed, positions in labels.table.blocks():
-            if typed.name == column and typed.kind not in ("number", "values"):
+            if typed.name == column and typed.is_class:
                 return typed, positions
     return None, positions_of(labels, "columns", [column], name="column")
 

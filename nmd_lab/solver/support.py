@@ -57,7 +57,6 @@ FEATURES = {
 """Features of a call, as the table names them."""
 
 TRAITS = {
-    "study": "a `Study`",
     "no interval": "a nonlinearity without an interval to widen",
     "homotopy": "`homotopy=True`",
     "polish": "`polish=True`",
@@ -113,9 +112,6 @@ NO: dict[tuple[str, str], str] = {
     ("sample", "device"): "leave it out",
     ("sample", "work_dir"): "leave it out",
     ("sample", "memory_limit"): "leave it out",
-    ("study", "kinds"): "convert X to numbers",
-    ("study", "weights"): "leave them out",
-    ("study", "limits"): "leave them out",
     ("kinds", "homotopy"): "leave it out",
     ("no interval", "homotopy"): "use MinMax, or homotopy='auto'",
     ("constraint", "homotopy"): BREAKS,

@@ -21,17 +21,16 @@ For example (``examples/study.toml``)::
     n_jobs = 2
 
 ``[data]`` holds either a `dataset`, a function of `nmd_lab.datasets`, and its arguments, or a
-`file` and further arguments of `nmd_lab.data.readers.read_matrix`.  ``[study]`` holds the arguments
-of `Study`, and ``[run]`` those of `Study.run`.
+`file`, the `categories` among its columns, and further arguments of
+`nmd_lab.data.readers.read_matrix`.  ``[study]`` holds the arguments of `Study`, and ``[run]`` those
+of `Study.run`.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
-import re
 import tomllib
-from ast import literal_eval
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +40,8 @@ from nmd_lab import datasets
 from nmd_lab._checks import check_word, check_words
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
-from nmd_lab.data.readers import read_matrix
-from nmd_lab.model.losses import LOSSES
-from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES
+from nmd_lab.data.readers import read_matrix, with_categories
+from nmd_lab.model.from_text import named_model
 
 from .study import Study
 
@@ -72,22 +70,6 @@ def read_configuration(path: str | os.PathLike[str]) -> tuple[Study, dict[str, A
     return Study(_read_data(sections["data"], path.parent), **arguments), sections["run"]
 
 
-def named_model(name: str, text: Any) -> Any:
-    """Return the nonlinearity or loss for a text such as "minmax(1, 5)"; a name alone as it is."""
-    if isinstance(text, list):
-        return [named_model(name, each) for each in text]
-    call = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", text) if isinstance(text, str) else None
-    if call is None:
-        return text
-    models: dict[str, Any] = dict(NONLINEARITY_CLASSES if name == "nonlinearity" else LOSSES)
-    check_word(name, call[1], models)
-    try:
-        finite = re.sub(r"\binf(inity)?\b", "1e999", call[2], flags=re.IGNORECASE)
-        return models[call[1]](*literal_eval(f"[{finite}]"))
-    except (SyntaxError, TypeError, ValueError) as error:
-        raise ValueError(f"{name}={text!r} makes no sense: {error}") from error
-
-
 def _read_data(section: dict[str, Any], folder: Path) -> Any:
     """Return the data that the section ``[data]`` describes."""
     file, dataset = section.pop("file", None), section.pop("dataset", None)
@@ -95,8 +77,10 @@ def _read_data(section: dict[str, Any], folder: Path) -> Any:
         check_words("data", section, ["file", "dataset"])
         raise ValueError("data has neither or both of file and dataset: give one of them.")
     if file is not None:
-        check_words("data", section, list(inspect.signature(read_matrix).parameters)[1:])
-        return read_matrix(folder / file, **section)
+        names = list(inspect.signature(read_matrix).parameters)[1:]
+        check_words("data", section, [*names, "categories"])
+        categories = section.pop("categories", [])
+        return with_categories(read_matrix(folder / file, **section), categories)
     functions = {name: getattr(datasets, name) for name in datasets.__all__}
     check_word("dataset", dataset, functions)
     check_words("data", section, inspect.signature(functions[dataset]).parameters)

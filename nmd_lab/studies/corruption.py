@@ -8,23 +8,21 @@ share stay hidden at a larger one, and a study that grows keeps its draws.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from nmd_lab import datasets
 from nmd_lab.data.base import FloatArray
+from nmd_lab.data.split import first_of_cells
 
-from .known_entries import KnownEntries
+from .known_entries import BoolArray, KnownEntries
 
 PATCHES_PER_SIDE = 4  # hidden patches are a quarter as long as the shorter side of a picture
 OUTLIER_SIZE = 5.0  # standard deviations of X, far outside ordinary errors
-
-BoolArray = NDArray[np.bool_]
 
 
 class Corruption(NamedTuple):
@@ -46,7 +44,8 @@ def hidden_entries(data: KnownEntries, missing: Corruption, seed: int) -> BoolAr
     """Return a mask of the known entries that is True where they are hidden."""
     if missing.level == 0:
         return np.zeros(data.entries.values.size, dtype=bool)
-    return HIDE[missing.kind](data, missing.level, missing.generator(seed))
+    hidden = HIDE[missing.kind](data, missing.level, missing.generator(seed))
+    return hidden[first_of_cells(data.observations)] & data.exact
 
 
 def noisy_values(data: KnownEntries, noise: Corruption, seed: int) -> FloatArray:
@@ -55,7 +54,18 @@ def noisy_values(data: KnownEntries, noise: Corruption, seed: int) -> FloatArray
     if noise.level == 0:
         return values
     noisy = NOISE[noise.kind](values.astype(float), noise.level, noise.generator(seed))
-    return noisy.astype(values.dtype)
+    return np.where(data.exact, noisy.astype(values.dtype), values)  # a limit stays what it is
+
+
+def refuse_for_classes(corruptions: Iterable[Corruption]) -> None:
+    """Raise ValueError for what adds to values or orders them, which classes do not allow."""
+    for kind, level in corruptions:
+        if level and (kind in NOISE or kind == "by_value"):
+            argument = "noise" if kind in NOISE else "missing"
+            raise ValueError(
+                f"{argument}={{{kind!r}: {level:g}}} is for numbers, and X has columns of "
+                "booleans, levels or categories: leave it out, or these columns."
+            )
 
 
 def _by_value(data: KnownEntries, share: float, rng: np.random.Generator) -> BoolArray:
@@ -66,8 +76,12 @@ def _by_value(data: KnownEntries, share: float, rng: np.random.Generator) -> Boo
 
 
 def _lines(data: KnownEntries, axis: int, share: float, rng: np.random.Generator) -> BoolArray:
-    """Hide whole rows (axis 0) or columns (axis 1)."""
-    return _lowest(rng.random(data.observations.shape[axis]), share)[data.entries[axis]]
+    """Hide whole rows (axis 0) or columns of X (axis 1)."""
+    size, table = data.observations.shape[axis], data.table
+    lines = np.arange(size) if axis == 0 or table is None else np.unique(table.first_of_cell)
+    hidden = np.zeros(size, dtype=bool)
+    hidden[lines] = _lowest(rng.random(size)[lines], share)
+    return hidden[data.entries[axis]]
 
 
 def _blocks(data: KnownEntries, share: float, rng: np.random.Generator) -> BoolArray:
@@ -83,6 +97,7 @@ def _blocks(data: KnownEntries, share: float, rng: np.random.Generator) -> BoolA
 def _single(data: KnownEntries, share: float, draws: FloatArray) -> BoolArray:
     """Hide the entries with the lowest draws, the last ones of each row and column at the end."""
     rows, columns, _ = data.entries
+    draws = draws[first_of_cells(data.observations)]
     largest = [pd.Series(draws).groupby(i).transform("max") for i in (rows, columns)]
     spared = (draws == largest[0]) | (draws == largest[1])
     return _lowest(np.where(spared, draws + draws.max() + 1, draws), share)

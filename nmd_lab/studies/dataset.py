@@ -14,7 +14,8 @@ from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.result.netcdf import SCHEMA
 from nmd_lab.sampling import sample
 
-from .cell import POSTERIOR_SCORES, Cell
+from .cell import Cell
+from .scores import POSTERIOR_SCORES, titles
 
 # Numbers of a fit beside its errors, with their long names
 NUMBERS = {
@@ -35,7 +36,7 @@ def to_dataset(grid: xr.DataArray, records: Mapping[str, Any]) -> xr.Dataset:
     """Return all results over the dimensions of the grid; what a fit does not have is NaN or ""."""
     cells: list[Cell] = grid.values.ravel().tolist()
     rows = [records[key] | {"fit": key} for key in (cell.key for cell in cells)]
-    study = {"metrics": [*cells[0].metrics], **grid.attrs}
+    study = {"metrics": [*titles(cells[0].data, cells[0].metrics)], **grid.attrs}
     about = json.dumps({"schema": SCHEMA, "study": study})
     results = xr.Dataset({}, grid.coords, {RESULT_ATTRIBUTE: about})
     names = _errors(cells) | NUMBERS | dict.fromkeys(TEXTS, "") | {"fit": "name of the fit"}
@@ -51,11 +52,9 @@ def to_dataset(grid: xr.DataArray, records: Mapping[str, Any]) -> xr.Dataset:
 def _errors(cells: list[Cell]) -> dict[str, str]:
     """Return the errors of the fits with long names; those on clean entries only if they differ."""
     noisy = any(cell.noise.level > 0 for cell in cells)
-    titles = {"rmse": "RMSE", "mae": "MAE"}
     names = {
-        f"{entries}_{metric}": f"{titles.get(metric, metric.replace('_', ' '))} on "
-        f"{entries.replace('_', '-')} entries"
-        for metric in cells[0].metrics
+        f"{entries}_{metric}": f"{title} on {entries.replace('_', '-')} entries"
+        for metric, title in titles(cells[0].data, cells[0].metrics).items()
         for entries in ("held_out", "observed", *(["clean"] if noisy else []))
     }
     return names | (POSTERIOR_SCORES if any(cell.method is sample for cell in cells) else {})

@@ -14,15 +14,13 @@ from joblib import Parallel, delayed, parallel_config
 from numpy.linalg import LinAlgError
 
 from nmd_lab._errors import sentence
+from nmd_lab._journal import Record
 from nmd_lab._threads import one_thread
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.result.selection import SELECTION
 
 from .cell import Cell
-from .methods import METHODS, Method, Result, accepted
-
-# What the journal keeps of a fit: numbers and text by name, which JSON can hold
-Record = dict[str, Any]
+from .methods import METHODS, Result, accepted
 
 _compiled: set[str] = set()  # descriptions of the fits whose kernels this process has compiled
 
@@ -54,7 +52,7 @@ def measure(cell: Cell, time_limit: float | None) -> Record:
         with one_thread(), warnings.catch_warnings(record=True) as caught:
             X = cell.X
             arguments = cell.arguments | accepted(cell.method, {"progress": False} | limit)
-            compile_kernels(cell.method, X, arguments)
+            compile_kernels(cell, X, arguments)
             caught.clear()
             warnings.simplefilter("always")
             cell.expect_noise()
@@ -78,15 +76,16 @@ def measure(cell: Cell, time_limit: float | None) -> Record:
     return record | _numbers(fit) | scores
 
 
-def compile_kernels(method: Method, X: Any, arguments: Mapping[str, Any]) -> None:
+def compile_kernels(cell: Cell, X: Any, arguments: Mapping[str, Any]) -> None:
     """Let Numba compile what a fit needs, once in a process, by a fit of few iterations."""
-    few = accepted(method, {"max_iter": 2, "draws": 2, "tune": 1})
-    decisive = {n: v for n, v in arguments.items() if n not in ("rank", "random_state", *few)}
-    description = f"{method} {type(X)} {decisive}"
-    if method in METHODS.values() and few and description not in _compiled:
+    few = accepted(cell.method, {"max_iter": 2, "draws": 2, "tune": 1})
+    decisive = {name: v for name, v in cell.settings.items() if name not in ("rank", *few)}
+    kind = type(X), getattr(X, "dtypes", ""), [*arguments]
+    description = f"{cell.method} {kind} {decisive}"
+    if cell.method in METHODS.values() and few and description not in _compiled:
         _compiled.add(description)
         with suppress(Exception):  # an error will show again in the fit itself
-            method(X, **{**arguments, **few})
+            cell.method(X, **{**arguments, **few})
 
 
 def _numbers(fit: Result) -> Record:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from inspect import Parameter
+from inspect import Parameter, isroutine
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -19,10 +19,11 @@ from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
 from nmd_lab.solver.options import Options
 
-from .cell import Cell, Metric, as_json
-from .corruption import HIDE, NOISE, Corruption
+from .cell import Cell
+from .corruption import HIDE, NOISE, Corruption, refuse_for_classes
 from .known_entries import KnownEntries
 from .methods import METHODS, defaults, named_function
+from .scores import Metric
 
 Axis = tuple[dict[Any, Any], bool]  # values of an argument by label, and whether it is a dimension
 Array = TypeVar("Array", xr.DataArray, xr.Dataset)
@@ -47,6 +48,8 @@ def make_grid(
     axes = {name: _axis(name, arguments[name]) for name in order}
     for rank in set(axes["rank"][0].values()) - {"auto"} if "rank" in axes else ():
         check_rank(rank, data.observations.shape)
+    if data.classes:
+        refuse_for_classes([*axes["missing"][0].values(), *axes["noise"][0].values()])
     cells = []
     for values in itertools.product(*(by_label.values() for by_label, _ in axes.values())):
         settings = dict(zip(axes, values, strict=True))
@@ -156,10 +159,8 @@ def _checked(name: str, value: Any) -> Any:
         return value if isinstance(value, str) else checked
     if hasattr(Options, name):
         Options.of({name: value})
-    try:
-        as_json(value)
-    except TypeError as error:
-        raise TypeError(f"{name}={value!r} cannot be kept: give numbers, text, arrays.") from error
+    if any(map(isroutine, (value, *getattr(value, "settings", ())))):
+        raise TypeError(f"{name}={value!r} cannot be kept: give numbers, text, arrays.")
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -19,9 +19,13 @@ Method = Callable[..., Result]  # a function of X and further arguments
 METHODS: dict[str, Method] = {"admm": complete, "sample": sample, "svd": baselines.truncated_svd}
 METHODS |= {name: getattr(baselines, name) for name in baselines.__all__}
 
+# They get a table as numbers: indicators, columns less their mean in standard deviations
+FOR_NUMBERS = {method for method in METHODS.values() if method not in (complete, sample)}
+
 # Arguments that the study sets itself, or that a study cannot have
 RESERVED = {
-    *("X", "observed", "sample_dims", "random_state", "compute", "callback", "progress"),
+    *("X", "observed", "weights", "at_most", "at_least", "upper", "sample_dims"),
+    *("random_state", "compute", "callback", "progress"),
     *("missing", "noise", "seed", "algorithm"),
 }
 
@@ -49,7 +53,7 @@ def defaults(method: Method) -> dict[str, Any]:
     return {p.name: p.default for p in named}
 
 
-def accepted(method: Method, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of the arguments that a method takes."""
+def accepted(method: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the arguments that a method, or an error, takes."""
     parameters = inspect.signature(method).parameters
     return {name: value for name, value in arguments.items() if name in parameters}

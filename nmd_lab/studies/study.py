@@ -15,18 +15,20 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
 from nmd_lab._checks import check_integer
+from nmd_lab._journal import Record, open_journal
 from nmd_lab._progress import progress_bar
+from nmd_lab.data.limits import GivenLimits
 from nmd_lab.result import netcdf
 from nmd_lab.solver.options import Options
 
-from .cell import Cell, make_metrics
+from .cell import Cell
 from .corruption import NO_NOISE, NOTHING_HIDDEN
 from .dataset import to_dataset
-from .execution import Record, run_cells
+from .execution import run_cells
 from .grid import ALGORITHM, CONDITIONS, check_names, make_grid, select
-from .journal import open_journal
 from .known_entries import read_known_entries
 from .plots import StudyPlots
+from .scores import make_metrics
 from .summary import BestModel, StudyTable, choose, rank_test, table
 
 
@@ -39,8 +41,8 @@ class Study:
 
     Parameters
     ----------
-    X : array_like, scipy.sparse matrix, pandas.DataFrame or xarray.DataArray (m, n)
-        Data, as for `complete`; a DataFrame of numbers.
+    X : array_like, scipy.sparse matrix, SparseObservations, DataFrame or DataArray (m, n)
+        Data, as for `complete`: a DataFrame may have booleans, ordered levels and categories.
     method : str, callable or list, default "admm"
         Method of the fits.  "admm" is `complete`, "sample" is `sample`.  The functions of
         `nmd_lab.baselines` go by their names.  Any function of (X, rank, ...) that returns a
@@ -49,21 +51,26 @@ class Study:
         Share of the known entries that is hidden from the fits, from 0 to below 1.  A dict gives
         shares for other ways to hide entries, for example
         ``{"random": [0.2, 0.5], "blocks": 0.2}``: "random", "rows" and "columns" (whole ones),
-        "blocks" (square patches of a picture), "by_value" (large values more often).
+        "blocks" (square patches of a picture), "by_value" (large values more often; not for
+        classes).  Entries of which only limits are known are never hidden.
     noise : dict, optional
         Noise that is added to the known entries before some are hidden, as levels for each kind:
         "gaussian" (standard deviation in the units of X), "salt_and_pepper" (share of the entries
         that become the smallest or largest value of X), "poisson" (counts per unit of X),
-        "outliers" (share of the entries that get an error of five standard deviations of X).
+        "outliers" (share that gets an error of five standard deviations of X).  Not for classes.
     n_splits : int, default 3
         Number of seeds.
     random_state : int, default 0
         First seed; the others are the integers after it.
     metrics : str, callable or list, default ["rmse", "mae", "relative_error"]
         Errors of the fits: names, among them "relative_error_l1" and "relative_error_kl", or
-        functions of (X, Y).
+        functions of (X, Y), and of `weights` if they are to count.
     observed : array_like of bool (m, n), optional
         True where X is observed.
+    weights : array_like (m, n), optional
+        Weights of the entries, for the methods that take them, and for all errors.
+    at_most, at_least, upper : array_like (m, n), optional
+        Entries of which only limits are known, as for `complete`; values for other methods.
     shape : (int, int), optional
         Height and width of the picture that each row is, for "blocks".  By default the
         coordinates `y` and `x` of the columns tell them; without these, X itself is one picture.
@@ -90,6 +97,12 @@ class Study:
     levels is the same draw at another scale.  So curves over shares and levels are smooth.  Where
     entries are hidden one by one, each row and column keeps at least one, if the share allows it.
 
+    In a table of several kinds, or a DataFrame whose columns are in different units, errors of
+    numbers are in standard deviations of their column, so that the mean has an RMSE of about 1.
+    Classes have the error ``misclassified``, the share of wrong ones, and ordered levels
+    ``level_error``, the mean number of levels by which they are off; lower is better, as for all
+    errors.  `nmd_lab.baselines` get standardised numbers, with indicators for categories.
+
     Examples
     --------
     >>> import nmd_lab as nmd
@@ -114,12 +127,18 @@ class Study:
         random_state: int = 0,
         metrics: Any = ("rmse", "mae", "relative_error"),
         observed: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        at_most: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
         shape: tuple[int, int] | None = None,
         sample_dims: str | Sequence[str] | None = None,
         **arguments: Any,
     ) -> None:
         first = check_integer("random_state", random_state, 0)
-        data = read_known_entries(X, observed, shape, sample_dims)
+        limits = GivenLimits(at_most, at_least, upper)
+        others = {"observed": observed, "weights": weights, "sample_dims": sample_dims}
+        data = read_known_entries(X, shape, limits, **others)
         check_names(method, arguments, inspect.signature(Study).parameters)
         arguments |= {ALGORITHM: method, "missing": missing, "noise": noise}
         arguments |= {"seed": range(first, first + check_integer("n_splits", n_splits, 1))}
@@ -156,12 +175,13 @@ class Study:
         -------
         Dataset
             Results over every argument that varies and `seed`: ``held_out_rmse``,
-            ``observed_rmse``, ``clean_rmse`` and so on for each metric, `objective`, `n_iter`,
+            ``observed_rmse``, ``clean_rmse`` and so on for each error, `objective`, `n_iter`,
             `seconds`, `status` ("done", "left out", "timed out", "failed"), `stop_reason`,
             `warnings` and `fit`, the key of the fit.  What fits have chosen is in `rank_chosen`,
             `alpha_chosen` and so on; NaN or "" where it was given.
-            "sample" adds ``held_out_coverage_90`` and ``held_out_log_density``.  Cells that differ
-            only in arguments that their method ignores share a fit.  Methods make `algorithm`.
+            "sample" adds ``held_out_coverage_90`` and ``held_out_log_density``, those of numbers in
+            a table.  Cells that differ only in arguments that their method ignores share a fit.
+            Methods make `algorithm`.
 
         Raises
         ------

@@ -16,9 +16,9 @@ from scipy import stats
 from nmd_lab._checks import check_share, check_word
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 
-from .cell import POSTERIOR_SCORES
 from .grid import ALGORITHM, CONDITIONS, select
 from .methods import Result
+from .scores import POSTERIOR_SCORES
 
 IGNORED = "–"  # label of an argument that a method ignores
 

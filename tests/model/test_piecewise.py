@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
+from nmd_lab.model.from_text import named_model
 from nmd_lab.nonlinearities import MinMax, PiecewiseLinear  # for eval of a repr
-from nmd_lab.studies.configuration import named_model
 
 T = np.array([-7.0, -1.0, -0.3, 0.0, 0.2, 1.0, 4.0, 1e6])
 SAME = [

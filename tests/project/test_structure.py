@@ -26,6 +26,7 @@ LAYERS = (
         "_interruption",
         "_atomic",
         "_files",
+        "_journal",
         "warnings",
         "checkpoint",
     },
@@ -70,7 +71,6 @@ LAZY = {
     ("nmd_lab.solver.devices.choice", "nmd_lab.solver.devices.tensors"): "it needs PyTorch",
     ("nmd_lab.solver.devices.choice", "nmd_lab.solver.devices.tensor_pair"): "likewise",
     ("nmd_lab.cli", "nmd_lab.studies.configuration"): "a fit needs no study",
-    ("nmd_lab.cli", "nmd_lab.studies.journal"): "a fit needs no study",
     ("nmd_lab.cli", "nmd_lab.studies.summary"): "a fit needs no study",
 }
 """Imports of the package's own modules inside functions, with the reason of each."""

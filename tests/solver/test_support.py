@@ -186,16 +186,6 @@ def test_a_store_is_refused_what_its_matrix_is(options, tmp_path):
     assert said[0] == said[1]
 
 
-def test_a_study_of_what_it_cannot_compare_is_refused():
-    frame = pd.DataFrame({"size": [1.0, 2.0], "adult": [True, False]})
-    with pytest.raises(ValueError, match="booleans, levels or categories does not go with a Study"):
-        nmd.Study(frame, rank=2)
-    X = listed(numbers())
-    X = replace(X, weights=np.ones(X.values.size))
-    with pytest.raises(ValueError, match="weights= does not go with a Study"):
-        nmd.Study(X, rank=2)
-
-
 def test_a_column_called_weights_is_no_weights():
     X = pd.DataFrame({"weights": [1.0, 2.0], "limits": [3.0, 4.0]})
     assert not features_of_data(X)

@@ -25,7 +25,7 @@ def data(faces):
 
 
 def known(X, shape=None):
-    return read_known_entries(X, None, shape, None)
+    return read_known_entries(X, shape)
 
 
 @pytest.mark.parametrize("kind", HIDE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import nmd_lab as nmd
 from nmd_lab.result import netcdf
@@ -84,6 +85,10 @@ def test_equal_fits_have_one_key(digits):
     assert key() == key(max_iter=500)  # the default
     factors = np.ones((30, 2)), np.ones((2, 64))
     assert key(init=factors) == key(init=tuple(a.copy() for a in factors))
+    labelled = tuple(xr.DataArray(a, dims=("a", "b"), coords={"a": range(len(a))}) for a in factors)
+    before = key(init=labelled)
+    _ = [a.sel(a=0) for a in labelled]  # which they remember
+    assert key(init=labelled) == before
     others = [
         key(), key(alpha=1), key(rank="auto"), key(nonlinearity="relu"), key(init=factors),
         key(nonlinearity=nmd.MinMax(0, 1)), key(nonlinearity=nmd.MinMax(0, 1 / 3)),

@@ -15,10 +15,10 @@ from killing import calls_in, killed_in
 
 import nmd_lab as nmd
 from nmd_lab import _version
+from nmd_lab._journal import journal_path, open_journal
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.result import netcdf
 from nmd_lab.studies import execution
-from nmd_lab.studies.journal import journal_path, open_journal
 
 SETTINGS = {"method": "svd", "rank": [2, 3], "n_splits": 3}
 ONE = {"method": "svd", "rank": 2, "n_splits": 1}

@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.studies.cell import METRICS
+from nmd_lab.studies.scores import METRICS
 
 QUICK = {"alpha": 0, "max_iter": 15, "tol": 0}
 
@@ -72,8 +72,8 @@ def test_every_number_is_that_of_a_single_call(digits):
 def test_labels_of_the_data_are_kept(digits):
     frame = pd.DataFrame(digits.values, index=[f"image {i}" for i in range(30)])
     X = nmd.Study(frame, rank=2).cell(seed=0).X
-    assert X.dims == ("row", "column")
-    assert X.row.values[3] == "image 3"
+    assert X.index.equals(frame.index)
+    assert X.columns.equals(frame.columns)
     assert nmd.Study(digits, rank=2).cell(seed=0).X.coords.identical(digits.coords)
 
 

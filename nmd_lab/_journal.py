@@ -1,10 +1,8 @@
-"""The journal of a study: its finished fits on disk, so that none is done twice.
+"""A journal: records by key in a file, each of which is on the disk before the next one begins.
 
-The journal of ``study.nc`` is ``study.nc.journal``, a file of JSON lines.  Each line is the record
-of a finished fit, and is written as soon as the fit is done.  Its key tells the data and all
-arguments, so that a study that grows keeps its fits.  A last line that a crash has cut
-short is dropped.  Each line holds its own checksum; a record that does not agree with it is
-ignored, and its fit is done again.
+The journal of ``study.nc`` is ``study.nc.journal``, a file of JSON lines.  Each line is a record,
+such as that of a finished fit of a study.  A last line that a crash has cut short is dropped.  Each
+line holds its own checksum; a record that does not agree with it is ignored.
 """
 
 from __future__ import annotations
@@ -16,12 +14,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from nmd_lab._atomic import check_target, with_remedy
-from nmd_lab.warnings import NMDWarning
+from ._atomic import check_target, with_remedy
+from .warnings import NMDWarning
 
-from .execution import Record
+# Numbers and text by name, which JSON can hold; "key" is its own
+Record = dict[str, Any]
 
 CHECKSUM = "crc32"  # field of a line with the checksum of the others
 
