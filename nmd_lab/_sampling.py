@@ -18,7 +18,7 @@ from ._sample_warnings import warn_of_units
 from ._stop_reason import StopReason
 from ._warm_start import begin_at, check_init, continue_from, joined
 from .checkpoint.call import Call
-from .data.labels import is_dask
+from .data.labels import is_dask, is_frame
 from .data.observations import observe
 from .model.ordinal import Ordinal
 from .result.posterior.posterior import Posterior
@@ -45,7 +45,7 @@ FEW = 50
 
 def draw_posterior(
     X: Any,
-    rank: int,
+    rank: int | str,
     nonlinearity: Any,
     loss: Any,
     data: dict[str, Any],
@@ -54,7 +54,9 @@ def draw_posterior(
 ) -> Posterior:
     """Check the arguments of `sample`, run the chains and label the draws."""
     refuse(_present(X, nonlinearity, loss, data, options))
-    prepared = prepare_sample(observe(X, **data), rank, nonlinearity, loss, options)
+    prepared = prepare_sample(
+        observe(X, **data), rank, nonlinearity, loss, options, is_table=is_frame(X)
+    )
     warn_of_units(prepared, stacklevel=3)
     check_init(options.init, prepared.model, options.chains, prepared.scaling)
     _check_memory(prepared, options)
@@ -96,7 +98,7 @@ def _present(
 
 
 def _call(
-    rank: int, nonlinearity: Any, loss: Any, data: dict[str, Any], options: SampleOptions
+    rank: int | str, nonlinearity: Any, loss: Any, data: dict[str, Any], options: SampleOptions
 ) -> Call:
     """Return the call of `sample`, for its checkpoint."""
     of_options = {each.name: getattr(options, each.name) for each in fields(SampleOptions)}

@@ -28,7 +28,7 @@ from .solver.settings import Compute
 
 def sample(
     X: Any,
-    rank: int,
+    rank: Literal["auto"] | int = "auto",
     nonlinearity: NonlinearityArgument = "identity",
     loss: LossArgument = "frobenius",
     *,
@@ -38,6 +38,7 @@ def sample(
     keep: int | None = None,
     groups: Literal["auto"] | int = "auto",
     noise: Literal["auto", "before", "after"] = "auto",
+    noise_by: Literal["auto", "columns", "one"] = "auto",
     offsets: Literal["auto", "none", "global", "rows", "columns", "both"] = "auto",
     observed: ArrayLike | None = None,
     weights: ArrayLike | None = None,
@@ -66,9 +67,9 @@ def sample(
     X : array_like, masked array, DataFrame, DataArray, scipy.sparse matrix or SparseObservations
         Data (m, n).  NaN, masked entries, and entries that a sparse matrix does not store are
         missing.
-    rank : int
-        Upper bound for the number of components.  More than enough does no harm, except in a small
-        table with near copies of columns: there take one less than it has columns.
+    rank : "auto" or int, default "auto"
+        Upper bound for the number of components.  More than enough does no harm.  "auto": one less
+        than X has columns, and at most 20.
     nonlinearity : str, Nonlinearity, dict or sequence, default "identity"
         Nonlinearity f, of all entries or by column, as for `complete`.
     loss : str, Loss, dict or sequence, default "frobenius"
@@ -87,17 +88,21 @@ def sample(
         1 GiB.
     groups : "auto" or int, default "auto"
         Upper bound for the number of groups of rows.  The rows of a group have a Gaussian prior of
-        their own, so that relations between columns may be curved, or differ between groups; groups
-        that nothing speaks for stay empty.  "auto": up to 8 for a table of several kinds of
-        columns, and otherwise 1.
+        their own, so that relations between columns may be curved, or differ between groups;
+        groups that nothing speaks for stay empty.  "auto": up to 8 where each column has a noise of its
+        own (`noise_by`), and otherwise 1.
     noise : {"auto", "before", "after"}, default "auto"
         Where the Gaussian noise of the Frobenius loss is.  "before": X = f(WH + noise) exactly, so
         that a value at a limit of f says that WH + noise is beyond it.  "after": X = f(T) + noise.
         "auto" is "before" where f has flat pieces, and X their values and no other value that f
         does not take.
+    noise_by : {"auto", "columns", "one"}, default "auto"
+        Whether each column has units and noise levels of its own, or all share one.  "auto":
+        "columns" for columns of several kinds, and for a DataFrame of numbers at least half of
+        whose cells are observed, unless `nonlinearity` or `loss` is given; otherwise "one".
     offsets : {"auto", "none", "global", "rows", "columns", "both"}, default "auto"
-        Offsets added to WH inside f; "auto" is "both", "none" for an even f, and "columns" for
-        columns of several kinds.
+        Offsets added to WH inside f; "auto" is "both", "none" for an even f, and "columns" where
+        each column has a noise of its own.
     observed, weights, dtype, sample_dims
         As for `complete`.  A weight multiplies the precision of an entry.
     at_most, at_least, upper : array_like, optional
@@ -142,7 +147,7 @@ def sample(
     Warns
     -----
     UnitsWarning
-        If columns of an array, or of a DataFrame of numbers alone, are in different units.
+        If columns that share one noise are in different units.
     NotConvergedWarning
         If the chains do not agree with one another, or with their own halves.
 
@@ -155,8 +160,8 @@ def sample(
     probabilistic matrix factorization using Markov chain Monte Carlo", 2008).  Multiples of X have
     multiples of the same posterior.
 
-    In columns of several kinds, T is in the units of its column, and ρ, β and cut points are those
-    of the column.  A level, or yes and no, says between which cut points T lies (J. H. Albert and
+    Where each column has a noise of its own, T is in the units of its column, and ρ, β and cut
+    points are those of the column.  A level, or yes and no, says between which cut points T lies (J. H. Albert and
     S. Chib, 1993); a category has such a T for each of its indicators.
 
     Examples
@@ -190,6 +195,7 @@ def sample(
         keep=keep,
         groups=groups,
         noise=noise,
+        noise_by=noise_by,
         offsets=offsets,
         init=init,
         targets=targets,

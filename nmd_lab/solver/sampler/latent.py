@@ -59,9 +59,7 @@ def _kernel(kind: NoiseKind, structure: Structure, name: str, cached: bool) -> A
                 weight = weights[k] if weights.size else 1.0
                 inner = rho[at] if after else rho[at] * weight
                 outer = beta[at] * weight
-                t = draw(
-                    T[k], V[k - base], x[k], inner, outer, pieces, pf, pd, cuts[at], stream
-                )
+                t = draw(T[k], V[k - base], x[k], inner, outer, pieces, pf, pd, cuts[at], stream)
                 T[k] = t
                 if after:
                     total += weight * value(x[k], forward(t, pf), pd)

@@ -160,9 +160,7 @@ def columns_by_kind(model: Model) -> list[ColumnsOfKind]:
         kind = LEVEL if noise == "ordinal" else model.pair.kinds[columns[0]]
         centre, size = (each[entries] for each in model.units_of_entries)
         found.append(
-            ColumnsOfKind(
-                noise, kind, np.array(columns), starts, entries, centre, size, shift
-            )
+            ColumnsOfKind(noise, kind, np.array(columns), starts, entries, centre, size, shift)
         )
         shift += len(columns)
     return found

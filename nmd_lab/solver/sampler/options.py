@@ -17,6 +17,7 @@ from nmd_lab.solver.options import OFFSETS
 from nmd_lab.solver.settings import as_compute
 
 NOISES = ("auto", "before", "after")
+NOISE_BY = ("auto", "columns", "one")
 
 KEPT_BYTES = 1 << 30
 """Memory that the kept draws may take by default."""
@@ -35,6 +36,7 @@ class SampleOptions:
     keep: int | None = None
     groups: int | str = "auto"
     noise: str = "auto"
+    noise_by: str = "auto"
     offsets: str = "auto"
     init: Any = "auto"
     targets: Any = None
@@ -61,6 +63,7 @@ class SampleOptions:
                 f"callback={self.callback!r} is not callable: give a function of one sweep."
             )
         check_word("noise", self.noise, NOISES)
+        check_word("noise_by", self.noise_by, NOISE_BY)
         check_word("offsets", self.offsets, OFFSETS)
         check_word("progress", self.progress, [None, True, False])
         if isinstance(self.init, str):

@@ -35,6 +35,9 @@ from .options import SampleOptions
 from .prior import Prior
 from .work import Work
 
+RANK = 20
+"""Upper bound for the rank, if none is given."""
+
 GROUPS = 8
 """Upper bound for the number of groups of rows in a table."""
 
@@ -71,16 +74,18 @@ class PreparedSample(NamedTuple):
 
 def prepare_sample(
     observations: Observations,
-    rank: int,
+    rank: int | str,
     nonlinearity: Any,
     loss: Any,
     options: SampleOptions,
+    *,
+    is_table: bool = False,
 ) -> PreparedSample:
     """Return the model of checked arguments; see `nmd_lab.sample`."""
-    rank = check_rank(rank, observations.shape)
+    rank = _most(observations) if is_auto(rank) else check_rank(rank, observations.shape)
     smallest, largest = observations.range()
     size = check_size("X", max(-smallest, largest), observations.dtype)
-    if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
+    if _by_column(observations, nonlinearity, loss, options.noise_by, is_table=is_table):
         pair = _of_columns(mixed_model(nonlinearity, loss, observations))
         _refuse_classes_as_numbers(pair, observations.labels)
     else:
@@ -90,6 +95,35 @@ def prepare_sample(
     scaled = scaling.scaled_observations(observations)
     model = _model(scaled, rank, scaling.scaled_pair(), noises, options)
     return PreparedSample(model, Work(model), observations, pair, scaling)
+
+
+def _most(observations: Observations) -> int:
+    """Return an upper bound for the rank: components that nothing speaks for stay small."""
+    m, n = observations.shape
+    table = observations.labels.table
+    columns = (
+        n
+        if table is None
+        else sum(len(c.categories) if c.kind == "values" else 1 for c in table.columns)
+    )
+    return max(1, min(m, columns - 1, RANK))
+
+
+def _by_column(
+    observations: Observations, nonlinearity: Any, loss: Any, noise_by: str, *, is_table: bool
+) -> bool:
+    """Return whether each column has units and a noise for itself."""
+    if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
+        if noise_by == "one":
+            raise ValueError(
+                "noise_by='one' does not go with columns of several kinds: leave it out."
+            )
+        return True
+    if noise_by != "auto":
+        return noise_by == "columns"
+    m, n = observations.shape
+    plain = (nonlinearity, loss) == ("identity", "frobenius")
+    return is_table and plain and 2 * observations.n_stored >= m * n
 
 
 def _of_all(nonlinearity: Any, loss: Any, observations: Observations) -> EntryModel:

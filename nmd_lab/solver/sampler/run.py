@@ -64,8 +64,9 @@ class PosteriorState:
         Sweeps of all chains so far, and their time.
     draws : list of list of dict
         Draws of each chain.
-    log_likelihood, predictions : list of list
-        Those of each chain after each sweep that counts.
+    log_likelihood, products : list of list
+        Log-likelihood, and WH with offsets at the probes, of each chain after each sweep that
+        counts.
     moments : Moments or None
         Running moments of the targets.
     """
@@ -76,7 +77,7 @@ class PosteriorState:
     seconds: float = 0.0
     draws: list[list[Draw]] = field(default_factory=list)
     log_likelihood: list[list[float]] = field(default_factory=list)
-    predictions: list[list[FloatArray]] = field(default_factory=list)
+    products: list[list[FloatArray]] = field(default_factory=list)
     moments: Moments | None = None
 
 
@@ -127,7 +128,7 @@ class Chains:
         number, before = divmod(now.iteration, tune + self._options.draws)
         if now.chain is None or before == 0:
             now.chain = self._begin(number)
-            for each in (now.draws, now.log_likelihood, now.predictions):
+            for each in (now.draws, now.log_likelihood, now.products):
                 each.append([])
         state = now.chain = self._engine.step(self._model, now.chain)
         now.iteration += 1
@@ -142,8 +143,7 @@ class Chains:
         """Record a sweep; `number` counts from 1 after the tuning."""
         now, model, i, j = self._state, self._model, self._probes.rows, self._probes.columns
         now.log_likelihood[-1].append(state.log_likelihood)
-        products = model.at(state.rows, state.columns, i, j)
-        now.predictions[-1].append(model.pair.modelled(products, i, j))
+        now.products[-1].append(model.at(state.rows, state.columns, i, j))
         if self._targets is not None:
             self._targets.add(model, state)
         if number % self._thin == 0:
@@ -168,10 +168,12 @@ class Chains:
             for name in chains[0][0]
         }
         sweeps = min(map(len, now.log_likelihood[:n_chains]))
-        log_likelihood, predictions = (
+        log_likelihood, products = (
             np.array([chain[:sweeps] for chain in trace[:n_chains]])
-            for trace in (now.log_likelihood, now.predictions)
+            for trace in (now.log_likelihood, now.products)
         )
+        i, j = (np.tile(at, n_chains * sweeps) for at in (self._probes.rows, self._probes.columns))
+        predictions = self._model.pair.modelled(products.ravel(), i, j)
         return Draws(
             **{"cut_points": None} | arrays,
             log_likelihood=log_likelihood,

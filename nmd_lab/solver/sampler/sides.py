@@ -109,7 +109,9 @@ class SparseSide:
         here = target if self.order is None else target[self.order]
         weights = np.empty(0, target.dtype) if self.weights is None else self.weights
         alone = self.rho_of == "all"
-        of_rows, of_partners = (np.ones(1), rho) if self.rho_of == "partners" else (rho, np.empty(0))
+        of_rows, of_partners = (
+            (np.ones(1), rho) if self.rho_of == "partners" else (rho, np.empty(0))
+        )
         misfit = np.zeros(rows.shape[0] if alone else 0)  # that of several kinds is needed apart
         of_all = sums = np.empty((0, 0))
         if not weights.size and 2 * target.size > self.storage.shape[0] * self.storage.shape[1]:

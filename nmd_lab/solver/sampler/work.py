@@ -70,9 +70,7 @@ class Work:
         misfits: Any = np.bincount(model.column_of, squares, model.shape[1])
         return misfits, losses
 
-    def draw_T_and_rows(
-        self, state: ChainState
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def draw_T_and_rows(self, state: ChainState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Draw T and then the rows; return the squares of each row, the losses of each kind."""
         model = self._model
         losses = draw_T(model, self._kinds, state)
