@@ -127,11 +127,18 @@ class TypedColumn:
             column = column.astype("boolean")
             column[missing] = values[missing] > 0.5
             return column
-        nullable = column.dtype.kind in "iu"  # a prediction is no whole number
-        column = column.astype("Float64") if nullable else column.copy()
+        column = column.copy()
         number = getattr(column.dtype, "numpy_dtype", column.dtype)
+        if number.kind in "iu":  # a prediction is no whole number
+            values = np.rint(values).clip(np.iinfo(number).min, np.iinfo(number).max)
         column[missing] = values[missing].astype(number)
         return column
+
+    def nearest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the position of the level, or of one of two classes, nearest to each number."""
+        levels = self.levels if self.kind == "ordered" else (0.0, 1.0)
+        nearest: NDArray[np.intp] = np.abs(values[:, None] - np.array(levels)).argmin(axis=1)
+        return nearest.astype(np.float64)
 
 
 @dataclass(frozen=True)

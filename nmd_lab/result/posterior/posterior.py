@@ -22,9 +22,9 @@ from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result import netcdf
 
 from . import files
+from .imputation import PosteriorImputation
 from .labels import label_draws, label_trace
 from .matrices import PosteriorMatrices
-from .new_rows import NewRowsOfPosterior
 from .predictive import KINDS
 from .rankings import PosteriorRankings
 from .summary import PosteriorSummary
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsOfPosterior):
+class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, PosteriorImputation):
     """Draws of W, H and the noise levels from their posterior distribution, with the labels of X.
 
     Attributes

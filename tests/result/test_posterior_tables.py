@@ -1,0 +1,95 @@
+"""What a posterior says of a whole table, in the types and with the labels of the table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from made_draws import LEVELS, made_up
+from people import check_filled, people, with_holes
+
+import nmd_lab as nmd
+
+pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWarning")
+
+
+@pytest.fixture(scope="module")
+def full():
+    return people(120)
+
+
+@pytest.fixture(scope="module")
+def frame(full):
+    return with_holes(full)
+
+
+@pytest.fixture(scope="module")
+def posterior(frame):
+    return nmd.sample(frame, 3, draws=60, tune=60, random_state=0)
+
+
+def test_a_point_is_the_best_guess_of_each_column(frame, posterior):
+    some = frame[["town", "visits", "smokes", "mood", "kg", "sex", "cm", "dose"]].iloc[60:5:-1]
+    filled = posterior.impute(some)
+    check_filled(filled, some)
+    hole = {name: some.index[some[name].isna()] for name in some}
+    wanted = posterior.predict(hole["cm"], "cm")
+    np.testing.assert_allclose(filled.loc[hole["cm"], "cm"], wanted, rtol=1e-6)
+    for name in ("smokes", "town", "sex"):
+        likely = posterior.probabilities(name, rows=hole[name]).idxmax(axis=1)
+        assert filled.loc[hole[name], name].tolist() == likely.tolist()
+    below = posterior.probabilities("mood", rows=hole["mood"]).cumsum(axis=1)
+    assert filled.loc[hole["mood"], "mood"].tolist() == (below >= 0.5).idxmax(axis=1).tolist()
+
+
+@pytest.mark.parametrize("point", ["mean", "median", "mode"])
+def test_another_point_may_be_asked_for(point):
+    X = np.full((4, 5), np.nan)
+    X[0, 0] = LEVELS[0]
+    i, j = np.nonzero(np.isnan(X))
+    levels = made_up(X, noise="ordinal")
+    p = levels.level_probabilities(i, j)
+    wanted = {
+        "mean": p @ LEVELS,
+        "median": np.take(LEVELS, (np.cumsum(p, axis=1) >= 0.5).argmax(axis=1)),
+        "mode": np.take(LEVELS, p.argmax(axis=1)),
+    }
+    np.testing.assert_allclose(levels.impute(X, point=point)[i, j], wanted[point], rtol=1e-6)
+    numbers = made_up(X, "minmax", noise="before")
+    median = numbers.predict_interval(i, j, level=1e-9)[:, 0]
+    wanted = median if point == "median" else numbers.predict(i, j)
+    np.testing.assert_allclose(numbers.impute(X, point=point)[i, j], wanted, atol=1e-5)
+
+
+def test_arrays_come_back_as_arrays():
+    X = xr.DataArray(np.ones((3, 4)), dims=("day", "place"), coords={"day": [3, 4, 5]})
+    X[1, 2] = np.nan
+    posterior = made_up(X)
+    filled = posterior.impute(X)
+    assert filled.dims == X.dims
+    assert filled.isnull().sum() == 0
+    assert filled[1, 2].item() == pytest.approx(posterior.predict(4, 2).item())
+
+
+def test_rows_that_the_table_has_not_are_new_ones(full, frame, posterior):
+    new = with_holes(people(30, seed=5)).set_axis([f"n{k}" for k in range(30)])
+    filled = posterior.impute(new)
+    check_filled(filled, new)
+    pd.testing.assert_frame_equal(filled, posterior.fold_in(new, unknown="offsets").impute(new))
+    unlabelled = new.reset_index(drop=True)
+    pd.testing.assert_frame_equal(posterior.impute(unlabelled).set_axis(new.index), filled)
+    again = posterior.impute(frame.iloc[:3])
+    pd.testing.assert_frame_equal(again, posterior.impute(frame).iloc[:3])
+    with pytest.raises(ValueError, match="other labels along 'column', such as 'age'"):
+        posterior.impute(new.assign(age=1.0))
+
+
+def test_probabilities_of_some_rows_are_those_of_the_whole(frame, posterior):
+    whole = posterior.probabilities("town")
+    pd.testing.assert_frame_equal(posterior.probabilities("town", rows=-1), whole.iloc[[-1]])
+    rows = frame.index[[7, 3]]
+    pd.testing.assert_frame_equal(posterior.probabilities("town", rows=rows), whole.loc[rows])
+    levels = posterior.probabilities("mood")
+    assert list(levels.columns) == ["never", "often", "always"]
+    assert (np.asarray(levels) @ np.arange(levels.shape[1])).shape == (len(frame),)
