@@ -93,3 +93,51 @@ def test_probabilities_of_some_rows_are_those_of_the_whole(frame, posterior):
     levels = posterior.probabilities("mood")
     assert list(levels.columns) == ["never", "often", "always"]
     assert (np.asarray(levels) @ np.arange(levels.shape[1])).shape == (len(frame),)
+
+
+def test_intervals_have_the_form_of_the_table(full, frame, posterior):
+    ends = posterior.intervals(frame, level=0.8)
+    pd.testing.assert_index_equal(ends.index, frame.index)
+    ordered = ["kg", "dose", "visits", "smokes", "mood", "cm"]
+    assert ends.columns.tolist() == [(name, end) for name in ordered for end in ("low", "high")]
+    assert ends["mood", "low"].dtype == frame["mood"].dtype
+    assert ends["smokes", "high"].dtype == "boolean"
+    hidden = frame.isna()
+    for name in ("kg", "visits", "mood"):
+        low, high, x = ends[name, "low"], ends[name, "high"], full[name]
+        if name == "mood":
+            low, high, x = (each.cat.codes for each in (low, high, x))
+        assert np.mean(((low <= x) & (x <= high))[hidden[name]]) > 0.6
+    wanted = posterior.predict_interval(frame.index[9], "cm", level=0.8)[0]
+    np.testing.assert_allclose(ends["cm"].iloc[9], wanted, rtol=1e-6)
+    X = xr.DataArray(np.ones((3, 4)), dims=("day", "place"), coords={"day": [3, 4, 5]})
+    array = made_up(X).intervals(X)
+    assert array.dims == ("day", "place", "bound")
+    np.testing.assert_allclose(
+        array.sel(day=4).isel(place=2), made_up(X).predict_interval(4, 2)[0], rtol=1e-6
+    )
+
+
+def test_correlations_are_those_of_the_covariance_of_a_row(posterior):
+    rng = np.random.default_rng(2)
+    roots = rng.normal(size=(2, 30, 4, 9))
+    precision = roots @ roots.swapaxes(2, 3)  # of three components and an offset
+    X = pd.DataFrame(np.ones((6, 5)), columns=list("abcde"))
+    drawn = made_up(X, row_precision=precision, row_mean=np.zeros((2, 30, 4)))
+    each = []
+    for chain in range(2):
+        for draw in range(30):
+            of_draw = drawn.draws.isel(chain=chain, draw=draw)
+            loadings = np.vstack([of_draw.H.values, np.ones(5)])
+            covariance = loadings.T @ np.linalg.inv(of_draw.row_precision.values) @ loadings
+            covariance += np.eye(5) / of_draw.rho.item()
+            sd = np.sqrt(np.diag(covariance))
+            each.append(covariance / np.outer(sd, sd))
+    r = drawn.correlations(level=0.5)
+    np.testing.assert_allclose(r["mean"], np.mean(each, axis=0), atol=1e-6)
+    np.testing.assert_allclose(r["low"], np.quantile(each, 0.25, axis=0), atol=1e-6)
+    assert r["high"].sel(column="b", column_="b") == 1
+    r = posterior.correlations().sel(column="kg", column_="cm")
+    assert r["low"] < 12 * 9 / np.sqrt((12**2 + 9) * (9**2 + 9)) < r["high"]
+    with pytest.raises(ValueError, match="draws lacks 'row_precision'"):
+        made_up(X).correlations()

@@ -22,19 +22,19 @@ from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result import netcdf
 
 from . import files
-from .imputation import PosteriorImputation
 from .labels import label_draws, label_trace
 from .matrices import PosteriorMatrices
 from .predictive import KINDS
 from .rankings import PosteriorRankings
 from .summary import PosteriorSummary
+from .tables import PosteriorTables
 
 if TYPE_CHECKING:
     from nmd_lab.plots.posterior_accessor import PosteriorPlotAccessor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, PosteriorImputation):
+class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, PosteriorTables):
     """Draws of W, H and the noise levels from their posterior distribution, with the labels of X.
 
     Attributes
