@@ -63,6 +63,11 @@ class TypedColumn:
         return tuple(map(float, range(len(self.categories))))
 
     @property
+    def classes(self) -> list[Any]:
+        """Values of a column of booleans, levels or categories."""
+        return list(self.categories) or [False, True]
+
+    @property
     def has_indicators(self) -> bool:
         """Whether each category has an indicator of its own."""
         return self.kind == "categories" and len(self.categories) != 2

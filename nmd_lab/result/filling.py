@@ -70,16 +70,15 @@ class Filling(Factors):
         t = self._scores(at, positions)
         if typed is not None and typed.has_indicators:
             p = np.exp(t - t.max(axis=1, keepdims=True))
-            p, classes = p / p.sum(axis=1, keepdims=True), list(typed.categories)
+            p, classes = p / p.sum(axis=1, keepdims=True), typed.classes
         elif isinstance(loss, Logistic):
             two = np.hstack([-t, t]) / 2
             p = np.exp(two - two.max(axis=1, keepdims=True))
-            p, classes = p / p.sum(axis=1, keepdims=True), [loss.parameters[0], 1.0]
-            if typed is not None:
-                classes = list(typed.categories) if typed.categories else [False, True]
+            p = p / p.sum(axis=1, keepdims=True)
+            classes = [loss.parameters[0], 1.0] if typed is None else typed.classes
         elif isinstance(loss, Ordinal):
             p = loss.probabilities(t[:, 0])
-            classes = list(loss.parameters[: p.shape[1]] if typed is None else typed.categories)
+            classes = list(loss.parameters[: p.shape[1]]) if typed is None else typed.classes
         else:
             raise ValueError(
                 f"column={column!r} has the loss {loss.name!r}, which gives classes no "

@@ -141,3 +141,36 @@ def test_correlations_are_those_of_the_covariance_of_a_row(posterior):
     assert r["low"] < 12 * 9 / np.sqrt((12**2 + 9) * (9**2 + 9)) < r["high"]
     with pytest.raises(ValueError, match="draws lacks 'row_precision'"):
         made_up(X).correlations()
+
+
+def test_cells_are_ordered_by_how_sure(full, frame, posterior):
+    hidden = frame.isna()
+    cells = posterior.reliability(full.where(hidden))
+    assert len(cells) == hidden.to_numpy().sum()
+    assert cells["unsure"].is_monotonic_increasing
+    of_towns = cells[cells["column"] == "town"].set_index("row")
+    p = posterior.probabilities("town", rows=of_towns.index)
+    assert of_towns["predicted"].tolist() == p.idxmax(axis=1).tolist()
+    assert (of_towns["observed"] == full.loc[of_towns.index, "town"].astype(object)).all()
+    ratio = (1 - p.max(axis=1)) / of_towns["unsure"]
+    np.testing.assert_allclose(ratio, ratio.iloc[0], rtol=1e-5)
+    of_cm = cells[cells["column"] == "cm"].set_index("row")
+    spread = (posterior.predict_std(of_cm.index, "cm") / of_cm["unsure"]).iloc[0]
+    assert 0.7 < spread / full["cm"].std() < 1.5
+    wrong = (of_cm["observed"] - of_cm["predicted"]).astype(float) / spread
+    np.testing.assert_allclose(of_cm["wrong"].astype(float), wrong, rtol=1e-5)
+    for kind, power in (("number", 2), ("class", 1)):
+        of_kind = cells[cells["kind"] == kind]
+        k = len(of_kind) // 3
+        wanted = np.mean(np.abs(of_kind["wrong"][:k]) ** power) ** (1 / power)
+        assert of_kind["error"].iloc[k - 1] == pytest.approx(wanted)
+        assert of_kind["share"].iloc[k - 1] == pytest.approx(k / len(of_kind))
+        assert of_kind["error"].iloc[k] < of_kind["error"].iloc[-1]
+
+
+def test_cells_of_an_array_have_positions():
+    X = np.full((4, 5), np.nan)
+    X[2, 3] = 1.5
+    prior = {"row_mean": np.zeros((2, 30, 4)), "row_precision": np.tile(np.eye(4), (2, 30, 1, 1))}
+    cells = made_up(X, **prior).reliability(X)
+    assert cells[["row", "column", "kind", "observed"]].values.tolist() == [[2, 3, "number", 1.5]]

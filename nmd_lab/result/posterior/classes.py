@@ -64,10 +64,7 @@ class PosteriorClasses(DrawnFactors):
                 f"column={column!r} holds numbers, which have no classes: use "
                 "probability(..., above=)."
             )
-        if typed is None:
-            classes: list[Any] = list(self.noise_of(first).levels or ())
-        else:
-            classes = list(typed.categories) if typed.categories else [False, True]
+        classes = list(self.noise_of(first).levels or ()) if typed is None else typed.classes
         at = rows_at(self.labels, rows)
         return class_table(self.labels, self.mean_shares(at, positions), classes, at)
 

@@ -103,6 +103,18 @@ class DrawnFactors:
         )
 
     @property
+    def row_prior(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean (draws, d) and precision (draws, d, d) of a row of W, with its offset."""
+        if "row_precision" not in self.draws:
+            raise ValueError(
+                "draws lacks 'row_precision', the prior of rows: draw with nmd.sample()."
+            )
+        mean = self.draws["row_mean"].values.reshape(self.n_draws, -1).astype(np.float64)
+        d = mean.shape[1]
+        precision = self.draws["row_precision"].values.reshape(self.n_draws, d, d)
+        return mean, precision.astype(np.float64)
+
+    @property
     def predictive(self) -> Predictive:
         """The distribution of a new observation given each draw."""
         if self.kinds is None:

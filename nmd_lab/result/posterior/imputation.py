@@ -21,6 +21,7 @@ from .classes import PosteriorClasses
 from .entries import summarise
 from .kernels import Array
 from .new_rows import NewRowsOfPosterior
+from .predictions import PosteriorPredictions
 
 Point = Literal["auto", "mean", "median", "mode"]
 """What one number, level or class stands for a distribution."""
@@ -28,7 +29,7 @@ Point = Literal["auto", "mean", "median", "mode"]
 Positions = NDArray[np.integer]
 
 
-class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior):
+class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredictions):
     """Completed data."""
 
     @overload

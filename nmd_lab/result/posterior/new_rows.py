@@ -71,6 +71,11 @@ class NewRowsOfPosterior(DrawnFactors):
         check_values(self._pair, columns, observations)
         seen = _at_columns(observations, columns, self.shape[1])
         rows = self._draw_rows(seen, int(as_generator(random_state).integers(2**62)))
+        labels = labels_of_new_rows(self.labels, new_data.labels)
+        return self.with_rows(labels, rows, new_rows=observations.shape[0])
+
+    def with_rows(self, labels: Labels, rows: NDArray[Any], **parameters: Any) -> Self:
+        """Return the posterior of other rows, given their vectors (draws, m, rank [+ 1])."""
         chains, draws, rank = self.draws.sizes[CHAIN], self.draws.sizes[DRAW], self.rank
         rows = rows.reshape(chains, draws, *rows.shape[1:])
         names = {"rho", "beta", "cut_points", "row_mean", "row_precision"}
@@ -78,7 +83,7 @@ class NewRowsOfPosterior(DrawnFactors):
         _, H, _, of_columns = self.stacked
         n = self.shape[1]
         posterior: Self = cast(Any, type(self)).from_arrays(
-            labels_of_new_rows(self.labels, new_data.labels),
+            labels,
             rows[..., :rank],
             H.reshape(chains, draws, n, rank),
             nonlinearity=self.nonlinearity,
@@ -91,10 +96,21 @@ class NewRowsOfPosterior(DrawnFactors):
             column_offsets=None if of_columns is None else of_columns.reshape(chains, draws, n),
             log_likelihood=self.trace["log_likelihood"].values,
             stop_reason=self.stop_reason,
-            parameters=self.parameters | {"new_rows": observations.shape[0]},
+            parameters=self.parameters | parameters,
             **cast(Any, shared),
         )
         return posterior
+
+    def unknown_row(self) -> Self:
+        """Return the posterior of a row of which nothing is observed, drawn from its prior."""
+        mean, precision = self.row_prior
+        normal = np.random.default_rng(0).standard_normal((*mean.shape, 1))
+        roots = np.linalg.cholesky(precision).swapaxes(1, 2)
+        rows = mean + np.linalg.solve(roots, normal)[..., 0]
+        dim = self.labels.rows[0]
+        one = Labels((dim, f"{dim}_"), (1, self.shape[1]), (dim,))
+        vectors = rows[:, None].astype(self.draws["W"].dtype)
+        return self.with_rows(labels_of_new_rows(self.labels, one), vectors)
 
     @property
     def _pair(self) -> Model:
@@ -124,9 +140,7 @@ class NewRowsOfPosterior(DrawnFactors):
 
         _, H, _, of_columns = self.stacked
         rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
-        means = self.draws["row_mean"].values.reshape(self.n_draws, -1)
-        d = means.shape[1]
-        precisions = self.draws["row_precision"].values.reshape(self.n_draws, d, d)
+        means, precisions = self.row_prior
         assert rho is not None
         n_kinds = rho.shape[1]
         for s in range(self.n_draws):

@@ -13,10 +13,10 @@ from nmd_lab.data.matching import MatchedData
 from nmd_lab.data.typed_table import table_of
 from nmd_lab.result.entries import entries_at
 
+from .cells import cells_by_doubt
 from .correlations import latent_correlations
 from .imputation import PosteriorImputation
 from .kernels import Array
-from .predictions import PosteriorPredictions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ BOUNDS = ("low", "high")
 """Names of the ends of an interval."""
 
 
-class PosteriorTables(PosteriorImputation, PosteriorPredictions):
+class PosteriorTables(PosteriorImputation):
     """Intervals of the cells of a table, and correlations of its columns."""
 
     def intervals(self, X: Any, level: float = 0.9, *, noise: bool = True) -> Any:
@@ -109,6 +109,49 @@ class PosteriorTables(PosteriorImputation, PosteriorPredictions):
         True
         """
         return latent_correlations(self, check_share("level", level, zero=False))
+
+    def reliability(self, X: Any) -> pd.DataFrame:
+        """Return held-out cells, surest first, with the error of those that are as sure or surer.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
+            Test data, as for `predict`: what `sample` has not seen, and NaN elsewhere.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each cell.  `kind` is "number" (and level) or "class" (yes or no, too).
+            `unsure` is 0 where nothing is, and 1 where as much is as without anything observed in
+            the row: for a number the ratio of the standard deviations, for a class that of the
+            probabilities to be wrong.  `wrong` is the error, of a number in units of its standard
+            deviation without anything observed in the row, of a class 0 or 1.  `share` is the share
+            of the cells of this kind up to the line, and `error` their error: root mean square, or
+            share of wrong classes.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `predict`; also if the draws lack `row_precision`.
+
+        See Also
+        --------
+        nmd_lab.plots.reliability : `error` against `share`.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, nmd_lab as nmd
+        >>> size = np.random.default_rng(0).normal(size=50)
+        >>> truth = pd.DataFrame({"size": size, "debt": 3 - 2 * size, "adult": size > 0})
+        >>> held_out = np.random.default_rng(1).random(truth.shape) < 0.2
+        >>> posterior = nmd.sample(
+        ...     truth.mask(held_out).convert_dtypes(), 1, draws=50, random_state=0
+        ... )
+        >>> cells = posterior.reliability(truth.convert_dtypes().where(held_out))
+        >>> bool(len(cells) == held_out.sum()), sorted(cells["kind"].unique())
+        (True, ['class', 'number'])
+        """
+        return cells_by_doubt(self, X)
 
 
 def _bounds_of_frame(frame: Any, data: MatchedData, ends: Array) -> pd.DataFrame:
