@@ -174,3 +174,47 @@ def test_cells_of_an_array_have_positions():
     prior = {"row_mean": np.zeros((2, 30, 4)), "row_precision": np.tile(np.eye(4), (2, 30, 1, 1))}
     cells = made_up(X, **prior).reliability(X)
     assert cells[["row", "column", "kind", "observed"]].values.tolist() == [[2, 3, "number", 1.5]]
+
+
+def test_a_report_says_what_was_missing_and_how_sure_the_rest_is(full, frame, posterior, tmp_path):
+    hidden = frame.isna()
+    report = posterior.report(frame, full.where(hidden), level=0.8)
+    columns = report.columns.set_index("column")
+    assert list(columns.index) == list(frame.columns)
+    assert columns["missing"].tolist() == hidden.sum().tolist()
+    assert columns["observed"].tolist() == frame.notna().sum().tolist()
+    cells = posterior.reliability(full.where(hidden))
+    for shown, some in ((report.surest, cells[:5]), (report.least_sure, cells[:-6:-1])):
+        np.testing.assert_allclose(shown["unsure"], some["unsure"])
+    filled = posterior.impute(frame)
+    for cell in report.least_sure.itertuples():
+        assert cell[3] == filled.loc[cell.row, cell.column]
+    checked = report.held_out.set_index("column")
+    assert checked["cells"].tolist() == hidden.sum().tolist()
+    of_mood = full["mood"].cat.codes[hidden["mood"]]
+    low, high = posterior.predict_interval(of_mood.index, "mood", level=0.8).T
+    held = np.mean((low <= of_mood) & (of_mood <= high))
+    assert checked.loc["mood", "in 80 % interval"] == pytest.approx(held)
+    wrong = cells["wrong"][cells["column"] == "sex"].mean()
+    assert checked.loc["sex", "share wrong"] == pytest.approx(wrong)
+    assert "| sex | classes |" in str(report)
+    assert str(report).count("## ") == 8
+    report.save(tmp_path / "report.md")
+    assert (tmp_path / "report.md").read_text(encoding="utf-8") == str(report)
+    report.save(tmp_path / "report.html")
+    assert report._repr_html_() in (tmp_path / "report.html").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="unknown ending: give"):
+        report.save(tmp_path / "report.pdf")
+
+
+def test_a_report_of_new_rows_and_of_an_array(posterior):
+    report = posterior.report(with_holes(people(9, seed=5)).set_axis([f"<b{k}>" for k in range(9)]))
+    assert "&lt;b" in report._repr_html_()
+    assert report.summary.startswith("9 rows and 8 columns")
+    assert report.held_out is None
+    X = np.zeros((4, 5))
+    X[2, 3] = np.nan
+    prior = {"row_mean": np.zeros((2, 30, 4)), "row_precision": np.tile(np.eye(4), (2, 30, 1, 1))}
+    of_array = made_up(X, **prior).report(X)
+    assert of_array.surest[["row", "column"]].values.tolist() == [[2, 3]]
+    assert "use chains=2" not in str(of_array)

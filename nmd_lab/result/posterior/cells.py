@@ -19,17 +19,21 @@ if TYPE_CHECKING:
 
 def cells_by_doubt(posterior: PosteriorImputation, X: Any) -> pd.DataFrame:
     """Return the observed cells of test data, surest first; see `Posterior.reliability`."""
-    entries = entries_of(posterior.labels, X, None, None, "the posterior")
-    assert entries.data is not None
-    values = entries.data.observations.entries()[2].astype(np.float64)
-    cells = cells_at(posterior, entries.i, entries.j, values)
-    cells = cells.sort_values("unsure", kind="stable", ignore_index=True)
+    cells = held_out_cells(posterior, X).sort_values("unsure", kind="stable", ignore_index=True)
     by_kind = cells.assign(one=1.0, square=cells["wrong"] ** 2).groupby("kind")
     count = by_kind["one"].cumsum()
     error = np.sqrt(by_kind["square"].cumsum() / count)
     error = error.where(cells["kind"] == "number", by_kind["wrong"].cumsum() / count)
     cells = cells.assign(share=count / by_kind["one"].transform("sum"), error=error)
-    return _with_labels(posterior, cells)
+    return with_labels(posterior, cells)
+
+
+def held_out_cells(posterior: PosteriorImputation, X: Any) -> pd.DataFrame:
+    """Return the observed cells of test data, as `cells_at` does."""
+    entries = entries_of(posterior.labels, X, None, None, "the posterior")
+    assert entries.data is not None
+    values = entries.data.observations.entries()[2].astype(np.float64)
+    return cells_at(posterior, entries.i, entries.j, values)
 
 
 def cells_at(
@@ -91,6 +95,7 @@ def _classes(
     of_unknown = unknown.mean_shares(np.zeros(1, np.intp), positions).max()
     cells = pd.DataFrame({"row": i[at], "column": j[at], "kind": "class"})
     cells["predicted"] = classes[p.argmax(axis=1)]
+    cells["probability"] = p.max(axis=1)
     cells["unsure"] = _ratio(1 - p.max(axis=1), np.full(at.size, 1 - of_unknown))
     if values is not None:
         codes = values[at]
@@ -106,7 +111,7 @@ def _ratio(numbers: Array, of: Array) -> Array:
     return np.divide(numbers, of, out=np.zeros(numbers.shape), where=of > 1e-12)
 
 
-def _with_labels(posterior: PosteriorImputation, cells: pd.DataFrame) -> pd.DataFrame:
+def with_labels(posterior: PosteriorImputation, cells: pd.DataFrame) -> pd.DataFrame:
     """Return cells with labels of rows and columns in the place of their positions."""
     labels = posterior.labels
     names = labels.flat(labels.columns).astype(object)

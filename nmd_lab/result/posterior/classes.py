@@ -81,7 +81,8 @@ class PosteriorClasses(DrawnFactors):
     ) -> Array:
         """Return the probability of each class in each draw (draws, rows, classes)."""
         i, j = np.repeat(rows, positions.size), np.tile(positions, rows.size)
-        v = self.linear_at(i, j, draws).reshape(-1, rows.size, positions.size)
+        v = self.linear_at(i, j, draws)
+        v = v.reshape(len(v), rows.size, positions.size)
         each = []
         for k, position in enumerate(positions):
             cuts = self.noise_of(int(position)).cuts

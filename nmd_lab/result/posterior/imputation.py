@@ -96,7 +96,7 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
         count = None if n is None else check_integer("n", n, 1)
         posterior, data = self.beside(X)
         if count is None:
-            return posterior._point(X, data, point)
+            return posterior.filled(X, data, point)
         rng, draws = as_generator(random_state), self.n_draws
         order = np.concatenate([rng.permutation(draws) for _ in range(-(-count // draws))])
         return [posterior._copy(X, data, int(draw), rng) for draw in order[:count]]
@@ -109,8 +109,8 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
         posterior = self.fold_in(X, unknown="offsets") if are_new else self
         return posterior, data_to_fill(posterior.labels, X, "the posterior")
 
-    def _point(self, X: Any, data: MatchedData, point: Point) -> Any:
-        """Return X with its holes filled by the best guesses."""
+    def filled(self, X: Any, data: MatchedData, point: Point = "auto") -> Any:
+        """Return X, of which `data` has the positions, with its holes filled by best guesses."""
 
         def numbers(i: Positions, j: Positions) -> Array:
             return summarise(self, entries_at(i, j), lambda p, v, _: p.point(v, point))
