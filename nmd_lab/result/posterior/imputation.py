@@ -97,9 +97,7 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
         posterior, data = self.beside(X)
         if count is None:
             return posterior.filled(X, data, point)
-        rng, draws = as_generator(random_state), self.n_draws
-        order = np.concatenate([rng.permutation(draws) for _ in range(-(-count // draws))])
-        return [posterior._copy(X, data, int(draw), rng) for draw in order[:count]]
+        return posterior.copies(X, data, count, as_generator(random_state))
 
     def beside(self, X: Any) -> tuple[Self, MatchedData]:
         """Return the posterior of the rows of X, this or that of new ones, and X beside it."""
@@ -120,6 +118,12 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
             return chosen.astype(np.float64)
 
         return _filled(X, data, numbers, classes)
+
+    def copies(self, X: Any, data: MatchedData, n: int, rng: np.random.Generator) -> list[Any]:
+        """Return X n times with its holes filled by draws, different ones as long as there are."""
+        rounds = -(-n // self.n_draws)
+        order = np.concatenate([rng.permutation(self.n_draws) for _ in range(rounds)])
+        return [self._copy(X, data, int(draw), rng) for draw in order[:n]]
 
     def _copy(self, X: Any, data: MatchedData, draw: int, rng: np.random.Generator) -> Any:
         """Return X with its holes filled by new observations from one draw."""

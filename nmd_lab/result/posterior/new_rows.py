@@ -101,6 +101,22 @@ class NewRowsOfPosterior(DrawnFactors):
         )
         return posterior
 
+    def at_rows(self, positions: NDArray[np.integer], others: Self | None = None) -> Self:
+        """Return the posterior of some rows; where a position is -1, of the next row of others."""
+        vectors = self._row_vectors[:, positions]
+        if others is not None:
+            vectors[:, positions < 0] = others._row_vectors
+        dim = self.labels.rows[0]
+        shape = positions.size, self.shape[1]
+        labels = labels_of_new_rows(self.labels, Labels((dim, f"{dim}_"), shape, (dim,)))
+        return self.with_rows(labels, vectors)
+
+    @property
+    def _row_vectors(self) -> NDArray[Any]:
+        """The rows of W (draws, m, rank [+ 1]), with their offsets if there are some."""
+        W, _, offsets, _ = self.stacked
+        return W if offsets is None else np.concatenate([W, offsets[:, :, None]], axis=2)
+
     def unknown_row(self) -> Self:
         """Return the posterior of a row of which nothing is observed, drawn from its prior."""
         mean, precision = self.row_prior
