@@ -48,7 +48,7 @@ LAYERS = (
         "datasets",
     },
     {"studies"},
-    {"widgets", "cli", "_command_line", "_derived_options", "__main__"},
+    {"widgets", "cli", "_shell", "_command_line", "_derived_options", "__main__"},
 )
 """Packages and modules from the bottom to the top; each imports from its own layer and below."""
 
