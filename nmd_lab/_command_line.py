@@ -161,9 +161,9 @@ FEWEST_DRAWS: int = signature(sample).parameters["draws"].default
 """Draws of the sampler behind the copies of a table."""
 
 
-def largest_rank(X: Any) -> int:
+def largest_rank(shape: tuple[int, ...]) -> int:
     """Return the rank with which a table is imputed: one less than columns, as for near copies."""
-    return max(min(MOST_COMPONENTS, X.shape[1] - 1, X.shape[0]), 1)
+    return max(min(MOST_COMPONENTS, shape[1] - 1, shape[0]), 1)
 
 
 def in_shell(text: str) -> str:

@@ -260,7 +260,7 @@ def impute(
     options |= {"draws": copies} if copies > FEWEST_DRAWS else {}
     with going_on_from(checkpoint_of(options)):
         posterior = draw_from_posterior(
-            X, largest_rank(X) if rank is None else rank, progress=not quiet, **options
+            X, largest_rank(X.shape) if rank is None else rank, progress=not quiet, **options
         )
         print(posterior)
         export_filled(posterior, out, X, draws, options.get("random_state"))

@@ -267,7 +267,7 @@ def reliability(posterior: Posterior, X: Any, *, ax: Axes | None = None) -> Axes
     ax = axes(ax, 5, 3.6)
     labels = {"number": "numbers and levels: RMSE / spread", "class": "classes: share wrong"}
     for kind, of_kind in cells.groupby("kind", sort=False):
-        ax.plot(of_kind["share"], of_kind["error"], label=labels[kind])
+        ax.plot(of_kind["share"], of_kind["error"], label=labels[str(kind)])
     ax.set(xlabel="share of the cells, surest first", ylabel="error", xlim=(0, 1))
     ax.set_ylim(bottom=0)
     ax.legend(frameon=False)

@@ -176,6 +176,8 @@ def _with_intervals(posterior: Posterior, X: Any, level: float) -> pd.DataFrame:
     """Return filled data, in which each column is followed by the ends of its intervals."""
     if posterior.labels.table is None or not is_frame(X):
         return _side_by_side(filled(posterior, X, level), posterior)
+    import pandas as pd
+
     imputed, ends = posterior.impute(X), posterior.intervals(X, level)
     columns = {}
     for name in X.columns:
@@ -184,7 +186,7 @@ def _with_intervals(posterior: Posterior, X: Any, level: float) -> pd.DataFrame:
             if (name, bound) in ends:  # categories have no order
                 end = ends[name, bound]
                 columns[f"{name} {word}"] = end.where(X[name].isna(), X[name].astype(end.dtype))
-    return type(imputed)(columns)
+    return pd.DataFrame(columns)
 
 
 def _side_by_side(arrays: dict[str, NDArray[Any]], posterior: Posterior) -> pd.DataFrame:

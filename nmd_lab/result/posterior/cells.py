@@ -22,7 +22,7 @@ def cells_by_doubt(posterior: PosteriorImputation, X: Any) -> pd.DataFrame:
     cells = held_out_cells(posterior, X).sort_values("unsure", kind="stable", ignore_index=True)
     by_kind = cells.assign(one=1.0, square=cells["wrong"] ** 2).groupby("kind")
     count = by_kind["one"].cumsum()
-    error = np.sqrt(by_kind["square"].cumsum() / count)
+    error = (by_kind["square"].cumsum() / count) ** 0.5
     error = error.where(cells["kind"] == "number", by_kind["wrong"].cumsum() / count)
     cells = cells.assign(share=count / by_kind["one"].transform("sum"), error=error)
     return with_labels(posterior, cells)

@@ -37,8 +37,8 @@ def _standardised_loadings(posterior: DrawnFactors) -> Array:
     roots = np.linalg.cholesky(precision)
     scaled: Array = np.linalg.solve(roots, loadings.transpose(0, 2, 1)).transpose(0, 2, 1)
     rho = posterior.draws["rho"].values.reshape(posterior.n_draws, -1).astype(np.float64)
-    variance = np.sum(np.square(scaled), axis=2) + 1 / rho
-    return scaled / np.sqrt(variance)[:, :, None]
+    scaled /= np.sqrt(np.sum(np.square(scaled), axis=2) + 1 / rho)[:, :, None]
+    return scaled
 
 
 def _labelled(posterior: DrawnFactors, moments: Array) -> xr.Dataset:

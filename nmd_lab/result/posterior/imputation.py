@@ -114,8 +114,7 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
             return summarise(self, entries_at(i, j), lambda p, v, _: p.point(v, point))
 
         def classes(rows: Positions, positions: Positions) -> Array:
-            chosen = self.mean_shares(rows, positions).argmax(axis=1)
-            return chosen.astype(np.float64)
+            return np.asarray(self.mean_shares(rows, positions).argmax(axis=1), dtype=np.float64)
 
         return _filled(X, data, numbers, classes)
 

@@ -160,8 +160,8 @@ def _shown(
     labelled, texts = with_labels(posterior, cells), []
     ends = posterior.predict_interval(_entries(cells), level=level)
     table = posterior.labels.table
-    for cell, (low, high) in zip(cells.itertuples(), ends, strict=True):
-        column = None if table is None else table.of_matrix[cell.column]
+    for cell, position, (low, high) in zip(cells.itertuples(), cells["column"], ends, strict=True):
+        column = None if table is None else table.of_matrix[position]
         if cell.kind == "class":
             texts.append(f"probability {cell.probability:.2g}")
         elif column is not None and column.kind == "ordered":

@@ -117,7 +117,8 @@ def check_report(path: str | os.PathLike[str], name: str = "path") -> str:
 
 def _markdown_table(frame: pd.DataFrame) -> str:
     """Return a table of Markdown."""
-    lines = [frame.columns, ["---"] * frame.shape[1], *frame.itertuples(index=False)]
+    names: list[Any] = list(frame.columns)
+    lines = [names, ["---"] * len(names), *frame.itertuples(index=False)]
     cells = ([_text(value).replace("|", "\\|") for value in line] for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
