@@ -174,6 +174,11 @@ class TypedTable:
         """The typed column of each column of the matrix."""
         return [self.columns[position] for position in self.source]
 
+    @property
+    def first_columns(self) -> NDArray[np.intp]:
+        """Position of the first column of the matrix of each column of the DataFrame."""
+        return np.searchsorted(self.source, np.arange(len(self.columns)))
+
     def blocks(self) -> Iterator[tuple[TypedColumn, NDArray[np.intp]]]:
         """Yield each column of the DataFrame with the positions of its columns of the matrix."""
         source = self.source

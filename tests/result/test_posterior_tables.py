@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from made_draws import LEVELS, made_up
+from made_draws import LEVELS, made_up, plain
 from people import check_filled, people, with_holes
 
 import nmd_lab as nmd
@@ -70,6 +70,45 @@ def test_arrays_come_back_as_arrays():
     assert filled.dims == X.dims
     assert filled.isnull().sum() == 0
     assert filled[1, 2].item() == pytest.approx(posterior.predict(4, 2).item())
+
+
+@pytest.mark.parametrize(("f", "noise"), [("identity", "gaussian"), ("minmax", "before")])
+def test_entries_with_limits_are_drawn_within_them(f, noise):
+    X = np.zeros((4, 5))
+    X[0, 0], X[1, 1], X[2, 2] = 0.2, 0.5, -0.1
+    posterior = made_up(X, f, noise=noise, chains=1, draws=300)
+    at_most, at_least, upper = X == 0.2, X == 0.5, X.copy()
+    at_most[2, 2] = at_least[2, 2] = True
+    upper[2, 2] = 0.4
+    limits = {"at_most": at_most, "at_least": at_least, "upper": upper}
+    copies = np.stack(posterior.impute(X, 300, random_state=0, **limits))
+    points = posterior.impute(X, **limits)
+    v, rho, _, _ = plain(posterior)
+    rng = np.random.default_rng(1)
+    t = v + rng.normal(size=(200, *v.shape)) / np.sqrt(rho.reshape(-1, 1, 1))
+    drawn = t if f == "identity" else np.clip(t, -0.4, 0.9)
+    for (i, j), low, high in [((0, 0), -9, 0.2), ((1, 1), 0.5, 9), ((2, 2), -0.1, 0.4)]:
+        x = drawn[..., i, j]
+        inside = (low <= x) & (x <= high)
+        of_draws = np.sum(x * inside, axis=0) / np.maximum(inside.sum(axis=0), 1)
+        wanted = of_draws[inside.any(axis=0)].mean()  # a draw counts once
+        assert np.all((low <= copies[:, i, j]) & (copies[:, i, j] <= high))
+        assert copies[:, i, j].mean() == pytest.approx(wanted, abs=0.03)
+        assert points[i, j] == pytest.approx(wanted, abs=0.03)
+    assert np.all(copies[:, 3] == 0)
+    with pytest.raises(ValueError, match="X has new ones: give new rows NaN there"):
+        posterior.impute(X[:3], at_most=X[:3] == 0.2)
+
+
+def test_limits_of_a_table(frame, posterior):
+    limit = frame["cm"].quantile(0.3)
+    below = pd.DataFrame(False, frame.index, frame.columns)
+    below["cm"] = frame["cm"] < limit
+    X = frame.assign(cm=frame["cm"].clip(lower=limit))
+    filled = posterior.impute(X, 2, at_most=below, random_state=0)[0]
+    check_filled(filled, X.mask(below))
+    assert (filled["cm"][below["cm"]] < limit).all()
+    assert filled["cm"][below["cm"]].nunique() > 10
 
 
 def test_rows_that_the_table_has_not_are_new_ones(full, frame, posterior):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._checks import as_generator, check_integer, check_word
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.containers import dense_like
 from nmd_lab.data.labels import is_frame
+from nmd_lab.data.limits import NO_LIMITS, GivenLimits, with_limits
 from nmd_lab.data.matching import MatchedData, match, observe_beside
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.result.entries import entries_at
@@ -20,6 +21,7 @@ from nmd_lab.result.filling import data_to_fill, filled_frame, refuse_sparse
 from .classes import PosteriorClasses
 from .entries import summarise
 from .kernels import Array
+from .mixture import Predictive
 from .new_rows import NewRowsOfPosterior
 from .predictions import PosteriorPredictions
 
@@ -28,22 +30,39 @@ Point = Literal["auto", "mean", "median", "mode"]
 
 Positions = NDArray[np.integer]
 
+MOST_TRIES = 1000
+"""Draws of a value within its limits; then the limit itself is near enough."""
+
 
 class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredictions):
     """Completed data."""
 
     @overload
     def impute(
-        self, X: Any, n: None = None, *, point: Point = "auto", random_state: Any = None
+        self,
+        X: Any,
+        n: None = None,
+        *,
+        point: Point = "auto",
+        at_most: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        random_state: Any = None,
     ) -> Any: ...
 
     @overload
-    def impute(
-        self, X: Any, n: int, *, point: Point = "auto", random_state: Any = None
-    ) -> list[Any]: ...
+    def impute(self, X: Any, n: int, **options: Any) -> list[Any]: ...
 
     def impute(
-        self, X: Any, n: int | None = None, *, point: Point = "auto", random_state: Any = None
+        self,
+        X: Any,
+        n: int | None = None,
+        *,
+        point: Point = "auto",
+        at_most: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        random_state: Any = None,
     ) -> Any:
         """Return data with their holes filled: once by a point, or n times by draws.
 
@@ -62,6 +81,9 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
             at which the cumulative probability reaches one half), and the most probable of yes and
             no or of classes.  "mean": of ordered levels that nearest to their mean.  "median": also
             of a number.  "mode": also of ordered levels.
+        at_most, at_least, upper : array_like, optional
+            Entries of which only limits are known, as for `nmd_lab.sample`.  They are filled, too,
+            by values within their limits; a best guess is then the mean or the median of draws.
         random_state : int, Generator, RandomState or None, default None
             Seed of the draws and of the noise of copies.
 
@@ -76,8 +98,8 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
         Raises
         ------
         ValueError, TypeError
-            If X is sparse, has another number of columns or other labels of them, or an argument is
-            invalid.
+            If X is sparse, has another number of columns or other labels of them, an argument is
+            invalid, or limits are those of new rows.
 
         Examples
         --------
@@ -94,24 +116,36 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
         """
         check_word("point", point, ["auto", "mean", "median", "mode"])
         count = None if n is None else check_integer("n", n, 1)
-        posterior, data = self.beside(X)
+        posterior, data = self.beside(X, GivenLimits(at_most, at_least, upper))
         if count is None:
             return posterior.filled(X, data, point)
         return posterior.copies(X, data, count, as_generator(random_state))
 
-    def beside(self, X: Any) -> tuple[Self, MatchedData]:
+    def beside(self, X: Any, limits: GivenLimits = NO_LIMITS) -> tuple[Self, MatchedData]:
         """Return the posterior of the rows of X, this or that of new ones, and X beside it."""
         refuse_sparse(X)
         rows = match(observe_beside(self.labels, X).labels, self.labels, "rows")
-        are_new = rows is None or bool(np.any(rows < 0))
-        posterior = self.fold_in(X, unknown="offsets") if are_new else self
+        if rows is not None and np.all(rows >= 0):
+            data = data_to_fill(self.labels, X, "the posterior")
+            return self, data._replace(observations=with_limits(data.observations, X, limits))
+        if limits:
+            raise ValueError(
+                "at_most= and at_least= go with rows of the fitted data, and X has new ones: give "
+                "new rows NaN there."
+            )
+        posterior = self.fold_in(X, unknown="offsets")
         return posterior, data_to_fill(posterior.labels, X, "the posterior")
 
     def filled(self, X: Any, data: MatchedData, point: Point = "auto") -> Any:
         """Return X, of which `data` has the positions, with its holes filled by best guesses."""
 
-        def numbers(i: Positions, j: Positions) -> Array:
-            return summarise(self, entries_at(i, j), lambda p, v, _: p.point(v, point))
+        def numbers(entries: Bounded) -> Array:
+            i, j, *ends = entries
+            x = summarise(self, entries_at(i, j), lambda p, v, _: p.point(v, point))
+            limited = np.flatnonzero(np.isfinite(ends).any(axis=0))
+            if limited.size:
+                x[limited] = self._point_within(entries.at(limited), point)
+            return x
 
         def classes(rows: Positions, positions: Positions) -> Array:
             return np.asarray(self.mean_shares(rows, positions).argmax(axis=1), dtype=np.float64)
@@ -127,28 +161,55 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
     def _copy(self, X: Any, data: MatchedData, draw: int, rng: np.random.Generator) -> Any:
         """Return X with its holes filled by new observations from one draw."""
 
-        def numbers(i: Positions, j: Positions) -> Array:
-            v = self.linear_at(i, j, slice(draw, draw + 1))[0]
-            return self.predictive.at(j).draw(v, draw, rng)
+        def numbers(entries: Bounded) -> Array:
+            v = self.linear_at(entries.i, entries.j, slice(draw, draw + 1))[0]
+            return _draw_within(self.predictive, v, entries, draw, rng)
 
         def classes(rows: Positions, positions: Positions) -> Array:
             return self.draw_classes(rows, positions, draw, rng)
 
         return _filled(X, data, numbers, classes)
 
+    def _point_within(self, entries: Bounded, point: Point) -> Array:
+        """Return the means of entries with limits, or the medians, from all draws."""
+        predictive, rng = self.predictive, np.random.default_rng(0)
+        every = enumerate(self.linear_at(entries.i, entries.j))
+        x = np.stack([_draw_within(predictive, v, entries, draw, rng) for draw, v in every])
+        noise = np.broadcast_to(self.noise, self.shape[1])[entries.j]
+        is_median = np.where(noise == "ordinal", point != "mean", point == "median")
+        median = np.quantile(x, 0.5, axis=0, method="inverted_cdf")
+        return np.where(is_median, median, x.mean(axis=0))
+
+
+class Bounded(NamedTuple):
+    """Entries of the matrix, with limits of their values; infinite where there is none."""
+
+    i: Positions
+    j: Positions
+    low: Array
+    high: Array
+
+    def at(self, where: Positions) -> Bounded:
+        """Return some of the entries."""
+        return Bounded(*(each[where] for each in self))
+
 
 def _filled(
     X: Any,
     data: MatchedData,
-    numbers: Callable[[Positions, Positions], Array],
+    numbers: Callable[[Bounded], Array],
     classes: Callable[[Positions, Positions], Array],
 ) -> Any:
     """Return X filled by numbers at entries, and by the positions of classes of rows."""
     array = data.observations.to_array()
-    i, j = np.nonzero(np.isnan(array))
-    array[i, j] = numbers(data.rows[i], data.columns[j])
+    limited, low, high = _limits(data.observations)
+    to_fill = np.isnan(array) | limited
+    i, j = np.nonzero(to_fill)
+    entries = Bounded(data.rows[i], data.columns[j], low[to_fill], high[to_fill])
+    array[i, j] = numbers(entries)
+    labels = data.observations.labels
     if not is_frame(X):
-        return dense_like(X, data.observations.labels, array)
+        return dense_like(X, labels, array)
 
     def missing(column: TypedColumn, at: NDArray[np.intp]) -> FloatArray:
         if column.has_indicators:
@@ -156,4 +217,34 @@ def _filled(
         values = array[:, at[0]].astype(np.float64)
         return values if column.kind == "number" else column.nearest(values)
 
-    return filled_frame(X, data.observations.labels, missing)
+    if limited.any():
+        X = X.mask(limited if labels.table is None else limited[:, labels.table.first_columns])
+    return filled_frame(X, labels, missing)
+
+
+def _draw_within(
+    predictive: Predictive, v: Array, entries: Bounded, draw: int, rng: np.random.Generator
+) -> Array:
+    """Return new observations from one draw, drawn again while they are beyond their limits."""
+    _, j, low, high = entries
+    x = predictive.at(j).draw(v, draw, rng)
+    for _ in range(MOST_TRIES):
+        outside = np.flatnonzero((x < low) | (x > high))
+        if outside.size == 0:
+            break
+        x[outside] = predictive.at(j[outside]).draw(v[outside], draw, rng)
+    within: Array = np.clip(x, low, high)
+    return within
+
+
+def _limits(observations: Observations) -> tuple[NDArray[np.bool_], Array, Array]:
+    """Return which entries have limits, and these, as matrices."""
+    limited = np.zeros(observations.shape, dtype=bool)
+    low, high = np.full(limited.shape, -np.inf), np.full(limited.shape, np.inf)
+    if observations.limits is not None:
+        some = np.flatnonzero(observations.limits.codes)
+        i, j = (each[some] for each in observations.stored_positions())
+        values = observations.to_array()[i, j].astype(np.float64)
+        limited[i, j] = True
+        low[i, j], high[i, j] = observations.limits.at(some).ends(values)
+    return limited, low, high
