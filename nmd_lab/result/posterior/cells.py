@@ -116,7 +116,8 @@ def with_labels(posterior: PosteriorImputation, cells: pd.DataFrame) -> pd.DataF
     labels = posterior.labels
     names = labels.flat(labels.columns).astype(object)
     if labels.table is not None:
-        names[:] = [column.name for column in labels.table.of_matrix]
+        each = (column.name for column in labels.table.of_matrix)
+        names = np.fromiter(each, dtype=object, count=names.size)
     order = ["row", "column", "kind", "observed", "predicted", "unsure", "wrong", "share", "error"]
     rows = labels.flat(labels.rows)[cells["row"]]
     cells = cells.assign(row=rows, column=names[cells["column"]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Self, overload
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,22 +36,6 @@ MOST_TRIES = 1000
 
 class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredictions):
     """Completed data."""
-
-    @overload
-    def impute(
-        self,
-        X: Any,
-        n: None = None,
-        *,
-        point: Point = "auto",
-        at_most: ArrayLike | None = None,
-        at_least: ArrayLike | None = None,
-        upper: ArrayLike | None = None,
-        random_state: Any = None,
-    ) -> Any: ...
-
-    @overload
-    def impute(self, X: Any, n: int, **options: Any) -> list[Any]: ...
 
     def impute(
         self,
@@ -191,7 +175,8 @@ class Bounded(NamedTuple):
 
     def at(self, where: Positions) -> Bounded:
         """Return some of the entries."""
-        return Bounded(*(each[where] for each in self))
+        i, j, low, high = self
+        return Bounded(i[where], j[where], low[where], high[where])
 
 
 def _filled(
@@ -201,13 +186,10 @@ def _filled(
     classes: Callable[[Positions, Positions], Array],
 ) -> Any:
     """Return X filled by numbers at entries, and by the positions of classes of rows."""
-    array = data.observations.to_array()
-    limited, low, high = _limits(data.observations)
-    to_fill = np.isnan(array) | limited
-    i, j = np.nonzero(to_fill)
-    entries = Bounded(data.rows[i], data.columns[j], low[to_fill], high[to_fill])
-    array[i, j] = numbers(entries)
-    labels = data.observations.labels
+    array, labels = data.observations.to_array(), data.observations.labels
+    limited = np.zeros(array.shape, dtype=bool)
+    i, j, low, high = _entries_to_fill(data.observations, array, limited)
+    array[i, j] = numbers(Bounded(data.rows[i], data.columns[j], low, high))
     if not is_frame(X):
         return dense_like(X, labels, array)
 
@@ -237,14 +219,20 @@ def _draw_within(
     return within
 
 
-def _limits(observations: Observations) -> tuple[NDArray[np.bool_], Array, Array]:
-    """Return which entries have limits, and these, as matrices."""
-    limited = np.zeros(observations.shape, dtype=bool)
-    low, high = np.full(limited.shape, -np.inf), np.full(limited.shape, np.inf)
-    if observations.limits is not None:
-        some = np.flatnonzero(observations.limits.codes)
-        i, j = (each[some] for each in observations.stored_positions())
-        values = observations.to_array()[i, j].astype(np.float64)
-        limited[i, j] = True
-        low[i, j], high[i, j] = observations.limits.at(some).ends(values)
-    return limited, low, high
+def _entries_to_fill(
+    observations: Observations, array: FloatArray, limited: NDArray[np.bool_]
+) -> Bounded:
+    """Return the entries without a value or with limits, and mark the latter in a matrix."""
+    limits = observations.limits
+    if limits is not None:
+        some = np.flatnonzero(limits.codes)
+        rows, columns = (each[some] for each in observations.stored_positions())
+        limited[rows, columns] = True
+    i, j = np.nonzero(np.isnan(array) | limited)
+    low, high = np.full(i.size, -np.inf), np.full(i.size, np.inf)
+    if limits is not None:
+        values = array[rows, columns].astype(np.float64)
+        n = array.shape[1]
+        at = np.searchsorted(i * n + j, rows.astype(np.int64) * n + columns)
+        low[at], high[at] = limits.at(some).ends(values)
+    return Bounded(i, j, low, high)
