@@ -55,8 +55,9 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
         X : array_like, masked array, DataFrame or DataArray
             Data with missing entries, with the columns of the fitted data or, by label, some of
             them.  Their rows are those of the fitted data if all labels of rows occur there, or if
-            one of the two has no labels and they have as many.  Otherwise all are new rows, which
-            are drawn as by `fold_in`; use this for as many new rows without labels.
+            one of the two has no labels and they have as many; the default labels 0, 1, 2, ...
+            count as none.  Otherwise all are new rows, which are drawn as by `fold_in`; use this
+            for as many new rows without labels.
         n : int, optional
             Number of completed copies, for multiple imputation.  By default there is one result,
             without randomness, for each entry its best guess.
