@@ -29,7 +29,7 @@ from scipy import stats
 import nmd_lab as nmd
 from nmd_lab.data.observations import observe
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.sampler.chain import sweep
+from nmd_lab.solver.sampler.chain import Chain
 from nmd_lab.solver.sampler.model import Model
 from nmd_lab.solver.sampler.noise import NoiseKind
 from nmd_lab.solver.sampler.prior import Prior
@@ -190,12 +190,13 @@ def ranks_of(case: Case, seed: int) -> dict[str, int]:
     while not teaches(truth):
         truth = generate(case, rng)
     model, state = truth.model, truth.state
+    state.seed = seed
     right = quantities(truth, state)
     ranks = dict.fromkeys(right, 0)
-    work = Work(model)
+    chain = Chain(Work(model))
     for _ in range(DRAWS):
         for _ in range(case.thin):
-            sweep(model, work, state, seed)
+            state = chain.step(model, state)
         for name, value in quantities(truth, state).items():
             ranks[name] += int(value < right[name])
     return ranks

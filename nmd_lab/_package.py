@@ -94,7 +94,7 @@ class ResumableFit:
 
     def _begin(self) -> Run:
         """Return the run before its first iteration."""
-        prepared, spec = self.prepared, self.prepared.spec
+        prepared, spec = self.prepared, self.prepared.spec.after_choice
         policy = StopPolicy(
             tol=spec.tol,
             patience=spec.solver.patience,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,14 @@ from .model.ordinal import Ordinal
 from .result.posterior.posterior import Posterior
 from .result.provenance import provenance
 from .solver.checkpointing import state_and_save
+from .solver.sampler.chain import Chain, ChainStart
 from .solver.sampler.draws import Draws
 from .solver.sampler.noise import precision_of
 from .solver.sampler.options import SampleOptions
 from .solver.sampler.prepare import PreparedSample, prepare_sample
-from .solver.sampler.run import Chains, ChainStart, PosteriorState
-from .solver.sampler.start import start_chain
+from .solver.sampler.run import Chains, PosteriorState
+from .solver.sampler.start import first_factors
+from .solver.sampler.state import ChainState
 from .solver.sampler.targets import check_targets
 from .solver.settings import stored
 from .solver.support import DATA, data_of, features_of_compute, features_of_data, refuse
@@ -57,20 +59,20 @@ def draw_posterior(
     check_init(options.init, prepared.model, options.chains, prepared.scaling)
     _check_memory(prepared, options)
     before = options.init if isinstance(options.init, Posterior) else None
-    tune = options.tune
-    if tune is None:
-        tune = TUNE if before is None else 0
     targets = check_targets(options.targets, prepared.model.shape)
     call = _call(rank, nonlinearity, loss, data, options)
+    if options.tune is None:
+        options = replace(options, tune=TUNE if before is None else 0)
     rng = as_generator(options.random_state)
     state, rng, save = state_and_save(
         *(PosteriorState(copy.deepcopy(rng)), rng, options.compute, call),
         *(prepared.observations, prepared.model.pair.kinds),
     )
-    starts = _starts(prepared, options, before, rng)
-    chains = Chains(prepared.model, prepared.work, options, tune, targets, state)
-    draws, reason = chains.run(starts, interruption, save)
-    posterior = _label(prepared, draws, reason, options, tune)
+    engine = Chain(prepared.work)
+    begin = _begin(prepared, engine, options, before, rng)
+    chains = Chains(prepared.model, engine, begin, options, targets, state)
+    draws, reason = chains.run(interruption, save)
+    posterior = _label(prepared, draws, reason, options)
     return posterior if before is None else joined(before, posterior)
 
 
@@ -106,21 +108,24 @@ def _call(
     return Call("sample", model | of_data | limits | of_options, defaults)
 
 
-def _starts(
+def _begin(
     prepared: PreparedSample,
+    engine: Chain,
     options: SampleOptions,
     before: Posterior | None,
     rng: np.random.Generator,
-) -> Iterator[ChainStart]:
-    """Yield the beginning of each chain."""
+) -> Callable[[int], ChainState]:
+    """Return a function of the number of a chain that returns its first state."""
     model, scaling = prepared.model, prepared.scaling
     observations = scaling.scaled_observations(prepared.observations)
     is_warm = not isinstance(options.init, str)
-    for chain in range(options.chains):
-        chain_rng = new_stream(rng)
-        seed = int(chain_rng.integers(2**62))
+    streams = [new_stream(rng) for _ in range(options.chains)]
+
+    def begin(chain: int) -> ChainState:
+        seed = int(streams[chain].integers(2**62))
         init = "random" if is_warm else options.init
-        state = start_chain(model, prepared.work, observations, init, chain_rng)
+        factors = first_factors(model, prepared.work, observations, init, streams[chain])
+        state = engine.init(model, ChainStart(*factors, seed, options.tune or 0))
         for k, kind in enumerate(model.pair.kinds):
             if not precision_of(kind.loss).shape:  # β is 1 in the units of X
                 state.beta[k] = math.ldexp(1.0, scaling.of_objective)
@@ -128,7 +133,9 @@ def _starts(
             continue_from(before, chain, state, scaling)
         elif is_warm:
             begin_at(options.init, state, model, scaling)
-        yield ChainStart(state, seed)
+        return state
+
+    return begin
 
 
 def _label(
@@ -136,7 +143,6 @@ def _label(
     draws: Draws,
     reason: StopReason,
     options: SampleOptions,
-    tune: int,
 ) -> Posterior:
     """Return the labelled posterior, in the units of X."""
     model, pair = prepared.model, prepared.pair
@@ -156,9 +162,8 @@ def _label(
         parameters={
             "rank": model.rank,
             **options.describe(),
-            "tune": tune,
             "step": draws.step,
-            "sweeps": tune + draws.log_likelihood.shape[1],
+            "sweeps": (options.tune or 0) + draws.log_likelihood.shape[1],
             **provenance(prepared.observations),
         },
         **arrays,

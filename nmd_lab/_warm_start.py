@@ -15,6 +15,7 @@ from .model.ordinal import Ordinal
 from .result.decomposition import Decomposition
 from .result.posterior.posterior import Posterior
 from .solver.sampler.cut_points import put
+from .solver.sampler.groups import Groups
 from .solver.sampler.model import Model
 from .solver.sampler.state import ChainState
 from .solver.scaling import Scaling
@@ -37,6 +38,7 @@ def check_init(init: Any, model: Model, chains: int, scaling: Scaling) -> None:
         "noise": (init.noise, model.noises if model.by_column else model.noises[0]),
         "row offsets": ("row_offsets" in init.draws, model.row_offsets),
         "column offsets": ("column_offsets" in init.draws, model.column_offsets),
+        "groups": (init.draws.sizes["group"], model.n_groups),
         "chains": (init.draws.sizes["chain"], chains),
     }
     for name, (theirs, ours) in compared.items():
@@ -96,6 +98,12 @@ def continue_from(before: Posterior, chain: int, state: ChainState, scaling: Sca
         state.beta[:] = np.ldexp(draws["beta"].values.ravel(), scaling.of_objective)
     if "cut_points" in draws:
         put(state.cuts, draws["cut_points"].values.reshape(len(state.cuts), -1))
+    if "row_group" in draws:
+        state.groups = Groups(
+            draws["row_group"].values.ravel().astype(np.int64),
+            draws["group_scale"].values.copy(),
+            float(draws["group_strength"]),
+        )
     state.sweep = int(before.parameters.get("sweeps", 0))
 
 

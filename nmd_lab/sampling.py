@@ -36,6 +36,7 @@ def sample(
     tune: int | None = None,
     chains: int = 1,
     keep: int | None = None,
+    groups: Literal["auto"] | int = "auto",
     noise: Literal["auto", "before", "after"] = "auto",
     offsets: Literal["auto", "none", "global", "rows", "columns", "both"] = "auto",
     observed: ArrayLike | None = None,
@@ -84,6 +85,11 @@ def sample(
     keep : int, optional
         Number of draws to keep of each chain, evenly spaced; by default all, or as many as take
         1 GiB.
+    groups : "auto" or int, default "auto"
+        Upper bound for the number of groups of rows.  The rows of a group have a Gaussian prior of
+        their own, so that relations between columns may be curved, or differ between groups; groups
+        that nothing speaks for stay empty.  "auto": up to 8 for a table of several kinds of
+        columns, and otherwise 1.
     noise : {"auto", "before", "after"}, default "auto"
         Where the Gaussian noise of the Frobenius loss is.  "before": X = f(WH + noise) exactly, so
         that a value at a limit of f says that WH + noise is beyond it.  "after": X = f(T) + noise.
@@ -182,6 +188,7 @@ def sample(
         tune=tune,
         chains=chains,
         keep=keep,
+        groups=groups,
         noise=noise,
         offsets=offsets,
         init=init,

@@ -198,7 +198,7 @@ def test_a_callback_ends_the_run(with_holes):
     xr.testing.assert_identical(posterior.draws, whole.draws.isel(draw=slice(6)))
 
 
-@pytest.mark.parametrize(("last", "chains", "draws"), [(24, 1, 12), (32, 1, 12), (38, 2, 10)])
+@pytest.mark.parametrize(("last", "chains", "draws"), [(20, 1, 12), (32, 1, 12), (38, 2, 10)])
 def test_a_later_chain_that_is_stopped_costs_no_draws(with_holes, last, chains, draws):
     """Each chain has 20 sweeps, 8 of them for tuning."""
     numbers = []

@@ -23,6 +23,7 @@ from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import Options
+from nmd_lab.solver.stopping import Stopping
 
 from ._objective import Iterate, Objective, Record
 from ._pack import pack
@@ -128,16 +129,10 @@ class BaselineRun:
     def _stop_reason_at(self, iterate: Iterate) -> StopReason | None:
         """Return why the run stops at an iterate, or None if it goes on."""
         rules = self.settings
-        stopped_by_callback = rules.callback is not None and rules.callback(iterate)
+        stopping = Stopping(rules.max_iter, rules.time_limit, rules.callback)
+        ended = stopping.reason(iterate, iterate.iteration)
         last = [record.objective for record in self.history[-2:]]
         if rules.tol > 0 and len(last) == 2 and abs(last[0] - last[1]) <= rules.tol * last[0]:
             text = f"converged: the objective changed by no more than tol={rules.tol:g} of itself"
             return StopReason("converged", text)
-        if iterate.iteration >= rules.max_iter:
-            return StopReason("max_iter", f"max_iter: {rules.max_iter} iterations done")
-        if stopped_by_callback:
-            text = f"callback: stopped after {iterate.iteration} iterations"
-            return StopReason("callback", text)
-        if rules.time_limit is not None and iterate.seconds >= rules.time_limit:
-            return StopReason("time_limit", f"time_limit: {rules.time_limit:g} s passed")
-        return None
+        return ended

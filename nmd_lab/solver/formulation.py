@@ -35,7 +35,7 @@ def make_problem(
 ) -> tuple[Problem, Offsets]:
     """Return the problem, and the offsets of its starts, in the units of a scaling."""
     device = device_of(options.compute.device)
-    refuse_unsupported(device, observations, scaling.pair, observed_only=observed_only)
+    refuse_unsupported(device, scaling.pair, observed_only=observed_only)
     if observations.scratch is not None and device is HOST:
         device = FileHost(observations.scratch)
     if observed_only:

@@ -19,6 +19,7 @@ from nmd_lab.checkpoint.call import Call
 from nmd_lab.data import observations as inputs
 from nmd_lab.data.base import Observations, float_dtype
 from nmd_lab.data.limits import GivenLimits
+from nmd_lab.data.store import SparseStore
 from nmd_lab.data.stored import is_stored
 from nmd_lab.data.tensors import device_of_tensor
 from nmd_lab.model.offsets import Offsets
@@ -85,10 +86,11 @@ def observe(
     """Return the observations of any input, if all that the call has goes together."""
     stand_in(nonlinearity, loss)  # refuses unknown ones
     client = client_for(X, options.compute.client)
-    scratch = None if client is not None else _scratch(X, options)
+    zeros = data["absent_are_zeros"]
+    scratch = None if client is not None else _scratch(X, options, zeros)
     form = {"on_cluster": client is not None, "from_file": scratch is not None}
     refuse(
-        data_of(X, absent_are_zeros=data["absent_are_zeros"], **form)
+        data_of(X, absent_are_zeros=zeros, **form)
         | features_of_fit(X, rank, nonlinearity, loss, options, data["limits"], data["weights"])
     )
     if client is not None:
@@ -96,7 +98,7 @@ def observe(
         observations = observe_elsewhere(X, client, **data)
     else:
         observations = inputs.observe(X, **data, scratch=scratch)
-    if data["absent_are_zeros"]:
+    if zeros:
         refuse_empty(observations)
     return observations
 
@@ -172,14 +174,14 @@ def _rank(rank: Any, options: Options) -> int | None:
     return number
 
 
-def _scratch(X: Any, options: Options) -> Scratch | None:
+def _scratch(X: Any, options: Options, absent_are_zeros: bool) -> Scratch | None:
     """Return a folder for arrays of the size of X if X is to be read from its file by blocks.
 
     It is if there is a `work_dir`, or if T and U would not fit beside X into the free memory, or
     into `memory_limit`.
     """
-    if not is_stored(X):
-        return None
+    if not is_stored(X) or (absent_are_zeros and isinstance(X, SparseStore)):
+        return None  # a fit to implicit zeros has no arrays of the size of X
     limit = options.compute.memory_limit
     free = free_memory() if limit is None else limit * 2**30
     fits = STREAMED_ARRAYS * X.size * float_dtype(X, None).itemsize < SHARE * free

@@ -116,9 +116,7 @@ class _Runner:
 
     def __init__(self, prepared: Prepared, interruption: Interruption) -> None:
         self.prepared, self.interruption = prepared, interruption
-        limit, spent = prepared.spec.time_limit, prepared.spec.spent
-        left = None if limit is None else max(limit - spent, 0.0)
-        self.options = replace(prepared.spec, time_limit=left)
+        self.options = prepared.spec.after_choice
         self.outcomes, self.summary = prepared.state.outcomes, prepared.state.summary
         self.stopped: StopReason | None = None
         self.began = time.perf_counter() - sum(row["seconds"] for row in self.summary)

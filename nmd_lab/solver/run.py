@@ -18,7 +18,7 @@ import numpy as np
 from nmd_lab._interruption import Interruption, is_interactive
 from nmd_lab._stop_reason import StopCode, StopReason
 
-from .engines.protocol import Engine
+from .engines.protocol import FitEngine
 from .held_out import HeldOut
 from .initialization import Start
 from .learning import learned_state, with_learned
@@ -50,7 +50,7 @@ class Run:
     def __init__(
         self,
         problem: Problem,
-        engine: Engine[Any],
+        engine: FitEngine[Any],
         state: RunState,
         policy: StopPolicy,
         held_out: HeldOut | None = None,
@@ -82,10 +82,9 @@ class Run:
     ) -> Outcome:
         """Do at most `iterations` more iterations, and return the outcome so far."""
         state, policy = self.state, self._policy
-        patience = None if self._held_out is None else policy.patience
         most = state.iteration + iterations
         called = None if callback is None else self._with_model(callback)
-        rules = Stopping(most, policy.tol, time_limit, called, patience)
+        rules = Stopping(most, time_limit, called)
         self._began = time.perf_counter() - state.seconds
         try:
             reason = loop(
@@ -142,7 +141,9 @@ class Run:
             now.lowest, now.best = score, state
         now.last_score = score
         now.recent.append(now.lowest)
-        return rules.reason(state, now.best, now.recent), text
+        since_best = None if self._held_out is None else state.iteration - now.best.iteration
+        policy, ended = self._policy, rules.reason(state, state.iteration)
+        return policy.solved(state) or ended or policy.no_progress(now.recent, since_best), text
 
     def _next(self) -> State:
         """Return the next state."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nmd_lab.model.kind import LimitModel
@@ -45,3 +45,10 @@ class Spec(Options):
     last: bool = False
     selection: dict[str, Any] | None = None
     spent: float = 0.0
+
+    @property
+    def after_choice(self) -> Spec:
+        """The specification with what the choice left of the time limit."""
+        if self.time_limit is None:
+            return self
+        return replace(self, time_limit=max(self.time_limit - self.spent, 0.0))

@@ -19,7 +19,7 @@ from .engines.admm import Admm
 from .engines.choice import engine_for
 from .engines.constrained import after_least_squares
 from .engines.implicit_zeros import ImplicitZeros
-from .engines.protocol import Engine
+from .engines.protocol import FitEngine
 from .held_out import HeldOut
 from .initialization import Start, given_start, random_start, svd_start
 from .loop import nothing
@@ -171,7 +171,7 @@ def warmed_up(
     if state.warm_up is None:
         state.warm_up = begin(start, tol=exact)
     with_zeros = plan.engine == "implicit zeros"
-    engine: Engine[Any] = ImplicitZeros(exact=exact) if with_zeros else Admm()
+    engine: FitEngine[Any] = ImplicitZeros(exact=exact) if with_zeros else Admm()
     run = Run(signs, engine, state.warm_up, StopPolicy(exact))
     outcome = run.advance(
         WARM_UP - state.warm_up.iteration,

@@ -1,4 +1,4 @@
-"""The stopping rules of a run, and the reason that each of them gives."""
+"""The rules that end a run, and the reason that each of them gives."""
 
 from __future__ import annotations
 
@@ -35,6 +35,40 @@ def exact_for(tol: float) -> float:
     return min(tol, EXACT)
 
 
+@dataclass(frozen=True)
+class Stopping:
+    """The rules that end any run: enough iterations, a callback, a time limit.
+
+    Attributes
+    ----------
+    most : int
+        Number of the last iteration.
+    time_limit : float or None
+        Seconds after which the run ends.
+    callback : callable or None
+        Function of what is shown of an iteration; a true value ends the run.
+    enough : StopReason or None
+        Reason after the last iteration; None for that of `max_iter`.
+    """
+
+    most: int
+    time_limit: float | None = None
+    callback: Callable[[Any], Any] | None = None
+    enough: StopReason | None = None
+
+    def reason(self, shown: Any, iteration: int) -> StopReason | None:
+        """Show an iteration to the callback, and return why the run ends with it, or None."""
+        asked = self.callback is not None and self.callback(shown)
+        if iteration >= self.most:
+            text = f"max_iter: {self.most} iterations done"
+            return self.enough or StopReason("max_iter", text)
+        if asked:
+            return StopReason("callback", f"callback: stopped after {iteration} iterations")
+        if self.time_limit is not None and shown.seconds >= self.time_limit:
+            return StopReason("time_limit", f"time_limit: {self.time_limit:g} s passed")
+        return None
+
+
 @dataclass
 class Trend:
     """The lowest objective of a run so far, and its recent rate of decrease."""
@@ -57,7 +91,7 @@ class Trend:
 
 @dataclass(frozen=True)
 class StopPolicy:
-    """How a run ends, and what it returns.
+    """How the run of a fit ends by itself, and what it returns.
 
     Attributes
     ----------
@@ -85,53 +119,31 @@ class StopPolicy:
     target: float = math.inf
     max_iter: int = 0
 
-
-@dataclass(frozen=True)
-class Stopping:
-    """The stopping rules of a run."""
-
-    max_iter: int
-    tol: float = 0.0
-    time_limit: float | None = None
-    callback: Callable[[State], Any] | None = None
-    patience: int | None = None
-
-    def reason(self, state: State, best: State, lowest: deque[float]) -> StopReason | None:
-        """Return why the run ends with this state, or None if it does not."""
-        stop_requested = self.callback is not None and self.callback(state)
-        n_iter = state.iteration
+    def solved(self, state: State) -> StopReason | None:
+        """Return why no further iteration would help, or None."""
+        if self.tol <= 0:
+            return None
         exact = exact_for(self.tol)
-        if self.tol > 0 and state.relative_residual <= exact:
+        if state.relative_residual <= exact:
             return StopReason("converged", f"converged: residuals at or below {exact:g}")
-        if self.tol > 0 and state.stop_reason is not None:
-            return state.stop_reason
-        if n_iter >= self.max_iter:
-            return StopReason("max_iter", f"max_iter: {self.max_iter} iterations done")
-        if stop_requested:
-            return StopReason("callback", f"callback: stopped after {n_iter} iterations")
-        if self.time_limit is not None and state.seconds >= self.time_limit:
-            return StopReason("time_limit", f"time_limit: {self.time_limit:g} s passed")
-        return self._no_progress(n_iter - best.iteration, lowest)
+        return state.stop_reason
 
-    def _no_progress(self, since_best: int, lowest: deque[float]) -> StopReason | None:
-        """Return the reason to end a run without recent progress, or None."""
-        if self.patience is not None:
+    def no_progress(self, lowest: deque[float], since_best: int | None) -> StopReason | None:
+        """Return why a run without recent progress ends, or None.
+
+        With held-out entries, `since_best` iterations had no lower validation error.
+        """
+        if since_best is not None:
             if since_best < self.patience:
                 return None
-            return StopReason(
-                "validation", f"validation: no lower error for {self.patience} iterations"
-            )
+            text = f"validation: no lower error for {self.patience} iterations"
+            return StopReason("validation", text)
         if self.tol <= 0 or len(lowest) < (lowest.maxlen or 0):
             return None
         window = len(lowest) - 1
         share = min(1.0, window / window_for(self.tol))
         if lowest[0] - lowest[-1] > share * self.tol * abs(lowest[-1]):
             return None
-        return StopReason(
-            "converged",
-            f"converged: the objective fell by at most {share * self.tol:g} of itself in "
-            f"{window} iterations"
-            if share < 1
-            else f"converged: the objective fell by at most tol={self.tol:g} of itself in "
-            f"{window} iterations",
-        )
+        limit = f"{share * self.tol:g}" if share < 1 else f"tol={self.tol:g}"
+        text = f"the objective fell by at most {limit} of itself in {window} iterations"
+        return StopReason("converged", f"converged: {text}")

@@ -15,6 +15,7 @@ from nmd_lab.data.labels import is_frame
 from nmd_lab.data.limits import NO_LIMITS, GivenLimits
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.data.store import SparseStore
 from nmd_lab.data.typed_table import table_of
 from nmd_lab.model.losses import as_loss
 
@@ -142,7 +143,9 @@ def refuse(present: Mapping[str, str]) -> None:
 
 def data_of(X: Any, *, absent_are_zeros: bool, on_cluster: bool, from_file: bool) -> dict[str, str]:
     """Return the form of X, by its word."""
-    words = ["zeros" if absent_are_zeros else "missing"] if is_sparse(X) else []
+    sparse = is_sparse(X) or isinstance(X, SparseStore)
+    words = ["zeros"] if sparse and absent_are_zeros else []
+    words += ["missing"] if sparse and not absent_are_zeros and not from_file else []
     words += ["cluster"] if on_cluster else []
     words += ["file"] if from_file else []
     return {word: DATA[word] for word in words or ["dense"]}

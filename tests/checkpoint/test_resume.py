@@ -120,6 +120,18 @@ def test_a_run_that_was_stopped_goes_on(how, end, tmp_path, clock):
     assert bits_of(nmd.resume(path, arguments[0], time_limit=None)) == expected
 
 
+def test_the_time_of_a_choice_counts_when_its_fit_goes_on(ticks, tmp_path, clock):
+    path, (_, arguments, options) = tmp_path / "run.nc", others()["auto"]
+    options = options | {"time_limit": 4.0, "tol": 0, "max_iter": 10**6}
+    ticks.until(0, lambda: nmd.complete(*arguments, **kept(options, path)))
+    ticks.until(ticks.number - 5, lambda: nmd.complete(*arguments, **kept(options, path)))
+    ticks.last = 0
+    fit = nmd.resume(path, *arguments, observed=options["observed"])
+    spent = float(fit.selection["seconds"].sum())
+    assert spent > 1.0
+    assert 3.5 < spent + float(fit.history["seconds"][-1]) < 4.1
+
+
 def test_a_fit_without_a_seed_goes_on_with_its_own_random_numbers(ticks, tmp_path):
     path, (_, arguments, options) = tmp_path / "run.nc", others()["unseeded"]
     whole = {}

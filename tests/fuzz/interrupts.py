@@ -135,13 +135,13 @@ def _count_iterations(told: TextIO) -> Any:
     count = 0
     reason = stopping.Stopping.reason
 
-    def counting(self: Any, state: Any, best: Any, scores: Any) -> Any:
+    def counting(self: Any, shown: Any, iteration: int) -> Any:
         nonlocal count
-        answer = reason(self, state, best, scores)
+        answer = reason(self, shown, iteration)
         # those of a warm-up have no result that could be returned
-        count += self.max_iter == ITERATIONS
+        count += self.most == ITERATIONS
         written = {1: FIRST_DONE, STARTS * ITERATIONS: ALL_DONE}.get(count)
-        if written and self.max_iter == ITERATIONS:
+        if written and self.most == ITERATIONS:
             told.write(written)
             told.flush()
         return answer

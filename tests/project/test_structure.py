@@ -66,6 +66,10 @@ LAZY = {
         "nmd_lab.result.posterior.new_rows",
         "nmd_lab.solver.sampler.new_rows",
     ): "only new rows need the sampler",
+    (
+        "nmd_lab.result.posterior.new_rows",
+        "nmd_lab.solver.sampler.hyperparameters",
+    ): "likewise",
     ("nmd_lab.solver.elsewhere", "nmd_lab.cluster.inputs"): "the one door to the cluster",
     ("nmd_lab.solver.devices.choice", "nmd_lab.solver.devices.tensors"): "it needs PyTorch",
     ("nmd_lab.solver.devices.choice", "nmd_lab.solver.devices.tensor_pair"): "likewise",

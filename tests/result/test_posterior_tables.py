@@ -186,17 +186,23 @@ def test_intervals_have_the_form_of_the_table(full, frame, posterior):
 
 def test_correlations_are_those_of_the_covariance_of_a_row(posterior):
     rng = np.random.default_rng(2)
-    roots = rng.normal(size=(2, 30, 4, 9))
-    precision = roots @ roots.swapaxes(2, 3)  # of three components and an offset
+    roots = rng.normal(size=(2, 30, 2, 4, 9))  # of two groups, three components and an offset
     X = pd.DataFrame(np.ones((6, 5)), columns=list("abcde"))
-    drawn = made_up(X, row_precision=precision, row_mean=np.zeros((2, 30, 4)))
+    prior = {"row_precision": roots @ roots.swapaxes(3, 4)}
+    prior |= {
+        "row_mean": rng.normal(size=(2, 30, 2, 4)),
+        "row_share": np.tile([0.3, 0.7], (2, 30, 1)),
+    }
+    drawn = made_up(X, **prior)
     each = []
     for chain in range(2):
         for draw in range(30):
             of_draw = drawn.draws.isel(chain=chain, draw=draw)
             loadings = np.vstack([of_draw.H.values, np.ones(5)])
-            covariance = loadings.T @ np.linalg.inv(of_draw.row_precision.values) @ loadings
-            covariance += np.eye(5) / of_draw.rho.item()
+            first, second = (np.linalg.inv(p) for p in of_draw.row_precision.values)
+            apart = of_draw.row_mean.values[0] - of_draw.row_mean.values[1]
+            of_rows = 0.3 * first + 0.7 * second + 0.21 * np.outer(apart, apart)
+            covariance = loadings.T @ of_rows @ loadings + np.eye(5) / of_draw.rho.item()
             sd = np.sqrt(np.diag(covariance))
             each.append(covariance / np.outer(sd, sd))
     r = drawn.correlations(level=0.5)
@@ -264,6 +270,8 @@ def test_a_report_says_what_was_missing_and_how_sure_the_rest_is(full, frame, po
     wrong = cells["wrong"][cells["column"] == "sex"].mean()
     assert checked.loc["sex", "share wrong"] == pytest.approx(wrong)
     assert "| sex | classes |" in str(report)
+    groups = posterior.draws.sizes["group"]
+    assert (f"at most {groups} groups of rows" in str(report)) == (groups > 1)
     assert str(report).count("## ") == 8
     report.save(tmp_path / "report.md")
     assert (tmp_path / "report.md").read_text(encoding="utf-8") == str(report)

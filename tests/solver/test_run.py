@@ -72,6 +72,14 @@ def test_a_resumable_fit_is_the_fit(small):
     assert result.parameters["observations_hash"] == whole.parameters["observations_hash"]
 
 
+def test_the_warm_up_of_a_resumable_fit_has_the_time_that_the_choice_left(small, clock):
+    arguments = {"absent_are_zeros": True, "random_state": 0, "time_limit": 2.0}
+    ready = prepare(small, 3, "modulus", "l1", **arguments)
+    fit = ResumableFit(ready._replace(spec=replace(ready.spec, spent=1.5)))
+    fit.advance(1, lambda state: False)
+    assert 0.4 < fit.run.state.seconds < 0.6
+
+
 def test_an_overflow_later_gives_the_best_so_far(small, monkeypatch):
     run = run_of(small)
     first = run.advance(2)

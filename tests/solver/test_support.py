@@ -169,6 +169,23 @@ def test_features_that_do_not_go_together_are_refused(arguments, message):
         nmd.complete(numbers(), 2, "minmax", alpha=0.1, **arguments)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"rank": "auto"}, {"loss": "ordinal"}, {"offsets": "both"}, {"validation": 0.2}),
+        *({"loss": {}}, {"compute": nmd.Compute(work_dir=".")}),
+    ],
+)
+def test_a_store_is_refused_what_its_matrix_is(options, tmp_path):
+    X = sparse.csr_array(numbers())
+    said = []
+    for data in (X, nmd.SparseStore.from_matrix(X, tmp_path / "store")):
+        with pytest.raises(ValueError, match="does not go with a sparse X") as error:
+            nmd.decompose(data, **{"rank": 2} | options)
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
 def test_a_study_of_what_it_cannot_compare_is_refused():
     frame = pd.DataFrame({"size": [1.0, 2.0], "adult": [True, False]})
     with pytest.raises(ValueError, match="booleans, levels or categories does not go with a Study"):

@@ -29,13 +29,12 @@ def latent_correlations(posterior: DrawnFactors, level: float) -> xr.Dataset:
 
 def _standardised_loadings(posterior: DrawnFactors) -> Array:
     """Return G (draws, n, d) whose G G' has the correlations beside its diagonal."""
-    _, precision = posterior.row_prior
+    covariances = posterior.row_prior.covariances
     _, H, row_offsets, _ = posterior.stacked
     loadings = H.astype(np.float64)
     if row_offsets is not None:  # its partner in H is one
         loadings = np.concatenate([loadings, np.ones((*loadings.shape[:2], 1))], axis=2)
-    roots = np.linalg.cholesky(precision)
-    scaled: Array = np.linalg.solve(roots, loadings.transpose(0, 2, 1)).transpose(0, 2, 1)
+    scaled: Array = loadings @ np.linalg.cholesky(covariances)
     rho = posterior.draws["rho"].values.reshape(posterior.n_draws, -1).astype(np.float64)
     scaled /= np.sqrt(np.sum(np.square(scaled), axis=2) + 1 / rho)[:, :, None]
     return scaled

@@ -24,7 +24,7 @@ from .noise import Noise
 from .predictive import predictive
 
 CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
-TARGET = "target"
+TARGET, GROUP = "target", "group"
 """Dimensions of the draws and of the trace; the dimensions of X get other names if they clash."""
 
 ALL = slice(None)
@@ -49,6 +49,32 @@ class Stacked(NamedTuple):
     H: FloatArray
     rows: FloatArray | None
     columns: FloatArray | None
+
+
+class RowMixture(NamedTuple):
+    """The prior of a row in each draw: a mixture of Gaussians, one for each group of rows.
+
+    Attributes
+    ----------
+    shares : ndarray (draws, groups)
+        Shares of the groups.
+    means, precisions : ndarray (draws, groups, d) and (draws, groups, d, d)
+        Means and inverse covariances.
+    """
+
+    shares: NDArray[np.float64]
+    means: NDArray[np.float64]
+    precisions: NDArray[np.float64]
+
+    @property
+    def covariances(self) -> NDArray[np.float64]:
+        """Covariance of a row in each draw (draws, d, d), within and between groups."""
+        shares = self.shares / self.shares.sum(axis=1, keepdims=True)
+        within = np.einsum("sc,scab->sab", shares, np.linalg.inv(self.precisions))
+        centred = self.means - np.einsum("sc,sca->sa", shares, self.means)[:, None]
+        between = np.einsum("sc,sca,scb->sab", shares, centred, centred)
+        covariances: NDArray[np.float64] = within + between
+        return covariances
 
 
 class DrawnFactors:
@@ -103,16 +129,18 @@ class DrawnFactors:
         )
 
     @property
-    def row_prior(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean (draws, d) and precision (draws, d, d) of a row of W, with its offset."""
+    def row_prior(self) -> RowMixture:
+        """The prior of a row of W, with its offset, in each draw."""
         if "row_precision" not in self.draws:
             raise ValueError(
                 "draws lacks 'row_precision', the prior of rows: draw with nmd.sample()."
             )
-        mean = self.draws["row_mean"].values.reshape(self.n_draws, -1).astype(np.float64)
-        d = mean.shape[1]
-        precision = self.draws["row_precision"].values.reshape(self.n_draws, d, d)
-        return mean, precision.astype(np.float64)
+        shares = self._flat("row_share")
+        shares = np.ones((self.n_draws, 1)) if shares is None else shares
+        means = self.draws["row_mean"].values.reshape(*shares.shape, -1)
+        d = means.shape[2]
+        precisions = self.draws["row_precision"].values.reshape(*shares.shape, d, d)
+        return RowMixture(*(each.astype(np.float64) for each in (shares, means, precisions)))
 
     @property
     def predictive(self) -> Predictive:

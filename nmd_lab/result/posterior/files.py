@@ -72,7 +72,7 @@ def _arguments(
     chains, draws, rank = (dataset.sizes[dim] for dim in (CHAIN, DRAW, COMPONENT))
     for name in ("W", "H"):
         arrays[name] = dataset[name].values.reshape(chains, draws, -1, rank)
-    flat = ["row_offsets", "column_offsets"]
+    flat = ["row_offsets", "column_offsets", "row_group"]
     noise: Any = description["noise"]
     if not isinstance(noise, str):
         noise = tuple(noise)

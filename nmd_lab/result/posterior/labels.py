@@ -9,13 +9,13 @@ import xarray as xr
 
 from nmd_lab.data.labels import COMPONENT, Labels
 
-from .draws import CHAIN, CUT, DRAW, PART, PROBE, SWEEP, TARGET
+from .draws import CHAIN, CUT, DRAW, GROUP, PART, PROBE, SWEEP, TARGET
 
 VARIABLES = (
     *("W", "H", "row_offsets", "column_offsets", "rho", "beta", "cut_points"),
-    *("row_mean", "row_precision"),
+    *("row_mean", "row_precision", "row_share", "row_group", "group_scale", "group_strength"),
 )
-"""Variables of the draws; offsets, beta and cut points where the model has them."""
+"""Variables of the draws; offsets, beta, cut points and groups where the model has them."""
 
 TRACE = ("log_likelihood", "prediction")
 """Variables of the trace."""
@@ -34,6 +34,7 @@ TAKEN = {
     CUT,
     PART,
     PART + "_",
+    GROUP,
     COMPONENT,
     *VARIABLES,
     *TRACE,
@@ -49,6 +50,8 @@ def label_draws(labels: Labels, arrays: dict[str, Any]) -> xr.Dataset:
     _check_shapes(labels, arrays)
     renamed = labels.rename(labels.clashes(TAKEN))
     sizes = dict(zip(renamed.dims, renamed.shape, strict=True))
+    shares = arrays.get("row_share")
+    sizes[GROUP] = 1 if shares is None else shares.shape[-1]
     outer = arrays["W"].shape[:2]
     of_kind = renamed.columns if arrays["rho"].ndim > 2 else ()
     dims = {
@@ -59,8 +62,12 @@ def label_draws(labels: Labels, arrays: dict[str, Any]) -> xr.Dataset:
         "rho": of_kind,
         "beta": of_kind,
         "cut_points": (*of_kind, CUT),
-        "row_mean": (PART,),
-        "row_precision": (PART, PART + "_"),
+        "row_mean": (GROUP, PART),
+        "row_precision": (GROUP, PART, PART + "_"),
+        "row_share": (GROUP,),
+        "row_group": renamed.rows,
+        "group_scale": (PART, PART + "_"),
+        "group_strength": (),
     }
     variables = {}
     for name in VARIABLES:

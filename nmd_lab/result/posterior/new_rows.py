@@ -78,7 +78,7 @@ class NewRowsOfPosterior(DrawnFactors):
         """Return the posterior of other rows, given their vectors (draws, m, rank [+ 1])."""
         chains, draws, rank = self.draws.sizes[CHAIN], self.draws.sizes[DRAW], self.rank
         rows = rows.reshape(chains, draws, *rows.shape[1:])
-        names = {"rho", "beta", "cut_points", "row_mean", "row_precision"}
+        names = {"rho", "beta", "cut_points", "row_mean", "row_precision", "row_share"}
         shared = {name: self.draws[name].values for name in names & set(self.draws)}
         _, H, _, of_columns = self.stacked
         n = self.shape[1]
@@ -119,10 +119,13 @@ class NewRowsOfPosterior(DrawnFactors):
 
     def unknown_row(self) -> Self:
         """Return the posterior of a row of which nothing is observed, drawn from its prior."""
-        mean, precision = self.row_prior
-        normal = np.random.default_rng(0).standard_normal((*mean.shape, 1))
-        roots = np.linalg.cholesky(precision).swapaxes(1, 2)
-        rows = mean + np.linalg.solve(roots, normal)[..., 0]
+        shares, means, precisions = self.row_prior
+        rng, each = np.random.default_rng(0), np.arange(self.n_draws)
+        below = np.cumsum(shares, axis=1) / shares.sum(axis=1, keepdims=True)
+        group = np.sum(below[:, :-1] < rng.random((self.n_draws, 1)), axis=1)
+        roots = np.linalg.cholesky(precisions[each, group]).swapaxes(1, 2)
+        normal = rng.standard_normal((*roots.shape[:2], 1))
+        rows = means[each, group] + np.linalg.solve(roots, normal)[..., 0]
         dim = self.labels.rows[0]
         one = Labels((dim, f"{dim}_"), (1, self.shape[1]), (dim,))
         vectors = rows[:, None].astype(self.draws["W"].dtype)
@@ -152,11 +155,12 @@ class NewRowsOfPosterior(DrawnFactors):
         return np.stack([rows.astype(self.draws["W"].dtype) for rows in drawn])
 
     def _H_draws(self, dtype: Any) -> Iterator[Any]:
+        from nmd_lab.solver.sampler.hyperparameters import RowPrior
         from nmd_lab.solver.sampler.new_rows import DrawOfH
 
         _, H, _, of_columns = self.stacked
         rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
-        means, precisions = self.row_prior
+        shares, means, precisions = self.row_prior
         assert rho is not None
         n_kinds = rho.shape[1]
         for s in range(self.n_draws):
@@ -165,8 +169,7 @@ class NewRowsOfPosterior(DrawnFactors):
                 columns.astype(dtype),
                 rho[s].astype(np.float64),
                 np.ones(n_kinds) if beta is None else beta[s].astype(np.float64),
-                means[s],
-                precisions[s],
+                RowPrior(means[s], precisions[s], shares[s].astype(np.float64)),
                 None if cuts is None else cuts[s].reshape(n_kinds, -1),
             )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._checks import check_word
 from nmd_lab._stop_reason import StopReason
@@ -52,7 +52,8 @@ class Posterior(PosteriorReports, PosteriorMatrices, PosteriorRankings):
     draws : xarray.Dataset
         Draws along `chain` and `draw`: W (rows, component), H (component, columns), rho, and
         where the model has them row_offsets, column_offsets, beta and cut_points, and the prior of
-        the rows of W, row_mean and row_precision (the offset is the last part).  All are in the
+        the rows of W: row_mean and row_precision of each group (the offset is the last part), and
+        if there are several, row_share and row_group, the group of each row.  All are in the
         units of X; in a table of several kinds, T is in the units of its column (`kinds`), which
         has rho, beta and cut points for itself.  Components of different draws are not the same
         components.
@@ -123,6 +124,10 @@ class Posterior(PosteriorReports, PosteriorMatrices, PosteriorRankings):
         cut_points: FloatArray | None = None,
         row_mean: FloatArray | None = None,
         row_precision: FloatArray | None = None,
+        row_share: FloatArray | None = None,
+        row_group: NDArray[np.integer] | None = None,
+        group_scale: FloatArray | None = None,
+        group_strength: FloatArray | None = None,
         levels: Iterable[float] | None = None,
         log_likelihood: ArrayLike | None = None,
         predictions: ArrayLike | None = None,
@@ -150,8 +155,12 @@ class Posterior(PosteriorReports, PosteriorMatrices, PosteriorRankings):
             Precision of the noise after f.
         cut_points : ndarray (chain, draw, K - 1) or (chain, draw, n, K - 1), optional
             Cut points of ordinal data; those of a column with fewer end with NaN.
-        row_mean, row_precision : ndarray (chain, draw, d) and (chain, draw, d, d), optional
+        row_mean, row_precision : ndarray (chain, draw, [group,] d) and (..., d, d), optional
             Mean and precision of the prior of a row of W, with its offset if it has one.
+        row_share, row_group : ndarray (chain, draw, group) and (chain, draw, m), optional
+            Shares of the groups of rows, and the group of each row; not needed for one group.
+        group_scale, group_strength : ndarray (chain, draw, d, d) and (chain, draw), optional
+            Common covariance of the groups and strength of their means, without units.
         log_likelihood : ndarray (chain, sweep), optional
             Log-likelihood at each sweep after tuning.
         predictions : ndarray (chain, sweep, n_probes), optional
@@ -176,6 +185,10 @@ class Posterior(PosteriorReports, PosteriorMatrices, PosteriorRankings):
             "cut_points": cut_points,
             "row_mean": row_mean,
             "row_precision": row_precision,
+            "row_share": row_share,
+            "row_group": row_group,
+            "group_scale": group_scale,
+            "group_strength": group_strength,
         }
         if log_likelihood is None:
             log_likelihood = np.empty((rho.shape[0], 0))

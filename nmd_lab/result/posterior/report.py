@@ -13,7 +13,7 @@ from nmd_lab.data.matching import MatchedData
 from nmd_lab.result.entries import entries_at
 
 from .cells import cells_at, held_out_cells, with_labels
-from .draws import CHAIN
+from .draws import CHAIN, GROUP
 from .report_page import PosteriorReport
 from .summary import PosteriorSummary
 from .tables import PosteriorTables
@@ -121,10 +121,14 @@ class PosteriorReports(PosteriorTables, PosteriorSummary):
     def _assumptions(self) -> tuple[str, ...]:
         """What the model takes for granted."""
         noises = {self.noise} if isinstance(self.noise, str) else set(self.noise)
+        groups = self.draws.sizes.get(GROUP, 1)
+        alike = "normal and alike in all rows (relations that are curved are missed)"
+        if groups > 1:
+            alike = f"normal and alike in each of at most {groups} groups of rows"
         return (
             "Whether a cell is missing may depend on what is observed, not on what is missing.",
-            f"A row has at most {self.rank} hidden numbers, normal and alike in all rows, and each "
-            "column is linear in them: relations that are curved are missed.",
+            f"A row has at most {self.rank} hidden numbers, {alike}, and each column is linear in "
+            "them.",
             *(text for noise, text in ASSUMED.items() if noise in noises),
         )
 

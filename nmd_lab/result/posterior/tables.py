@@ -80,8 +80,8 @@ class PosteriorTables(PosteriorImputation):
         """Return the correlations of the columns, behind their levels, limits and holes.
 
         They are those of T in a new row: those that f(T), cut points and limits only show in part.
-        The covariance in a draw is H' Λ⁻¹ H plus the noise of each column, with the precision Λ of
-        the rows of W, in which the offset of a row counts as a component.
+        The covariance in a draw is H' Σ H plus the noise of each column, with the covariance Σ of
+        the rows of W, within and between their groups; the offset of a row counts as a component.
 
         Parameters
         ----------

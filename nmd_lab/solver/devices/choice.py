@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-from nmd_lab.data.base import Observations
 from nmd_lab.model.model import Model
 
 from .base import Device
@@ -33,9 +32,7 @@ def device_of(name: str | None) -> Device:
     return TensorDevice(name)
 
 
-def refuse_unsupported(
-    device: Device, observations: Observations, pair: Model, *, observed_only: bool
-) -> None:
+def refuse_unsupported(device: Device, pair: Model, *, observed_only: bool) -> None:
     """Raise ValueError if a device has no passes for such a problem."""
     if device is HOST:
         return
@@ -46,8 +43,6 @@ def refuse_unsupported(
         why = f"nonlinearity={f!r} and loss={loss!r}, which have no form for tensors"
     elif observed_only:
         why = "split='observed', the default below a third of observed entries"
-    elif observations.pattern is not None:
-        why = "sparse data whose absent entries are missing"
     else:
         return
     raise ValueError(

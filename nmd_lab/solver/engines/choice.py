@@ -9,11 +9,11 @@ from nmd_lab.solver.refinement.plan import RefinementPlan
 from .admm import Admm
 from .constrained import Constrained
 from .implicit_zeros import ImplicitZeros
-from .protocol import Engine
+from .protocol import FitEngine
 from .refined import Refined
 
 
-def engine_for(plan: RefinementPlan) -> Engine[Any]:
+def engine_for(plan: RefinementPlan) -> FitEngine[Any]:
     """Return the engine of a plan."""
     if plan.engine == "constrained":
         return Constrained(exact=plan.fitted)

@@ -1,6 +1,7 @@
 """What an algorithm is to the loop: a start, a step, and the iterate of a state.
 
-A state is a dataclass of arrays, numbers, random generators and containers of them: all that the
+A fit steps towards the best factors, a chain (`solver/sampler/chain.py`) draws from a posterior.  A
+state is a dataclass of arrays, numbers, random generators and containers of them: all that the
 next step depends on.  An engine itself holds nothing but what can be computed again from a problem
 and a state, such as memory for the passes over the data.
 """
@@ -17,8 +18,17 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
 
+P_contra = TypeVar("P_contra", contravariant=True)
+"""Problem of an engine."""
+
+B_contra = TypeVar("B_contra", contravariant=True)
+"""What it begins with."""
+
 S = TypeVar("S")
-"""State of an engine."""
+"""Its state."""
+
+I_co = TypeVar("I_co", covariant=True)
+"""Its iterate."""
 
 
 @dataclass(frozen=True)
@@ -54,23 +64,29 @@ class Iterate:
         return math.isfinite(self.objective + self.primal_residual + self.dual_residual)
 
 
-class Engine(Protocol[S]):
+class Engine(Protocol[P_contra, B_contra, S, I_co]):
     """An algorithm."""
 
-    def init(self, problem: Problem, start: Start) -> S:
+    def init(self, problem: P_contra, start: B_contra) -> S:
         """Return the state before the first step."""
 
-    def step(self, problem: Problem, state: S) -> S:
+    def step(self, problem: P_contra, state: S) -> S:
         """Return the state after one iteration; the one before must not be used again."""
 
-    def iterate(self, problem: Problem, state: S) -> Iterate:
-        """Return the best factors of a state, and the numbers to record."""
+    def iterate(self, problem: P_contra, state: S) -> I_co:
+        """Return what is recorded of a state; later steps do not change it."""
 
     def status(self, state: S) -> StopReason | None:
         """Return why no further step would help, which the engine alone can know, or None."""
 
 
-def iterates(engine: Engine[S], problem: Problem, start: Start) -> Iterator[Iterate]:
+FitEngine = Engine[Problem, Start, S, Iterate]
+"""An algorithm of a fit; its iterates are the best factors, and the numbers to record."""
+
+
+def iterates(
+    engine: Engine[P_contra, B_contra, S, I_co], problem: P_contra, start: B_contra
+) -> Iterator[I_co]:
     """Yield the iterates from a start, without end."""
     state = engine.init(problem, start)
     while True:

@@ -5,7 +5,7 @@ chain draws their rows.  The hyperparameters are drawn between.  Nothing is to b
 widths of cut points.
 
     T ~ p(T | X, WH)          T_ij ~ N((WH)_ij + offsets, 1/ρ), weighted by exp(-β d(x_ij, f(T_ij)))
-    W ~ p(W | T, H)           one Gaussian for each row
+    W ~ p(W | T, H)           one Gaussian for each row, with the prior of its group
     ρ, β ~ p(ρ, β | T, W, H)  Gamma, for each kind of entries
     H ~ p(H | T, W)           one Gaussian for each column
 
@@ -16,30 +16,124 @@ sampler", 2019.
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray
 
-from .hyperparameters import draw_precision, draw_row_prior
+from .cut_points import padded
+from .groups import EVERY, UNKNOWN, draw_group_priors, first_groups
+from .hyperparameters import RowPrior, draw_precision, draw_row_prior
 from .model import Model
 from .noise import precision_of
 from .state import ChainState
 from .streams import HYPER
 from .work import Work
 
+Draw = dict[str, NDArray[Any]]
+"""Arrays of one draw, by the names that they have in `Draws`."""
 
-def sweep(model: Model, work: Work, state: ChainState, seed: int, *, tune: bool = False) -> None:
-    """Do one sweep, which overwrites the state."""
-    state.sweep += 1
-    rng = np.random.Generator(np.random.Philox(key=[seed, state.sweep * 8 + HYPER]))
-    prior, of_rows, of_columns = model.prior, *model.units
-    state.row_prior = draw_row_prior(state.rows, of_rows, prior.strength, rng)
-    misfits, losses = work.draw_rows(state, seed)
-    draw_noise(model, state, misfits, losses, rng)
-    state.column_prior = draw_row_prior(state.columns, of_columns, prior.strength, rng)
-    work.draw_columns(state, seed)
-    work.draw_cut_points(state, rng, tune=tune)
+
+class ChainStart(NamedTuple):
+    """Where a chain begins.
+
+    Attributes
+    ----------
+    rows, columns : ndarray (m, rank [+ 1]) and (n, rank [+ 1])
+        Vectors of the rows of X and of its columns.
+    seed : int
+        Seed of its random numbers.
+    tune : int
+        Number of sweeps in which step widths are tuned.
+    """
+
+    rows: FloatArray
+    columns: FloatArray
+    seed: int
+    tune: int = 0
+
+
+class Chain:
+    """Gibbs sampling as an engine: a step is a sweep, an iterate is a draw."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def init(self, model: Model, start: ChainStart) -> ChainState:
+        """Return the state before the first sweep."""
+        work = self._work
+        return ChainState(
+            *(start.rows, start.columns, *first_noise(model), work.first_T()),
+            seed=start.seed,
+            tuning=start.tune,
+            cuts=work.first_cuts(),
+            x=work.first_x(),
+        )
+
+    def step(self, model: Model, state: ChainState) -> ChainState:
+        """Do one sweep, which overwrites the state, and return it."""
+        state.sweep += 1
+        rng = np.random.Generator(np.random.Philox(key=[state.seed, state.sweep * 8 + HYPER]))
+        work = self._work
+        state.row_prior = _draw_prior_of_rows(model, state, rng)
+        misfits, losses = work.draw_rows(state)
+        draw_noise(model, state, misfits, losses, rng)
+        state.column_prior = draw_row_prior(
+            state.columns, model.units[1], model.prior.strength, rng
+        )
+        work.draw_columns(state)
+        work.draw_cut_points(state, rng)
+        state.tuning -= 1
+        return state
+
+    def iterate(self, model: Model, state: ChainState) -> Draw:
+        """Return the draw to keep."""
+        draw: Draw = {
+            "rows": state.rows.astype(np.float32),
+            "columns": state.columns.astype(np.float32),
+            "rho": state.rho.copy(),
+            "beta": state.beta.copy(),
+            "row_means": state.row_prior.mean.copy(),
+            "row_precisions": state.row_prior.precision.copy(),
+        }
+        if any(state.cuts):
+            draw["cut_points"] = padded(state.cuts)
+        if (groups := state.groups) is not None:
+            draw["row_share"] = state.row_prior.shares.copy()
+            draw["row_group"] = groups.labels.astype(np.int16)
+            draw["group_scale"] = groups.scale.copy()
+            draw["group_strength"] = np.array(groups.strength)
+        return draw
+
+    def status(self, state: ChainState) -> None:
+        """Return None: a chain has no end of its own."""
+
+
+def _draw_prior_of_rows(model: Model, state: ChainState, rng: np.random.Generator) -> RowPrior:
+    """Return a draw of the prior of the rows; every few sweeps their groups are to be drawn."""
+    units = model.units[0]
+    if model.n_groups == 1:
+        return draw_row_prior(state.rows, units, model.prior.strength, rng)
+    if state.groups is None:
+        state.groups = first_groups(state.rows, units, model.n_groups, rng)
+    prior = draw_group_priors(state.groups, model.n_groups, state.rows, units, rng)
+    if state.sweep % EVERY == 0:
+        state.groups.labels[:] = UNKNOWN
+    return prior
+
+
+def first_noise(model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return ρ and β before the first sweep: the noise has half of the spread."""
+    rho, beta = np.ones((2, len(model.noises)))
+    for k, (noise, kind) in enumerate(zip(model.noises, model.pair.kinds, strict=True)):
+        precision = precision_of(kind.loss)
+        if precision.shape:
+            beta[k] = 4.0 / float(model.prior.spreads_of_X[k]) ** precision.power
+        if noise != "ordinal":
+            rho[k] = 4.0 / model.prior.spread**2
+    return rho, beta
 
 
 def draw_noise(

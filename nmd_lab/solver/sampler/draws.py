@@ -50,7 +50,7 @@ class Draws:
         Vectors of rows and columns.
     rho, beta : ndarray (chain, draw, n_kinds)
         Precisions of the noise of each kind.
-    row_means, row_precisions : ndarray (chain, draw, d) and (chain, draw, d, d)
+    row_means, row_precisions : ndarray (chain, draw, n_groups, d) and (chain, draw, n_groups, d, d)
         Priors of the rows, for new rows.
     cut_points : ndarray (chain, draw, n_kinds, n_levels - 1) or None
         Cut points of each kind, NaN where it has fewer; None without levels.
@@ -64,6 +64,9 @@ class Draws:
         Number of sweeps from one draw to the next.
     targets : Targets or None
         Entries whose moments were wanted.
+    row_share, row_group, group_scale, group_strength : ndarray or None
+        Shares of the groups of rows (chain, draw, n_groups), the groups (chain, draw, m), and what
+        they have in common (chain, draw, d, d) and (chain, draw); None for one group.
     """
 
     rows: NDArray[np.float32]
@@ -78,6 +81,10 @@ class Draws:
     probes: Probes
     step: int
     targets: Targets | None = None
+    row_share: NDArray[np.float64] | None = None
+    row_group: NDArray[np.int16] | None = None
+    group_scale: NDArray[np.float64] | None = None
+    group_strength: NDArray[np.float64] | None = None
 
     def in_units_of_X(self, scaling: Scaling, model: Model) -> dict[str, Any]:
         """Return the arrays of a `Posterior`, in the units of X."""
@@ -117,6 +124,10 @@ class Draws:
             "cut_points": cuts,
             "row_mean": self.row_means * units,
             "row_precision": self.row_precisions / np.outer(units, units),
+            "row_share": self.row_share,
+            "row_group": self.row_group,
+            "group_scale": self.group_scale,
+            "group_strength": self.group_strength,
             "log_likelihood": self.log_likelihood,
             "targets": None if self.targets is None else self.targets.moments(scaling.of_X),
             "predictions": np.ldexp(self.predictions.astype(dtype), scaling.of_X),

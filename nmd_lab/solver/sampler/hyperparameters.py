@@ -16,24 +16,44 @@ Doubles = NDArray[np.float64]
 
 
 class RowPrior(NamedTuple):
-    """The Gaussian prior of the rows of a factor.
+    """The prior of the rows of a factor: a mixture of Gaussians, one for each group of rows.
 
     Attributes
     ----------
-    mean : ndarray (d,)
-        Mean of a row.
-    precision : ndarray (d, d)
+    mean : ndarray (n_groups, d)
+        Mean of a row of each group.
+    precision : ndarray (n_groups, d, d)
         Inverse of its covariance.
+    shares : ndarray (n_groups,)
+        Probability of each group.
     """
 
     mean: Doubles
     precision: Doubles
+    shares: Doubles = np.ones(1)
+
+    @property
+    def linear(self) -> Doubles:
+        """Precision times mean of each group."""
+        return np.stack([P @ mean for P, mean in zip(self.precision, self.mean, strict=True)])
+
+    @property
+    def log_weights(self) -> Doubles:
+        """Logarithm of the density of each group at zero times its share, up to a constant."""
+        log_determinants = np.linalg.slogdet(self.precision)[1]
+        squares = np.einsum("ca,ca->c", self.linear, self.mean)
+        weights: Doubles = np.log(self.shares) + 0.5 * (log_determinants - squares)
+        return weights
+
+
+NO_PRIOR = RowPrior(np.empty((1, 0)), np.empty((1, 0, 0)))
+"""Prior of rows that have no components."""
 
 
 def draw_row_prior(
     rows: NDArray[np.floating], units: Doubles, strength: float, rng: np.random.Generator
 ) -> RowPrior:
-    """Return a draw of mean and precision, given the rows of a factor."""
+    """Return a draw of mean and precision of a single group, given the rows of a factor."""
     scaled = rows.astype(np.float64) / units
     m, d = scaled.shape
     average = scaled.mean(axis=0) if m else np.zeros(d)
@@ -41,13 +61,23 @@ def draw_row_prior(
     total = strength + m
     inverse_scale = np.eye(d) + centred.T @ centred
     inverse_scale += (strength * m / total) * np.outer(average, average)
+    precision, deviation = draw_wishart(inverse_scale, d + m, rng)
+    mean = m / total * average + deviation / np.sqrt(total)
+    return RowPrior((mean * units)[None], (precision / np.outer(units, units))[None])
+
+
+def draw_wishart(
+    inverse_scale: Doubles, degrees: float, rng: np.random.Generator
+) -> tuple[Doubles, Doubles]:
+    """Return a precision matrix of the Wishart law, and a draw from N(0, precision⁻¹)."""
     # With L Lᵀ = inverse_scale and Bartlett's A, the precision L⁻ᵀ A Aᵀ L⁻¹ has the Wishart law.
-    L, A = np.linalg.cholesky(inverse_scale), _bartlett(d, d + m, rng)
+    d = inverse_scale.shape[0]
+    L, A = np.linalg.cholesky(inverse_scale), _bartlett(d, degrees, rng)
     root = solve_triangular(L, A, lower=True, trans="T")
     normal: Doubles = rng.standard_normal((d,))
-    deviation = L @ solve_triangular(A, normal, lower=True, trans="T")
-    mean = m / total * average + deviation / np.sqrt(total)
-    return RowPrior(mean * units, (root @ root.T) / np.outer(units, units))
+    deviation: Doubles = L @ solve_triangular(A, normal, lower=True, trans="T")
+    precision: Doubles = root @ root.T
+    return precision, deviation
 
 
 def _bartlett(d: int, degrees: float, rng: np.random.Generator) -> Doubles:

@@ -107,16 +107,16 @@ class Lines(NamedTuple):
         kernel(*lines, *entries, *numbers, self.T, self.x)
 
 
-def draw_T(model: Model, state: ChainState, seed: int) -> NDArray[np.float64]:
+def draw_T(model: Model, state: ChainState) -> NDArray[np.float64]:
     """Draw T in place, and return the sum of the weighted losses at f(T) of each kind."""
     if model.by_column:
-        return _draw_columns(model, state, seed)
+        return _draw_columns(model, state)
     losses = np.zeros(model.shape[0])
     if state.T is None:  # X itself
         return losses[:1]
     x = model.values if state.x is None else state.x
     lines = Lines(model.starts, x, state.T, weights_of(model), model.limits, losses)
-    conditional, key = conditional_of(model, state, 0), (seed, state.sweep)
+    conditional, key = conditional_of(model, state, 0), (state.seed, state.sweep)
     A, B = model.augmented(state.rows, state.columns)
 
     def block(here: Block) -> None:
@@ -126,7 +126,7 @@ def draw_T(model: Model, state: ChainState, seed: int) -> NDArray[np.float64]:
     return np.array([losses.sum()])
 
 
-def _draw_columns(model: Model, state: ChainState, seed: int) -> NDArray[np.float64]:
+def _draw_columns(model: Model, state: ChainState) -> NDArray[np.float64]:
     """Draw T of each column in its units."""
     storage, order = model.columns
     assert state.T is not None
@@ -154,7 +154,7 @@ def _draw_columns(model: Model, state: ChainState, seed: int) -> NDArray[np.floa
             )
             storage.products(Block(slice(j, j + 1), entries), B, A, v)
             V = (conditional.kind.centre + conditional.kind.size * v).astype(A.dtype, copy=False)
-            lines.draw(j, j + 1, V, conditional, (seed, state.sweep))
+            lines.draw(j, j + 1, V, conditional, (state.seed, state.sweep))
 
     each_share(storage.indptr, model.threads, share)
     state.T[order] = lines.T

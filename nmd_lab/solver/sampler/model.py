@@ -52,6 +52,8 @@ class Model:
         Limits of entries; None if all observed values are known.
     mean_of_T : float
         Mean of f⁻¹(X), with which a start fills missing entries if there is no global offset.
+    n_groups : int
+        Upper bound for the number of groups of rows.
     """
 
     pair: EntryModel
@@ -67,6 +69,7 @@ class Model:
     threads: int
     limits: SampledLimits | None = None
     mean_of_T: float = 0.0
+    n_groups: int = 1
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.model import Model as EntryModel
 
 from .cut_points import put
+from .groups import UNKNOWN, Groups
 from .hyperparameters import RowPrior
 from .model import Model, make_model
 from .noise import NoiseKind
@@ -34,7 +35,7 @@ class DrawOfH(NamedTuple):
         Vectors of the columns: components, and the offset if there is one.
     rho, beta : ndarray (n_kinds,)
         Precisions of the noise before f and after it, of each kind.
-    row_mean, row_precision : ndarray (d,) and (d, d)
+    row_prior : RowPrior
         Prior of a row.
     cuts : ndarray (n_kinds, n_levels - 1) or None
         Cut points of each kind, NaN where it has fewer; None without levels.
@@ -43,8 +44,7 @@ class DrawOfH(NamedTuple):
     columns: FloatArray
     rho: NDArray[np.float64]
     beta: NDArray[np.float64]
-    row_mean: NDArray[np.float64]
-    row_precision: NDArray[np.float64]
+    row_prior: RowPrior
     cuts: NDArray[np.float64] | None
 
 
@@ -82,14 +82,16 @@ class NewRows:
         state: ChainState | None = None
         for number, draw in enumerate(draws_of_H):
             if state is None:
-                state = _first_state(model, draw)
+                state = _first_state(model, draw, seed)
             state.columns, state.rho, state.beta = draw.columns, draw.rho, draw.beta
             if draw.cuts is not None:
                 put(state.cuts, draw.cuts)
             for step in range(1 if set(self.noises) == {"gaussian"} else STEPS):
                 state.sweep = number * STEPS + step
-                state.row_prior = RowPrior(draw.row_mean, draw.row_precision)
-                draw_T_and_rows(model, state, seed)
+                state.row_prior = draw.row_prior
+                if state.groups is not None:
+                    state.groups.labels[:] = UNKNOWN
+                draw_T_and_rows(model, state)
             yield state.rows.copy()
 
     def _model(self) -> Model:
@@ -99,9 +101,13 @@ class NewRows:
         return make_model(self.observations.as_sparse(), fields, all_threads())
 
 
-def _first_state(model: Model, draw: DrawOfH) -> ChainState:
+def _first_state(model: Model, draw: DrawOfH, seed: int) -> ChainState:
     """Return a state whose rows are at their prior mean."""
-    rows = np.tile(draw.row_mean, (model.shape[0], 1)).astype(model.values.dtype)
+    m, (means, _, shares) = model.shape[0], draw.row_prior
+    rows = np.tile(shares @ means, (m, 1)).astype(model.values.dtype)
+    groups = None
+    if shares.size > 1:
+        groups = Groups(np.full(m, UNKNOWN), np.empty((0, 0)))
     work = Work(model)
     numbers = draw.rho, draw.beta, work.first_T()
-    return ChainState(rows, draw.columns, *numbers, cuts=work.first_cuts())
+    return ChainState(rows, draw.columns, *numbers, seed, cuts=work.first_cuts(), groups=groups)

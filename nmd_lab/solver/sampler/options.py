@@ -33,6 +33,7 @@ class SampleOptions:
     tune: int | None = None
     chains: int = 1
     keep: int | None = None
+    groups: int | str = "auto"
     noise: str = "auto"
     offsets: str = "auto"
     init: Any = "auto"
@@ -47,6 +48,8 @@ class SampleOptions:
         """Check everything that can be checked without the data."""
         for name in ("draws", "chains"):
             check_integer(name, getattr(self, name), 1)
+        if self.groups != "auto":
+            check_integer("groups", self.groups, 1)
         if self.tune is not None:
             check_integer("tune", self.tune, 0)
         if self.keep is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from nmd_lab._checks import check_rank, check_size
+from nmd_lab._checks import check_rank, check_size, is_auto
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations, Transform
 from nmd_lab.data.labels import Labels
@@ -34,6 +34,12 @@ from .noise import NoiseKind, noise_kind
 from .options import SampleOptions
 from .prior import Prior
 from .work import Work
+
+GROUPS = 8
+"""Upper bound for the number of groups of rows in a table."""
+
+ROWS_OF_A_GROUP = 20
+"""Smallest number of rows for each of these groups."""
 
 MOST_PRECISE = 1e4
 """Largest precision of T of a column in units of its variance, for near copies of columns."""
@@ -174,7 +180,9 @@ def _model(
     """Return the model in the units of the sampler."""
     complete = observations.weights is None and observations.pattern is None
     by_column = pair.which is not None
-    stored = observations if complete and not by_column else observations.as_sparse()
+    n_groups = _n_groups(options.groups, observations.shape[0], by_column=by_column)
+    by_entry = by_column or n_groups > 1
+    stored = observations if complete and not by_entry else observations.as_sparse()
     offsets = options.offsets
     if offsets == "auto":
         offsets = "columns" if by_column else "none" if pair.even else "both"
@@ -197,8 +205,16 @@ def _model(
         "prior": prior,
         "mean_of_T": mean_of_T,
         "limits": _limits(stored, pair, noises),
+        "n_groups": n_groups,
     }
     return make_model(stored, fields, options.compute.threads or all_threads())
+
+
+def _n_groups(wanted: Any, m: int, *, by_column: bool) -> int:
+    """Return the upper bound for the number of groups of m rows."""
+    if not is_auto(wanted):
+        return int(wanted)
+    return max(1, min(GROUPS, m // ROWS_OF_A_GROUP)) if by_column else 1
 
 
 def _limits(

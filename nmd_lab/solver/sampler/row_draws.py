@@ -5,7 +5,13 @@ one for the offset), row i has
 
     precision  P_i = Λ + Σ_j τ_ij p_j p_jᵀ,      mean  P_i⁻¹ (Λ μ + Σ_j τ_ij y_ij p_j),
 
-where y_ij is T minus the offset of the column and the mean.
+where y_ij is T minus the offset of the column and the mean.  Λ and μ are those of the group of the
+row.  A row without a label draws one before, with its vector integrated out: group c has the
+logarithm of its probability, up to a constant,
+
+    log π_c + ½ log |Λ_c| - ½ μ_cᵀ Λ_c μ_c - ½ log |P_ic| + ½ b_icᵀ P_ic⁻¹ b_ic,
+
+where b_ic is the bracket of the mean.
 """
 
 from __future__ import annotations
@@ -18,7 +24,7 @@ import numpy as np
 
 from nmd_lab._numba import compile_inner, compile_kernel
 
-from .streams import fill_normal, start_stream
+from .streams import fill_normal, start_stream, uniform
 
 CHUNK = 256
 """Entries of a row whose partners are gathered at a time."""
@@ -55,6 +61,37 @@ draw_gaussian = compile_inner(_draw)
 """``draw_gaussian(normal, b, stream, noise, row)`` draws a row; see `_draw`."""
 
 
+def _draw_label(normal, b, linear, precision, log_weights, stream, L, y, scores):  # type: ignore[no-untyped-def]
+    """Return a draw of the group of a row, given the sums over its entries."""
+    d, n_groups = b.size, scores.size
+    for c in range(n_groups):
+        score = log_weights[c]
+        for a in range(d):  # L Lᵀ = P, L y = b
+            for e in range(a + 1):
+                total = normal[a, e] + precision[c, a, e]
+                for f in range(e):
+                    total -= L[a, f] * L[e, f]
+                L[a, e] = math.sqrt(total) if a == e else total / L[e, e]
+            total = b[a] + linear[c, a]
+            for f in range(a):
+                total -= L[a, f] * y[f]
+            y[a] = total / L[a, a]
+            score += 0.5 * y[a] * y[a] - math.log(L[a, a])
+        scores[c] = score
+    scores -= scores.max()
+    scores[:] = np.exp(scores)
+    rest = uniform(stream) * scores.sum()
+    for c in range(n_groups):
+        rest -= scores[c]
+        if rest < 0:
+            return c
+    return n_groups - 1
+
+
+draw_label = compile_inner(_draw_label)
+"""``draw_label(normal, b, linear, ...)`` draws the group of a row; see `_draw_label`."""
+
+
 def _draw_rows(  # type: ignore[no-untyped-def]
     indptr,
     indices,
@@ -67,21 +104,28 @@ def _draw_rows(  # type: ignore[no-untyped-def]
     mean,
     linear,
     precision,
+    log_weights,
     rho,
     seed,
     sweep,
     kind,
+    labels,
     rows,
     misfit,
 ):
-    d = rows.shape[1]
+    d, in_groups = rows.shape[1], log_weights.size > 1
+    L, half, scores = np.empty((d, d)), np.empty(d), np.empty(log_weights.size)
     gathered = np.empty((CHUNK, d), partners.dtype)
     product = np.empty((d, d), partners.dtype)
     normal, b, noise = np.empty((d, d)), np.empty(d), np.empty(d)
     stream = np.empty(4, np.uint64)
     for i in range(first, last):
-        normal[:] = precision
-        b[:] = linear
+        if in_groups:
+            normal[:] = 0.0
+            b[:] = 0.0
+        else:
+            normal[:] = precision[0]
+            b[:] = linear[0]
         for begin in range(indptr[i], indptr[i + 1], CHUNK):
             count = min(CHUNK, indptr[i + 1] - begin)
             for k in range(count):
@@ -95,6 +139,13 @@ def _draw_rows(  # type: ignore[no-untyped-def]
             np.dot(gathered[:count].T, gathered[:count], product)
             normal += product
         start_stream(stream, seed, sweep, kind, i)
+        if in_groups:
+            if labels[i] < 0:
+                labels[i] = draw_label(
+                    normal, b, linear, precision, log_weights, stream, L, half, scores
+                )
+            normal += precision[labels[i]]
+            b += linear[labels[i]]
         draw_gaussian(normal, b, stream, noise, rows[i])
         total = 0.0
         for k in range(indptr[i], indptr[i + 1]):

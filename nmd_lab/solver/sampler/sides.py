@@ -30,6 +30,13 @@ BLOCK_ROWS = 256
 """Rows of a dense block; it does not depend on the number of threads, so that draws do not."""
 
 
+Labels = NDArray[np.int64]
+"""Groups of rows."""
+
+NO_LABELS: Labels = np.empty(0, np.int64)
+"""Groups of rows if there is one group."""
+
+
 class Partner(NamedTuple):
     """What a side sees of the other factor.
 
@@ -63,7 +70,7 @@ class Key(NamedTuple):
 
 
 class Side(Protocol):
-    """A half-sweep."""
+    """A half-sweep; labels say in which group each row is, and are drawn where they are < 0."""
 
     def draw(
         self,
@@ -73,6 +80,7 @@ class Side(Protocol):
         rho: NDArray[np.float64],
         key: Key,
         rows: FloatArray,
+        labels: Labels = NO_LABELS,
     ) -> FloatArray:
         """Draw all rows in place, and return the weighted sum of squares that each leaves."""
 
@@ -95,6 +103,7 @@ class SparseSide:
         rho: NDArray[np.float64],
         key: Key,
         rows: FloatArray,
+        labels: Labels = NO_LABELS,
     ) -> FloatArray:
         """Draw all rows; see `Side.draw`."""
         here = target if self.order is None else target[self.order]
@@ -104,13 +113,13 @@ class SparseSide:
             precisions = rho[self.kinds].astype(target.dtype)
             weights, of_all = precisions * weights if weights.size else precisions, 1.0
         misfit = np.zeros(rows.shape[0])
-        linear = prior.precision @ prior.mean
+        of_prior = prior.linear, prior.precision, prior.log_weights
         kernel = row_kernel(f"{rows.dtype}_{target.dtype}_{self.storage.indices.dtype}")
 
         def share(first: int, last: int) -> None:
             pattern = (self.storage.indptr, self.storage.indices, first, last)
-            data = (here, weights, *partner, linear, prior.precision, of_all)
-            kernel(*pattern, *data, *key, rows, misfit)
+            data = (here, weights, *partner, *of_prior, of_all)
+            kernel(*pattern, *data, *key, labels, rows, misfit)
 
         each_share(self.storage.indptr, self.threads, share)
         return misfit
@@ -132,15 +141,16 @@ class DenseSide:
         rho: NDArray[np.float64],
         key: Key,
         rows: FloatArray,
+        labels: Labels = NO_LABELS,
     ) -> FloatArray:
         """Draw all rows; see `Side.draw`."""
         T = target.reshape(self.shape)
         T = T.T if self.transposed else T
         (vectors, constants, mean), of_all = partner, float(rho[0])
-        normal = prior.precision + of_all * (vectors.T @ vectors).astype(np.float64)
+        normal = prior.precision[0] + of_all * (vectors.T @ vectors).astype(np.float64)
         L = np.linalg.cholesky(normal)
         inverse = np.linalg.inv(L)  # of a small triangle
-        linear = prior.precision @ prior.mean
+        linear = prior.linear[0]
         misfit = np.zeros(rows.shape[0])
         kernel = _noise_kernel()
 

@@ -1,4 +1,4 @@
-"""The state with which a chain begins."""
+"""The factors with which a chain begins."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from nmd_lab.solver.starts import first_start
 
 from .cut_points import CutPoints
 from .model import Model
-from .noise import precision_of
-from .state import ChainState
 from .work import Work
 
 SMALL = 0.1
@@ -30,31 +28,10 @@ FEW = 1 << 18
 """Number of entries that counts as few."""
 
 
-def start_chain(
+def first_factors(
     model: Model, work: Work, observations: Observations, init: str, rng: np.random.Generator
-) -> ChainState:
-    """Return the first state of a chain."""
-    cuts, prior = work.first_cuts(), model.prior
-    rows, columns = _factors(model, work, observations, cuts, init, rng)
-    rho, beta = np.ones((2, len(model.noises)))
-    for k, (noise, kind) in enumerate(zip(model.noises, model.pair.kinds, strict=True)):
-        precision = precision_of(kind.loss)
-        if precision.shape:
-            beta[k] = 4.0 / float(prior.spreads_of_X[k]) ** precision.power
-        if noise != "ordinal":
-            rho[k] = 4.0 / prior.spread**2
-    return ChainState(rows, columns, rho, beta, work.first_T(), cuts=cuts, x=work.first_x())
-
-
-def _factors(
-    model: Model,
-    work: Work,
-    observations: Observations,
-    cuts: list[CutPoints | None],
-    init: str,
-    rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the vectors of rows and columns to begin with; offsets are zero."""
+    """Return the vectors of rows and columns with which a chain begins; offsets are zero."""
     (m, n), rank, dtype = model.shape, model.rank, model.dtype
     few = 3 * model.n_entries < m * n
     if init == "auto":
@@ -67,7 +44,7 @@ def _factors(
         return rows, columns
     if init == "svd":
         fill = 0.0 if model.mean or model.n_entries == m * n else model.mean_of_T
-        T = _first_T(model, cuts).astype(np.float64, copy=False) - (model.mean + fill)
+        T = _first_T(model, work.first_cuts()).astype(np.float64, copy=False) - (model.mean + fill)
         W, H = svd_by_random_range(work.matrix(T, fill), rank, rng)
         if few and model.n_entries < FEW:
             W, H = SHRUNK * W, SHRUNK * H

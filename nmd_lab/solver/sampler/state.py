@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from nmd_lab.data.base import FloatArray
 
 from .cut_points import CutPoints
-from .hyperparameters import RowPrior
+from .groups import Groups
+from .hyperparameters import NO_PRIOR, RowPrior
 
 
 @dataclass
@@ -26,10 +27,16 @@ class ChainState:
         Precisions of the noise before f and after it, for each kind of entries.
     T : ndarray (n_entries,) or None
         T at the stored entries, with the units of its kind; None if it is X itself.
+    seed : int
+        Seed of its random numbers.
+    tuning : int
+        Number of further sweeps in which the step widths of cut points are tuned.
     sweep : int
         Number of sweeps so far.
     row_prior, column_prior : RowPrior
-        Gaussian priors of the rows and of the columns.
+        Priors of the rows and of the columns.
+    groups : Groups or None
+        Groups of the rows; None before the first sweep, or if there is one.
     x : ndarray (n_entries,) or None
         X at the stored entries, drawn where only limits are known; None if all values are known.
     cuts : list of CutPoints or None
@@ -44,9 +51,12 @@ class ChainState:
     rho: NDArray[np.float64]
     beta: NDArray[np.float64]
     T: FloatArray | None
+    seed: int = 0
+    tuning: int = 0
     sweep: int = 0
-    row_prior: RowPrior = field(default=RowPrior(np.empty(0), np.empty((0, 0))))
-    column_prior: RowPrior = field(default=RowPrior(np.empty(0), np.empty((0, 0))))
+    row_prior: RowPrior = NO_PRIOR
+    column_prior: RowPrior = NO_PRIOR
+    groups: Groups | None = None
     cuts: list[CutPoints | None] = field(default_factory=lambda: [None])
     x: FloatArray | None = None
     log_likelihood: float = math.nan

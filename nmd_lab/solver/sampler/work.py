@@ -16,7 +16,7 @@ from nmd_lab.solver.storage import Block, CsrStorage
 from .cut_points import CutPoints, Levels
 from .latent_sweep import draw_T
 from .model import Model, levels_of
-from .sides import BLOCK_ROWS, Key
+from .sides import BLOCK_ROWS, NO_LABELS, Key
 from .state import ChainState
 from .streams import COLUMNS, ROWS
 
@@ -57,12 +57,10 @@ class Work:
         """Return the cut points of each kind before the first sweep."""
         return [None if each is None else CutPoints.first(each.counts) for each in self._levels]
 
-    def draw_rows(
-        self, state: ChainState, seed: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def draw_rows(self, state: ChainState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Draw T and the rows; return the sums of squares and of losses of each kind."""
         model = self._model
-        of_rows, losses = draw_T_and_rows(model, state, seed)
+        of_rows, losses = draw_T_and_rows(model, state)
         if not model.by_column:
             return np.array([of_rows.sum()]), losses
         squares = np.square(T_of(model, state) - all_products(model, state), dtype=np.float64)
@@ -71,18 +69,18 @@ class Work:
         misfits: Any = np.bincount(model.column_of, squares, model.shape[1])
         return misfits, losses
 
-    def draw_columns(self, state: ChainState, seed: int) -> None:
+    def draw_columns(self, state: ChainState) -> None:
         """Draw the columns."""
         self._model.sides[1].draw(
             T_of(self._model, state),
             self._model.partner_of_columns(state.rows),
             state.column_prior,
             state.rho,
-            Key(seed, state.sweep, COLUMNS),
+            Key(state.seed, state.sweep, COLUMNS),
             state.columns,
         )
 
-    def draw_cut_points(self, state: ChainState, rng: np.random.Generator, *, tune: bool) -> None:
+    def draw_cut_points(self, state: ChainState, rng: np.random.Generator) -> None:
         """Draw the cut points of each kind with levels, and add their log-likelihood."""
         if not any(self._levels):
             return
@@ -92,7 +90,7 @@ class Work:
         for k, (levels, cuts) in enumerate(zip(self._levels, state.cuts, strict=True)):
             if levels is not None and cuts is not None:
                 levels.look(of_column[ends[k] : ends[k + 1]])
-                state.log_likelihood += cuts.draw(levels, rng, tune=tune)
+                state.log_likelihood += cuts.draw(levels, rng, tune=state.tuning > 0)
 
     def matrix(self, values: FloatArray, fill: float) -> LinearOperator:
         """Return numbers at the entries, 0 elsewhere, plus a number, as a linear operator."""
@@ -138,17 +136,18 @@ def block_rows(n: int) -> int:
 
 
 def draw_T_and_rows(
-    model: Model, state: ChainState, seed: int
+    model: Model, state: ChainState
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Draw T and then the rows in place; return the squares of each row, the losses of a kind."""
-    losses = draw_T(model, state, seed)
+    losses = draw_T(model, state)
     misfits: Any = model.sides[0].draw(
         T_of(model, state),
         model.partner_of_rows(state.columns),
         state.row_prior,
         state.rho,
-        Key(seed, state.sweep, ROWS),
+        Key(state.seed, state.sweep, ROWS),
         state.rows,
+        NO_LABELS if state.groups is None else state.groups.labels,
     )
     return misfits, losses
 

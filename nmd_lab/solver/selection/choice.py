@@ -64,7 +64,7 @@ def choose(
         options,
         max(-low, high),
         rng,
-        lambda: bool(signals) or time.perf_counter() > deadline,
+        lambda: bool(signals) or time.perf_counter() + trials.repeated > deadline,
         after=after,
         limits=facts.limits,
         kinds=facts.kinds,
@@ -93,7 +93,7 @@ def choose(
         rank=setting.rank,
         **found,
         selection=record,
-        spent=time.perf_counter() - began,
+        spent=time.perf_counter() - began + trials.repeated,
     )
 
 

@@ -17,7 +17,7 @@ from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.model.offsets import NO_OFFSETS
 from nmd_lab.solver.engines.admm import Admm
-from nmd_lab.solver.engines.protocol import Engine, Iterate, iterates
+from nmd_lab.solver.engines.protocol import FitEngine, Iterate, iterates
 from nmd_lab.solver.engines.refined import Refined
 from nmd_lab.solver.formulation import make_problem, observed_only
 from nmd_lab.solver.held_out import HeldOut
@@ -58,6 +58,8 @@ class Trials:
     limits : LimitModel
         What is known of entries with limits, with the lowest held-out error so far as sd if that is
         to be estimated.
+    repeated : float
+        Seconds that the trials of an interrupted search took, which are not done again.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Trials:
         self._on_observed = on_observed
         self.stopped, self.after = stopped, after
         self.done: list[Trial] = []
+        self.repeated = 0.0
         weights = [w for fold in folds if (w := fold.held_out.weights) is not None]
         self.mean_weight = float(np.mean(np.concatenate(weights))) if weights else 1.0
         rounding = 100 * float(np.finfo(folds[0].rest.dtype).eps)
@@ -156,6 +159,7 @@ class Trials:
         self.rng.bit_generator.state = before["rng"]
         self.limits = self.limits._replace(sd=before["sd"])
         self.done.append(Trial(setting, **before["outcome"]))
+        self.repeated += self.done[-1].seconds
         self.after()
         return self.done[-1]
 
@@ -192,7 +196,7 @@ class Trials:
     def _iterates(self, problem: Problem, start: Start, refined: bool) -> Iterator[Iterate]:
         """Return the iterates of a trial."""
         plan = make_plan(problem, start.W.shape[1], self.options) if refined else None
-        engine: Engine[Any] = Refined(plan) if plan else Admm()
+        engine: FitEngine[Any] = Refined(plan) if plan else Admm()
         return iterates(engine, problem, start)
 
     def _start(self, setting: Setting, problem: Problem, start: Start | None) -> Start:

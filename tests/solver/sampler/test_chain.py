@@ -6,6 +6,8 @@ the data.  Nothing here is shared with the sampler but the meaning of the model.
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -13,10 +15,10 @@ from some import some
 
 from nmd_lab.data.observations import observe
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.sampler.chain import sweep
+from nmd_lab.solver.engines.protocol import iterates
+from nmd_lab.solver.sampler.chain import Chain, ChainStart
 from nmd_lab.solver.sampler.model import Model
 from nmd_lab.solver.sampler.prior import Prior
-from nmd_lab.solver.sampler.state import ChainState
 from nmd_lab.solver.sampler.work import Work
 from nmd_lab.solver.storage import storage_of
 
@@ -93,11 +95,10 @@ def test_posterior_of_tiny_data(case):
     effective = 1 / np.sum(weight**2)  # as good as so many draws from the posterior
     assert effective > 500
     model = model_of(case, data)
-    work, found = Work(model), np.empty((SWEEPS, 5))
-    vectors, rho = rng.normal(size=(2, 2, 2)), np.array([2.0])
-    state = ChainState(*vectors, rho, np.ones(1), work.first_T())
+    chain, found = Chain(Work(model)), np.empty((SWEEPS, 5))
+    state = chain.init(model, ChainStart(*rng.normal(size=(2, 2, 2)), seed=7))
     for k in range(SWEEPS):
-        sweep(model, work, state, 7)
+        state = chain.step(model, state)
         A, B = model.augmented(state.rows, state.columns)
         found[k] = [*(A @ B.T).ravel(), np.log(state.rho[0])]
     expected = [*v.reshape(4, -1), log_rho]
@@ -120,11 +121,10 @@ def test_dense_and_sparse_storage_give_the_same_chain(case):
         values, pair = np.ascontiguousarray(seen.values).ravel(), make_model(name, loss)
         entries = storage_of(seen), values, None, 1
         model = Model(pair, (kind,), 1, True, True, MEAN, PRIOR, *entries)
-        work = Work(model)
-        levels = np.array([2.0]), np.ones(1)
-        state = ChainState(np.ones((2, 2)), np.ones((3, 2)), *levels, work.first_T())
-        for _ in range(20):
-            sweep(model, work, state, 7)
-        ends.append((state.rows, state.columns, state.rho, state.beta))
-    for dense, sparse in zip(*ends, strict=True):
-        np.testing.assert_allclose(dense, sparse, rtol=1e-8)
+        drawn = iterates(
+            Chain(Work(model)), model, ChainStart(np.ones((2, 2)), np.ones((3, 2)), seed=7)
+        )
+        *_, end = islice(drawn, 20)
+        ends.append(end)
+    for dense, sparse in zip(*(end.values() for end in ends), strict=True):
+        np.testing.assert_allclose(dense, sparse, rtol=1e-6)  # draws are in single precision

@@ -13,10 +13,10 @@ from scipy.special import ndtr, ndtri
 import nmd_lab as nmd
 from nmd_lab.data.limits import GivenLimits
 from nmd_lab.data.observations import observe
+from nmd_lab.solver.sampler.chain import Chain, ChainStart
 from nmd_lab.solver.sampler.latent_sweep import draw_T
 from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.sampler.prepare import prepare_sample
-from nmd_lab.solver.sampler.start import start_chain
 
 SIGNIFICANT = 1e-4
 M = 3000
@@ -46,10 +46,10 @@ def drawn():
     seen = observe(X, weights=weights, limits=limits)
     prepared = prepare_sample(seen, 1, FUNCTIONS, LOSSES, options)
     model = prepared.model
-    state = start_chain(model, prepared.work, seen, "random", np.random.default_rng(0))
-    state.rows[:], state.columns[:] = 0, np.column_stack([np.zeros(5), V])
+    start = ChainStart(np.zeros((M, 1)), np.column_stack([np.zeros(5), V]), seed=3)
+    state = Chain(prepared.work).init(model, start)
     state.rho, state.beta = RHO.copy(), BETA.copy()
-    draw_T(model, state, 3)
+    draw_T(model, state)
     return state.T.reshape(M, 5), model, state.cuts, at_most, weights
 
 

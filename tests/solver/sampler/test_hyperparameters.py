@@ -27,8 +27,8 @@ def normal_wishart(rows, units):
 def many(rows, units, seed=0):
     rng = np.random.default_rng(seed)
     drawn = [draw_row_prior(rows, units, STRENGTH, rng) for _ in range(DRAWS)]
-    means = np.array([mean for mean, _ in drawn]) / units
-    precisions = np.array([precision for _, precision in drawn]) * np.outer(units, units)
+    means = np.array([prior.mean[0] for prior in drawn]) / units
+    precisions = np.array([prior.precision[0] for prior in drawn]) * np.outer(units, units)
     return means, precisions
 
 
@@ -77,7 +77,7 @@ def test_float32_rows_give_the_same_draw():
     rows, units = rows_of(9, 3)
     single = draw_row_prior(rows.astype(np.float32), units, STRENGTH, np.random.default_rng(0))
     double = draw_row_prior(rows, units, STRENGTH, np.random.default_rng(0))
-    for found, expected in zip(single, double, strict=True):
+    for found, expected in zip(single[:2], double[:2], strict=True):
         assert found.dtype == np.float64
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 

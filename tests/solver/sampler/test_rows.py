@@ -26,7 +26,7 @@ def problem(dtype, seed=3):
     weights = rng.uniform(0.5, 2, size=(M, N))
     vectors = np.hstack([rng.normal(size=(N, RANK - 1)), np.ones((N, 1))])
     A = rng.normal(size=(RANK, RANK))
-    prior = RowPrior(rng.normal(size=RANK), A @ A.T + np.eye(RANK))
+    prior = RowPrior(rng.normal(size=(1, RANK)), (A @ A.T + np.eye(RANK))[None])
     partner = Partner(vectors.astype(dtype), rng.normal(size=N).astype(dtype), MEAN)
     return T.astype(dtype), weights.astype(dtype), partner, prior
 
@@ -36,8 +36,8 @@ def closed_form(T, weights, partner, prior, i):
     seen = ~np.isnan(T[i])
     P, w = partner.vectors[seen].astype(float), RHO * weights[i, seen].astype(float)
     y = T[i, seen].astype(float) - partner.constants[seen] - MEAN
-    covariance = np.linalg.inv(prior.precision + (P.T * w) @ P)
-    return covariance @ (prior.precision @ prior.mean + P.T @ (w * y)), covariance
+    covariance = np.linalg.inv(prior.precision[0] + (P.T * w) @ P)
+    return covariance @ (prior.precision[0] @ prior.mean[0] + P.T @ (w * y)), covariance
 
 
 def sparse_side(T, weights, *, transposed=False):
@@ -105,8 +105,8 @@ def test_dense_rows_have_their_gaussian(dtype, transposed):
 def test_a_row_without_entries_is_drawn_from_the_prior():
     T, weights, partner, prior = problem(float)
     mean, covariance = closed_form(T, weights, partner, prior, 4)
-    np.testing.assert_allclose(mean, prior.mean)
-    np.testing.assert_allclose(covariance, np.linalg.inv(prior.precision))
+    np.testing.assert_allclose(mean, prior.mean[0])
+    np.testing.assert_allclose(covariance, np.linalg.inv(prior.precision[0]))
 
 
 def test_rows_and_sweeps_are_independent():
