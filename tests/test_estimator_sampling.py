@@ -14,7 +14,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import nmd_lab as nmd
 
@@ -218,7 +218,7 @@ def test_copies_are_draws(of_table, table, model, X):
 
 def test_a_table_goes_through_a_pipeline(table):
     labelled = table[table["c"].notna()]
-    others = ColumnTransformer([("one", OneHotEncoder(), ["pet"])], remainder="passthrough")
+    others = ColumnTransformer([("one", OneHotEncoder(), ["pet"])], remainder=StandardScaler())
     fill = nmd.MatrixCompletion(1, **SHORT | {"n_draws": 20, "n_tune": 10})
     steps = [("fill", fill), ("encode", others), ("class", LogisticRegression())]
     search = GridSearchCV(Pipeline(steps), {"fill__n_components": [1, 2]}, cv=2)
