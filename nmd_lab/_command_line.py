@@ -1,4 +1,4 @@
-"""The options of ``nmd-lab fit`` and ``nmd-lab sample``, with their types, defaults and help."""
+"""The options of ``nmd-lab fit``, ``sample`` and ``impute``: types, defaults and help."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import shlex
 from dataclasses import dataclass, fields
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -80,6 +81,9 @@ TEXTS = {
 }
 """Help where the first sentence of the documentation is meant for Python."""
 
+TEXTS_OF_COPIES = TEXTS | {"tune": "Number of first sweeps, which are left out; by default 100."}
+"""The same where the draws that are kept are no option."""
+
 TEXTS_OF_A_FIT = TEXTS | {
     "nonlinearity": TEXTS["nonlinearity"]
     + "  By default auto, with a number for --alpha identity, with --decompose relu.",
@@ -132,17 +136,25 @@ class SampledModelOptions:
     """What is sampled."""
 
 
-@options_of(
-    Compute,
-    leave_out=OF_THE_FILE | {"device", "memory_limit"},
-    group=SAMPLER,
-    types=TYPES,
-    texts=TEXTS,
-)
+computes = partial(options_of, Compute, group=SAMPLER, types=TYPES, texts=TEXTS)
+
+
+@computes(leave_out=OF_THE_FILE | {"device", "memory_limit"})
 @samples(leave_out=OF_THE_FILE | OF_THE_MODEL, group=SAMPLER)
 @dataclass(frozen=True, kw_only=True)
 class SamplerOptions:
     """How it is sampled."""
+
+
+@computes(leave_out=OF_THE_FILE | {"device", "memory_limit"})
+@samples(leave_out=OF_THE_FILE | OF_THE_MODEL | {"draws"}, group=SAMPLER, texts=TEXTS_OF_COPIES)
+@dataclass(frozen=True, kw_only=True)
+class ImputerOptions:
+    """How it is sampled, where --draws are copies of the table."""
+
+
+FEWEST_DRAWS: int = signature(sample).parameters["draws"].default
+"""Draws of the sampler behind the copies of a table."""
 
 
 def in_shell(text: str) -> str:
@@ -152,7 +164,7 @@ def in_shell(text: str) -> str:
     return re.sub(r"nonlinearity=nmd\.MinMax(\([^)]*\))", r'--nonlinearity "minmax\1"', text)
 
 
-def check_columns(X: Any, command: Literal["fit", "sample"]) -> None:
+def check_columns(X: Any) -> None:
     """Raise ValueError if columns of a table hold no numbers, with the words that mend it."""
     refused = refused_columns(X) if is_frame(X) else {}
     if not refused:
@@ -161,8 +173,7 @@ def check_columns(X: Any, command: Literal["fit", "sample"]) -> None:
     others = [name for names in refused.values() for name in names if name not in classes]
     remedies = []
     if classes:
-        words = shlex.join(["--categories", *map(str, classes)])
-        remedies.append(f"give {words}" if command == "fit" else f"use nmd-lab fit with {words}")
+        remedies.append(f"give {shlex.join(['--categories', *map(str, classes)])}")
     if others:
         remedies.append(f"leave {', '.join(map(repr, others))} out of the file")
     if "limits" in refused:
@@ -177,12 +188,12 @@ def is_to_be_chosen(rank: int | str, options: dict[str, Any], decompose: bool) -
     return "auto" in (rank, *((defaults | options).get(name) for name in names))
 
 
-def arguments_of(
-    options: ModelOptions | SolverOptions | SampledModelOptions | SamplerOptions,
-) -> dict[str, Any]:
+def arguments_of(*groups: Any) -> dict[str, Any]:
     """Return the arguments that differ from their defaults, with values of Python."""
-    values = {f.name: getattr(options, f.name) for f in fields(options)}
-    changed = {f.name: values[f.name] for f in fields(options) if values[f.name] != f.default}
+    changed: dict[str, Any] = {}
+    for group in filter(None, groups):
+        values = {f.name: getattr(group, f.name) for f in fields(group)}
+        changed |= {f.name: values[f.name] for f in fields(group) if values[f.name] != f.default}
     for name in {"homotopy", "polish"} & changed.keys():
         changed[name] = WORDS[changed[name]]
     if compute := _taken(changed, Compute):

@@ -5,6 +5,7 @@
     nmd-lab fit data.csv --out fit.nc
     nmd-lab fit data.csv --rank 10 --alpha 0.5 --nonlinearity relu --out fit.nc
     nmd-lab sample data.csv --rank 10 --out filled.csv
+    nmd-lab impute table.csv --draws 20 --out filled.csv --report report.html
     nmd-lab study study.toml --out study.nc --jobs 2
     nmd-lab show fit.nc
 
@@ -15,28 +16,28 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from enum import IntEnum
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, Parameter
 
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.data.readers import read_file, with_categories
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.exports import TABLES, check_export, export
+from nmd_lab.result.exports import TABLES, check_export, export, export_filled
 from nmd_lab.result.posterior.files import is_posterior
 from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.posterior.report_page import check_report
 from nmd_lab.result.selection import in_short
 
 from ._atomic import check_target
-from ._checks import check_share
+from ._checks import check_integer, check_share
 from ._command_line import (
+    FEWEST_DRAWS,
     DataOptions,
+    ImputerOptions,
     ModelOptions,
     SampledModelOptions,
     SamplerOptions,
@@ -44,36 +45,14 @@ from ._command_line import (
     arguments_of,
     check_columns,
     checkpoint_of,
-    in_shell,
     is_to_be_chosen,
 )
 from ._journal import journal_path
+from ._shell import ExitCode, exit_code_of, going_on_from
 from ._version import __version__
-from .checkpoint.file import exists
 from .fit import complete, decompose
 from .model.from_text import named_model
 from .sampling import sample as draw_from_posterior
-
-BAD_INPUT = (
-    FileNotFoundError, IsADirectoryError, LookupError, NotADirectoryError, PermissionError,
-    TypeError, ValueError,
-)  # fmt: skip
-"""Errors that arguments or files cause."""
-
-
-class ExitCode(IntEnum):
-    """Exit codes of the command."""
-
-    OK = 0
-    FAILED = 1
-    """Something else than the input, such as memory, a full disk or a missing library."""
-    BAD_INPUT = 2
-    """Arguments or data that make no sense."""
-    INCOMPLETE = 3
-    """A study some of whose fits failed or exceeded the time limit."""
-    INTERRUPTED = 130
-    """Ctrl-C; the last checkpoint, or the finished fits of a study, are there."""
-
 
 app = App(
     name="nmd-lab",
@@ -94,43 +73,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         Arguments after "nmd-lab"; by default those of the command line.
     """
     tokens = list(sys.argv[1:] if argv is None else argv)
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _print_warning
-            code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
-    except KeyboardInterrupt as error:
-        text = ": ".join(["interrupted", *map(str, error.args)])
-        return _refuse(text, ExitCode.INTERRUPTED, kind="")
-    except CycloptsError as error:
-        return _refuse(str(error), ExitCode.BAD_INPUT)
-    except BAD_INPUT as error:
-        text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-        return _refuse(in_shell(text), ExitCode.BAD_INPUT)
-    except Exception as error:  # a user of the command has no use for a traceback
-        return _refuse(str(error) or type(error).__name__, ExitCode.FAILED)
-    return ExitCode.OK if code is None else int(code)
+    return exit_code_of(
+        lambda: app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+    )
 
 
-def _refuse(text: str, code: ExitCode, kind: str = "error: ") -> ExitCode:
-    """Print a message in one line, and return the exit code."""
-    print(f"nmd-lab: {kind}{' '.join(text.split())}", file=sys.stderr)
-    return code
-
-
-@contextmanager
-def _going_on_from(path: Path | None) -> Iterator[None]:
-    """Say at Ctrl-C that the command goes on from a checkpoint or a journal, if there is one."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        if path is None or not exists(path):
-            raise
-        raise KeyboardInterrupt(f"the same command goes on from {path}") from error
-
-
-def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning in one line, without the place in the code."""
-    print(f"nmd-lab: warning: {' '.join(str(message).split())}", file=sys.stderr)
+Categories = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
+"""Names of columns."""
 
 
 @app.command
@@ -140,7 +89,7 @@ def fit(
     *,
     rank: Literal["auto"] | int = "auto",
     out: Path | None = None,
-    categories: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    categories: Categories = (),
     reconstruction: Annotated[bool, Parameter(show_default=False)] = False,
     decompose_: Annotated[bool, Parameter(name="--decompose", show_default=False)] = False,
     quiet: Annotated[bool, Parameter(show_default=False)] = False,
@@ -173,21 +122,17 @@ def fit(
     quiet
         No progress bar.
     """
-    if out is not None and check_export(out, "out") == data.resolve():
-        raise ValueError(f"out={str(out)!r} is the file of the data: give another path.")
+    if out is not None:
+        check_export(out, "out", source=data)
     if reconstruction and (out is None or out.suffix.lower() not in TABLES):
         raise ValueError("--reconstruction goes with a table: give --out with .csv or .parquet.")
-    changed = arguments_of(model or ModelOptions()) | arguments_of(solver or SolverOptions())
-    options = _with_models(changed)
-    X, options = _read(data, reading, options)
-    X = with_categories(X, categories)
-    check_columns(X, "fit")
+    X, options = _read(data, reading, categories, model, solver)
     if out is not None:
         check_export(out, "out", "fit", X.shape)
     function = decompose if decompose_ else complete
     if not quiet and is_to_be_chosen(rank, options, decompose_):
         print("choosing by held-out entries, which takes several fits", flush=True)
-    with _going_on_from(checkpoint_of(options)):
+    with going_on_from(checkpoint_of(options)):
         result = function(X, rank, progress=not quiet, **options)
         print(result)
         if out is not None:
@@ -197,19 +142,17 @@ def fit(
 
 
 def _read(
-    data: Path, reading: DataOptions | None, options: dict[str, Any]
+    data: Path, reading: DataOptions | None, categories: tuple[str, ...], *options: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the data, with the options and how to read them; print what was read."""
-    reading = reading or DataOptions()
+    """Return the data, and the arguments for them; print what was read."""
+    arguments, reading = arguments_of(*options), reading or DataOptions()
+    for name in {"nonlinearity", "loss"} & arguments.keys():  # those that have parameters
+        arguments[name] = named_model(name, arguments[name])
     X, what = read_file(data, **reading.of_reader())
     print(f"read {what}")
-    return X, options | ({"sample_dims": reading.sample_dims} if reading.sample_dims else {})
-
-
-def _with_models(options: dict[str, Any]) -> dict[str, Any]:
-    """Return options with objects for nonlinearities and losses that have parameters."""
-    models = {name: options[name] for name in ("nonlinearity", "loss") if name in options}
-    return options | {name: named_model(name, text) for name, text in models.items()}
+    X = with_categories(X, categories)
+    check_columns(X)
+    return X, arguments | ({"sample_dims": reading.sample_dims} if reading.sample_dims else {})
 
 
 @app.command
@@ -217,8 +160,9 @@ def sample(
     data: Path,
     /,
     *,
-    rank: int,
+    rank: Literal["auto"] | int = "auto",
     out: Path | None = None,
+    categories: Categories = (),
     level: float = 0.9,
     quiet: Annotated[bool, Parameter(show_default=False)] = False,
     reading: DataOptions | None = None,
@@ -235,33 +179,91 @@ def sample(
     data
         File with the matrix.
     rank
-        Largest number of components; more than enough does no harm, except in a small table with
-        near copies of columns.
+        Largest number of components; more than enough does no harm.  By default one less than
+        there are columns, at most 20.
     out
         File for the result.  .nc: the posterior, for "nmd-lab show" and nmd_lab.load.  .csv or
         .parquet: the matrix with its holes filled by posterior means; after each column "a" come
         "a lower" and "a upper", the ends of intervals, which are the value itself where it was
         observed.  .npz: the same as arrays filled, lower and upper.
+    categories
+        Columns of a table that hold categories.
     level
         Probability that an interval holds a new observation.
     quiet
         No progress bar.
     """
     check_share("level", level, zero=False)
-    if out is not None and check_export(out, "out", "posterior") == data.resolve():
-        raise ValueError(f"out={str(out)!r} is the file of the data: give another path.")
-    model, sampler = model or SampledModelOptions(), sampler or SamplerOptions()
-    options = arguments_of(model) | arguments_of(sampler)
-    X, options = _read(data, reading, _with_models(options))
-    check_columns(X, "sample")
+    if out is not None:
+        check_export(out, "out", "posterior", source=data)
+    X, options = _read(data, reading, categories, model, sampler)
     if out is not None:
         check_export(out, "out", "posterior", X.shape)
-    with _going_on_from(checkpoint_of(options)):
+    with going_on_from(checkpoint_of(options)):
         result = draw_from_posterior(X, rank, progress=not quiet, **options)
         print(result)
         if out is not None:
             export(result, out, X, level)
             print(f"saved as {out}")
+    return ExitCode.OK
+
+
+@app.command
+def impute(
+    data: Path,
+    /,
+    *,
+    out: Path,
+    draws: int | None = None,
+    report: Path | None = None,
+    rank: Literal["auto"] | int = "auto",
+    categories: Categories = (),
+    quiet: Annotated[bool, Parameter(show_default=False)] = False,
+    reading: DataOptions | None = None,
+    model: SampledModelOptions | None = None,
+    sampler: ImputerOptions | None = None,
+) -> ExitCode:
+    """Fill the holes of a table, once by best guesses or several times by draws.
+
+    Draws from the posterior as "nmd-lab sample" does, and writes the table alone.
+
+    Parameters
+    ----------
+    data
+        File with the table.
+    out
+        File .csv or .parquet for the filled table.
+    draws
+        Number of copies for multiple imputation, which are written below each other, with their
+        number in a first column "draw".  Without it the table is filled once, by means, medians of
+        levels, and the most probable classes.
+    report
+        File .html or .md for a page that says what was missing, filled and assumed, and how sure
+        that is.
+    rank
+        Largest number of components.  By default one less than there are columns, at most 20.
+    categories
+        Columns that hold categories.
+    quiet
+        No progress bar.
+    """
+    check_export(out, "out", "table", source=data)
+    if report is not None:
+        check_report(report, "report")
+    copies = 1 if draws is None else check_integer("draws", draws, 1)
+    X, options = _read(data, reading, categories, model, sampler)
+    check_export(out, "out", "table", (copies, *X.shape))
+    if draws is not None and "draw" in getattr(X, "columns", ()):
+        raise ValueError("X has a column 'draw', which numbers the copies: rename it.")
+    options |= {"draws": copies} if copies > FEWEST_DRAWS else {}
+    with going_on_from(checkpoint_of(options)):
+        posterior = draw_from_posterior(X, rank, progress=not quiet, **options)
+        print(posterior)
+        export_filled(posterior, out, X, draws, options.get("random_state"))
+        print(f"saved as {out}")
+        if report is not None:
+            posterior.report(X).save(report)
+            print(f"report saved as {report}")
     return ExitCode.OK
 
 
@@ -298,7 +300,7 @@ def study(
     the_study, options = read_configuration(config)
     numbers = {"n_jobs": jobs, "time_limit": time_limit}
     options |= {name: value for name, value in numbers.items() if value is not None}
-    with _going_on_from(journal_path(out)):
+    with going_on_from(journal_path(out)):
         results = the_study.run(out, progress=not quiet, **options)
     _print_study(results)
     print(f"saved as {out}")

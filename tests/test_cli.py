@@ -189,8 +189,6 @@ def test_columns_without_numbers_are_refused_in_words_of_the_shell(tmp_path, ask
     assert main(["fit", str(data)]) == 2
     words = "--categories 'the sex' ill"
     assert capsys.readouterr().err == f"nmd-lab: error: {said.format('give ' + words)}\n"
-    assert main(["sample", str(data), "--rank", "1"]) == 2
-    assert said.format(f"use nmd-lab fit with {words}") in capsys.readouterr().err
     assert main(["fit", str(data), "--categories", "sex"]) == 2
     assert "categories='sex' is no column of the table: it has" in capsys.readouterr().err
     data.write_text(MIXED)

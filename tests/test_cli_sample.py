@@ -1,4 +1,4 @@
-"""The command ``nmd-lab sample``, and ``nmd-lab show`` of a posterior."""
+"""The commands ``nmd-lab sample`` and ``nmd-lab impute``, and ``nmd-lab show`` of a posterior."""
 
 from __future__ import annotations
 
@@ -87,6 +87,79 @@ def test_arrays_and_several_dimensions(frame, tmp_path):
     np.testing.assert_array_equal(filled[~holes], values.reshape(25, 12)[~holes])
     assert run(tmp_path / "x.nc", *SHORT, *wanted, tmp_path / "filled.csv") == 0
     assert pd.read_csv(tmp_path / "filled.csv", index_col=0).shape == (25, 36)
+
+
+@pytest.fixture
+def mixed(frame, tmp_path):
+    size = frame["c0"].fillna(0)
+    frame = frame[["c0", "c1"]].assign(
+        sex=np.where(size > 0, "m", "f"), ill=np.where(size > 0.5, "yes", "no")
+    )
+    frame.loc["r4", ["sex", "ill"]] = None
+    frame.to_csv(tmp_path / "mixed.csv")
+    return tmp_path / "mixed.csv"
+
+
+CLASSES = ["--categories", "sex", "ill", "--seed", "0", "--tune", "10", "--quiet"]
+
+
+def test_a_table_of_several_kinds_is_imputed(mixed, tmp_path, capsys):
+    out, report = tmp_path / "filled.csv", tmp_path / "report.md"
+    assert main(["impute", str(mixed), "--out", str(out), "--report", str(report), *CLASSES]) == 0
+    before, filled = pd.read_csv(mixed, index_col=0), pd.read_csv(out, index_col=0)
+    assert not filled.isna().to_numpy().any()
+    pd.testing.assert_frame_equal(filled.where(before.notna()), before)
+    assert "| sex | classes | 24 | 1 | most probable |" in report.read_text(encoding="utf-8")
+    assert "report saved as" in capsys.readouterr().out
+    assert "at most 2 factors" not in report.read_text(encoding="utf-8")
+    assert "at most 3 factors" in report.read_text(encoding="utf-8")
+
+
+def test_copies_are_below_each_other(mixed, table, frame, tmp_path):
+    out = tmp_path / "copies.csv"
+    argv = ["impute", str(mixed), "--draws", "3", "--out", str(out), "--rank", "1", *CLASSES]
+    assert main(argv) == 0
+    copies = pd.read_csv(out, index_col=0)
+    assert list(copies.columns) == ["draw", "c0", "c1", "sex", "ill"]
+    assert copies["draw"].tolist() == [1] * 25 + [2] * 25 + [3] * 25
+    assert copies["c0"][copies["draw"] == 1].tolist() != copies["c0"][copies["draw"] == 2].tolist()
+    assert list(copies.index) == 3 * list(frame.index)
+    holes = frame.to_numpy(copy=True)
+    holes[0, 0] = np.nan
+    np.save(tmp_path / "x.npy", holes)
+    words = ["impute", str(tmp_path / "x.npy"), "--draws", "310", "--out", str(out), "--rank", "1"]
+    assert main([*words, "--seed", "0", "--quiet"]) == 0
+    copies = pd.read_csv(out).groupby("draw").first()
+    assert copies["0"].nunique() == len(copies) == 310
+
+
+def test_classes_have_no_intervals(mixed, tmp_path):
+    out = tmp_path / "filled.csv"
+    assert run(mixed, "--rank", 1, "--draws", 20, "--out", out, *CLASSES) == 0
+    written = pd.read_csv(out, index_col=0)
+    ends = ["c0", "c0 lower", "c0 upper", "c1", "c1 lower", "c1 upper"]
+    assert list(written.columns) == [*ends, "sex", "ill"]
+    before = pd.read_csv(mixed, index_col=0)
+    hole = before["c1"].isna()
+    assert (written["c1 lower"] < written["c1 upper"])[hole].all()
+    for end in ("lower", "upper"):
+        np.testing.assert_allclose(written[f"c1 {end}"][~hole], before["c1"][~hole])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--out", "x.nc"], "unknown ending: give .csv or .parquet"),
+        (["--out", "x.csv", "--report", "x.pdf"], "unknown ending: give .html or .md"),
+        (["--out", "x.csv", "--draws", "0"], "draws=0 is too small"),
+        (["--out", "mixed.csv"], "is the file of the data"),
+        (["--out", "x.csv"], "give --categories sex ill"),
+    ],
+)
+def test_what_cannot_be_imputed_is_refused(words, message, mixed, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["impute", str(mixed), *words]) == 2
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.skipif(find_spec("pyarrow") is None, reason="pyarrow is not installed")

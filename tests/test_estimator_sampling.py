@@ -7,9 +7,14 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from people import check_filled
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import nmd_lab as nmd
 
@@ -135,7 +140,6 @@ def test_grid_search_over_both(X):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_components": "auto"}, r"n_components='auto' .*give a number"),
         ({"nonlinearity": "auto"}, r"nonlinearity='auto' .*give one by name"),
         ({"loss": "auto"}, r"loss='auto' .*give one by name"),
         ({"alpha": 0.5}, r"alpha=0\.5 is of a fit.*leave out alpha"),
@@ -164,13 +168,58 @@ def test_a_fit_has_no_standard_deviations(X):
         sampled.predict(sparse.csr_array(np.nan_to_num(X)))
 
 
-def test_a_table_of_several_kinds_is_filled_and_scored():
+@pytest.fixture(scope="module")
+def table():
     rng = np.random.default_rng(0)
     w = rng.normal(size=60)
-    table = pd.DataFrame({"a": 50 + 9 * w, "b": w + 0.1 * rng.normal(size=60), "c": w > 0})
-    holes = table.astype({"c": "boolean"}).mask(rng.random(table.shape) < 0.1)
-    model = nmd.MatrixCompletion(1, **SHORT).fit(holes)
-    filled = model.transform(holes)
-    assert np.isfinite(filled).all()
-    assert model.score(holes) > 0.3
-    assert model.reconstruction_err_ < 0.5 * np.sqrt(180)
+    table = pd.DataFrame(
+        {
+            "a": pd.array(np.round(5000 + 900 * w), dtype="Int64"),
+            "b": w + 0.1 * rng.normal(size=60),
+            "c": pd.array(w > 0, dtype="boolean"),
+            "pet": pd.Categorical.from_codes(np.digitize(w, [-0.5, 0.5]), ["cat", "dog", "fish"]),
+        }
+    )
+    return table.mask(rng.random(table.shape) < 0.1)
+
+
+@pytest.fixture(scope="module")
+def of_table(table):
+    return nmd.MatrixCompletion(1, **SHORT).fit(table[:50])
+
+
+def test_a_table_of_several_kinds_keeps_its_types(of_table, table):
+    filled = of_table.transform(table[:50])
+    pd.testing.assert_frame_equal(filled, of_table.posterior_.impute(table[:50]))
+    order = [30, 55, 7, 51, 2]  # rows of the fit and others
+    some = of_table.transform(table.iloc[order])
+    check_filled(some, table.iloc[order])
+    pd.testing.assert_frame_equal(some.loc[[30, 7, 2]], filled.loc[[30, 7, 2]])
+    assert list(of_table.get_feature_names_out()) == list(table)
+    shown = clone(of_table).set_output(transform="pandas").fit(table).transform(table)
+    check_filled(shown, table)
+    assert of_table.score(table[:50]) > 0.3
+    assert of_table.reconstruction_err_ < 0.5 * np.sqrt(180)
+
+
+def test_copies_are_draws(of_table, table, model, X):
+    first, second = of_table.sample_transform(table, 2, random_state=0)
+    check_filled(first, table)
+    assert not first.equals(second)
+    pd.testing.assert_frame_equal(first, of_table.sample_transform(table, 2, random_state=0)[0])
+    holes = np.isnan(X)
+    copies = np.stack(model.sample_transform(X, 80, random_state=0))
+    mean, std = model.predict(X, return_std=True)
+    far = (copies.mean(axis=0) - mean)[holes] / std[holes]
+    assert np.abs(far).mean() < 2 / np.sqrt(80)
+    assert not hasattr(nmd.MatrixCompletion(2), "sample_transform")
+
+
+def test_a_table_goes_through_a_pipeline(table):
+    labelled = table[table["c"].notna()]
+    others = ColumnTransformer([("one", OneHotEncoder(), ["pet"])], remainder=StandardScaler())
+    fill = nmd.MatrixCompletion(1, **SHORT | {"n_draws": 20, "n_tune": 10})
+    steps = [("fill", fill), ("encode", others), ("class", LogisticRegression())]
+    search = GridSearchCV(Pipeline(steps), {"fill__n_components": [1, 2]}, cv=2)
+    search.fit(labelled.drop(columns="c"), labelled["c"].astype(bool))
+    assert search.best_score_ > 0.8

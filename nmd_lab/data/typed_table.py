@@ -68,6 +68,11 @@ class TypedColumn:
         return self.kind not in ("number", "values")
 
     @property
+    def classes(self) -> list[Any]:
+        """Values of a column of booleans, levels or categories."""
+        return list(self.categories) or [False, True]
+
+    @property
     def has_indicators(self) -> bool:
         """Whether each category has an indicator of its own."""
         return self.kind == "categories" and len(self.categories) != 2
@@ -139,11 +144,18 @@ class TypedColumn:
             column = column.astype("boolean")
             column[missing] = values[missing] > 0.5
             return column
-        nullable = column.dtype.kind in "iu"  # a prediction is no whole number
-        column = column.astype("Float64") if nullable else column.copy()
+        column = column.copy()
         number = getattr(column.dtype, "numpy_dtype", column.dtype)
+        if number.kind in "iu":  # a prediction is no whole number
+            values = np.rint(values).clip(np.iinfo(number).min, np.iinfo(number).max)
         column[missing] = values[missing].astype(number)
         return column
+
+    def nearest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the position of the level, or of one of two classes, nearest to each number."""
+        levels = self.levels if self.kind == "ordered" else (0.0, 1.0)
+        nearest: NDArray[np.intp] = np.abs(values[:, None] - np.array(levels)).argmin(axis=1)
+        return nearest.astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -173,6 +185,11 @@ class TypedTable:
     def of_matrix(self) -> list[TypedColumn]:
         """The typed column of each column of the matrix."""
         return [self.columns[position] for position in self.source]
+
+    @property
+    def first_columns(self) -> NDArray[np.intp]:
+        """Position of the first column of the matrix of each column of the DataFrame."""
+        return np.searchsorted(self.source, np.arange(len(self.columns)))
 
     def blocks(self) -> Iterator[tuple[TypedColumn, NDArray[np.intp]]]:
         """Yield each column of the DataFrame with the positions of its columns of the matrix."""

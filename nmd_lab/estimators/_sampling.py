@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._checks import check_integer, check_word
 from nmd_lab.data.base import FloatArray
-from nmd_lab.data.labels import Labels
+from nmd_lab.data.labels import Labels, is_frame
+from nmd_lab.data.matching import MatchedData, observe_beside
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.ordinal import Ordinal
@@ -36,21 +37,6 @@ OF_A_FIT = {
 Array = NDArray[np.float64]
 
 
-class RowValues(NamedTuple):
-    """What a posterior says of the entries of some rows.
-
-    Attributes
-    ----------
-    mean : ndarray (n_samples, n_features)
-        Posterior mean of f.
-    std : ndarray (n_samples, n_features) or None
-        Standard deviation of a new observation; None if it was not asked for.
-    """
-
-    mean: Array
-    std: Array | None
-
-
 @dataclass(frozen=True, eq=False)
 class SampledRows:
     """A posterior that recognises the rows of its own data by their content.
@@ -72,25 +58,17 @@ class SampledRows:
         keys = row_keys(X)
         return cls(posterior, {key: i for i, key in reversed(list(enumerate(keys)))})
 
-    def values(self, X: Any, *, std: bool = False) -> RowValues:
-        """Return mean and standard deviation of all entries of some rows."""
+    def of_rows(self, X: Any) -> Posterior:
+        """Return the posterior of some rows, each a fitted one or drawn given the draws of H."""
         place = np.array([self.positions.get(key, -1) for key in row_keys(X)], dtype=np.intp)
-        mean = np.empty(X.shape)
-        deviation = np.empty(X.shape) if std else None
-        other = np.flatnonzero(place < 0)
-        parts = [(self.posterior, np.flatnonzero(place >= 0), place[place >= 0])]
-        if other.size:
-            new = X.tocsr()[other] if hasattr(X, "tocsr") else X[other]
-            parts.append(
-                (self.posterior.fold_in(new, unknown="offsets"), other, np.arange(other.size))
-            )
-        columns = np.arange(X.shape[1])
-        for posterior, rows, at in parts:
-            grid = entries_at(at[:, None], columns)
-            mean[rows] = posterior.predict(grid).reshape(at.size, columns.size)
-            if deviation is not None:
-                deviation[rows] = posterior.predict_std(grid).reshape(at.size, columns.size)
-        return RowValues(mean, deviation)
+        new = np.flatnonzero(place < 0)
+        if new.size == 0 and np.array_equal(place, np.arange(self.posterior.shape[0])):
+            return self.posterior
+        others = None
+        if new.size:
+            rows = X.tocsr()[new] if hasattr(X, "tocsr") else X[new]
+            others = self.posterior.fold_in(rows, unknown="offsets")
+        return self.posterior.at_rows(place, others)
 
 
 def row_keys(X: Any) -> list[bytes]:
@@ -112,12 +90,6 @@ def row_keys(X: Any) -> list[bytes]:
 
 def draw(data: Any, options: dict[str, Any]) -> Posterior:
     """Return the posterior for the parameters of a `MatrixCompletion`."""
-    rank = options["n_components"]
-    if isinstance(rank, str):
-        raise ValueError(
-            f"n_components={rank!r} does not go with inference='sample': give a number, which may "
-            "be larger than needed, for example 20."
-        )
     for name in ("nonlinearity", "loss"):
         if isinstance(options[name], str) and options[name] == "auto":
             raise ValueError(
@@ -138,7 +110,7 @@ def draw(data: Any, options: dict[str, Any]) -> Posterior:
     arguments |= {name: options[name] for name in limits if name in options}
     if arguments["nonlinearity"] is None:
         del arguments["nonlinearity"]
-    return sample(data, rank, draws=options["n_draws"], tune=options["n_tune"], **arguments)
+    return sample(data, options["n_components"], draws=options["n_draws"], tune=options["n_tune"], **arguments)
 
 
 def misfit(posterior: Posterior, X: Any) -> float:
@@ -201,7 +173,29 @@ class SampledModel(FactorModel):
         return self.posterior_.labels if self._is_sampled else super()._labels
 
     def _modelled(self, X: Any) -> FloatArray:
-        return self._rows.values(X).mean if self._is_sampled else super()._modelled(X)
+        return self._of_rows(X)[0] if self._is_sampled else super()._modelled(X)
+
+    def _of_rows(self, X: Any, std: bool = False) -> tuple[Array, Array | None]:
+        """Return posterior means, and perhaps standard deviations, of all entries of some rows."""
+        posterior = self._rows.of_rows(X)
+        entries = entries_at(np.arange(X.shape[0])[:, None], np.arange(X.shape[1]))
+        mean = posterior.predict(entries).reshape(X.shape).astype(np.float64)
+        return mean, posterior.predict_std(entries).reshape(X.shape) if std else None
+
+    @property
+    def _keeps_types(self) -> bool:
+        """Whether a filled DataFrame has the types of X, not the numbers of its matrix."""
+        return self._is_sampled and self._table is not None
+
+    def _to_fill(self, X: Any) -> tuple[Posterior, Any, MatchedData]:
+        """Return the posterior of the rows of X, and X with the positions of its entries there."""
+        checked = self._checked(X, reset=False)
+        if not is_frame(X):
+            X = self._dense_and_seen(checked)[0]
+        posterior = self._rows.of_rows(checked)
+        m, n = posterior.shape
+        observations = observe_beside(posterior.labels, X)
+        return posterior, X, MatchedData(observations, np.arange(m), np.arange(n))
 
     def _is_positive_only(self) -> bool:
         is_ordinal = isinstance(self.loss, Ordinal) or self.loss == Ordinal.name

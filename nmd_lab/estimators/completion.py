@@ -5,16 +5,25 @@ from __future__ import annotations
 from typing import Any, Literal, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab._checks import as_generator, check_integer
+from nmd_lab.data.labels import is_frame
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.fit import complete
 
 from ._parameters import EstimatorOptions, with_parameters_of
 from ._sampling import SampledModel
+
+
+def _is_of_draws(model: Any) -> bool:
+    """Return whether a model draws a posterior, which has more than one way to fill a hole."""
+    if model.inference == "sample":
+        return True
+    raise AttributeError("sample_transform needs a posterior: use inference='sample'.")
 
 
 class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc]
@@ -23,11 +32,10 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
     Parameters
     ----------
     n_components : int or "auto", default "auto"
-        Number of components r.  "auto": chosen by held-out entries.
+        Number of components r.  "auto": chosen by held-out entries; with "sample" an upper bound.
     inference : {"fit", "sample"}, default "fit"
         "fit": one fit, by `complete`.  "sample": a posterior, by `sample`, which predicts with
-        standard deviations and has no ridge to choose; `n_components` is then an upper bound (see
-        `sample` for small tables with near copies of columns).
+        standard deviations and has no ridge to choose; `n_components` is then an upper bound.
     n_draws : int, default 300
         Number of draws of "sample".
     n_tune : int, optional
@@ -55,9 +63,11 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
     Notes
     -----
     A DataFrame with booleans, levels or categories is fitted as by `complete`, a kind for each
-    column.  `transform` then returns its matrix of numbers, in which a missing boolean has its
-    probability, a level its expected number, and a category a column of probabilities for each of
-    its values; `get_feature_names_out` has their labels.
+    column.  With "sample", `transform` returns a DataFrame with the columns, types and index of X,
+    as `Posterior.impute` does, and `sample_transform` several.  With "fit", it returns the matrix
+    of numbers, in which a missing boolean has its probability, a level its expected number, and a
+    category a column of probabilities for each of its values.  `get_feature_names_out` has the
+    labels of these columns.
     NaN in X and absent entries of a sparse X are missing.  With all that is "auto" left so, a
     DataFrame in different units is fitted in the units of its columns; standardise an array, or
     give ``loss={}``.  Within a `GridSearchCV`, numbers for `n_components` and `alpha` save the
@@ -74,6 +84,8 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
     array([ 3.,  6., 12.])
     >>> model = MatrixCompletion(n_components=1, inference="sample", random_state=0).fit(X)
     >>> mean, std = model.predict([2], [0], return_std=True)
+    >>> len(model.sample_transform(X, n=20, random_state=0))
+    20
     """
 
     _command = staticmethod(complete)
@@ -91,7 +103,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
     ) -> None:
         pass
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: Any) -> Any:
         """Return X with its missing entries filled by f(WH); with "sample", by the posterior mean.
 
         Parameters
@@ -101,14 +113,59 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
 
         Returns
         -------
-        ndarray (n_samples, n_features)
-            Filled rows.
+        ndarray (n_samples, n_features) or DataFrame
+            Filled rows; see the notes for a DataFrame of several kinds.
         """
         check_is_fitted(self)
+        if self._keeps_types and is_frame(X):
+            posterior, X, data = self._to_fill(X)
+            return posterior.filled(X, data)
         checked = self._checked(X, reset=False)
         model = self._modelled(checked).astype(checked.dtype, copy=False)
         values, seen = self._dense_and_seen(checked)
         return np.where(seen, values, model)
+
+    @available_if(_is_of_draws)
+    def sample_transform(self, X: Any, n: int = 10, *, random_state: Any = None) -> list[Any]:
+        """Return X n times with its missing entries filled by draws, for multiple imputation.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, scipy.sparse or SparseObservations (n_samples, n_features)
+            Rows; they may be rows of the fit or new ones.
+        n : int, default 10
+            Number of copies.
+        random_state : int, Generator, RandomState or None, default None
+            Seed of the draws and of the noise.
+
+        Returns
+        -------
+        list of DataFrame or ndarray (n_samples, n_features)
+            Filled rows, as those of `Posterior.impute`; a DataFrame has the types of X.
+        """
+        check_is_fitted(self)
+        count, rng = check_integer("n", n, 1), as_generator(random_state)
+        posterior, X, data = self._to_fill(X)
+        return posterior.copies(X, data, count, rng)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the columns of a filled X.
+
+        Parameters
+        ----------
+        input_features : array_like of str, optional
+            Names of the features, if X had none; otherwise those of X.
+
+        Returns
+        -------
+        ndarray of str
+            Names.
+        """
+        check_is_fitted(self)
+        if self._keeps_types and self._table is not None:
+            return np.array([column.name for column in self._table.columns], dtype=object)
+        names: NDArray[np.object_] = super().get_feature_names_out(input_features)
+        return names
 
     def predict(self, X: Any, columns: ArrayLike | None = None, return_std: bool = False) -> Any:
         """Return f(WH) at (row, column) pairs of the fitted matrix, or for rows of X.
@@ -144,4 +201,4 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         if pairs.dtype.kind in "iu" and pairs.shape[1:] == (2,) != (self.n_features_in_,):
             return self._predict_entries(pairs[:, 0], pairs[:, 1], return_std)
         checked = self._checked(X, reset=False)
-        return self._rows.values(checked, std=True) if return_std else self._modelled(checked)
+        return self._of_rows(checked, std=True) if return_std else self._modelled(checked)

@@ -16,7 +16,7 @@ from .accessor import PlotAccessor
 from .curves import convergence, residuals
 from .factors import components, scatter
 from .pictures import reconstruction
-from .posterior import calibration, predictions, trace
+from .posterior import calibration, predictions, reliability, trace
 from .posterior_accessor import PosteriorPlotAccessor
 from .posterior_map import uncertainty
 from .trials import selection
@@ -30,6 +30,7 @@ __all__ = [
     "gray_with_holes",
     "predictions",
     "reconstruction",
+    "reliability",
     "residuals",
     "scatter",
     "selection",

@@ -230,6 +230,50 @@ def calibration(
     return _finished(ax)
 
 
+def reliability(posterior: Posterior, X: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw the error of the surest held-out cells against their share.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        The posterior.
+    X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
+        Held-out entries.
+    ax : Axes, optional
+        Axes to draw on. Default: those of a new figure.
+
+    Returns
+    -------
+    Axes
+        A line for numbers and levels, and one for classes; `Posterior.reliability` has the
+        errors. A line that rises says that the posterior knows where it is unsure.
+
+    Raises
+    ------
+    ValueError
+        If X has another shape or other labels than the data of the posterior.
+
+    Examples
+    --------
+    >>> import numpy as np, nmd_lab as nmd
+    >>> truth = np.outer(np.arange(1.0, 21), [1.0, 2.0, 3.0, 4.0])
+    >>> held_out = np.random.default_rng(0).random(truth.shape) < 0.1
+    >>> posterior = nmd.sample(np.where(held_out, np.nan, truth), 1, draws=50, random_state=0)
+    >>> ax = nmd.plots.reliability(posterior, np.where(held_out, truth, np.nan))
+    >>> ax.get_xlabel()
+    'share of the cells, surest first'
+    """
+    cells = posterior.reliability(X)
+    ax = axes(ax, 5, 3.6)
+    labels = {"number": "numbers and levels: RMSE / spread", "class": "classes: share wrong"}
+    for kind, of_kind in cells.groupby("kind", sort=False):
+        ax.plot(of_kind["share"], of_kind["error"], label=labels[str(kind)])
+    ax.set(xlabel="share of the cells, surest first", ylabel="error", xlim=(0, 1))
+    ax.set_ylim(bottom=0)
+    ax.legend(frameon=False)
+    return _finished(ax)
+
+
 def _entries(
     posterior: Posterior, X: Any, largest: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .posterior import calibration, predictions, trace
+from .posterior import calibration, predictions, reliability, trace
 from .posterior_map import uncertainty
 
 if TYPE_CHECKING:
@@ -41,3 +41,7 @@ class PosteriorPlotAccessor:
     def calibration(self, X: Any, **options: Any) -> Axes:
         """Draw the share of intervals that hold the value; see `nmd_lab.plots.calibration`."""
         return calibration(self.posterior, X, **options)
+
+    def reliability(self, X: Any, **options: Any) -> Axes:
+        """Draw the error against the share of the surest cells; see `nmd_lab.plots.reliability`."""
+        return reliability(self.posterior, X, **options)

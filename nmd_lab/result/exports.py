@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-Kind = Literal["fit", "posterior"]
+Kind = Literal["fit", "posterior", "table"]
 
 FORMATS = {
     "fit": ".nc (the fit), .npz (W, H and the offsets), .csv or .parquet (a table)",
@@ -32,6 +32,7 @@ FORMATS = {
         ".nc (the posterior), or .npz, .csv or .parquet (the data with their holes filled, and "
         "intervals)"
     ),
+    "table": ".csv or .parquet (the data with their holes filled)",
 }
 """What a file holds, by its ending."""
 
@@ -50,11 +51,14 @@ def check_export(
     name: str = "path",
     kind: Kind = "fit",
     shape: tuple[int, ...] = (),
+    source: Path | None = None,
 ) -> Path:
-    """Return the absolute path of a file for a result, if it can be written."""
+    """Return the absolute path of a file for a result of a source, if it can be written."""
     target = check_target(path, name)
+    if source is not None and target == source.resolve():
+        raise ValueError(f"{name}={str(path)!r} is the file of the data: give another path.")
     ending = target.suffix.lower()
-    if ending not in LIBRARIES:
+    if ending not in (TABLES if kind == "table" else LIBRARIES):
         raise ValueError(f"{name}={str(path)!r} has an unknown ending: give {FORMATS[kind]}.")
     libraries = LIBRARIES[ending]
     if libraries and not any(map(find_spec, libraries)):
@@ -64,6 +68,7 @@ def check_export(
     size = int(np.prod(shape, dtype=np.int64)) * (3 if of_posterior else 1)
     if size > LARGEST_TABLE and (ending in TABLES or (of_posterior and ending == ".npz")):
         remedy = ".nc, which has W and H" if of_posterior else ".nc or .npz, which have W and H"
+        remedy = "fewer draws" if kind == "table" else remedy
         raise ValueError(f"{name}={str(path)!r} would hold {size} numbers: give {remedy}.")
     return target
 
@@ -90,9 +95,32 @@ def export(
         frame = (
             filled_table(result, X)
             if isinstance(result, Decomposition)
-            else _side_by_side(filled(result, X, level), result)
+            else _with_intervals(result, X, level)
         )
         _write_table(frame, content, ending, plain=kind == "fit" and is_frame(X))
+    write_atomically(target, lambda file: file.write(content.getbuffer()))
+
+
+def export_filled(
+    posterior: Posterior,
+    path: str | os.PathLike[str],
+    X: Any,
+    n: int | None = None,
+    random_state: Any = None,
+) -> None:
+    """Write data filled by best guesses, or n copies below each other, as a table."""
+    import pandas as pd
+
+    target, content = check_export(path, "path", "table"), io.BytesIO()
+    if n is None:
+        frame = _as_table(posterior.impute(X), posterior)
+    else:
+        copies = posterior.impute(X, n, random_state=random_state)
+        tables = {k: _as_table(copy, posterior) for k, copy in enumerate(copies, 1)}
+        frame = pd.concat(tables, names=["draw"]).reset_index("draw")
+        if _are_positions(tables[1].index):
+            frame = frame.reset_index(drop=True)
+    _write_table(frame, content, target.suffix.lower(), plain=is_frame(X))
     write_atomically(target, lambda file: file.write(content.getbuffer()))
 
 
@@ -135,6 +163,30 @@ def table_of(array: xr.DataArray, rows: Sequence[str]) -> pd.DataFrame:
         array = array.stack(row_=rows, column_=columns).transpose("row_", "column_")
     frame: Any = array.to_pandas()
     return frame  # type: ignore[no-any-return]
+
+
+def _as_table(data: Any, posterior: Posterior) -> pd.DataFrame:
+    """Return dense data as a table."""
+    if isinstance(data, np.ndarray):
+        data = posterior.labels.label(data)
+    return data if is_frame(data) else table_of(data, posterior.labels.rows)
+
+
+def _with_intervals(posterior: Posterior, X: Any, level: float) -> pd.DataFrame:
+    """Return filled data, in which each column is followed by the ends of its intervals."""
+    if posterior.labels.table is None or not is_frame(X):
+        return _side_by_side(filled(posterior, X, level), posterior)
+    import pandas as pd
+
+    imputed, ends = posterior.impute(X), posterior.intervals(X, level)
+    columns = {}
+    for name in X.columns:
+        columns[name] = imputed[name]
+        for bound, word in (("low", "lower"), ("high", "upper")):
+            if (name, bound) in ends:  # categories have no order
+                end = ends[name, bound]
+                columns[f"{name} {word}"] = end.where(X[name].isna(), X[name].astype(end.dtype))
+    return pd.DataFrame(columns)
 
 
 def _side_by_side(arrays: dict[str, NDArray[Any]], posterior: Posterior) -> pd.DataFrame:

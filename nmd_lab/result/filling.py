@@ -25,18 +25,20 @@ from .lookup import positions_of
 class Filling(Factors):
     """What a result says about missing entries, in the kind of each column."""
 
-    def probabilities(self, column: Any) -> Any:
-        """Return the probability of each class of a column, for all rows.
+    def probabilities(self, column: Any, rows: Any = None) -> Any:
+        """Return the probability of each class of a column, for all rows or some.
 
         Parameters
         ----------
         column : label or int
             Label or position of a column of X whose loss is "logistic" or "ordinal", or label of a
             column of a DataFrame that holds booleans, ordered levels or categories.
+        rows : label, int or array_like, optional
+            Labels or positions of rows, by the rule of `predict`; by default all.
 
         Returns
         -------
-        pandas.DataFrame (m, n_classes)
+        pandas.DataFrame (n_rows, n_classes)
             Probabilities, with the row labels of X.  Its columns are False and True for booleans,
             the values of X for other binary data, the levels or the categories.  Those of a row
             have the sum 1.
@@ -64,25 +66,25 @@ class Filling(Factors):
         """
         typed, positions = typed_column(self.labels, column)
         loss = self._loss_at(int(positions[0]))
-        t = self._scores(positions)
+        at = rows_at(self.labels, rows)
+        t = self._scores(at, positions)
         if typed is not None and typed.has_indicators:
             p = np.exp(t - t.max(axis=1, keepdims=True))
-            p, classes = p / p.sum(axis=1, keepdims=True), list(typed.categories)
+            p, classes = p / p.sum(axis=1, keepdims=True), typed.classes
         elif isinstance(loss, Logistic):
             two = np.hstack([-t, t]) / 2
             p = np.exp(two - two.max(axis=1, keepdims=True))
-            p, classes = p / p.sum(axis=1, keepdims=True), [loss.parameters[0], 1.0]
-            if typed is not None:
-                classes = list(typed.categories) if typed.categories else [False, True]
+            p = p / p.sum(axis=1, keepdims=True)
+            classes = [loss.parameters[0], 1.0] if typed is None else typed.classes
         elif isinstance(loss, Ordinal):
             p = loss.probabilities(t[:, 0])
-            classes = list(loss.parameters[: p.shape[1]] if typed is None else typed.categories)
+            classes = list(loss.parameters[: p.shape[1]]) if typed is None else typed.classes
         else:
             raise ValueError(
                 f"column={column!r} has the loss {loss.name!r}, which gives classes no "
                 "probability: name one with the loss 'logistic' or 'ordinal'."
             )
-        return class_table(self.labels, p, classes)
+        return class_table(self.labels, p, classes, at)
 
     def impute(self, X: Any) -> Any:
         """Return X with its holes filled, each by what suits its column.
@@ -97,8 +99,8 @@ class Filling(Factors):
         -------
         same type as X, or ndarray for a masked array
             Observed entries are kept.  A missing number becomes its prediction, a missing boolean,
-            level or category the most probable one.  A DataFrame keeps its dtypes, but whole
-            numbers with holes ("Int64") become "Float64", since predictions are no whole numbers.
+            level or category the most probable one.  A DataFrame keeps its dtypes; predictions of
+            whole numbers ("Int64") are rounded.
 
         Raises
         ------
@@ -146,9 +148,9 @@ class Filling(Factors):
         loss: Loss = model.kinds[model.which[column]].loss
         return loss
 
-    def _scores(self, columns: NDArray[np.intp]) -> FloatArray:
-        """Return the modelled values of log-odds or ordinal scores of some columns."""
-        t = self.fitted.linear(slice(None), columns).astype(np.float64)
+    def _scores(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> FloatArray:
+        """Return the modelled values of log-odds or ordinal scores of some rows and columns."""
+        t = self.fitted.linear(rows, columns).astype(np.float64)
         return self.nonlinearity(t) if self.kinds is None else self.kinds.modelled(t, 0, columns)
 
 
@@ -161,14 +163,23 @@ def typed_column(labels: Labels, column: Any) -> tuple[TypedColumn | None, NDArr
     return None, positions_of(labels, "columns", [column], name="column")
 
 
-def class_table(labels: Labels, p: FloatArray, classes: list[Any]) -> Any:
-    """Return the probabilities of classes (m, n_classes) as a DataFrame with the rows of X."""
+def rows_at(labels: Labels, rows: Any) -> NDArray[np.intp]:
+    """Return the positions of some rows, or of all, as a flat array."""
+    return (
+        np.arange(labels.matrix_shape[0])
+        if rows is None
+        else positions_of(labels, "rows", rows).ravel()
+    )
+
+
+def class_table(labels: Labels, p: FloatArray, classes: list[Any], at: NDArray[np.intp]) -> Any:
+    """Return the probabilities of classes (rows, n_classes) as a DataFrame with labels."""
     import pandas as pd
 
     rows = labels.flat(labels.rows)
     index = labels.coords.indexes.get(labels.rows[0]) if rows.ndim == 1 else None
     index = pd.Index(rows) if index is None or len(index) != len(rows) else index
-    return pd.DataFrame(p, index=index, columns=classes)
+    return pd.DataFrame(p, index=index[at], columns=classes)
 
 
 def filled_frame(
@@ -190,6 +201,11 @@ def filled_frame(
 
 def data_to_fill(labels: Labels, X: Any, owner: str = "the fit") -> MatchedData:
     """Return dense data with the positions of their rows and columns in a result."""
+    refuse_sparse(X)
+    return match_data(labels, X, owner=owner)
+
+
+def refuse_sparse(X: Any) -> None:
+    """Raise ValueError for data whose holes cannot be filled."""
     if is_sparse(X):
         raise ValueError("X is sparse, and with its holes filled would not be: give dense data.")
-    return match_data(labels, X, owner=owner)

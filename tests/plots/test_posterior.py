@@ -96,6 +96,15 @@ def test_calibration(posterior, X):
     assert np.all(np.diff(shares) > 0)
 
 
+def test_error_of_the_surest(X):
+    prior = {"row_mean": np.zeros((2, 30, 4)), "row_precision": np.tile(np.eye(4), (2, 30, 1, 1))}
+    posterior = made_up(np.zeros((M, N)), **prior)
+    ax = posterior.plot.reliability(X)
+    ax.figure.canvas.draw()
+    cells = posterior.reliability(X)
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), cells[["share", "error"]])
+
+
 def test_map_beside_the_picture(posterior, X):
     holes = X.copy()
     holes[2, 5] = np.nan

@@ -49,7 +49,7 @@ LAYERS = (
         "datasets",
     },
     {"studies"},
-    {"widgets", "cli", "_command_line", "_derived_options", "__main__"},
+    {"widgets", "cli", "_shell", "_command_line", "_derived_options", "__main__"},
 )
 """Packages and modules from the bottom to the top; each imports from its own layer and below."""
 
@@ -67,6 +67,10 @@ LAZY = {
         "nmd_lab.result.posterior.new_rows",
         "nmd_lab.solver.sampler.new_rows",
     ): "only new rows need the sampler",
+    (
+        "nmd_lab.result.posterior.new_rows",
+        "nmd_lab.solver.sampler.hyperparameters",
+    ): "likewise",
     ("nmd_lab.solver.elsewhere", "nmd_lab.cluster.inputs"): "the one door to the cluster",
     ("nmd_lab.solver.devices.choice", "nmd_lab.solver.devices.tensors"): "it needs PyTorch",
     ("nmd_lab.solver.devices.choice", "nmd_lab.solver.devices.tensor_pair"): "likewise",

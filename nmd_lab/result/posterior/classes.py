@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.result.filling import class_table, typed_column
+from nmd_lab.result.filling import class_table, rows_at, typed_column
 
 from .draws import ALL, NUMBERS, DrawnFactors
 from .noise import Array
@@ -20,18 +20,20 @@ TINY = np.finfo(np.float64).tiny
 class PosteriorClasses(DrawnFactors):
     """What a posterior says of columns of booleans, ordered levels and categories."""
 
-    def probabilities(self, column: Any) -> Any:
-        """Return the probability of each class of a column, for all rows.
+    def probabilities(self, column: Any, rows: Any = None) -> Any:
+        """Return the probability of each class of a column, for all rows or some.
 
         Parameters
         ----------
         column : label or int
             Label or position of a column of ordered levels, or label of a column of a DataFrame
             that holds booleans, ordered levels or categories.
+        rows : label, int or array_like, optional
+            Labels or positions of rows, by the rule of `Decomposition.predict`; by default all.
 
         Returns
         -------
-        pandas.DataFrame (m, n_classes)
+        pandas.DataFrame (n_rows, n_classes)
             Probabilities, as `Decomposition.probabilities` has them, over all draws.
 
         Raises
@@ -52,7 +54,7 @@ class PosteriorClasses(DrawnFactors):
         >>> size = np.arange(30.0)
         >>> X = pd.DataFrame({"size": size, "weight": 2 * size + 1, "adult": size > 14})
         >>> posterior = nmd.sample(X, 1, draws=50, random_state=0)
-        >>> posterior.probabilities("adult").idxmax(axis=1).iloc[[0, -1]].tolist()
+        >>> posterior.probabilities("adult", rows=[0, -1]).idxmax(axis=1).tolist()
         [False, True]
         """
         typed, positions = typed_column(self.labels, column)
@@ -62,22 +64,25 @@ class PosteriorClasses(DrawnFactors):
                 f"column={column!r} holds numbers, which have no classes: use "
                 "probability(..., above=)."
             )
-        if typed is None:
-            classes: list[Any] = list(self.noise_of(first).levels or ())
-        else:
-            classes = list(typed.categories) if typed.categories else [False, True]
-        m, width = self.shape[0], max(len(classes), positions.size)
-        step = max(NUMBERS // (self.n_draws * width), 1)
-        rows = (np.arange(m)[start : start + step] for start in range(0, m, step))
-        shares = [self.class_shares(some, positions).mean(axis=0) for some in rows]
-        return class_table(self.labels, np.concatenate(shares), classes)
+        classes = list(self.noise_of(first).levels or ()) if typed is None else typed.classes
+        at = rows_at(self.labels, rows)
+        return class_table(self.labels, self.mean_shares(at, positions), classes, at)
+
+    def mean_shares(self, rows: NDArray[np.integer], positions: NDArray[np.integer]) -> Array:
+        """Return the probability of each class over all draws (rows, classes)."""
+        cuts = self.noise_of(int(positions[0])).cuts
+        assert cuts is not None
+        step = max(NUMBERS // (self.n_draws * max(cuts.shape[1] + 1, positions.size)), 1)
+        blocks = (rows[start : start + step] for start in range(0, max(rows.size, 1), step))
+        return np.concatenate([self.class_shares(b, positions).mean(axis=0) for b in blocks])
 
     def class_shares(
         self, rows: NDArray[np.integer], positions: NDArray[np.integer], draws: slice = ALL
     ) -> Array:
         """Return the probability of each class in each draw (draws, rows, classes)."""
         i, j = np.repeat(rows, positions.size), np.tile(positions, rows.size)
-        v = self.linear_at(i, j, draws).reshape(-1, rows.size, positions.size)
+        v = self.linear_at(i, j, draws)
+        v = v.reshape(len(v), rows.size, positions.size)
         each = []
         for k, position in enumerate(positions):
             cuts = self.noise_of(int(position)).cuts

@@ -73,6 +73,10 @@ class OfColumns(Predictive):
         """Return a quantile over all draws for each entry."""
         return self._filled(v.shape[1:], lambda p, at, u: p.quantile(u, level), v)
 
+    def point(self, v: Array, point: str) -> Array:
+        """Return the best guess for each entry."""
+        return self._filled(v.shape[1:], lambda p, at, u: p.point(u, point), v)
+
     def draw(self, v: Array, draw: int, rng: np.random.Generator) -> Array:
         """Return a new observation of each entry from one draw."""
         return self._filled(v.shape, lambda p, at, u: p.draw(u, draw, rng), v)

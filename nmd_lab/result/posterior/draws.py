@@ -51,6 +51,32 @@ class Stacked(NamedTuple):
     columns: FloatArray | None
 
 
+class RowMixture(NamedTuple):
+    """The prior of a row in each draw: a mixture of Gaussians, one for each group of rows.
+
+    Attributes
+    ----------
+    shares : ndarray (draws, groups)
+        Shares of the groups.
+    means, precisions : ndarray (draws, groups, d) and (draws, groups, d, d)
+        Means and inverse covariances.
+    """
+
+    shares: NDArray[np.float64]
+    means: NDArray[np.float64]
+    precisions: NDArray[np.float64]
+
+    @property
+    def covariances(self) -> NDArray[np.float64]:
+        """Covariance of a row in each draw (draws, d, d), within and between groups."""
+        shares = self.shares / self.shares.sum(axis=1, keepdims=True)
+        within = np.einsum("sc,scab->sab", shares, np.linalg.inv(self.precisions))
+        centred = self.means - np.einsum("sc,sca->sa", shares, self.means)[:, None]
+        between = np.einsum("sc,sca,scb->sab", shares, centred, centred)
+        covariances: NDArray[np.float64] = within + between
+        return covariances
+
+
 class DrawnFactors:
     """The base of a posterior: its fields, as plain arrays, and WH plus offsets at given positions.
 
@@ -101,6 +127,20 @@ class DrawnFactors:
             self._flat("row_offsets"),
             self._flat("column_offsets"),
         )
+
+    @property
+    def row_prior(self) -> RowMixture:
+        """The prior of a row of W, with its offset, in each draw."""
+        if "row_precision" not in self.draws:
+            raise ValueError(
+                "draws lacks 'row_precision', the prior of rows: draw with nmd.sample()."
+            )
+        shares = self._flat("row_share")
+        shares = np.ones((self.n_draws, 1)) if shares is None else shares
+        means = self.draws["row_mean"].values.reshape(*shares.shape, -1)
+        d = means.shape[2]
+        precisions = self.draws["row_precision"].values.reshape(*shares.shape, d, d)
+        return RowMixture(*(each.astype(np.float64) for each in (shares, means, precisions)))
 
     @property
     def predictive(self) -> Predictive:

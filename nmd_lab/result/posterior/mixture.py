@@ -56,6 +56,11 @@ class Predictive(ABC):
     def draw(self, v: Array, draw: int, rng: np.random.Generator) -> Array:
         """Return a new observation of each entry from one draw, for v (entries,)."""
 
+    def point(self, v: Array, point: str) -> Array:
+        """Return the best guess for each entry: a number has the median if asked, or the mean."""
+        mean: Array = self.quantile(v, 0.5) if point == "median" else self.mean(v).mean(axis=0)
+        return mean
+
     def log_density(self, v: Array, x: Array) -> Array:
         """Return the logarithm of the density, or probability, of x over all draws."""
         logs = self.log_densities(v, x)

@@ -71,6 +71,11 @@ class NewRowsOfPosterior(DrawnFactors):
         check_values(self._pair, columns, observations)
         seen = _at_columns(observations, columns, self.shape[1])
         rows = self._draw_rows(seen, int(as_generator(random_state).integers(2**62)))
+        labels = labels_of_new_rows(self.labels, new_data.labels)
+        return self.with_rows(labels, rows, new_rows=observations.shape[0])
+
+    def with_rows(self, labels: Labels, rows: NDArray[Any], **parameters: Any) -> Self:
+        """Return the posterior of other rows, given their vectors (draws, m, rank [+ 1])."""
         chains, draws, rank = self.draws.sizes[CHAIN], self.draws.sizes[DRAW], self.rank
         rows = rows.reshape(chains, draws, *rows.shape[1:])
         names = {"rho", "beta", "cut_points", "row_mean", "row_precision", "row_share"}
@@ -78,7 +83,7 @@ class NewRowsOfPosterior(DrawnFactors):
         _, H, _, of_columns = self.stacked
         n = self.shape[1]
         posterior: Self = cast(Any, type(self)).from_arrays(
-            labels_of_new_rows(self.labels, new_data.labels),
+            labels,
             rows[..., :rank],
             H.reshape(chains, draws, n, rank),
             nonlinearity=self.nonlinearity,
@@ -91,10 +96,40 @@ class NewRowsOfPosterior(DrawnFactors):
             column_offsets=None if of_columns is None else of_columns.reshape(chains, draws, n),
             log_likelihood=self.trace["log_likelihood"].values,
             stop_reason=self.stop_reason,
-            parameters=self.parameters | {"new_rows": observations.shape[0]},
+            parameters=self.parameters | parameters,
             **cast(Any, shared),
         )
         return posterior
+
+    def at_rows(self, positions: NDArray[np.integer], others: Self | None = None) -> Self:
+        """Return the posterior of some rows; where a position is -1, of the next row of others."""
+        vectors = self._row_vectors[:, positions]
+        if others is not None:
+            vectors[:, positions < 0] = others._row_vectors
+        dim = self.labels.rows[0]
+        shape = positions.size, self.shape[1]
+        labels = labels_of_new_rows(self.labels, Labels((dim, f"{dim}_"), shape, (dim,)))
+        return self.with_rows(labels, vectors)
+
+    @property
+    def _row_vectors(self) -> NDArray[Any]:
+        """The rows of W (draws, m, rank [+ 1]), with their offsets if there are some."""
+        W, _, offsets, _ = self.stacked
+        return W if offsets is None else np.concatenate([W, offsets[:, :, None]], axis=2)
+
+    def unknown_row(self) -> Self:
+        """Return the posterior of a row of which nothing is observed, drawn from its prior."""
+        shares, means, precisions = self.row_prior
+        rng, each = np.random.default_rng(0), np.arange(self.n_draws)
+        below = np.cumsum(shares, axis=1) / shares.sum(axis=1, keepdims=True)
+        group = np.sum(below[:, :-1] < rng.random((self.n_draws, 1)), axis=1)
+        roots = np.linalg.cholesky(precisions[each, group]).swapaxes(1, 2)
+        normal = rng.standard_normal((*roots.shape[:2], 1))
+        rows = means[each, group] + np.linalg.solve(roots, normal)[..., 0]
+        dim = self.labels.rows[0]
+        one = Labels((dim, f"{dim}_"), (1, self.shape[1]), (dim,))
+        vectors = rows[:, None].astype(self.draws["W"].dtype)
+        return self.with_rows(labels_of_new_rows(self.labels, one), vectors)
 
     @property
     def _pair(self) -> Model:
@@ -124,12 +159,7 @@ class NewRowsOfPosterior(DrawnFactors):
 
         _, H, _, of_columns = self.stacked
         rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
-        shares = self._flat("row_share")
-        if shares is None:
-            shares = np.ones((self.n_draws, 1))
-        means = self.draws["row_mean"].values.reshape(*shares.shape, -1)
-        d = means.shape[2]
-        precisions = self.draws["row_precision"].values.reshape(*shares.shape, d, d)
+        shares, means, precisions = self.row_prior
         assert rho is not None
         n_kinds = rho.shape[1]
         for s in range(self.n_draws):

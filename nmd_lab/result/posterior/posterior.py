@@ -24,17 +24,16 @@ from nmd_lab.result import netcdf
 from . import files
 from .labels import label_draws, label_trace
 from .matrices import PosteriorMatrices
-from .new_rows import NewRowsOfPosterior
 from .predictive import KINDS
 from .rankings import PosteriorRankings
-from .summary import PosteriorSummary
+from .report import PosteriorReports
 
 if TYPE_CHECKING:
     from nmd_lab.plots.posterior_accessor import PosteriorPlotAccessor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior(PosteriorSummary, PosteriorMatrices, PosteriorRankings, NewRowsOfPosterior):
+class Posterior(PosteriorReports, PosteriorMatrices, PosteriorRankings):
     """Draws of W, H and the noise levels from their posterior distribution, with the labels of X.
 
     Attributes

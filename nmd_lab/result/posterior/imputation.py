@@ -1,0 +1,239 @@
+"""Data with their holes filled by a posterior: by a point, or several times by draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nmd_lab._checks import as_generator, check_integer, check_word
+from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.containers import dense_like
+from nmd_lab.data.labels import is_frame
+from nmd_lab.data.limits import NO_LIMITS, GivenLimits, with_limits
+from nmd_lab.data.matching import MatchedData, match, observe_beside
+from nmd_lab.data.typed_table import TypedColumn
+from nmd_lab.result.entries import entries_at
+from nmd_lab.result.filling import data_to_fill, filled_frame, refuse_sparse
+
+from .classes import PosteriorClasses
+from .entries import summarise
+from .kernels import Array
+from .mixture import Predictive
+from .new_rows import NewRowsOfPosterior
+from .predictions import PosteriorPredictions
+
+Point = Literal["auto", "mean", "median", "mode"]
+"""What one number, level or class stands for a distribution."""
+
+Positions = NDArray[np.integer]
+
+MOST_TRIES = 1000
+"""Draws of a value within its limits; then the limit itself is near enough."""
+
+
+class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredictions):
+    """Completed data."""
+
+    def impute(
+        self,
+        X: Any,
+        n: int | None = None,
+        *,
+        point: Point = "auto",
+        at_most: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        random_state: Any = None,
+    ) -> Any:
+        """Return data with their holes filled: once by a point, or n times by draws.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame or DataArray
+            Data with missing entries, with the columns of the fitted data or, by label, some of
+            them.  Their rows are those of the fitted data if all labels of rows occur there, or if
+            one of the two has no labels and they have as many; the default labels 0, 1, 2, ...
+            count as none.  Otherwise all are new rows, which are drawn as by `fold_in`; use this
+            for as many new rows without labels.
+        n : int, optional
+            Number of completed copies, for multiple imputation.  By default there is one result,
+            without randomness, for each entry its best guess.
+        point : {"auto", "mean", "median", "mode"}, default "auto"
+            The best guess.  "auto": the mean of a number, the median of ordered levels (the first
+            at which the cumulative probability reaches one half), and the most probable of yes and
+            no or of classes.  "mean": of ordered levels that nearest to their mean.  "median": also
+            of a number.  "mode": also of ordered levels.
+        at_most, at_least, upper : array_like, optional
+            Entries of which only limits are known, as for `nmd_lab.sample`.  They are filled, too,
+            by values within their limits; a best guess is then the mean or the median of draws.
+        random_state : int, Generator, RandomState or None, default None
+            Seed of the draws and of the noise of copies.
+
+        Returns
+        -------
+        same type as X, an ndarray for a masked array, or a list of n of them
+            Observed entries are kept, and a DataFrame has its columns, index, dtypes and
+            categories, as that of `Decomposition.impute`.  The missing entries of a copy are new
+            observations, with noise, from one random draw; two copies have different draws as long
+            as there are enough.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is sparse, has another number of columns or other labels of them, an argument is
+            invalid, or limits are those of new rows.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, nmd_lab as nmd
+        >>> size = np.arange(30.0)
+        >>> X = pd.DataFrame({"size": size, "weight": 2 * size + 1, "adult": size > 14})
+        >>> X = X.convert_dtypes()
+        >>> X.loc[29, "adult"] = pd.NA
+        >>> posterior = nmd.sample(X, 1, draws=50, random_state=0)
+        >>> bool(posterior.impute(X).loc[29, "adult"])
+        True
+        >>> len(posterior.impute(X, n=20, random_state=0))
+        20
+        """
+        check_word("point", point, ["auto", "mean", "median", "mode"])
+        count = None if n is None else check_integer("n", n, 1)
+        posterior, data = self.beside(X, GivenLimits(at_most, at_least, upper))
+        if count is None:
+            return posterior.filled(X, data, point)
+        return posterior.copies(X, data, count, as_generator(random_state))
+
+    def beside(self, X: Any, limits: GivenLimits = NO_LIMITS) -> tuple[Self, MatchedData]:
+        """Return the posterior of the rows of X, this or that of new ones, and X beside it."""
+        refuse_sparse(X)
+        rows = match(observe_beside(self.labels, X).labels, self.labels, "rows")
+        if rows is not None and np.all(rows >= 0):
+            data = data_to_fill(self.labels, X, "the posterior")
+            return self, data._replace(observations=with_limits(data.observations, X, limits))
+        if limits:
+            raise ValueError(
+                "at_most= and at_least= go with rows of the fitted data, and X has new ones: give "
+                "new rows NaN there."
+            )
+        posterior = self.fold_in(X, unknown="offsets")
+        return posterior, data_to_fill(posterior.labels, X, "the posterior")
+
+    def filled(self, X: Any, data: MatchedData, point: Point = "auto") -> Any:
+        """Return X, of which `data` has the positions, with its holes filled by best guesses."""
+
+        def numbers(entries: Bounded) -> Array:
+            i, j, *ends = entries
+            x = summarise(self, entries_at(i, j), lambda p, v, _: p.point(v, point))
+            limited = np.flatnonzero(np.isfinite(ends).any(axis=0))
+            if limited.size:
+                x[limited] = self._point_within(entries.at(limited), point)
+            return x
+
+        def classes(rows: Positions, positions: Positions) -> Array:
+            return np.asarray(self.mean_shares(rows, positions).argmax(axis=1), dtype=np.float64)
+
+        return _filled(X, data, numbers, classes)
+
+    def copies(self, X: Any, data: MatchedData, n: int, rng: np.random.Generator) -> list[Any]:
+        """Return X n times with its holes filled by draws, different ones as long as there are."""
+        rounds = -(-n // self.n_draws)
+        order = np.concatenate([rng.permutation(self.n_draws) for _ in range(rounds)])
+        return [self._copy(X, data, int(draw), rng) for draw in order[:n]]
+
+    def _copy(self, X: Any, data: MatchedData, draw: int, rng: np.random.Generator) -> Any:
+        """Return X with its holes filled by new observations from one draw."""
+
+        def numbers(entries: Bounded) -> Array:
+            v = self.linear_at(entries.i, entries.j, slice(draw, draw + 1))[0]
+            return _draw_within(self.predictive, v, entries, draw, rng)
+
+        def classes(rows: Positions, positions: Positions) -> Array:
+            return self.draw_classes(rows, positions, draw, rng)
+
+        return _filled(X, data, numbers, classes)
+
+    def _point_within(self, entries: Bounded, point: Point) -> Array:
+        """Return the means of entries with limits, or the medians, from all draws."""
+        predictive, rng = self.predictive, np.random.default_rng(0)
+        every = enumerate(self.linear_at(entries.i, entries.j))
+        x = np.stack([_draw_within(predictive, v, entries, draw, rng) for draw, v in every])
+        noise = np.broadcast_to(self.noise, self.shape[1])[entries.j]
+        is_median = np.where(noise == "ordinal", point != "mean", point == "median")
+        median = np.quantile(x, 0.5, axis=0, method="inverted_cdf")
+        return np.where(is_median, median, x.mean(axis=0))
+
+
+class Bounded(NamedTuple):
+    """Entries of the matrix, with limits of their values; infinite where there is none."""
+
+    i: Positions
+    j: Positions
+    low: Array
+    high: Array
+
+    def at(self, where: Positions) -> Bounded:
+        """Return some of the entries."""
+        i, j, low, high = self
+        return Bounded(i[where], j[where], low[where], high[where])
+
+
+def _filled(
+    X: Any,
+    data: MatchedData,
+    numbers: Callable[[Bounded], Array],
+    classes: Callable[[Positions, Positions], Array],
+) -> Any:
+    """Return X filled by numbers at entries, and by the positions of classes of rows."""
+    array, labels = data.observations.to_array(), data.observations.labels
+    limited = np.zeros(array.shape, dtype=bool)
+    i, j, low, high = _entries_to_fill(data.observations, array, limited)
+    array[i, j] = numbers(Bounded(data.rows[i], data.columns[j], low, high))
+    if not is_frame(X):
+        return dense_like(X, labels, array)
+
+    def missing(column: TypedColumn, at: NDArray[np.intp]) -> FloatArray:
+        if column.has_indicators:
+            return classes(data.rows, data.columns[at])
+        values = array[:, at[0]].astype(np.float64)
+        return values if column.kind == "number" else column.nearest(values)
+
+    if limited.any():
+        X = X.mask(limited if labels.table is None else limited[:, labels.table.first_columns])
+    return filled_frame(X, labels, missing)
+
+
+def _draw_within(
+    predictive: Predictive, v: Array, entries: Bounded, draw: int, rng: np.random.Generator
+) -> Array:
+    """Return new observations from one draw, drawn again while they are beyond their limits."""
+    _, j, low, high = entries
+    x = predictive.at(j).draw(v, draw, rng)
+    for _ in range(MOST_TRIES):
+        outside = np.flatnonzero((x < low) | (x > high))
+        if outside.size == 0:
+            break
+        x[outside] = predictive.at(j[outside]).draw(v[outside], draw, rng)
+    within: Array = np.clip(x, low, high)
+    return within
+
+
+def _entries_to_fill(
+    observations: Observations, array: FloatArray, limited: NDArray[np.bool_]
+) -> Bounded:
+    """Return the entries without a value or with limits, and mark the latter in a matrix."""
+    limits = observations.limits
+    if limits is not None:
+        some = np.flatnonzero(limits.codes)
+        rows, columns = (each[some] for each in observations.stored_positions())
+        limited[rows, columns] = True
+    i, j = np.nonzero(np.isnan(array) | limited)
+    low, high = np.full(i.size, -np.inf), np.full(i.size, np.inf)
+    if limits is not None:
+        values = array[rows, columns].astype(np.float64)
+        n = array.shape[1]
+        at = np.searchsorted(i * n + j, rows.astype(np.int64) * n + columns)
+        low[at], high[at] = limits.at(some).ends(values)
+    return Bounded(i, j, low, high)

@@ -1,0 +1,218 @@
+"""The report of an imputation: what was missing, what it was filled with, how far to trust this."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nmd_lab._checks import check_share
+from nmd_lab._version import __version__
+from nmd_lab.data.labels import Labels, is_frame
+from nmd_lab.data.matching import MatchedData
+from nmd_lab.result.entries import entries_at
+
+from .cells import cells_at, held_out_cells, with_labels
+from .draws import CHAIN, GROUP
+from .report_page import PosteriorReport
+from .summary import PosteriorSummary
+from .tables import PosteriorTables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEW = 5
+"""Number of the surest cells, and of the least sure ones, that a report shows."""
+
+WORDS = {
+    "number": ("number", "mean"),
+    "values": ("number", "mean"),
+    "ordered": ("ordered levels", "median"),
+    "boolean": ("yes or no", "most probable"),
+    "categories": ("classes", "most probable"),
+}
+"""Kinds of columns in words, and what their holes are filled by."""
+
+ASSUMED = {
+    "gaussian": "The noise of a number is normal, and equally large in all rows.",
+    "before": "A value at a limit says only that the number behind it is beyond the limit.",
+    "after": "Numbers have the noise of their loss around f of the number behind them.",
+    "ordinal": "Levels, yes and no, and classes say between which cut points a normal number lies.",
+}
+"""What each kind of noise takes for granted."""
+
+
+class PosteriorReports(PosteriorTables, PosteriorSummary):
+    """The report."""
+
+    def report(self, X: Any, held_out: Any = None, *, level: float = 0.9) -> PosteriorReport:
+        """Return what was missing in X, what it is filled with, and how far to trust this.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame or DataArray
+            Data with missing entries, by the rule of `impute`.
+        held_out : array_like, masked array, DataFrame, DataArray or scipy.sparse, optional
+            Cells that were hidden before `sample`, with what was observed there, as for
+            `reliability`.  The report then says how far predictions are from them, and how many of
+            the intervals hold them.
+        level : float, default 0.9
+            Probability of the intervals, in (0, 1).
+
+        Returns
+        -------
+        PosteriorReport
+            Markdown as text, HTML in a notebook; ``save("report.html")`` writes it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `impute` and `reliability`.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, nmd_lab as nmd
+        >>> size = np.random.default_rng(0).normal(size=50)
+        >>> X = pd.DataFrame({"size": size, "debt": 3 - 2 * size, "adult": size > 0})
+        >>> X = X.convert_dtypes()
+        >>> X.loc[4, "debt"] = pd.NA
+        >>> report = nmd.sample(X, 1, draws=50, random_state=0).report(X)
+        >>> report.summary
+        '50 rows and 3 columns; 1 of 150 cells (0.7 %) is missing.'
+        >>> report.columns[["column", "missing", "filled by"]].values.tolist()[1]
+        ['debt', 1, 'mean']
+        """
+        level = check_share("level", level, zero=False)
+        posterior, data = self.beside(X)
+        columns = _columns(data.observations.labels)
+        i, j = np.nonzero(np.isnan(data.observations.to_array()))
+        cells = cells_at(posterior, data.rows[i], data.columns[j])
+        cells = cells.sort_values("unsure", kind="stable", ignore_index=True)
+        missing, of_all = len(cells), data.rows.size * len(columns)
+        share = f"{missing} of {of_all} cells ({100 * missing / max(of_all, 1):.1f} %)"
+        size = f"{data.rows.size} rows and {len(columns)} columns"
+        extremes = (cells[::-1].head(FEW), cells.head(FEW))
+        filled = posterior.filled(X, data) if is_frame(X) else None
+        least_sure, surest = (_shown(posterior, some, filled, data, level) for some in extremes)
+        return PosteriorReport(
+            f"{size}; {share} {'is' if missing == 1 else 'are'} missing.",
+            _by_column(with_labels(posterior, cells), columns, data.rows.size),
+            least_sure,
+            surest,
+            None if held_out is None else _check(posterior, held_out, columns, level),
+            self._chains_in_words,
+            self._assumptions,
+            f"Missing values, {share}, were imputed by Bayesian factor analysis of mixed data "
+            f"(nmd_lab {__version__}; at most {self.rank} factors; draws: {self._facts['draws']}), "
+            "numbers by posterior means, ordered levels by medians, others by the most probable "
+            "class, assuming that values are missing at random.",
+        )
+
+    @property
+    def _chains_in_words(self) -> str:
+        """What the chains say of themselves."""
+        facts = self._facts
+        names = ("draws", "effective rank", "predictions", "log-likelihood", "ended")
+        said = "; ".join(f"{name}: {facts[name]}" for name in names if facts[name])
+        alone = " One chain cannot disagree with another: use chains=2."
+        return f"{said}.{alone if self.draws.sizes[CHAIN] == 1 else ''}"
+
+    @property
+    def _assumptions(self) -> tuple[str, ...]:
+        """What the model takes for granted."""
+        noises = {self.noise} if isinstance(self.noise, str) else set(self.noise)
+        groups = self.draws.sizes.get(GROUP, 1)
+        alike = "normal and alike in all rows (relations that are curved are missed)"
+        if groups > 1:
+            alike = f"normal and alike in each of at most {groups} groups of rows"
+        return (
+            "Whether a cell is missing may depend on what is observed, not on what is missing.",
+            f"A row has at most {self.rank} hidden numbers, {alike}, and each column is linear in "
+            "them.",
+            *(text for noise, text in ASSUMED.items() if noise in noises),
+        )
+
+
+def _columns(labels: Labels) -> list[tuple[Any, str]]:
+    """Return label and kind of each column of the table."""
+    if labels.table is not None:
+        return [(column.name, column.kind) for column in labels.table.columns]
+    return [(name, "number") for name in labels.flat(labels.columns)]
+
+
+def _by_column(cells: pd.DataFrame, columns: list[tuple[Any, str]], m: int) -> pd.DataFrame:
+    """Return what was missing in each column, and how unsure it is."""
+    import pandas as pd
+
+    lines = []
+    for name, kind in columns:
+        of_column = cells[[label == name for label in cells["column"]]]
+        words, point = WORDS[kind]
+        missing = len(of_column)
+        unsure = float(of_column["unsure"].mean()) if missing else np.nan
+        lines.append((name, words, m - missing, missing, point if missing else "", unsure))
+    names = ["column", "kind", "observed", "missing", "filled by", "unsure"]
+    return pd.DataFrame(lines, columns=names)
+
+
+def _shown(
+    posterior: PosteriorTables, cells: pd.DataFrame, filled: Any, data: MatchedData, level: float
+) -> pd.DataFrame:
+    """Return cells with labels, what they are filled with, and what says how sure this is."""
+    import pandas as pd
+
+    labelled, texts = with_labels(posterior, cells), []
+    ends = posterior.predict_interval(_entries(cells), level=level)
+    table = posterior.labels.table
+    for cell, position, (low, high) in zip(cells.itertuples(), cells["column"], ends, strict=True):
+        column = None if table is None else table.of_matrix[position]
+        if cell.kind == "class":
+            texts.append(f"probability {cell.probability:.2g}")
+        elif column is not None and column.kind == "ordered":
+            at = column.nearest(np.array([low, high])).astype(int)
+            texts.append(" to ".join(str(column.categories[k]) for k in at))
+        else:
+            texts.append(f"{low:.4g} to {high:.4g}")
+    values = list(labelled["predicted"])
+    if filled is not None:
+        row_of = {position: k for k, position in enumerate(data.rows)}
+        values = [
+            filled[name].iloc[row_of[row]]
+            for name, row in zip(labelled["column"], cells["row"], strict=True)
+        ]
+    shown = {"row": labelled["row"], "column": labelled["column"], "filled with": values}
+    return pd.DataFrame(
+        shown | {f"{100 * level:g} % interval, or probability": texts, "unsure": cells["unsure"]}
+    )
+
+
+def _check(
+    posterior: PosteriorTables, held_out: Any, columns: list[tuple[Any, str]], level: float
+) -> pd.DataFrame:
+    """Return observed against predicted for held-out cells by column, and coverage there."""
+    import pandas as pd
+
+    cells = held_out_cells(posterior, held_out)
+    cells["low"], cells["high"] = posterior.predict_interval(_entries(cells), level=level).T
+    names = with_labels(posterior, cells)["column"]
+    lines = []
+    for name, _ in columns:
+        some = cells[[label == name for label in names]]
+        line = {"column": name, "cells": len(some)}
+        if not len(some):
+            continue
+        if some["kind"].iloc[0] == "number":
+            x, predicted = (some[key].to_numpy(np.float64) for key in ("observed", "predicted"))
+            line |= {"observed": x.mean(), "predicted": predicted.mean()}
+            line["RMSE / spread"] = float(np.sqrt(np.mean(some["wrong"] ** 2)))
+            held = (some["low"] <= x) & (x <= some["high"])
+            line[f"in {100 * level:g} % interval"] = float(held.mean())
+        else:
+            line["share wrong"] = float(some["wrong"].mean())
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def _entries(cells: pd.DataFrame) -> Any:
+    """Return the entries of cells; a category is at its first indicator."""
+    return entries_at(cells["row"].to_numpy(np.intp), cells["column"].to_numpy(np.intp))
