@@ -88,8 +88,8 @@ def sample(
         1 GiB.
     groups : "auto" or int, default "auto"
         Upper bound for the number of groups of rows.  The rows of a group have a Gaussian prior of
-        their own, so that relations between columns may be curved, or differ between groups;
-        groups that nothing speaks for stay empty.  "auto": up to 8 where each column has a noise of its
+        their own, so that relations between columns may be curved, or differ between groups; groups
+        that nothing speaks for stay empty.  "auto": up to 8 where each column has a noise of its
         own (`noise_by`), and otherwise 1.
     noise : {"auto", "before", "after"}, default "auto"
         Where the Gaussian noise of the Frobenius loss is.  "before": X = f(WH + noise) exactly, so
@@ -161,8 +161,8 @@ def sample(
     multiples of the same posterior.
 
     Where each column has a noise of its own, T is in the units of its column, and ρ, β and cut
-    points are those of the column.  A level, or yes and no, says between which cut points T lies (J. H. Albert and
-    S. Chib, 1993); a category has such a T for each of its indicators.
+    points are those of the column.  A level, or yes and no, says between which cut points T lies
+    (J. H. Albert and S. Chib, 1993); a category has such a T for each of its indicators.
 
     Examples
     --------

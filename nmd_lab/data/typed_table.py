@@ -120,12 +120,11 @@ class TypedColumn:
             )
         return np.array(codes, dtype=np.intp)
 
-    def nearest(self, encoded: NDArray[np.floating]) -> NDArray[np.intp]:
+    def nearest(self, encoded: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the position of the class that is nearest to encoded numbers (m, n_labels)."""
         levels = self.levels if self.kind == "ordered" else (0.0, 1.0)
         near = encoded if self.has_indicators else -np.abs(encoded - levels)
-        nearest: NDArray[np.intp] = near.argmax(axis=1)
-        return nearest
+        return near.argmax(axis=1).astype(np.float64)
 
     def filled(self, column: Any, values: NDArray[np.floating]) -> Any:
         """Return a pandas.Series with values where it has none."""
@@ -150,12 +149,6 @@ class TypedColumn:
             values = np.rint(values).clip(np.iinfo(number).min, np.iinfo(number).max)
         column[missing] = values[missing].astype(number)
         return column
-
-    def nearest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the position of the level, or of one of two classes, nearest to each number."""
-        levels = self.levels if self.kind == "ordered" else (0.0, 1.0)
-        nearest: NDArray[np.intp] = np.abs(values[:, None] - np.array(levels)).argmin(axis=1)
-        return nearest.astype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,9 @@ def draw(data: Any, options: dict[str, Any]) -> Posterior:
     arguments |= {name: options[name] for name in limits if name in options}
     if arguments["nonlinearity"] is None:
         del arguments["nonlinearity"]
-    return sample(data, options["n_components"], draws=options["n_draws"], tune=options["n_tune"], **arguments)
+    return sample(
+        data, options["n_components"], draws=options["n_draws"], tune=options["n_tune"], **arguments
+    )
 
 
 def misfit(posterior: Posterior, X: Any) -> float:

@@ -30,6 +30,10 @@ Point = Literal["auto", "mean", "median", "mode"]
 
 Positions = NDArray[np.integer]
 
+MOST_SPREADS = 5.0
+"""Standard deviations from the mean of a column within which a best guess of a number lies: a row
+with outliers may be predicted far beyond its column."""
+
 MOST_TRIES = 1000
 """Draws of a value within its limits; then the limit itself is near enough."""
 
@@ -62,10 +66,11 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
             Number of completed copies, for multiple imputation.  By default there is one result,
             without randomness, for each entry its best guess.
         point : {"auto", "mean", "median", "mode"}, default "auto"
-            The best guess.  "auto": the mean of a number, the median of ordered levels (the first
-            at which the cumulative probability reaches one half), and the most probable of yes and
-            no or of classes.  "mean": of ordered levels that nearest to their mean.  "median": also
-            of a number.  "mode": also of ordered levels.
+            The best guess.  "auto": the mean of a number (where columns have noise of their own,
+            within five standard deviations of the mean of its column), the median of ordered levels
+            (the first at which the cumulative probability reaches one half), and the most probable
+            of yes and no or of classes.  "mean": of ordered levels that nearest to their mean.
+            "median": also of a number.  "mode": also of ordered levels.
         at_most, at_least, upper : array_like, optional
             Entries of which only limits are known, as for `nmd_lab.sample`.  They are filled, too,
             by values within their limits; a best guess is then the mean or the median of draws.
@@ -127,6 +132,8 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
         def numbers(entries: Bounded) -> Array:
             i, j, *ends = entries
             x = summarise(self, entries_at(i, j), lambda p, v, _: p.point(v, point))
+            if point == "auto" and self.kinds is not None:
+                x = np.clip(x, *self._near_means[:, j])
             limited = np.flatnonzero(np.isfinite(ends).any(axis=0))
             if limited.size:
                 x[limited] = self._point_within(entries.at(limited), point)
@@ -136,6 +143,14 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
             return np.asarray(self.mean_shares(rows, positions).argmax(axis=1), dtype=np.float64)
 
         return _filled(X, data, numbers, classes)
+
+    @property
+    def _near_means(self) -> NDArray[np.float64]:
+        """Numbers between which a best guess lies in each column, (2, n); infinite for levels."""
+        assert self.kinds is not None
+        units = np.array([(kind.centre, kind.size) for kind in self.kinds.kinds]).T
+        centre, reach = units[0], np.where(np.array(self.noise) == "gaussian", MOST_SPREADS, np.inf)
+        return np.stack([centre - reach * units[1], centre + reach * units[1]])
 
     def copies(self, X: Any, data: MatchedData, n: int, rng: np.random.Generator) -> list[Any]:
         """Return X n times with its holes filled by draws, different ones as long as there are."""
@@ -198,7 +213,7 @@ def _filled(
         if column.has_indicators:
             return classes(data.rows, data.columns[at])
         values = array[:, at[0]].astype(np.float64)
-        return values if column.kind == "number" else column.nearest(values)
+        return values if column.kind == "number" else column.nearest(values[:, None])
 
     if limited.any():
         X = X.mask(limited if labels.table is None else limited[:, labels.table.first_columns])

@@ -155,7 +155,8 @@ class NewRowsOfPosterior(DrawnFactors):
         return np.stack([rows.astype(self.draws["W"].dtype) for rows in drawn])
 
     def _H_draws(self, dtype: Any) -> Iterator[Any]:
-        from nmd_lab.solver.sampler.new_rows import DrawOfH, RowPrior
+        from nmd_lab.solver.sampler.hyperparameters import RowPrior
+        from nmd_lab.solver.sampler.new_rows import DrawOfH
 
         _, H, _, of_columns = self.stacked
         rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))

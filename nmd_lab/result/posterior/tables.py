@@ -168,7 +168,9 @@ def _bounds_of_frame(frame: Any, data: MatchedData, ends: Array) -> pd.DataFrame
         for k, bound in enumerate(BOUNDS):
             values = ends[:, at[0], k]
             is_number = column.kind == "number"
-            typed = values if is_number else column.filled(empty, column.nearest(values)).array
+            typed = (
+                values if is_number else column.filled(empty, column.nearest(values[:, None])).array
+            )
             bounds.append(pd.Series(typed, frame.index))
             names.append((*(name if isinstance(name, tuple) else (name,)), bound))
     labels = pd.MultiIndex.from_tuples(names, names=[*frame.columns.names, "bound"])

@@ -143,7 +143,7 @@ def draw_noise(
     losses: FloatArray,
     rng: np.random.Generator,
 ) -> None:
-    """Draw ρ and β of each kind, and note the log-likelihood of kinds without cut points to draw."""
+    """Draw ρ and β of each kind, and note the log-likelihood but that of drawn cut points."""
     state.log_likelihood = 0.0
     for k, noise in enumerate(model.noises):
         if noise != "ordinal":

@@ -130,7 +130,7 @@ class SparseSide:
     def _of_all_columns(
         self, target: FloatArray, partner: Partner, rho: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return Σ_j ρ_j p_j p_jᵀ over all j, and Σ_j ρ_j y_ij p_j over those stored in each row."""
+        """Return Σ_j ρ_j p_j p_jᵀ over all j, and Σ_j ρ_j y_ij p_j over what each row stores."""
         vectors, indices = partner.vectors.astype(np.float64, copy=False), self.storage.indices
         weighted = vectors * rho[:, None] if rho.size else vectors
         y = np.zeros(self.storage.shape)

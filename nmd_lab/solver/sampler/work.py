@@ -14,7 +14,7 @@ from nmd_lab.solver.lowrank import RowBlocks
 from nmd_lab.solver.storage import CsrStorage
 
 from .cut_points import CutPoints, Levels, has_fixed_cut
-from .latent_sweep import ColumnsOfKind, all_products, columns_by_kind, draw_T
+from .latent_sweep import all_products, columns_by_kind, draw_T
 from .model import Model, levels_of
 from .sides import BLOCK_ROWS, NO_LABELS, Key
 from .state import ChainState
