@@ -124,7 +124,8 @@ class TypedColumn:
         """Return the position of the class that is nearest to encoded numbers (m, n_labels)."""
         levels = self.levels if self.kind == "ordered" else (0.0, 1.0)
         near = encoded if self.has_indicators else -np.abs(encoded - levels)
-        return near.argmax(axis=1).astype(np.float64)
+        nearest: NDArray[np.intp] = near.argmax(axis=1)
+        return nearest.astype(np.float64)
 
     def filled(self, column: Any, values: NDArray[np.floating]) -> Any:
         """Return a pandas.Series with values where it has none."""
