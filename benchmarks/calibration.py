@@ -30,9 +30,9 @@ import nmd_lab as nmd
 from nmd_lab.data.observations import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler.chain import Chain
-from nmd_lab.solver.sampler.model import Model
 from nmd_lab.solver.sampler.noise import NoiseKind
 from nmd_lab.solver.sampler.prior import Prior
+from nmd_lab.solver.sampler.problem import SampledProblem
 from nmd_lab.solver.sampler.state import ChainState
 from nmd_lab.solver.sampler.work import Work
 from nmd_lab.solver.storage import storage_of
@@ -84,7 +84,7 @@ PROBES = (0, 2, 7), (0, 3, 5)
 class Truth(NamedTuple):
     """Data of a model, and the state of a chain at the true parameters."""
 
-    model: Model
+    problem: SampledProblem
     state: ChainState
     X: Array
 
@@ -109,7 +109,7 @@ def noisy(case: Case, y: Array, scale: Array, rng: np.random.Generator) -> Array
 def generate(case: Case, rng: np.random.Generator) -> Truth:
     """Draw parameters from the prior, and data from the model."""
     rank, offsets = case.rank, case.offsets
-    pair = make_model(case.nonlinearity, case.loss)
+    model = make_model(case.nonlinearity, case.loss)
     power = 1 if case.loss == "l1" else 2
     rho, beta = rng.gamma(PRIOR.noise_shape, size=2) / PRIOR.noise_rate
     rho, beta = rho / PRIOR.spread**2, beta / PRIOR.spread_of_X**power
@@ -122,17 +122,17 @@ def generate(case: Case, rng: np.random.Generator) -> Truth:
         v = v + rows[:, rank:] + columns[:, rank]
     own = rho * weights if case.kind != "after" else rho
     T = v + rng.standard_normal(SHAPE) / np.sqrt(own)
-    X = pair.nonlinearity(T)
+    X = model.nonlinearity(T)
     if case.kind == "after":
         X = noisy(case, X, beta * weights, rng)
     X[rng.random(SHAPE) < HOLES] = np.nan
     seen = observe(X, weights=weights if case.weighted else None).as_sparse()
     values = np.ascontiguousarray(seen.values).ravel()
-    model = Model(
+    problem = SampledProblem(
         storage=storage_of(seen),
         values=values,
         weights=seen.weights,
-        pair=pair,
+        model=model,
         noises=(case.kind,),
         rank=rank,
         row_offsets=offsets,
@@ -143,16 +143,16 @@ def generate(case: Case, rng: np.random.Generator) -> Truth:
     )
     latent = values if case.kind == "gaussian" else T[~np.isnan(X)]
     return Truth(
-        model, ChainState(rows, columns, np.array([rho]), np.array([beta]), latent.copy()), X
+        problem, ChainState(rows, columns, np.array([rho]), np.array([beta]), latent.copy()), X
     )
 
 
 def teaches(truth: Truth) -> bool:
     """Return whether something can be learned from the data, and a chain moves."""
-    x, f = truth.model.values, truth.model.pair.nonlinearity
+    x, f = truth.problem.values, truth.problem.model.nonlinearity
     flat = [piece.intercept for piece in f.pieces() or () if piece.slope == 0]
     away = (
-        0.3 if truth.model.noises[0] == "after" else 0.0
+        0.3 if truth.problem.noises[0] == "after" else 0.0
     )  # from the limits, which noise after f hides
     inside = (x > flat[0] + away) if flat else np.isfinite(x)
     if len(flat) > 1:
@@ -162,25 +162,25 @@ def teaches(truth: Truth) -> bool:
 
 def quantities(truth: Truth, state: ChainState) -> dict[str, float]:
     """Return what is ranked: parameters, and a number that depends on the data, too."""
-    model = truth.model
-    A, B = model.augmented(state.rows, state.columns)
+    problem = truth.problem
+    A, B = problem.augmented(state.rows, state.columns)
     v = A @ B.T
-    seen = f_of(model, v) if model.pair.nonlinearity.even else v
+    seen = f_of(problem, v) if problem.model.nonlinearity.even else v
     found = {f"v{i}{j}": seen[i, j] for i, j in zip(*PROBES, strict=True)}
     found |= {
-        "misfit": np.nanmean(np.abs(truth.X - f_of(model, v))),
+        "misfit": np.nanmean(np.abs(truth.X - f_of(problem, v))),
         "log rho": np.log(state.rho[0]),
     }
-    if model.noises[0] == "after":
+    if problem.noises[0] == "after":
         found["mean T"] = float(np.mean(np.abs(state.T)))
-        if model.pair.loss.name != "kl":
+        if problem.model.loss.name != "kl":
             found["log beta"] = np.log(state.beta[0])
     return found
 
 
-def f_of(model: Model, v: Array) -> Array:
+def f_of(problem: SampledProblem, v: Array) -> Array:
     """Return f(v)."""
-    return model.pair.nonlinearity(v)
+    return problem.model.nonlinearity(v)
 
 
 def ranks_of(case: Case, seed: int) -> dict[str, int]:
@@ -189,14 +189,14 @@ def ranks_of(case: Case, seed: int) -> dict[str, int]:
     truth = generate(case, rng)
     while not teaches(truth):
         truth = generate(case, rng)
-    model, state = truth.model, truth.state
+    problem, state = truth.problem, truth.state
     state.seed = seed
     right = quantities(truth, state)
     ranks = dict.fromkeys(right, 0)
-    chain = Chain(Work(model))
+    chain = Chain(Work(problem))
     for _ in range(DRAWS):
         for _ in range(case.thin):
-            state = chain.step(model, state)
+            state = chain.step(problem, state)
         for name, value in quantities(truth, state).items():
             ranks[name] += int(value < right[name])
     return ranks

@@ -96,9 +96,9 @@ def _without_empty(messages: Messages) -> Messages:
 
 def _different_units(problem: Problem) -> str:
     """Return the warning if entries are missing, and the columns are in different units."""
-    pair, observations = problem.pair, problem.observations
+    model, observations = problem.model, problem.observations
     m, n = observations.shape
-    if pair.single is None or type(pair.loss) is not Frobenius:
+    if model.single is None or type(model.loss) is not Frobenius:
         return ""
     if observations.n_observed == m * n:
         return ""

@@ -34,7 +34,7 @@ def package(prepared: Prepared, solution: Solution) -> Decomposition:
     offsets = state.offsets
     if offsets.rows is not None:
         offsets = offsets._replace(rows=np.asarray(offsets.rows))
-    nonlinearity, loss = units.pair.shown
+    nonlinearity, loss = units.model.shown
     selection = prepared.spec.selection
     return Decomposition.from_matrices(
         observations.labels,
@@ -44,7 +44,7 @@ def package(prepared: Prepared, solution: Solution) -> Decomposition:
         offsets=offsets,
         nonlinearity=nonlinearity,
         loss=loss,
-        kinds=None if units.pair.single else units.pair,
+        kinds=None if units.model.single else units.model,
         stop_reason=outcome.stop_reason,
         parameters={
             "rank": W.shape[1],
@@ -64,10 +64,10 @@ def package(prepared: Prepared, solution: Solution) -> Decomposition:
 
 def _limits(prepared: Prepared) -> dict[str, Any]:
     """Return what a fit with limits knows of them, for `Decomposition.parameters`."""
-    pair = prepared.problem.units.pair
-    if prepared.problem.observations.limits is None or pair.single is None:
+    model = prepared.problem.units.model
+    if prepared.problem.observations.limits is None or model.single is None:
         return {}
-    return {"limit_noise": pair.limits.sd, "smallest_value": pair.limits.smallest}
+    return {"limit_noise": model.limits.sd, "smallest_value": model.limits.smallest}
 
 
 class ResumableFit:

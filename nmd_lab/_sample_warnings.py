@@ -36,7 +36,7 @@ def sentence_of_chains(posterior: Posterior, remedy: str = REMEDY) -> str:
 
 def warn_of_units(prepared: PreparedSample, stacklevel: int) -> None:
     """Warn if the columns are in different units."""
-    kind = prepared.pair.single
+    kind = prepared.model.single
     if kind is None or type(kind.loss) is not Frobenius:
         return
     text = sentence_of_units(

@@ -58,21 +58,21 @@ def draw_posterior(
         observe(X, **data), rank, nonlinearity, loss, options, is_table=is_frame(X)
     )
     warn_of_units(prepared, stacklevel=3)
-    check_init(options.init, prepared.model, options.chains, prepared.scaling)
+    check_init(options.init, prepared.problem, options.chains, prepared.scaling)
     _check_memory(prepared, options)
     before = options.init if isinstance(options.init, Posterior) else None
-    targets = check_targets(options.targets, prepared.model.shape)
+    targets = check_targets(options.targets, prepared.problem.shape)
     call = _call(rank, nonlinearity, loss, data, options)
     if options.tune is None:
         options = replace(options, tune=TUNE if before is None else 0)
     rng = as_generator(options.random_state)
     state, rng, save = state_and_save(
         *(PosteriorState(copy.deepcopy(rng)), rng, options.compute, call),
-        *(prepared.observations, prepared.model.pair.kinds),
+        *(prepared.observations, prepared.problem.model.kinds),
     )
     engine = Chain(prepared.work)
     begin = _begin(prepared, engine, options, before, rng)
-    chains = Chains(prepared.model, engine, begin, options, targets, state)
+    chains = Chains(prepared.problem, engine, begin, options, targets, state)
     draws, reason = chains.run(interruption, save)
     posterior = _label(prepared, draws, reason, options)
     return posterior if before is None else joined(before, posterior)
@@ -104,10 +104,10 @@ def _call(
     of_options = {each.name: getattr(options, each.name) for each in fields(SampleOptions)}
     of_options["compute"] = stored(options.compute)
     defaults = {each.name: each.default for each in fields(SampleOptions)}
-    model = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
+    problem = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
     of_data = {name: each for name, each in data.items() if name != "limits"}
     limits = {name: getattr(data["limits"], name) for name in ("at_most", "at_least", "upper")}
-    return Call("sample", model | of_data | limits | of_options, defaults)
+    return Call("sample", problem | of_data | limits | of_options, defaults)
 
 
 def _begin(
@@ -118,7 +118,7 @@ def _begin(
     rng: np.random.Generator,
 ) -> Callable[[int], ChainState]:
     """Return a function of the number of a chain that returns its first state."""
-    model, scaling = prepared.model, prepared.scaling
+    problem, scaling = prepared.problem, prepared.scaling
     observations = scaling.scaled_observations(prepared.observations)
     is_warm = not isinstance(options.init, str)
     streams = [new_stream(rng) for _ in range(options.chains)]
@@ -126,15 +126,15 @@ def _begin(
     def begin(chain: int) -> ChainState:
         seed = int(streams[chain].integers(2**62))
         init = "random" if is_warm else options.init
-        factors = first_factors(model, prepared.work, observations, init, streams[chain])
-        state = engine.init(model, ChainStart(*factors, seed, options.tune or 0))
-        for k, kind in enumerate(model.pair.kinds):
+        factors = first_factors(problem, prepared.work, observations, init, streams[chain])
+        state = engine.init(problem, ChainStart(*factors, seed, options.tune or 0))
+        for k, kind in enumerate(problem.model.kinds):
             if not precision_of(kind.loss).shape:  # β is 1 in the units of X
                 state.beta[k] = math.ldexp(1.0, scaling.of_objective)
         if before is not None:
             continue_from(before, chain, state, scaling)
         elif is_warm:
-            begin_at(options.init, state, model, scaling)
+            begin_at(options.init, state, problem.mean, scaling)
         return state
 
     return begin
@@ -147,22 +147,22 @@ def _label(
     options: SampleOptions,
 ) -> Posterior:
     """Return the labelled posterior, in the units of X."""
-    model, pair = prepared.model, prepared.pair
-    arrays = draws.in_units_of_X(prepared.scaling, model)
-    nonlinearity, loss = pair.shown
+    problem, model = prepared.problem, prepared.model
+    arrays = draws.in_units_of_X(prepared.scaling, problem)
+    nonlinearity, loss = model.shown
     is_ordinal = isinstance(loss, Ordinal)
     return Posterior.from_arrays(
         prepared.observations.labels,
         nonlinearity=nonlinearity,
         loss="frobenius" if is_ordinal else loss,
-        kinds=pair if model.by_column else None,
-        noise=model.noises if model.by_column else model.noises[0],
+        kinds=model if problem.by_column else None,
+        noise=problem.noises if problem.by_column else problem.noises[0],
         levels=loss.levels if is_ordinal else None,
         probe_rows=draws.probes.rows,
         probe_columns=draws.probes.columns,
         stop_reason=reason,
         parameters={
-            "rank": model.rank,
+            "rank": problem.rank,
             **options.describe(),
             "step": draws.step,
             "sweeps": (options.tune or 0) + draws.log_likelihood.shape[1],
@@ -174,9 +174,9 @@ def _label(
 
 def _check_memory(prepared: PreparedSample, options: SampleOptions) -> None:
     """Raise MemoryError if the kept draws and T do not fit into the free memory."""
-    model = prepared.model
-    numbers = model.numbers
+    problem = prepared.problem
+    numbers = problem.numbers
     n_draws = -(-options.draws // options.step(numbers)) * options.chains
-    needed = 8 * n_draws * numbers + 4 * model.values.nbytes  # the draws are stacked at the end
+    needed = 8 * n_draws * numbers + 4 * problem.values.nbytes  # the draws are stacked at the end
     what = f"a posterior with draws={options.draws} of {numbers} numbers each"
     refuse_above(needed, what, f"keep fewer, for example keep={FEW}, or give targets=")

@@ -16,48 +16,48 @@ from .result.decomposition import Decomposition
 from .result.posterior.posterior import Posterior
 from .solver.sampler.cut_points import put
 from .solver.sampler.groups import Groups
-from .solver.sampler.model import Model
+from .solver.sampler.problem import SampledProblem
 from .solver.sampler.state import ChainState
 from .solver.scaling import Scaling
 
 
-def check_init(init: Any, model: Model, chains: int, scaling: Scaling) -> None:
+def check_init(init: Any, problem: SampledProblem, chains: int, scaling: Scaling) -> None:
     """Raise an error if a given start does not go with the model."""
     if isinstance(init, str):
         return
     if not isinstance(init, Decomposition | Posterior):
         raise TypeError(f"init is a {type(init).__name__}: give a name, a fit or a Posterior.")
-    if init.shape != model.shape or init.rank != model.rank:
+    if init.shape != problem.shape or init.rank != problem.rank:
         raise ValueError(
-            f"init has shape {init.shape} and rank {init.rank}: give one of shape {model.shape} "
-            f"and rank {model.rank}."
+            f"init has shape {init.shape} and rank {init.rank}: give one of shape {problem.shape} "
+            f"and rank {problem.rank}."
         )
     if not isinstance(init, Posterior):
         return
     compared = {
-        "noise": (init.noise, model.noises if model.by_column else model.noises[0]),
-        "row offsets": ("row_offsets" in init.draws, model.row_offsets),
-        "column offsets": ("column_offsets" in init.draws, model.column_offsets),
-        "groups": (init.draws.sizes["group"], model.n_groups),
+        "noise": (init.noise, problem.noises if problem.by_column else problem.noises[0]),
+        "row offsets": ("row_offsets" in init.draws, problem.row_offsets),
+        "column offsets": ("column_offsets" in init.draws, problem.column_offsets),
+        "groups": (init.draws.sizes["group"], problem.n_groups),
         "chains": (init.draws.sizes["chain"], chains),
     }
     for name, (theirs, ours) in compared.items():
         if theirs != ours:
             raise ValueError(f"init has {name}={theirs}, and this call {ours}: give the same.")
-    if not _has_units_of(init, model, scaling):
+    if not _has_units_of(init, problem, scaling):
         raise ValueError(
             "init is a posterior of other data, whose units its draws have: give the same data, "
             "or leave init out."
         )
 
 
-def _has_units_of(before: Posterior, model: Model, scaling: Scaling) -> bool:
+def _has_units_of(before: Posterior, problem: SampledProblem, scaling: Scaling) -> bool:
     """Return whether the draws of a posterior have the mean, the units and levels of a model."""
-    ours = [(kind.centre, kind.size, _levels_of(kind.loss)) for kind in model.pair.kinds]
+    ours = [(kind.centre, kind.size, _levels_of(kind.loss)) for kind in problem.model.kinds]
     theirs = [(0.0, 1.0, before.levels or ())]
     if before.kinds is not None:
         theirs = [(kind.centre, kind.size, _levels_of(kind.loss)) for kind in before.kinds.kinds]
-    mean = float(np.ldexp(model.mean, 2 * scaling.exponent))
+    mean = float(np.ldexp(problem.mean, 2 * scaling.exponent))
     return theirs == ours and math.isclose(before.mean, mean, rel_tol=1e-6)
 
 
@@ -68,15 +68,15 @@ def _levels_of(loss: Loss) -> tuple[float, ...]:
     return tuple(loss.levels.tolist())
 
 
-def begin_at(fit: Decomposition, state: ChainState, model: Model, scaling: Scaling) -> None:
-    """Put the factors and offsets of a fit into the state of a chain."""
+def begin_at(fit: Decomposition, state: ChainState, mean: float, scaling: Scaling) -> None:
+    """Put factors and offsets of a fit into the state of a chain with a global offset."""
     W, H = fit.factors
     rows, columns = fit.offsets.rows, fit.offsets.columns
-    mean = fit.offsets.mean - np.ldexp(model.mean, 2 * scaling.exponent)
+    rest = fit.offsets.mean - np.ldexp(mean, 2 * scaling.exponent)
     if rows is not None:
-        rows = rows + mean
+        rows = rows + rest
     elif columns is not None:
-        columns = columns + mean
+        columns = columns + rest
     _put(state, W, H.T, rows, columns, scaling)
 
 

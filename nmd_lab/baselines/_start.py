@@ -28,6 +28,6 @@ def first_factors(
         start = given_start(observations, rank, init, NO_OFFSETS)
     else:
         check_word("init", init, START_FUNCTIONS, ", a pair (W, H) or a fit")
-        pair = make_model(f, "frobenius")
-        start = START_FUNCTIONS[init](observations, pair, rank, NO_OFFSETS, rng)
+        model = make_model(f, "frobenius")
+        start = START_FUNCTIONS[init](observations, model, rank, NO_OFFSETS, rng)
     return start.W, start.H

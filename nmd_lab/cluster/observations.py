@@ -185,9 +185,9 @@ class ClusterObservations(Observations):
         """Return the sweep of a problem, with T and U at their start, or as they were read."""
         return sweep_on_cluster(problem, self.cluster, self.name, rank, now)
 
-    def held_out_score(self, pair: Any) -> HeldOutOnCluster:
+    def held_out_score(self, model: Any) -> HeldOutOnCluster:
         """Return what compares a model with these entries, which are held out."""
-        return HeldOutOnCluster(self.cluster, self.name, pair)
+        return HeldOutOnCluster(self.cluster, self.name, model)
 
     def optimality(
         self, problem: Any, W: ClusterRows, H: FloatArray, penalties: Sequence[float]

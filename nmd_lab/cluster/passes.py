@@ -73,18 +73,18 @@ def column_sums(
 
 
 @set_up
-def make_held_out(partition: Partition, name: str, data: str, pair: Any) -> tuple[()]:
+def make_held_out(partition: Partition, name: str, data: str, model: Any) -> tuple[()]:
     """Make what compares the model with the held-out entries of a partition."""
-    partition.rows[name] = HeldOut(partition.rows[data], pair)
+    partition.rows[name] = HeldOut(partition.rows[data], model)
     return ()
 
 
 def squared_errors(
-    partition: Partition, name: str, W: Taken, H: FloatArray, pair: Any
+    partition: Partition, name: str, W: Taken, H: FloatArray, model: Any
 ) -> tuple[float, float]:
     """Return the weighted sum of squared errors at held-out entries, and that of the weights."""
     score: HeldOut = partition.rows[name]
-    return score.squared_errors(np.ascontiguousarray(W.of(partition)), H, pair)
+    return score.squared_errors(np.ascontiguousarray(W.of(partition)), H, model)
 
 
 def slopes(
@@ -123,6 +123,6 @@ def _evaluated(
     """Return the augmented Lagrangian at U = 0 and its gradients, and the rows of W."""
     there = problem_of(partition, data, problem)
     storage = storage_of(there.observations)
-    envelope = MoreauEnvelope(there.observations, there.pair, storage, there.threads)
+    envelope = MoreauEnvelope(there.observations, there.model, storage, there.threads)
     rows = np.ascontiguousarray(W.of(partition))
     return envelope.evaluate(rows, H, penalty), rows

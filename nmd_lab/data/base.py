@@ -65,7 +65,7 @@ class Elsewhere(Protocol):
     def without(self, held_out: Observations) -> tuple[Observations, Observations]:
         """Return the observations at other positions than those of a matrix, and that matrix."""
 
-    def held_out_score(self, pair: Any) -> Any:
+    def held_out_score(self, model: Any) -> Any:
         """Return what compares a model with these entries, which are held out."""
 
     def optimality(self, problem: Any, W: Any, H: FloatArray, penalties: Sequence[float]) -> float:

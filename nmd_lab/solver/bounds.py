@@ -47,7 +47,7 @@ def bounded(
 
 def out_of_bounds(problem: Problem) -> str:
     """Return how many values of the data lie outside the bounds of f, empty if none do."""
-    kind, observations = problem.pair.single, problem.observations
+    kind, observations = problem.model.single, problem.observations
     if kind is None or not isinstance(kind.nonlinearity, MinMax):
         return ""
     f = kind.nonlinearity
@@ -63,8 +63,8 @@ def out_of_bounds(problem: Problem) -> str:
         return ""
     return (
         f"X has {below} values below and {above} above the bounds of "
-        f"{problem.units.pair.nonlinearity!r}, of {observations.n_observed} observed: no fit comes "
-        "closer to them than the bounds, so widen these unless such values are noise."
+        f"{problem.units.model.nonlinearity!r}, of {observations.n_observed} observed: no fit "
+        "comes closer to them than the bounds, so widen these unless such values are noise."
     )
 
 

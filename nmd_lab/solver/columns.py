@@ -215,7 +215,7 @@ def _kind(
     observations: Observations,
     where: str,
 ) -> Kind:
-    """Return the pair of a column, or of a group of entries, with its units."""
+    """Return the kind of a column, or of a group of entries, with its units."""
     if f is None or is_auto(f) or (loss.link and not explicit):
         f = loss.link or "identity"
     if not x.size:

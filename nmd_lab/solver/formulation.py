@@ -35,7 +35,7 @@ def make_problem(
 ) -> tuple[Problem, Offsets]:
     """Return the problem, and the offsets of its starts, in the units of a scaling."""
     device = device_of(options.compute.device)
-    refuse_unsupported(device, scaling.pair, observed_only=observed_only)
+    refuse_unsupported(device, scaling.model, observed_only=observed_only)
     if observations.scratch is not None and device is HOST:
         device = FileHost(observations.scratch)
     if observed_only:
@@ -43,10 +43,10 @@ def make_problem(
     if scaling.exponent and observations.in_memory:
         three = 3 * observations.n_stored * observations.dtype.itemsize
         refuse_fit(observations, three)  # a copy of the data, T and U
-    observations, pair = scaling.scaled_observations(observations), scaling.scaled_pair()
+    observations, model = scaling.scaled_observations(observations), scaling.scaled_model()
     plain = Problem(
         observations,
-        pair,
+        model,
         alpha=scaling.scaled_alpha(options.alpha),
         epsilon=options.epsilon_for(observations.dtype),
         observed_only=observed_only,
@@ -81,10 +81,10 @@ def _with_constraints(problem: Problem, options: Options) -> Problem:
         natural=math.ldexp(problem.natural_penalty, units.of_penalty),
         size=math.ldexp(COMPONENT * problem.size_of_T, 2 * units.exponent),
     )
-    pair, weights = problem.pair, problem.observations.weight_reader()
+    model, weights = problem.model, problem.observations.weight_reader()
     plain = weights is None or weights.dtype == bool
     free = options.solver.rho == "auto" and options.solver.initial_rho is None
-    if free and plain and pair.is_of(Identity, Frobenius):
+    if free and plain and model.is_of(Identity, Frobenius):
         rule = as_penalty_rule(1.0)  # then Z = X at observed entries: alternating minimisation
     return problem.changed(rule=rule, constraints=constraints)
 
@@ -103,12 +103,12 @@ def _penalty_rule(problem: Problem, scaling: Scaling, options: Options) -> Penal
         count = problem.observations.sum_of(lambda x, weights: np.ones_like(x))
         weight = problem.observations.sum_of(lambda x, weights: weights) / count  # the unit of ρ
         return replace(rule, initial=rule.initial * weight, unit=rule.unit * weight)
-    pair, natural = problem.pair, problem.natural_penalty
-    if pair.even:
+    model, natural = problem.model, problem.natural_penalty
+    if model.even:
         natural *= EVEN_SHARE
     initial = natural if options.solver.initial_rho is None else rule.initial
     # From a small ρ, `BALANCED` may stay there with an even f and a loss other than a square.
-    settles = not pair.smooth or (pair.even and pair.degrees[1] != 2)
+    settles = not model.smooth or (model.even and model.degrees[1] != 2)
     return replace(RELAXING if settles else BALANCED, initial=initial, unit=natural)
 
 

@@ -14,11 +14,11 @@ N_INPUTS = 200
 """Inputs for each check."""
 
 
-def refuse_wrong_parts(pair: Model, observations: Observations) -> None:
+def refuse_wrong_parts(model: Model, observations: Observations) -> None:
     """Raise ValueError if a check fails near the data, with the object and the input."""
-    if pair.is_ours or pair.single is None:
+    if model.is_ours or model.single is None:
         return
-    f, d = pair.nonlinearity, pair.loss
+    f, d = model.nonlinearity, model.loss
     rng = np.random.default_rng(0)
     data = next(iter(observations.observed_blocks()))[0]
     x = np.asarray(rng.choice(data, N_INPUTS), dtype=np.float64)

@@ -17,56 +17,56 @@ from .storage import CsrStorage
 class HeldOut:
     """Observed entries that are not used in the fit; the model is compared with them."""
 
-    def __init__(self, observations: SparseObservations, pair: Model) -> None:
-        self.pair = pair
+    def __init__(self, observations: SparseObservations, model: Model) -> None:
+        self.model = model
         self.values: NDArray[Any] = observations.values
         self.weights, self.limits = observations.weights, observations.limits
         self.storage = CsrStorage(observations.shape, observations.indptr, observations.indices)
         self.positions = observations.rows, observations.indices
 
-    def rmse(self, W_aug: FloatArray, H_aug: FloatArray, pair: Model | None = None) -> float:
+    def rmse(self, W_aug: FloatArray, H_aug: FloatArray, model: Model | None = None) -> float:
         """Return the root mean squared error of the expected values.
 
-        It is in the units of X; for several kinds, in those of each column.  Another pair has
+        It is in the units of X; for several kinds, in those of each column.  Another model has
         learned parameters.
         """
-        return float(np.sqrt(np.average(self._squares(W_aug, H_aug, pair), weights=self.weights)))
+        return float(np.sqrt(np.average(self._squares(W_aug, H_aug, model), weights=self.weights)))
 
     def squared_errors(
-        self, W_aug: FloatArray, H_aug: FloatArray, pair: Model | None = None
+        self, W_aug: FloatArray, H_aug: FloatArray, model: Model | None = None
     ) -> tuple[float, float]:
         """Return the weighted sum of the squared errors, and the sum of the weights."""
-        squares = self._squares(W_aug, H_aug, pair)
+        squares = self._squares(W_aug, H_aug, model)
         if self.weights is None:
             return float(np.sum(squares)), float(squares.size)
         return float(np.sum(self.weights * squares)), float(np.sum(self.weights))
 
-    def _squares(self, W_aug: FloatArray, H_aug: FloatArray, pair: Model | None) -> FloatArray:
+    def _squares(self, W_aug: FloatArray, H_aug: FloatArray, model: Model | None) -> FloatArray:
         """Return the squared error of each entry."""
-        pair, t = self.pair if pair is None else pair, self.storage.all_products(W_aug, H_aug)
-        expected = pair.expected(t, *self.positions)
-        errors = pair.in_units(self._targets(expected) - expected, *self.positions)
+        model, t = self.model if model is None else model, self.storage.all_products(W_aug, H_aug)
+        expected = model.expected(t, *self.positions)
+        errors = model.in_units(self._targets(expected) - expected, *self.positions)
         squares: FloatArray = np.square(errors, dtype=np.float64)
         return squares
 
     def losses(self, W_aug: FloatArray, H_aug: FloatArray) -> FloatArray:
         """Return the weighted loss of each entry, in the units of X."""
-        pair, t = self.pair, self.storage.all_products(W_aug, H_aug)
+        model, t = self.model, self.storage.all_products(W_aug, H_aug)
         x, limits = self.values, self.limits
         if limits is None:
-            losses = pair.losses(x.astype(np.float64), t, *self.positions)
+            losses = model.losses(x.astype(np.float64), t, *self.positions)
         else:
-            compared = pair.compares(*self.positions)
-            nearest = self._targets(pair.modelled(t, *self.positions).astype(np.float64))
+            compared = model.compares(*self.positions)
+            nearest = self._targets(model.modelled(t, *self.positions).astype(np.float64))
             within = np.where(compared, nearest, x).astype(np.float64)
-            losses = pair.losses(within, t, *self.positions)
+            losses = model.losses(within, t, *self.positions)
             if (at := ~compared & (limits.codes != 0)).any():
                 i, j = (each[at] for each in self.positions)
-                losses[at] = pair.losses_within(x[at], t[at], i, j, limits.at(at))
+                losses[at] = model.losses_within(x[at], t[at], i, j, limits.at(at))
         return losses if self.weights is None else self.weights * losses
 
     def _targets(self, model: FloatArray) -> FloatArray:
         """Return the values to compare a model with."""
         if self.limits is None:
             return self.values
-        return self.limits.nearest(self.values, model, self.pair.limits.smallest)
+        return self.limits.nearest(self.values, model, self.model.limits.smallest)

@@ -49,7 +49,7 @@ class Start(NamedTuple):
 
 def svd_start(
     observations: Observations,
-    pair: Model,
+    model: Model,
     rank: int,
     offsets: Offsets,
     rng: np.random.Generator,
@@ -61,7 +61,7 @@ def svd_start(
     the mean of the observed entries (or with the offsets), since zeros would distort the leading
     components.
     """
-    R, fill = observations.centred(pair.pseudo_inverse, *offsets)
+    R, fill = observations.centred(model.pseudo_inverse, *offsets)
     if hasattr(R, "factors"):  # its rows lie on workers
         W, H = R.factors(rank, rng, LARGEST_GRAM)
         if kind != "nndsvd":
@@ -184,13 +184,13 @@ def _nonnegative(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def random_start(
     observations: Observations,
-    pair: Model,
+    model: Model,
     rank: int,
     offsets: Offsets,
     rng: np.random.Generator,
 ) -> Start:
     """Return small Gaussian factors."""
-    total, squares = observations.weighted_sums(lambda x: np.square(pair.pseudo_inverse(x)))
+    total, squares = observations.weighted_sums(lambda x: np.square(model.pseudo_inverse(x)))
     size = np.sqrt(squares / total / np.sqrt(rank))
     m, n = observations.shape
     scale = RANDOM_SCALE * (np.sqrt(size) if size > 0 else 1.0)

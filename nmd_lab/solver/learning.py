@@ -31,7 +31,7 @@ def with_last_learning(problem: Problem, outcome: Outcome) -> Outcome:
     A run may end before the next round, or by `max_iter` before the first one.
     """
     state = outcome.state
-    if not problem.units.pair.learns:
+    if not problem.units.model.learns:
         return outcome
     learned = learned_state(problem, state, state)
     if learned is None:
@@ -52,16 +52,16 @@ def learned_state(problem: Problem, last: State, best: State) -> State | None:
     rows, columns, x = observations.entries()
     (_, weights), x = observations.observed(), x.astype(np.float64)
     t = _products(observations, best, rows, columns)
-    old = best.pair
+    old = best.model
     assert old is not None
     limits = observations.as_sparse().limits if observations.limits is not None else None
     exact = slice(None) if limits is None else limits.codes == 0
     new = old.learned(x[exact], t[exact], weights[exact], rows[exact], columns[exact])
     before, after = (
-        float(np.sum(weights * pair.losses(x, t, rows, columns)))
+        float(np.sum(weights * model.losses(x, t, rows, columns)))
         if limits is None
-        else float(np.sum(weights * pair.losses_within(x, t, rows, columns, limits)))
-        for pair in (old, new)
+        else float(np.sum(weights * model.losses_within(x, t, rows, columns, limits)))
+        for model in (old, new)
     )
     gain = before - after
     if not gain > LITTLE * abs(best.objective):
@@ -75,7 +75,7 @@ def learned_state(problem: Problem, last: State, best: State) -> State | None:
         objective=best.objective - gain,
         relative_error=error,
         stop_reason=None,
-        pair=new,
+        model=new,
     )
 
 
@@ -91,9 +91,9 @@ def _products(observations: Observations, state: State, rows: Any, columns: Any)
     return products.astype(np.float64)
 
 
-def with_learned(problem: Problem, pair: Model, penalty: float) -> Problem:
-    """Return the problem with another pair, whose ρ begins where the last round ended."""
-    learned = problem.with_pair(pair)
+def with_learned(problem: Problem, model: Model, penalty: float) -> Problem:
+    """Return the problem with another model, whose ρ begins where the last round ended."""
+    learned = problem.with_model(model)
     if problem.units.exponent or problem.rule.initial == penalty:
         return learned
     return learned.changed(rule=replace(learned.rule, initial=penalty))

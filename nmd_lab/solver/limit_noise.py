@@ -59,15 +59,15 @@ def limit_model(observations: Observations, noise: float | str) -> LimitModel:
 
 def with_sd(problem: Problem, sd: float) -> Problem:
     """Return a problem with the standard deviation of the noise, in the units of X."""
-    pair = problem.units.pair
-    if not pair.has_form_for_limits:
+    model = problem.units.model
+    if not model.has_form_for_limits:
         return problem
-    return problem.with_pair(pair.with_limits(pair.limits._replace(sd=sd)))
+    return problem.with_model(model.with_limits(model.limits._replace(sd=sd)))
 
 
 def with_estimated_sd(problem: Problem, offsets: Offsets, rank: int, options: Options) -> Problem:
     """Return a problem with the noise that a pilot run finds."""
-    if not problem.units.pair.has_form_for_limits:
+    if not problem.units.model.has_form_for_limits:
         return with_sd(problem, 0.0)
     start = first_start(problem, offsets, rank, options, options.generator())
     return with_sd(problem, pilot_sd(problem, start))
@@ -75,14 +75,14 @@ def with_estimated_sd(problem: Problem, offsets: Offsets, rank: int, options: Op
 
 def pilot_sd(problem: Problem, start: Start) -> float:
     """Return the standard deviation of the noise, in the units of X, by a pilot run."""
-    pair = problem.pair
+    model = problem.model
     sd, rank, (m, n) = first_sd(problem.observations), start.W.shape[1], problem.observations.shape
     n_known = sum(x.size for *_, x, _ in _known_entries(problem.observations))
     free = 1.0 - rank * (m + n - rank) / max(n_known, 1)
     unit = 2.0**problem.units.of_X
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(ROUNDS):
-            pilot = replace(problem, pair=pair.with_limits(LimitModel(pair.limits.smallest, sd)))
+            pilot = replace(problem, model=model.with_limits(LimitModel(model.limits.smallest, sd)))
             for iterate in islice(iterates(Admm(), pilot, start), ITERATIONS):
                 if not iterate.is_finite:
                     return sd * unit
@@ -94,7 +94,7 @@ def pilot_sd(problem: Problem, start: Start) -> float:
 
 def _rmse(problem: Problem, iterate: Iterate) -> float:
     """Return the root mean squared error at the entries whose values are known."""
-    total, squares, f = 0.0, 0.0, problem.pair.nonlinearity
+    total, squares, f = 0.0, 0.0, problem.model.nonlinearity
     W, Ht = iterate.W_aug.astype(np.float64), iterate.H_aug.T.astype(np.float64)
     for rows, i, j, x, weights in _known_entries(problem.observations):
         y = f(np.einsum("ij,ij->i", W[rows][i], Ht[j]))

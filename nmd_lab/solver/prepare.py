@@ -133,7 +133,7 @@ def formulate(
     if math.isnan(spec.limits.sd):
         problem = with_estimated_sd(problem, offsets, spec.rank, spec)
     starts = all_starts(problem, offsets, spec.rank, spec, rng, spec.start)
-    score = score_of(held_out, problem.units.pair)
+    score = score_of(held_out, problem.units.model)
     return Prepared(problem, starts, spec, plan, score, state, save)
 
 

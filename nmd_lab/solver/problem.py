@@ -40,7 +40,7 @@ class Problem:
     ----------
     observations : Observations
         Data, in the units of the problem (`Scaling`), as everything here.
-    pair : Model
+    model : Model
         Nonlinearities and losses.
     rule : PenaltyRule
         Rule for ρ.
@@ -54,7 +54,7 @@ class Problem:
     threads : int
         Largest number of threads.  Each works on a share of the rows.
     scaling : Scaling or None
-        Units of the problem, and the pair in the units of X; None if the two are the same.
+        Units of the problem, and the model in the units of X; None if the two are the same.
     constraints : GivenConstraints
         Constraints on the rows of W and on the columns of H, in the units of X.
     device : Device
@@ -62,7 +62,7 @@ class Problem:
     """
 
     observations: Observations
-    pair: Model
+    model: Model
     rule: PenaltyRule = BALANCED
     alpha: float = 0.0
     offset_alpha: float = 0.0
@@ -82,27 +82,27 @@ class Problem:
     @property
     def units(self) -> Scaling:
         """Units of the problem."""
-        return Scaling(self.pair) if self.scaling is None else self.scaling
+        return Scaling(self.model) if self.scaling is None else self.scaling
 
     @cached_property
     def reference(self) -> float:
         """Objective at which the relative error is one."""
-        kind = self.pair.single
+        kind = self.model.single
         if kind is None:
-            return constants(self.observations, self.pair)[0]
+            return constants(self.observations, self.model)[0]
         return reference_of(self.observations, kind.loss)
 
     @cached_property
     def natural_penalty(self) -> float:
         """Natural penalty of the data; see `natural_penalty`."""
-        return natural_penalty(self.observations, self.pair)
+        return natural_penalty(self.observations, self.model)
 
     @cached_property
     def size_of_T(self) -> float:
         """Weighted norm of the starting T; 1 if it is zero."""
-        if self.pair.single is None:
-            return math.sqrt(constants(self.observations, self.pair)[1]) or 1.0
-        to_T = self.pair.pseudo_inverse
+        if self.model.single is None:
+            return math.sqrt(constants(self.observations, self.model)[1]) or 1.0
+        to_T = self.model.pseudo_inverse
         squares = self.observations.sum_of(lambda x, weights: weights * np.square(to_T(x)))
         return math.sqrt(squares) or 1.0
 
@@ -133,7 +133,7 @@ class Problem:
             return remote
         beyond_stored = self.sparse and not self.observed_only
         _, empty_columns = self.empty
-        data = (self.observations, self.pair, self.device)
+        data = (self.observations, self.model, self.device)
         split_variable = SplitVariable(*data, beyond_stored=beyond_stored, now=now)
         W_alphas, H_alphas = self.alphas(rank)
         ridges = Ridge(self.epsilon, W_alphas), Ridge(self.epsilon, H_alphas)
@@ -149,13 +149,13 @@ class Problem:
             storage, split_variable, *ridges, *solved, self.threads, *constrained, empty_columns
         )
 
-    def with_pair(self, pair: Model) -> Problem:
-        """Return the problem with another pair in the units of X, such as one with learned numbers.
+    def with_model(self, model: Model) -> Problem:
+        """Return the problem with another model in the units of X, such as a learned one.
 
         The reference of the relative error and the natural penalty stay what they are.
         """
-        scaling = replace(self.units, pair=pair)
-        return self.described().changed(pair=scaling.scaled_pair(), scaling=scaling)
+        scaling = replace(self.units, model=model)
+        return self.described().changed(model=scaling.scaled_model(), scaling=scaling)
 
     def described(self) -> Problem:
         """Return the problem, of whose data everything has been asked that its changes keep."""
@@ -171,8 +171,8 @@ class Problem:
         return result
 
     def of(self, state: Any) -> Problem:
-        """Return the problem with the pair of a state, if it has learned one."""
-        return self if state.pair in (None, self.units.pair) else self.with_pair(state.pair)
+        """Return the problem with the model of a state, if it has learned one."""
+        return self if state.model in (None, self.units.model) else self.with_model(state.model)
 
     def constrained_columns(
         self, rank: int
@@ -249,31 +249,31 @@ def reference_of(observations: Observations, loss: Loss) -> float:
     return max(constant, float(np.finfo(np.float64).eps * size))
 
 
-def constants(observations: Observations, pair: Model) -> tuple[float, float]:
+def constants(observations: Observations, model: Model) -> tuple[float, float]:
     """Return the objective at WH = 0, the best constants, and the weighted norm of T, squared."""
     rows, columns, x = observations.entries()
     _, weights = observations.observed()
     x = x.astype(np.float64)
-    losses = pair.losses(x, np.zeros_like(x), rows, columns)
-    squares = np.square(pair.pseudo_inverse(x, rows, columns))
+    losses = model.losses(x, np.zeros_like(x), rows, columns)
+    squares = np.square(model.pseudo_inverse(x, rows, columns))
     return float(np.sum(weights * losses)), float(np.sum(weights * squares))
 
 
-def natural_penalty(observations: Observations, pair: Model) -> float:
+def natural_penalty(observations: Observations, model: Model) -> float:
     """Return the ρ at which the loss and the constraint have the same weight for such data.
 
     It is the loss of the constant matrix (`Loss.constant`), divided by
     Σ (T - mean of T)² / 2 for the starting T.  For ReLU + Frobenius the ratio is 1, whatever the
     scale of X.  For KL it is about 1 / (mean of X).
     """
-    if pair.single is None:
-        loss, squares = constants(observations, pair)
+    if model.single is None:
+        loss, squares = constants(observations, model)
         return loss / (0.5 * squares) if min(loss, squares) > 0 else 1.0
-    to_T = pair.pseudo_inverse
+    to_T = model.pseudo_inverse
     total, of_x, of_T = observations.weighted_sums(lambda x: x, to_T)
-    y, mean_T = pair.loss.constant(of_x / total), of_T / total
+    y, mean_T = model.loss.constant(of_x / total), of_T / total
     _, loss, squares = observations.weighted_sums(
-        lambda x: pair.loss(x, y), lambda x: np.square(to_T(x) - mean_T)
+        lambda x: model.loss(x, y), lambda x: np.square(to_T(x) - mean_T)
     )
     ratio = loss / (0.5 * squares) if squares > 0 else 0.0
     return ratio if 0 < ratio < math.inf else 1.0

@@ -60,8 +60,8 @@ class Run:
         self._began = 0.0
         if held_out is not None:
             state.history.setdefault(VALIDATION, [])
-        if state.round is not None and state.round.pair is not None:
-            self._problem = with_learned(problem, state.round.pair, state.round.penalty)
+        if state.round is not None and state.round.model is not None:
+            self._problem = with_learned(problem, state.round.model, state.round.penalty)
         self._gives_last_after: tuple[StopCode, ...] = ()
         if policy.last:
             self._gives_last_after = ("max_iter", "converged", "callback", "time_limit")
@@ -106,8 +106,8 @@ class Run:
         """Return a callback whose states have the model, so that they can predict."""
 
         def called(state: State) -> Any:
-            pair = self._problem.units.pair if state.pair is None else state.pair
-            return callback(replace(state, pair=pair))
+            model = self._problem.units.model if state.model is None else state.model
+            return callback(replace(state, model=model))
 
         return called
 
@@ -156,8 +156,8 @@ class Run:
         now.iteration += 1
         iterate, reason = engine.iterate(problem, now.engine), engine.status(now.engine)
         now.seconds = time.perf_counter() - self._began
-        pair = None if now.round is None else problem.units.pair
-        state = state_of(problem, iterate, now.iteration, now.seconds, reason, pair)
+        model = None if now.round is None else problem.units.model
+        state = state_of(problem, iterate, now.iteration, now.seconds, reason, model)
         if now.round is not None:
             state = self._learn(state, now.round)
         return self._pruned(state) if self._policy.target < math.inf else state
@@ -173,9 +173,9 @@ class Run:
         round_.check = state.iteration + round_.length
         if learned is None:
             return state
-        assert learned.pair is not None
-        round_.best, round_.pair, round_.penalty = learned, learned.pair, learned.penalty
-        self._problem = with_learned(self._problem, learned.pair, learned.penalty)
+        assert learned.model is not None
+        round_.best, round_.model, round_.penalty = learned, learned.model, learned.penalty
+        self._problem = with_learned(self._problem, learned.model, learned.penalty)
         start = Start(learned.W, learned.H, True, learned.offsets)
         self.state.start = self._problem.units.scaled_start(start)
         self.state.engine = None
@@ -197,6 +197,6 @@ class Run:
             self.state.history[name].append(getattr(state, name))
         if self._held_out is None:
             return state.objective
-        error = self._held_out.rmse(state.W_aug, state.H_aug, state.pair)
+        error = self._held_out.rmse(state.W_aug, state.H_aug, state.model)
         self.state.history[VALIDATION].append(error)
         return error

@@ -67,8 +67,8 @@ class Round:
         Number of the iteration after which new parameters are tried.
     best : State or None
         State of lowest objective.
-    pair : Model, optional
-        Pair with learned parameters; None before any are learned.
+    model : Model, optional
+        Model with learned parameters; None before any are learned.
     penalty : float
         ρ with which the round begins.
     """
@@ -76,7 +76,7 @@ class Round:
     length: int
     check: int
     best: State | None = None
-    pair: Model | None = None
+    model: Model | None = None
     penalty: float = math.nan
 
 

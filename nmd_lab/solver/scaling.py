@@ -39,7 +39,7 @@ State = TypeVar("State")
 class Scaling:
     """The units of a problem."""
 
-    pair: Model
+    model: Model
     columns: OffsetColumns = NO_OFFSET_COLUMNS
     exponent: int = 0
     ones: float = 1.0
@@ -47,12 +47,12 @@ class Scaling:
     @property
     def of_X(self) -> int:
         """Logarithm to base 2 of the unit of X."""
-        return 2 * (self.pair.degrees[0] or 1) * self.exponent
+        return 2 * (self.model.degrees[0] or 1) * self.exponent
 
     @property
     def of_objective(self) -> int:
         """Logarithm to base 2 of the unit of the objective."""
-        return (self.pair.degrees[1] or 1) * self.of_X
+        return (self.model.degrees[1] or 1) * self.of_X
 
     @property
     def of_penalty(self) -> int:
@@ -62,11 +62,11 @@ class Scaling:
     @property
     def rho_has_no_unit(self) -> bool:
         """Whether ρ is the same for X and for multiples of X, as for ReLU + Frobenius."""
-        return self.pair.degrees == (1, 2)
+        return self.model.degrees == (1, 2)
 
-    def scaled_pair(self) -> Model:
-        """Return the pair in the units of the problem."""
-        return self.pair.scaled(math.ldexp(1.0, self.of_X)) if self.exponent else self.pair
+    def scaled_model(self) -> Model:
+        """Return the model in the units of the problem."""
+        return self.model.scaled(math.ldexp(1.0, self.of_X)) if self.exponent else self.model
 
     def scaled_observations(self, observations: Observations) -> Observations:
         """Return the data in the units of the problem; a copy only if the units differ."""
@@ -140,19 +140,19 @@ class Scaling:
         return converted
 
 
-def scaling_for(pair: Model, largest: float) -> Scaling:
+def scaling_for(model: Model, largest: float) -> Scaling:
     """Return the units for data whose largest magnitude is given.
 
     They are those of X if the data are near one, or if f or the loss has no degree.  Several
     kinds have units of their own.
     """
-    degree, of_loss = pair.degrees
+    degree, of_loss = model.degrees
     if degree is None or of_loss is None or largest == 0:
-        return Scaling(pair)
+        return Scaling(model)
     logarithm = min(max(math.log2(largest), -FARTHEST), FARTHEST)
     W_size = logarithm / (2 * degree)
     exponent = 0 if abs(logarithm) <= NEARBY else round(W_size)
-    return Scaling(pair, exponent=exponent, ones=2.0 ** (W_size - exponent))
+    return Scaling(model, exponent=exponent, ones=2.0 ** (W_size - exponent))
 
 
 def _times(observations: Observations, exponent: int) -> Observations:

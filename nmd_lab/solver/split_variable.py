@@ -35,11 +35,11 @@ class StoredEntries:
         Position of the kind of each entry; None if there is one.
     kind : str
         Argument types of a pass over the entries, a part of its name.
-    model : tuple
-        Run-time argument of the pair.
+    numbers : tuple
+        Run-time argument of the model.
     """
 
-    def __init__(self, observations: Observations, pair: Model, device: Device = HOST) -> None:
+    def __init__(self, observations: Observations, model: Model, device: Device = HOST) -> None:
         weights = observations.weight_reader()
         weighted = "every" if weights is None else str(weights.dtype)
         self.device = device
@@ -48,16 +48,16 @@ class StoredEntries:
         if weights is not None:
             self.weights = device.read(weights, observations.n_stored)
         self.limits = observations.limit_reader()
-        self.which = which_kind(observations, pair)
+        self.which = which_kind(observations, model)
         self.kind = f"{observations.dtype}_{weighted}{kind_of(self.limits)}"
-        self.pair, self.model = pair, pair.numbers  # the model may hold addresses in the pair
+        self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: each for name, each in vars(self).items() if name != "model"}
+        return {name: each for name, each in vars(self).items() if name != "numbers"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self.model = self.pair.numbers  # whose addresses are those of this process
+        self.numbers = self.model.numbers  # whose addresses are those of this process
 
     def marks_of(self, entries: slice) -> tuple[Any, Any, Any]:
         """Return limits, upper values and parts of a block, None where there are none."""
@@ -115,20 +115,20 @@ class SplitVariable(StoredEntries):
     def __init__(
         self,
         observations: Observations,
-        pair: Model,
+        model: Model,
         device: Device = HOST,
         *,
         beyond_stored: bool,
         now: Entries | None = None,
     ) -> None:
-        super().__init__(observations, pair, device)
-        self.now = starting_entries(observations, pair, device) if now is None else now.on(device)
+        super().__init__(observations, model, device)
+        self.now = starting_entries(observations, model, device) if now is None else now.on(device)
         if beyond_stored and self.now.previous_A is None:
             self.now.previous_A = device.zeros(self.now.T.shape, observations.dtype)
         self.dual_scale = 1.0
         kind = f"{self.kind}_{'off' if beyond_stored else 'on'}"
         self.update_pass, self.projecting_pass = (
-            device.update_pass(pair, f"{kind}{projecting}") for projecting in ("", "_projecting")
+            device.update_pass(model, f"{kind}{projecting}") for projecting in ("", "_projecting")
         )
 
     def rescale(self, factor: float) -> None:
@@ -142,7 +142,7 @@ class SplitVariable(StoredEntries):
         weights, now = self.weights_of(entries), self.now
         previous = None if now.previous_A is None else now.previous_A[entries]
         state = (now.T[entries], now.U[entries], previous, change)
-        numbers = (penalty, self.dual_scale, self.model)
+        numbers = (penalty, self.dual_scale, self.numbers)
         update = self.update_pass if change is None else self.projecting_pass
         return update(self.x[entries], A, weights, *self.marks_of(entries), *state, *numbers)
 
@@ -161,9 +161,9 @@ class SplitVariable(StoredEntries):
         A += self.dual_scale * now.U[entries]
 
 
-def starting_entries(observations: Observations, pair: Model, device: Device) -> Entries:
+def starting_entries(observations: Observations, model: Model, device: Device) -> Entries:
     """Return T at its start, 0 where an entry is missing, and U = 0."""
-    T, weights = pseudo_inverses(observations, pair), observations.weight_reader()
+    T, weights = pseudo_inverses(observations, model), observations.weight_reader()
     squares = 0.0
     for first in range(0, T.size, BLOCK):
         block = T[first : min(first + BLOCK, T.size)]
@@ -173,11 +173,11 @@ def starting_entries(observations: Observations, pair: Model, device: Device) ->
     return Entries(device.put(T), device.zeros(T.shape, T.dtype), math.sqrt(squares))
 
 
-def which_kind(observations: Observations, pair: Model) -> NDArray[np.int16] | None:
+def which_kind(observations: Observations, model: Model) -> NDArray[np.int16] | None:
     """Return the position of each stored entry's kind; None if there is one."""
-    if pair.single is not None:
+    if model.single is not None:
         return None
-    which: NDArray[np.int16] = pair.which_at(*observations.stored_positions()).astype(np.int16)
+    which: NDArray[np.int16] = model.which_at(*observations.stored_positions()).astype(np.int16)
     return which
 
 
@@ -186,9 +186,9 @@ def kind_of(limits: EntryLimits | None) -> str:
     return "" if limits is None else "_limits" if limits.uppers is None else "_both"
 
 
-def pseudo_inverses(observations: Observations, pair: Model) -> FloatArray:
+def pseudo_inverses(observations: Observations, model: Model) -> FloatArray:
     """Return the starting T at the stored entries, as a new flat array."""
-    if pair.single is not None:
-        return observations.transformed(pair.pseudo_inverse)
+    if model.single is not None:
+        return observations.transformed(model.pseudo_inverse)
     x = observations.transformed(lambda x: x)
-    return pair.pseudo_inverse(x, *observations.stored_positions()).astype(x.dtype, copy=False)
+    return model.pseudo_inverse(x, *observations.stored_positions()).astype(x.dtype, copy=False)

@@ -17,7 +17,7 @@ def starting_data(problem: Problem) -> tuple[Observations, Model]:
 
     For several kinds the observations have the starting T already, since it depends on the columns.
     """
-    observations, model = problem.observations, problem.pair
+    observations, model = problem.observations, problem.model
     if model.single is not None:
         return observations, model
     T = pseudo_inverses(observations, model)
@@ -26,25 +26,25 @@ def starting_data(problem: Problem) -> tuple[Observations, Model]:
 
 def starting_offsets(problem: Problem, kind: str, ridge: float) -> Offsets:
     """Return the mean of the starting T, and shrunken deviations of rows and columns from it."""
-    observations, pair = starting_data(problem)
+    observations, model = starting_data(problem)
     zeros = ridge / problem.natural_penalty if ridge else 0.0
     mean = 0.0
     if kind != "none":
-        total, size = observations.weighted_sums(pair.pseudo_inverse)
+        total, size = observations.weighted_sums(model.pseudo_inverse)
         mean = size / total
     offsets = Offsets(mean, None, None)
     if kind in ("rows", "both"):
-        offsets = offsets._replace(rows=_shrunken_means(observations, pair, offsets, 1, zeros))
+        offsets = offsets._replace(rows=_shrunken_means(observations, model, offsets, 1, zeros))
     if kind in ("columns", "both"):
-        offsets = offsets._replace(columns=_shrunken_means(observations, pair, offsets, 0, zeros))
+        offsets = offsets._replace(columns=_shrunken_means(observations, model, offsets, 0, zeros))
     return offsets
 
 
 def _shrunken_means(
-    observations: Observations, pair: Model, offsets: Offsets, axis: int, zeros: float
+    observations: Observations, model: Model, offsets: Offsets, axis: int, zeros: float
 ) -> FloatArray:
     """Return the means along an axis of the starting T, minus the given offsets."""
-    sums = observations.centred_sums(pair.pseudo_inverse, *offsets, axis=axis)
+    sums = observations.centred_sums(model.pseudo_inverse, *offsets, axis=axis)
     means: FloatArray = sums / np.maximum(observations.counts(axis) + zeros, 1)
     return means
 

@@ -59,20 +59,20 @@ def all_starts(
     chosen: Start | None = None,
 ) -> Iterator[NamedStart]:
     """Yield the start that `init` selects, then random ones; each is computed when requested."""
-    observations, pair = starting_data(problem)
+    observations, model = starting_data(problem)
     init = options.init
     for index in range(options.n_init):
         if index == 0 and init == "auto" and chosen is not None:
             yield NamedStart("chosen", problem.units.scaled_start(chosen))
         elif problem.constraints.nonnegative and (isinstance(init, str) or index > 0):
             yield _nonnegative_start(problem, offsets, rank, "random" if index else init, rng)
-        elif index > 0 or init == "random" or (init == "auto" and pair.even):
-            yield NamedStart("random", random_start(observations, pair, rank, offsets, rng))
+        elif index > 0 or init == "random" or (init == "auto" and model.even):
+            yield NamedStart("random", random_start(observations, model, rank, offsets, rng))
         elif isinstance(init, str):
             kind = init
             if init == "auto":
                 kind = "randomized" if has_implicit_zeros(problem, options) else "svd"
-            yield NamedStart(kind, svd_start(observations, pair, rank, offsets, rng, kind))
+            yield NamedStart(kind, svd_start(observations, model, rank, offsets, rng, kind))
         else:
             units = problem.units
             start = given_start(observations, rank, init, units.given_offsets(offsets))
@@ -87,14 +87,14 @@ def _nonnegative_start(
     "auto" is random if both must be and descents follow (`kind_of_descent`), which ended in lower
     minima from there, and nonnegative parts of the singular value decomposition otherwise.
     """
-    observations, pair = starting_data(problem)
+    observations, model = starting_data(problem)
     if init == "auto":
         both = is_nonnegative(problem.constraints.W) and is_nonnegative(problem.constraints.H)
         init = "random" if both and kind_of_descent(problem) else "nndsvd"
     if init == "random":
-        start = random_start(observations, pair, rank, offsets, rng)
+        start = random_start(observations, model, rank, offsets, rng)
         return NamedStart("random", random_within(problem, rank, start, rng))
-    start = svd_start(observations, pair, rank, offsets, rng, "nndsvd" if init == "svd" else init)
+    start = svd_start(observations, model, rank, offsets, rng, "nndsvd" if init == "svd" else init)
     return NamedStart(
         init, with_simplex(problem, start if init == "randomized" else filled(start, rng))
     )
@@ -129,7 +129,7 @@ def run_from(
                 start,
                 tol=policy.tol,
                 window=policy.window,
-                learns=problem.units.pair.learns,
+                learns=problem.units.model.learns,
                 from_fit=named.kind in ("chosen", "given"),
                 seconds=before + time.perf_counter() - began,
             ),
@@ -161,12 +161,12 @@ def warmed_up(
 
     They fit the starting T and find the signs of WH.  For any other f the start is unchanged.
     """
-    pair = make_model("modulus", "frobenius")
-    if not problem.pair.even or problem.pair.structure == pair.structure:
+    model = make_model("modulus", "frobenius")
+    if not problem.model.even or problem.model.structure == model.structure:
         return start
-    observations = problem.observations.mapped(problem.pair.pseudo_inverse)
+    observations = problem.observations.mapped(problem.model.pseudo_inverse)
     free = replace(problem, constraints=NO_CONSTRAINTS, scaling=None)  # in its units all the time
-    signs = replace(free, observations=observations, pair=pair, rule=BALANCED)
+    signs = replace(free, observations=observations, model=model, rule=BALANCED)
     exact = exact_for(options.tol)
     if state.warm_up is None:
         state.warm_up = begin(start, tol=exact)

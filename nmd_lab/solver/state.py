@@ -50,7 +50,7 @@ class State(Iterate):
     stop_reason : StopReason or None
         Reason to end the run here, from the refinements or from a comparison of starts; None if
         there is none.
-    pair : Model, optional
+    model : Model, optional
         Nonlinearity and loss in the units of X, with the parameters that are learned so far.  A
         callback always has them.
 
@@ -73,13 +73,13 @@ class State(Iterate):
     offsets: Offsets
     seconds: float = 0.0
     stop_reason: StopReason | None = None
-    pair: Model | None = None
+    model: Model | None = None
 
     @property
     def fitted(self) -> FittedValues:
         """f(WH) at positions."""
-        assert self.pair is not None
-        return FittedValues(self.W, self.H, self.offsets, self.pair)
+        assert self.model is not None
+        return FittedValues(self.W, self.H, self.offsets, self.model)
 
     def predict(self, rows: Any, columns: Any, *, without: ArrayLike = ()) -> FloatArray:
         """Return f(WH) at positions, for a callback that compares iterates with other data.
@@ -115,7 +115,7 @@ def state_of(
     iteration: int = 1,
     seconds: float = 0.0,
     reason: StopReason | None = None,
-    pair: Model | None = None,
+    model: Model | None = None,
 ) -> State:
     """Return an iterate of a problem in the units of X."""
     W, H, offsets = problem.offset_columns.split(iterate.W_aug, iterate.H_aug)
@@ -127,6 +127,6 @@ def state_of(
         offsets=offsets,
         seconds=seconds,
         stop_reason=reason,
-        pair=pair,
+        model=model,
     )
     return problem.units.given_state(state, projected=problem.rule.projected)

@@ -51,7 +51,7 @@ class UnitRows:
     @cached_property
     def model(self) -> Model:
         """The model in this unit."""
-        return self.scaling.scaled_pair()
+        return self.scaling.scaled_model()
 
     @cached_property
     def starting_T(self) -> Doubles:

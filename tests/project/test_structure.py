@@ -73,7 +73,7 @@ LAZY = {
     ): "likewise",
     ("nmd_lab.solver.elsewhere", "nmd_lab.cluster.inputs"): "the one door to the cluster",
     ("nmd_lab.solver.devices.choice", "nmd_lab.solver.devices.tensors"): "it needs PyTorch",
-    ("nmd_lab.solver.devices.choice", "nmd_lab.solver.devices.tensor_pair"): "likewise",
+    ("nmd_lab.solver.devices.choice", "nmd_lab.solver.devices.tensor_model"): "likewise",
     ("nmd_lab.cli", "nmd_lab.studies.configuration"): "a fit needs no study",
     ("nmd_lab.cli", "nmd_lab.studies.summary"): "a fit needs no study",
 }

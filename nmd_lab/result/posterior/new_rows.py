@@ -68,7 +68,7 @@ class NewRowsOfPosterior(DrawnFactors):
         check_unknown(unknown)
         new_data = observe_rows(self.labels, X, observed=observed, weights=weights)
         observations, columns = match_rows(self.labels, new_data, unknown)
-        check_values(self._pair, columns, observations)
+        check_values(self._model, columns, observations)
         seen = _at_columns(observations, columns, self.shape[1])
         rows = self._draw_rows(seen, int(as_generator(random_state).integers(2**62)))
         labels = labels_of_new_rows(self.labels, new_data.labels)
@@ -132,7 +132,7 @@ class NewRowsOfPosterior(DrawnFactors):
         return self.with_rows(labels_of_new_rows(self.labels, one), vectors)
 
     @property
-    def _pair(self) -> Model:
+    def _model(self) -> Model:
         """The model of the columns."""
         if self.noise == "ordinal":
             return make_model("identity", Ordinal(cast(Any, self.levels)))
@@ -144,7 +144,7 @@ class NewRowsOfPosterior(DrawnFactors):
 
         new = NewRows(
             observations,
-            self._pair,
+            self._model,
             cast(Any, (self.noise,) if isinstance(self.noise, str) else self.noise),
             self.rank,
             "row_offsets" in self.draws,

@@ -52,7 +52,7 @@ def kind_of_descent(problem: Problem) -> str | None:
     needs nonnegative factors and no offsets.  A nonlinearity that is the identity for nonnegative
     WH counts as one.
     """
-    kind, constraints = problem.pair.single, problem.constraints
+    kind, constraints = problem.model.single, problem.constraints
     if kind is None:
         return None
     f, loss = kind.nonlinearity, kind.loss

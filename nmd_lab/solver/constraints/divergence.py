@@ -44,7 +44,7 @@ class DivergenceDescent:
 
     def __init__(self, problem: Problem, rank: int) -> None:
         observations = problem.observations
-        self.loss, self.dtype, shape = problem.pair.loss, observations.dtype, observations.shape
+        self.loss, self.dtype, shape = problem.model.loss, observations.dtype, observations.shape
         rows = observations.csr_rows(slice(0, shape[0]))
         self.complete = observations.absent_are_zeros or rows.indices.size == shape[0] * shape[1]
         plain = bool(np.all(rows.weights == 1)) if rows.weights.size else True

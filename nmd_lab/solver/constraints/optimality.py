@@ -27,8 +27,8 @@ def constrained_optimality(
     if kind_of_descent(problem) == "divergence":  # the envelope is flat where x = y = 0
         gradients = DivergenceDescent(problem, W_aug.shape[1]).gradients(W_aug, H_aug)
         return _violation(problem, W_aug, H_aug, gradients, 2 * problem.reference)
-    observations = problem.observations
-    envelope = MoreauEnvelope(observations, problem.pair, storage_of(observations), problem.threads)
+    observations, model = problem.observations, problem.model
+    envelope = MoreauEnvelope(observations, model, storage_of(observations), problem.threads)
     rank = W_aug.shape[1] - problem.offset_columns.width
     solved_W, solved_H = problem.offset_columns.solved(rank)
     lowest = np.inf

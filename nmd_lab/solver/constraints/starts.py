@@ -20,8 +20,8 @@ def random_within(problem: Problem, rank: int, start: Start, rng: np.random.Gene
     component begins at 0.  A factor without a bound keeps the numbers of `start`.
     """
     constraints = problem.constraints
-    observations, pair = starting_data(problem)
-    pseudo_inverse = pair.nonlinearity.pseudo_inverse
+    observations, model = starting_data(problem)
+    pseudo_inverse = model.nonlinearity.pseudo_inverse
     total, size = observations.weighted_sums(lambda x: np.abs(pseudo_inverse(x)))
     mean = size / total
     largest = 2.0 * np.sqrt((mean or 1.0) / rank)

@@ -54,14 +54,14 @@ class Device(Protocol):
     def threads(self, threads: int) -> int:
         """Return the number of shares of the rows that are worked on at a time."""
 
-    def update_pass(self, pair: Model, kind: str) -> Callable[..., tuple[float, ...]]:
+    def update_pass(self, model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
         """Return the T- and U-update of a block (`compiled_passes.update_kernel`)."""
 
-    def envelope_pass(self, pair: Model, kind: str) -> Callable[..., tuple[float, ...]]:
+    def envelope_pass(self, model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
         """Return the Moreau envelope of a block (`compiled_passes.envelope_kernel`)."""
 
-    def curvature_pass(self, pair: Model, kind: str) -> Callable[..., None]:
+    def curvature_pass(self, model: Model, kind: str) -> Callable[..., None]:
         """Return the curvature of a block (`compiled_passes.curvature_kernel`)."""
 
-    def zero_pass(self, pair: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
+    def zero_pass(self, model: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
         """Return the envelope of a tile of zeros (`compiled_zeros.ZeroLoss`)."""

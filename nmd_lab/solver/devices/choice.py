@@ -32,14 +32,14 @@ def device_of(name: str | None) -> Device:
     return TensorDevice(name)
 
 
-def refuse_unsupported(device: Device, pair: Model, *, observed_only: bool) -> None:
+def refuse_unsupported(device: Device, model: Model, *, observed_only: bool) -> None:
     """Raise ValueError if a device has no passes for such a problem."""
     if device is HOST:
         return
-    from .tensor_pair import supports
+    from .tensor_model import supports
 
-    if not supports(pair):
-        f, loss = pair.shown
+    if not supports(model):
+        f, loss = model.shown
         why = f"nonlinearity={f!r} and loss={loss!r}, which have no form for tensors"
     elif observed_only:
         why = "split='observed', the default below a third of observed entries"

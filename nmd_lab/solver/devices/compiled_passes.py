@@ -1,6 +1,6 @@
 """Compiled passes over flat arrays of entries: T-update, envelope and curvature.
 
-Each pass is one loop, compiled for a pair and the types of its arguments.  This and
+Each pass is one loop, compiled for a model and the types of its arguments.  This and
 `nmd_lab.solver.devices.tensor_passes` alone use X, f and d in an iteration.
 """
 
@@ -33,13 +33,13 @@ def compile_entry_update(structure: AnyStructure, limited: bool) -> Callable[...
     return compile_scalar(update)
 
 
-def update_kernel(pair: Model, kind: str) -> Callable[..., tuple[float, float, float, float]]:
+def update_kernel(model: Model, kind: str) -> Callable[..., tuple[float, float, float, float]]:
     """Return the compiled update of a flat block, for arguments of one kind.
 
     It takes (x, a, weights, limits, uppers, parts, t, u, previous, change, penalty, dual_scale,
-    pair.numbers).
+    model.numbers).
     """
-    return _update_kernel(pair.structure, f"update_{pair.name}_{kind}", pair.is_ours)
+    return _update_kernel(model.structure, f"update_{model.name}_{kind}", model.is_ours)
 
 
 @cache
@@ -77,13 +77,13 @@ def _update_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable
     return compile_kernel(update, name, cached=cached)
 
 
-def envelope_kernel(pair: Model, kind: str) -> Callable[..., tuple[float, float, float]]:
+def envelope_kernel(model: Model, kind: str) -> Callable[..., tuple[float, float, float]]:
     """Return the compiled pass over a flat block, for arguments of one kind.
 
-    It takes (x, a, weights, limits, uppers, parts, u, penalty, update_from, pair.numbers), turns
+    It takes (x, a, weights, limits, uppers, parts, u, penalty, update_from, model.numbers), turns
     `a` into the gradient of L and returns the sums of L, of the loss of f(a) and of (t - a)².
     """
-    return _envelope_kernel(pair.structure, f"envelope_{pair.name}_{kind}", pair.is_ours)
+    return _envelope_kernel(model.structure, f"envelope_{model.name}_{kind}", model.is_ours)
 
 
 @cache
@@ -118,13 +118,13 @@ def _envelope_kernel(structure: AnyStructure, name: str, cached: bool) -> Callab
     return compile_kernel(evaluate, name, cached=cached)
 
 
-def curvature_kernel(pair: Model, kind: str) -> Callable[..., None]:
+def curvature_kernel(model: Model, kind: str) -> Callable[..., None]:
     """Return the compiled curvature of L over a flat block, for arguments of one kind.
 
-    It takes (x, a, weights, limits, uppers, parts, u, penalty, pair.numbers) and overwrites `a`.
+    It takes (x, a, weights, limits, uppers, parts, u, penalty, model.numbers) and overwrites `a`.
     """
-    name = f"curvature_{pair.name}_{kind}"
-    return _curvature_kernel(pair.structure, pair.degrees[0] or 1, name, pair.is_ours)
+    name = f"curvature_{model.name}_{kind}"
+    return _curvature_kernel(model.structure, model.degrees[0] or 1, name, model.is_ours)
 
 
 @cache

@@ -26,14 +26,15 @@ them from 0, since the compiler vectorises no loop whose index might be negative
 
 
 class ZeroLoss:
-    """The loss of zeros under a pair."""
+    """The loss of zeros under a model."""
 
-    def __init__(self, pair: Model, dtype: np.dtype[Any]) -> None:
-        kind = pair.only
+    def __init__(self, model: Model, dtype: np.dtype[Any]) -> None:
+        kind = model.only
         form = FORMS.get(kind.loss.of_zero) if type(kind.nonlinearity) is ReLU else None
         if form is None:
-            self._kernel = _zero_kernel(kind.structure, f"zeros_{pair.name}_{dtype}", pair.is_ours)
-            self._model: tuple[Any, ...] = (pair.numbers,)
+            name = f"zeros_{model.name}_{dtype}"
+            self._kernel = _zero_kernel(kind.structure, name, model.is_ours)
+            self._model: tuple[Any, ...] = (model.numbers,)
         else:
             name = f"zeros_{form.__name__.strip('_')}_{dtype}"
             self._kernel, self._model = compile_kernel(form, name, cached=True), ()
@@ -85,7 +86,7 @@ FORMS: dict[str, Callable[..., Any]] = {"square": _half_square, "absolute": _hal
 
 @cache
 def _zero_kernel(structure: Structure, name: str, cached: bool) -> Callable[..., Any]:
-    """Return the compiled pass for any pair; it takes (a, penalty, pair.numbers)."""
+    """Return the compiled pass for any model; it takes (a, penalty, model.numbers)."""
     solve, loss = compile_entry(structure, False)
 
     def evaluate(a, penalty, model):  # type: ignore[no-untyped-def]

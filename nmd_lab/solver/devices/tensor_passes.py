@@ -13,12 +13,12 @@ from torch import Tensor
 
 from nmd_lab.model.model import Model
 
-from .tensor_pair import TensorPair
+from .tensor_model import TensorModel
 
 
-def update_pass(pair: Model, kind: str) -> Callable[..., tuple[float, ...]]:
+def update_pass(model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
     """Return the T- and U-update of a block; see `compiled_passes.update_kernel`."""
-    entries = TensorPair(pair)
+    entries = TensorModel(model)
 
     def update(
         x: Tensor,
@@ -33,7 +33,7 @@ def update_pass(pair: Model, kind: str) -> Callable[..., tuple[float, ...]]:
         change: Tensor | None,
         penalty: float,
         dual_scale: float,
-        model: Any,
+        numbers: Any,
     ) -> tuple[float, ...]:
         a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
         v = a - dual_scale * U
@@ -53,9 +53,9 @@ def update_pass(pair: Model, kind: str) -> Callable[..., tuple[float, ...]]:
     return update
 
 
-def envelope_pass(pair: Model, kind: str) -> Callable[..., tuple[float, ...]]:
+def envelope_pass(model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
     """Return the Moreau envelope of a block; see `compiled_passes.envelope_kernel`."""
-    entries = TensorPair(pair)
+    entries = TensorModel(model)
 
     def evaluate(
         x: Tensor,
@@ -67,7 +67,7 @@ def envelope_pass(pair: Model, kind: str) -> Callable[..., tuple[float, ...]]:
         U: Tensor,
         penalty: float,
         update_from: float,
-        model: Any,
+        numbers: Any,
     ) -> tuple[float, ...]:
         a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
         if update_from > 0:
@@ -84,9 +84,9 @@ def envelope_pass(pair: Model, kind: str) -> Callable[..., tuple[float, ...]]:
     return evaluate
 
 
-def curvature_pass(pair: Model, kind: str) -> Callable[..., None]:
+def curvature_pass(model: Model, kind: str) -> Callable[..., None]:
     """Return the curvature of a block; see `compiled_passes.curvature_kernel`."""
-    entries, to_T = TensorPair(pair), 1.0 / (pair.degrees[0] or 1)
+    entries, to_T = TensorModel(model), 1.0 / (model.degrees[0] or 1)
 
     def curvature(
         x: Tensor,
@@ -97,7 +97,7 @@ def curvature_pass(pair: Model, kind: str) -> Callable[..., None]:
         parts: None,
         U: Tensor,
         penalty: float,
-        model: Any,
+        numbers: Any,
     ) -> None:
         data, weight, seen = _values_and_weights(x, weights)
         v, rho = _double(A) - U, penalty / weight
@@ -108,9 +108,9 @@ def curvature_pass(pair: Model, kind: str) -> Callable[..., None]:
     return curvature
 
 
-def zero_pass(pair: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
+def zero_pass(model: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
     """Return the envelope of a tile of zeros; see `compiled_zeros.ZeroLoss`."""
-    entries = TensorPair(pair)
+    entries = TensorModel(model)
 
     def evaluate(A: Tensor, penalty: float) -> tuple[float, ...]:
         a = _double(A)

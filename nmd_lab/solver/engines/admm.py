@@ -91,7 +91,7 @@ class Admm:
             W_aug=state.W,
             H_aug=state.H,
             objective=state.objective,
-            relative_error=problem.pair.relative_error(result.data_term, problem.reference),
+            relative_error=problem.model.relative_error(result.data_term, problem.reference),
             primal_residual=result.primal,
             dual_residual=state.dual,
             penalty=state.penalty,

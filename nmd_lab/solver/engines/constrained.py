@@ -105,7 +105,7 @@ class Constrained:
         if _has_ended(state, best):
             _begin_next(problem, descent, state, best)
         state.change = 0.0 if before is best or before is None else _change(before, best)
-        state.relative_error = problem.pair.relative_error(best.data_term, problem.reference)
+        state.relative_error = problem.model.relative_error(best.data_term, problem.reference)
         return state
 
     def iterate(self, problem: Problem, state: SearchState) -> Iterate:
@@ -143,7 +143,7 @@ def after_least_squares(problem: Problem, start: Start) -> Start:
 
     Other starts, and those of data with holes or weights, are unchanged.  No number is 0 after it.
     """
-    free = replace(problem, pair=make_model("identity", "frobenius"), observed_only=False)
+    free = replace(problem, model=make_model("identity", "frobenius"), observed_only=False)
     if kind_of_descent(problem) != "divergence" or kind_of_descent(free) != "squares":
         return start
     descent = LeastSquaresDescent(free, start.W.shape[1])
@@ -213,7 +213,7 @@ def _take_rows(
     problem: Problem, H: FloatArray, chosen: NDArray[np.intp], rng: np.random.Generator
 ) -> None:
     """Put rows of X into some rows of H, in the size that these have."""
-    observations, f = problem.observations, problem.pair.nonlinearity
+    observations, f = problem.observations, problem.model.nonlinearity
     for c in chosen:
         row = int(rng.integers(observations.shape[0]))
         entries = observations.csr_rows(slice(row, row + 1))

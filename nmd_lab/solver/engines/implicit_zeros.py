@@ -92,7 +92,7 @@ class ImplicitZeros:
         state.last, state.passes = candidate, state.passes + 1
         if math.isinf(state.best.objective) or candidate.objective < state.best.objective:
             state.best = candidate
-        state.relative_error = problem.pair.relative_error(state.best.data_term, problem.reference)
+        state.relative_error = problem.model.relative_error(state.best.data_term, problem.reference)
         return state
 
     def iterate(self, problem: Problem, state: DescentsState) -> Iterate:
@@ -144,4 +144,4 @@ class ImplicitZeros:
 
 def _growths(problem: Problem) -> tuple[tuple[tuple[float, float], ...], ...]:
     """Return the first ρ and its growth, for refinements from the start and for later ones."""
-    return OF_SQUARES if problem.pair.loss.of_zero == "square" else OF_OTHERS
+    return OF_SQUARES if problem.model.loss.of_zero == "square" else OF_OTHERS

@@ -226,9 +226,9 @@ class Refined:
 
 def _exact_error(problem: Problem, fitted: float) -> float:
     """Return the relative error at or below which a fit is exact; -1 if none is."""
-    if not problem.pair.fits_exactly:
+    if not problem.model.fits_exactly:
         return -1.0
-    loss, observations = problem.pair.loss, problem.observations
+    loss, observations = problem.model.loss, problem.observations
     exact = observations.sum_of(lambda x, weights: weights * loss(x, x))  # a floor may lift it
     return fitted + 2 * loss.relative_error(exact, problem.reference)
 
@@ -240,5 +240,5 @@ def _as_iterate(problem: Problem, candidate: Candidate, now: Iterate) -> Iterate
         W_aug=candidate.W_aug,
         H_aug=candidate.H_aug,
         objective=candidate.objective,
-        relative_error=problem.pair.relative_error(candidate.data_term, problem.reference),
+        relative_error=problem.model.relative_error(candidate.data_term, problem.reference),
     )

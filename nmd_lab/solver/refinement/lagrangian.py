@@ -67,7 +67,7 @@ class Lagrangian:
         observations = problem.observations
         m, n = observations.shape
         self.envelope = envelope_of(problem)
-        self.pair = problem.pair
+        self.model = problem.model
         rank = width - problem.offset_columns.width
         self.alphas = problem.alphas(rank)
         self.solved_W, self.solved_H = problem.offset_columns.solved(rank)
@@ -93,7 +93,7 @@ class Lagrangian:
     @property
     def relative_error(self) -> float:
         """Relative error of the candidate."""
-        return self.pair.relative_error(self.now.candidate.data_term, self.reference)
+        return self.model.relative_error(self.now.candidate.data_term, self.reference)
 
     def evaluate(self, x: FloatArray, update_from: float = 0.0) -> tuple[float, FloatArray]:
         """Return value and gradient at x, which becomes the candidate."""
@@ -209,10 +209,10 @@ class Lagrangian:
 
 def envelope_of(problem: Problem) -> MoreauEnvelope | SparseEnvelope:
     """Return the function L of a problem, without multipliers of zeros that are not stored."""
-    observations, pair, threads = problem.observations, problem.pair, problem.threads
-    if handles(observations, pair):
-        return SparseEnvelope(problem.tiles, pair, threads)
-    return MoreauEnvelope(observations, pair, storage_of(observations, problem.device), threads)
+    observations, model, threads = problem.observations, problem.model, problem.threads
+    if handles(observations, model):
+        return SparseEnvelope(problem.tiles, model, threads)
+    return MoreauEnvelope(observations, model, storage_of(observations, problem.device), threads)
 
 
 def _balanced(

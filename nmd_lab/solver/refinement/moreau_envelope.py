@@ -65,19 +65,19 @@ class MoreauEnvelope(StoredEntries):
     def __init__(
         self,
         observations: Observations,
-        pair: Model,
+        model: Model,
         storage: Storage,
         threads: int = 1,
     ) -> None:
-        super().__init__(observations, pair, storage.device)
+        super().__init__(observations, model, storage.device)
         self.storage, self.size = storage, storage.n_entries
         self.parts = number_of_shares(storage, threads)
         self.U: Any = None
         self._dtype = observations.dtype
         self._none = self.device.empty((storage.block_size,), observations.dtype)
         self._none[:] = 0
-        self.envelope_pass = self.device.envelope_pass(pair, self.kind)
-        self.curvature_pass = self.device.curvature_pass(pair, self.kind)
+        self.envelope_pass = self.device.envelope_pass(model, self.kind)
+        self.curvature_pass = self.device.curvature_pass(model, self.kind)
 
     def evaluate(
         self, W: FloatArray, H: FloatArray, penalty: float, update_from: float = 0.0
@@ -94,7 +94,7 @@ class MoreauEnvelope(StoredEntries):
                 entries = block.entries
                 G = buffer[: entries.stop - entries.start]
                 self.storage.products(block, W, H_packed, G)
-                numbers = (penalty, update_from, self.model)
+                numbers = (penalty, update_from, self.numbers)
                 sums += self.envelope_pass(*self._data(entries, G), *numbers)
                 gradient_W[block.rows] = self.storage.times_Ht(block, G, H_packed)
                 self.storage.add_StW(block, G, W, gradient)
@@ -119,7 +119,7 @@ class MoreauEnvelope(StoredEntries):
                 entries = block.entries
                 C = buffer[: entries.stop - entries.start]
                 self.storage.products(block, W, H_packed, C)
-                self.curvature_pass(*self._data(entries, C), penalty, self.model)
+                self.curvature_pass(*self._data(entries, C), penalty, self.numbers)
                 rows[block.rows] = self.storage.times_Ht(block, C, outer_H_packed)
                 self.storage.add_StW(block, C, outer_W, columns)
             return (columns,)

@@ -73,7 +73,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     - sparse data whose absent entries are zeros, if descents take the place of Algorithm 1;
     - a sparse matrix with so many stored entries that a second pass takes too long.
     """
-    pair, observations = problem.pair, problem.observations
+    model, observations = problem.model, problem.observations
     if observations.elsewhere is not None:
         return RefinementPlan(False, False, False, fitted=exact_for(options.tol) / 100)
     if problem.is_constrained:
@@ -87,7 +87,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
         fitted = exact_for(options.tol) / 100
         return RefinementPlan(False, False, False, fitted, "implicit zeros", options.tol)
     adaptive = math.isfinite(problem.rule.factor) and not problem.rule.projected
-    least_squares = pair.is_of(Identity, Frobenius) and problem.observed_only
+    least_squares = model.is_of(Identity, Frobenius) and problem.observed_only
     m, n = observations.shape
     stored = observations.n_stored if observations.scratch is None else 0  # it may be on disk
     small = memory_allows(2 * MOST_PAIRS * (m + n) * rank, stored)
@@ -96,7 +96,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     auto = adaptive and small and not least_squares and not plain
     refine = auto and options.solver.refine
     homotopy = options.solver.homotopy
-    if homotopy == "auto" and not (refine and pair.with_wider_bounds(1.0)):
+    if homotopy == "auto" and not (refine and model.with_wider_bounds(1.0)):
         homotopy = False
     polish = auto if options.solver.polish == "auto" else bool(options.solver.polish)
     return RefinementPlan(refine, homotopy, polish, fitted=exact_for(options.tol) / 100)
@@ -104,9 +104,9 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
 
 def has_implicit_zeros(problem: Problem, options: Options) -> bool:
     """Return whether descents take the place of Algorithm 1, which would store T and U of zeros."""
-    pair = problem.pair
+    model = problem.model
     observations, (m, n) = problem.observations, problem.observations.shape
-    if not handles(observations, pair) or pair.learns or problem.reference <= 0:
+    if not handles(observations, model) or model.learns or problem.reference <= 0:
         return False
     if observations.values.size >= SPARSE * m * n:
         return False

@@ -206,9 +206,9 @@ def _widened(problem: Problem, width: int) -> Problem:
     """Return the problem with the interval of f in a homotopy; the problem itself after it."""
     if width == len(HOMOTOPY_WIDTHS):
         return problem
-    wider = problem.pair.with_wider_bounds(HOMOTOPY_WIDTHS[width])
+    wider = problem.model.with_wider_bounds(HOMOTOPY_WIDTHS[width])
     assert wider is not None
-    return replace(problem, pair=wider)
+    return replace(problem, model=wider)
 
 
 def _next_of_refinement(problem: Problem, job: Refinement, function: Lagrangian) -> Stage | None:
@@ -229,7 +229,7 @@ def _next_of_refinement(problem: Problem, job: Refinement, function: Lagrangian)
         function.forget()
     if not _is_progress(job.reached, job.patience):
         return None
-    if job.penalty < REMEMBER_FROM * unit or not problem.pair.smooth:
+    if job.penalty < REMEMBER_FROM * unit or not problem.model.smooth:
         now.pairs.clear()
     job.phase = "stage"
     return Stage(job.penalty, STAGE_END, job.update_from)
@@ -260,7 +260,7 @@ def _next_of_polish(problem: Problem, job: Refinement, function: Lagrangian) -> 
     if job.phase == "exact":
         function.now.x = function.now.best
         function.forget()
-    if job.phase == "last" or not problem.pair.smooth:
+    if job.phase == "last" or not problem.model.smooth:
         return None
     job.phase = "last"
     return Stage(POLISH * unit, POLISH_END, most=POLISH_PASSES)

@@ -26,8 +26,8 @@ from nmd_lab.data.base import FloatArray
 from .cut_points import has_fixed_cut, padded
 from .groups import EVERY, UNKNOWN, draw_group_priors, first_groups
 from .hyperparameters import RowPrior, draw_precision, draw_row_prior
-from .model import Model
 from .noise import precision_of
+from .problem import SampledProblem
 from .state import ChainState
 from .streams import HYPER
 from .work import Work
@@ -61,34 +61,34 @@ class Chain:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    def init(self, model: Model, start: ChainStart) -> ChainState:
+    def init(self, problem: SampledProblem, start: ChainStart) -> ChainState:
         """Return the state before the first sweep."""
         work = self._work
         return ChainState(
-            *(start.rows, start.columns, *first_noise(model), work.first_T()),
+            *(start.rows, start.columns, *first_noise(problem), work.first_T()),
             seed=start.seed,
             tuning=start.tune,
             cuts=work.first_cuts(),
             x=work.first_x(),
         )
 
-    def step(self, model: Model, state: ChainState) -> ChainState:
+    def step(self, problem: SampledProblem, state: ChainState) -> ChainState:
         """Do one sweep, which overwrites the state, and return it."""
         state.sweep += 1
         rng = np.random.Generator(np.random.Philox(key=[state.seed, state.sweep * 8 + HYPER]))
         work = self._work
-        state.row_prior = _draw_prior_of_rows(model, state, rng)
+        state.row_prior = _draw_prior_of_rows(problem, state, rng)
         misfits, losses = work.draw_rows(state)
-        draw_noise(model, state, misfits, losses, rng)
+        draw_noise(problem, state, misfits, losses, rng)
         state.column_prior = draw_row_prior(
-            state.columns, model.units[1], model.prior.strength, rng
+            state.columns, problem.units[1], problem.prior.strength, rng
         )
         work.draw_columns(state)
         work.draw_cut_points(state, rng)
         state.tuning -= 1
         return state
 
-    def iterate(self, model: Model, state: ChainState) -> Draw:
+    def iterate(self, problem: SampledProblem, state: ChainState) -> Draw:
         """Return the draw to keep."""
         draw: Draw = {
             "rows": state.rows.astype(np.float32),
@@ -111,33 +111,35 @@ class Chain:
         """Return None: a chain has no end of its own."""
 
 
-def _draw_prior_of_rows(model: Model, state: ChainState, rng: np.random.Generator) -> RowPrior:
+def _draw_prior_of_rows(
+    problem: SampledProblem, state: ChainState, rng: np.random.Generator
+) -> RowPrior:
     """Return a draw of the prior of the rows; every few sweeps their groups are to be drawn."""
-    units = model.units[0]
-    if model.n_groups == 1:
-        return draw_row_prior(state.rows, units, model.prior.strength, rng)
+    units = problem.units[0]
+    if problem.n_groups == 1:
+        return draw_row_prior(state.rows, units, problem.prior.strength, rng)
     if state.groups is None:
-        state.groups = first_groups(state.rows, units, model.n_groups, rng)
-    prior = draw_group_priors(state.groups, model.n_groups, state.rows, units, rng)
+        state.groups = first_groups(state.rows, units, problem.n_groups, rng)
+    prior = draw_group_priors(state.groups, problem.n_groups, state.rows, units, rng)
     if state.sweep % EVERY == 0:
         state.groups.labels[:] = UNKNOWN
     return prior
 
 
-def first_noise(model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def first_noise(problem: SampledProblem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return ρ and β before the first sweep: the noise has half of the spread."""
-    rho, beta = np.ones((2, len(model.noises)))
-    for k, (noise, kind) in enumerate(zip(model.noises, model.pair.kinds, strict=True)):
+    rho, beta = np.ones((2, len(problem.noises)))
+    for k, (noise, kind) in enumerate(zip(problem.noises, problem.model.kinds, strict=True)):
         precision = precision_of(kind.loss)
         if precision.shape:
-            beta[k] = 4.0 / float(model.prior.spreads_of_X[k]) ** precision.power
+            beta[k] = 4.0 / float(problem.prior.spreads_of_X[k]) ** precision.power
         if noise != "ordinal":
-            rho[k] = 4.0 / model.prior.spread**2
+            rho[k] = 4.0 / problem.prior.spread**2
     return rho, beta
 
 
 def draw_noise(
-    model: Model,
+    problem: SampledProblem,
     state: ChainState,
     misfits: FloatArray,
     losses: FloatArray,
@@ -145,25 +147,30 @@ def draw_noise(
 ) -> None:
     """Draw ρ and β of each kind, and note the log-likelihood but that of drawn cut points."""
     state.log_likelihood = 0.0
-    for k, noise in enumerate(model.noises):
+    for k, noise in enumerate(problem.noises):
         if noise != "ordinal":
-            state.log_likelihood += _draw_levels(model, state, k, misfits[k], losses[k], rng)
+            state.log_likelihood += _draw_levels(problem, state, k, misfits[k], losses[k], rng)
         elif has_fixed_cut(state.cuts[k]):  # the noise of T has the variance 1
             state.log_likelihood -= 0.5 * misfits[k]
 
 
 def _draw_levels(
-    model: Model, state: ChainState, k: int, misfit: float, loss: float, rng: np.random.Generator
+    problem: SampledProblem,
+    state: ChainState,
+    k: int,
+    misfit: float,
+    loss: float,
+    rng: np.random.Generator,
 ) -> float:
     """Draw ρ and β of a kind, and return the log-likelihood of its entries."""
-    prior, count = model.prior, int(model.counts[k])
+    prior, count = problem.prior, int(problem.counts[k])
     rate = prior.noise_rate * prior.spread**2
     rho = draw_precision(prior.noise_shape + count / 2, rate + misfit / 2, rng)
     state.rho[k] = rho = min(rho, prior.most_precise)
     log_likelihood = 0.5 * (count * math.log(rho) - rho * misfit)
-    if model.noises[k] != "after":
+    if problem.noises[k] != "after":
         return log_likelihood
-    precision, spread = precision_of(model.pair.kinds[k].loss), float(prior.spreads_of_X[k])
+    precision, spread = precision_of(problem.model.kinds[k].loss), float(prior.spreads_of_X[k])
     if precision.shape:
         rate = prior.noise_rate * spread**precision.power
         shape = prior.noise_shape + count * precision.shape

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.scaling import Scaling
 
-from .model import Model
 from .noise import precision_of
+from .problem import SampledProblem
 from .targets import Targets
 
 FLOAT32_RANGE = 60
@@ -86,39 +86,39 @@ class Draws:
     group_scale: NDArray[np.float64] | None = None
     group_strength: NDArray[np.float64] | None = None
 
-    def in_units_of_X(self, scaling: Scaling, model: Model) -> dict[str, Any]:
+    def in_units_of_X(self, scaling: Scaling, problem: SampledProblem) -> dict[str, Any]:
         """Return the arrays of a `Posterior`, in the units of X."""
-        rank, of_T = model.rank, 2 * scaling.exponent
+        rank, of_T = problem.rank, 2 * scaling.exponent
         # In float32 the units of very large or small data would overflow.
         dtype = np.float32 if abs(of_T) < FLOAT32_RANGE else np.float64
 
         def scaled(array: NDArray[Any], exponent: int) -> NDArray[Any]:
             return np.ldexp(array.astype(dtype, copy=False), exponent) if exponent else array
 
-        units = np.ldexp(np.ones(rank + model.row_offsets), scaling.exponent)
+        units = np.ldexp(np.ones(rank + problem.row_offsets), scaling.exponent)
         units[rank:] = math.ldexp(1.0, of_T)
         has_beta = [
             noise == "after" and precision_of(kind.loss).shape > 0
-            for noise, kind in zip(model.noises, model.pair.kinds, strict=True)
+            for noise, kind in zip(problem.noises, problem.model.kinds, strict=True)
         ]
         rho: Any = np.ldexp(self.rho, -2 * of_T)
         beta: Any = None
         cuts: Any = self.cut_points
         if any(has_beta):
-            power = precision_of(model.pair.kinds[0].loss).power  # several kinds have no exponent
-            beta = np.ldexp(self.beta, -power * scaling.of_X)
-        if not model.by_column:
+            loss = problem.model.kinds[0].loss  # several kinds have no exponent
+            beta = np.ldexp(self.beta, -precision_of(loss).power * scaling.of_X)
+        if not problem.by_column:
             rho, beta, cuts = (
                 None if each is None else each[:, :, 0] for each in (rho, beta, cuts)
             )
         return {
             "W": scaled(self.rows[..., :rank], scaling.exponent),
             "H": scaled(self.columns[..., :rank], scaling.exponent),
-            "row_offsets": scaled(self.rows[..., rank], of_T) if model.row_offsets else None,
+            "row_offsets": scaled(self.rows[..., rank], of_T) if problem.row_offsets else None,
             "column_offsets": (
-                scaled(self.columns[..., rank], of_T) if model.column_offsets else None
+                scaled(self.columns[..., rank], of_T) if problem.column_offsets else None
             ),
-            "mean": math.ldexp(model.mean, of_T),
+            "mean": math.ldexp(problem.mean, of_T),
             "rho": rho,
             "beta": beta,
             "cut_points": cuts,

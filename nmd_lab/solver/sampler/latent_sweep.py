@@ -20,8 +20,8 @@ from nmd_lab.solver.storage import Block
 from .cut_points import CutPoints
 from .latent import latent_kernel
 from .limits import SampledLimits, limit_kernel
-from .model import Model
 from .noise import NoiseKind
+from .problem import SampledProblem
 from .sides import each_share
 from .state import ChainState
 from .streams import LATENT, LIMITS
@@ -144,21 +144,21 @@ class ColumnsOfKind:
     shift: int
 
 
-def columns_by_kind(model: Model) -> list[ColumnsOfKind]:
+def columns_by_kind(problem: SampledProblem) -> list[ColumnsOfKind]:
     """Return the columns in which T is drawn, by kind."""
     alike: dict[Any, list[int]] = {}
-    for j, (noise, kind) in enumerate(zip(model.noises, model.pair.kinds, strict=True)):
-        if (noise == "gaussian" and model.limits is None) or not model.counts[j]:
+    for j, (noise, kind) in enumerate(zip(problem.noises, problem.model.kinds, strict=True)):
+        if (noise == "gaussian" and problem.limits is None) or not problem.counts[j]:
             continue
         kind = LEVEL if noise == "ordinal" else kind
         arguments = tuple(np.asarray(each).tobytes() for each in kind.arguments)
         alike.setdefault((noise, kind.name, arguments), []).append(j)
     found, shift = [], 0
     for (noise, *_), columns in alike.items():
-        entries = np.concatenate([model.entries_of_kinds[j] for j in columns])
-        starts = np.concatenate([[0], np.cumsum(model.counts[columns])])
-        kind = LEVEL if noise == "ordinal" else model.pair.kinds[columns[0]]
-        centre, size = (each[entries] for each in model.units_of_entries)
+        entries = np.concatenate([problem.entries_of_kinds[j] for j in columns])
+        starts = np.concatenate([[0], np.cumsum(problem.counts[columns])])
+        kind = LEVEL if noise == "ordinal" else problem.model.kinds[columns[0]]
+        centre, size = (each[entries] for each in problem.units_of_entries)
         found.append(
             ColumnsOfKind(noise, kind, np.array(columns), starts, entries, centre, size, shift)
         )
@@ -166,33 +166,35 @@ def columns_by_kind(model: Model) -> list[ColumnsOfKind]:
     return found
 
 
-def draw_T(model: Model, kinds: list[ColumnsOfKind], state: ChainState) -> Doubles:
+def draw_T(problem: SampledProblem, kinds: list[ColumnsOfKind], state: ChainState) -> Doubles:
     """Draw T in place, and return the sum of the weighted losses at f(T) of each kind."""
-    if model.by_column:
-        return _draw_columns(model, kinds, state)
-    losses = np.zeros(model.shape[0])
+    if problem.by_column:
+        return _draw_columns(problem, kinds, state)
+    losses = np.zeros(problem.shape[0])
     if state.T is None:  # X itself
         return losses[:1]
-    x = model.values if state.x is None else state.x
-    lines = Lines(model.starts, x, state.T, weights_of(model), model.limits, losses)
-    conditional, key = conditional_of(model, state, [0]), (state.seed, state.sweep)
-    A, B = model.augmented(state.rows, state.columns)
+    x = problem.values if state.x is None else state.x
+    lines = Lines(problem.starts, x, state.T, weights_of(problem), problem.limits, losses)
+    conditional, key = conditional_of(problem, state, [0]), (state.seed, state.sweep)
+    A, B = problem.augmented(state.rows, state.columns)
 
     def block(here: Block) -> None:
-        lines.draw(here.rows.start, here.rows.stop, model.products(A, B, here), conditional, key)
+        lines.draw(here.rows.start, here.rows.stop, problem.products(A, B, here), conditional, key)
 
-    model.each_block(block)
+    problem.each_block(block)
     return np.array([losses.sum()])
 
 
-def _draw_columns(model: Model, kinds: list[ColumnsOfKind], state: ChainState) -> Doubles:
+def _draw_columns(
+    problem: SampledProblem, kinds: list[ColumnsOfKind], state: ChainState
+) -> Doubles:
     """Draw T of each column in its units."""
     assert state.T is not None
-    all_losses = np.zeros(model.shape[1])
+    all_losses = np.zeros(problem.shape[1])
     if not kinds:
         return all_losses
-    x, weights = model.values if state.x is None else state.x, weights_of(model)
-    products = all_products(model, state)
+    x, weights = problem.values if state.x is None else state.x, weights_of(problem)
+    products = all_products(problem, state)
     for each in kinds:
         at = each.entries
         lines = Lines(
@@ -200,12 +202,12 @@ def _draw_columns(model: Model, kinds: list[ColumnsOfKind], state: ChainState) -
             x[at],
             state.T[at],
             weights[at] if weights.size else weights,
-            None if model.limits is None else model.limits.at(at),
+            None if problem.limits is None else problem.limits.at(at),
             np.zeros(each.columns.size),
             each.shift,
         )
         V = each.centre + each.size * products[at]
-        conditional = conditional_of(model, state, each.columns)
+        conditional = conditional_of(problem, state, each.columns)
 
         def share(
             first: int,
@@ -217,7 +219,7 @@ def _draw_columns(model: Model, kinds: list[ColumnsOfKind], state: ChainState) -
             here = V[lines.starts[first] : lines.starts[last]]
             lines.draw(first, last, here, conditional, (state.seed, state.sweep))
 
-        each_share(each.starts, model.threads, share)
+        each_share(each.starts, problem.threads, share)
         state.T[at] = lines.T
         if state.x is not None:
             state.x[at] = lines.x
@@ -225,9 +227,9 @@ def _draw_columns(model: Model, kinds: list[ColumnsOfKind], state: ChainState) -
     return all_losses
 
 
-def conditional_of(model: Model, state: ChainState, columns: Any) -> Conditional:
+def conditional_of(problem: SampledProblem, state: ChainState, columns: Any) -> Conditional:
     """Return the distribution of T in columns of one kind, with the noise levels of a state."""
-    kinds, noise = [model.pair.kinds[k] for k in columns], model.noises[columns[0]]
+    kinds, noise = [problem.model.kinds[k] for k in columns], problem.noises[columns[0]]
     sizes = np.array([kind.size for kind in kinds])
     rho, beta = state.rho[columns] / sizes**2, state.beta[columns]
     cuts = [state.cuts[k] for k in columns]
@@ -245,21 +247,21 @@ def ends_in_rows(cuts: list[CutPoints | None]) -> Doubles:
     return rows
 
 
-def weights_of(model: Model) -> FloatArray:
+def weights_of(problem: SampledProblem) -> FloatArray:
     """Return the weights for compiled code; empty if every one is 1."""
-    return np.empty(0, model.dtype) if model.weights is None else model.weights
+    return np.empty(0, problem.dtype) if problem.weights is None else problem.weights
 
 
-def all_products(model: Model, state: ChainState) -> FloatArray:
+def all_products(problem: SampledProblem, state: ChainState) -> FloatArray:
     """Return WH with offsets at every stored entry, flat."""
-    A, B = model.augmented(state.rows, state.columns)
-    if model.positions is not None:
-        products: FloatArray = (A @ B.T).ravel()[model.positions]
+    A, B = problem.augmented(state.rows, state.columns)
+    if problem.positions is not None:
+        products: FloatArray = (A @ B.T).ravel()[problem.positions]
         return products
-    V = np.empty(model.values.size, A.dtype)
+    V = np.empty(problem.values.size, A.dtype)
 
     def block(here: Block) -> None:
-        V[here.entries] = model.products(A, B, here)
+        V[here.entries] = problem.products(A, B, here)
 
-    model.each_block(block)
+    problem.each_block(block)
     return V

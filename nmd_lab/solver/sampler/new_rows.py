@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.model import Model as EntryModel
+from nmd_lab.model.model import Model
 
 from .cut_points import put
 from .groups import UNKNOWN, Groups
 from .hyperparameters import RowPrior
-from .model import Model, make_model
 from .noise import NoiseKind
 from .prior import Prior
+from .problem import SampledProblem, sampled_problem
 from .state import ChainState
 from .work import Work
 
@@ -50,13 +50,13 @@ class DrawOfH(NamedTuple):
 
 @dataclass(frozen=True)
 class NewRows:
-    """New rows of a model.
+    """New rows of a sampled problem.
 
     Attributes
     ----------
     observations : Observations
-        New rows, at the columns of the model.
-    pair : nmd_lab.model.model.Model
+        New rows, at the columns of the problem.
+    model : Model
         Nonlinearities, losses and units.
     noises : tuple of NoiseKind
         Where the noise of each kind is.
@@ -69,7 +69,7 @@ class NewRows:
     """
 
     observations: Observations
-    pair: EntryModel
+    model: Model
     noises: tuple[NoiseKind, ...]
     rank: int
     row_offsets: bool
@@ -78,12 +78,12 @@ class NewRows:
 
     def draws(self, draws_of_H: Iterator[DrawOfH], seed: int) -> Iterator[FloatArray]:
         """Yield the vectors of the new rows (m, rank [+ 1]) for each draw of H."""
-        model = self._model()
-        work = Work(model)
+        problem = self._problem()
+        work = Work(problem)
         state: ChainState | None = None
         for number, draw in enumerate(draws_of_H):
             if state is None:
-                state = _first_state(model, work, draw, seed)
+                state = _first_state(problem, work, draw, seed)
             state.columns, state.rho, state.beta = draw.columns, draw.rho, draw.beta
             if draw.cuts is not None:
                 put(state.cuts, draw.cuts)
@@ -95,17 +95,17 @@ class NewRows:
                 work.draw_T_and_rows(state)
             yield state.rows.copy()
 
-    def _model(self) -> Model:
-        names = ("pair", "noises", "rank", "row_offsets", "column_offsets", "mean")
+    def _problem(self) -> SampledProblem:
+        names = ("model", "noises", "rank", "row_offsets", "column_offsets", "mean")
         fields = {name: getattr(self, name) for name in names}
         fields["prior"] = Prior(1.0, 1.0)  # the priors of the rows are drawn already
-        return make_model(self.observations.as_sparse(), fields, all_threads())
+        return sampled_problem(self.observations.as_sparse(), fields, all_threads())
 
 
-def _first_state(model: Model, work: Work, draw: DrawOfH, seed: int) -> ChainState:
+def _first_state(problem: SampledProblem, work: Work, draw: DrawOfH, seed: int) -> ChainState:
     """Return a state whose rows are at their prior mean."""
-    m, (means, _, shares) = model.shape[0], draw.row_prior
-    rows = np.tile(shares @ means, (m, 1)).astype(model.values.dtype)
+    m, (means, _, shares) = problem.shape[0], draw.row_prior
+    rows = np.tile(shares @ means, (m, 1)).astype(problem.values.dtype)
     groups = None
     if shares.size > 1:
         groups = Groups(np.full(m, UNKNOWN), np.empty((0, 0)))

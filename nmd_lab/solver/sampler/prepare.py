@@ -1,4 +1,4 @@
-"""Checks of the arguments of `nmd_lab.sample`, and the model and the start that follow."""
+"""Checks of the arguments of `nmd_lab.sample`, and the problem that follows."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.likelihoods.binary import Logistic
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.mixed import groups
-from nmd_lab.model.model import Model as EntryModel
-from nmd_lab.model.model import make_model as make_entry_model
+from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.bounds import with_bounds
@@ -29,10 +28,10 @@ from nmd_lab.solver.limit_noise import smallest_value
 from nmd_lab.solver.scaling import Scaling, scaling_for
 
 from .limits import SampledLimits, sampled_limits
-from .model import Model, make_model
 from .noise import NoiseKind, noise_kind
 from .options import SampleOptions
 from .prior import Prior
+from .problem import SampledProblem, sampled_problem
 from .work import Work
 
 RANK = 20
@@ -49,26 +48,26 @@ MOST_PRECISE = 1e4
 
 
 class PreparedSample(NamedTuple):
-    """A checked model with what the result needs.
+    """A checked problem with what the result needs.
 
     Attributes
     ----------
-    model : Model
-        Model, in the units of the sampler.
+    problem : SampledProblem
+        Problem, in the units of the sampler.
     work : Work
         What is done with its entries.
     observations : Observations
         Data, in the units of X.
-    pair : nmd_lab.model.model.Model
+    model : Model
         Nonlinearities and losses, in the units of X.
     scaling : Scaling
         Units of the sampler.
     """
 
-    model: Model
+    problem: SampledProblem
     work: Work
     observations: Observations
-    pair: EntryModel
+    model: Model
     scaling: Scaling
 
 
@@ -81,20 +80,20 @@ def prepare_sample(
     *,
     is_table: bool = False,
 ) -> PreparedSample:
-    """Return the model of checked arguments; see `nmd_lab.sample`."""
+    """Return the problem of checked arguments; see `nmd_lab.sample`."""
     rank = _most(observations) if is_auto(rank) else check_rank(rank, observations.shape)
     smallest, largest = observations.range()
     size = check_size("X", max(-smallest, largest), observations.dtype)
     if _by_column(observations, nonlinearity, loss, options.noise_by, is_table=is_table):
-        pair = _of_columns(mixed_model(nonlinearity, loss, observations))
-        _refuse_classes_as_numbers(pair, observations.labels)
+        model = _of_columns(mixed_model(nonlinearity, loss, observations))
+        _refuse_classes_as_numbers(model, observations.labels)
     else:
-        pair = _of_all(nonlinearity, loss, observations)
-    noises = _noises(options.noise, pair, observations)
-    scaling = scaling_for(pair, size)
+        model = _of_all(nonlinearity, loss, observations)
+    noises = _noises(options.noise, model, observations)
+    scaling = scaling_for(model, size)
     scaled = scaling.scaled_observations(observations)
-    model = _model(scaled, rank, scaling.scaled_pair(), noises, options)
-    return PreparedSample(model, Work(model), observations, pair, scaling)
+    problem = _problem(scaled, rank, scaling.scaled_model(), noises, options)
+    return PreparedSample(problem, Work(problem), observations, model, scaling)
 
 
 def _most(observations: Observations) -> int:
@@ -126,28 +125,30 @@ def _by_column(
     return is_table and plain and 2 * observations.n_stored >= m * n
 
 
-def _of_all(nonlinearity: Any, loss: Any, observations: Observations) -> EntryModel:
+def _of_all(nonlinearity: Any, loss: Any, observations: Observations) -> Model:
     """Return the model of one nonlinearity and one loss."""
     f = with_bounds(nonlinearity, observations)
-    pair = make_entry_model(f, loss)
-    d = pair.loss
-    _refuse_nonlinearity(pair.only)
+    model = make_model(f, loss)
+    d = model.loss
+    _refuse_nonlinearity(model.only)
     d.check_data(*observations.range())
     if isinstance(d, Ordinal):
         levels = observations.different_values()
-        return make_entry_model(f, d.for_data(levels))
+        return make_model(f, d.for_data(levels))
     if type(d).for_data is not Loss.for_data:
-        return make_entry_model(f, d.for_data(*observations.observed()))
-    return pair
+        return make_model(f, d.for_data(*observations.observed()))
+    return model
 
 
-def _of_columns(pair: EntryModel) -> EntryModel:
+def _of_columns(model: Model) -> Model:
     """Return the model of several kinds with yes and no as two ordered levels."""
-    assert pair.which is not None
-    if pair.which.ndim == 2:
+    assert model.which is not None
+    if model.which.ndim == 2:
         raise ValueError("loss= for each entry does not go with sample(): give one a column.")
     kinds = []
-    for kind in (pair.kinds[k] for k in pair.which):  # columns of one kind have noise of their own
+    for kind in (
+        model.kinds[k] for k in model.which
+    ):  # columns of one kind have noise of their own
         loss = kind.loss
         if isinstance(loss, Logistic):
             share = float(loss.expected(np.array(kind.centre)) - loss.parameters[0])
@@ -157,14 +158,14 @@ def _of_columns(pair: EntryModel) -> EntryModel:
             kind = make_kind(kind.nonlinearity, loss)._replace(weight=kind.weight)
             _refuse_nonlinearity(kind)
         kinds.append(kind)
-    return EntryModel(tuple(kinds), np.arange(len(kinds)))
+    return Model(tuple(kinds), np.arange(len(kinds)))
 
 
-def _refuse_classes_as_numbers(pair: EntryModel, labels: Labels) -> None:
+def _refuse_classes_as_numbers(model: Model, labels: Labels) -> None:
     """Raise ValueError for a column of booleans, levels or categories with a loss of numbers."""
     if labels.table is None:
         return
-    for column, kind in zip(labels.table.of_matrix, pair.kinds, strict=True):
+    for column, kind in zip(labels.table.of_matrix, model.kinds, strict=True):
         if column.kind in ("boolean", "ordered", "categories") and type(kind.loss) is not Ordinal:
             raise ValueError(
                 f"loss={kind.loss.name!r} of column {column.name!r} is for numbers, and its values "
@@ -181,15 +182,15 @@ def _refuse_nonlinearity(kind: Kind) -> None:
         )
 
 
-def _noises(wanted: str, pair: EntryModel, observations: Observations) -> tuple[NoiseKind, ...]:
+def _noises(wanted: str, model: Model, observations: Observations) -> tuple[NoiseKind, ...]:
     """Return where the noise of each kind is."""
-    if pair.which is None:
-        f, loss = pair.nonlinearity, pair.loss
+    if model.which is None:
+        f, loss = model.nonlinearity, model.loss
         return (noise_kind(wanted, f, loss, observations.sum_of_blocks),)
     _, columns, x = observations.entries()
-    order, ends = groups(columns, len(pair.kinds))
+    order, ends = groups(columns, len(model.kinds))
     noises = []
-    for k, kind in enumerate(pair.kinds):
+    for k, kind in enumerate(model.kinds):
         values = x[order[ends[k] : ends[k + 1]]]
         has_choice = not isinstance(kind.loss, Ordinal)
         chosen = wanted if has_choice and not kind.nonlinearity.linear else "auto"
@@ -204,33 +205,33 @@ def _apply(count: Callable[..., NDArray[np.intp]], *, values: FloatArray) -> NDA
     return count(values, np.ones(0))
 
 
-def _model(
+def _problem(
     observations: Observations,
     rank: int,
-    pair: EntryModel,
+    model: Model,
     noises: tuple[NoiseKind, ...],
     options: SampleOptions,
-) -> Model:
-    """Return the model in the units of the sampler."""
+) -> SampledProblem:
+    """Return the problem in the units of the sampler."""
     complete = observations.weights is None and observations.pattern is None
-    by_column = pair.which is not None
+    by_column = model.which is not None
     n_groups = _n_groups(options.groups, observations.shape[0], by_column=by_column)
     by_entry = by_column or n_groups > 1
     stored = observations if complete and not by_entry else observations.as_sparse()
     offsets = options.offsets
     if offsets == "auto":
-        offsets = "columns" if by_column else "none" if pair.even else "both"
+        offsets = "columns" if by_column else "none" if model.even else "both"
     mean = mean_of_T = 0.0
     if by_column:
         prior = Prior(1.0, _spreads(stored), most_precise=MOST_PRECISE)
     elif noises[0] == "ordinal":
         prior = Prior(1.0, 1.0)
     else:
-        mean_of_T = _mean(stored, pair.pseudo_inverse)
+        mean_of_T = _mean(stored, model.pseudo_inverse)
         mean = 0.0 if offsets == "none" else mean_of_T
-        prior = _prior(stored, pair, mean)
+        prior = _prior(stored, model, mean)
     fields: dict[str, Any] = {
-        "pair": pair,
+        "model": model,
         "noises": noises,
         "rank": rank,
         "row_offsets": offsets in ("rows", "both"),
@@ -238,10 +239,10 @@ def _model(
         "mean": mean,
         "prior": prior,
         "mean_of_T": mean_of_T,
-        "limits": _limits(stored, pair, noises),
+        "limits": _limits(stored, model, noises),
         "n_groups": n_groups,
     }
-    return make_model(stored, fields, options.compute.threads or all_threads())
+    return sampled_problem(stored, fields, options.compute.threads or all_threads())
 
 
 def _n_groups(wanted: Any, m: int, *, by_column: bool) -> int:
@@ -252,7 +253,7 @@ def _n_groups(wanted: Any, m: int, *, by_column: bool) -> int:
 
 
 def _limits(
-    stored: Observations, pair: EntryModel, noises: tuple[NoiseKind, ...]
+    stored: Observations, model: Model, noises: tuple[NoiseKind, ...]
 ) -> SampledLimits | None:
     """Return the limits of stored entries, None if there are none."""
     limits = stored.limit_reader()
@@ -260,14 +261,14 @@ def _limits(
         return None
     weighted = stored.weights is not None and stored.weights.dtype != bool
     values = np.asarray(stored.values).ravel()
-    if pair.which is None:
+    if model.which is None:
         smallest = smallest_value(stored)
         return sampled_limits(
-            limits, values, pair.only, noises[0], smallest=smallest, weighted=weighted
+            limits, values, model.only, noises[0], smallest=smallest, weighted=weighted
         )
     limited, low, high = np.zeros(values.size, bool), *np.zeros((2, values.size))
-    order, ends = groups(stored.stored_positions()[1], len(pair.kinds))
-    for j, (kind, noise) in enumerate(zip(pair.kinds, noises, strict=True)):
+    order, ends = groups(stored.stored_positions()[1], len(model.kinds))
+    for j, (kind, noise) in enumerate(zip(model.kinds, noises, strict=True)):
         at = order[ends[j] : ends[j + 1]]
         of_column = sampled_limits(
             limits.at(at), values[at], kind, noise, smallest=-math.inf, weighted=weighted
@@ -291,9 +292,9 @@ def _mean(stored: Observations, transform: Transform) -> float:
     return float(stored.row_sums(transform).sum()) / stored.n_stored
 
 
-def _prior(stored: Observations, pair: EntryModel, mean: float) -> Prior:
+def _prior(stored: Observations, model: Model, mean: float) -> Prior:
     """Return the scales of the priors for T around a global offset."""
-    around = math.sqrt(_mean(stored, partial(_square, pair.pseudo_inverse, mean)))
+    around = math.sqrt(_mean(stored, partial(_square, model.pseudo_inverse, mean)))
     mean_of_X = _mean(stored, _same)
     spread_of_X = math.sqrt(_mean(stored, partial(_square, _same, mean_of_X)))
     largest = max(map(abs, stored.range()))

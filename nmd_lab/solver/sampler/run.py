@@ -19,8 +19,8 @@ from nmd_lab.solver.stopping import Stopping
 
 from .chain import Draw
 from .draws import Draws, Probes
-from .model import Model
 from .options import SampleOptions
+from .problem import SampledProblem
 from .state import ChainState
 from .targets import Moments, Targets
 
@@ -86,17 +86,17 @@ class Chains:
 
     def __init__(
         self,
-        model: Model,
-        engine: Engine[Model, Any, ChainState, Draw],
+        problem: SampledProblem,
+        engine: Engine[SampledProblem, Any, ChainState, Draw],
         begin: Callable[[int], ChainState],
         options: SampleOptions,
         targets: Targets | None,
         state: PosteriorState,
     ) -> None:
-        self._model, self._engine, self._begin = model, engine, begin
+        self._problem, self._engine, self._begin = problem, engine, begin
         self._options, self._targets, self._state = options, targets, state
-        self._tune, self._thin = options.tune or 0, options.step(model.numbers)
-        self._probes = Probes.random(model.shape, N_PROBES, seed=0)
+        self._tune, self._thin = options.tune or 0, options.step(problem.numbers)
+        self._probes = Probes.random(problem.shape, N_PROBES, seed=0)
         self._began = time.perf_counter() - state.seconds
         if targets is not None:
             targets.now = state.moments = state.moments or targets.now
@@ -130,7 +130,7 @@ class Chains:
             now.chain = self._begin(number)
             for each in (now.draws, now.log_likelihood, now.products):
                 each.append([])
-        state = now.chain = self._engine.step(self._model, now.chain)
+        state = now.chain = self._engine.step(self._problem, now.chain)
         now.iteration += 1
         if before >= tune:
             self._record(state, before + 1 - tune)
@@ -141,13 +141,13 @@ class Chains:
 
     def _record(self, state: ChainState, number: int) -> None:
         """Record a sweep; `number` counts from 1 after the tuning."""
-        now, model, i, j = self._state, self._model, self._probes.rows, self._probes.columns
+        now, problem, i, j = self._state, self._problem, self._probes.rows, self._probes.columns
         now.log_likelihood[-1].append(state.log_likelihood)
-        now.products[-1].append(model.at(state.rows, state.columns, i, j))
+        now.products[-1].append(problem.at(state.rows, state.columns, i, j))
         if self._targets is not None:
-            self._targets.add(model, state)
+            self._targets.add(problem, state)
         if number % self._thin == 0:
-            now.draws[-1].append(self._engine.iterate(model, state))
+            now.draws[-1].append(self._engine.iterate(problem, state))
 
     def _draws(self) -> Draws:
         """Return the draws; of a chain without any the last state.
@@ -157,7 +157,7 @@ class Chains:
         now, n_chains = self._state, len(self._state.draws)
         if not now.draws[-1]:
             assert now.chain is not None
-            now.draws[-1].append(self._engine.iterate(self._model, now.chain))
+            now.draws[-1].append(self._engine.iterate(self._problem, now.chain))
         lengths = [len(chain) for chain in now.draws]
         if n_chains > 1 and (n_chains - 1) * min(lengths[:-1]) > n_chains * lengths[-1]:
             n_chains -= 1
@@ -173,7 +173,7 @@ class Chains:
             for trace in (now.log_likelihood, now.products)
         )
         i, j = (np.tile(at, n_chains * sweeps) for at in (self._probes.rows, self._probes.columns))
-        predictions = self._model.pair.modelled(products.ravel(), i, j)
+        predictions = self._problem.model.modelled(products.ravel(), i, j)
         return Draws(
             **{"cut_points": None} | arrays,
             log_likelihood=log_likelihood,

@@ -12,7 +12,7 @@ from nmd_lab.solver.scaling import Scaling
 from nmd_lab.solver.starts import first_start
 
 from .cut_points import CutPoints
-from .model import Model
+from .problem import SampledProblem
 from .work import Work
 
 SMALL = 0.1
@@ -29,39 +29,44 @@ FEW = 1 << 18
 
 
 def first_factors(
-    model: Model, work: Work, observations: Observations, init: str, rng: np.random.Generator
+    problem: SampledProblem,
+    work: Work,
+    observations: Observations,
+    init: str,
+    rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the vectors of rows and columns with which a chain begins; offsets are zero."""
-    (m, n), rank, dtype = model.shape, model.rank, model.dtype
-    few = 3 * model.n_entries < m * n
+    (m, n), rank, dtype = problem.shape, problem.rank, problem.dtype
+    few = 3 * problem.n_entries < m * n
     if init == "auto":
-        init = "fit" if model.pair.even else "svd"
-    units = model.units
+        init = "fit" if problem.model.even else "svd"
+    units = problem.units
     rows, columns = np.zeros((m, units[0].size), dtype), np.zeros((n, units[1].size), dtype)
     if init == "random":
         for vectors, unit in zip((rows, columns), units, strict=True):
             vectors[:] = SMALL * unit * rng.standard_normal(vectors.shape)
         return rows, columns
     if init == "svd":
-        fill = 0.0 if model.mean or model.n_entries == m * n else model.mean_of_T
-        T = _first_T(model, work.first_cuts()).astype(np.float64, copy=False) - (model.mean + fill)
+        fill = 0.0 if problem.mean or problem.n_entries == m * n else problem.mean_of_T
+        T = _first_T(problem, work.first_cuts()).astype(np.float64, copy=False)
+        T = T - (problem.mean + fill)
         W, H = svd_by_random_range(work.matrix(T, fill), rank, rng)
-        if few and model.n_entries < FEW:
+        if few and problem.n_entries < FEW:
             W, H = SHRUNK * W, SHRUNK * H
     else:
         options = Options(random_state=rng).settled()
-        scaling = Scaling(model.pair)
-        problem, offsets = make_problem(observations, scaling, options, observed_only=few)
-        start = first_start(problem, offsets, rank, options, rng)
+        scaling = Scaling(problem.model)
+        of_fit, offsets = make_problem(observations, scaling, options, observed_only=few)
+        start = first_start(of_fit, offsets, rank, options, rng)
         W, H = start.W, start.H
     rows[:, :rank], columns[:, :rank] = W, H.T
     return rows, columns
 
 
-def _first_T(model: Model, cuts: list[CutPoints | None]) -> FloatArray:
+def _first_T(problem: SampledProblem, cuts: list[CutPoints | None]) -> FloatArray:
     """Return T = f⁻¹(X) without units at the entries; for ordered levels, their scores."""
-    T = np.empty_like(model.values)
-    for kind, cut, at in zip(model.pair.kinds, cuts, model.entries_of_kinds, strict=True):
-        x = model.values[at]
+    T = np.empty_like(problem.values)
+    for kind, cut, at in zip(problem.model.kinds, cuts, problem.entries_of_kinds, strict=True):
+        x = problem.values[at]
         T[at] = kind.pseudo_inverse(x) if cut is None else cut.scores()[x.astype(np.intp)]
     return T

@@ -33,7 +33,7 @@ HALF_LINE = ((0.0, math.inf, 1.0, 0.0),)
 
 @cache
 def compile_t_draw(structure: Structure) -> ScalarMap:
-    """Return the compiled draw ``(t_old, v, x, rho, beta, *pair.arguments, stream) -> t`` of T."""
+    """Return the compiled draw ``(t_old, v, x, rho, beta, *kind.arguments, stream) -> t`` of T."""
     f, d, flat = structure
     value = compile_scalar(d.value)
     if flat and d is Frobenius:

@@ -17,7 +17,7 @@ from nmd_lab.model.moments import expected_value
 from nmd_lab.model.ordinal import Ordinal
 
 from .latent_sweep import conditional_of
-from .model import Model
+from .problem import SampledProblem
 from .state import ChainState
 
 
@@ -37,15 +37,15 @@ class Targets:
         self.rows, self.columns = rows, columns
         self.now = Moments(np.zeros(rows.size), np.zeros(rows.size))
 
-    def add(self, model: Model, state: ChainState) -> None:
+    def add(self, problem: SampledProblem, state: ChainState) -> None:
         """Add a sweep."""
-        products = model.at(state.rows, state.columns, self.rows, self.columns).astype(np.float64)
-        if not model.by_column:
-            value = _expected(model, state, 0, products)
+        products = problem.at(state.rows, state.columns, self.rows, self.columns).astype(np.float64)
+        if not problem.by_column:
+            value = _expected(problem, state, 0, products)
         else:
             value = np.empty(products.size)
-            for j, at in each_group(self.columns, model.shape[1]):
-                value[at] = _expected(model, state, j, products[at])
+            for j, at in each_group(self.columns, problem.shape[1]):
+                value[at] = _expected(problem, state, j, products[at])
         now = self.now
         now.count += 1
         change = value - now.mean
@@ -63,11 +63,11 @@ class Targets:
         }
 
 
-def _expected(model: Model, state: ChainState, k: int, products: FloatArray) -> FloatArray:
+def _expected(problem: SampledProblem, state: ChainState, k: int, WH: FloatArray) -> FloatArray:
     """Return the expected X of a kind, given WH with offsets."""
-    kind = model.pair.kinds[k]
-    noise, _, (rho,), _, (ends,) = conditional_of(model, state, [k])
-    v: FloatArray = kind.centre + kind.size * products
+    kind = problem.model.kinds[k]
+    noise, _, (rho,), _, (ends,) = conditional_of(problem, state, [k])
+    v: FloatArray = kind.centre + kind.size * WH
     if noise == "gaussian":
         return v
     if isinstance(kind.loss, Ordinal):

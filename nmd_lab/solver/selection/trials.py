@@ -133,7 +133,7 @@ class Trials:
         for index, problem in enumerate(self.problems(setting)):
             start = None if starts is None else starts[index]
             held_out = self.folds[index].held_out
-            score = HeldOut(held_out, problem.units.pair)
+            score = HeldOut(held_out, problem.units.model)
             begin = self._start(setting, problem, start)
             found = self._iterates(problem, begin, refined)
             iterated = self._iterate(setting, problem, score, found, fewest)
@@ -217,16 +217,16 @@ class Trials:
 
     def _extended(self, problem: Problem, start: Start, rank: int) -> Start:
         """Return a start with further components, the largest of the residual under the ridge."""
-        pair, observations = problem.pair, problem.observations
+        model, observations = problem.model, problem.observations
         W_aug, H_aug = problem.offset_columns.extend(start.W, start.H, start.offsets)
         storage = storage_of(observations)
         if isinstance(storage, CsrStorage):
             A = storage.all_products(W_aug, H_aug)
         else:
             A = (W_aug @ H_aug).ravel()
-        residual = pseudo_inverses(observations, pair) - A
-        if pair.single is not None:
-            residual[pair.nonlinearity(A) == observations.values.ravel()] = 0
+        residual = pseudo_inverses(observations, model) - A
+        if model.single is not None:
+            residual[model.nonlinearity(A) == observations.values.ravel()] = 0
         rest = observations.with_stored(residual)
         added = rank - start.W.shape[1]
         kind = "nndsvd" if problem.constraints.nonnegative else "randomized"

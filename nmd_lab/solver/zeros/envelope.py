@@ -33,15 +33,15 @@ class SparseEnvelope:
         Multipliers of the stored entries, in the order of the tiles.
     """
 
-    def __init__(self, tiles: Tiles, pair: Model, threads: int = 1) -> None:
+    def __init__(self, tiles: Tiles, model: Model, threads: int = 1) -> None:
         self.tiles, self.x, self.size = tiles, tiles.x, tiles.n_stored
         device, dtype, (m, n) = tiles.device, tiles.dtype, tiles.shape
         self.device = device
         self.U = device.zeros((self.size,), dtype)
-        self.envelope_pass = device.envelope_pass(pair, f"{dtype}_every")
-        self.curvature_pass = device.curvature_pass(pair, f"{dtype}_every")
-        self.zero_pass = device.zero_pass(pair, dtype)
-        self.pair, self.model = pair, pair.numbers  # the model may hold addresses in the pair
+        self.envelope_pass = device.envelope_pass(model, f"{dtype}_every")
+        self.curvature_pass = device.curvature_pass(model, f"{dtype}_every")
+        self.zero_pass = device.zero_pass(model, dtype)
+        self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
         shares = min(thread_shares(m * n), -(-m // tiles.height))
         self.parts = max(1, min(device.threads(threads), shares))
 
@@ -111,7 +111,7 @@ class SparseEnvelope:
         if tile.empty:
             return sums
         x, U = self.x[tile.stored], self.U[tile.stored]
-        numbers = (penalty, update_from, self.model)
+        numbers = (penalty, update_from, self.numbers)
         sums += self.envelope_pass(x, stored, None, None, None, None, U, *numbers)
         A[positions] = stored
         return sums
@@ -121,10 +121,10 @@ class SparseEnvelope:
         positions = self.tiles.positions[tile.stored]
         zeros = self.device.zeros(tuple(A.shape), self.tiles.dtype)
         stored, none = A[positions], (None, None, None, None)
-        self.curvature_pass(zeros, A, *none, zeros, penalty, self.model)
+        self.curvature_pass(zeros, A, *none, zeros, penalty, self.numbers)
         if not tile.empty:
             x, U = self.x[tile.stored], self.U[tile.stored]
-            self.curvature_pass(x, stored, *none, U, penalty, self.model)
+            self.curvature_pass(x, stored, *none, U, penalty, self.numbers)
             A[positions] = stored
 
     def forget(self) -> None:
@@ -132,7 +132,7 @@ class SparseEnvelope:
         self.U[:] = 0
 
 
-def handles(observations: Observations, pair: Model) -> TypeGuard[SparseObservations]:
+def handles(observations: Observations, model: Model) -> TypeGuard[SparseObservations]:
     """Return whether there is a `SparseEnvelope` of such data: sparse zeros, without limits."""
     sparse = isinstance(observations, SparseObservations) and observations.absent_are_zeros
-    return sparse and observations.limits is None and pair.single is not None
+    return sparse and observations.limits is None and model.single is not None

@@ -66,18 +66,18 @@ class _ZeroRows:
     """The problem of some new rows that share one unit."""
 
     def __init__(self, unit: UnitRows) -> None:
-        self.unit, self.pair, self.Ht, self.ridge = unit, unit.model, unit.Ht, unit.ridge
+        self.unit, self.model, self.Ht, self.ridge = unit, unit.model, unit.Ht, unit.ridge
         self.alpha = float(unit.alphas[0])
         self.H, self.gram = np.ascontiguousarray(self.Ht.T), self.Ht.T @ self.Ht
-        self.envelope_pass = HOST.envelope_pass(self.pair, "float64_every")
-        self.curvature_pass = HOST.curvature_pass(self.pair, "float64_every")
-        self.zero_pass = HOST.zero_pass(self.pair, np.dtype(np.float64))
+        self.envelope_pass = HOST.envelope_pass(self.model, "float64_every")
+        self.curvature_pass = HOST.curvature_pass(self.model, "float64_every")
+        self.zero_pass = HOST.zero_pass(self.model, np.dtype(np.float64))
         self.zeros = np.zeros(len(self.Ht))
 
     def starts(self) -> Iterator[Array]:
         """Yield the least-squares fit to the starting T, and random W unless f is the identity."""
         rows = self.unit.rows
-        absent = float(self.pair.pseudo_inverse(np.zeros(1))[0])
+        absent = float(self.model.pseudo_inverse(np.zeros(1))[0])
         T = self.unit.starting_T - absent
         whole = np.tile(absent * self.H.sum(axis=1), (self.unit.shape[0], 1))
         for i, stored in enumerate(_slices(rows)):
@@ -86,7 +86,7 @@ class _ZeroRows:
         start = np.linalg.lstsq(damped, whole.T, rcond=None)[0].T
         yield start
         rng, scale = np.random.default_rng(0), np.sqrt(np.mean(start**2, axis=1, keepdims=True))
-        for _ in range(0 if self.pair.nonlinearity.linear else RANDOM_STARTS):
+        for _ in range(0 if self.model.nonlinearity.linear else RANDOM_STARTS):
             yield scale * rng.standard_normal((1, len(self.gram)))
 
     def descend(self, W: Array, natural: Array) -> Iterator[tuple[NDArray[np.intp], Array, Array]]:
@@ -132,7 +132,7 @@ class _ZeroRows:
         self, a: Array, c: Array, columns: NDArray[np.integer], x: Array, rho: float
     ) -> tuple[float, float]:
         """Turn WH of a row into slopes and curvatures, and return envelope and loss."""
-        none, model = (None, None, None, None), self.pair.numbers
+        none, model = (None, None, None, None), self.model.numbers
         stored, curvatures, U = a[columns], c[columns], np.zeros(x.size)
         self.curvature_pass(self.zeros, c, *none, self.zeros, rho, model)
         at_zero = self.zero_pass(np.zeros(1), rho)
@@ -155,17 +155,17 @@ class _ZeroRows:
         return total
 
 
-def handles_rows(pair: Model) -> bool:
+def handles_rows(model: Model) -> bool:
     """Return whether Newton steps suit a model: one smooth loss, and an f within its domain."""
-    if pair.single is None or not pair.smooth:
+    if model.single is None or not model.smooth:
         return False
-    if pair.only.pieces:
-        return pair.only.pieces == pair.nonlinearity.pieces()
-    (low, high), (smallest, largest) = pair.loss.domain, pair.nonlinearity.range
+    if model.only.pieces:
+        return model.only.pieces == model.nonlinearity.pieces()
+    (low, high), (smallest, largest) = model.loss.domain, model.nonlinearity.range
     return low <= smallest and largest <= high
 
 
 def _slices(rows: CsrRows) -> Iterator[slice]:
     """Yield the entries of each row."""
     ends = rows.indptr.tolist()
-    return (slice(*pair) for pair in pairwise(ends))
+    return (slice(*each) for each in pairwise(ends))

@@ -199,8 +199,8 @@ class DecompositionState(PaintingState):
         def loss() -> None:
             if not 0 <= values["missing"] < 1:
                 return
-            pair = make_model(self.nonlinearity(), values["loss"])
-            pair.loss.check_data(*self.data.observed_limits)
+            model = make_model(self.nonlinearity(), values["loss"])
+            model.loss.check_data(*self.data.observed_limits)
 
         return {
             "missing": lambda: check_share("missing", values["missing"]),

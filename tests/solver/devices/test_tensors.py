@@ -17,7 +17,7 @@ from nmd_lab.model.proximal import t_update
 torch = pytest.importorskip("torch")
 
 from nmd_lab.solver.devices import tensors  # noqa: E402
-from nmd_lab.solver.devices.tensor_pair import TensorPair  # noqa: E402
+from nmd_lab.solver.devices.tensor_model import TensorModel  # noqa: E402
 
 LOSSES = ["frobenius", "l1", "kl"]
 FUNCTIONS = ["relu", "square", nmd.MinMax(0, 1), "modulus", "identity"]
@@ -96,7 +96,7 @@ def test_the_update_of_tensors_is_the_exact_one(f, loss):
     rho = 10 ** rng.uniform(-3, 3, 2000)
     pair = make_model(f, loss)
     t = t_update(pair.only, v, x, rho)
-    entries, given = TensorPair(pair), [torch.from_numpy(each) for each in (v, x, rho)]
+    entries, given = TensorModel(pair), [torch.from_numpy(each) for each in (v, x, rho)]
     found = entries.solve(*given).numpy()
     both = [
         pair.loss(x, np.asarray(pair.nonlinearity(each))) + rho / 2 * (each - v) ** 2
@@ -111,7 +111,7 @@ def test_the_update_of_tensors_is_the_exact_one(f, loss):
 def test_the_divergence_does_not_cancel_near_equal_values():
     x = np.linspace(0.5, 3, 50)
     y = x * (1 + np.logspace(-9, -0.5, 50))
-    found = TensorPair(make_model("identity", "kl")).loss(torch.tensor(x), torch.tensor(y)).numpy()
+    found = TensorModel(make_model("identity", "kl")).loss(torch.tensor(x), torch.tensor(y)).numpy()
     np.testing.assert_allclose(found, nmd.KL()(x, y), rtol=1e-7)
 
 

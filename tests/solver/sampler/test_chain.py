@@ -17,8 +17,8 @@ from nmd_lab.data.observations import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.engines.protocol import iterates
 from nmd_lab.solver.sampler.chain import Chain, ChainStart
-from nmd_lab.solver.sampler.model import Model
 from nmd_lab.solver.sampler.prior import Prior
+from nmd_lab.solver.sampler.problem import SampledProblem
 from nmd_lab.solver.sampler.work import Work
 from nmd_lab.solver.storage import storage_of
 
@@ -79,12 +79,12 @@ def particles(case, data, rng):
     return v, np.log(rho), weight / weight.sum()
 
 
-def model_of(case, data):
+def problem_of(case, data):
     name, loss, kind, weights = CASES[case]
     seen = observe(data, weights=weights).as_sparse()
-    values, pair = np.ascontiguousarray(seen.values).ravel(), make_model(name, loss)
+    values, model = np.ascontiguousarray(seen.values).ravel(), make_model(name, loss)
     entries = storage_of(seen), values, seen.weights, 1
-    return Model(pair, (kind,), 1, True, True, MEAN, PRIOR, *entries)
+    return SampledProblem(model, (kind,), 1, True, True, MEAN, PRIOR, *entries)
 
 
 @pytest.mark.parametrize("case", some(list(CASES), 1))
@@ -94,12 +94,12 @@ def test_posterior_of_tiny_data(case):
     v, log_rho, weight = particles(case, data, rng)
     effective = 1 / np.sum(weight**2)  # as good as so many draws from the posterior
     assert effective > 500
-    model = model_of(case, data)
-    chain, found = Chain(Work(model)), np.empty((SWEEPS, 5))
-    state = chain.init(model, ChainStart(*rng.normal(size=(2, 2, 2)), seed=7))
+    problem = problem_of(case, data)
+    chain, found = Chain(Work(problem)), np.empty((SWEEPS, 5))
+    state = chain.init(problem, ChainStart(*rng.normal(size=(2, 2, 2)), seed=7))
     for k in range(SWEEPS):
-        state = chain.step(model, state)
-        A, B = model.augmented(state.rows, state.columns)
+        state = chain.step(problem, state)
+        A, B = problem.augmented(state.rows, state.columns)
         found[k] = [*(A @ B.T).ravel(), np.log(state.rho[0])]
     expected = [*v.reshape(4, -1), log_rho]
     for own, theirs in zip(found[100:].T, expected, strict=True):
@@ -118,11 +118,11 @@ def test_dense_and_sparse_storage_give_the_same_chain(case):
     name, loss, kind, _ = CASES[case]
     ends = []
     for seen in (observe(data), observe(data).as_sparse()):
-        values, pair = np.ascontiguousarray(seen.values).ravel(), make_model(name, loss)
+        values, model = np.ascontiguousarray(seen.values).ravel(), make_model(name, loss)
         entries = storage_of(seen), values, None, 1
-        model = Model(pair, (kind,), 1, True, True, MEAN, PRIOR, *entries)
+        problem = SampledProblem(model, (kind,), 1, True, True, MEAN, PRIOR, *entries)
         drawn = iterates(
-            Chain(Work(model)), model, ChainStart(np.ones((2, 2)), np.ones((3, 2)), seed=7)
+            Chain(Work(problem)), problem, ChainStart(np.ones((2, 2)), np.ones((3, 2)), seed=7)
         )
         *_, end = islice(drawn, 20)
         ends.append(end)

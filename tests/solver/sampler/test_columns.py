@@ -14,7 +14,7 @@ import nmd_lab as nmd
 from nmd_lab.data.limits import GivenLimits
 from nmd_lab.data.observations import observe
 from nmd_lab.solver.sampler.chain import Chain, ChainStart
-from nmd_lab.solver.sampler.latent_sweep import draw_T
+from nmd_lab.solver.sampler.latent_sweep import columns_by_kind, draw_T
 from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.sampler.prepare import prepare_sample
 
@@ -45,17 +45,17 @@ def drawn():
     options = SampleOptions()
     seen = observe(X, weights=weights, limits=limits)
     prepared = prepare_sample(seen, 1, FUNCTIONS, LOSSES, options)
-    model = prepared.model
+    problem = prepared.problem
     start = ChainStart(np.zeros((M, 1)), np.column_stack([np.zeros(5), V]), seed=3)
-    state = Chain(prepared.work).init(model, start)
+    state = Chain(prepared.work).init(problem, start)
     state.rho, state.beta = RHO.copy(), BETA.copy()
-    draw_T(model, state)
-    return state.T.reshape(M, 5), model, state.cuts, at_most, weights
+    draw_T(problem, columns_by_kind(problem), state)
+    return state.T.reshape(M, 5), problem, state.cuts, at_most, weights
 
 
-def law_of(j, x, limited, weight, model, cuts):
+def law_of(j, x, limited, weight, problem, cuts):
     """Return the distribution function of T of column j, in the units of the column."""
-    kind = model.pair.kinds[j]
+    kind = problem.model.kinds[j]
     centre, sd = kind.centre + kind.size * V[j], kind.size / math.sqrt(RHO[j] * weight)
     ends = -math.inf, math.inf
     if j == 0:
@@ -76,11 +76,11 @@ def law_of(j, x, limited, weight, model, cuts):
 
 @pytest.mark.parametrize("j", range(5), ids=["number", "relu", "yes/no", "levels", "l1"])
 def test_T_of_each_kind_has_its_law(drawn, j):
-    T, model, cuts, at_most, weights = drawn
+    T, problem, cuts, at_most, weights = drawn
     keys = np.column_stack([X[:, j], at_most[:, j], weights[:, j]])
     for x, limited, weight in np.unique(keys, axis=0):
         at = (keys == (x, limited, weight)).all(axis=1)
-        law = law_of(j, x, bool(limited), 1.0 if j == 4 else weight, model, cuts)
+        law = law_of(j, x, bool(limited), 1.0 if j == 4 else weight, problem, cuts)
         if callable(law):
             assert stats.kstest(T[at, j], law).pvalue > SIGNIFICANT
         else:

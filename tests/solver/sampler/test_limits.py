@@ -114,8 +114,8 @@ def test_one_entry_has_the_truncated_normal_distribution(monkeypatch):
     drawn = []
     original = work.draw_T
 
-    def spy(model, state):
-        losses = original(model, state)
+    def spy(problem, kinds, state):
+        losses = original(problem, kinds, state)
         drawn.append(float(state.T[0]))
         return losses
 

@@ -11,8 +11,8 @@ from scipy import stats
 from nmd_lab.data.observations import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler.chain import draw_noise
-from nmd_lab.solver.sampler.model import Model
 from nmd_lab.solver.sampler.prior import Prior
+from nmd_lab.solver.sampler.problem import SampledProblem
 from nmd_lab.solver.sampler.state import ChainState
 from nmd_lab.solver.storage import storage_of
 
@@ -24,16 +24,16 @@ COUNT, MISFIT, LOSSES = 20, 31.0, 7.0
 
 def drawn(kind, loss):
     seen = observe(np.ones((5, 4)))
-    pair = make_model("identity", loss)
+    model = make_model("identity", loss)
     values = np.ones(COUNT)
     offsets = False, False
     entries = storage_of(seen), values, None, 1
-    model = Model(pair, (kind,), 1, *offsets, 0.0, PRIOR, *entries)
+    problem = SampledProblem(model, (kind,), 1, *offsets, 0.0, PRIOR, *entries)
     state = ChainState(np.ones((5, 1)), np.ones((4, 1)), np.ones(1), np.ones(1), values.copy())
     rng = np.random.default_rng(0)
     found = np.empty((DRAWS, 2))
     for k in range(DRAWS):
-        draw_noise(model, state, np.array([MISFIT]), np.array([LOSSES]), rng)
+        draw_noise(problem, state, np.array([MISFIT]), np.array([LOSSES]), rng)
         found[k] = state.rho[0], state.beta[0]
     return found.T, state
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.model import Model as EntryModel
+from nmd_lab.model.model import Model
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
 
@@ -23,12 +23,12 @@ from .sides import BLOCK_ROWS, DenseSide, Partner, Side, SparseSide, each_block,
 
 
 @dataclass(frozen=True)
-class Model:
+class SampledProblem:
     """What is sampled.
 
     Attributes
     ----------
-    pair : nmd_lab.model.model.Model
+    model : Model
         Nonlinearities, losses and units: one kind for all entries, or one for each column.
     noises : tuple of NoiseKind
         Where the noise of each kind is.
@@ -56,7 +56,7 @@ class Model:
         Upper bound for the number of groups of rows.
     """
 
-    pair: EntryModel
+    model: Model
     noises: tuple[NoiseKind, ...]
     rank: int
     row_offsets: bool
@@ -146,7 +146,7 @@ class Model:
     @property
     def by_column(self) -> bool:
         """Whether each column has a kind, with units and noise levels for itself."""
-        return self.pair.which is not None
+        return self.model.which is not None
 
     @property
     def column_of(self) -> NDArray[np.integer]:
@@ -198,7 +198,7 @@ class Model:
     @cached_property
     def units_of_entries(self) -> tuple[FloatArray, FloatArray]:
         """Centre and size of the kind of each entry."""
-        units = np.array([(kind.centre, kind.size) for kind in self.pair.kinds], self.dtype)
+        units = np.array([(kind.centre, kind.size) for kind in self.model.kinds], self.dtype)
         centre, size = units[self.column_of].T.copy()
         return centre, size
 
@@ -250,15 +250,17 @@ def levels_of(loss: Loss) -> int:
     return loss.levels.size if isinstance(loss, Ordinal) and loss.levels is not None else 0
 
 
-def make_model(stored: Observations, fields: dict[str, Any], threads: int) -> Model:
-    """Return a model with the entries of observations."""
-    storage, kinds = storage_of(stored), fields["pair"].kinds
+def sampled_problem(stored: Observations, fields: dict[str, Any], threads: int) -> SampledProblem:
+    """Return a problem with the entries of observations."""
+    storage, kinds = storage_of(stored), fields["model"].kinds
     values = np.ascontiguousarray(stored.values).ravel()
-    model = Model(**fields, storage=storage, values=values, weights=stored.weights, threads=threads)
+    problem = SampledProblem(
+        **fields, storage=storage, values=values, weights=stored.weights, threads=threads
+    )
     if not any(levels_of(kind.loss) for kind in kinds):
-        return model
+        return problem
     codes = values.copy()
-    for kind, at in zip(kinds, model.entries_of_kinds, strict=True):
+    for kind, at in zip(kinds, problem.entries_of_kinds, strict=True):
         if isinstance(kind.loss, Ordinal):
             codes[at] = kind.loss.codes(values[at])
-    return replace(model, values=codes)
+    return replace(problem, values=codes)

@@ -1,4 +1,4 @@
-"""The T-update and the loss of a pair, for tensors.
+"""The T-update and the loss of a model, for tensors.
 
 The T-update is that of `nmd_lab.model.proximal`: the best piece of a piecewise-linear f, or a
 closed form for Square.  All entries take all branches, and a selection follows.
@@ -43,12 +43,12 @@ class TensorLoss(NamedTuple):
     square: Callable[[Tensor, Tensor, Any], Tensor]
 
 
-class TensorPair:
-    """T-update and loss of a pair, entry by entry, for tensors of double precision."""
+class TensorModel:
+    """T-update and loss of a model, entry by entry, for tensors of double precision."""
 
-    def __init__(self, pair: Model) -> None:
-        self.f, self.pieces = pair.nonlinearity, pair.only.pieces
-        self.losses, self.floors = LOSSES[type(pair.loss)], pair.loss.floors
+    def __init__(self, model: Model) -> None:
+        self.f, self.pieces = model.nonlinearity, model.only.pieces
+        self.losses, self.floors = LOSSES[type(model.loss)], model.loss.floors
 
     def solve(self, v: Tensor, x: Tensor, penalty: Any) -> Tensor:
         """Return the minimisers over t of d(x, f(t)) + ρ/2 (t - v)²."""
@@ -86,11 +86,11 @@ class TensorPair:
         return best
 
 
-def supports(pair: Model) -> bool:
-    """Return whether there is a `TensorPair` of a pair."""
-    if pair.single is None or type(pair.loss) not in LOSSES:
+def supports(model: Model) -> bool:
+    """Return whether there is a `TensorModel` of a model."""
+    if model.single is None or type(model.loss) not in LOSSES:
         return False
-    return type(pair.nonlinearity) is Square or bool(pair.only.pieces)
+    return type(model.nonlinearity) is Square or bool(model.only.pieces)
 
 
 def forward(f: Nonlinearity, t: Tensor) -> Tensor:
