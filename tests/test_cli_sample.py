@@ -192,8 +192,7 @@ def test_options_of_a_posterior(words, options, table, monkeypatch):
     [
         (["--rank", "2", "--level", "1"], "level=1.0 is out of range"),
         (["--rank", "0"], "rank=0 is too small"),
-        (["--rank", "auto"], 'unable to convert "auto" into int'),
-        ([], "--rank"),
+        (["--rank", "all"], 'unable to convert "all" into'),
         (["--rank", "2", "--draws", "0"], "draws=0 is too small"),
         (["--rank", "2", "--loss", "l3"], "loss='l3' is unknown"),
         (["--rank", "2", "--nonlinearity", "auto"], "nonlinearity='auto' is unknown"),

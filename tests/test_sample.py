@@ -152,7 +152,7 @@ def inputs_of(given):
         "mask": (filled, {"observed": seen}),
         "sparse": (stored, {}),
         "sparse columns": (stored.tocsc(), {}),
-        "table": (pd.DataFrame(given, rows, columns), {}),
+        "table": (pd.DataFrame(given, rows, columns), {"noise_by": "one"}),
         "labelled": (xr.DataArray(given, dims=("user", "item")), {}),
         "transposed": (
             xr.DataArray(given.T, dims=("item", "user")),

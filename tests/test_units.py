@@ -71,7 +71,9 @@ def test_one_nonlinearity_for_all_keeps_the_units_of_x(table):
 
 def test_the_sampler_warns(table):
     truth, hidden = table
-    _, said = told(nmd.sample, truth.mask(hidden), 2, draws=8, tune=2)
+    X = truth.mask(hidden)
+    assert not told(nmd.sample, X, 2, draws=8, tune=2)[1]  # columns of a table have their units
+    _, said = told(nmd.sample, X.to_numpy(), 2, draws=8, tune=2)
     assert len(said) == 1
     assert "divide the columns by their standard deviations" in said[0]
 

@@ -23,7 +23,8 @@ def fit():
 
 @pytest.fixture(scope="module")
 def posterior():
-    return nmd.sample(X, 2, draws=10, tune=10, offsets="both", random_state=0, progress=False)
+    options = {"noise_by": "one", "offsets": "both", "random_state": 0, "progress": False}
+    return nmd.sample(X, 2, draws=10, tune=10, **options)
 
 
 @pytest.fixture(params=["fit", "posterior"])

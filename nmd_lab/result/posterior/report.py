@@ -169,7 +169,7 @@ def _shown(
         if cell.kind == "class":
             texts.append(f"probability {cell.probability:.2g}")
         elif column is not None and column.kind == "ordered":
-            at = column.nearest(np.array([low, high])).astype(int)
+            at = column.nearest(np.array([[low], [high]])).astype(int)
             texts.append(" to ".join(str(column.categories[k]) for k in at))
         else:
             texts.append(f"{low:.4g} to {high:.4g}")
