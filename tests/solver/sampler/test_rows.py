@@ -89,6 +89,22 @@ def test_sparse_rows_with_weights_have_their_gaussian(dtype, transposed):
     np.testing.assert_allclose(misfits[-1], np.nansum(weights * residual**2), rtol=1e-5)
 
 
+@pytest.mark.parametrize("rho_of", ["rows", "partners"])
+def test_rows_with_few_holes_have_their_gaussian_with_noise_of_their_own(rho_of):
+    """A row that stores more than half takes the sum over all partners less the others."""
+    T, _, partner, prior = problem(float)
+    rho = np.random.default_rng(2).uniform(0.5, 4, M if rho_of == "rows" else N)
+    weights = np.broadcast_to(rho[:, None] if rho_of == "rows" else rho, (M, N)) / RHO
+    T[2, 1:6] = np.nan  # and one that stores less
+    seen = observe(T).as_sparse()
+    side = SparseSide(storage_of(seen), None, None, 1, rho_of)
+    rows, draws = np.zeros((M, RANK)), np.empty((DRAWS, M, RANK))
+    for sweep in range(DRAWS):
+        side.draw(seen.values, partner, prior, rho, Key(11, sweep, 0), rows)
+        draws[sweep] = rows
+    check(draws, [closed_form(T, weights, partner, prior, i) for i in range(M)])
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_dense_rows_have_their_gaussian(dtype, transposed):
