@@ -44,6 +44,20 @@ assert chances.shape == (3,)
 assert ((0 < chances) & (chances < 1)).all()
 assert posterior.top(0, k=5, by="lower", exclude=train).size == 5
 """,
+    "tables": """
+assert filled.dtypes.equals(holed.dtypes)
+assert not filled.isna().any(axis=None)
+hidden = holed.isna()
+right = (filled == table)["target"][hidden["target"]]
+assert right.mean() > 0.85
+numbers = table.columns[:-1]
+errors = (filled[numbers] - table[numbers]) / table[numbers].std()
+assert np.sqrt(np.mean(errors.values[hidden[numbers]] ** 2)) < 0.75  # means have 1
+ends = posterior.intervals(holed)
+low, high = (ends.xs(end, axis=1, level=1)[numbers] for end in ("low", "high"))
+inside = ((low <= table[numbers]) & (table[numbers] <= high)).values[hidden[numbers]]
+assert abs(inside.mean() - 0.9) < 0.05
+""",
     "larger than memory": """
 assert store.n_stored == 12_000
 assert fit.predict(frame["user"][:3], frame["item"][:3]).shape == (3,)
