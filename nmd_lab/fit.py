@@ -192,7 +192,8 @@ def decompose(
     column has units of its own (`nmd_lab.solver.column_units`), so that none drowns another.  The
     same holds with ``loss={}``, and for a DataFrame of numbers in different units (two columns
     whose spreads differ by a factor of 30) if the nonlinearity is "auto".
-    `Decomposition.impute` and `Decomposition.probabilities` answer in the kind of each column.
+    `Decomposition.impute` and `Decomposition.probabilities` answer in the kind of each column.  To
+    fill the holes of such a table `nmd_lab.sample` is better, and has intervals.
 
     In an interactive session (the Python prompt, IPython, Jupyter), once an iteration is done, a
     first Ctrl-C or the stop button ends the fit after the present iteration.  The best iterate is
