@@ -238,4 +238,4 @@ def test_entries_that_move_take_the_addresses_of_their_process(client):
 
 
 def _has_addresses_of_its_pair(entries):
-    return entries.model == entries.model.numbers
+    return entries.numbers == entries.model.numbers
