@@ -247,3 +247,20 @@ def test_the_posterior_of_another_table_is_no_start(frame):
 def test_numbers_are_not_classes(posterior):
     with pytest.raises(ValueError, match="'kg' holds numbers"):
         posterior.probabilities("kg")
+
+
+@pytest.mark.parametrize(("missing", "noise"), [(0.3, ("gaussian",) * 8), (0.7, "gaussian")])
+def test_a_frame_has_noise_by_column_where_most_of_it_is_observed(missing, noise):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 1)) * np.ones(8) + 0.3 * rng.normal(size=(30, 8))
+    holed = pd.DataFrame(np.where(rng.random(X.shape) < missing, np.nan, X))
+    assert nmd.sample(holed, **QUICK).noise == noise
+
+
+def test_rows_of_other_numbers_are_new_rows():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 1)) * np.ones(4) + 0.1 * rng.normal(size=(60, 4)))
+    seen, new = X.iloc[:30], X.iloc[30:].copy()
+    truth, new[2] = new[2].copy(), np.nan
+    filled = nmd.sample(seen, 1, **QUICK).impute(new)
+    assert nmd.metrics.rmse(truth, filled[2]) < 0.3

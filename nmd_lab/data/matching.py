@@ -170,7 +170,8 @@ def match(labels: Labels, other: Labels, axis: Axis) -> NDArray[np.intp] | None:
 
     An axis with labels in both matrices is matched by label, so that `labels` may have some of the
     rows only, in any order.  The default labels 0, 1, 2, ... of a table whose index has no name
-    count as no labels.  Other axes are matched by position and must have equal sizes.
+    count as no labels, unless those of the other are whole numbers, too.  Other axes are matched by
+    position and must have equal sizes.
     """
     dims, other_dims = getattr(labels, axis), getattr(other, axis)
     if len(dims) == 1 and len(other_dims) == 1:
@@ -226,8 +227,9 @@ def _match_dimension(
                 "give X without labels, in the order of the fit."
             )
     positions: NDArray[np.intp] = target.get_indexer(index)
-    if np.any(positions < 0) and is_default(other_dim, target) and by_position is not None:
-        return by_position
+    is_counted = index.dtype.kind in "iu"  # other numbers than 0, 1, 2, ... are other rows
+    if np.any(positions < 0) and is_default(other_dim, target) and not is_counted:
+        return positions if by_position is None else by_position
     return positions
 
 

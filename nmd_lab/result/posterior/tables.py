@@ -173,5 +173,7 @@ def _bounds_of_frame(frame: Any, data: MatchedData, ends: Array) -> pd.DataFrame
             )
             bounds.append(pd.Series(typed, frame.index))
             names.append((*(name if isinstance(name, tuple) else (name,)), bound))
+    if not bounds:  # categories have no order
+        return pd.DataFrame(index=frame.index)
     labels = pd.MultiIndex.from_tuples(names, names=[*frame.columns.names, "bound"])
     return pd.concat(bounds, axis=1).set_axis(labels, axis=1)

@@ -122,7 +122,7 @@ def _by_column(
         return noise_by == "columns"
     m, n = observations.shape
     plain = (nonlinearity, loss) == ("identity", "frobenius")
-    return is_table and plain and 2 * observations.n_stored >= m * n
+    return is_table and plain and 2 * observations.n_observed >= m * n
 
 
 def _of_all(nonlinearity: Any, loss: Any, observations: Observations) -> Model:

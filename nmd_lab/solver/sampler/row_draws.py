@@ -127,6 +127,7 @@ def _draw_rows(  # type: ignore[no-untyped-def]
     gathered = np.empty((CHUNK, d), partners.dtype)
     product = np.empty((d, d), partners.dtype)
     normal, b, noise = np.empty((d, d)), np.empty(d), np.empty(d)
+    absent, of_absent = np.empty((CHUNK, d)), np.empty((d, d))  # whose sum is subtracted
     stream = np.empty(4, np.uint64)
     for i in range(first, last):
         if in_groups:
@@ -171,11 +172,11 @@ def _draw_rows(  # type: ignore[no-untyped-def]
                     tau = of_row * (rho_of_partners[j] if rho_of_partners.size else 1.0)
                     root = math.sqrt(tau)
                     for a in range(d):
-                        gathered[count, a] = root * partners[j, a]
+                        absent[count, a] = root * partners[j, a]
                     count += 1
                 if count == CHUNK or (j == n - 1 and count):
-                    np.dot(gathered[:count].T, gathered[:count], product)
-                    normal -= product
+                    np.dot(absent[:count].T, absent[:count], of_absent)
+                    normal -= of_absent
                     count = 0
         start_stream(stream, seed, sweep, kind, i)
         if in_groups:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -29,6 +29,9 @@ SHARE = 1 << 13
 BLOCK_ROWS = 256
 """Rows of a dense block; it does not depend on the number of threads, so that draws do not."""
 
+
+LARGEST = 1 << 22
+"""Largest matrix of which a dense copy is made for a half-sweep: 32 MiB."""
 
 Labels = NDArray[np.int64]
 """Groups of rows."""
@@ -114,8 +117,8 @@ class SparseSide:
         )
         misfit = np.zeros(rows.shape[0] if alone else 0)  # that of several kinds is needed apart
         of_all = sums = np.empty((0, 0))
-        if not weights.size and 2 * target.size > self.storage.shape[0] * self.storage.shape[1]:
-            of_all, sums = self._of_all_columns(here, partner, of_partners)
+        if not weights.size and self._few_holes is not None:
+            of_all, sums = self._of_all_columns(here, partner, of_partners, self._few_holes)
         of_prior = prior.linear, prior.precision, prior.log_weights
         kernel = row_kernel(f"{rows.dtype}_{target.dtype}_{self.storage.indices.dtype}")
 
@@ -127,16 +130,27 @@ class SparseSide:
         each_share(self.storage.indptr, self.threads, share)
         return misfit
 
+    @cached_property
+    def _few_holes(self) -> NDArray[np.intp] | None:
+        """Positions of the entries in a flat matrix, if they are most of one of moderate size."""
+        (m, n), indptr = self.storage.shape, self.storage.indptr
+        if not 2 * self.storage.indices.size > m * n or m * n > LARGEST:
+            return None
+        positions = np.repeat(np.arange(m) * n, np.diff(indptr)) + self.storage.indices
+        return positions if np.all(np.diff(positions) > 0) else None
+
     def _of_all_columns(
-        self, target: FloatArray, partner: Partner, rho: NDArray[np.float64]
+        self,
+        target: FloatArray,
+        partner: Partner,
+        rho: NDArray[np.float64],
+        positions: NDArray[np.intp],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return Σ_j ρ_j p_j p_jᵀ over all j, and Σ_j ρ_j y_ij p_j over what each row stores."""
         vectors, indices = partner.vectors.astype(np.float64, copy=False), self.storage.indices
         weighted = vectors * rho[:, None] if rho.size else vectors
         y = np.zeros(self.storage.shape)
-        starts = np.arange(y.shape[0]) * y.shape[1]
-        at = np.repeat(starts, np.diff(self.storage.indptr)) + indices
-        y.ravel()[at] = target - partner.constants[indices] - target.dtype.type(partner.mean)
+        y.ravel()[positions] = target - partner.constants[indices] - target.dtype.type(partner.mean)
         return weighted.T @ vectors, y @ weighted
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import sparse, stats
@@ -9,7 +11,7 @@ from scipy import sparse, stats
 from nmd_lab.data.observations import observe
 from nmd_lab.solver.sampler.hyperparameters import RowPrior
 from nmd_lab.solver.sampler.sides import DenseSide, Key, Partner, SparseSide
-from nmd_lab.solver.storage import storage_of
+from nmd_lab.solver.storage import CsrStorage, storage_of
 
 M, N, RANK, RHO, MEAN = 5, 7, 3, 1.7, 0.4
 DRAWS = 4000
@@ -103,6 +105,18 @@ def test_rows_with_few_holes_have_their_gaussian_with_noise_of_their_own(rho_of)
         side.draw(seen.values, partner, prior, rho, Key(11, sweep, 0), rows)
         draws[sweep] = rows
     check(draws, [closed_form(T, weights, partner, prior, i) for i in range(M)])
+
+
+def test_entries_of_a_row_may_stand_in_any_order():
+    T, _, partner, prior = problem(float)
+    seen = observe(T).as_sparse()
+    turned = np.concatenate([np.arange(a, b)[::-1] for a, b in pairwise(seen.indptr)])
+    rows = np.zeros((2, M, RANK))
+    for out, order in zip(rows, (np.arange(turned.size), turned), strict=True):
+        storage = CsrStorage(T.shape, seen.indptr, seen.indices[order])
+        side = SparseSide(storage, None, None, 1)
+        side.draw(seen.values[order], partner, prior, np.array([RHO]), Key(1, 2, 0), out)
+    np.testing.assert_allclose(rows[0], rows[1])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
