@@ -19,7 +19,16 @@ from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
 from .limits import SampledLimits
 from .noise import NoiseKind
 from .prior import Prior
-from .sides import BLOCK_ROWS, DenseSide, Partner, Side, SparseSide, each_block, each_share
+from .sides import (
+    BLOCK_ROWS,
+    DenseSide,
+    Partner,
+    Side,
+    SparseSide,
+    each_block,
+    each_share,
+    positions_of_most,
+)
 
 
 @dataclass(frozen=True)
@@ -170,13 +179,11 @@ class SampledProblem:
 
     @cached_property
     def positions(self) -> NDArray[np.intp] | None:
-        """Positions of the stored entries in a flat matrix; None where a minority is stored."""
-        m, n = self.shape
-        if not self.by_column or 2 * self.n_entries < m * n:
+        """Positions of the entries of a table in a flat matrix, if most are stored."""
+        if not self.by_column:
             return None
-        starts: Any = np.repeat(np.arange(m) * n, np.diff(self.starts))
-        positions: NDArray[np.intp] = starts + self.column_of
-        return positions
+        assert isinstance(self.storage, CsrStorage)
+        return positions_of_most(self.storage)
 
     @cached_property
     def counts(self) -> NDArray[np.integer]:

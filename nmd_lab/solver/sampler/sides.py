@@ -31,7 +31,7 @@ BLOCK_ROWS = 256
 
 
 LARGEST = 1 << 22
-"""Largest matrix of which a dense copy is made for a half-sweep: 32 MiB."""
+"""Largest matrix of which a dense copy is made: 32 MiB."""
 
 Labels = NDArray[np.int64]
 """Groups of rows."""
@@ -132,12 +132,8 @@ class SparseSide:
 
     @cached_property
     def _few_holes(self) -> NDArray[np.intp] | None:
-        """Positions of the entries in a flat matrix, if they are most of one of moderate size."""
-        (m, n), indptr = self.storage.shape, self.storage.indptr
-        if not 2 * self.storage.indices.size > m * n or m * n > LARGEST:
-            return None
-        positions = np.repeat(np.arange(m) * n, np.diff(indptr)) + self.storage.indices
-        return positions if np.all(np.diff(positions) > 0) else None
+        """Positions of the entries, if most are stored."""
+        return positions_of_most(self.storage)
 
     def _of_all_columns(
         self,
@@ -195,6 +191,15 @@ class DenseSide:
 
         each_block(rows.shape[0], self.threads if T.size >= SHARE else 1, block)
         return misfit
+
+
+def positions_of_most(storage: CsrStorage) -> NDArray[np.intp] | None:
+    """Return the positions in a flat matrix, if most of one of moderate size is stored in order."""
+    m, n = storage.shape
+    if not 2 * storage.indices.size > m * n or m * n > LARGEST:
+        return None
+    positions = np.repeat(np.arange(m) * n, np.diff(storage.indptr)) + storage.indices
+    return positions if np.all(np.diff(positions) > 0) else None
 
 
 def each_share(indptr: NDArray[np.integer], threads: int, work: Callable[[int, int], None]) -> None:
