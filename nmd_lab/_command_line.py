@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass, fields
 from functools import partial
 from inspect import signature
@@ -169,13 +168,8 @@ def check_columns(X: Any) -> None:
     refused = refused_columns(X) if is_frame(X) else {}
     if not refused:
         return
-    classes = [*refused.get("text", []), *refused.get("booleans", [])]
-    others = [name for names in refused.values() for name in names if name not in classes]
-    remedies = []
-    if classes:
-        remedies.append(f"give {shlex.join(['--categories', *map(str, classes)])}")
-    if others:
-        remedies.append(f"leave {', '.join(map(repr, others))} out of the file")
+    names = ", ".join(repr(name) for names in refused.values() for name in names)
+    remedies = [f"leave {names} out of the file"]
     if "limits" in refused:
         remedies.append("or give limits to nmd_lab.complete in Python, which says how")
     raise ValueError(f"the table has {description(X, refused)}: {', '.join(remedies)}.")

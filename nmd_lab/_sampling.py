@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import math
+import time
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
@@ -18,19 +18,22 @@ from ._sample_warnings import warn_of_units
 from ._stop_reason import StopReason
 from ._warm_start import begin_at, check_init, continue_from, joined
 from .checkpoint.call import Call
+from .data.base import Observations
 from .data.labels import is_dask, is_frame
 from .data.observations import observe
 from .model.ordinal import Ordinal
+from .result.posterior.draws import GROUP
 from .result.posterior.posterior import Posterior
 from .result.provenance import provenance
 from .solver.checkpointing import state_and_save
-from .solver.sampler.chain import Chain, ChainStart
+from .solver.sampler.chain import Chain
 from .solver.sampler.draws import Draws
-from .solver.sampler.noise import precision_of
+from .solver.sampler.frames import refuse_table
+from .solver.sampler.group_choice import choose_groups
 from .solver.sampler.options import SampleOptions
 from .solver.sampler.prepare import PreparedSample, prepare_sample
 from .solver.sampler.run import Chains, PosteriorState
-from .solver.sampler.start import first_factors
+from .solver.sampler.start import first_chain
 from .solver.sampler.state import ChainState
 from .solver.sampler.targets import check_targets
 from .solver.settings import stored
@@ -54,13 +57,22 @@ def draw_posterior(
 ) -> Posterior:
     """Check the arguments of `sample`, run the chains and label the draws."""
     refuse(_present(X, nonlinearity, loss, data, options))
-    prepared = prepare_sample(
-        observe(X, **data), rank, nonlinearity, loss, options, is_table=is_frame(X)
-    )
+
+    def prepare(observations: Observations, options: SampleOptions) -> PreparedSample:
+        arguments = rank, nonlinearity, loss, options
+        is_table = is_frame(X) or observations.labels.table is not None
+        return prepare_sample(observations, *arguments, is_table=is_table)
+
+    before = options.init if isinstance(options.init, Posterior) else None
+    if before is not None and options.groups == "auto":
+        options = replace(options, groups=before.draws.sizes.get(GROUP, 1))
+    observations = observe(X, **data)
+    if is_frame(X):
+        refuse_table(observations)
+    prepared = prepare(observations, options)
     warn_of_units(prepared, stacklevel=3)
     check_init(options.init, prepared.problem, options.chains, prepared.scaling)
     _check_memory(prepared, options)
-    before = options.init if isinstance(options.init, Posterior) else None
     targets = check_targets(options.targets, prepared.problem.shape)
     call = _call(rank, nonlinearity, loss, data, options)
     if options.tune is None:
@@ -70,6 +82,11 @@ def draw_posterior(
         *(PosteriorState(copy.deepcopy(rng)), rng, options.compute, call),
         *(prepared.observations, prepared.problem.model.kinds),
     )
+    began = time.perf_counter()
+    prepared = choose_groups(prepared, prepare, options, copy.deepcopy(rng), interruption)
+    if options.time_limit is not None:
+        left = max(0.0, options.time_limit - (time.perf_counter() - began))
+        options = replace(options, time_limit=left)
     engine = Chain(prepared.work)
     begin = _begin(prepared, engine, options, before, rng)
     chains = Chains(prepared.problem, engine, begin, options, targets, state)
@@ -119,18 +136,12 @@ def _begin(
 ) -> Callable[[int], ChainState]:
     """Return a function of the number of a chain that returns its first state."""
     problem, scaling = prepared.problem, prepared.scaling
-    observations = scaling.scaled_observations(prepared.observations)
     is_warm = not isinstance(options.init, str)
     streams = [new_stream(rng) for _ in range(options.chains)]
 
     def begin(chain: int) -> ChainState:
-        seed = int(streams[chain].integers(2**62))
         init = "random" if is_warm else options.init
-        factors = first_factors(problem, prepared.work, observations, init, streams[chain])
-        state = engine.init(problem, ChainStart(*factors, seed, options.tune or 0))
-        for k, kind in enumerate(problem.model.kinds):
-            if not precision_of(kind.loss).shape:  # β is 1 in the units of X
-                state.beta[k] = math.ldexp(1.0, scaling.of_objective)
+        state = first_chain(prepared, engine, init, options.tune or 0, streams[chain])
         if before is not None:
             continue_from(before, chain, state, scaling)
         elif is_warm:
@@ -156,7 +167,7 @@ def _label(
         nonlinearity=nonlinearity,
         loss="frobenius" if is_ordinal else loss,
         kinds=model if problem.by_column else None,
-        noise=problem.noises if problem.by_column else problem.noises[0],
+        noise=prepared.noises if problem.by_column else prepared.noises[0],
         levels=loss.levels if is_ordinal else None,
         probe_rows=draws.probes.rows,
         probe_columns=draws.probes.columns,

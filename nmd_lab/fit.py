@@ -46,7 +46,9 @@ def decompose(
         zeros and nothing below, and MinMax if X documents a range or has many values at both ends.
         "minmax" has the bounds that X documents by its attributes `valid_range`, or `valid_min` and
         `valid_max`, 0 and 255 for grey levels of type uint8 above 127, or else 0 and 1 if X lies
-        between them; ``nmd.MinMax(a, b)`` has others.
+        between them; ``nmd.MinMax(a, b)`` has others.  "monotone" is a rising f that is learned
+        from X, between rounds of iterations (`nmd.nonlinearities.Monotone`), of all entries or, in
+        a dict or a list, of each column.
     loss : str, Loss, dict or sequence
         Entrywise loss d, by default "frobenius": "frobenius", "l1", "kl", another name or object of
         `nmd.losses`, a `Loss` of your own, or several (see the notes).  "auto": that of the
@@ -187,11 +189,14 @@ def decompose(
     for each column, or a pair (sequence, positions) with the position of each column's own (n,) or
     each entry's own (m, n).  Columns that a dict does not name keep what their type says.  In a
     DataFrame, booleans have the logistic loss, ordered levels the ordinal loss, and each category
-    an indicator with the logistic loss.  A loss with a link keeps it (logistic, ordinal: identity;
-    counts and positive data: exp); other columns share `nonlinearity`, unless it is a dict.  Each
-    column has units of its own (`nmd_lab.solver.column_units`), so that none drowns another.  The
-    same holds with ``loss={}``, and for a DataFrame of numbers in different units (two columns
-    whose spreads differ by a factor of 30) if the nonlinearity is "auto".
+    (text with few values is one, too) an indicator with the logistic loss.  A loss with a link
+    keeps it (logistic, ordinal: identity; counts and positive data: exp); other columns share
+    `nonlinearity`, unless it is a dict.  Each column has units of its own
+    (`nmd_lab.solver.column_units`), so that none drowns another.  The same holds with ``loss={}``,
+    and for a DataFrame of numbers with at most 100 columns if the nonlinearity is "auto".  There
+    many zeros, or many values at both ends of one scale, say that all columns have one unit, in
+    which ReLU or MinMax may suit them, unless their spreads and sizes differ by a factor of 20; and
+    so do limits.
     `Decomposition.impute` and `Decomposition.probabilities` answer in the kind of each column.  To
     fill the holes of such a table `nmd_lab.sample` is better, and has intervals.
 

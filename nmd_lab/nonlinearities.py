@@ -2,6 +2,7 @@
 
 from .model.checks import check_nonlinearity
 from .model.exponential import Exp
+from .model.monotone import Monotone
 from .model.nonlinearities import Identity, MinMax, Modulus, Nonlinearity, Piece, ReLU, Square
 from .model.periodic import Wrap
 from .model.piecewise import AbsoluteOffset, LeakyReLU, PiecewiseLinear, SoftThreshold
@@ -15,6 +16,7 @@ __all__ = [
     "LeakyReLU",
     "MinMax",
     "Modulus",
+    "Monotone",
     "Nonlinearity",
     "Piece",
     "PiecewiseLinear",

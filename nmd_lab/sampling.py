@@ -29,7 +29,7 @@ from .solver.settings import Compute
 def sample(
     X: Any,
     rank: Literal["auto"] | int = "auto",
-    nonlinearity: NonlinearityArgument = "identity",
+    nonlinearity: NonlinearityArgument = "auto",
     loss: LossArgument = "frobenius",
     *,
     draws: int = 300,
@@ -59,8 +59,9 @@ def sample(
 
     Only observed entries count, as for `complete`.  W, H, offsets, noise levels and the scales of
     all of them are drawn, so that nothing is to be tuned.  The mean over draws is usually closer to
-    the truth than any single fit.  A DataFrame may hold numbers, booleans, ordered levels and
-    categories, each of which is drawn as what it is.
+    the truth than any single fit.  A DataFrame may hold numbers, booleans, ordered levels,
+    categories and text with few values, each of which is drawn as what it is; the posterior says
+    in one line what was taken for what.
 
     Parameters
     ----------
@@ -70,8 +71,12 @@ def sample(
     rank : "auto" or int, default "auto"
         Upper bound for the number of components.  More than enough does no harm.  "auto": one less
         than X has columns, and at most 20.
-    nonlinearity : str, Nonlinearity, dict or sequence, default "identity"
-        Nonlinearity f, of all entries or by column, as for `complete`.
+    nonlinearity : str, Nonlinearity, dict or sequence, default "auto"
+        Nonlinearity f, of all entries or by column, as for `complete`.  "monotone" is a rising f
+        that maps normal quantiles to those of X, or of a column.  "auto": the identity, and
+        for numbers of a table whose columns have noise of their own a `Monotone` of share 0.5,
+        which is learned from the values of the column, unless many of them are at its end, or a
+        limit, a loss or `noise` is given.  A dict: "auto" for the columns that it leaves out.
     loss : str, Loss, dict or sequence, default "frobenius"
         Noise after f: "frobenius" (Gaussian), "l1" (Laplace), "kl" (Poisson), or a Loss.  "ordinal"
         or an `Ordinal`: ordered levels with learned cut points.  By column as for `complete`; there
@@ -90,7 +95,8 @@ def sample(
         Upper bound for the number of groups of rows.  The rows of a group have a Gaussian prior of
         their own, so that relations between columns may be curved, or differ between groups; groups
         that nothing speaks for stay empty.  "auto": up to 8 where each column has a noise of its
-        own (`noise_by`), and otherwise 1.
+        own (`noise_by`), unless two short chains show that cells hidden from both are predicted
+        worse than without groups; otherwise 1.
     noise : {"auto", "before", "after"}, default "auto"
         Where the Gaussian noise of the Frobenius loss is.  "before": X = f(WH + noise) exactly, so
         that a value at a limit of f says that WH + noise is beyond it.  "after": X = f(T) + noise.
@@ -99,7 +105,8 @@ def sample(
     noise_by : {"auto", "columns", "one"}, default "auto"
         Whether each column has units and noise levels of its own, or all share one.  "auto":
         "columns" for columns of several kinds, and for a DataFrame of numbers at least half of
-        whose cells are observed, unless `nonlinearity` or `loss` is given; otherwise "one".
+        whose cells are observed, or that has at most 100 columns and 20 observed cells for each,
+        unless `nonlinearity` or `loss` is given; otherwise "one".
     offsets : {"auto", "none", "global", "rows", "columns", "both"}, default "auto"
         Offsets added to WH inside f; "auto" is "both", "none" for an even f, and "columns" where
         each column has a noise of its own.
@@ -118,7 +125,8 @@ def sample(
         Function of a `Sweep` (chain, sweep, tuning, log_likelihood, seconds); a true value ends the
         run.
     time_limit : float, optional
-        Time limit of all chains together, in seconds.  At least one sweep is done.
+        Time limit of all chains together, in seconds.  At least one sweep is done.  The two that
+        choose groups take at most a tenth each, so that their choice may depend on the machine.
     progress : bool, optional
         Whether to show a progress bar.  By default only on a terminal, and only after a second.
     random_state : int, Generator or None
@@ -135,7 +143,9 @@ def sample(
     Raises
     ------
     ValueError, TypeError
-        If an argument is invalid; this is checked before any work.
+        If an argument is invalid; this is checked before any work.  A DataFrame with one row, a
+        column name that comes twice, or a column of identifiers, free text or dates, without any
+        value, or with more than 1000 categories is refused, with the remedy.
     OSError
         If the checkpoint cannot be written.
     MemoryError
@@ -159,6 +169,12 @@ def sample(
     of H are Gaussian with unknown mean and precision (R. Salakhutdinov and A. Mnih, "Bayesian
     probabilistic matrix factorization using Markov chain Monte Carlo", 2008).  Multiples of X have
     multiples of the same posterior.
+
+    In a DataFrame, whole numbers are numbers, however few: make them an ordered categorical if they
+    are levels.  Where a tenth or more of a column of numbers is its smallest or its largest value,
+    such as the zeros of an amount, T is drawn as elsewhere, and predictions are those of T clipped
+    to this end; ``nonlinearity={"amount": "identity"}`` leaves them alone, and `at_most` says that
+    such values hide what is beyond them.
 
     Where each column has a noise of its own, T is in the units of its column, and ρ, β and cut
     points are those of the column.  A level, or yes and no, says between which cut points T lies

@@ -79,6 +79,8 @@ def others() -> dict[str, Run]:
         "chains with noise before f": ("sample", (X, 2, "relu"), chain),
         "poisson chains": ("sample", (counts, 2, "relu", "kl"), chain),
         "chains with targets": ("sample", (X, 2), chain | {"targets": ([0, 1], [2, 3])}),
+        "learned f": ("decompose", (X, 2, "monotone"), short),
+        "learned f of columns": ("decompose", (X, 2, ["monotone"] * X.shape[1]), short),
     }
 
 
@@ -98,5 +100,6 @@ def bits_of(result: Any) -> dict[str, bytes]:
     arrays |= {str(name): each.values for name, each in result.history.items() if name != "seconds"}
     for name, each in result.offsets._asdict().items():
         arrays[name] = np.zeros(0) if each is None else np.asarray(each)
-    texts = {"reason": str(result.stop_reason).encode(), "loss": repr(result.loss).encode()}
+    texts = {name: repr(getattr(result, name)).encode() for name in ("nonlinearity", "loss")}
+    texts["reason"] = str(result.stop_reason).encode()
     return {name: np.ascontiguousarray(each).tobytes() for name, each in arrays.items()} | texts

@@ -35,6 +35,8 @@ def forward(f, t):
         return np.abs(t) + p[0]
     if name == "piecewise_linear":
         return _piecewise(t, *p)
+    if name == "monotone":
+        return _interpolated(t, *p)
     if name == "sigmoid":
         small = np.exp(-np.abs(t))
         return np.where(t > 0, 1, small) / (1 + small)
@@ -63,6 +65,14 @@ def _piecewise(t, breaks, slopes, at=(0.0, 0.0)):
     return at[1] + integral(t) - integral(np.float64(at[0]))
 
 
+def _interpolated(t, knots, values):
+    """Straight lines between points, and the outer ones go on beyond."""
+    first, last = np.polyfit(knots[:2], values[:2], 1), np.polyfit(knots[-2:], values[-2:], 1)
+    between = np.interp(t, knots, values)
+    tails = np.where(t < knots[0], np.polyval(first, t), np.polyval(last, t))
+    return np.where((t < knots[0]) | (t > knots[-1]), tails, between)
+
+
 def kinks(f, x):
     """Points t at which f has a kink or a jump, or takes the value x."""
     name, *p = f
@@ -86,6 +96,11 @@ def kinks(f, x):
             at = [edges[0] - 1, *edges]
             lines = [(x - forward(f, a)) / s + a for a, s in zip(at, slopes, strict=True) if s]
             return [*lines, *(b * one for b in edges)]
+        if name == "monotone":
+            ends, values = np.array(p[0]), np.array(p[1])
+            slopes = np.diff(values) / np.diff(ends)
+            pairs = zip(slopes, ends[:-1], values[:-1], strict=True)
+            return [*((x - y) / s + a for s, a, y in pairs), *(b * one for b in ends)]
         if name == "sigmoid":
             inside = np.clip(x, 1e-12, 1 - 1e-12)
             return [np.log(inside / (1 - inside))]

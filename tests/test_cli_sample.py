@@ -153,7 +153,6 @@ def test_classes_have_no_intervals(mixed, tmp_path):
         (["--out", "x.csv", "--report", "x.pdf"], "unknown ending: give .html or .md"),
         (["--out", "x.csv", "--draws", "0"], "draws=0 is too small"),
         (["--out", "mixed.csv"], "is the file of the data"),
-        (["--out", "x.csv"], "give --categories sex ill"),
     ],
 )
 def test_what_cannot_be_imputed_is_refused(words, message, mixed, tmp_path, monkeypatch, capsys):
@@ -195,7 +194,6 @@ def test_options_of_a_posterior(words, options, table, monkeypatch):
         (["--rank", "all"], 'unable to convert "all" into'),
         (["--rank", "2", "--draws", "0"], "draws=0 is too small"),
         (["--rank", "2", "--loss", "l3"], "loss='l3' is unknown"),
-        (["--rank", "2", "--nonlinearity", "auto"], "nonlinearity='auto' is unknown"),
         (["--rank", "2", "--nonlinearity", "relo(1)"], "nonlinearity='relo' is unknown"),
         (["--rank", "2", "--alpha", "1"], "--alpha"),
         (["--rank", "2", "--out", "x.xlsx"], "unknown ending: give .nc (the posterior), or .npz"),

@@ -93,7 +93,11 @@ def test_a_file_gives_the_same_bits(frame, posterior, tmp_path):
 
 def test_what_is_shown(posterior):
     text = repr(posterior)
-    assert "Gaussian noise (4), ordinal levels (6)" in text
+    assert "a learned monotone f (3), Gaussian noise within ends (1), ordinal levels (6)" in text
+    assert (
+        "columns: 3 numbers ('kg', 'visits', 'cm'), 1 number with an end ('dose' from 0), 1 yes or "
+        "no ('smokes'), 1 ordered levels ('mood'), 2 classes ('town', 'sex')"
+    ) in text
     assert "ordinal levels (6)" in posterior._repr_html_()
 
 
@@ -158,9 +162,10 @@ def test_going_on_is_one_long_run():
     whole = nmd.sample(data, 2, loss=loss, **QUICK | {"draws": 24})
     before = nmd.sample(data, 2, loss=loss, **QUICK)
     both = nmd.sample(data, 2, loss=loss, init=before, **QUICK | {"draws": 4, "tune": None})
-    np.testing.assert_allclose(both.draws["rho"], whole.draws["rho"], rtol=0.05)
+    first = slice(QUICK["draws"] + 1)  # the step widths of cut points are tuned anew
+    np.testing.assert_allclose(both.draws["rho"][0, first], whole.draws["rho"][0, first], rtol=1e-3)
     with pytest.raises(ValueError, match="noise"):
-        nmd.sample(np.abs(data), 2, init=before, **QUICK)
+        nmd.sample(np.abs(data) / np.nanstd(data, axis=0), 2, init=before, **QUICK)
 
 
 @pytest.mark.parametrize("one", [False, True], ids=["columns", "ordered levels alone"])
@@ -249,12 +254,28 @@ def test_numbers_are_not_classes(posterior):
         posterior.probabilities("kg")
 
 
-@pytest.mark.parametrize(("missing", "noise"), [(0.3, ("gaussian",) * 8), (0.7, "gaussian")])
+@pytest.mark.parametrize(("missing", "noise"), [(0.3, ("before",) * 8), (0.7, "gaussian")])
 def test_a_frame_has_noise_by_column_where_most_of_it_is_observed(missing, noise):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 1)) * np.ones(8) + 0.3 * rng.normal(size=(30, 8))
     holed = pd.DataFrame(np.where(rng.random(X.shape) < missing, np.nan, X))
     assert nmd.sample(holed, **QUICK).noise == noise
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, int])
+def test_numbers_with_one_noise_have_the_bits_of_their_array(missing, dtype):
+    rng = np.random.default_rng(0)
+    X = (10 * rng.normal(size=(30, 2)) @ rng.normal(size=(2, 5)) + rng.normal(size=(30, 5))).round()
+    X = X.astype(np.float64 if dtype is int else dtype)
+    X[rng.random(X.shape) < missing] = np.nan
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    frame = frame.astype("Int64") if dtype is int else frame
+    ours = nmd.sample(frame, 2, noise_by="one", groups=1, **QUICK)
+    theirs = nmd.sample(X, 2, **QUICK)
+    assert set(ours.draws) == set(theirs.draws)
+    for name, draws in theirs.draws.items():
+        np.testing.assert_array_equal(ours.draws[name], draws)
 
 
 def test_rows_of_other_numbers_are_new_rows():

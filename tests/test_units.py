@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import nmd_lab as nmd
 from nmd_lab.data.observations import observe
-from nmd_lab.data.units_apart import MATRIX, units_of_columns
+from nmd_lab.data.units_apart import APART, units_of_columns
 
 SCALES = np.array([1000.0, 100.0, 10.0, 1.0, 1.0, 0.1, 0.01, 0.01])
 NAMES = [f"c{k}" for k in range(SCALES.size)]
@@ -51,6 +51,25 @@ def test_a_data_frame_is_fitted_in_the_units_of_its_columns(table):
     np.testing.assert_array_equal(fit.reconstruct().values, same.reconstruct().values)
 
 
+@pytest.mark.parametrize("ratio", [4.0, 19.0, 25.0])
+def test_units_of_a_data_frame_have_no_cliff(table, ratio):
+    truth, hidden = table
+    X, scales = (truth / SCALES).mask(hidden), np.geomspace(1, ratio, SCALES.size)
+    plain, scaled = (nmd.complete(X * s, 2, random_state=0) for s in (1.0, scales))
+    np.testing.assert_allclose(scaled.reconstruct() / scales, plain.reconstruct(), rtol=1e-6)
+
+
+def test_a_data_frame_of_one_scale_may_have_another_nonlinearity(table):
+    truth, hidden = table
+    X = np.maximum(truth / SCALES - 3, 0).mask(hidden)
+    assert nmd.complete(X, 2, random_state=0).nonlinearity == nmd.ReLU()
+    limited = (truth / SCALES).clip(2, 4).mask(hidden)
+    assert nmd.complete(limited, 2, random_state=0).nonlinearity == nmd.MinMax(2, 4)
+    below = pd.DataFrame(False, truth.index, truth.columns).assign(c0=truth["c0"] < 3000)
+    of_limits = (truth / SCALES).mask(hidden & ~below)
+    assert nmd.complete(of_limits, 2, at_most=below, random_state=0).nonlinearity == nmd.Identity()
+
+
 def test_an_array_is_warned_of(table):
     truth, hidden = table
     X = truth.mask(hidden).values
@@ -67,6 +86,15 @@ def test_one_nonlinearity_for_all_keeps_the_units_of_x(table):
     _, said = told(nmd.complete, truth.mask(hidden), 2, "identity", alpha=1.0)
     assert "column 'c0' has " in said[0]
     assert not told(nmd.complete, truth, 2, "identity", alpha=1.0)[1]  # nothing is missing
+
+
+def test_the_sampler_takes_a_data_frame_with_few_entries_in_its_units(table):
+    truth, _ = table
+    hidden = np.random.default_rng(1).random(truth.shape) < 0.6
+    X = truth.mask(hidden)
+    posterior, said = told(nmd.sample, X, 2, draws=60, tune=40)
+    assert not said
+    assert errors(posterior.reconstruct(), truth, hidden).max() < 0.9
 
 
 def test_the_sampler_warns(table):
@@ -93,6 +121,8 @@ def test_pictures_and_ratings_have_one_unit():
     digits = nmd.datasets.digits()
     assert units_of_columns(observe(digits)) is None
     rng = np.random.default_rng(0)
+    relu = np.maximum(rng.normal(size=(70, 3)) @ rng.normal(size=(3, 24)), 0)
+    assert units_of_columns(observe(relu)) is None
     rare = rng.poisson(0.01 * np.arange(1, 31), size=(400, 30)).astype(float)
     assert units_of_columns(observe(rare)) is None
     assert units_of_columns(observe(np.column_stack([rare[:, 29], np.full(400, 1e9)]))) is None
@@ -100,7 +130,7 @@ def test_pictures_and_ratings_have_one_unit():
 
 @given(
     st.integers(0, 2**32 - 1),
-    st.floats(2.0, 1e5).filter(lambda r: not 0.5 * MATRIX < r < 2 * MATRIX),
+    st.floats(2.0, 1e5).filter(lambda r: not 0.5 * APART < r < 2 * APART),
 )
 def test_the_ratio_is_found_whatever_the_unit_of_x(seed, ratio):
     rng = np.random.default_rng(seed)
@@ -108,7 +138,7 @@ def test_the_ratio_is_found_whatever_the_unit_of_x(seed, ratio):
     X = np.column_stack([x, ratio * x[::-1], np.sqrt(ratio) * x])
     for size in (1.0, 2.0**20):
         apart = units_of_columns(observe(X * size))
-        if ratio < MATRIX:
+        if ratio < APART:
             assert apart is None
         else:
             assert apart[:2] == (0, 1)

@@ -98,15 +98,18 @@ class Labels:
 
     def label_factors(self, W: NDArray[Any], H: NDArray[Any]) -> tuple[xr.DataArray, xr.DataArray]:
         """Return W (*rows, component) and H (component, *columns) with labels."""
-        rank = W.shape[1]
-        labelled_H = xr.DataArray(
+        return self.label_rows(W), self.label_columns(H)
+
+    def label_columns(self, H: NDArray[Any]) -> xr.DataArray:
+        """Return H (component, *columns) with labels."""
+        rank = H.shape[0]
+        labelled = xr.DataArray(
             H.reshape(rank, *self._shape(self.columns)),
             dims=(COMPONENT, *self.columns),
             coords=self._coords_along(*self.columns),
             name="H",
         )
-        labelled_H = labelled_H.assign_coords({COMPONENT: np.arange(rank)})
-        return self.label_rows(W), labelled_H
+        return labelled.assign_coords({COMPONENT: np.arange(rank)})
 
     def label_rows(self, W: NDArray[Any]) -> xr.DataArray:
         """Return W (*rows, component) with labels."""

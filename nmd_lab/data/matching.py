@@ -196,6 +196,16 @@ def match(labels: Labels, other: Labels, axis: Axis) -> NDArray[np.intp] | None:
     return found
 
 
+def has_repeats(labels: Labels, other: Labels) -> bool:
+    """Return whether rows cannot be matched by their labels, which come twice in one of both."""
+    if len(labels.rows) > 1 or len(other.rows) > 1:
+        return False
+    index, target = _index(labels, labels.rows[0]), _index(other, other.rows[0])
+    if index is None or target is None or is_default(labels.rows[0], index) or index.equals(target):
+        return False
+    return not (index.is_unique and target.is_unique)
+
+
 def unknown_labels(labels: Labels, other: Labels, axis: Axis) -> str:
     """Return the name of an axis, and the labels that `match` did not find, for a message."""
     dims = getattr(labels, axis)

@@ -1,11 +1,11 @@
-"""Columns of a DataFrame that hold no numbers, and the lines of code that mend them.
+"""Columns of a DataFrame without numbers or classes, and the lines of code that mend them.
 
 >>> import pandas as pd
->>> frame = pd.DataFrame({"age": [31, 50, 44], "sex": ["f", "m", "f"], "name": ["a", "b", "c"]})
+>>> frame = pd.DataFrame({"sex": ["f", "m", "f"], "name": ["a", "b", "c"], "cm": ["1", "3", "2"]})
 >>> refused_columns(frame)
-{'text': ['sex'], 'identifiers': ['name']}
+{'identifiers': ['name'], 'numbers': ['cm']}
 >>> lines_that_mend(frame)
-"X = X.drop(columns=['name']); X[['sex']] = X[['sex']].astype('category')"
+"X = X.drop(columns=['name']); X[['cm']] = X[['cm']].apply(pd.to_numeric)"
 """
 
 from __future__ import annotations
@@ -13,27 +13,36 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+import numpy as np
+
 PHRASES = {
-    "text": "text",
     "identifiers": "identifiers or free text",
     "limits": "limits such as {example!r}",
-    "booleans": "booleans among objects",
     "numbers": "numbers as text or objects",
+    "dates": "dates",
+    "mixed": "values of several types",
+    "empty": "no value",
     "others": "neither numbers nor text",
 }
 """What a refused column holds, by its kind."""
 
 CASTS = {
-    "text": ".astype('category')",
-    "booleans": ".astype('boolean')",
     "numbers": ".apply(pd.to_numeric)",
+    "dates": ".apply(lambda when: (when - when.min()).dt.days)",
 }
 """Code that turns some columns into ones that are taken."""
+
+DROPPED = ("identifiers", "mixed", "empty", "others")
+"""Kinds of columns that nothing can be made of."""
 
 SIGNS = {"at_most": "<≤", "at_least": ">≥"}
 """Signs before an upper and before a lower limit."""
 
+OTHER_OBJECTS = ("PeriodDtype", "IntervalDtype")
+"""Types of objects that pandas turns into numbers, which say little."""
+
 LEAST_REPEATS = 1.25  # lines for each distinct text; below, categories would have almost one line
+MOST_TEXTS = 50  # distinct texts that are taken for classes; more are names or free text
 
 
 def refused_columns(frame: Any, typed: Collection[Any] = ()) -> dict[str, list[Any]]:
@@ -54,7 +63,7 @@ def refuse_columns(frame: Any, typed: Collection[Any] = ()) -> None:
     if refused:
         said, remedy = description(frame, refused), lines_that_mend(frame, typed)
         limits = [f"{name}={name}" for name in SIGNS if f"{name} = " in remedy]
-        give = f", and give {' and '.join(limits)} to nmd.complete" if limits else ""
+        give = f", and give {' and '.join(limits)}" if limits else ""
         raise TypeError(f"X has {said}: run `{remedy}`{give}.")
 
 
@@ -72,7 +81,7 @@ def description(frame: Any, refused: dict[str, list[Any]]) -> str:
 def lines_that_mend(frame: Any, typed: Collection[Any] = ()) -> str:
     """Return the code that makes X, which is the frame, a table that is taken."""
     refused, lines = refused_columns(frame, typed), []
-    if dropped := [*refused.get("identifiers", []), *refused.get("others", [])]:
+    if dropped := [name for kind in DROPPED for name in refused.get(kind, [])]:
         lines.append(f"X = X.drop(columns={dropped!r})")
     lines += [
         f"X[{names!r}] = X[{names!r}]{CASTS[kind]}"
@@ -93,23 +102,41 @@ def lines_that_mend(frame: Any, typed: Collection[Any] = ()) -> str:
     return "; ".join(lines)
 
 
+def class_kind(column: Any) -> str | None:
+    """Return "text" or "booleans" for a column of objects that are classes, None for others."""
+    kind = _kind_of_objects(column) if getattr(column.dtype, "kind", "O") == "O" else None
+    return kind if kind in ("text", "booleans") else None
+
+
 def _kind(column: Any) -> str | None:
     """Return the kind of a refused column, None for one that is taken."""
-    if hasattr(column.dtype, "categories") or getattr(column.dtype, "kind", "O") in "buif":
+    dtype_kind = getattr(column.dtype, "kind", "O")
+    if hasattr(column.dtype, "categories") or dtype_kind in "buif":
         return None
+    if dtype_kind != "O" or type(column.dtype).__name__ in OTHER_OBJECTS:
+        return "dates" if dtype_kind == "M" else "others"
+    kind = _kind_of_objects(column)
+    return None if kind in ("text", "booleans") else kind
+
+
+def _kind_of_objects(column: Any) -> str:
+    """Return the kind of a column of objects or text."""
     values = column.dropna()
-    if getattr(column.dtype, "kind", "O") != "O" or values.empty:
-        return "others"
-    if all(isinstance(value, bool) for value in values):
+    if values.empty:
+        return "empty"
+    if all(isinstance(value, bool | np.bool_) for value in values):
         return "booleans"
     text = values.astype(str)
     if _are_numbers(values):
         return "numbers"
     if _are_numbers(text.str.strip("<>≤≥= ")):
         return "limits"
-    if not all(isinstance(value, str | float | int) for value in values):
-        return "others"
-    return "text" if len(text) >= LEAST_REPEATS * text.nunique() else "identifiers"
+    if not all(isinstance(value, str) for value in values):
+        return (
+            "mixed" if all(isinstance(value, str | float | int) for value in values) else "others"
+        )
+    distinct = text.nunique()
+    return "text" if distinct <= min(len(text) / LEAST_REPEATS, MOST_TEXTS) else "identifiers"
 
 
 def _are_numbers(values: Any) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from ._entry_weights import EntryWeights
 from .base import CsrRows, Observations
@@ -42,6 +42,28 @@ def rows_of(observations: Observations, rows: slice) -> Observations:
         indptr=pointers - pointers[0],
         indices=observations.indices[entries],
         labels=labels,
+    )
+
+
+def chosen_rows(observations: Observations, rows: NDArray[np.intp]) -> SparseObservations:
+    """Return some rows, in their order and without their labels; columns keep theirs."""
+    keep = np.zeros(observations.shape[0], dtype=bool)
+    keep[rows] = True
+    sparse: SparseObservations = observations.as_sparse()
+    labels = sparse.labels
+    chosen: SparseObservations = sparse.select(keep[sparse.rows])
+    columns = zip(labels.dims, labels.shape, strict=True)
+    sizes = [size for dim, size in columns if dim in labels.columns]
+    return replace(
+        chosen,
+        indptr=np.append(chosen.indptr[:1], chosen.indptr[rows + 1]),
+        labels=replace(
+            labels,
+            dims=(labels.rows[0], *labels.columns),
+            shape=(rows.size, *sizes),
+            rows=labels.rows[:1],
+            coords=labels.coords.drop_dims(labels.rows, errors="ignore"),
+        ),
     )
 
 

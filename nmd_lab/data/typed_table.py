@@ -4,6 +4,7 @@ Inside the library X is a matrix of numbers.  A `TypedTable` turns the columns o
 those of the matrix:
 
 - a number stays as it is, and a boolean becomes 0 or 1;
+- text with few values is a category, and booleans among objects are booleans;
 - an ordered level becomes its category if all are ascending numbers, and otherwise its position;
 - a category becomes a block of indicators, one for each category, with labels such as
   "species=setosa".  Two categories need one indicator, that of the second.
@@ -29,9 +30,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .refused_columns import refuse_columns
+from .refused_columns import class_kind, refuse_columns
 
 Kind = Literal["number", "boolean", "ordered", "categories", "values"]
+
+MOST_CATEGORIES = 1000  # of a column, since each of them takes a column or a cut point
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,11 @@ class TypedColumn:
         """Return a pandas.Series as columns of numbers (m, n_labels), NaN where it has none."""
         missing = column.isna().to_numpy()
         if self.kind in ("number", "boolean"):
+            if not missing.all() and getattr(column.dtype, "kind", "O") not in "buifO":
+                raise TypeError(
+                    f"X has values of type {column.dtype} in column {self.name!r}, which are no "
+                    "numbers: convert them as those of the fit were."
+                )
             numbers = np.full(len(column), np.nan)
             numbers[~missing] = column[~missing].to_numpy(dtype=np.float64)
             return numbers[:, None]
@@ -130,26 +138,34 @@ class TypedColumn:
     def filled(self, column: Any, values: NDArray[np.floating]) -> Any:
         """Return a pandas.Series with values where it has none."""
         missing = column.isna().to_numpy()
-        if self.kind in ("ordered", "categories"):
-            import pandas as pd
-
-            whole = column.astype(object).to_numpy(copy=True)
-            chosen = [self.categories[k] for k in values[missing].astype(int)]
-            whole[missing] = np.array([*chosen, None], dtype=object)[:-1]
-            dtype = pd.CategoricalDtype(list(self.categories), self.kind == "ordered")
-            return pd.Series(whole, column.index, name=column.name).astype(dtype)
         if not missing.any():
             return column.copy()
-        if self.kind == "boolean":
-            column = column.astype("boolean")
-            column[missing] = values[missing] > 0.5
-            return column
+        if self.is_class:
+            return self._filled_classes(column, missing, values[missing])
         column = column.copy()
         number = getattr(column.dtype, "numpy_dtype", column.dtype)
         if number.kind in "iu":  # a prediction is no whole number
             values = np.rint(values).clip(np.iinfo(number).min, np.iinfo(number).max)
         column[missing] = values[missing].astype(number)
         return column
+
+    def _filled_classes(
+        self, column: Any, missing: NDArray[np.bool_], values: NDArray[np.floating]
+    ) -> Any:
+        """Return a pandas.Series of classes with some at the positions of its holes."""
+        import pandas as pd
+
+        if self.kind == "boolean" and column.dtype != object:
+            column = column.astype("boolean")
+            column[missing] = values > 0.5
+            return column
+        whole = column.astype(object).to_numpy(copy=True)
+        chosen = [self.classes[k] for k in values.astype(int)]
+        whole[missing] = np.array([*chosen, None], dtype=object)[:-1]
+        dtype = column.dtype  # of text, if it has it
+        if hasattr(dtype, "categories") or dtype.kind != "O":
+            dtype = pd.CategoricalDtype(list(self.categories), self.kind == "ordered")
+        return pd.Series(whole, column.index, dtype, name=column.name)
 
 
 @dataclass(frozen=True)
@@ -195,8 +211,7 @@ class TypedTable:
         """Return the columns of another DataFrame, those of the same name as they are here."""
         by_name = {column.name: column for column in self.columns if column.kind != "values"}
         refuse_columns(frame, by_name)
-        pairs = zip(frame.columns, frame.dtypes, strict=True)
-        return TypedTable(tuple(by_name.get(name) or _typed(name, dtype) for name, dtype in pairs))
+        return TypedTable(tuple(by_name.get(name) or _typed(name, x) for name, x in frame.items()))
 
     def encode(self, frame: Any) -> Any:
         """Return a DataFrame of numbers with the columns of the matrix; it has these columns."""
@@ -271,10 +286,11 @@ class TypedTable:
 def table_of(frame: Any, *, numbers_too: bool = False) -> TypedTable | None:
     """Return the typed columns of a DataFrame, None if all are numbers."""
     refuse_columns(frame)
-    pairs = zip(frame.columns, frame.dtypes, strict=True)
-    columns = tuple(_typed(name, dtype) for name, dtype in pairs)
+    columns = tuple(_typed(name, column) for name, column in frame.items())
     if not numbers_too and all(column.kind == "number" for column in columns):
         return None
+    if not numbers_too:
+        refuse_repeats(frame.columns)
     if frame.columns.nlevels > 1 and any(column.kind == "categories" for column in columns):
         raise TypeError(
             "X has a column of categories, and column labels of several levels: give labels of one "
@@ -283,15 +299,33 @@ def table_of(frame: Any, *, numbers_too: bool = False) -> TypedTable | None:
     return TypedTable(columns)
 
 
-def _typed(name: Any, dtype: Any) -> TypedColumn:
+def refuse_repeats(names: Any) -> None:
+    """Raise ValueError if an index of column names has one of them twice."""
+    if not names.is_unique:
+        twice = _python(names[names.duplicated()][0])
+        raise ValueError(f"X has the column {twice!r} twice: make its column names unique.")
+
+
+def _typed(name: Any, column: Any) -> TypedColumn:
     """Return a column that is not refused, with its kind."""
+    dtype = column.dtype
     if hasattr(dtype, "categories"):
         categories = tuple(_python(category) for category in dtype.categories)
         if len(categories) == 0:
             raise ValueError(f"X has no category in column {name!r}: drop the column.")
+        if len(categories) > MOST_CATEGORIES:
+            raise ValueError(
+                f"X has {len(categories)} categories in column {name!r}, of which each takes a "
+                f"column or a cut point: merge rare ones until there are {MOST_CATEGORIES} at "
+                "most, or drop it."
+            )
         ordered = dtype.ordered and len(categories) > 1
         return TypedColumn(name, "ordered" if ordered else "categories", categories)
-    return TypedColumn(name, "boolean" if dtype.kind == "b" else "number")
+    among_objects = class_kind(column)
+    if among_objects == "text":
+        return TypedColumn(name, "categories", tuple(sorted(map(str, column.dropna().unique()))))
+    is_boolean = dtype.kind == "b" or among_objects == "booleans"
+    return TypedColumn(name, "boolean" if is_boolean else "number")
 
 
 def _plain(value: Any) -> Any:

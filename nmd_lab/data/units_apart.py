@@ -17,9 +17,16 @@ from .base import FloatArray, Observations
 from .dense_observations import DenseObservations
 from .matching import plain_label
 
-MATRIX, TABLE = 1000.0, 30.0
-"""Ratios of the largest and the smallest column of an array, and of a DataFrame, from which their
-units are taken to be different."""
+APART, FAR = 20.0, 1000.0
+"""Ratios of the spreads of columns from which their units are taken to be different: when a tenth
+of the columns is left out at either end, and of the largest and the smallest one.
+
+Standardised columns of 10 made and real tables, times numbers of a ratio of 4, 8, 16 and 32, are
+completed with errors 2, 7, 11 and 20 % larger (median), and sampled with 0, 1, 1 and 3 %.  Columns
+of one unit whose spreads are like those of normal numbers have 13 without the tenths.
+"""
+
+RARE = 0.5  # share of a column at the smallest value of all, from which it does not count
 
 WIDEST = 100
 """Number of columns above which a matrix is not taken for a table of variables."""
@@ -41,24 +48,26 @@ class UnitsApart(NamedTuple):
     ratio: float
 
 
-def units_of_columns(observations: Observations, at_least: float = MATRIX) -> UnitsApart | None:
+def units_of_columns(observations: Observations) -> UnitsApart | None:
     """Return the columns whose units are most different, None if the units seem to be the same.
 
-    Both the spread and the largest absolute value have to differ by a large factor, so that
-    pixels or counts that are rarely above zero are not taken for other units.  Constant columns do
-    not count.  Sparse observations and data in files have the same unit everywhere.
+    Both the spread and the largest absolute value have to differ by a large factor, and columns
+    count only if most of their values are above the smallest one of all, so that pixels or counts
+    that are rarely above zero are not taken for other units.  Constant columns do not count.
+    Sparse observations and data in files have the same unit everywhere.
     """
-    if not isinstance(observations, DenseObservations) or observations.scratch is not None:
+    if not is_small_table(observations):
         return None
-    if observations.shape[1] > WIDEST:
-        return None
+    assert isinstance(observations, DenseObservations)
     spread, largest = np.zeros((2, observations.shape[1]))
+    lowest = observations.range()[0]
     for j, (column, seen) in enumerate(
         zip(observations.stored.T, observations.seen.T, strict=True)
     ):
         if seen.any():
             x = column[seen].astype(np.float64)
-            spread[j], largest[j] = np.std(x), np.max(np.abs(x))
+            if np.count_nonzero(x == lowest) < RARE * x.size:
+                spread[j], largest[j] = np.std(x), np.max(np.abs(x))
     varying = np.flatnonzero(spread > 1e-9 * largest)
     if varying.size < 2:
         return None
@@ -66,9 +75,18 @@ def units_of_columns(observations: Observations, at_least: float = MATRIX) -> Un
     first, last = int(order[0]), int(order[-1])
     sizes = largest[varying]
     ratio = float(spread[last] / spread[first])
-    if ratio < at_least or sizes.max() < at_least * sizes.min():
+    tenth = (varying.size - 1) // 10
+    usual = float(spread[order[-1 - tenth]] / spread[order[tenth]])
+    of_sizes = float(sizes.max() / sizes.min())
+    if min(usual, of_sizes) < APART and min(ratio, of_sizes) < FAR:
         return None
     return UnitsApart(first, last, float(f"{ratio:.3g}"))
+
+
+def is_small_table(observations: Observations) -> bool:
+    """Return whether observations are in memory, with few enough columns for a table."""
+    in_memory = isinstance(observations, DenseObservations) and observations.scratch is None
+    return in_memory and observations.shape[1] <= WIDEST
 
 
 def sentence_of_units(observations: Observations, remedy: str) -> str:

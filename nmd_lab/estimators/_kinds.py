@@ -8,20 +8,22 @@ import numpy as np
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import is_frame
+from nmd_lab.data.refused_columns import class_kind
 from nmd_lab.data.typed_table import TypedTable, table_of
 from nmd_lab.model.model import Model
 
 
 def typed_columns(X: Any) -> TypedTable | None:
     """Return the types of the columns; None if all hold numbers, and for other data."""
-    if not is_frame(X) or not any(_has_classes(dtype) for dtype in X.dtypes):
+    if not is_frame(X) or not any(_has_classes(column) for _, column in X.items()):
         return None
     return table_of(X)
 
 
-def _has_classes(dtype: Any) -> bool:
-    """Return whether a column holds booleans, levels or categories."""
-    return hasattr(dtype, "categories") or getattr(dtype, "kind", "O") == "b"
+def _has_classes(column: Any) -> bool:
+    """Return whether a column holds booleans, levels, categories or text with few values."""
+    kind = getattr(column.dtype, "kind", "O")
+    return hasattr(column.dtype, "categories") or kind == "b" or class_kind(column) is not None
 
 
 def as_numbers(table: TypedTable | None, X: Any) -> Any:

@@ -62,15 +62,15 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
 
     Notes
     -----
-    A DataFrame with booleans, levels or categories is fitted as by `complete`, a kind for each
-    column.  With "sample", `transform` returns a DataFrame with the columns, types and index of X,
-    as `Posterior.impute` does, and `sample_transform` several.  With "fit", it returns the matrix
-    of numbers, in which a missing boolean has its probability, a level its expected number, and a
-    category a column of probabilities for each of its values.  `get_feature_names_out` has the
-    labels of these columns.
+    A DataFrame with booleans, levels, categories or text with few values is fitted as by
+    `complete`, a kind for each column.  With "sample", `transform` returns a DataFrame with the
+    columns, types and index of X, as `Posterior.impute` does, and `sample_transform` several.  With
+    "fit", it returns the matrix of numbers, in which a missing boolean has its probability, a level
+    its expected number, and a category a column of probabilities for each of its values.
+    `get_feature_names_out` has the labels of these columns.
     NaN in X and absent entries of a sparse X are missing.  With all that is "auto" left so, a
-    DataFrame in different units is fitted in the units of its columns; standardise an array, or
-    give ``loss={}``.  Within a `GridSearchCV`, numbers for `n_components` and `alpha` save the
+    DataFrame is fitted in the units of its columns, as by `complete`; standardise an array, or give
+    ``loss={}``.  Within a `GridSearchCV`, numbers for `n_components` and `alpha` save the
     search in each fit.  With "sample", a row with the observed entries of a fitted row
     is taken as this row.  Others are drawn given the draws of H, as by `Posterior.fold_in`.
 

@@ -9,13 +9,18 @@ from nmd_lab._numba import compile_scalar
 from ._search import ScalarMap
 from .loss import Loss
 
+FEW = 4
+"""Number of sloped pieces up to which each has compiled code of its own; more share a loop."""
+
 
 def best_piece(flat: tuple[bool, ...], loss: type[Loss], proximal: ScalarMap) -> ScalarMap:
     """Return the best of the solutions on each piece."""
+    if len(flat) > FEW and not any(flat):
+        return _best_of_many(_piece_candidate(False, loss, proximal))
     # A chain of functions instead of a loop, because each piece has compiled code of its own.
-    best = _piece_candidate(0, flat[0], loss, proximal)
+    best = _at(0, _piece_candidate(flat[0], loss, proximal))
     for index in range(1, len(flat)):
-        best = _better_of(best, _piece_candidate(index, flat[index], loss, proximal))
+        best = _better_of(best, _at(index, _piece_candidate(flat[index], loss, proximal)))
 
     def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
         return best(v, x, rho, pieces, pd)[0]
@@ -23,21 +28,44 @@ def best_piece(flat: tuple[bool, ...], loss: type[Loss], proximal: ScalarMap) ->
     return compile_scalar(solution)
 
 
-def _piece_candidate(index: int, flat: bool, loss: type[Loss], proximal: ScalarMap) -> ScalarMap:
+def _best_of_many(candidate: ScalarMap) -> ScalarMap:
+    """Return the best of the solutions on any number of pieces, in a tuple or in an array."""
+
+    def solution(v, x, rho, pieces, pf, pd):  # type: ignore[no-untyped-def]
+        best, lowest = candidate(v, x, rho, pieces[0], pd)
+        for k in range(1, len(pieces)):
+            t, objective = candidate(v, x, rho, pieces[k], pd)
+            if objective < lowest:
+                best, lowest = t, objective
+        return best
+
+    return compile_scalar(solution)
+
+
+def _at(index: int, candidate: ScalarMap) -> ScalarMap:
+    """Return a compiled function for the solution on the piece at an index."""
+
+    def there(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]
+        return candidate(v, x, rho, pieces[index], pd)
+
+    return compile_scalar(there)
+
+
+def _piece_candidate(flat: bool, loss: type[Loss], proximal: ScalarMap) -> ScalarMap:
     """Return a compiled function whose values are the minimiser on a piece and its objective."""
     value = compile_scalar(loss.value)
     within = compile_scalar(loss.proximal_within)
     if flat:
 
-        def candidate(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]
-            low, high, _, intercept = pieces[index]
+        def candidate(v, x, rho, piece, pd):  # type: ignore[no-untyped-def]
+            low, high, intercept = piece[0], piece[1], piece[3]
             t = min(max(v, low), high)
             return t, value(x, intercept, pd) + 0.5 * rho * (t - v) * (t - v)
 
     elif not loss.convex:
 
-        def candidate(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]
-            low, high, slope, intercept = pieces[index]
+        def candidate(v, x, rho, piece, pd):  # type: ignore[no-untyped-def]
+            low, high, slope, intercept = piece[0], piece[1], piece[2], piece[3]
             inverse = 1.0 / slope
             first, last = slope * low + intercept, slope * high + intercept
             smallest, largest = min(first, last), max(first, last)
@@ -48,8 +76,8 @@ def _piece_candidate(index: int, flat: bool, loss: type[Loss], proximal: ScalarM
 
     else:
 
-        def candidate(v, x, rho, pieces, pd):  # type: ignore[no-untyped-def]
-            low, high, slope, intercept = pieces[index]
+        def candidate(v, x, rho, piece, pd):  # type: ignore[no-untyped-def]
+            low, high, slope, intercept = piece[0], piece[1], piece[2], piece[3]
             inverse = 1.0 / slope
             y = proximal(slope * v + intercept, x, rho * inverse * inverse, pd)
             t = min(max((y - intercept) * inverse, low), high)

@@ -27,6 +27,7 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from nmd_lab._numba import compile_kernel, compile_scalar
 
+from ._pieces import FEW
 from ._search import ScalarMap
 from .censored import FORMS
 from .kind import AnyStructure, Branch, Structure, is_searched
@@ -207,29 +208,39 @@ def _compile_reader(n_pieces: int, n_f: int, n_d: int, has_curve: bool) -> Scala
     A row has the numbers of the pieces, the parameters of f and of d, the two floors, the two
     numbers of `LimitModel`, and weight, centre and size (`nmd_lab.model.kind.Kind`).
     """
-    split = _compile_pieces(n_pieces)
-    after_pieces = 4 * n_pieces
-    after_f = after_pieces + n_f
-    after_d = after_f + n_d
-    after_floors = after_d + 2
-    after_limits = after_floors + 2
-    size = after_limits + 3
+    table, before = _compile_table(n_pieces, has_curve), 4 * n_pieces
+    after_d = n_f + n_d
+    after_floors, after_limits, rest = after_d + 2, after_d + 4, after_d + 7
 
     def read(row, curve):  # type: ignore[no-untyped-def]
-        numbers = as_tuple(row, size)
-        pf, pd = numbers[after_pieces:after_f], numbers[after_f:after_d]
+        numbers = as_tuple(row[before:], rest)
+        pf, pd = numbers[:n_f], numbers[n_f:after_d]
         floors, limits = numbers[after_d:after_floors], numbers[after_floors:after_limits]
         weight, centre, unit = numbers[after_limits:]
-        return weight, centre, unit, (split(numbers), pf, pd, floors, limits)
+        return weight, centre, unit, (table(row, curve), pf, pd, floors, limits)
 
-    def read_curved(row, curve):  # type: ignore[no-untyped-def]
-        numbers = as_tuple(row, size)
-        pf, pd = numbers[after_pieces:after_f], numbers[after_f:after_d]
-        floors, limits = numbers[after_d:after_floors], numbers[after_floors:after_limits]
-        weight, centre, unit = numbers[after_limits:]
-        return weight, centre, unit, (curve, pf, pd, floors, limits)
+    return compile_scalar(read)
 
-    return compile_scalar(read_curved if has_curve else read)
+
+def _compile_table(n_pieces: int, has_curve: bool) -> ScalarMap:
+    """Return the function that takes the pieces from a row, or the curve in their place."""
+    size, split = 4 * n_pieces, _compile_pieces(n_pieces)
+
+    def none(row, curve):  # type: ignore[no-untyped-def]
+        return ()
+
+    def curved(row, curve):  # type: ignore[no-untyped-def]
+        return curve
+
+    def few(row, curve):  # type: ignore[no-untyped-def]
+        return split(as_tuple(row, size))
+
+    def many(row, curve):  # type: ignore[no-untyped-def]
+        return row[:size].reshape((n_pieces, 4))
+
+    if has_curve or not n_pieces:
+        return compile_scalar(curved if has_curve else none)
+    return compile_scalar(many if n_pieces > FEW else few)
 
 
 def _compile_pieces(n_pieces: int) -> ScalarMap:

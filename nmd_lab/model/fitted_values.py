@@ -87,12 +87,17 @@ class FittedValues(NamedTuple):
         out = np.empty(i.size, dtype=self.W.dtype)
         for start in range(0, i.size, AT_A_TIME):
             some = slice(start, start + AT_A_TIME)
-            rows, columns = self.offsets_at(i[some], j[some])
-            products = np.einsum("pk,kp->p", self.W[i[some]], self.H[:, j[some]])
-            rows[i[some] < 0], columns[j[some] < 0] = self.offsets.mean, 0
-            products[(i[some] < 0) | (j[some] < 0)] = 0
-            out[some] = self.expected(products + rows + columns, i[some], j[some])
+            out[some] = self.expected(self.linear_at(i[some], j[some]), i[some], j[some])
         return out
+
+    def linear_at(self, i: NDArray[np.integer], j: NDArray[np.integer]) -> FloatArray:
+        """Return WH plus offsets at single entries, whose positions may be -1 as in `at`."""
+        rows, columns = self.offsets_at(i, j)
+        products = np.einsum("pk,kp->p", self.W[i], self.H[:, j])
+        rows[i < 0], columns[j < 0] = self.offsets.mean, 0
+        products[(i < 0) | (j < 0)] = 0
+        linear: FloatArray = products + rows + columns
+        return linear
 
     def expected(self, t: FloatArray, i: Any, j: Any) -> FloatArray:
         """Return the values of X for values of WH plus offsets, given their rows and columns."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from nmd_lab._numba import is_ours
 
 from ._curve import curve_of
+from ._pieces import FEW
 from .censored import FORMS
 from .loss import Loss
 from .losses import as_loss
@@ -113,7 +114,10 @@ class Kind(NamedTuple):
     @property
     def numbers(self) -> tuple[Any, ...]:
         """All numbers without the units, as `nmd_lab.model.entry` takes them."""
-        return *self.arguments, self.loss.floors, tuple(map(float, self.limits))
+        pieces, pf, pd = self.arguments
+        if len(self.pieces) > FEW and not is_searched(self.structure):
+            pieces = np.array(pieces)
+        return pieces, pf, pd, self.loss.floors, tuple(map(float, self.limits))
 
     @property
     def row(self) -> list[float]:
@@ -143,10 +147,22 @@ class Kind(NamedTuple):
         sd = limits.sd if self.has_form_for_limits and limits.sd > 0 else 0.0
         return self._replace(limits=limits._replace(sd=sd))
 
-    def with_loss(self, loss: Loss) -> Kind:
-        """Return the kind with another loss, such as one with learned numbers."""
-        changed = make_kind(self.nonlinearity, loss)
-        return self._replace(loss=loss, structure=changed.structure, pieces=changed.pieces)
+    @property
+    def learns(self) -> bool:
+        """Whether f or the loss is learned."""
+        return self.nonlinearity.learns or self.loss.learns
+
+    def learned(self, x: FloatArray, t: FloatArray, weights: FloatArray) -> Kind:
+        """Return the kind with f and a loss that are learned from entries and values of WH."""
+        t = self.centre + self.size * t
+        f, loss = self.nonlinearity, self.loss
+        if f.learns:
+            new = f.learned(loss.target(x), t, weights)
+            before, after = (float(np.sum(weights * loss(x, each(t)))) for each in (f, new))
+            f = new if after < before else f
+        changed = make_kind(f, loss.learned(x, f(t), weights))
+        units = {name: getattr(self, name) for name in ("limits", "centre", "size", "weight")}
+        return changed._replace(**units)
 
     def modelled(self, t: FloatArray) -> FloatArray:
         """Return f(centre + size t)."""
@@ -183,7 +199,10 @@ def make_kind(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Kind:
         )
     if (closed and f.pieces() is None) or not d.is_solved_on_pieces():
         pieces = ()
-    return Kind(f, d, (type(f), type(d), tuple(piece.slope == 0 for piece in pieces)), pieces)
+    flat = tuple(piece.slope == 0 for piece in pieces)
+    if not any(flat):
+        flat = flat[: FEW + 1]  # the code is the same for any larger number
+    return Kind(f, d, (type(f), type(d), flat), pieces)
 
 
 def _feasible_pieces(f: Nonlinearity, d: Loss) -> list[Piece]:

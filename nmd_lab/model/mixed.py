@@ -55,6 +55,9 @@ class Mixed(Sequence[Any]):
     def __repr__(self) -> str:
         return f"Mixed({', '.join(map(repr, self.different))})"
 
+    def __str__(self) -> str:
+        return f"Mixed({', '.join(dict.fromkeys(map(str, self.different)))})"
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mixed):
             return False

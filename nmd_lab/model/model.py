@@ -107,8 +107,8 @@ class Model:
 
     @property
     def learns(self) -> bool:
-        """Whether some parameter of a loss is learned."""
-        return any(kind.loss.learns for kind in self.kinds)
+        """Whether some f, or some parameter of a loss, is learned."""
+        return any(kind.learns for kind in self.kinds)
 
     @property
     def has_form_for_limits(self) -> bool:
@@ -255,16 +255,13 @@ class Model:
     ) -> Model:
         """Return the model with the parameters of highest likelihood, given observed entries."""
         if self.which is None:
-            loss = self.loss.learned(x, self.nonlinearity(t), weights)
-            return Model((self.only.with_loss(loss),))
+            return Model((self.only.learned(x, t, weights),))
         order, ends = groups(self.which_at(rows, columns), len(self.kinds))
         kinds = list(self.kinds)
         for k, kind in enumerate(kinds):
             at = order[ends[k] : ends[k + 1]]
-            if kind.loss.learns and at.size:
-                kinds[k] = kind.with_loss(
-                    kind.loss.learned(x[at], kind.modelled(t[at]), weights[at])
-                )
+            if kind.learns and at.size:
+                kinds[k] = kind.learned(x[at], t[at], weights[at])
         return replace(self, kinds=tuple(kinds))
 
     @cached_property

@@ -25,6 +25,9 @@ from .nonlinearities import Nonlinearity, Piece, Square, as_nonlinearity
 
 Array = NDArray[np.float64]
 
+FAR = 9.0
+"""Standard deviations beyond which there is less than the rounding of what lies within."""
+
 N_NODES = 40
 """Nodes of the quadrature."""
 
@@ -100,12 +103,16 @@ def _moments_kernel() -> Any:
                         tail, height = upper_tail(z), bell(z)
                         moment = z * height
                     mass, linear, square = tail, height, moment
+                    end, z = high, (high - v[s, p]) / sd[s]
+                    if z < -FAR:  # nothing lies on this piece
+                        tail, height, moment = 1.0, 0.0, 0.0
+                        continue
                     tail, height, moment = 0.0, 0.0, 0.0
-                    if high < math.inf:
-                        z = (high - v[s, p]) / sd[s]
+                    if z < FAR:
                         tail, height = upper_tail(z), bell(z)
                         moment = z * height
-                    end = high
+                    if mass == 0.0:
+                        continue
                     mass, linear = mass - tail, linear - height
                     square += mass - moment
                     level = slope * v[s, p] + intercept - centre[s, p]

@@ -24,6 +24,7 @@ from ._divergence import minmax_kl, relu_kl
 from ._square import square_frobenius, square_kl, square_l1
 from .exponential import Exp
 from .losses import KL, L1, Frobenius, Loss
+from .monotone import Monotone
 from .nonlinearity import Nonlinearity as Nonlinearity
 from .nonlinearity import Piece as Piece
 from .periodic import Wrap
@@ -218,7 +219,7 @@ NONLINEARITIES: dict[str, type[Nonlinearity]] = {
     cls.name: cls
     for cls in (
         *(ReLU, Square, MinMax, Modulus, Identity),
-        *(LeakyReLU, SoftThreshold, AbsoluteOffset),
+        *(LeakyReLU, SoftThreshold, AbsoluteOffset, Monotone),
         *(Sigmoid, Softplus, Exp, Tanh, Power, Wrap),
     )
 }

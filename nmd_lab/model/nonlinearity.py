@@ -116,6 +116,35 @@ class Nonlinearity(ModelPart):
         """Return the same f for data that are divided by `size`, if it has a `degree`."""
         return self
 
+    def for_data(self, x: NDArray[np.floating], *, centred: bool = False) -> Nonlinearity:
+        """Return f with what is learned from observed values; itself if nothing is.
+
+        If `centred`, a learned f takes the mean of x near 0, where WH is without offsets.
+        """
+        return self
+
+    @property
+    def learns(self) -> bool:
+        """Whether `learned` can change f; False by default."""
+        return False
+
+    def learned(
+        self, x: NDArray[np.floating], t: NDArray[np.floating], weights: NDArray[np.floating]
+    ) -> Nonlinearity:
+        """Return an f that is nearer to observed values.
+
+        Parameters
+        ----------
+        x, t, weights : ndarray (n_observed,)
+            Values that f should have, its arguments, and weights.
+
+        Returns
+        -------
+        Nonlinearity
+            Itself by default.
+        """
+        return self
+
     def with_wider_bounds(self, width: float, domain: tuple[float, float]) -> Nonlinearity | None:
         """Return f with wider bounds, for a homotopy; None if f has not two finite bounds.
 

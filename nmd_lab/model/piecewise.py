@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -214,7 +215,7 @@ class PiecewiseLinear(Nonlinearity):
     name = "piecewise_linear"
     label = "piecewise linear"
     degree = 1
-    parameter_names = ("breaks", "slopes", "at")
+    parameter_names: ClassVar[tuple[str, ...]] = ("breaks", "slopes", "at")
 
     def __init__(
         self,
@@ -257,8 +258,8 @@ class PiecewiseLinear(Nonlinearity):
         return self.breaks, self.slopes, self.at
 
     def __repr__(self) -> str:
-        point = "" if self.at == (0.0, 0.0) else f", at=({', '.join(map(_shortest, self.at))})"
-        breaks, slopes = (", ".join(map(_shortest, each)) for each in (self.breaks, self.slopes))
+        point = "" if self.at == (0.0, 0.0) else f", at=({', '.join(map(shortest, self.at))})"
+        breaks, slopes = (", ".join(map(shortest, each)) for each in (self.breaks, self.slopes))
         return f"PiecewiseLinear([{breaks}], [{slopes}]{point})"
 
     @staticmethod
@@ -307,6 +308,6 @@ def _numbers(name: str, values: Sequence[float]) -> tuple[float, ...]:
     return tuple(numbers.tolist())
 
 
-def _shortest(value: float) -> str:
+def shortest(value: float) -> str:
     """Return the shortest text that gives the same number."""
     return f"{value:g}" if float(f"{value:g}") == value else repr(value)

@@ -15,6 +15,7 @@ from ._canvas import gray_with_holes
 from .accessor import PlotAccessor
 from .curves import convergence, residuals
 from .factors import components, scatter
+from .nonlinearities import nonlinearity
 from .pictures import reconstruction
 from .posterior import calibration, predictions, reliability, trace
 from .posterior_accessor import PosteriorPlotAccessor
@@ -28,6 +29,7 @@ __all__ = [
     "components",
     "convergence",
     "gray_with_holes",
+    "nonlinearity",
     "predictions",
     "reconstruction",
     "reliability",

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .curves import convergence, residuals
 from .factors import Kind, components, scatter
+from .nonlinearities import nonlinearity
 from .pictures import reconstruction
 from .trials import selection
 
@@ -52,6 +53,10 @@ class PlotAccessor:
     def reconstruction(self, X: Any, rows: Any = None, **options: Any) -> Axes:
         """Draw data beside their reconstruction; see `nmd_lab.plots.reconstruction`."""
         return reconstruction(self.fit, X, rows, **options)
+
+    def nonlinearity(self, X: Any, *, columns: Any = None, **options: Any) -> NDArray[Any]:
+        """Draw f with the data; see `nmd_lab.plots.nonlinearity`."""
+        return nonlinearity(self.fit, X, columns=columns, **options)
 
     def residuals(self, X: Any, **options: Any) -> NDArray[Any]:
         """Compare the residuals with the noise model of the loss; see `nmd_lab.plots.residuals`."""

@@ -97,7 +97,7 @@ def convergence(
             ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             ax.yaxis.set_minor_formatter(NullFormatter())
     error = f"relative error {fit.relative_error:.3g}"
-    ax.set_title(f"{fit.nonlinearity!r}, {fit.loss.name}, rank {fit.rank}: {error}")
+    ax.set_title(f"{fit.nonlinearity}, {fit.loss.name}, rank {fit.rank}: {error}")
     if len(recorded) == 1:
         ax.set_ylabel(QUANTITY_NAMES.get(recorded[0], recorded[0]))
     else:

@@ -147,7 +147,7 @@ def _tiles(fit: Decomposition, pictures: Any, shape: tuple[int, int], ax: Axes |
     mosaic.finish(ax, rows, columns)
     hide_frame(ax)
     kind = "layers W H" if shape == fit.shape else "components H"
-    ax.set_title(f"{rank} {kind}, {fit.nonlinearity!r}")
+    ax.set_title(f"{rank} {kind}, {fit.nonlinearity}")
     return ax
 
 
@@ -174,7 +174,7 @@ def _bars(fit: Decomposition, row: xr.DataArray, top: int, ax: Axes | None) -> A
         yticklabels=_column_labels(row)[shown],
         ylim=(len(shown) - 0.4, -0.6),
         ylabel=", ".join(map(str, row.dims)),
-        title=f"{fit.rank} components H, {fit.nonlinearity!r}",
+        title=f"{fit.rank} components H, {fit.nonlinearity}",
     )
     ax.grid(axis="y", alpha=0.2)
     ax.set_axisbelow(True)
@@ -199,7 +199,7 @@ def _lines(fit: Decomposition, row: xr.DataArray, ax: Axes | None) -> Axes:
         ylabel=COMPONENT,
         ylim=(fit.rank - 0.4, -0.6),
         xlabel=f"{', '.join(map(str, row.dims))}{f' [{units}]' if units else ''}",
-        title=f"{fit.rank} components H, {fit.nonlinearity!r}",
+        title=f"{fit.rank} components H, {fit.nonlinearity}",
     )
     ax.spines[["top", "right"]].set_visible(False)
     return ax
@@ -282,7 +282,7 @@ def scatter(
             points = ax.scatter(W[:, x], W[:, y], c=values, cmap="viridis", **style)
             ax.figure.colorbar(points, ax=ax, label=name)
     ax.set(xlabel=f"component {x}", ylabel=f"component {y}")
-    ax.set_title(f"{', '.join(map(str, fit.W.dims[:-1]))}: weights W, {fit.nonlinearity!r}")
+    ax.set_title(f"{', '.join(map(str, fit.W.dims[:-1]))}: weights W, {fit.nonlinearity}")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 

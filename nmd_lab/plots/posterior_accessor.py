@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
+from .nonlinearities import nonlinearity
 from .posterior import calibration, predictions, reliability, trace
 from .posterior_map import uncertainty
 
@@ -37,6 +40,10 @@ class PosteriorPlotAccessor:
     def uncertainty(self, rows: Any = None, **options: Any) -> Axes:
         """Draw the mean beside its standard deviation; see `nmd_lab.plots.uncertainty`."""
         return uncertainty(self.posterior, rows, **options)
+
+    def nonlinearity(self, X: Any, *, columns: Any = None, **options: Any) -> NDArray[Any]:
+        """Draw f with the data; see `nmd_lab.plots.nonlinearity`."""
+        return nonlinearity(self.posterior, X, columns=columns, **options)
 
     def calibration(self, X: Any, **options: Any) -> Axes:
         """Draw the share of intervals that hold the value; see `nmd_lab.plots.calibration`."""

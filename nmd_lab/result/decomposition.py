@@ -21,6 +21,7 @@ from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 
 from . import netcdf, serialization
 from .append import Appending
+from .column_words import columns_in_words
 from .data_errors import DataErrors
 from .filling import Filling
 from .html import to_html
@@ -241,9 +242,10 @@ class Decomposition(DataErrors, Filling, Appending, Rankings, Rotations, Selecti
             "observed": self._n_observed,
             "iterations": f"{self.n_iter} in {float(self.history['seconds'][-1]):.2f} s",
             "ended": self.stop_reason,
+            **self._columns,
             **self._choice,
         }
-        formula = f"X ≈ {self.nonlinearity!r}(W H)"
+        formula = f"X ≈ {self.nonlinearity}(W H)"
         parameters = in_short(self.parameters)
         return to_html(formula, facts, self.history, parameters, self.selection)
 
@@ -251,13 +253,21 @@ class Decomposition(DataErrors, Filling, Appending, Rankings, Rotations, Selecti
         """Return a summary of a few lines."""
         W, H = (_sizes(factor) for factor in (self.W, self.H))
         return (
-            f"<nmd_lab.Decomposition>  X ≈ {self.nonlinearity!r}(W H), loss {self.loss.name}\n"
+            f"<nmd_lab.Decomposition>  X ≈ {self.nonlinearity}(W H), loss {self.loss.name}\n"
             f"  W ({W}), H ({H}), {self.W.dtype}\n"
             f"  relative error {self.relative_error:.4g} on {self._n_observed}\n"
             f"  {self.n_iter} iterations, {float(self.history.seconds[-1]):.2f} s, "
             f"{self.stop_reason}"
-            + "".join(f"\n  {name}: {text}" for name, text in self._choice.items())
+            + "".join(
+                f"\n  {name}: {text}" for name, text in {**self._columns, **self._choice}.items()
+            )
         )
+
+    @property
+    def _columns(self) -> dict[str, str]:
+        """What the columns of a table were taken for; nothing for one kind."""
+        words = columns_in_words(self.labels, self.kinds)
+        return {"columns": words} if words else {}
 
 
 def _sizes(array: xr.DataArray) -> str:

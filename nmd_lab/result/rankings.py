@@ -35,6 +35,8 @@ class ScoredRows(NamedTuple):
         Function of the position of a row, which returns one number for each column.
     dtype : dtype
         Type of these numbers.
+    by_size : bool
+        Whether the largest are those of largest absolute value.
     """
 
     labels: Labels
@@ -42,6 +44,7 @@ class ScoredRows(NamedTuple):
     columns: xr.DataArray
     scores: Callable[[int], NDArray[np.floating]]
     dtype: np.dtype[Any]
+    by_size: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -97,7 +100,7 @@ class Rankings(Factors):
         return ranked_rows(self._scored, row, k, exclude)
 
     def top_of_components(self, k: int = 10) -> xr.DataArray:
-        """Return the k columns with the largest numbers in each row of H, such as the main terms.
+        """Return the k columns with the numbers of largest size in each row of H, the main terms.
 
         Parameters
         ----------
@@ -107,8 +110,9 @@ class Rankings(Factors):
         Returns
         -------
         xarray.DataArray (rank, k)
-            Numbers of H along `component` and `place` (1 is largest), with the labels of the
-            columns as coordinates.  The coordinate `position` has the positions of the columns.
+            Numbers of H along `component` and `place` (1 has the largest absolute value), with the
+            labels of the columns as coordinates.  The coordinate `position` has the positions of
+            the columns.
 
         Raises
         ------
@@ -123,11 +127,7 @@ class Rankings(Factors):
         >>> fit.top_of_components(k=2).column.values
         array([['q', 'r']], dtype=object)
         """
-        _, H = self.factors
-        columns = self.H.isel({COMPONENT: 0}, drop=True)
-        components = xr.DataArray(np.arange(self.rank), dims=COMPONENT)
-        scored = ScoredRows(self.labels, components, columns, lambda row: H[row], H.dtype)
-        return ranking(scored, np.arange(self.rank), False, k, None).rename(self.H.name or "H")
+        return main_columns(self.labels, self.H, k)
 
     @property
     def _scored(self) -> ScoredRows:
@@ -146,6 +146,15 @@ def ranked_rows(fit: ScoredRows, row: Any, k: Any, exclude: Any) -> xr.DataArray
     """Return the largest numbers of rows, by label or position; see `Rankings.top`."""
     positions = positions_of(fit.labels, "rows", row, name="row").ravel()
     return ranking(fit, positions, is_single(fit.labels, "rows", row), k, exclude)
+
+
+def main_columns(labels: Labels, H: xr.DataArray, k: Any) -> xr.DataArray:
+    """Return the numbers of largest size in each row of H; see `Rankings.top_of_components`."""
+    rows, rank = H.values.reshape(H.sizes[COMPONENT], -1), H.sizes[COMPONENT]
+    columns = H.isel({COMPONENT: 0}, drop=True)
+    components = xr.DataArray(np.arange(rank), dims=COMPONENT)
+    scored = ScoredRows(labels, components, columns, lambda row: rows[row], H.dtype, by_size=True)
+    return ranking(scored, np.arange(rank), False, k, None).rename(H.name or "H")
 
 
 def ranking(
@@ -179,7 +188,7 @@ def ranking(
 def _best(
     fit: ScoredRows, row: int, k: int, excluded: NDArray[np.integer]
 ) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
-    """Return the columns of the k largest predictions of a row, and these predictions."""
+    """Return the columns of the k largest numbers of a row, and these numbers."""
     n = fit.shape[1]
     scores = fit.scores(int(row))
     table = fit.labels.table
@@ -188,7 +197,8 @@ def _best(
         allowed = table.of_values
     allowed[excluded] = False
     columns = np.flatnonzero(allowed)
-    best = columns[np.argsort(-scores[columns], kind="stable")[:k]]
+    sizes = np.abs(scores) if fit.by_size else scores
+    best = columns[np.argsort(-sizes[columns], kind="stable")[:k]]
     return best, scores[best]
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, cast, get_args
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from nmd_lab._checks import check_word
 from nmd_lab.data.base import FloatArray
@@ -120,6 +121,37 @@ def orthogonal_rotation(loadings: FloatArray, weight: float) -> NDArray[np.float
         if reached <= before * (1 + TOL):
             break
     return R
+
+
+def oblique_rotation(loadings: FloatArray) -> NDArray[np.float64]:
+    """Return T of unit columns for which the loadings (T')⁻¹ share their squares the least.
+
+    The criterion of direct oblimin with γ = 0: the sum over pairs of columns of ⟨l², k²⟩ / 2.  The
+    columns of T are the factors in coordinates where they began as orthogonal ones.
+    """
+    rank = loadings.shape[1]
+
+    def columns(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        sizes = np.linalg.norm(x.reshape(rank, rank), axis=0)
+        return x.reshape(rank, rank) / sizes, sizes
+
+    def criterion(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        T, sizes = columns(x)
+        back = np.linalg.inv(T).T
+        rotated = loadings @ back
+        others = np.sum(rotated**2, axis=1, keepdims=True) - rotated**2
+        gradient = -back @ (rotated * others).T @ rotated
+        value = float(np.sum(rotated**2 * others)) / 4
+        return value, (gradient - T * np.sum(T * gradient, axis=0)).ravel() / np.tile(sizes, rank)
+
+    found = minimize(
+        criterion,
+        np.eye(rank).ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": MAX_ITER, "gtol": TOL, "ftol": TOL},
+    )
+    return columns(found.x)[0]
 
 
 def _ordered(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,4 +1,4 @@
-"""Bounds of a nonlinearity that is given by name, and data outside the bounds of any."""
+"""Bounds and knots of a nonlinearity that is only named, and data outside the bounds of any."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ ROUNDING = 1e-6
 
 
 def with_bounds(nonlinearity: str | Nonlinearity, observations: Observations) -> Nonlinearity:
-    """Return a nonlinearity, with bounds that the observations decide; see `bounded`."""
-    return bounded(nonlinearity, observations.range(), observations.labels.valid_range)
+    """Return a nonlinearity, with bounds or knots that the observations decide; see `bounded`."""
+    f = bounded(nonlinearity, observations.range(), observations.labels.valid_range)
+    return f.for_data(observations.observed()[0]) if f.learns else f
 
 
 def bounded(

@@ -26,6 +26,7 @@ from scipy.optimize import minimize_scalar
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.kind import Kind
 from nmd_lab.model.losses import Frobenius, Loss
+from nmd_lab.model.monotone import Monotone
 
 REACH = 5.0  # standard deviations of the starting T in which the best constant is looked for
 GRID = 17  # constants that are compared first
@@ -47,6 +48,8 @@ def with_units(kind: Kind, x: FloatArray, weights: FloatArray) -> Kind:
         value = float(np.average(loss(x, f(np.full(x.size, t))), weights=weights))
         return value if math.isfinite(value) else math.inf
 
+    if type(loss) is Frobenius and isinstance(f, Monotone):  # T has the units of X
+        return kind._replace(centre=mean, size=spread or 1.0, weight=_weight(loss, cost(mean)))
     if f.even:  # the sign of T is not known: the centre has to be 0
         size = math.sqrt(float(np.average(np.square(T), weights=weights))) or 1.0
         return kind._replace(centre=0.0, size=size, weight=_weight(loss, cost(mean)))

@@ -225,6 +225,7 @@ def _kind(
         function: Nonlinearity = bounded(f, ends, observations.labels.valid_range)
         loss.check_data(*ends)
         loss = loss.for_data(x, weights)
+        function = function.for_data(loss.target(x))
         kind = make_kind(function, loss)
     except ValueError as error:
         raise ValueError(f"In {where}, {error}") from error

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from nmd_lab._checks import check_rank, check_size, is_auto
 from nmd_lab.data.base import Observations
 from nmd_lab.data.labels import is_frame
-from nmd_lab.data.units_apart import TABLE, units_of_columns
+from nmd_lab.data.units_apart import is_small_table, units_of_columns
 from nmd_lab.model.kind import LimitModel
 from nmd_lab.model.losses import Frobenius, Loss
 from nmd_lab.model.model import Model, make_model
@@ -20,6 +20,7 @@ from .guard import refuse_wrong_parts
 from .initialization import given_start
 from .limit_noise import limit_model
 from .options import Options
+from .selection.candidates import suitable_nonlinearities
 
 
 class Facts(NamedTuple):
@@ -76,7 +77,7 @@ def describe(
     model = stand_in(nonlinearity, loss)
     squares = not (is_mixed(loss) or is_auto(loss)) and type(model.loss) is Frobenius
     if is_frame(X) and is_auto(nonlinearity) and squares and options.compute.device is None:
-        loss = {} if units_of_columns(observations, TABLE) else loss  # {}: each in units of its own
+        loss = {} if has_units(observations) else loss  # {}: each column in units of its own
     if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
         model = mixed_model(nonlinearity, loss, observations)
     low, high = observations.range()
@@ -88,12 +89,27 @@ def describe(
         d = kind.loss
         if type(d).for_data is not Loss.for_data:  # it takes arrays of the size of X
             d = d.for_data(*observations.observed())
+        if f is not None and f.learns:
+            f = f.for_data(d.target(observations.observed()[0]), centred=True)
         model = make_model(f or kind.nonlinearity, d)
         d = None if is_auto(loss) else d
     size = check_size("X", max(-low, high), observations.dtype)
     refuse_wrong_parts(model, observations)
     limits = limit_model(observations, options.solver.limit_noise)
     return Facts(model, f, d, rank, limits, size, observed_only(observations, options.solver.split))
+
+
+def has_units(observations: Observations) -> bool:
+    """Return whether the columns of a DataFrame of numbers have units of their own.
+
+    They have, but where many zeros or values at both ends suggest that all have one unit, in which
+    ReLU or MinMax may suit them, or where there are limits, whose noise several kinds do not have;
+    there only if the units are apart.
+    """
+    if not is_small_table(observations):
+        return False
+    plain = observations.limits is None and len(suitable_nonlinearities(observations)) == 1
+    return plain or units_of_columns(observations) is not None
 
 
 def stand_in(nonlinearity: Any, loss: Any) -> Model:

@@ -1,10 +1,10 @@
-"""Parameters of a loss that are learned during a fit: a dispersion, cut points.
+"""What is learned of f and of the loss during a fit: a monotone f, a dispersion, cut points.
 
 The objective is minimised over the factors and over the parameters in turn (block coordinate
-descent).  Between two rounds of iterations the parameters become those of highest likelihood at the
-factors of lowest objective.  The next round begins there, so that the lowest objective never rises.
-Rounds become longer.  A round goes on without a pause where new parameters would gain next to
-nothing.
+descent).  Between two rounds of iterations f comes nearer to X, and the parameters become those of
+highest likelihood, at the factors of lowest objective.  The next round begins there, so that the
+lowest objective never rises.  Rounds become longer.  A round goes on without a pause where new
+parameters would gain next to nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LITTLE = 1e-4  # relative fall of the objective by new parameters that is not wo
 
 
 def with_last_learning(problem: Problem, outcome: Outcome) -> Outcome:
-    """Return the outcome of a run with the parameters of highest likelihood at its factors.
+    """Return the outcome of a run with what is learned at its factors.
 
     A run may end before the next round, or by `max_iter` before the first one.
     """

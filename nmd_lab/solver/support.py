@@ -18,6 +18,7 @@ from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.store import SparseStore
 from nmd_lab.data.typed_table import table_of
 from nmd_lab.model.losses import as_loss
+from nmd_lab.model.nonlinearities import as_nonlinearity
 
 from .columns import is_mixed
 from .constraints.base import Orthonormal
@@ -38,7 +39,7 @@ DATA = {
 FEATURES = {
     "choice": "rank, f, loss or ridge chosen",
     "kinds": "columns of several kinds",
-    "learned": "a loss that learns a parameter",
+    "learned": "a loss or an f that is learned",
     "nonlinearity": "a nonlinearity other than the identity",
     "validation": "`validation=`",
     "offsets": "`offsets=`",
@@ -96,13 +97,13 @@ NO: dict[tuple[str, str], str] = {
     ("zeros", "split"): "use complete(), or split='everywhere'",
     ("file", "choice"): VALUES,
     ("file", "kinds"): "give one loss and one nonlinearity, or X as an array in memory",
-    ("file", "learned"): "give the parameter its value, or X as an array in memory",
+    ("file", "learned"): "give its parameters or knots, or X as an array in memory",
     ("file", "device"): "leave one of them out",
     ("file", "validation"): "leave entries out of X, or " + IN_MEMORY,
     ("file", "limits"): IN_MEMORY,
     ("cluster", "choice"): VALUES,
     ("cluster", "kinds"): "give one loss, one nonlinearity and numbers",
-    ("cluster", "learned"): "give the parameter its value",
+    ("cluster", "learned"): "give its parameters or knots",
     ("cluster", "limits"): IN_MEMORY,
     ("missing", "device"): "leave it out, or give an array",
     ("cluster", "device"): "leave one of them out",
@@ -205,6 +206,8 @@ def features_of_data(
         present["kinds"] = "a loss or nonlinearity for each column" if by_argument else typed
     elif not is_auto(loss) and as_loss(loss).learns:
         present["learned"] = f"loss={loss!r}, which learns a parameter,"
+    elif not is_auto(nonlinearity) and as_nonlinearity(nonlinearity).learns:
+        present["learned"] = f"nonlinearity={nonlinearity!r}, which is learned,"
     if weights is not None or (isinstance(X, Observations) and X.weights is not None):
         present["weights"] = "weights="
     if limits:

@@ -22,7 +22,7 @@ from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.typed_table import TypedColumn, TypedTable
-from nmd_lab.data.units_apart import TABLE, Units, column_units, units_of_columns
+from nmd_lab.data.units_apart import Units, column_units, units_of_columns
 
 BoolArray = NDArray[np.bool_]
 
@@ -92,9 +92,7 @@ class KnownEntries:
     @cached_property
     def units(self) -> Units:
         """Mean and standard deviation of the column of each entry; 0 and 1 if all have one unit."""
-        if self.table is None and not (
-            is_frame(self.X) and units_of_columns(observe(self.X), TABLE)
-        ):
+        if self.table is None and not (is_frame(self.X) and units_of_columns(observe(self.X))):
             return Units(0.0, 1.0)
         return column_units(self.observations.select(self.exact)).at(self.entries.columns)
 

@@ -169,6 +169,7 @@ REFUSED = some(
         ({"client": "actve"}, "did you mean 'active'"),
         ({"loss": "ordinal"}, f"learns a parameter, {ON_WORKERS}"),
         ({"loss": "negative_binomial"}, f"learns a parameter, {ON_WORKERS}"),
+        ({"nonlinearity": "monotone"}, f"which is learned, {ON_WORKERS}"),
         ({"loss": {"a": "l1"}}, f"for each column {ON_WORKERS}"),
         ({"device": "cpu"}, f"device='cpu' {ON_WORKERS}"),
         ({"memory_limit": 1}, f"memory_limit=1 {ON_WORKERS}"),

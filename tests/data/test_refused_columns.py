@@ -27,28 +27,32 @@ def test_all_columns_are_named_and_mended_at_once():
             "stage": ["I", "I", "II", "II"],
             "name": list("abcd"),
             "lead": ["<0.5", "0.7", None, "> 100"],
-            "when": pd.to_datetime(["2020-01-01"] * 4),
+            "when": pd.to_datetime(["2020-01-01", "2020-01-03", None, "2020-01-01"]),
+            "both": ["a", 1, "a", 2],
+            "none": [None] * 4,
             "smoker": [True, None, False, True],
             "price": [Decimal("1.5"), None, Decimal(2), 1],
             "z": [1j, 2, 3, 4],
         }
     )
     assert said.startswith(
-        "X has text in columns 'sex', 'stage', identifiers or free text in column 'name', limits "
-        "such as '<0.5' in column 'lead', booleans among objects in column 'smoker', numbers as "
-        "text or objects in column 'price' and neither numbers nor text in columns 'when', 'z': "
-        "run `X = X.drop(columns=['name', 'when', 'z']); X[['sex', 'stage']] = "
-        "X[['sex', 'stage']].astype('category'); "
+        "X has identifiers or free text in column 'name', limits such as '<0.5' in column 'lead', "
+        "numbers as text or objects in column 'price', dates in column 'when', values of several "
+        "types in column 'both', no value in column 'none' and neither numbers nor text in column "
+        "'z': run `X = X.drop(columns=['name', 'both', 'none', 'z']); X[['price']] = "
+        "X[['price']].apply(pd.to_numeric); X[['when']] = X[['when']].apply(lambda when: (when - "
     )
-    assert said.endswith("`, and give at_most=at_most and at_least=at_least to nmd.complete.")
+    assert said.endswith("`, and give at_most=at_most and at_least=at_least.")
     limits = GivenLimits(at_most=names["at_most"], at_least=names["at_least"])
     seen = observe(names["X"], limits=limits)
     columns = seen.labels.table.labels
-    assert columns == ["age", "sex=m", "stage=II", "lead", "smoker", "price"]
+    assert columns == ["age", "sex=m", "stage=II", "lead", "when", "smoker", "price"]
     nan = np.nan
     np.testing.assert_array_equal(seen.to_array()[:, 3], [0.5, 0.7, nan, 100])
-    np.testing.assert_array_equal(seen.to_array()[:, 5], [1.5, nan, 2, 1])
-    codes = seen.limits.codes.reshape(4, 6)
+    np.testing.assert_array_equal(seen.to_array()[:, 4], [0, 2, nan, 0])
+    np.testing.assert_array_equal(seen.to_array()[:, 5], [1, nan, 0, 1])
+    np.testing.assert_array_equal(seen.to_array()[:, 6], [1.5, nan, 2, 1])
+    codes = seen.limits.codes.reshape(4, 7)
     assert codes[:, 3].tolist() == [1, 0, 0, 2]
     assert not np.delete(codes, 3, axis=1).any()
 
@@ -60,11 +64,13 @@ def test_all_columns_are_named_and_mended_at_once():
 def test_only_the_limits_that_are_there_are_advised(values, arguments):
     said, names = mended({"lead": values})
     assert [name for name in ("at_most", "at_least") if name in names] == arguments
-    assert said.endswith(f"`, and give {arguments[0]}={arguments[0]} to nmd.complete.")
+    assert said.endswith(f"`, and give {arguments[0]}={arguments[0]}.")
     observe(names["X"], limits=GivenLimits(**{arguments[0]: names[arguments[0]]}))
 
 
-def test_text_alone_needs_one_line():
-    said, names = mended({"a": [1.0, 2, 3], "b": ["x", "y", "x"]})
-    assert said == "X has text in column 'b': run `X[['b']] = X[['b']].astype('category')`."
-    assert observe(names["X"]).to_array()[:, 1].tolist() == [0, 1, 0]
+def test_text_with_few_values_is_taken_for_classes():
+    seen = observe(pd.DataFrame({"a": [1.0, 2, 3], "b": ["x", None, "x"], "c": ["u", "v", "u"]}))
+    assert seen.labels.table.labels == ["a", "b=x", "c=v"]
+    many = pd.DataFrame({"a": np.arange(400.0), "b": [f"town {k // 4}" for k in range(400)]})
+    with pytest.raises(TypeError, match=r"free text in column 'b': run `X = X.drop\(columns"):
+        observe(many)

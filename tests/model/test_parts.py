@@ -18,6 +18,7 @@ from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES
 pytestmark = pytest.mark.exhaustive
 
 PIECES = ("piecewise_linear", (-1.0, 0.5, 2.0), (-0.5, 2.0, 0.0, 1.0), (0.0, 0.3))
+KNOTS = ("monotone", (-2.0, -1.0, 0.0, 0.5, 1.0, 2.5), (-1.0, -0.5, 0.5, 0.75, 1.5, 2.0))
 MODELS = {
     ("identity",): nmd.Identity(),
     ("relu",): nmd.ReLU(),
@@ -28,6 +29,7 @@ MODELS = {
     ("soft_threshold", 0.5): nmd.nonlinearities.SoftThreshold(0.5),
     ("absolute_offset", 0.2): nmd.nonlinearities.AbsoluteOffset(0.2),
     PIECES: nmd.nonlinearities.PiecewiseLinear(*PIECES[1:]),
+    KNOTS: nmd.nonlinearities.Monotone(*KNOTS[1:]),
     ("wrap", 4.0): nmd.nonlinearities.Wrap(4.0),
     ("wrap", 6.0, -1.0): nmd.nonlinearities.Wrap(6.0, -1.0),
     ("sigmoid",): nmd.nonlinearities.Sigmoid(),
@@ -58,6 +60,7 @@ CHOSEN = {
     "soft_threshold": ("huber", "l1"),
     "absolute_offset": ("ordinal", "negative_binomial"),
     "piecewise_linear": ("logistic", "itakura_saito"),
+    "monotone": ("frobenius", "l1", "kl", "negative_binomial", "ordinal"),
     "wrap": ("frobenius", "squared_log"),
     "sigmoid": ("frobenius",),
     "softplus": ("negative_binomial",),

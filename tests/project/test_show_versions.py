@@ -14,7 +14,7 @@ from nmd_lab._show_versions import NEEDED, OPTIONAL
 
 TEXT = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
 PROJECT = tomllib.loads(TEXT)["project"]
-FOR_DEVELOPERS = {"test", "docs", "dev"}
+FOR_DEVELOPERS = {"test", "docs", "tables", "dev"}
 
 
 def names(requirements: list[str]) -> set[str]:

@@ -13,7 +13,7 @@ from .kernels import Array
 
 def latent_correlations(posterior: DrawnFactors, level: float) -> xr.Dataset:
     """Return mean and interval of the correlation of each pair of columns."""
-    standard = _standardised_loadings(posterior)
+    standard = standardised_loadings(posterior)
     n = standard.shape[1]
     moments = np.empty((3, n, n))
     step = max(NUMBERS // (posterior.n_draws * n), 1)
@@ -27,7 +27,7 @@ def latent_correlations(posterior: DrawnFactors, level: float) -> xr.Dataset:
     return _labelled(posterior, moments).assign_attrs(level=level)
 
 
-def _standardised_loadings(posterior: DrawnFactors) -> Array:
+def standardised_loadings(posterior: DrawnFactors) -> Array:
     """Return G (draws, n, d) whose G G' has the correlations beside its diagonal."""
     covariances = posterior.row_prior.covariances
     _, H, row_offsets, _ = posterior.stacked
@@ -43,8 +43,7 @@ def _standardised_loadings(posterior: DrawnFactors) -> Array:
 def _labelled(posterior: DrawnFactors, moments: Array) -> xr.Dataset:
     """Return mean, low and high (3, n, n) along the columns of X twice."""
     labels = posterior.labels
-    m, n = labels.matrix_shape
-    _, of_columns = labels.label_factors(np.empty((m, 1)), np.empty((1, n)))
+    of_columns = labels.label_columns(np.empty((1, labels.matrix_shape[1])))
     first = of_columns.isel({COMPONENT: 0}, drop=True)
     second = first.rename({name: f"{name}_" for name in {*first.dims, *first.coords}})
     dims, shape = (*first.dims, *second.dims), (*first.shape, *second.shape)

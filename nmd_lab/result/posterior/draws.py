@@ -17,6 +17,7 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.model import Model
 from nmd_lab.model.ordinal import Ordinal
+from nmd_lab.solver.sampler.noise import CLIPPED
 
 from .columns import Column, OfColumns
 from .mixture import Predictive
@@ -67,11 +68,18 @@ class RowMixture(NamedTuple):
     precisions: NDArray[np.float64]
 
     @property
+    def centres(self) -> NDArray[np.float64]:
+        """Mean of a row in each draw (draws, d), over the groups."""
+        shares = self.shares / self.shares.sum(axis=1, keepdims=True)
+        centres: NDArray[np.float64] = np.einsum("sc,sca->sa", shares, self.means)
+        return centres
+
+    @property
     def covariances(self) -> NDArray[np.float64]:
         """Covariance of a row in each draw (draws, d, d), within and between groups."""
         shares = self.shares / self.shares.sum(axis=1, keepdims=True)
         within = np.einsum("sc,scab->sab", shares, np.linalg.inv(self.precisions))
-        centred = self.means - np.einsum("sc,sca->sa", shares, self.means)[:, None]
+        centred = self.means - self.centres[:, None]
         between = np.einsum("sc,sca,scb->sab", shares, centred, centred)
         covariances: NDArray[np.float64] = within + between
         return covariances
@@ -141,6 +149,13 @@ class DrawnFactors:
         d = means.shape[2]
         precisions = self.draws["row_precision"].values.reshape(*shares.shape, d, d)
         return RowMixture(*(each.astype(np.float64) for each in (shares, means, precisions)))
+
+    @property
+    def sampled_noise(self) -> str | tuple[str, ...]:
+        """The noise with which T is drawn: where new observations are clipped, it is Gaussian."""
+        if isinstance(self.noise, str):
+            return self.noise
+        return tuple("gaussian" if noise == CLIPPED else noise for noise in self.noise)
 
     @property
     def predictive(self) -> Predictive:

@@ -13,10 +13,11 @@ from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.containers import dense_like
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.limits import NO_LIMITS, GivenLimits, with_limits
-from nmd_lab.data.matching import MatchedData, match, observe_beside
+from nmd_lab.data.matching import MatchedData, has_repeats, match, observe_beside
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.filling import data_to_fill, filled_frame, refuse_sparse
+from nmd_lab.solver.sampler.noise import CLIPPED, knows_T
 
 from .classes import PosteriorClasses
 from .entries import summarise
@@ -58,10 +59,11 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
         ----------
         X : array_like, masked array, DataFrame or DataArray
             Data with missing entries, with the columns of the fitted data or, by label, some of
-            them.  Their rows are those of the fitted data if all labels of rows occur there, or if
-            one of the two has no labels and they have as many; the default labels 0, 1, 2, ...
-            count as none.  Otherwise all are new rows, which are drawn as by `fold_in`; use this
-            for as many new rows without labels.
+            them.  Their rows are those of the fitted data if all labels of rows occur there, each
+            once, or if one of the two has no labels and they have as many; the default labels 0, 1,
+            2, ... count as none.  Otherwise all are new rows, which are drawn as by `fold_in`: the
+            first rows of a table without labels are, too.  Use `fold_in` for as many new rows
+            without labels.
         n : int, optional
             Number of completed copies, for multiple imputation.  By default there is one result,
             without randomness, for each entry its best guess.
@@ -114,7 +116,8 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
     def beside(self, X: Any, limits: GivenLimits = NO_LIMITS) -> tuple[Self, MatchedData]:
         """Return the posterior of the rows of X, this or that of new ones, and X beside it."""
         refuse_sparse(X)
-        rows = match(observe_beside(self.labels, X).labels, self.labels, "rows")
+        labels = observe_beside(self.labels, X).labels
+        rows = None if has_repeats(labels, self.labels) else match(labels, self.labels, "rows")
         if rows is not None and np.all(rows >= 0):
             data = data_to_fill(self.labels, X, "the posterior")
             return self, data._replace(observations=with_limits(data.observations, X, limits))
@@ -148,9 +151,11 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
     def _near_means(self) -> NDArray[np.float64]:
         """Numbers between which a best guess lies in each column, (2, n); infinite for levels."""
         assert self.kinds is not None
-        units = np.array([(kind.centre, kind.size) for kind in self.kinds.kinds]).T
-        centre, reach = units[0], np.where(np.array(self.noise) == "gaussian", MOST_SPREADS, np.inf)
-        return np.stack([centre - reach * units[1], centre + reach * units[1]])
+        ends = np.tile([[-np.inf], [np.inf]], len(self.noise))
+        for j, (noise, kind) in enumerate(zip(self.noise, self.kinds.kinds, strict=True)):
+            if noise == CLIPPED or knows_T(noise, kind.nonlinearity):
+                ends[:, j] = kind.modelled(MOST_SPREADS * np.array([-1.0, 1.0]))
+        return ends
 
     def copies(self, X: Any, data: MatchedData, n: int, rng: np.random.Generator) -> list[Any]:
         """Return X n times with its holes filled by draws, different ones as long as there are."""
@@ -215,9 +220,24 @@ def _filled(
         values = array[:, at[0]].astype(np.float64)
         return values if column.kind == "number" else column.nearest(values[:, None])
 
-    if limited.any():
-        X = X.mask(limited if labels.table is None else limited[:, labels.table.first_columns])
-    return filled_frame(X, labels, missing)
+    if not limited.any():
+        return filled_frame(X, labels, missing)
+    hidden = limited if labels.table is None else limited[:, labels.table.first_columns]
+    filled = filled_frame(_with_holes(X, hidden), labels, missing)
+    for k in np.flatnonzero(hidden.any(axis=0)):
+        filled.isetitem(k, filled.iloc[:, k].astype(X.dtypes.iloc[k]))
+    return filled
+
+
+def _with_holes(frame: Any, hidden: NDArray[np.bool_]) -> Any:
+    """Return a DataFrame with holes where `hidden` is True; whole numbers stay whole."""
+    frame = frame.copy()
+    for k in np.flatnonzero(hidden.any(axis=0)):
+        column = frame.iloc[:, k]
+        if getattr(column.dtype, "kind", "O") in "iub":
+            column = column.convert_dtypes()
+        frame.isetitem(k, column.mask(hidden[:, k]))
+    return frame
 
 
 def _draw_within(

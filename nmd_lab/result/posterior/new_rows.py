@@ -103,16 +103,16 @@ class NewRowsOfPosterior(DrawnFactors):
 
     def at_rows(self, positions: NDArray[np.integer], others: Self | None = None) -> Self:
         """Return the posterior of some rows; where a position is -1, of the next row of others."""
-        vectors = self._row_vectors[:, positions]
+        vectors = self.vectors_of_rows[:, positions]
         if others is not None:
-            vectors[:, positions < 0] = others._row_vectors
+            vectors[:, positions < 0] = others.vectors_of_rows
         dim = self.labels.rows[0]
         shape = positions.size, self.shape[1]
         labels = labels_of_new_rows(self.labels, Labels((dim, f"{dim}_"), shape, (dim,)))
         return self.with_rows(labels, vectors)
 
     @property
-    def _row_vectors(self) -> NDArray[Any]:
+    def vectors_of_rows(self) -> NDArray[Any]:
         """The rows of W (draws, m, rank [+ 1]), with their offsets if there are some."""
         W, _, offsets, _ = self.stacked
         return W if offsets is None else np.concatenate([W, offsets[:, :, None]], axis=2)
@@ -145,7 +145,7 @@ class NewRowsOfPosterior(DrawnFactors):
         new = NewRows(
             observations,
             self._model,
-            cast(Any, (self.noise,) if isinstance(self.noise, str) else self.noise),
+            cast(Any, (self.noise,) if isinstance(self.noise, str) else self.sampled_noise),
             self.rank,
             "row_offsets" in self.draws,
             "column_offsets" in self.draws,

@@ -22,6 +22,7 @@ from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.result import netcdf
 
 from . import files
+from .factor_analysis import PosteriorFactorAnalysis
 from .labels import label_draws, label_trace
 from .matrices import PosteriorMatrices
 from .predictive import KINDS
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior(PosteriorReports, PosteriorMatrices, PosteriorRankings):
+class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, PosteriorRankings):
     """Draws of W, H and the noise levels from their posterior distribution, with the labels of X.
 
     Attributes
@@ -44,8 +45,9 @@ class Posterior(PosteriorReports, PosteriorMatrices, PosteriorRankings):
         Nonlinearity f.
     loss : Loss
         Loss d, which says the noise after f.
-    noise : {"gaussian", "before", "after", "ordinal"} or tuple of them
+    noise : {"gaussian", "clipped", "before", "after", "ordinal"} or tuple of them
         Where the noise is, for v = WH plus offsets and T ~ N(v, 1/ρ).  "gaussian": x ~ N(v, 1/ρ).
+        "clipped": this, and a new observation is f(T), which lies between the ends of its column.
         "before": x = f(T).  "after": x is f(T) plus noise of precision β, or a count of mean f(T).
         "ordinal": x is level k if T lies between the cut points k - 1 and k.  A table of several
         kinds has one for each column.

@@ -11,6 +11,7 @@ from .ordinal import OrdinalNoise
 
 KINDS: dict[str, type[Predictive]] = {
     "gaussian": GaussianNoise,
+    "clipped": NoiseBefore,
     "before": NoiseBefore,
     "after": NoiseAfter,
     "ordinal": OrdinalNoise,

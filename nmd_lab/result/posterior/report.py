@@ -8,8 +8,9 @@ import numpy as np
 
 from nmd_lab._checks import check_share
 from nmd_lab._version import __version__
-from nmd_lab.data.labels import Labels, is_frame
+from nmd_lab.data.labels import is_frame
 from nmd_lab.data.matching import MatchedData
+from nmd_lab.result.column_words import ONE, ColumnWords, columns_in_words, kinds_of_columns
 from nmd_lab.result.entries import entries_at
 
 from .cells import cells_at, held_out_cells, with_labels
@@ -24,18 +25,21 @@ if TYPE_CHECKING:
 FEW = 5
 """Number of the surest cells, and of the least sure ones, that a report shows."""
 
-WORDS = {
-    "number": ("number", "mean"),
-    "values": ("number", "mean"),
-    "ordered": ("ordered levels", "median"),
-    "boolean": ("yes or no", "most probable"),
-    "categories": ("classes", "most probable"),
+POINTS = {
+    "number": "mean",
+    "values": "mean",
+    "ordered": "median",
+    "boolean": "most probable",
+    "categories": "most probable",
 }
-"""Kinds of columns in words, and what their holes are filled by."""
+"""What the holes of the kinds of columns are filled by."""
 
 ASSUMED = {
     "gaussian": "The noise of a number is normal, and equally large in all rows.",
+    "clipped": "Where a tenth of a column or more is its smallest or largest value, no prediction "
+    "is beyond that.",
     "before": "A value at a limit says only that the number behind it is beyond the limit.",
+    "monotone": "Some numbers are a rising function of normal ones, which have the noise.",
     "after": "Numbers have the noise of their loss around f of the number behind them.",
     "ordinal": "Levels, yes and no, and classes say between which cut points a normal number lies.",
 }
@@ -84,7 +88,11 @@ class PosteriorReports(PosteriorTables, PosteriorSummary):
         """
         level = check_share("level", level, zero=False)
         posterior, data = self.beside(X)
-        columns = _columns(data.observations.labels)
+        columns = [
+            column
+            for column in kinds_of_columns(posterior.labels, posterior.kinds)
+            if column.first in data.columns
+        ]
         i, j = np.nonzero(np.isnan(data.observations.to_array()))
         cells = cells_at(posterior, data.rows[i], data.columns[j])
         cells = cells.sort_values("unsure", kind="stable", ignore_index=True)
@@ -120,34 +128,29 @@ class PosteriorReports(PosteriorTables, PosteriorSummary):
     @property
     def _assumptions(self) -> tuple[str, ...]:
         """What the model takes for granted."""
-        noises = {self.noise} if isinstance(self.noise, str) else set(self.noise)
+        noises = set(self._noises)
         groups = self.draws.sizes.get(GROUP, 1)
         alike = "normal and alike in all rows (relations that are curved are missed)"
         if groups > 1:
             alike = f"normal and alike in each of at most {groups} groups of rows"
+        taken = columns_in_words(self.labels, self.kinds)
         return (
+            *([f"Columns were taken for {taken}."] if taken else []),
             "Whether a cell is missing may depend on what is observed, not on what is missing.",
-            f"A row has at most {self.rank} hidden numbers, {alike}, and each column is linear in "
-            "them.",
+            f"A row has at most {self.rank} hidden numbers, {alike}, and the number behind each "
+            "cell is linear in them.",
             *(text for noise, text in ASSUMED.items() if noise in noises),
         )
 
 
-def _columns(labels: Labels) -> list[tuple[Any, str]]:
-    """Return label and kind of each column of the table."""
-    if labels.table is not None:
-        return [(column.name, column.kind) for column in labels.table.columns]
-    return [(name, "number") for name in labels.flat(labels.columns)]
-
-
-def _by_column(cells: pd.DataFrame, columns: list[tuple[Any, str]], m: int) -> pd.DataFrame:
+def _by_column(cells: pd.DataFrame, columns: list[ColumnWords], m: int) -> pd.DataFrame:
     """Return what was missing in each column, and how unsure it is."""
     import pandas as pd
 
     lines = []
-    for name, kind in columns:
+    for name, kind, ends, _ in columns:
         of_column = cells[[label == name for label in cells["column"]]]
-        words, point = WORDS[kind]
+        words, point = f"{ONE[kind]} {ends}".strip(), POINTS[kind]
         missing = len(of_column)
         unsure = float(of_column["unsure"].mean()) if missing else np.nan
         lines.append((name, words, m - missing, missing, point if missing else "", unsure))
@@ -176,9 +179,12 @@ def _shown(
     values = list(labelled["predicted"])
     if filled is not None:
         row_of = {position: k for k, position in enumerate(data.rows)}
+        of_frame = data.observations.labels.table
+        places = np.arange(data.columns.size) if of_frame is None else of_frame.source
+        column_of = dict(zip(data.columns.tolist(), places.tolist(), strict=True))
         values = [
-            filled[name].iloc[row_of[row]]
-            for name, row in zip(labelled["column"], cells["row"], strict=True)
+            filled.iloc[row_of[row], column_of[column]]
+            for row, column in zip(cells["row"], cells["column"], strict=True)
         ]
     shown = {"row": labelled["row"], "column": labelled["column"], "filled with": values}
     return pd.DataFrame(
@@ -187,7 +193,7 @@ def _shown(
 
 
 def _check(
-    posterior: PosteriorTables, held_out: Any, columns: list[tuple[Any, str]], level: float
+    posterior: PosteriorTables, held_out: Any, columns: list[ColumnWords], level: float
 ) -> pd.DataFrame:
     """Return observed against predicted for held-out cells by column, and coverage there."""
     import pandas as pd
@@ -196,7 +202,7 @@ def _check(
     cells["low"], cells["high"] = posterior.predict_interval(_entries(cells), level=level).T
     names = with_labels(posterior, cells)["column"]
     lines = []
-    for name, _ in columns:
+    for name, *_ in columns:
         some = cells[[label == name for label in names]]
         line = {"column": name, "cells": len(some)}
         if not len(some):

@@ -7,6 +7,8 @@ from collections import Counter
 import numpy as np
 
 from nmd_lab.data.labels import COMPONENT
+from nmd_lab.model.monotone import Monotone
+from nmd_lab.result.column_words import columns_in_words
 from nmd_lab.result.html import framed, table
 from nmd_lab.result.selection import in_short
 
@@ -15,7 +17,9 @@ from .draws import CHAIN, DRAW
 
 NOISES = {
     "gaussian": "Gaussian noise",
+    "clipped": "Gaussian noise within ends",
     "before": "noise before f",
+    "monotone": "a learned monotone f",
     "after": "noise after f",
     "ordinal": "ordinal levels",
 }
@@ -27,7 +31,12 @@ class PosteriorSummary(PosteriorDiagnostics):
 
     def _repr_html_(self) -> str:
         """Return the HTML summary that notebooks show."""
-        return framed("Posterior", self._formula, table(self._facts), in_short(self.parameters))
+        return framed(
+            "Posterior",
+            self._formula,
+            table({k: v for k, v in self._facts.items() if v}),
+            in_short(self.parameters),
+        )
 
     def __repr__(self) -> str:
         """Return a summary of a few lines."""
@@ -38,13 +47,25 @@ class PosteriorSummary(PosteriorDiagnostics):
     def _formula(self) -> str:
         """The model in one line."""
         if self.kinds is not None:
-            counts = Counter(NOISES[noise] for noise in self.noise)
+            counts = Counter(NOISES[noise] for noise in self._noises)
             return "X ≈ f(W H), columns with " + ", ".join(
                 f"{words} ({count})" for words, count in counts.items()
             )
         assert isinstance(self.noise, str)
         loss = f", loss {self.loss.name}" if self.noise == "after" else ""
-        return f"X ≈ {self.nonlinearity!r}(W H), {NOISES[self.noise]}{loss}"
+        return f"X ≈ {self.nonlinearity}(W H), {NOISES[self.noise]}{loss}"
+
+    @property
+    def _noises(self) -> tuple[str, ...]:
+        """Where the noise of each kind is; "monotone" before an f that is learned."""
+        if self.kinds is None:
+            assert isinstance(self.noise, str)
+            return (self.noise,)
+        pairs = zip(self.noise, self.kinds.kinds, strict=True)
+        return tuple(
+            "monotone" if noise == "before" and isinstance(kind.nonlinearity, Monotone) else noise
+            for noise, kind in pairs
+        )
 
     @property
     def _facts(self) -> dict[str, str]:
@@ -66,6 +87,7 @@ class PosteriorSummary(PosteriorDiagnostics):
             each = noise.mean(axis=(0, 1))
             size = f"{each.min():.3g} to {each.max():.3g}, in the units of the columns"
         return {
+            "columns": columns_in_words(self.labels, self.kinds),
             "draws": f"{self.n_draws} in {chains} chain{'s' if chains > 1 else ''}",
             **{name: f"({text}) {dtype}" for name, text in sizes.items()},
             "effective rank": rank,

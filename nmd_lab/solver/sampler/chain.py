@@ -80,9 +80,7 @@ class Chain:
         state.row_prior = _draw_prior_of_rows(problem, state, rng)
         misfits, losses = work.draw_rows(state)
         draw_noise(problem, state, misfits, losses, rng)
-        state.column_prior = draw_row_prior(
-            state.columns, problem.units[1], problem.prior.strength, rng
-        )
+        state.column_prior = _draw_prior_of_columns(problem, state, rng)
         work.draw_columns(state)
         work.draw_cut_points(state, rng)
         state.tuning -= 1
@@ -124,6 +122,18 @@ def _draw_prior_of_rows(
     if state.sweep % EVERY == 0:
         state.groups.labels[:] = UNKNOWN
     return prior
+
+
+def _draw_prior_of_columns(
+    problem: SampledProblem, state: ChainState, rng: np.random.Generator
+) -> RowPrior:
+    """Return a draw of the prior of the columns: one of numbers, and one of levels."""
+    units, strength = problem.units[1], problem.prior.strength
+    groups = problem.column_groups
+    if groups is None:
+        return draw_row_prior(state.columns, units, strength, rng)
+    each = [draw_row_prior(state.columns[groups == k], units, strength, rng) for k in range(2)]
+    return RowPrior(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
 
 
 def first_noise(problem: SampledProblem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -122,8 +122,11 @@ def _draw_freedom(
     """Return a draw of ν, given the rows of each group, with m_c and Λ_c integrated out."""
     d = scale.shape[0]
     nu = (d + FREEDOM)[:, None]
-    before = nu * (d * np.log(nu) + np.linalg.slogdet(scale)[1])
-    after = (nu + counts) * np.linalg.slogdet(nu[..., None, None] * scale + squares)[1]
+    inverse = np.linalg.inv(np.linalg.cholesky(scale))
+    spreads = np.linalg.eigvalsh(inverse @ squares @ inverse.T)  # |ν S + Q| = |S| ∏ (ν + spread)
+    log_determinant = np.linalg.slogdet(scale)[1]
+    before = nu * (d * np.log(nu) + log_determinant)
+    after = (nu + counts) * (log_determinant + np.log(nu[..., None] + spreads).sum(axis=-1))
     ratios = multigammaln((nu + counts) / 2, d) - multigammaln(nu / 2, d)
     logs = (0.5 * (before - after) + ratios).sum(axis=1)
     weights = np.exp(logs - logs.max())

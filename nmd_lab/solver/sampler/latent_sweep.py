@@ -20,7 +20,7 @@ from nmd_lab.solver.storage import Block
 from .cut_points import CutPoints
 from .latent import latent_kernel
 from .limits import SampledLimits, limit_kernel
-from .noise import NoiseKind
+from .noise import NoiseKind, knows_T
 from .problem import SampledProblem
 from .sides import each_share
 from .state import ChainState
@@ -148,7 +148,8 @@ def columns_by_kind(problem: SampledProblem) -> list[ColumnsOfKind]:
     """Return the columns in which T is drawn, by kind."""
     alike: dict[Any, list[int]] = {}
     for j, (noise, kind) in enumerate(zip(problem.noises, problem.model.kinds, strict=True)):
-        if (noise == "gaussian" and problem.limits is None) or not problem.counts[j]:
+        is_fixed = problem.limits is None and knows_T(noise, kind.nonlinearity)
+        if is_fixed or not problem.counts[j]:
             continue
         kind = LEVEL if noise == "ordinal" else kind
         arguments = tuple(np.asarray(each).tobytes() for each in kind.arguments)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.losses import L1, Frobenius, Loss
+from nmd_lab.model.monotone import Monotone
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.model.ordinal import Ordinal
 
@@ -23,6 +24,11 @@ NoiseKind = Literal["gaussian", "before", "after", "ordinal"]
 "after": T = WH + noise, and X is f(T) with the noise of the loss.  "ordinal": T = WH + noise, and
 the level of X says between which cut points T lies.
 """
+
+
+CLIPPED = "clipped"
+"""Kind of noise of a posterior whose sampler has "gaussian": a new observation is f(T), and f clips
+it to the ends of its column."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,8 @@ def noise_kind(wanted: str, f: Nonlinearity, loss: Loss, sums: Counts) -> NoiseK
                 "noise='after'."
             )
         return "after"
+    if wanted == "auto" and isinstance(f, Monotone):
+        return "before"
     flat = _flat_values(f)
     outside, at_limits = map(int, sums(partial(_counts_of_block, f, flat)))
     if wanted == "before" and outside:
@@ -76,6 +84,13 @@ def noise_kind(wanted: str, f: Nonlinearity, loss: Loss, sums: Counts) -> NoiseK
             "noise='after'."
         )
     return "before" if wanted == "before" or (at_limits and not outside) else "after"
+
+
+def knows_T(noise: str, f: Nonlinearity) -> bool:
+    """Return whether a value alone says what T is there: f only rises, and the noise is before."""
+    pieces = f.pieces() or ()
+    rises = bool(pieces) and all(piece.slope > 0 for piece in pieces) and not f.even
+    return noise == "gaussian" or (noise == "before" and rises)
 
 
 def _flat_values(f: Nonlinearity) -> list[float]:
@@ -89,5 +104,7 @@ def _counts_of_block(
 ) -> NDArray[np.intp]:
     """Return how many values f does not take, and how many are those of flat pieces."""
     there = f(f.pseudo_inverse(x))
-    taken = there == x if f.pieces() is not None else np.isclose(there, x, rtol=1e-6, atol=0)
+    has_flat = any(piece.slope == 0 for piece in f.pieces() or ())
+    near = 1e-6 * float(np.abs(x).max(initial=0))
+    taken = there == x if has_flat else np.abs(there - x) <= near
     return np.array([np.count_nonzero(~taken), np.count_nonzero(np.isin(x, flat))])

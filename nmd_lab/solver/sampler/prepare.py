@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from nmd_lab._checks import check_rank, check_size, is_auto
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import FloatArray, Observations, Transform
-from nmd_lab.data.labels import Labels
-from nmd_lab.model.kind import Kind, make_kind
-from nmd_lab.model.likelihoods.binary import Logistic
-from nmd_lab.model.losses import Loss
 from nmd_lab.model.mixed import groups
-from nmd_lab.model.model import Model, make_model
-from nmd_lab.model.nonlinearities import Identity
+from nmd_lab.model.model import Model
 from nmd_lab.model.ordinal import Ordinal
-from nmd_lab.solver.bounds import with_bounds
-from nmd_lab.solver.columns import is_mixed, mixed_model
 from nmd_lab.solver.limit_noise import smallest_value
 from nmd_lab.solver.scaling import Scaling, scaling_for
 
+from .frames import with_ends
 from .limits import SampledLimits, sampled_limits
 from .noise import NoiseKind, noise_kind
 from .options import SampleOptions
 from .prior import Prior
 from .problem import SampledProblem, sampled_problem
+from .sampled_model import sampled_model
 from .work import Work
 
 RANK = 20
@@ -59,7 +54,9 @@ class PreparedSample(NamedTuple):
     observations : Observations
         Data, in the units of X.
     model : Model
-        Nonlinearities and losses, in the units of X.
+        Nonlinearities and losses, in the units of X, as the posterior has them.
+    noises : tuple of str
+        Where the noise of each kind is, as the posterior has it.
     scaling : Scaling
         Units of the sampler.
     """
@@ -68,7 +65,13 @@ class PreparedSample(NamedTuple):
     work: Work
     observations: Observations
     model: Model
+    noises: tuple[str, ...]
     scaling: Scaling
+
+    def with_groups(self, number: int) -> PreparedSample:
+        """Return the same with at most so many groups of rows."""
+        problem = replace(self.problem, n_groups=number)
+        return self._replace(problem=problem, work=Work(problem))
 
 
 def prepare_sample(
@@ -84,16 +87,16 @@ def prepare_sample(
     rank = _most(observations) if is_auto(rank) else check_rank(rank, observations.shape)
     smallest, largest = observations.range()
     size = check_size("X", max(-smallest, largest), observations.dtype)
-    if _by_column(observations, nonlinearity, loss, options.noise_by, is_table=is_table):
-        model = _of_columns(mixed_model(nonlinearity, loss, observations))
-        _refuse_classes_as_numbers(model, observations.labels)
-    else:
-        model = _of_all(nonlinearity, loss, observations)
+    model = sampled_model(observations, nonlinearity, loss, options, is_table=is_table)
     noises = _noises(options.noise, model, observations)
     scaling = scaling_for(model, size)
     scaled = scaling.scaled_observations(observations)
     problem = _problem(scaled, rank, scaling.scaled_model(), noises, options)
-    return PreparedSample(problem, Work(problem), observations, model, scaling)
+    shown: tuple[Model, tuple[str, ...]] = model, noises
+    has_ends = is_table and model.which is not None and options.targets is None
+    if has_ends and (is_auto(nonlinearity) or isinstance(nonlinearity, Mapping)):
+        shown = with_ends(model, noises, observations, nonlinearity)
+    return PreparedSample(problem, Work(problem), observations, *shown, scaling)
 
 
 def _most(observations: Observations) -> int:
@@ -106,80 +109,6 @@ def _most(observations: Observations) -> int:
         else sum(len(c.categories) if c.kind == "values" else 1 for c in table.columns)
     )
     return max(1, min(m, columns - 1, RANK))
-
-
-def _by_column(
-    observations: Observations, nonlinearity: Any, loss: Any, noise_by: str, *, is_table: bool
-) -> bool:
-    """Return whether each column has units and a noise for itself."""
-    if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
-        if noise_by == "one":
-            raise ValueError(
-                "noise_by='one' does not go with columns of several kinds: leave it out."
-            )
-        return True
-    if noise_by != "auto":
-        return noise_by == "columns"
-    m, n = observations.shape
-    plain = (nonlinearity, loss) == ("identity", "frobenius")
-    return is_table and plain and 2 * observations.n_observed >= m * n
-
-
-def _of_all(nonlinearity: Any, loss: Any, observations: Observations) -> Model:
-    """Return the model of one nonlinearity and one loss."""
-    f = with_bounds(nonlinearity, observations)
-    model = make_model(f, loss)
-    d = model.loss
-    _refuse_nonlinearity(model.only)
-    d.check_data(*observations.range())
-    if isinstance(d, Ordinal):
-        levels = observations.different_values()
-        return make_model(f, d.for_data(levels))
-    if type(d).for_data is not Loss.for_data:
-        return make_model(f, d.for_data(*observations.observed()))
-    return model
-
-
-def _of_columns(model: Model) -> Model:
-    """Return the model of several kinds with yes and no as two ordered levels."""
-    assert model.which is not None
-    if model.which.ndim == 2:
-        raise ValueError("loss= for each entry does not go with sample(): give one a column.")
-    kinds = []
-    for kind in (
-        model.kinds[k] for k in model.which
-    ):  # columns of one kind have noise of their own
-        loss = kind.loss
-        if isinstance(loss, Logistic):
-            share = float(loss.expected(np.array(kind.centre)) - loss.parameters[0])
-            share /= 1 - loss.parameters[0]
-            loss = Ordinal([loss.parameters[0], 1.0], [-float(ndtri(share))], learns=True)
-        if isinstance(loss, Ordinal):  # T has the unit of its noise
-            kind = make_kind(kind.nonlinearity, loss)._replace(weight=kind.weight)
-            _refuse_nonlinearity(kind)
-        kinds.append(kind)
-    return Model(tuple(kinds), np.arange(len(kinds)))
-
-
-def _refuse_classes_as_numbers(model: Model, labels: Labels) -> None:
-    """Raise ValueError for a column of booleans, levels or categories with a loss of numbers."""
-    if labels.table is None:
-        return
-    for column, kind in zip(labels.table.of_matrix, model.kinds, strict=True):
-        if column.kind in ("boolean", "ordered", "categories") and type(kind.loss) is not Ordinal:
-            raise ValueError(
-                f"loss={kind.loss.name!r} of column {column.name!r} is for numbers, and its values "
-                "are classes: leave it out, or convert the column to numbers."
-            )
-
-
-def _refuse_nonlinearity(kind: Kind) -> None:
-    """Raise ValueError for a nonlinearity of ordered levels."""
-    if isinstance(kind.loss, Ordinal) and not isinstance(kind.nonlinearity, Identity):
-        raise ValueError(
-            f"nonlinearity={kind.nonlinearity!r} does not go with ordered levels in sample(): "
-            "leave it out, since cut points are learned."
-        )
 
 
 def _noises(wanted: str, model: Model, observations: Observations) -> tuple[NoiseKind, ...]:

@@ -178,6 +178,16 @@ class SampledProblem:
         return np.split(order, storage.indptr[1:-1])
 
     @cached_property
+    def column_groups(self) -> NDArray[np.int64] | None:
+        """0 for a column of numbers and 1 for one of levels; None if all are of one of the two.
+
+        The offset of a number is nearly 0 in its units, and that of a rare level is not: with one
+        prior for both, the numbers would draw rare levels to their cut points of the start.
+        """
+        levels = np.array([noise == "ordinal" for noise in self.noises], np.int64)
+        return levels if 0 < levels.sum() < levels.size else None
+
+    @cached_property
     def positions(self) -> NDArray[np.intp] | None:
         """Positions of the entries of a table in a flat matrix, if most are stored."""
         if not self.by_column:

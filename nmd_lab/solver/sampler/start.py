@@ -1,6 +1,8 @@
-"""The factors with which a chain begins."""
+"""The state with which a chain begins."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -11,8 +13,12 @@ from nmd_lab.solver.options import Options
 from nmd_lab.solver.scaling import Scaling
 from nmd_lab.solver.starts import first_start
 
+from .chain import Chain, ChainStart
 from .cut_points import CutPoints
+from .noise import precision_of
+from .prepare import PreparedSample
 from .problem import SampledProblem
+from .state import ChainState
 from .work import Work
 
 SMALL = 0.1
@@ -26,6 +32,21 @@ it is the other way round."""
 
 FEW = 1 << 18
 """Number of entries that counts as few."""
+
+
+def first_chain(
+    prepared: PreparedSample, engine: Chain, init: str, tune: int, rng: np.random.Generator
+) -> ChainState:
+    """Return the state of a chain before its first sweep."""
+    problem, scaling = prepared.problem, prepared.scaling
+    observations = scaling.scaled_observations(prepared.observations)
+    seed = int(rng.integers(2**62))
+    factors = first_factors(problem, prepared.work, observations, init, rng)
+    state = engine.init(problem, ChainStart(*factors, seed, tune))
+    for k, kind in enumerate(problem.model.kinds):
+        if not precision_of(kind.loss).shape:  # β is 1 in the units of X
+            state.beta[k] = math.ldexp(1.0, scaling.of_objective)
+    return state
 
 
 def first_factors(

@@ -15,6 +15,7 @@ from nmd_lab.solver.storage import CsrStorage
 
 from .cut_points import CutPoints, Levels, has_fixed_cut
 from .latent_sweep import all_products, columns_by_kind, draw_T
+from .noise import knows_T
 from .problem import SampledProblem, levels_of
 from .sides import BLOCK_ROWS, NO_LABELS, Key
 from .state import ChainState
@@ -37,9 +38,12 @@ class Work:
         if set(problem.noises) == {"gaussian"} and not problem.by_column:
             return None
         T = np.full_like(values, np.nan)
-        for noise, at in zip(problem.noises, problem.entries_of_kinds, strict=True):
+        kinds = zip(problem.noises, problem.model.kinds, problem.entries_of_kinds, strict=True)
+        for noise, kind, at in kinds:
             if noise == "gaussian":
                 T[at] = values[at]
+            elif knows_T(noise, kind.nonlinearity):
+                T[at] = kind.nonlinearity.pseudo_inverse(values[at])
         return T
 
     def _pseudo_inverses(self) -> FloatArray:
@@ -94,6 +98,7 @@ class Work:
             state.rho,
             Key(state.seed, state.sweep, COLUMNS),
             state.columns,
+            NO_LABELS if self._problem.column_groups is None else self._problem.column_groups,
         )
 
     def draw_cut_points(self, state: ChainState, rng: np.random.Generator) -> None:

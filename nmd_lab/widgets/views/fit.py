@@ -140,7 +140,7 @@ def _facts(fit: Decomposition) -> list[tuple[str, str]]:
     """Return what a fit is, in pairs of a name and a text."""
     m, n = fit.shape
     return [
-        ("model", f"X ≈ {fit.nonlinearity!r}(W H), loss {fit.loss.name}, rank {fit.rank}"),
+        ("model", f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, rank {fit.rank}"),
         ("size", f"{m} x {n}"),
         ("relative error", f"{fit.relative_error:.4g}"),
         ("iterations", f"{fit.n_iter} in {float(fit.history.seconds[-1]):.2f} s"),

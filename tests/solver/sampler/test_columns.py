@@ -112,14 +112,19 @@ def gibbs(frame, sweeps, tune, rng):
         latent = v[:, 3] + ndtri(np.where(X[:, 3] == 1, below + (1 - below) * u, below * u))
         Y = np.column_stack([T, latent])
         for name, factor, partner in (("rows", W, H), ("columns", H, W)):
-            mean, precision = normal_wishart(factor / units[name], rng)
-            mean, precision = mean * units[name], precision / np.outer(units[name], units[name])
             by_rows = name == "rows"
+            mean, precision = np.empty(factor.shape), np.empty((*factor.shape, factor.shape[1]))
+            for some in [slice(None)] if by_rows else [slice(3), slice(3, 4)]:  # levels apart
+                drawn = normal_wishart(factor[some] / units[name], rng)
+                mean[some] = drawn[0] * units[name]
+                precision[some] = drawn[1] / np.outer(units[name], units[name])
             P = partner[:, :1] if by_rows else np.column_stack([partner, np.ones(m)])
             tau = (seen * rho) if by_rows else (seen * rho).T
             y = Y - H[:, 1] if by_rows else Y.T
             full = precision + np.einsum("ij,ja,jb->iab", tau, P, P)
-            b = precision @ mean + np.einsum("ij,ij,ja->ia", tau, np.where(tau > 0, y, 0), P)
+            b = np.einsum("iab,ib->ia", precision, mean) + np.einsum(
+                "ij,ij,ja->ia", tau, np.where(tau > 0, y, 0), P
+            )
             root = np.linalg.cholesky(np.linalg.inv(full))
             noise = np.einsum("iab,ib->ia", root, rng.standard_normal(b.shape))
             factor[:] = np.linalg.solve(full, b[..., None])[..., 0] + noise
@@ -144,7 +149,7 @@ def normal_wishart(rows, rng):
 
 def test_posterior_of_a_mixed_table_is_that_of_a_plain_gibbs_sampler():
     frame, sweeps = people(), 2000
-    posterior = nmd.sample(frame, 1, draws=sweeps, tune=200, random_state=0)
+    posterior = nmd.sample(frame, 1, "identity", draws=sweeps, tune=200, random_state=0)
     i, j = np.divmod(np.arange(frame.size), 4)
     ours = posterior.predictive.at(j).mean(posterior.linear_at(i, j))
     theirs = gibbs(frame, sweeps, 200, np.random.default_rng(1)).reshape(sweeps, -1)

@@ -1,0 +1,183 @@
+"""Factor analysis of the draws: standardised loadings of a few factors, aligned and rotated."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.result.rotation import SIMPLICITY, oblique_rotation, orthogonal_rotation
+
+from .correlations import standardised_loadings
+from .draws import DrawnFactors
+from .kernels import Array
+
+FactorRotation = Literal["none", "varimax", "oblimin"]
+"""How factors are turned."""
+
+MAX_STEPS = 500  # largest number of steps to the common factors of correlations
+TINY = np.finfo(np.float64).tiny
+TOLERANCE = 1e-5  # change of a loading below which the steps end
+DAMPING = 0.25  # of a step: more than a quarter of any negative eigenvalue, so that none grows
+NOTHING = 0.03  # sum of the squares of the loadings of a component that says little of any factor
+
+
+class FactorDraws(NamedTuple):
+    """A few factors in each draw, the same ones in all.
+
+    Attributes
+    ----------
+    loadings : ndarray (draws, n, factors)
+        Standardised loadings.
+    turns : ndarray (draws, d, factors)
+        Scores are standardised rows of W times these.
+    correlation : ndarray (factors, factors)
+        Correlations of the factors.
+    """
+
+    loadings: Array
+    turns: Array
+    correlation: Array
+
+    @property
+    def shares(self) -> Array:
+        """Share of each factor in the variance of all columns, by the mean loadings.
+
+        Correlated factors share what they explain together, l Φ l', in equal parts.
+        """
+        mean = self.loadings.mean(axis=0)
+        shares: Array = np.mean(mean * (mean @ self.correlation), axis=0)
+        return shares
+
+    @property
+    def communalities(self) -> Array:
+        """Share of the variance of each column that the factors explain, (draws, n)."""
+        explained = self.loadings * (self.loadings @ self.correlation)
+        communalities: Array = explained.sum(axis=2)
+        return communalities
+
+
+def factor_draws(posterior: DrawnFactors, factors: int | None, rotation: str) -> FactorDraws:
+    """Return the factors of each draw: those of its correlations, turned to those of the mean."""
+    G = standardised_loadings(posterior)
+    n, d = G.shape[1:]
+    if n < 2:
+        raise ValueError(
+            "X has 1 column, which shares no factor with others: draw with more columns."
+        )
+    most = min(d, n - 1)
+    if factors is not None and factors > most:
+        raise ValueError(
+            f"factors={factors} is too large for {n} columns and draws with {d} components: give "
+            f"at most {most}."
+        )
+    reference = _reference(G, factors)
+    loadings = common_factors(G, G @ _nearest_rotation(_T(G) @ reference))
+    loadings = loadings @ _nearest_rotation(_T(loadings) @ reference)
+    turns = _nearest_rotation(np.linalg.solve(_T(G) @ G + NOTHING * np.eye(d), _T(G) @ loadings))
+    return _rotated(loadings, turns, rotation)
+
+
+def scores_of_rows(
+    posterior: DrawnFactors, vectors: NDArray[np.floating], found: FactorDraws
+) -> tuple[Array, Array]:
+    """Return mean and standard deviation, over the draws, of the scores of rows (draws, m, d)."""
+    prior = posterior.row_prior
+    turns = np.linalg.solve(_T(np.linalg.cholesky(prior.covariances)), found.turns)
+    scores = (
+        (w - mean) @ turn for w, mean, turn in zip(vectors, prior.centres, turns, strict=True)
+    )
+    total, squares = np.zeros((2, vectors.shape[1], found.shares.size))
+    for score in scores:
+        total += score
+        squares += score**2
+    mean = total / len(vectors)
+    return mean, np.sqrt(np.maximum(squares / len(vectors) - mean**2, 0))
+
+
+def _reference(G: Array, factors: int | None) -> Array:
+    """Return the principal axes of the common factors of the mean correlations.
+
+    Without a number of factors, it is the smallest one that leaves of the mean correlations less
+    than their standard deviation over the draws, in the root mean square over all pairs of columns.
+    """
+    n, d = G.shape[1:]
+    total, squares = np.zeros((n, n)), np.zeros((n, n))
+    for loadings in G:
+        products = loadings @ loadings.T
+        total += products
+        squares += products**2
+    mean = total / len(G)
+    values, vectors = np.linalg.eigh(mean)
+    root = (vectors * np.sqrt(np.maximum(values, 0)))[None]
+    pairs = ~np.eye(n, dtype=bool)
+    unsure = float(np.sum((squares / len(G) - mean**2)[pairs]))
+    for count in [factors] if factors is not None else range(1, min(d, n - 1) + 1):
+        found = common_factors(root, _principal_axes(mean, count)[None])[0]
+        if float(np.sum((mean - found @ found.T)[pairs] ** 2)) <= unsure:
+            break
+    turned: Array = found @ np.linalg.svd(found, full_matrices=False)[2].T
+    return turned
+
+
+def _principal_axes(common: Array, factors: int) -> Array:
+    """Return the principal axes where the share that a column has in common is that by all others.
+
+    That is the squared multiple correlation, a lower bound of the communality (Guttman, 1956).
+    """
+    correlations = common.copy()
+    np.fill_diagonal(correlations, 1.0)
+    reduced = correlations.copy()
+    np.fill_diagonal(reduced, 1 - 1 / np.diag(np.linalg.pinv(correlations, hermitian=True)))
+    values, vectors = np.linalg.eigh(reduced)
+    axes: Array = (vectors * np.sqrt(np.maximum(values, NOTHING**2)))[:, ::-1][:, :factors]
+    return axes
+
+
+def common_factors(G: Array, L: Array) -> Array:
+    """Return L (..., n, k) whose L L' is nearest to G G' beside the diagonal, from a start near it.
+
+    Components of G that only one column has count for nothing.  A column has at most the
+    communality that G gives it.
+    """
+    most = np.sum(G**2, axis=-1, keepdims=True)
+    for _ in range(MAX_STEPS):
+        gram, communality = _T(L) @ L, np.sum(L**2, axis=-1, keepdims=True)
+        gradient = G @ (_T(G) @ L) - (most - communality) * L - L @ gram
+        moved = L + 0.5 * gradient @ np.linalg.inv(gram + DAMPING * np.eye(L.shape[-1]))
+        beyond = np.sum(moved**2, axis=-1, keepdims=True) / np.maximum(most, TINY)
+        moved /= np.sqrt(np.maximum(beyond, 1.0))
+        change, L = np.abs(moved - L).max(), moved
+        if change < TOLERANCE:
+            break
+    return L
+
+
+def _rotated(loadings: Array, turns: Array, rotation: str) -> FactorDraws:
+    """Return the factors in the rotation that suits their mean loadings, largest first."""
+    mean = loadings.mean(axis=0)
+    k = mean.shape[1]
+    turn: NDArray[np.float64] = np.eye(k)
+    if rotation != "none" and k > 1:
+        turn = orthogonal_rotation(mean, SIMPLICITY["varimax"])
+    if rotation == "oblimin" and k > 1:
+        turn = turn @ oblique_rotation(mean @ turn)
+    pattern = mean @ np.linalg.inv(turn).T
+    shares = np.sum(pattern * (pattern @ (turn.T @ turn)), axis=0)
+    largest = np.take_along_axis(pattern, np.abs(pattern).argmax(axis=0)[None], axis=0)[0]
+    turn = turn * np.where(largest < 0, -1.0, 1.0)
+    turn = turn[:, np.argsort(-shares, kind="stable")]
+    return FactorDraws(loadings @ np.linalg.inv(turn).T, turns @ turn, turn.T @ turn)
+
+
+def _nearest_rotation(matrix: NDArray[np.floating]) -> Array:
+    """Return the matrix with orthonormal columns that is nearest to a matrix."""
+    U, _, Vt = np.linalg.svd(matrix, full_matrices=False)
+    nearest: Array = U @ Vt
+    return nearest
+
+
+def _T(matrix: NDArray[np.floating]) -> Array:
+    """Return the transposed matrices."""
+    return np.swapaxes(matrix, -1, -2)

@@ -1,0 +1,99 @@
+"""Whether groups of rows predict better than none: two short chains, and cells hidden from both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._interruption import Interruption
+from nmd_lab.data.base import Observations
+from nmd_lab.data.row_blocks import chosen_rows
+from nmd_lab.data.split import split
+from nmd_lab.solver.loop import nothing
+
+from .chain import Chain
+from .options import SampleOptions
+from .prepare import PreparedSample
+from .run import Chains, PosteriorState
+from .start import first_chain
+from .state import ChainState
+from .targets import Targets
+
+SHARE = 0.1
+"""Share of the observed cells that are hidden from both chains."""
+
+TUNE, DRAWS = 40, 40
+"""Sweeps of each chain before those whose predictions are averaged, and number of these."""
+
+ROWS, CELLS = 400, 40_000
+"""Number of rows of the chains at most: as many as hold these cells, but at least these rows."""
+
+SHARE_OF_TIME = 0.1
+"""Share of a time limit that each chain may take."""
+
+Prepare = Callable[[Observations, SampleOptions], PreparedSample]
+
+
+def choose_groups(
+    prepared: PreparedSample,
+    prepare: Prepare,
+    options: SampleOptions,
+    rng: np.random.Generator,
+    interruption: Interruption,
+) -> PreparedSample:
+    """Return a problem without its groups if hidden cells are predicted worse with them.
+
+    Worse are larger squared errors, by more than their standard error over the hidden cells.
+    """
+    problem = prepared.problem
+    if options.groups != "auto" or problem.n_groups == 1:
+        return prepared
+    most = max(ROWS, CELLS // problem.shape[1])
+    observed, hidden = split(_some_rows(prepared.observations, most, rng), SHARE, rng)
+    short = replace(options, noise_by="columns", tune=TUNE, draws=DRAWS, chains=1, keep=1)
+    short = replace(short, init="auto", targets=None, callback=None, progress=False)
+    if options.time_limit is not None:
+        short = replace(short, time_limit=SHARE_OF_TIME * options.time_limit)
+    seed = int(rng.integers(2**62))
+    without, within = (
+        _errors(prepare(observed, replace(short, groups=groups)), hidden, seed, short, interruption)
+        for groups in (1, problem.n_groups)
+    )
+    worse = within - without
+    hurts = worse.sum() > worse.std() * np.sqrt(worse.size)
+    return prepared.with_groups(1) if hurts else prepared
+
+
+def _some_rows(observations: Observations, number: int, rng: np.random.Generator) -> Observations:
+    """Return at most so many of the rows, at random."""
+    m = observations.shape[0]
+    if m <= number:
+        return observations
+    return chosen_rows(observations, np.sort(rng.choice(m, number, replace=False)))
+
+
+def _errors(
+    prepared: PreparedSample,
+    hidden: Observations,
+    seed: int,
+    options: SampleOptions,
+    interruption: Interruption,
+) -> NDArray[np.float64]:
+    """Return the squared error at each hidden entry, in units of the variance of its column."""
+    problem, engine = prepared.problem, Chain(prepared.work)
+    rows, columns, x = prepared.scaling.scaled_observations(hidden).entries()
+    targets = Targets(rows.astype(np.intp), columns.astype(np.intp))
+
+    def begin(_: int) -> ChainState:
+        rng = np.random.default_rng(seed)
+        return first_chain(prepared, engine, options.init, options.tune or 0, rng)
+
+    state = PosteriorState(np.random.default_rng(seed))
+    Chains(problem, engine, begin, options, targets, state).run(interruption, nothing)
+    errors: NDArray[np.float64] = np.square(
+        (targets.now.mean - x) / problem.prior.spreads_of_X[columns]
+    )
+    return errors

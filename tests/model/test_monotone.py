@@ -1,0 +1,174 @@
+"""The learned monotone f: its first knots, and its update by least squares."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import ndtri
+
+from nmd_lab.model._rises import nearest_values
+from nmd_lab.model.kind import make_kind
+from nmd_lab.nonlinearities import Monotone
+
+Z = ndtri((np.arange(20) + 0.5) / 20)
+
+
+@pytest.mark.parametrize("quantiles", [lambda z: 3 + 2 * z, np.exp], ids=["normal", "lognormal"])
+def test_the_first_f_maps_normal_quantiles_to_those_of_the_data(quantiles):
+    x = quantiles(np.random.default_rng(0).normal(size=200_000))
+    f = Monotone().for_data(x)
+    np.testing.assert_allclose(f.t, x.mean() + x.std() * Z)
+    np.testing.assert_allclose(f.x, quantiles(Z), rtol=0.02, atol=0.01)
+    centred = Monotone().for_data(x, centred=True)
+    np.testing.assert_allclose(centred.t, x.std() * Z)
+    assert centred.x == f.x
+
+
+def test_a_share_draws_the_first_f_to_the_straight_line():
+    x = np.exp(np.random.default_rng(0).normal(size=5000))
+    whole, half = Monotone().for_data(x), Monotone(share=0.5).for_data(x)
+    np.testing.assert_allclose(half.x, (np.array(whole.x) + whole.t) / 2, rtol=1e-12)
+
+
+def test_few_values_have_the_straight_line():
+    t = np.array([-3.0, 0.0, 2.5])
+    f = Monotone().for_data(np.arange(7.0))
+    np.testing.assert_array_equal(f(t), t)
+    np.testing.assert_array_equal(Monotone().for_data(np.arange(7.0), centred=True)(t), t + 3)
+    assert not f.learns
+    assert Monotone().for_data(np.arange(8.0)).learns
+
+
+def test_equal_values_stay_apart():
+    x = np.append(np.zeros(500), np.random.default_rng(0).exponential(size=500))
+    f = Monotone().for_data(x)
+    np.testing.assert_array_less(0.0199, np.diff(f.x) / np.diff(f.t))
+
+
+def test_the_pseudo_inverse_is_the_inverse():
+    f = Monotone([-1, 0, 2], [-5, 1, 2])
+    t = np.linspace(-4, 6, 21)
+    np.testing.assert_allclose(f.pseudo_inverse(f(t)), t, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        Monotone(),
+        Monotone(share=1 / 3),
+        Monotone([0.1 + 0.2, 1], [1 / 3, 2]),
+        Monotone([0, 1], [0, 2], learns=True),
+        Monotone([0, 1], [0, 2], share=0.5, learns=True),
+    ],
+    ids=repr,
+)
+def test_the_repr_and_the_settings_make_an_equal_object(f):
+    for again in (eval(repr(f)), Monotone(*f.settings)):
+        assert again == f
+        assert hash(again) == hash(f)
+        assert again.learns == f.learns
+    assert f != Monotone([0, 1], [0, 2])
+
+
+def test_knots_are_not_learned_unless_asked():
+    x = np.random.default_rng(0).normal(size=100)
+    for f in (Monotone([0, 1], [0, 2]), Monotone([0, 1], [0, 2]).for_data(x)):
+        assert not f.learns
+        assert f.learned(x, x, np.ones(100)) is f
+
+
+def made_up(seed, knots=8, n=300):
+    """Return knots, values, smallest rises, and arguments, values and weights of data."""
+    rng = np.random.default_rng(seed)
+    t = np.cumsum(rng.uniform(0.2, 1, knots))
+    values = np.sort(rng.normal(size=knots))
+    at = rng.uniform(t[0] - 1, t[-1] + 1, n)
+    data = rng.normal() * 3 + 2 * np.sin(at) + 0.3 * at + 0.5 * rng.normal(size=n)
+    slowest = 0.2 * np.diff(values) * rng.random(knots - 1)
+    return t, values, slowest, at, data, rng.uniform(0.2, 3, n)
+
+
+def misfit(t, values, at, data, weights):
+    """Return the weighted squared differences, with straight tails."""
+    y = np.interp(at, t, values)
+    for outside, a, b in ((at < t[0], 0, 1), (at > t[-1], -2, -1)):
+        slope = (values[b] - values[a]) / (t[b] - t[a])
+        y = np.where(outside, values[b] + slope * (at - t[b]), y)
+    return float(np.sum(weights * np.square(data - y)))
+
+
+@pytest.fixture
+def least_squares(monkeypatch):
+    """Least squares alone, without the pull and with any change of slope."""
+    monkeypatch.setattr("nmd_lab.model._rises.PULL", 0.0)
+    monkeypatch.setattr("nmd_lab.model._rises.TURN", np.inf)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.usefixtures("least_squares")
+def test_the_update_is_the_constrained_minimum(seed):
+    t, values, slowest, at, data, weights = made_up(seed)
+    new = nearest_values(t, values, slowest, at, data, weights)
+    assert np.all(np.diff(new) >= slowest - 1e-12)
+    assert new[-1] - new[0] == pytest.approx(values[-1] - values[0], rel=1e-12)
+
+    def objective(z):
+        return misfit(t, np.cumsum(z), at, data, weights)
+
+    brute = minimize(
+        objective,
+        np.append(data.mean(), np.diff(values)),
+        method="SLSQP",
+        bounds=[(None, None), *((low, None) for low in slowest)],
+        constraints={"type": "eq", "fun": lambda z: z[1:].sum() - (values[-1] - values[0])},
+        options={"maxiter": 1000, "ftol": 1e-12},
+    )
+    assert misfit(t, new, at, data, weights) == pytest.approx(brute.fun, rel=1e-6)
+    np.testing.assert_allclose(new, np.cumsum(brute.x), atol=1e-2)
+
+
+@pytest.mark.usefixtures("least_squares")
+def test_the_update_is_isotonic_regression_if_every_point_is_a_knot():
+    from sklearn.isotonic import IsotonicRegression
+
+    rng = np.random.default_rng(1)
+    t = np.sort(rng.normal(size=12))
+    data, weights = t + 0.5 * rng.normal(size=12), rng.uniform(0.5, 2, 12)
+    wanted = IsotonicRegression().fit_transform(t, data, sample_weight=weights)
+    rise = wanted[-1] - wanted[0]
+    start = wanted[0] + rise * np.linspace(0, 1, 12)
+    # The rise of the regression itself, so that to keep it is no constraint.
+    new = nearest_values(t, start, np.zeros(11), t, data, weights)
+    np.testing.assert_allclose(new, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "l1", "huber"])
+def test_the_loss_of_a_kind_never_rises(loss):
+    changed = 0
+    for seed in range(20):
+        t, values, _, at, data, weights = made_up(seed, n=10 + 5 * seed)
+        kind = make_kind(Monotone(t, values, learns=True), loss)._replace(centre=0.3, size=1.2)
+        new = kind.learned(data, at, weights)
+        after, before = (float(np.sum(weights * each.losses(data, at))) for each in (new, kind))
+        assert after <= before
+        changed += new != kind
+    assert changed > 10
+
+
+def test_few_noisy_data_make_no_staircase(monkeypatch):
+    rng = np.random.default_rng(0)
+    t, at = np.linspace(-2, 2, 20), rng.normal(size=150)
+    data, weights = at + 0.5 * rng.normal(size=150), np.ones(150)
+    smooth = nearest_values(t, t, np.zeros(19), at, data, weights)
+    monkeypatch.setattr("nmd_lab.model._rises.TURN", np.inf)
+    steps = nearest_values(t, t, np.zeros(19), at, data, weights)
+    errors = [float(np.sqrt(np.mean(np.square(each - t)))) for each in (smooth, steps)]
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_rises_of_which_the_data_say_nothing_stay():
+    t, values = np.arange(6.0), np.array([0.0, 1, 2, 4, 8, 9])
+    at = np.linspace(0, 2, 50)
+    new = nearest_values(t, values, np.zeros(5), at, 5 + np.interp(at, t, values), np.ones(50))
+    np.testing.assert_allclose(new, values + 5, atol=1e-6)

@@ -1,0 +1,286 @@
+"""Parameters and tables of all kinds, drawn from the prior of the sampler with NumPy and SciPy.
+
+Nothing here is shared with the sampler but the meaning of the model, and what it takes from the
+data of a table and then holds: the units of columns and the first cut points.  Both are those of a
+template.  The prior of the other cut points is flat, and `ImaginedLevels` makes it a proper one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+from scipy.special import ndtr
+
+from nmd_lab.data.limits import GivenLimits
+from nmd_lab.data.observations import observe
+from nmd_lab.solver.sampler.cut_points import CutPoints, Levels
+from nmd_lab.solver.sampler.groups import FREEDOM, Groups
+from nmd_lab.solver.sampler.hyperparameters import RowPrior
+from nmd_lab.solver.sampler.options import SampleOptions
+from nmd_lab.solver.sampler.prepare import prepare_sample
+from nmd_lab.solver.sampler.problem import SampledProblem
+from nmd_lab.solver.sampler.state import ChainState
+from nmd_lab.solver.sampler.work import Work
+
+Array = np.ndarray
+
+
+class Column(NamedTuple):
+    """A column: its template, f, its loss, and the limit below which values are not known."""
+
+    template: tuple[float, ...]
+    f: str = "identity"
+    loss: str = "frobenius"
+    limit: float | None = None
+
+
+COLUMNS = {
+    "number": Column((90.0, 100.0, 120.0, 140.0)),
+    "limited": Column((-0.2, 0.0, 0.1, 0.3), limit=-0.1),
+    "relu": Column((0.0, 0.0, 10.0, 25.0), "relu"),
+    "yes/no": Column((1.0, 0.0), loss="logistic"),
+    "levels": Column((0.0, 1.0, 2.0, 2.0), loss="ordinal"),
+    "four levels": Column((0.0, 1.0, 2.0, 3.0), loss="ordinal"),
+    "limited levels": Column((0.0, 1.0, 2.0, 3.0), loss="ordinal", limit=1.0),
+    "count": Column((0.0, 1.0, 3.0, 9.0), "relu", "kl"),
+    "limited count": Column((0.0, 1.0, 3.0, 9.0), "relu", "kl", limit=2.0),
+    "laplace": Column((-10.0, 0.0, 5.0, 20.0), loss="l1"),
+    "limited laplace": Column((-10.0, 0.0, 5.0, 20.0), loss="l1", limit=-1.0),
+    "rough relu": Column((-0.05, 0.0, 0.1, 0.25), "relu"),
+}
+"""Columns of all kinds; classes are a yes/no each, as they are for the sampler."""
+
+
+class Case(NamedTuple):
+    """A table and its model."""
+
+    columns: tuple[str, ...]
+    groups: int = 1
+    rows: int = 8
+    rank: int = 1
+    offsets: str = "auto"
+    holes: float = 0.2
+    weighted: bool = False
+
+
+class ImaginedLevels(Levels):
+    """Levels with two more entries of each level, with WH = 0, which are the prior of the cuts."""
+
+    def __init__(self, low: Array, high: Array, starts: Array, number: int, weights: Any) -> None:
+        more = np.repeat(np.arange(number), 2)
+        if weights is not None:
+            weights = np.append(weights, np.ones(more.size))
+        low, high = np.append(low, more), np.append(high, more)
+        super().__init__(low, high, np.append(starts, low.size), number, weights)
+
+    def look(self, v: Array) -> None:
+        """Take WH with offsets at the true entries."""
+        number = len({first for first, last in self.bounds if first == last})
+        super().look(np.append(v, np.zeros(2 * number)))
+
+
+@dataclass
+class Table:
+    """A problem whose data are drawn again and again, with the scales of its priors."""
+
+    problem: SampledProblem
+    limit: Array
+
+    @classmethod
+    def of(cls, case: Case) -> Table:
+        """Return the problem of a template, with other priors and data that may be overwritten."""
+        columns = [COLUMNS[name] for name in case.columns]
+        X = np.column_stack([np.resize(each.template, case.rows) for each in columns])
+        limit = np.array([np.nan if each.limit is None else each.limit for each in columns])
+        rng = np.random.default_rng(5)
+        holes = rng.random(X.shape) < case.holes
+        at_most = np.zeros(X.shape, bool)
+        at_most[:] = ~np.isnan(limit)
+        weights = rng.uniform(0.5, 2, X.shape) if case.weighted else None
+        if weights is not None:  # a likelihood to a power is that of no counts
+            weights[:, [each.loss == "kl" for each in columns]] = 1
+        limits = GivenLimits(at_most=at_most & ~holes) if at_most.any() else GivenLimits()
+        prepared = prepare_sample(
+            observe(np.where(holes, np.nan, X), weights=weights, limits=limits),
+            case.rank,
+            [each.f for each in columns],
+            [each.loss for each in columns],
+            SampleOptions(groups=case.groups, offsets=case.offsets),
+        )
+        problem = prepared.problem
+        prior = replace(problem.prior, share=0.5, strength=4.0, noise_shape=3.0, noise_rate=1.0)
+        return cls(replace(problem, prior=prior, values=problem.values.copy(), threads=1), limit)
+
+
+def symmetric_root(covariance: Array) -> Array:
+    """Return R with R Rᵀ = covariance."""
+    values, vectors = np.linalg.eigh(covariance)
+    root: Array = vectors * np.sqrt(np.maximum(values, 0))
+    return root
+
+
+def gaussian(mean: Array, precision: Array, rng: np.random.Generator) -> Array:
+    """Return a draw from N(mean, precision⁻¹)."""
+    inverse = np.linalg.inv(precision)
+    drawn: Array = mean + symmetric_root((inverse + inverse.T) / 2) @ rng.standard_normal(mean.size)
+    return drawn
+
+
+def draw_vectors(
+    count: int, units: Array, strength: float, rng: np.random.Generator
+) -> tuple[Array, RowPrior]:
+    """Return vectors of a factor, and mean and precision, from the prior."""
+    d = units.size
+    root = rng.standard_normal((d, d))
+    precision = root @ root.T  # Wishart with d degrees of freedom
+    mean = gaussian(np.zeros(d), strength * precision, rng)
+    vectors = np.array([gaussian(mean, precision, rng) for _ in range(count)])
+    prior = RowPrior((mean * units)[None], (precision / np.outer(units, units))[None])
+    return vectors * units, prior
+
+
+def draw_grouped(
+    count: int, number: int, units: Array, rng: np.random.Generator
+) -> tuple[Array, RowPrior, Groups]:
+    """Return vectors of rows in groups, the priors of the groups and what these share."""
+    d = units.size
+    nu, root = d + rng.choice(FREEDOM), rng.standard_normal((d, d))
+    scale, strength = root @ root.T, rng.gamma(0.5, 2.0)
+    precisions = np.array(
+        [
+            np.atleast_2d(stats.wishart.rvs(nu, np.linalg.inv(nu * scale), random_state=rng))
+            for _ in range(number)
+        ]
+    )
+    means = np.array([gaussian(np.zeros(d), strength * each, rng) for each in precisions])
+    shares = rng.dirichlet(np.full(number, 1 / number))
+    labels = rng.choice(number, count, p=shares)
+    vectors = np.array([gaussian(means[c], precisions[c], rng) for c in labels])
+    prior = RowPrior(means * units, precisions / np.outer(units, units), shares)
+    return vectors * units, prior, Groups(labels, scale, strength)
+
+
+def draw_cuts(first: CutPoints, rng: np.random.Generator) -> CutPoints:
+    """Return cut points from the prior that imagined levels are, by rejection."""
+    number, start = first.steps.size, first.ends[1]
+    while True:
+        more = np.sort(rng.uniform(start, max(start, 0) + 6, number - 1))
+        ends = np.concatenate([[-np.inf, start], more, [np.inf]])
+        masses = np.diff(ndtr(ends))[1:]  # that of the first level is the same for all
+        if rng.random() < np.prod(masses * masses.size / ndtr(-start)) ** 2:
+            return CutPoints(ends, first.steps.copy())
+
+
+def column_classes(problem: SampledProblem) -> Array:
+    """Return 1 for columns of levels beside numbers, and 0 for all others; each has a prior."""
+    levels = np.array([noise == "ordinal" for noise in problem.noises])
+    return (levels & ~levels.all()).astype(np.int64)
+
+
+def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
+    """Return a state whose parameters are from the prior, before there are data."""
+    problem, prior = table.problem, table.problem.prior
+    (m, n), units = problem.shape, problem.units
+    groups = None
+    if problem.n_groups == 1:
+        rows, of_rows = draw_vectors(m, units[0], prior.strength, rng)
+    else:
+        rows, of_rows, groups = draw_grouped(m, problem.n_groups, units[0], rng)
+    of_class = column_classes(problem)
+    each = [
+        draw_vectors((of_class == k).sum(), units[1], prior.strength, rng)
+        for k in range(of_class.max() + 1)
+    ]
+    columns = np.empty((n, units[1].size))
+    for k, (vectors, _) in enumerate(each):
+        columns[of_class == k] = vectors
+    of_columns = RowPrior(*(np.concatenate([p[i] for _, p in each]) for i in range(3)))
+    rho, beta = rng.gamma(prior.noise_shape, size=(2, n)) / prior.noise_rate
+    for j, (noise, kind) in enumerate(zip(problem.noises, problem.model.kinds, strict=True)):
+        if noise == "ordinal":
+            rho[j] = 1
+        power = {"l1": 1, "frobenius": 2}.get(kind.loss.name, 0) if noise == "after" else 0
+        beta[j] = beta[j] / prior.spreads_of_X[j] ** power if power else 1
+    firsts = Work(problem).first_cuts()
+    state = ChainState(
+        *(rows, columns, rho, beta, problem.values.copy()),
+        seed=int(rng.integers(2**62)),
+        row_prior=of_rows,
+        column_prior=of_columns,
+        groups=groups,
+        cuts=[None if each is None else draw_cuts(each, rng) for each in firsts],
+        x=None if problem.limits is None else problem.values.copy(),
+    )
+    return state
+
+
+def products(table: Table, state: ChainState) -> Array:
+    """Return WH with offsets as a matrix."""
+    problem, rank = table.problem, table.problem.rank
+    v: Array = state.rows[:, :rank] @ state.columns[:, :rank].T
+    if problem.row_offsets:
+        v = v + state.rows[:, rank:]
+    if problem.column_offsets:
+        v = v + state.columns[:, rank]
+    return v
+
+
+def entries(table: Table) -> tuple[Array, Array]:
+    """Return rows and columns of the stored entries."""
+    storage: Any = table.problem.storage
+    return np.repeat(np.arange(table.problem.shape[0]), np.diff(storage.indptr)), storage.indices
+
+
+def draw_data(table: Table, state: ChainState, rng: np.random.Generator) -> None:
+    """Draw T and X given the parameters, and put them into the problem and the state."""
+    problem, kinds = table.problem, table.problem.model.kinds
+    v, (i, j) = products(table, state), entries(table)
+    for k, (noise, kind) in enumerate(zip(problem.noises, kinds, strict=True)):
+        at = np.flatnonzero(j == k)
+        weights = np.ones(at.size) if problem.weights is None else problem.weights[at]
+        of_T = 1.0 if noise == "after" else weights
+        T = v[i[at], k] + rng.standard_normal(at.size) / np.sqrt(state.rho[k] * of_T)
+        T = kind.centre + kind.size * T
+        if noise == "ordinal":
+            x = np.searchsorted(state.cuts[k].ends[1:-1], T).astype(float)
+        else:
+            x = np.maximum(T, 0) if kind.nonlinearity.name == "relu" else T.copy()
+        if noise == "after":
+            x = AFTER[kind.loss.name](x, state.beta[k] * weights, rng)
+        state.T[at] = T
+        if problem.limits is not None:
+            below = x <= table.limit[k]
+            low = 0.0 if noise == "ordinal" or kind.loss.name == "kl" else -np.inf
+            limit = np.where(below, table.limit[k], x)
+            problem.limits.limited[at] = below
+            problem.limits.low[at], problem.limits.high[at] = np.where(below, low, x), limit
+            state.x[at] = limit if noise == "ordinal" else x
+            x = limit
+        problem.values[at] = x
+
+
+def noise_of_counts(y: Array, _: Array, rng: np.random.Generator) -> Array:
+    """Return Poisson numbers."""
+    return rng.poisson(y).astype(float)
+
+
+def laplace_noise(y: Array, beta: Array, rng: np.random.Generator) -> Array:
+    """Return numbers with Laplace noise."""
+    return rng.laplace(y, 1 / beta)
+
+
+def gaussian_noise(y: Array, beta: Array, rng: np.random.Generator) -> Array:
+    """Return numbers with Gaussian noise."""
+    return rng.normal(y, 1 / np.sqrt(beta))
+
+
+AFTER: dict[str, Callable[[Array, Array, np.random.Generator], Array]] = {
+    "kl": noise_of_counts,
+    "l1": laplace_noise,
+    "frobenius": gaussian_noise,
+}
+"""The noise after f of each loss; the second argument is β times the weight."""

@@ -1,0 +1,142 @@
+"""The benchmark of tables: its parts against independent answers, and its page in small."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.impute import KNNImputer
+from sklearn.linear_model import LinearRegression
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not installed
+
+from benchmarks.tables import data, peers, pooling, regression, scores
+from benchmarks.tables.__main__ import main
+
+
+def mixed(rows=60):
+    rng = np.random.default_rng(0)
+    frame, _ = regression.generated(rng, rows)
+    return frame
+
+
+def test_least_squares_and_its_intervals():
+    """One regressor, against SciPy."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=30)
+    y = 2 * x + rng.normal(size=30)
+    known = stats.linregress(x, y)
+    found = pooling.least_squares(x[:, None], y)
+    reach = stats.t.ppf(0.975, 28) * known.stderr
+    np.testing.assert_allclose(found.interval[0], [known.slope - reach, known.slope + reach])
+
+
+def test_pooling_by_rubins_rules():
+    """The total variance is W + (1 + 1/m) B; without B the degrees are nearly those of one copy."""
+    copies = [pooling.Estimate(np.array([v]), np.array([0.5]), 1e9) for v in (1.0, 2.0, 6.0)]
+    found = pooling.pool(copies)
+    assert found.value == pytest.approx(3)
+    assert found.variance == pytest.approx(0.5 + 4 / 3 * 7)
+    share = 28 / 3 / (0.5 + 28 / 3)
+    np.testing.assert_allclose(found.degrees, 2 / share**2, rtol=1e-6)  # Rubin's of 1987
+    same = pooling.pool([pooling.Estimate(np.array([1.0]), np.array([0.5]), 20.0)] * 5)
+    np.testing.assert_allclose(same.degrees, 20 * 21 / 23, rtol=1e-6)
+
+
+def test_the_true_coefficients_are_those_of_many_rows():
+    frame, truth = regression.generated(np.random.default_rng(3), 200_000)
+    X = np.column_stack([frame["marker"], frame["smoker"].astype(float), frame["pain"].cat.codes])
+    found = LinearRegression().fit(X, frame["outcome"]).coef_
+    np.testing.assert_allclose(truth, found, atol=0.1)  # standard errors of .03 to .06
+
+
+def test_a_quarter_of_the_cells_is_missing_but_age():
+    rng = np.random.default_rng(1)
+    missing = regression.with_holes(regression.generated(rng, 20_000)[0], rng).isna().mean()
+    assert missing.pop("age") == 0
+    np.testing.assert_allclose(missing, 0.25, atol=0.01)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_neighbours_are_those_of_scikit_learn(is_weighted):
+    rng = np.random.default_rng(0)
+    Z = np.where(rng.random((40, 5)) < 0.2, np.nan, rng.normal(size=(40, 5)))
+    known = KNNImputer(n_neighbors=7, weights="distance" if is_weighted else "uniform")
+    found = peers.by_neighbours(Z, Z, 7, is_weighted)
+    np.testing.assert_allclose(found, known.fit_transform(Z))
+
+
+def test_hidden_cells_keep_the_types_and_come_back_from_numbers():
+    frame = mixed()
+    seen, hidden = data.hide(frame, 0)
+    assert (seen.dtypes == frame.dtypes).all()
+    assert (seen.isna().to_numpy() == hidden).all()
+    encoding = data.Encoding(seen)
+    whole = encoding.again(frame)
+    np.testing.assert_allclose(encoding.back(whole, "dose")[:, 0], frame["dose"])
+    for name, found in peers.positions(encoding, seen, whole).items():
+        np.testing.assert_array_equal(found, data.codes(frame[name]))
+
+
+def test_scores_of_a_method_that_knows_all_and_of_one_that_knows_nothing():
+    frame = mixed(400)
+    seen, hidden = data.hide(frame, 0)
+    p = {n: np.eye(data.n_classes(frame[n]))[data.codes(frame[n]).astype(int)]
+         for n in ("smoker", "pain", "clinic")}  # fmt: skip
+    points = {name: data.codes(frame[name]) for name in frame}
+    draws = np.stack([data.Encoding(seen).again(frame)] * 3)
+    best = scores.score(frame, seen, hidden, scores.Answer(points, p, draws))
+    assert (best["number"], best["level"], best["class"], best["energy"]) == (0, 0, 1, 0)
+    assert best["log"] > np.log(40 / 41)
+    worst = scores.score(frame, seen, hidden, peers.METHODS["mean, frequencies"].fill(seen, 0))
+    assert worst["number"] == pytest.approx(1, abs=0.1)
+    shares = [frame[name].value_counts(normalize=True) for name in p]
+    entropy = np.mean([stats.entropy(each.astype(float)) for each in shares])
+    assert worst["log"] == pytest.approx(-entropy, abs=0.1)
+
+
+def test_the_energy_score_is_best_for_draws_from_the_truth():
+    """Of a normal number it is 1/√π in the mean for right draws, and more for narrow ones."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=5000)
+    frame = pd.DataFrame({"x": np.append((x - x.mean()) / x.std(), np.zeros(5000))})
+    seen, hidden = frame.copy(), np.zeros((10_000, 1), dtype=bool)
+    hidden[5000:] = True
+    frame.loc[5000:, "x"] = rng.normal(size=5000)
+    seen.loc[5000:, "x"] = np.nan
+    draws = rng.normal(size=(20, 10_000, 1))
+    right, narrow = (scores.energy(frame, seen, hidden, s * draws) for s in (1, 0.5))
+    assert right == pytest.approx(1 / np.sqrt(np.pi), abs=0.03)
+    assert narrow > right + 0.02
+
+
+def test_the_calibration_error_of_probabilities():
+    p = np.array([[0.8, 0.2]] * 10)
+    truth = np.repeat([0, 1], [6, 4])
+    assert scores.calibration_error(scores.in_bins(p, truth)) == pytest.approx(0.2)
+
+
+def test_the_calibration_error_by_luck():
+    """Of 300 right probabilities, against a simulation."""
+    rng = np.random.default_rng(0)
+    best = rng.uniform(0.5, 1, size=300)
+    p = np.stack([best, 1 - best], axis=1)
+    runs = [scores.in_bins(p, (rng.random(300) > best).astype(int)) for _ in range(500)]
+    found = scores.error_by_luck(runs[0])
+    assert found == pytest.approx(np.mean([scores.calibration_error(b) for b in runs]), rel=0.05)
+
+
+def test_the_page_goes_on_where_it_was_stopped(tmp_path, capsys):
+    arguments = ["--check", "--folder", str(tmp_path), "--parts", "compared", "coverage"]
+    arguments += ["--methods", "nmd.sample", "KNN"]
+    main(arguments)
+    first = capsys.readouterr().out
+    assert "| wine |" in first
+    assert (tmp_path / "figures" / "tables_reliability.png").exists()
+    main(arguments)
+    again = capsys.readouterr().out
+    assert again == first[first.index("# Tables") :]

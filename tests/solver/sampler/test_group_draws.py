@@ -1,0 +1,184 @@
+"""Each draw for groups of rows against its law, given all that it depends on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+from nmd_lab.data.observations import observe
+from nmd_lab.solver.sampler import groups as module
+from nmd_lab.solver.sampler.groups import FREEDOM, Groups, draw_group_priors
+from nmd_lab.solver.sampler.hyperparameters import RowPrior
+from nmd_lab.solver.sampler.sides import Key, Partner, SparseSide
+from nmd_lab.solver.storage import storage_of
+
+D, NUMBER, DRAWS = 2, 3, 1200
+SIGNIFICANT = 1e-4
+UNITS = np.array([0.5, 2.0])
+LABELS = np.array([0, 0, 0, 0, 0, 1, 1, 1])
+"""Nobody is in the last group."""
+
+SCALE, STRENGTH, NU = np.array([[1.5, 0.4], [0.4, 0.7]]), 0.6, 7.0
+
+
+def rows_of_groups():
+    """Return rows in units of the prior."""
+    rng = np.random.default_rng(3)
+    return rng.normal(size=(LABELS.size, D)) * [1.2, 0.8] + np.where(LABELS[:, None], [1, -1], 0)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Return many draws of the priors of the groups, S and κ given rows, labels, S, κ and ν."""
+    rng, found = np.random.default_rng(0), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "FREEDOM", np.array([NU - D]))
+        for _ in range(DRAWS):
+            groups = Groups(LABELS.copy(), SCALE.copy(), STRENGTH)
+            prior = draw_group_priors(groups, NUMBER, rows_of_groups() * UNITS, UNITS, rng)
+            means, precisions = prior.mean / UNITS, prior.precision * np.outer(UNITS, UNITS)
+            found.append((prior.shares, means, precisions, groups.scale, groups.strength))
+    return [np.array(each) for each in zip(*found, strict=True)]
+
+
+def normal_wishart(c):
+    """Return mean, strength, inverse scale and degrees of freedom of group c, by the textbook."""
+    rows = rows_of_groups()[c == LABELS]
+    n = len(rows)
+    mean, inverse_scale = np.zeros(D), NU * SCALE
+    if n:
+        mean = rows.sum(axis=0) / (STRENGTH + n)
+        inverse_scale = inverse_scale + rows.T @ rows - (STRENGTH + n) * np.outer(mean, mean)
+    return mean, STRENGTH + n, inverse_scale, NU + n
+
+
+def assert_wishart(precisions, inverse_scale, degrees):
+    """Test that aᵀ Λ a over aᵀ V a is chi-squared, for a scale V of each draw or of all."""
+    scale = np.linalg.inv(inverse_scale)
+    for a in (*np.eye(D), np.array([1.0, -0.7])):
+        ratio = np.einsum("i,...ij,j", a, precisions, a) / np.einsum("i,...ij,j", a, scale, a)
+        assert stats.kstest(ratio, stats.chi2(degrees).cdf).pvalue > SIGNIFICANT
+    volume = np.linalg.det(precisions) / np.linalg.det(scale)  # a product of two chi-squared
+    pivots = stats.chi2([degrees, degrees - 1]).rvs((DRAWS, 2), random_state=1).prod(axis=1)
+    assert stats.ks_2samp(volume, pivots).pvalue > SIGNIFICANT
+
+
+def test_shares_have_the_dirichlet_law(drawn):
+    shares, *_ = drawn
+    weights = 1 / NUMBER + np.bincount(LABELS, minlength=NUMBER)
+    for share, a in zip(shares.T, weights, strict=True):
+        law = stats.beta(a, weights.sum() - a)
+        assert stats.kstest(share, law.cdf).pvalue > SIGNIFICANT
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("c", [0, 1])
+def test_mean_and_precision_of_a_group_have_the_normal_wishart_law(drawn, c):
+    _, means, precisions, _, _ = drawn
+    mean, total, inverse_scale, degrees = normal_wishart(c)
+    assert_wishart(precisions[:, c], inverse_scale, degrees)
+    roots = np.linalg.cholesky(total * precisions[:, c])
+    z = np.einsum("kba,kb->ka", roots, means[:, c] - mean)
+    for number in (*z.T, (z[:, 0] + z[:, 1]) / np.sqrt(2)):
+        assert stats.kstest(number, "norm").pvalue > SIGNIFICANT
+
+
+def test_the_common_covariance_has_the_wishart_law(drawn):
+    _, _, precisions, scale, _ = drawn
+    used = precisions[:, :2].sum(axis=1)
+    assert_wishart(scale, np.eye(D) + NU * used, D + 2 * NU)
+
+
+def test_the_strength_of_the_means_has_its_gamma_law(drawn):
+    _, means, precisions, _, strength = drawn
+    squares = np.einsum("kca,kcab,kcb->k", means[:, :2], precisions[:, :2], means[:, :2])
+    pivot = strength * (0.5 + 0.5 * squares)
+    assert stats.kstest(pivot, stats.gamma(0.5 + 0.5 * 2 * D).cdf).pvalue > SIGNIFICANT
+
+
+def test_a_group_without_rows_is_drawn_from_the_prior(drawn):
+    _, means, precisions, scale, strength = drawn
+    assert_wishart(precisions[:, 2], NU * scale, NU)
+    roots = np.linalg.cholesky(strength[:, None, None] * precisions[:, 2])
+    for number in np.einsum("kba,kb->ka", roots, means[:, 2]).T:
+        assert stats.kstest(number, "norm").pvalue > SIGNIFICANT
+
+
+def test_the_degrees_of_freedom_have_their_probabilities(monkeypatch):
+    """The rows of a group, one after the other, have Student laws with m and Λ integrated out."""
+    monkeypatch.setattr(module, "FREEDOM", FREEDOM[[0, 3, 8]])
+    nus, logs = D + FREEDOM[[0, 3, 8]], np.zeros(3)
+    for at, nu in enumerate(nus):
+        for c in range(NUMBER):
+            seen, mean, total, degrees = [], np.zeros(D), STRENGTH, nu
+            inverse_scale = nu * SCALE
+            for row in rows_of_groups()[c == LABELS]:
+                free = degrees - D + 1
+                shape = inverse_scale * (total + 1) / (total * free)
+                logs[at] += stats.multivariate_t(mean, shape, free).logpdf(row)
+                inverse_scale = inverse_scale + total / (total + 1) * np.outer(
+                    row - mean, row - mean
+                )
+                seen.append(row)
+                total, degrees = total + 1, degrees + 1
+                mean = np.sum(seen, axis=0) / total
+    expected = np.exp(logs - logsumexp(logs))
+    used, rng = [], np.random.default_rng(1)
+    draw = module.draw_wishart
+
+    def spy(inverse_scale, degrees, rng):
+        used.append(degrees)
+        return draw(inverse_scale, degrees, rng)
+
+    monkeypatch.setattr(module, "draw_wishart", spy)
+    found = []
+    for _ in range(DRAWS):
+        used.clear()
+        groups = Groups(LABELS.copy(), SCALE.copy(), STRENGTH)
+        draw_group_priors(groups, NUMBER, rows_of_groups() * UNITS, UNITS, rng)
+        found.append(used[0] - 5)  # five rows are in the first group
+    counts = [np.isclose(found, nu).sum() for nu in nus]
+    assert min(expected) > 0.02
+    assert stats.chisquare(counts, DRAWS * expected).pvalue > SIGNIFICANT
+
+
+def test_labels_and_rows_of_a_table_have_their_joint_law():
+    """With holes, weights and a noise for each column, in rows that store few and many entries."""
+    rng = np.random.default_rng(1)
+    n, draws = 6, 1500
+    rho, weights = rng.uniform(0.5, 4, n), rng.uniform(0.5, 2, (2, n))
+    vectors, constants = rng.normal(size=(n, D)), rng.normal(size=n)
+    means, shares = 1.5 * rng.normal(size=(NUMBER, D)), np.array([0.5, 0.3, 0.2])
+    roots = rng.normal(size=(NUMBER, D, D))
+    precisions = roots @ roots.transpose(0, 2, 1) + np.eye(D)
+    precisions *= np.array([0.1, 1.0, 10.0])[:, None, None]  # groups of unlike spread
+    prior, partner = RowPrior(means, precisions, shares), Partner(vectors, constants, 0.0)
+    T = rng.normal(size=(2, n))
+    T[0, 1], T[1, 2:] = np.nan, np.nan
+    for has_weights in (False, True):
+        of_entries = weights if has_weights else np.ones((2, n))
+        seen = observe(T, weights=weights if has_weights else None).as_sparse()
+        side = SparseSide(storage_of(seen), None, seen.weights, 1, "partners")
+        labels, rows = np.empty((draws, 2), int), np.empty((draws, 2, D))
+        for sweep in range(draws):
+            labels[sweep] = -1
+            key, drawn = Key(5, sweep, 0), (rows[sweep], labels[sweep])
+            side.draw(seen.values, partner, prior, rho, key, *drawn)
+        for i in range(2):
+            at = ~np.isnan(T[i])
+            P, tau = vectors[at], rho[at] * of_entries[i, at]
+            y, densities = T[i, at] - constants[at], np.empty(NUMBER)
+            for c in range(NUMBER):
+                spread = P @ np.linalg.inv(precisions[c]) @ P.T + np.diag(1 / tau)
+                densities[c] = stats.multivariate_normal(P @ means[c], spread).pdf(y)
+            expected = shares * densities / np.sum(shares * densities)
+            counts = np.bincount(labels[:, i], minlength=NUMBER)
+            assert stats.chisquare(counts, draws * expected).pvalue > SIGNIFICANT
+            for c in np.flatnonzero(expected > 0.05):
+                precision = precisions[c] + (P.T * tau) @ P
+                mean = np.linalg.solve(precision, precisions[c] @ means[c] + P.T @ (tau * y))
+                z = (rows[labels[:, i] == c, i] - mean) @ np.linalg.cholesky(precision)
+                for number in z.T:
+                    assert stats.kstest(number, "norm").pvalue > SIGNIFICANT

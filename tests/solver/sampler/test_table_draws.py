@@ -1,0 +1,163 @@
+"""Draws that belong to columns of a table against their laws: counts, x after f, noise, cuts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import ndtr
+
+from nmd_lab.data.limits import GivenLimits
+from nmd_lab.data.observations import observe
+from nmd_lab.solver.sampler.chain import Chain, ChainStart, draw_noise
+from nmd_lab.solver.sampler.hyperparameters import RowPrior
+from nmd_lab.solver.sampler.latent_sweep import columns_by_kind, draw_T
+from nmd_lab.solver.sampler.options import SampleOptions
+from nmd_lab.solver.sampler.prepare import prepare_sample
+
+SIGNIFICANT = 1e-4
+M = 2000
+V = np.array([0.4, -0.3, 0.2, 0.5])
+RHO, BETA = np.array([4.0, 2.0, 9.0, 3.0]), np.array([1.0, 1.0, 0.6, 1.5])
+SEEN = np.array([3.0, 4.0, 8.0, 2.0])
+"""Values of the limits: a count that is at most 4, one with Laplace noise that is at least 8."""
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Return T before and after a draw, x, the kinds of the columns, and where there are limits.
+
+    The columns are counts, counts with limits, and numbers with limits and two kinds of noise.
+    """
+    X = np.column_stack([np.resize(each, M) for each in ([0.0, 3.0, 9.0], [1.0, 4.0], [2.0, 8.0])])
+    X = np.column_stack([X, np.resize([2.0, -1.0], M)])
+    limited = (SEEN == X) & [False, True, True, True]
+    limits = GivenLimits(at_most=limited & [0, 1, 0, 0], at_least=limited & [0, 0, 1, 1])
+    functions = ["relu", "relu", "identity", "relu"]
+    losses = ["kl", "kl", "l1", "frobenius"]
+    seen = observe(X, limits=limits)
+    prepared = prepare_sample(seen, 1, functions, losses, SampleOptions(groups=1))
+    problem = prepared.problem
+    assert problem.noises == ("after",) * 4
+    start = ChainStart(np.zeros((M, 1)), np.column_stack([np.zeros(4), V]), seed=3)
+    state = Chain(prepared.work).init(problem, start)
+    state.rho, state.beta, before = RHO.copy(), BETA.copy(), state.T.copy()
+    draw_T(problem, columns_by_kind(problem), state)
+    T, x = (each.reshape(M, 4) for each in (state.T, state.x))
+    return before.reshape(M, 4), T, x, problem.model.kinds, limited
+
+
+def test_counts_within_limits_have_their_poisson_law(drawn):
+    before, _, x, _, limited = drawn
+    at = limited[:, 1]
+    y = np.maximum(before[at, 1], 0)
+    assert np.ptp(y) == 0
+    mass = stats.poisson(y[0]).pmf(np.arange(5))
+    counts = np.bincount(x[at, 1].astype(int), minlength=5)
+    assert counts.size == 5
+    assert stats.chisquare(counts, at.sum() * mass / mass.sum()).pvalue > SIGNIFICANT
+    np.testing.assert_array_equal(x[~at, 1], 1)
+
+
+@pytest.mark.parametrize(("j", "least"), [(2, 8.0), (3, 2.0)])
+def test_numbers_after_f_are_drawn_within_their_limits(drawn, j, least):
+    before, _, x, _, limited = drawn
+    at = limited[:, j]
+    y = float(np.maximum(before[at, j], 0)[0] if j == 3 else before[at, j][0])
+    law = stats.laplace(y, 1 / BETA[j]) if j == 2 else stats.norm(y, 1 / math.sqrt(BETA[j]))
+    tail = law.sf(least)
+    assert stats.kstest(1 - law.sf(x[at, j]) / tail, "uniform").pvalue > SIGNIFICANT
+
+
+@pytest.mark.parametrize("j", [0, 1])
+def test_T_of_counts_has_its_density(drawn, j):
+    _, T, x, kinds, _ = drawn
+    centre, sd = kinds[j].centre + kinds[j].size * V[j], kinds[j].size / math.sqrt(RHO[j])
+    grid = np.linspace(centre - 9 * sd, centre + 9 * sd, 40_001)
+    for count in np.unique(x[:, j]):
+        at = x[:, j] == count
+        mass = stats.norm(centre, sd).pdf(grid) * stats.poisson(np.maximum(grid, 0)).pmf(count)
+        law = np.cumsum(mass) / mass.sum()
+        assert at.sum() > 30
+        assert stats.kstest(np.interp(T[at, j], grid, law), "uniform").pvalue > SIGNIFICANT
+
+
+LOSSES = ["frobenius", "frobenius", "ordinal", "l1", "kl", "frobenius", "ordinal"]
+FUNCTIONS = ["identity", "relu", "identity", "identity", "relu", "relu", "identity"]
+
+
+@pytest.fixture
+def table():
+    """Return a table of seven columns with holes and weights, its problem, work and state."""
+    rng, m = np.random.default_rng(0), 24
+    three, count = np.resize([0.0, 1.0, 2.0], m), rng.poisson(3, m)
+    z = rng.normal(size=(m, 4)) * [30, 0.1, 5, 2]
+    X = np.column_stack(
+        [z[:, 0], np.maximum(z[:, 1], 0), three, z[:, 2], count, z[:, 3], 2 - three]
+    )
+    X[rng.random(X.shape) < 0.2] = np.nan
+    weights = rng.uniform(0.5, 2, X.shape)
+    prepared = prepare_sample(
+        observe(X, weights=weights), 1, FUNCTIONS, LOSSES, SampleOptions(groups=1)
+    )
+    problem, work = prepared.problem, prepared.work
+    start = ChainStart(rng.normal(size=(m, 1)), rng.normal(size=(7, 2)), seed=3)
+    state = Chain(work).init(problem, start)
+    state.row_prior = RowPrior(np.zeros((1, 1)), np.ones((1, 1, 1)))
+    return X, weights, problem, work, state
+
+
+def test_each_column_has_its_noise_levels(table):
+    """A precision times its rate has a Gamma law of scale 1, whatever T and WH are by then."""
+    X, weights, problem, work, state = table
+    weights, rng = np.where(np.isnan(X), 0, weights), np.random.default_rng(1)
+    i, j = np.nonzero(weights)
+    after = np.array([each == "after" for each in problem.noises])
+    assert list(after) == [False, False, False, True, True, True, False]
+    kinds, prior, draws = problem.model.kinds, problem.prior, 1500
+    centre, size = np.array([(kind.centre, kind.size) for kind in kinds]).T
+    of_rho, of_beta = np.empty((2, draws, 7))
+    for k in range(draws):
+        state.sweep = k
+        draw_noise(problem, state, *work.draw_rows(state), rng)
+        T, v = np.zeros(X.shape), state.rows @ state.columns[:, :1].T + state.columns[:, 1]
+        T[i, j] = state.T
+        squares = np.where(after, weights > 0, weights) * ((T - centre) / size - v) ** 2
+        of_rho[k] = state.rho * (0.01 + squares.sum(axis=0) / 2)
+        spread, laplace, gaussian = prior.spreads_of_X, np.abs(X - T), X - np.maximum(T, 0)
+        loss = np.nansum(weights * laplace, axis=0)[3]
+        of_beta[k, 3] = state.beta[3] * (0.01 * spread[3] + loss)
+        loss = np.nansum(weights * gaussian**2, axis=0)[5] / 2
+        of_beta[k, 5] = state.beta[5] * (0.01 * spread[5] ** 2 + loss)
+    counts = (weights > 0).sum(axis=0)
+    for column in (0, 1, 3, 4, 5):
+        law = stats.gamma(1 + counts[column] / 2)
+        assert stats.kstest(of_rho[:, column], law.cdf).pvalue > SIGNIFICANT
+    for column, shape in ((3, counts[3]), (5, counts[5] / 2)):
+        law = stats.gamma(1 + shape)
+        assert stats.kstest(of_beta[:, column], law.cdf).pvalue > SIGNIFICANT
+    assert (state.rho[[2, 6]] == 1).all()
+    assert (state.beta[[2, 4, 6]] == 1).all()
+
+
+@pytest.mark.parametrize("j", [2, 6])
+def test_each_column_has_its_cut_points(table, j):
+    X, weights, _, work, state = table
+    rng, kept = np.random.default_rng(2), []
+    for sweep in range(6200):
+        state.tuning = int(sweep < 200)
+        work.draw_cut_points(state, rng)
+        kept.append(state.cuts[j].ends[2])
+    first, v = state.cuts[j].ends[1], state.rows[:, 0] * state.columns[j, 0] + state.columns[j, 1]
+    grid = first + np.arange(0.005, 8, 0.01)
+    root = np.sqrt(weights[:, j])
+    below, above = X[:, j] == 1, X[:, j] == 2
+    masses = ndtr(root * (grid[:, None] - v)), ndtr(root * (first - v))
+    logs = np.log(masses[0] - masses[1])[:, below].sum(axis=1)
+    logs += np.log(ndtr(root * (v - grid[:, None])))[:, above].sum(axis=1)
+    law = np.cumsum(np.exp(logs - logs.max()))
+    u = np.interp(kept[200::20], grid + 0.005, law / law[-1])
+    assert stats.kstest(u, "uniform").pvalue > SIGNIFICANT
+    assert stats.ttest_1samp((2 * u - 1) ** 2, 1 / 3).pvalue > SIGNIFICANT  # their spread

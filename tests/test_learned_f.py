@@ -1,0 +1,153 @@
+"""Fits and posteriors with a learned monotone f."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import nmd_lab as nmd
+from nmd_lab.nonlinearities import Monotone
+
+
+def curved(g, seed=0, shape=(60, 30), rank=2):
+    """Return g of a product of low rank with noise, and which tenth of it is hidden."""
+    rng = np.random.default_rng(seed)
+    L = rng.normal(size=(shape[0], rank)) @ rng.normal(size=(rank, shape[1])) / np.sqrt(rank)
+    X = g(L)
+    X = X / X.std() + 0.05 * rng.normal(size=shape)
+    return X, rng.random(shape) < 0.1, L
+
+
+def held_out(fit, X, hidden):
+    """Return the error at hidden entries."""
+    return float(np.sqrt(np.mean(np.square((fit.reconstruct().values - X)[hidden]))))
+
+
+def test_a_learned_f_predicts_nearly_as_well_as_the_true_one():
+    X, hidden, L = curved(lambda t: np.exp(0.5 * t))
+    seen = np.where(hidden, np.nan, X)
+    options = {"alpha": 0.1, "random_state": 0, "max_iter": 300}
+    first = Monotone().for_data(X[~hidden], centred=True)
+    knots = np.quantile(L, (np.arange(20) + 0.5) / 20)
+    true = Monotone(knots, np.exp(0.5 * knots) / np.exp(0.5 * L).std())
+    learned, straight, fixed, best = (
+        nmd.complete(seen, 2, f, **options)
+        for f in ("monotone", "identity", Monotone(first.t, first.x), true)
+    )
+    assert fixed.nonlinearity == Monotone(first.t, first.x)
+    assert learned.history["objective"].min() < 0.6 * fixed.history["objective"].min()
+    assert held_out(learned, X, hidden) < 0.5 * held_out(straight, X, hidden)
+    assert held_out(learned, X, hidden) < 1.3 * held_out(best, X, hidden)
+    new = learned.nonlinearity
+    assert (new.t, new.learns) == (first.t, True)
+    assert new.x[-1] - new.x[0] == pytest.approx(first.x[-1] - first.x[0])
+    again = nmd.complete(seen, 2, Monotone(new.t, new.x), **options)
+    assert again.nonlinearity.x == new.x
+
+
+def test_straight_data_are_predicted_as_by_the_identity():
+    X, hidden, _ = curved(lambda t: t)
+    seen = np.where(hidden, np.nan, X)
+    options = {"alpha": 0.1, "random_state": 0, "max_iter": 300}
+    learned, straight = (nmd.complete(seen, 2, f, **options) for f in ("monotone", "identity"))
+    assert held_out(learned, X, hidden) < 1.25 * held_out(straight, X, hidden)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl", "huber"])
+def test_the_lowest_objective_never_rises(loss):
+    X, hidden, _ = curved(lambda t: np.exp(0.5 * t), shape=(30, 20))
+    X = np.maximum(X, 0.01)
+    lowest = []
+    fit = nmd.complete(
+        np.where(hidden, np.nan, X),
+        *(2, "monotone", loss),
+        alpha=0.1,
+        random_state=0,
+        max_iter=60,
+        tol=0,
+        callback=lambda state: lowest.append(state.objective),
+    )
+    objective = fit.history["objective"].values
+    first = Monotone().for_data(X[~hidden], centred=True)
+    assert fit.nonlinearity != first
+    x, y = X[~hidden], fit.reconstruct().values[~hidden]
+    ridge = 0.05 * sum(np.square(each.values).sum() for each in (fit.W, fit.H))
+    at_end = float(fit.loss(x, y).sum()) + ridge
+    assert at_end == pytest.approx(objective.min(), rel=1e-6)
+
+
+def test_each_column_of_a_table_has_an_f_of_its_own(tmp_path):
+    X, hidden, _ = curved(lambda t: np.exp(0.5 * t), shape=(80, 6))
+    frame = pd.DataFrame(X, columns=list("abcdef")).mask(hidden)
+    frame["f"] = frame["f"] > frame["f"].median()
+    fit = nmd.complete(
+        frame,
+        2,
+        dict.fromkeys("abc", "monotone"),
+        alpha=0.1,
+        random_state=0,
+        max_iter=60,
+    )
+    learned = [fit.nonlinearity[j] for j in range(3)]
+    assert len({f.x for f in learned}) == 3
+    assert all(f.learns and len(f.t) == 20 for f in learned)
+    assert fit.nonlinearity[4] == nmd.Identity()
+    fit.save(tmp_path / "fit.nc")
+    again = nmd.load(tmp_path / "fit.nc")
+    assert again.nonlinearity == fit.nonlinearity
+    pd.testing.assert_frame_equal(again.impute(frame), fit.impute(frame))
+    rows = fit.fold_in(frame.iloc[:3])
+    assert np.all(np.isfinite(rows.values))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_fit_survives_a_file_and_takes_new_rows(dtype, tmp_path):
+    X, hidden, _ = curved(lambda t: np.exp(0.5 * t), shape=(40, 20))
+    X = X.astype(dtype)
+    fit = nmd.complete(X, 2, "monotone", observed=~hidden, alpha=0.1, random_state=0, max_iter=60)
+    assert fit.reconstruct().dtype == fit.W.dtype == dtype
+    fit.save(tmp_path / "fit.nc")
+    again = nmd.load(tmp_path / "fit.nc")
+    assert again.nonlinearity == fit.nonlinearity
+    np.testing.assert_array_equal(again.reconstruct(), fit.reconstruct())
+    f, W = fit.nonlinearity, fit.fold_in(X[:5])
+    np.testing.assert_allclose(f(W.values @ fit.H.values), X[:5], atol=0.3)
+
+
+def test_sparse_data_are_fitted_like_dense_ones():
+    X, hidden, _ = curved(lambda t: np.exp(0.5 * t), shape=(40, 20))
+    i, j = np.nonzero(~hidden)
+    stored = nmd.observations_from_table({"user": i, "item": j, "rating": X[i, j]})
+    options = {"alpha": 0.1, "random_state": 0, "max_iter": 40, "init": "random"}
+    dense = nmd.complete(X, 2, "monotone", observed=~hidden, **options)
+    sparse = nmd.complete(stored, 2, "monotone", **options)
+    assert sparse.nonlinearity.t == pytest.approx(dense.nonlinearity.t)
+    np.testing.assert_allclose(sparse.nonlinearity.x, dense.nonlinearity.x, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_large_and_small_data_have_the_same_f(size):
+    X, _, _ = curved(lambda t: np.exp(0.5 * t), shape=(30, 20))
+    options = {"random_state": 0, "max_iter": 40, "init": "random", "tol": 0}
+    plain, scaled = (nmd.decompose(each, 2, "monotone", **options) for each in (X, size * X))
+    np.testing.assert_allclose(
+        np.array(scaled.nonlinearity.x) / size, plain.nonlinearity.x, rtol=0.05, atol=0.05
+    )
+
+
+def test_zeros_of_sparse_data_are_refused():
+    from scipy.sparse import csr_array
+
+    with pytest.raises(ValueError, match=r"nonlinearity='monotone', which is learned, does not go"):
+        nmd.decompose(csr_array(np.eye(10)), 2, "monotone")
+
+
+def test_one_f_for_all_entries_is_drawn_with(tmp_path):
+    X, hidden, _ = curved(lambda t: np.exp(0.5 * t), shape=(40, 20))
+    posterior = nmd.sample(
+        X, 2, "monotone", observed=~hidden, draws=10, tune=5, random_state=0, progress=False
+    )
+    assert len(posterior.nonlinearity.t) == 20
+    posterior.save(tmp_path / "posterior.nc")
+    assert nmd.load(tmp_path / "posterior.nc").nonlinearity == posterior.nonlinearity

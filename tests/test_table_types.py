@@ -1,0 +1,279 @@
+"""A DataFrame comes back from `impute` in its types, and bad ones are refused."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from people import check_filled
+
+import nmd_lab as nmd
+
+QUICK = {"draws": 4, "tune": 2, "random_state": 0, "progress": False}
+pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWarning")
+
+WORDS = ["low", "mid", "high"]
+MAKERS = {
+    "float64": lambda x: x,
+    "float32": lambda x: x.astype(np.float32),
+    "Float64": lambda x: pd.array(x, dtype="Float64"),
+    "int64": lambda x: np.round(9 * x).astype(np.int64),
+    "Int64": lambda x: pd.array(np.round(9 * x), dtype="Int64"),
+    "UInt8": lambda x: pd.array(np.round(9 * np.abs(x)), dtype="UInt8"),
+    "bool": lambda x: x > 0,
+    "boolean": lambda x: pd.array(x > 0, dtype="boolean"),
+    "objects": lambda x: (x > 0).astype(object),
+    "text": lambda x: np.take(WORDS, np.digitize(x, [-0.5, 0.5])).astype(object),
+    "string": lambda x: pd.array(np.take(WORDS, np.digitize(x, [-0.5, 0.5])), dtype="string"),
+    "ordered": lambda x: pd.Categorical.from_codes(np.digitize(x, [-0.5, 0.5]), WORDS, True),
+    "doses": lambda x: pd.Categorical.from_codes(np.digitize(x, [0]), [0.5, 2.0], True),
+    "classes": lambda x: pd.Categorical.from_codes(np.digitize(x, [-0.5, 0.5]), WORDS),
+    "unused": lambda x: pd.Categorical(np.take(WORDS, np.digitize(x, [0])), [*WORDS, "never"]),
+    "constant": lambda x: np.full(x.size, 2.5),
+    "limit": lambda x: np.maximum(x, 0.0),
+    "one class": lambda x: pd.Categorical(["only"] * x.size),
+}
+WITHOUT_HOLES = ("int64", "bool")
+
+
+@st.composite
+def tables(draw):
+    """Draw a table of any kinds in any order, with labels of its own and holes."""
+    m, seed = draw(st.integers(12, 24)), draw(st.integers(0, 2**32 - 1))
+    kinds = draw(st.lists(st.sampled_from(list(MAKERS)), min_size=2, max_size=5))
+    rng = np.random.default_rng(seed)
+    w = rng.normal(size=m)
+    names = draw(st.permutations([*range(3), "a", "b b"]))[: len(kinds)]
+    columns = {n: MAKERS[k](w + rng.normal(size=m)) for n, k in zip(names, kinds, strict=True)}
+    labels = {
+        "none": None,
+        "text": pd.Index([f"p{k}" for k in rng.permutation(m)], name="person"),
+        "numbers": rng.permutation(m) * 10 - 5,
+        "dates": pd.date_range("2020-01-01", periods=m, name="day"),
+        "levels": pd.MultiIndex.from_product([["x", "y"], range(m)], names=["k", "l"])[::2],
+        "duplicates": rng.integers(0, 3, m),
+    }[draw(st.sampled_from(["none", "text", "numbers", "dates", "levels", "duplicates"]))]
+    frame = pd.DataFrame(columns).set_axis(range(m) if labels is None else labels)
+    if draw(st.booleans()):
+        frame = frame.iloc[rng.integers(0, m, m)] if labels is None else frame
+    holes = rng.random(frame.shape) < 0.2
+    holes[:2] = False  # each column has a value
+    holes &= ~np.isin(kinds, WITHOUT_HOLES)
+    return frame.mask(holes) if holes.any() else frame
+
+
+@given(tables())
+@settings(max_examples=20, deadline=None)
+def test_types_order_and_labels_come_back(frame):
+    before = frame.copy()
+    posterior = nmd.sample(frame, 1, **QUICK)
+    check_filled(posterior.impute(frame), frame)
+    for copy in posterior.impute(frame, n=2, random_state=0):
+        check_filled(copy, frame)
+    pd.testing.assert_frame_equal(frame, before)
+
+
+NUMBERS = [1.0, 2.0, 4.0, 3.0]
+BAD = {
+    "mixed types": ({"x": ["a", 1, "a", 2.5]}, "several types in column 'x'.*drop"),
+    "identifiers": ({"x": list("pqrs")}, "identifiers or free text in column 'x'.*drop"),
+    "free text": ({"x": [f"says {k}" for k in "abcd"]}, "free text in column 'x'"),
+    "dates": ({"x": pd.date_range("2020-01-01", periods=4)}, "dates in column 'x'.*days"),
+    "no value": ({"x": [np.nan] * 4}, "no observed value in column 'x': drop"),
+    "no class": ({"x": pd.Categorical([None] * 4, ["p", "q"])}, "no observed value in column 'x'"),
+    "no object": ({"x": [None] * 4}, "no value in column 'x'.*drop"),
+    "many levels": (
+        {"x": pd.Categorical(NUMBERS, range(1_000_000), ordered=True)},
+        "1000000 categories in column 'x'.*merge",
+    ),
+    "infinite": ({"x": [1.0, np.inf, 2.0, 3.0]}, "infinity at row 1, column 2"),
+}
+
+
+def refused(frame, words):
+    """Check that a table is refused in one sentence."""
+    with pytest.raises((TypeError, ValueError), match=words) as caught:
+        nmd.sample(frame, **QUICK)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert not re.search(r"[.!?] +[A-Z]", message), f"more than one sentence: {message}"
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_columns_are_refused_by_name(case):
+    columns, words = BAD[case]
+    refused(pd.DataFrame({"a": NUMBERS, "b": NUMBERS} | columns), words)
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (pd.DataFrame({"a": [1.0], "b": [2.0]}), "X has one row"),
+        (pd.DataFrame(np.eye(3), columns=["a", "b", "a"]), "column 'a' twice: make"),
+        (pd.DataFrame([[1.0, True], [2.0, False]], columns=["a", "a"]), "column 'a' twice: make"),
+        (pd.DataFrame(), "holds no entry"),
+        (pd.DataFrame({"a": [], "b": []}), "holds no entry"),
+    ],
+)
+def test_bad_tables_are_refused(frame, words):
+    refused(frame, words)
+
+
+def test_a_constant_is_filled_by_itself():
+    frame = pd.DataFrame({"a": NUMBERS * 3, "b": [7.5, np.nan] * 6})
+    posterior = nmd.sample(frame, **QUICK)
+    for filled in (posterior.impute(frame), *posterior.impute(frame, n=2, random_state=0)):
+        assert (filled["b"] == 7.5).all()
+
+
+def test_whole_numbers_with_limits_stay_whole():
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=40)
+    visits = np.maximum(np.round(5 + 4 * w), 3).astype(np.int64)
+    frame = pd.DataFrame({"visits": visits, "a": w, "b": w + rng.normal(size=40)})
+    limited = pd.DataFrame(False, frame.index, frame.columns).assign(visits=visits == 3)
+    posterior = nmd.sample(frame, 1, at_most=limited, **QUICK)
+    filled = posterior.impute(frame, at_most=limited)
+    assert filled.dtypes.equals(frame.dtypes)
+    assert (filled["visits"][visits == 3] <= 3).all()
+    pd.testing.assert_series_equal(filled["visits"][visits > 3], frame["visits"][visits > 3])
+
+
+def test_rows_whose_labels_come_twice_are_those_of_the_fit_or_new():
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(40, 1))
+    frame = pd.DataFrame(w + 0.2 * rng.normal(size=(40, 3)), rng.integers(0, 5, 40), list("abc"))
+    posterior = nmd.sample(frame.set_axis(range(40)), 1, **QUICK)
+    new = frame.iloc[:9].copy()
+    new.iloc[::2, 1] = np.nan
+    for result in (posterior, nmd.sample(frame, 1, **QUICK)):
+        filled = result.impute(new)
+        check_filled(filled, new)
+        assert np.std(filled["b"].to_numpy() - w[:9, 0]) < 0.6
+
+
+def test_a_report_names_columns_as_the_posterior_does():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 1)) * np.ones(3) + 0.1 * rng.normal(size=(30, 3))
+    X[4, 1] = np.nan
+    report = nmd.sample(X, 1, **QUICK).report(pd.DataFrame(X, columns=["a", "b", "c"]))
+    assert report.columns["missing"].tolist() == [0, 1, 0]
+    filled = report.surest["filled with"].iloc[0]
+    assert filled == pytest.approx(X[4, 0], abs=1)
+
+
+@pytest.fixture(scope="module")
+def amounts():
+    """Return a table of an amount with many zeros, a share with many ones, and a number."""
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=300)
+    T = w[:, None] * [1, -1, 1, 1] + 0.4 * rng.normal(size=(300, 4))
+    X = pd.DataFrame(T, columns=["amount", "share", "number", "other"])
+    X["amount"], X["share"] = X["amount"].clip(lower=0), X["share"].clip(upper=0.5)
+    hidden = rng.random(X.shape) < 0.2
+    return X, X.mask(hidden), hidden
+
+
+def test_predictions_end_where_a_tenth_of_a_column_does(amounts):
+    truth, X, hidden = amounts
+    posterior = nmd.sample(X, 2, draws=60, tune=40, random_state=0)
+    assert posterior.noise == ("clipped", "clipped", "before", "before")
+    assert (
+        "columns: 2 numbers with an end ('amount' from 0, 'share' to 0.5), 2 numbers ('number', "
+        "'other')"
+    ) in repr(posterior)
+    assert "number from 0" in posterior.report(X).columns["kind"].tolist()
+    plain = nmd.sample(
+        X, 2, nonlinearity={"amount": "identity", "share": "identity"}, draws=60, tune=40,
+        random_state=0,
+    )  # fmt: skip
+    assert plain.noise == ("gaussian", "gaussian", "before", "before")
+    np.testing.assert_array_equal(plain.draws["W"], posterior.draws["W"])
+    rows = np.flatnonzero(hidden[:, 0])
+    v = plain.linear_at(rows, np.zeros_like(rows))
+    kind = plain.kinds.kinds[0]
+    rng = np.random.default_rng(1)
+    sd = kind.size / np.sqrt(plain.draws["rho"].values[0, :, :1])
+    noise = rng.standard_normal((400, *v.shape))
+    drawn = np.maximum(kind.centre + kind.size * v + sd * noise, 0).reshape(-1, rows.size)
+    columns = ["amount"] * rows.size
+    np.testing.assert_allclose(posterior.predict(rows, columns), drawn.mean(axis=0), atol=0.02)
+    level = 0.89  # a share of 60 draws between two of them
+    ends = posterior.predict_interval(rows, columns, level=level)
+    exact = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+    np.testing.assert_allclose(ends, exact, atol=0.1)
+    x = truth["amount"].to_numpy()[rows]
+    density = posterior.log_density(truth.where(hidden))
+    assert np.isfinite(density).all()
+    assert np.mean((ends[:, 0] <= x) & (x <= ends[:, 1])) > 0.8
+    for copy in posterior.impute(X, n=3, random_state=0):
+        assert copy["amount"].min() == 0
+        assert copy["share"].max() == 0.5
+    folded = posterior.fold_in(X.iloc[:20], random_state=0).predict(np.arange(20), 0)
+    np.testing.assert_allclose(folded, posterior.predict(np.arange(20), 0), atol=0.4)
+
+
+def test_few_values_counts_and_given_limits_have_no_end(amounts):
+    _, X, _ = amounts
+    grades = X.assign(amount=np.round(X["amount"].clip(upper=3)))
+    assert nmd.sample(grades, 1, **QUICK).noise[0] == "before"
+    below = (X == 0) & X.notna()
+    assert nmd.sample(X, 1, at_most=below, **QUICK).noise[:2] == ("gaussian", "clipped")
+    assert nmd.sample(X.to_numpy(), 1, noise_by="columns", **QUICK).noise == ("gaussian",) * 4
+
+
+def test_an_imputer_gives_text_back_as_text():
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=60)
+    frame = pd.DataFrame(
+        {"a": w, "b": w + 0.3 * rng.normal(size=60), "sex": np.where(w > 0, *"fm")}
+    )
+    X = frame.mask(rng.random(frame.shape) < 0.15)
+    model = nmd.MatrixCompletion(1, inference="sample", n_draws=8, n_tune=4, random_state=0)
+    check_filled(model.fit_transform(X), X)
+
+
+def test_few_equal_values_are_no_constant(amounts):
+    _, X, _ = amounts
+    few = X.assign(number=X["number"].where(X.index < 3) * 0)
+    posterior = nmd.sample(few, 2, **QUICK)
+    low, high = posterior.predict_interval([200], ["number"])[0]
+    assert low < 0 < high
+
+
+def test_items_of_ratings_have_no_ends():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"user": rng.integers(40, size=200), "item": rng.integers(30, size=200), "stars": 5.0}
+    ).drop_duplicates(["user", "item"])
+    users = pd.DataFrame({"age": rng.normal(size=40)}, index=np.arange(40))
+    ratings = nmd.observations_from_table(
+        table, row="user", column="item", value="stars", attributes=users
+    )
+    noise = nmd.sample(ratings, 1, **QUICK).noise
+    assert "clipped" not in noise
+
+
+def test_numbers_far_from_zero_have_a_straight_line():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)) * 1e-3 + 1e12, columns=[*"abc"])
+    X.loc[0, "a"] = np.nan
+    filled = nmd.sample(X, 1, **QUICK).impute(X)
+    assert abs(filled.loc[0, "a"] - 1e12) < 1
+
+
+def test_new_rows_of_dates_are_no_numbers():
+    X = pd.DataFrame({"a": np.arange(30.0), "b": [True, False, True] * 10})
+    posterior = nmd.sample(X, 1, **QUICK)
+    new = pd.DataFrame({"a": pd.to_datetime(["2020-01-01"]), "b": [True]}, index=["new"])
+    with pytest.raises(TypeError, match="column 'a', which are no numbers"):
+        posterior.impute(new)
+
+
+def test_booleans_of_numpy_among_objects_are_yes_or_no():
+    X = pd.DataFrame({"a": np.arange(30.0), "b": pd.Series([np.True_, np.False_, None] * 10)})
+    X["b"] = X["b"].astype(object)
+    assert "1 yes or no ('b')" in repr(nmd.sample(X, 1, **QUICK))
