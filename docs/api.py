@@ -55,6 +55,7 @@ MODULES: dict[str, tuple[str, list[str]]] = {
         "All nonlinearities, their base class, and the check of one of your own.",
         [
             *("Identity", "ReLU", "LeakyReLU", "SoftThreshold", "MinMax", "Modulus"),
+            "Monotone",
             *("AbsoluteOffset", "Square", "Power", "Exp", "Softplus", "Sigmoid", "Tanh", "Wrap"),
             *("PiecewiseLinear", "Smooth", "Piece", "Nonlinearity", "check_nonlinearity"),
         ],

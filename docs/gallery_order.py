@@ -5,7 +5,14 @@ from __future__ import annotations
 SUBJECTS = {
     "what f does": ["zeros", "counts", "phase", "angles", "compression", "clipped_picture"],
     "holes": ["ratings", "new_rows", "photograph", "gappy_maps", "detection_limits"],
-    "tables": ["survey", "mixed_table", "multiple_imputation", "pipeline"],
+    "tables": [
+        "survey",
+        "questionnaire",
+        "registry",
+        "mixed_table",
+        "multiple_imputation",
+        "pipeline",
+    ],
     "other noise, other data": ["outliers", "own_loss", "graph", "parts"],
     "choosing and growing": ["choose_rank", "study", "batches"],
 }

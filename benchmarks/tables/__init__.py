@@ -1,0 +1,1 @@
+"""Tables of mixed columns beside other imputers, and what pooling gives: docs/tables.md."""

@@ -1,0 +1,188 @@
+"""Hidden cells of sixteen real tables: ours beside other imputers.
+
+Protocol, fixed before the first run:
+
+- A table has at most 800 rows, chosen at random once.  Columns are numbers, ordered levels (whole
+  numbers of at most seven values), yes or no (two values), and classes (at most twelve); names of
+  rows, free text, columns more than half of which is missing, and classes nearly all of which are
+  equal are left out.
+- A fifth of the known cells is hidden at random, with five seeds; no method sees them.
+- Errors of numbers and of levels are root mean squared errors over the standard deviation of the
+  known cells, mean of the columns; the expected level is predicted, not the likeliest.  Of yes and
+  no and of classes: the share of right answers, mean of the columns.
+- Log score: the logarithm of the probability of a hidden level, yes or no, or class; smoothed as
+  `benchmarks/tables/scores.py` says, in the same way for all.
+- Energy score of forty completed copies (ten of miceforest): of all hidden cells of a row
+  together.
+- Every method has its defaults but for what `benchmarks/tables/peers.py` says.  Seconds are
+  processor time, with all copies and probabilities and with the choice of settings, after a small
+  table that is not counted.
+"""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+import nmd_lab as nmd
+from benchmarks.paper.report import prose, table
+from nmd_lab._journal import Record
+
+from .data import TABLES, hide, load
+from .journals import Journals
+from .peers import METHODS
+from .scores import score
+from .sizes import Size
+
+TITLE = "Hidden cells of real tables"
+
+SCORES = {
+    "number": ("Error of numbers", False),
+    "level": ("Error of ordered levels", False),
+    "class": ("Yes or no and classes: share of right answers", True),
+    "log": ("Log score of levels, yes or no and classes", True),
+    "energy": ("Energy score of completed copies", False),
+}
+"""Heads of the tables, and whether more is better."""
+OURS = "nmd.sample"
+
+_WARM: set[str] = set()
+
+
+def work(
+    *, table: str, seed: int, method: str, rows: int | None = None, sweeps: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the scores of a method on a table."""
+    frame = load(table, rows)
+    seen, hidden = hide(frame, seed)
+    more = sweeps if method == OURS else {}
+    return score(frame, seen, hidden, METHODS[method].fill(seen, seed, **more))
+
+
+def warm_up(method: str) -> None:
+    """Fill a small table once: imports and compiles, which no time shall count."""
+    if method not in _WARM:
+        _WARM.add(method)
+        sweeps = {"draws": 2, "tune": 2} if method == OURS else {}
+        seen, _ = hide(load("wine", 30), 0)
+        with warnings.catch_warnings(), suppress(Exception):  # a peer may fail
+            warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
+            METHODS[method].fill(seen, 0, **sweeps)
+
+
+def records_of(journals: Journals, size: Size, method: str) -> list[Record]:
+    """Return what a method does on all tables, and do what is missing."""
+    if not journals.is_stored:
+        warm_up(method)
+    cells = [
+        {"table": name, "seed": seed, "method": method, "rows": size.rows, "sweeps": size.sweeps}
+        for name in size.tables
+        for seed in range(size.seeds)
+    ]
+    peer = None if method == OURS else METHODS[method].fill
+    return journals.collect(f"compared, {method}", work, cells, peer=peer)
+
+
+def section(journals: Journals, size: Size) -> str:
+    """Do what is missing, and return the tables."""
+    there = [name for name in size.methods if METHODS[name].is_there or journals.is_stored]
+    records = {name: records_of(journals, size, name) for name in there}
+    found = by_table(records)
+    tables = [name for name in size.tables if any(name == t for _, t in found)]
+    parts = [protocol(tables), *seeds_done(found, size)]
+    for key, (head, is_more) in SCORES.items():
+        values = means(found, there, tables, key)
+        if np.isnan(values).all():
+            continue
+        parts += [f"### {head}", grid(values, there, tables, is_more)]
+        if key in ("number", "level"):
+            parts.append(beside_best(values, there, tables))
+    parts += ["### Seconds", grid(means(found, there, tables, "seconds"), there, tables, None, 1)]
+    return "\n\n".join([*parts, failures(found, set(size.methods) - set(there))])
+
+
+def by_table(records: dict[str, list[Record]]) -> dict[tuple[str, str], list[Record]]:
+    """Return the records of each method and table, of those seeds that all methods have done."""
+    found: dict[tuple[str, str], list[Record]] = {}
+    for name, of_method in records.items():
+        for record in of_method:
+            found.setdefault((name, record["table"]), []).append(record)
+    fewest = {t: min(len(each) for (_, u), each in found.items() if t == u) for _, t in found}
+    return {(name, t): each[: fewest[t]] for (name, t), each in found.items()}
+
+
+def protocol(tables: list[str]) -> str:
+    """Return the protocol, and where the tables come from."""
+    said = (__doc__ or "").split("\n\n", 1)[1]
+    sources = ", ".join(f"{name} ({TABLES[name]})" for name in tables)
+    return f"{prose(said)}\n\n{prose(f'Tables: {sources}.')}"
+
+
+def seeds_done(found: Any, size: Size) -> list[str]:
+    """Return a sentence if not all is done, as with --stored."""
+    fewest = min(map(len, found.values()), default=0)
+    if fewest == size.seeds:
+        return []
+    return [f"**Not all is done: {fewest} of {size.seeds} seeds of some tables.**"]
+
+
+def means(found: Any, methods: list[str], tables: list[str], key: str) -> np.ndarray:
+    """Return the mean over the seeds (tables, methods); NaN where a seed has no such score."""
+    return np.array(
+        [[np.mean([r.get(key, np.nan) if "error" not in r else np.nan
+                   for r in found.get((name, t), [{}])]) for name in methods] for t in tables]
+    )  # fmt: skip
+
+
+def grid(
+    values: np.ndarray, methods: list[str], tables: list[str], is_more: bool | None, digits: int = 3
+) -> str:
+    """Return a table whose best value of each row is bold; rows and columns of dashes go."""
+    rows, columns = (~np.isnan(values).all(axis=k) for k in (1, 0))
+    body = []
+    for name, row in zip(np.array(tables)[rows], values[rows][:, columns], strict=True):
+        words = ["–" if np.isnan(v) else f"{v:.{digits}f}" for v in row]
+        if is_more is not None:
+            best = (np.nanmax if is_more else np.nanmin)(row.round(digits))
+            words = [
+                f"**{w}**" if v == best else w
+                for w, v in zip(words, row.round(digits), strict=True)
+            ]
+        body.append([str(name), *words])
+    return table(["table", *np.array(methods)[columns]], body)
+
+
+def beside_best(values: np.ndarray, methods: list[str], tables: list[str]) -> str:
+    """Return our error over that of the best peer of each table, in a sentence."""
+    if OURS not in methods or len(methods) < 2:
+        return ""
+    k = methods.index(OURS)
+    best = np.min(np.nan_to_num(np.delete(values, k, axis=1), nan=np.inf), axis=1)
+    rows = ~np.isnan(values[:, k]) & np.isfinite(best) & (best > 0)
+    if not rows.any():
+        return ""
+    ratio = values[rows, k] / best[rows]
+    worst = np.argsort(-ratio)[:3]
+    names = ", ".join(f"{np.array(tables)[rows][w]} {ratio[w]:.3f}" for w in worst)
+    return prose(
+        f"Our error over that of the best of all others, another one for each table: "
+        f"{ratio.mean():.3f} in the mean, at or below 1 on {np.sum(ratio <= 1)} of {ratio.size} "
+        f"tables; highest: {names}."
+    )
+
+
+def failures(found: Any, absent: set[str]) -> str:
+    """Return which methods failed where, and which are not installed."""
+    lines = [
+        f"- {name} is left out: it is not installed here." for name in METHODS if name in absent
+    ]
+    for name in METHODS:
+        bad = [t for (n, t), rs in found.items() if n == name and any("error" in r for r in rs)]
+        if bad:
+            error = next(r["error"] for r in found[name, bad[0]] if "error" in r)
+            lines.append(f"- {name} fails on {', '.join(bad)}; first error: `{error[:90]}`")
+    lines.append("- R's mice is left out: the page is made with Python packages alone.")
+    return prose("\n".join(line.replace("{", "{{").replace("}", "}}") for line in lines))

@@ -1,0 +1,236 @@
+"""Imputers of other packages, with what each of them gives: points, shares of classes, draws.
+
+- KNN: the rule of scikit-learn's KNNImputer; k of 5, 10, 20, 40 and weights, equal or 1/distance,
+  by a tenth of the known cells.  Probabilities: the weights of the neighbours.
+- IterativeImputer with its Bayesian ridge; copies by `sample_posterior=True`, of 5 rounds each.
+- Trees: IterativeImputer with 50 extremely randomised trees, 4 rounds (the idea of MissForest).
+  Then a classifier of 100 such trees learns each column of levels or classes from the others, as
+  they were filled.
+- gcimpute: a Gaussian copula.  That of low rank has its rank of 2, 4, 7 by a tenth of the cells,
+  and no draws: `sample_imputation` of gcimpute 0.0.4 ends there in a NameError.
+- miceforest: chained equations with gradient-boosted trees and mean matching, 5 rounds, 10 copies.
+
+Numbers are standardised, levels are their positions, and classes indicators.  Where a method has
+draws and no probabilities, these are the shares of the draws.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer
+from sklearn.metrics.pairwise import nan_euclidean_distances
+
+from .data import Encoding, codes, kind_of, n_classes
+from .methods import DRAWS, Method, answer_of, marginal, ours
+from .scores import Answer
+
+Array = np.ndarray
+
+NEIGHBOURS, RANKS, CHOICE = (5, 10, 20, 40), (2, 4, 7), 0.1
+MOST_FEATURES = 40
+"""Encoded columns up to which IterativeImputer uses all; of more it takes the 30 nearest."""
+MICE_COPIES, MICE_ROUNDS, DRAW_ROUNDS = 10, 5, 5
+
+
+def held_out(Z: Array, seed: int) -> Array:
+    """Return a tenth of the known cells of an encoded table, which choose a setting."""
+    return (np.random.default_rng([1, seed]).random(Z.shape) < CHOICE) & ~np.isnan(Z)
+
+
+def positions(encoding: Encoding, seen: pd.DataFrame, Z: Array) -> dict[str, Array]:
+    """Return the classes (..., n) nearest to encoded numbers, by column without numbers."""
+    found = {}
+    for name in seen:
+        kind, part = kind_of(seen[name]), encoding.back(Z, name)
+        if kind == "class":
+            found[name] = part.argmax(axis=-1)
+        elif kind != "number":
+            found[name] = np.clip(np.rint(part[..., 0]), 0, n_classes(seen[name]) - 1).astype(int)
+    return found
+
+
+def numbers(encoding: Encoding, seen: pd.DataFrame, Z: Array) -> dict[str, Array]:
+    """Return the columns of numbers of an encoded table."""
+    return {n: encoding.back(Z, n)[:, 0] for n in seen if kind_of(seen[n]) == "number"}
+
+
+def from_draws(seen: pd.DataFrame, Z: Array, point: Array | None = None) -> Answer:
+    """Answer with completed copies (n_draws, n, p), and with points beside them if there are."""
+    encoding = Encoding(seen)
+    shares = {
+        name: np.stack([np.mean(each == k, axis=0) for k in range(n_classes(seen[name]))], axis=1)
+        for name, each in positions(encoding, seen, Z).items()
+    }
+    mean = Z.mean(axis=0) if point is None else point
+    answer = answer_of(seen, numbers(encoding, seen, mean), shares, draws=Z)
+    return answer if point is None else answer._replace(points=points(encoding, seen, point))
+
+
+def points(encoding: Encoding, seen: pd.DataFrame, Z: Array) -> dict[str, Array]:
+    """Return points of all columns: a level is a number between the first and the last."""
+    points = numbers(encoding, seen, Z) | positions(encoding, seen, Z)
+    for name in seen:
+        if kind_of(seen[name]) == "level":
+            last = n_classes(seen[name]) - 1
+            points[name] = np.clip(encoding.back(Z, name)[:, 0], 0, last)
+    return points
+
+
+def neighbours(seen: pd.DataFrame, seed: int) -> Answer:
+    """Answer with the nearest neighbours."""
+    encoding = Encoding(seen)
+    Z, test = encoding.Z, held_out(encoding.Z, seed)
+    without = np.where(test, np.nan, Z)
+    ways = [(k, is_weighted) for k in NEIGHBOURS for is_weighted in (False, True)]
+    errors = [np.mean((by_neighbours(without, without, *way) - Z)[test] ** 2) for way in ways]
+    best = ways[int(np.argmin(errors))]
+    shares = {}
+    for name in seen:
+        if kind_of(seen[name]) != "number":
+            values = codes(seen[name])
+            each = (values[:, None] == np.arange(n_classes(seen[name]))).astype(float)
+            each[np.isnan(values)] = np.nan
+            shares[name] = by_neighbours(Z, each, *best)
+    return answer_of(seen, numbers(encoding, seen, by_neighbours(Z, Z, *best)), shares)
+
+
+def by_neighbours(Z: Array, values: Array, k: int, is_weighted: bool) -> Array:
+    """Return columns of values (n, q) with their NaN filled by the k nearest rows of Z."""
+    distances = np.nan_to_num(nan_euclidean_distances(Z), nan=np.inf)
+    filled = values.copy()
+    for j in range(values.shape[1]):
+        is_known = ~np.isnan(values[:, j])
+        donors, rows = np.flatnonzero(is_known), np.flatnonzero(~is_known)
+        near = distances[np.ix_(rows, donors)]
+        best = np.argsort(near, axis=1, kind="stable")[:, :k]
+        weights = np.ones(best.shape)
+        if is_weighted:
+            weights = 1 / np.maximum(np.take_along_axis(near, best, axis=1), 1e-7)
+            weights[weights.sum(axis=1) == 0] = 1  # a row that shares no column with another
+        filled[rows, j] = np.average(values[donors, j][best], axis=1, weights=weights)
+    return filled
+
+
+def iterative(seen: pd.DataFrame, seed: int) -> Answer:
+    """Answer with IterativeImputer, and with copies of it."""
+    Z = Encoding(seen).Z
+    near = None if Z.shape[1] <= MOST_FEATURES else 30
+    options: dict[str, Any] = {"n_nearest_features": near, "keep_empty_features": True}
+    point = IterativeImputer(random_state=seed, **options).fit_transform(Z)
+    options |= {"sample_posterior": True, "max_iter": DRAW_ROUNDS}
+    draws = [
+        IterativeImputer(random_state=1000 * seed + k, **options).fit_transform(Z)
+        for k in range(DRAWS)
+    ]
+    return from_draws(seen, np.stack(draws), point)
+
+
+def trees(seen: pd.DataFrame, seed: int) -> Answer:
+    """Answer with extremely randomised trees."""
+    encoding = Encoding(seen)
+    each = ExtraTreesRegressor(50, max_features=0.4, min_samples_leaf=2, random_state=seed)
+    options: dict[str, Any] = {"max_iter": 4, "random_state": seed, "keep_empty_features": True}
+    Z = IterativeImputer(each, **options).fit_transform(encoding.Z)
+    p = {n: _by_trees(encoding, seen, Z, n, seed) for n in seen if kind_of(seen[n]) != "number"}
+    return answer_of(seen, numbers(encoding, seen, Z), p)
+
+
+def _by_trees(encoding: Encoding, seen: pd.DataFrame, Z: Array, name: str, seed: int) -> Array:
+    """Return the probabilities (n, K) of a column, from all others as they were filled."""
+    values, others = codes(seen[name]), np.delete(Z, encoding.at(name), axis=1)
+    known = ~np.isnan(values)
+    forest = ExtraTreesClassifier(100, max_features=0.4, min_samples_leaf=2, random_state=seed)
+    forest.fit(others[known], values[known].astype(int))
+    p = np.zeros((len(Z), n_classes(seen[name])))
+    p[:, forest.classes_] = forest.predict_proba(others)
+    return p
+
+
+def copula(seen: pd.DataFrame, seed: int) -> Answer:
+    """Answer with the Gaussian copula of gcimpute, whose marginals want the units of the table."""
+    from gcimpute.gaussian_copula import GaussianCopula
+
+    encoding = Encoding(seen)
+    model = GaussianCopula(random_state=seed)
+    point = encoding.standard(model.fit_transform(encoding.raw))
+    draws = np.moveaxis(model.sample_imputation(num=DRAWS), 2, 0)
+    return from_draws(seen, encoding.standard(draws), point)
+
+
+def low_rank_copula(seen: pd.DataFrame, seed: int) -> Answer:
+    """Answer with the copula of low rank of gcimpute, whose draws end in a NameError."""
+    from gcimpute.low_rank_gaussian_copula import LowRankGaussianCopula
+
+    encoding = Encoding(seen)
+
+    def filled(raw: Array, rank: int) -> Array:
+        return encoding.standard(LowRankGaussianCopula(rank, random_state=seed).fit_transform(raw))
+
+    test, errors = held_out(encoding.Z, seed), {}
+    for rank in RANKS:
+        with suppress(Exception):  # some ranks fail on some tables
+            of_test = filled(np.where(test, np.nan, encoding.raw), rank)[test]
+            errors[rank] = np.mean((of_test - encoding.Z[test]) ** 2)
+    best = min(errors, key=errors.__getitem__)
+    return Answer(points(encoding, seen, filled(encoding.raw, best)), {})
+
+
+def mice_forest(seen: pd.DataFrame, seed: int) -> Answer:
+    """Answer with miceforest."""
+    import miceforest
+
+    table = seen.copy()
+    for name in table:
+        if kind_of(table[name]) == "yes":
+            table[name] = table[name].astype(object).astype("category")
+    table.columns = [f"c{k}" for k in range(table.shape[1])]
+    kernel = miceforest.ImputationKernel(table, num_datasets=MICE_COPIES, random_state=seed)
+    kernel.mice(MICE_ROUNDS, num_threads=1, verbose=False)
+    encoding, draws = Encoding(seen), []
+    for k in range(MICE_COPIES):
+        copy = kernel.complete_data(k).set_axis(seen.columns, axis=1)
+        draws.append(encoding.again(copy.astype(seen.dtypes.to_dict())))
+    return from_draws(seen, np.stack(draws))
+
+
+def old_names() -> None:
+    """Give NumPy the names that gcimpute 0.0.4 asks for, which went with NumPy 2."""
+    names = {"round_": "round", "float_": "float64", "product": "prod", "in1d": "isin"}
+    for old, new in names.items():
+        if not hasattr(np, old):
+            setattr(np, old, getattr(np, new))
+
+
+def quiet(fill: Callable[[pd.DataFrame, int], Answer]) -> Callable[[pd.DataFrame, int], Answer]:
+    """Return a method without its warnings."""
+
+    @wraps(fill)
+    def filled(seen: pd.DataFrame, seed: int) -> Answer:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            old_names()
+            return fill(seen, seed)
+
+    return filled
+
+
+METHODS = {
+    "nmd.sample": Method(ours),
+    "mean, frequencies": Method(marginal),
+    "KNN": Method(quiet(neighbours)),
+    "IterativeImputer": Method(quiet(iterative)),
+    "trees": Method(quiet(trees)),
+    "gcimpute": Method(quiet(copula), ("gcimpute",)),
+    "gcimpute, low rank": Method(quiet(low_rank_copula), ("gcimpute",)),
+    "miceforest": Method(quiet(mice_forest), ("miceforest", "lightgbm")),
+}
+"""All methods by name, ours first."""

@@ -1,0 +1,60 @@
+"""Regressions on completed tables, and Rubin's rules for their estimates.
+
+D. B. Rubin, "Multiple imputation for nonresponse in surveys", 1987; degrees of freedom of
+J. Barnard and D. B. Rubin, "Small-sample degrees of freedom with multiple imputation", 1999.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+Array = np.ndarray
+
+LEVEL = 0.95
+"""Level of the intervals of coefficients."""
+
+
+class Estimate(NamedTuple):
+    """Coefficients (k,) with their variances, and the degrees of freedom of their intervals."""
+
+    value: Array
+    variance: Array
+    degrees: Array | float
+
+    @property
+    def interval(self) -> Array:
+        """Ends of the intervals, (k, 2)."""
+        reach = stats.t.ppf((1 + LEVEL) / 2, self.degrees) * np.sqrt(self.variance)
+        return np.stack([self.value - reach, self.value + reach], axis=-1)
+
+    def record(self) -> dict[str, list[float]]:
+        """Return the coefficients and the ends of their intervals, as a journal has them."""
+        low, high = self.interval.T
+        return {"value": self.value.tolist(), "low": low.tolist(), "high": high.tolist()}
+
+
+def least_squares(X: Array, y: Array) -> Estimate:
+    """Return the least-squares coefficients of y on X (n, k), without that of the constant."""
+    A = np.column_stack([np.ones(len(y)), X])
+    inverse = np.linalg.inv(A.T @ A)
+    value = inverse @ (A.T @ y)
+    degrees = len(y) - A.shape[1]
+    noise = np.sum((y - A @ value) ** 2) / degrees
+    return Estimate(value[1:], noise * np.diag(inverse)[1:], degrees)
+
+
+def pool(estimates: list[Estimate]) -> Estimate:
+    """Return one estimate from those of several completed copies of a table."""
+    m = len(estimates)
+    values = np.array([each.value for each in estimates])
+    within = np.mean([each.variance for each in estimates], axis=0)
+    between = (1 + 1 / m) * values.var(axis=0, ddof=1)
+    total = within + between
+    lost = np.clip(between / total, 1e-12, 1)
+    complete = float(np.mean([each.degrees for each in estimates]))
+    observed = (complete + 1) / (complete + 3) * complete * (1 - lost)
+    degrees = 1 / (lost**2 / (m - 1) + 1 / np.maximum(observed, 1e-12))
+    return Estimate(values.mean(axis=0), total, degrees)

@@ -1,0 +1,123 @@
+"""How well hidden cells of a table are foretold.
+
+A probability p of a class from a method is taken as (40 p + q) / 41, where q is the frequency of
+the class among the known cells, half a cell added to each: no method is ruined by a zero, such as
+that of shares of forty draws.  Draws for the energy score are in the units of `Encoding`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from .data import Encoding, codes, kind_of, n_classes
+
+Array = np.ndarray
+
+WEIGHT = 40
+"""Number of cells that a method's probability counts for, beside one of the frequencies."""
+BINS = 10
+"""Of probabilities, in a reliability diagram."""
+LEVEL = 0.9
+"""Of intervals."""
+
+
+class Answer(NamedTuple):
+    """What a method says of all cells of a table.
+
+    Attributes
+    ----------
+    points : dict
+        Expected number or position of the level (n,) by column; 1 for yes; position of the class.
+    probabilities : dict
+        Probabilities (n, K) of yes and no, levels or classes, of the columns for which it has some.
+    draws : ndarray (n_draws, n, p) or None
+        Completed copies, encoded.
+    intervals : dict
+        Ends (n, 2) by column of numbers.
+    """
+
+    points: dict[str, Array]
+    probabilities: dict[str, Array]
+    draws: Array | None = None
+    intervals: dict[str, Array] | None = None
+
+
+def frequencies(seen: pd.Series) -> Array:
+    """Return the shares of the classes among the known cells of a column, half a cell added."""
+    values = codes(seen)
+    counts = np.bincount(values[~np.isnan(values)].astype(int), minlength=n_classes(seen)) + 0.5
+    return counts / counts.sum()
+
+
+def score(frame: pd.DataFrame, seen: pd.DataFrame, hidden: Array, answer: Answer) -> dict[str, Any]:
+    """Return errors, log score, energy score, coverage and reliability at the hidden cells."""
+    by_kind: dict[str, list[float]] = {"number": [], "level": [], "class": []}
+    logs, columns, bins = [], {}, np.zeros((3, BINS))
+    for k, name in enumerate(frame):
+        at, kind = hidden[:, k], kind_of(frame[name])
+        if not at.any():
+            continue
+        truth, point = codes(frame[name])[at], answer.points[name][at]
+        if kind in ("number", "level"):
+            error = np.sqrt(np.mean((point - truth) ** 2)) / np.nanstd(codes(seen[name]))
+            by_kind[kind].append(float(error))
+        else:
+            by_kind["class"].append(float(np.mean(point == truth)))
+        if name in answer.probabilities:
+            p = answer.probabilities[name][at]
+            smooth = (WEIGHT * p + frequencies(seen[name])) / (WEIGHT + 1)
+            logs.append(float(np.mean(np.log(smooth[np.arange(truth.size), truth.astype(int)]))))
+            bins += in_bins(p, truth.astype(int))
+        if answer.intervals is not None and name in answer.intervals:
+            low, high = answer.intervals[name][at].T
+            columns[name] = [int(np.sum((low <= truth) & (truth <= high))), int(truth.size)]
+    return {
+        **{kind: float(np.mean(found)) for kind, found in by_kind.items() if found},
+        **({"log": float(np.mean(logs)), "bins": bins.tolist()} if logs else {}),
+        **({"columns": columns} if columns else {}),
+        **({} if answer.draws is None else {"energy": energy(frame, seen, hidden, answer.draws)}),
+    }
+
+
+def in_bins(p: Array, truth: Array) -> Array:
+    """Return number, sum of probabilities and right ones (3, BINS) of the most probable classes."""
+    best = p.argmax(axis=1)
+    sure, right = p.max(axis=1), best == truth
+    where = np.minimum((sure * BINS).astype(int), BINS - 1)
+    return np.array([np.bincount(where, w, BINS) for w in (np.ones(sure.size), sure, right)])
+
+
+def calibration_error(bins: Array) -> float:
+    """Return the mean distance of probability and share, weighted by the cells of the bins."""
+    _, sure, right = np.asarray(bins)
+    return float(np.abs(sure - right).sum() / np.asarray(bins)[0].sum())
+
+
+def error_by_luck(bins: Array) -> float:
+    """Return about the mean of the calibration error where all probabilities are right."""
+    number, sure, _ = np.asarray(bins)
+    p = sure / np.maximum(number, 1)
+    return float(np.sqrt(2 / np.pi * number * p * (1 - p)).sum() / number.sum())
+
+
+def energy(frame: pd.DataFrame, seen: pd.DataFrame, hidden: Array, draws: Array) -> float:
+    """Return the mean energy score of the hidden cells of a row, over the root of their number.
+
+    It is E|X - x| - E|X - X'|/2 for independent draws X, X' and the truth x (T. Gneiting and A. E.
+    Raftery, 2007); the second mean is over pairs of different draws, so that few draws cost nothing
+    on average.
+    """
+    encoding = Encoding(seen)
+    truth = encoding.again(frame)
+    of_table = {name: k for k, name in enumerate(frame)}
+    at = hidden[:, [of_table[name] for name in encoding.names]]
+    found = []
+    for i in np.flatnonzero(at.any(axis=1)):
+        x, X = truth[i, at[i]], draws[:, i, at[i]]
+        apart = np.sqrt(np.sum((X[:, None] - X) ** 2, axis=2)).sum() / (len(X) * (len(X) - 1))
+        away = np.sqrt(np.sum((X - x) ** 2, axis=1)).mean()
+        found.append((away - apart / 2) / np.sqrt(x.size))
+    return float(np.mean(found))

