@@ -70,12 +70,12 @@ class Case(NamedTuple):
 class ImaginedLevels(Levels):
     """Levels with two more entries of each level, with WH = 0, which are the prior of the cuts."""
 
-    def __init__(self, low: Array, high: Array, starts: Array, number: int, weights: Any) -> None:
+    def __init__(self, low: Array, high: Array, number: int, weights: Any) -> None:
         more = np.repeat(np.arange(number), 2)
         if weights is not None:
             weights = np.append(weights, np.ones(more.size))
         low, high = np.append(low, more), np.append(high, more)
-        super().__init__(low, high, np.append(starts, low.size), number, weights)
+        super().__init__(low, high, number, weights)
 
     def look(self, v: Array) -> None:
         """Take WH with offsets at the true entries."""

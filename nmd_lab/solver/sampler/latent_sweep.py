@@ -128,6 +128,8 @@ class ColumnsOfKind:
     starts, entries : ndarray of int
         Position of the first entry of each column, and behind the last; the entries column by
         column, by their positions among those by row.
+    x, weights : ndarray (n_entries,)
+        X; and weights, empty if every one is 1.
     centre, size : ndarray (n_entries,)
         Units of T.
     shift : int
@@ -139,6 +141,8 @@ class ColumnsOfKind:
     columns: NDArray[np.intp]
     starts: NDArray[np.integer]
     entries: NDArray[np.integer]
+    x: FloatArray
+    weights: FloatArray
     centre: FloatArray
     size: FloatArray
     shift: int
@@ -159,9 +163,20 @@ def columns_by_kind(problem: SampledProblem) -> list[ColumnsOfKind]:
         entries = np.concatenate([problem.entries_of_kinds[j] for j in columns])
         starts = np.concatenate([[0], np.cumsum(problem.counts[columns])])
         kind = LEVEL if noise == "ordinal" else problem.model.kinds[columns[0]]
-        centre, size = (each[entries] for each in problem.units_of_entries)
+        weights, (centre, size) = weights_of(problem), problem.units_of_entries
         found.append(
-            ColumnsOfKind(noise, kind, np.array(columns), starts, entries, centre, size, shift)
+            ColumnsOfKind(
+                noise,
+                kind,
+                np.array(columns),
+                starts,
+                entries,
+                problem.values[entries],
+                weights[entries] if weights.size else weights,
+                centre[entries],
+                size[entries],
+                shift,
+            )
         )
         shift += len(columns)
     return found
@@ -194,15 +209,14 @@ def _draw_columns(
     all_losses = np.zeros(problem.shape[1])
     if not kinds:
         return all_losses
-    x, weights = problem.values if state.x is None else state.x, weights_of(problem)
     products = all_products(problem, state)
     for each in kinds:
         at = each.entries
         lines = Lines(
             each.starts,
-            x[at],
+            each.x if state.x is None else state.x[at],
             state.T[at],
-            weights[at] if weights.size else weights,
+            each.weights,
             None if problem.limits is None else problem.limits.at(at),
             np.zeros(each.columns.size),
             each.shift,

@@ -103,15 +103,15 @@ class Work:
 
     def draw_cut_points(self, state: ChainState, rng: np.random.Generator) -> None:
         """Draw the cut points of each kind with levels, and add their log-likelihood."""
-        if all(cuts is None or has_fixed_cut(cuts) for cuts in state.cuts):
+        drawn = [(cuts, k) for k, cuts in enumerate(state.cuts) if cuts and not has_fixed_cut(cuts)]
+        if not drawn:
             return
         problem, V = self._problem, all_products(self._problem, state)
-        of_column = V[problem.columns[1]] if problem.by_column else V
-        ends = problem.columns[0].indptr if problem.by_column else np.array([0, V.size])
-        for k, (levels, cuts) in enumerate(zip(self._levels, state.cuts, strict=True)):
-            if levels is not None and cuts is not None and not has_fixed_cut(cuts):
-                levels.look(of_column[ends[k] : ends[k + 1]])
-                state.log_likelihood += cuts.draw(levels, rng, tune=state.tuning > 0)
+        for cuts, k in drawn:
+            levels = self._levels[k]
+            assert levels is not None
+            levels.look(V[problem.entries_of_kinds[k]])
+            state.log_likelihood += cuts.draw(levels, rng, tune=state.tuning > 0)
 
     def matrix(self, values: FloatArray, fill: float) -> LinearOperator:
         """Return numbers at the entries, 0 elsewhere, plus a number, as a linear operator."""
@@ -135,12 +135,11 @@ def _levels(problem: SampledProblem, k: int) -> Levels | None:
     if not number:
         return None
     at = problem.entries_of_kinds[k]
-    starts = np.array([0, at.size]) if problem.by_column else problem.starts
     low = high = problem.values[at]
     if problem.limits is not None:
         low, high = problem.limits.low[at], problem.limits.high[at]
     weights = None if problem.weights is None else problem.weights[at]
-    return Levels(low, high, starts, number, weights)
+    return Levels(low, high, number, weights)
 
 
 def entries_as_matrix(problem: SampledProblem, values: FloatArray) -> Any:
