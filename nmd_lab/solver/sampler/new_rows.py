@@ -87,11 +87,11 @@ class NewRows:
             state.columns, state.rho, state.beta = draw.columns, draw.rho, draw.beta
             if draw.cuts is not None:
                 put(state.cuts, draw.cuts)
+            state.row_prior = draw.row_prior
+            if state.groups is not None:
+                state.groups.labels[:] = UNKNOWN
             for step in range(1 if set(self.noises) == {"gaussian"} else STEPS):
                 state.sweep = number * STEPS + step
-                state.row_prior = draw.row_prior
-                if state.groups is not None:
-                    state.groups.labels[:] = UNKNOWN
                 work.draw_T_and_rows(state)
             yield state.rows.copy()
 
