@@ -33,6 +33,9 @@ BLOCK_ROWS = 256
 LARGEST = 1 << 22
 """Largest matrix of which a dense copy is made: 32 MiB."""
 
+RhoOf = Literal["all", "rows", "partners"]
+"""Whose ρ there is: one of all, or that of each row of a side or of each of its partners."""
+
 Labels = NDArray[np.int64]
 """Groups of rows."""
 
@@ -90,13 +93,13 @@ class Side(Protocol):
 
 @dataclass(frozen=True)
 class SparseSide:
-    """A half-sweep over stored entries; `rho_of` says whose ρ there is, if there are several."""
+    """A half-sweep over stored entries; `rho_of` says whose ρ there is."""
 
     storage: CsrStorage
     order: NDArray[np.integer] | None
     weights: FloatArray | None
     threads: int
-    rho_of: Literal["all", "rows", "partners"] = "all"
+    rho_of: RhoOf = "all"
 
     def draw(
         self,
