@@ -17,7 +17,8 @@ from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.result.fold_in import check_values, match_rows, observe_rows
 from nmd_lab.result.lookup import Unknown, check_unknown
 
-from .draws import CHAIN, DRAW, DrawnFactors, DrawsOfRows
+from .draws import CHAIN, DRAW, DrawnFactors
+from .rows import DrawsOfRows
 
 LEVELS = ("rho", "beta")
 """Noise levels in the draws."""

@@ -22,22 +22,15 @@ from .noise_levels import NoiseBy
 from .prior import Prior
 from .sides import (
     BLOCK_ROWS,
+    RHO_OF,
     DenseSide,
     Partner,
-    RhoOf,
     Side,
     SparseSide,
     each_block,
     each_share,
     positions_of_most,
 )
-
-RHO_OF: dict[NoiseBy, tuple[RhoOf, RhoOf]] = {
-    "one": ("all", "all"),
-    "columns": ("partners", "rows"),
-    "rows": ("rows", "partners"),
-}
-"""Whose ρ the half-sweep over the rows sees, and the one over the columns."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.storage import CsrStorage
 
 from .hyperparameters import RowPrior
+from .noise_levels import NoiseBy
 from .row_draws import row_kernel
 from .streams import fill_normal, start_stream
 
@@ -35,6 +36,13 @@ LARGEST = 1 << 22
 
 RhoOf = Literal["all", "rows", "partners"]
 """Whose ρ there is: one of all, or that of each row of a side or of each of its partners."""
+
+RHO_OF: dict[NoiseBy, tuple[RhoOf, RhoOf]] = {
+    "one": ("all", "all"),
+    "columns": ("partners", "rows"),
+    "rows": ("rows", "partners"),
+}
+"""Whose ρ the half-sweep over the rows sees, and the one over the columns."""
 
 Labels = NDArray[np.int64]
 """Groups of rows."""
