@@ -50,8 +50,8 @@ class Noise(NamedTuple):
 
     def of_draw(self, draw: int) -> Noise:
         """Return the noise in one draw alone."""
-        f, loss, *arrays, levels = self
-        return Noise(f, loss, *(a if a is None else a[[draw]] for a in arrays), levels)
+        beta, cuts = (None if a is None else a[[draw]] for a in (self.beta, self.cuts))
+        return self._replace(sd=self.sd[[draw]], beta=beta, cuts=cuts)
 
     def at(self, rows: NDArray[np.integer]) -> Noise:
         """Return the noise at entries of some rows: the same, unless each row has its own."""

@@ -15,10 +15,11 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import gammaln, softmax
 
 Doubles = NDArray[np.float64]
+Numbers = float | NDArray[np.floating]
 
 NoiseBy = Literal["one", "columns", "rows"]
 """Whose noise levels there are: one for all entries, or those of each column or row."""
@@ -50,7 +51,7 @@ class LevelLaws(NamedTuple):
     beta: GammaLaw = GammaLaw(1.0, 1.0)
 
 
-def draw_precision(shape: ArrayLike, rate: ArrayLike, rng: np.random.Generator) -> Doubles:
+def draw_precision(shape: Numbers, rate: Numbers, rng: np.random.Generator) -> Doubles:
     """Return draws from Gamma distributions of these shapes and rates."""
     drawn: Doubles = rng.gamma(shape) / np.asarray(rate)
     return drawn
