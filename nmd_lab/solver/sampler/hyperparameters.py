@@ -1,4 +1,4 @@
-"""Draws of the hyperparameters: mean and precision of the rows of a factor, and noise levels.
+"""Draws of the hyperparameters: mean and precision of the rows of a factor.
 
 The formulas are those of Bayesian probabilistic matrix factorisation (R. Salakhutdinov and A. Mnih,
 2008): a Normal-Wishart prior, which is conjugate.
@@ -91,8 +91,3 @@ def _bartlett(d: int, degrees: float, rng: np.random.Generator) -> Doubles:
     A: Doubles = np.tril(rng.standard_normal((d, d)), -1)
     A[np.diag_indices(d)] = np.sqrt(rng.chisquare(degrees - np.arange(d)))
     return A
-
-
-def draw_precision(shape: float, rate: float, rng: np.random.Generator) -> float:
-    """Return a draw from a Gamma distribution of this shape and rate."""
-    return float(rng.gamma(shape)) / rate

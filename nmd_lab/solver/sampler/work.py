@@ -63,19 +63,19 @@ class Work:
         return [None if each is None else CutPoints.first(each.counts) for each in self._levels]
 
     def draw_rows(self, state: ChainState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Draw T and the rows; return the sums of squares and of losses of each kind."""
+        """Draw T and the rows; return the sums of squares and losses that have the same noise."""
         problem = self._problem
         of_rows, losses = self.draw_T_and_rows(state)
-        if not problem.by_column:
+        if problem.noise_by == "one":
             return np.array([of_rows.sum()]), losses
         squares = np.square(T_of(problem, state) - all_products(problem, state), dtype=np.float64)
         if problem.weights_of_T is not None:
             squares *= problem.weights_of_T
-        misfits: Any = np.bincount(problem.column_of, squares, problem.shape[1])
+        misfits: Any = np.bincount(problem.line_of, squares, problem.counts.size)
         return misfits, losses
 
     def draw_T_and_rows(self, state: ChainState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Draw T and then the rows; return the squares of each row, the losses of each kind."""
+        """Draw T and then the rows; return the squares of each row, and the losses."""
         problem = self._problem
         losses = draw_T(problem, self._kinds, state)
         misfits: Any = problem.sides[0].draw(
