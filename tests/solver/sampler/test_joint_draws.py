@@ -97,13 +97,13 @@ def noise_of_another_line(monkeypatch):
 
 
 def law_of_levels_too_low(monkeypatch):
-    draw = chain.draw_law
+    draw = chain.draw_gamma_prior
 
     def lower(levels, unit, rng):
         law = draw(levels, unit, rng)
         return law._replace(rate=2 * law.rate)
 
-    monkeypatch.setattr(chain, "draw_law", lower)
+    monkeypatch.setattr(chain, "draw_gamma_prior", lower)
 
 
 def shares_without_counts(monkeypatch):
