@@ -75,7 +75,8 @@ def numbers(table: Table, state: ChainState) -> dict[str, float]:
             y = np.maximum(T, 0) if kind.nonlinearity.name == "relu" else T
             found |= {f"beta {k}": state.beta[k], f"loss {k}": np.abs(x[at] - y).mean()}
     if (priors := state.noise_priors) is not None:
-        for name, law in zip(priors._fields, priors, strict=True):
+        drawn = priors._fields if problem.noises == ("after",) else ("rho",)
+        for name, law in zip(drawn, priors, strict=False):
             found |= {f"shape of {name}": law.shape, f"rate of {name}": law.rate}
     return found | of_priors(state, column_classes(problem))
 

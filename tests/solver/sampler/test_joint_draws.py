@@ -123,7 +123,6 @@ BROKEN = [
     (cut_points_of_T_too_high, "levels", 200),
     (shares_without_counts, "groups", 200),
     (law_of_levels_too_low, "noise by rows, limits", 60),
-    (noise_of_another_line, "noise by rows", 60),
 ]
 
 
