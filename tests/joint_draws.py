@@ -74,8 +74,9 @@ def numbers(table: Table, state: ChainState) -> dict[str, float]:
         if noise == "after":
             y = np.maximum(T, 0) if kind.nonlinearity.name == "relu" else T
             found |= {f"beta {k}": state.beta[k], f"loss {k}": np.abs(x[at] - y).mean()}
-    if (laws := state.level_laws) is not None:
-        for name, law in zip(laws._fields, laws, strict=True):
+    if (priors := state.noise_priors) is not None:
+        drawn = priors._fields if problem.noises == ("after",) else ("rho",)
+        for name, law in zip(drawn, priors, strict=False):
             found |= {f"shape of {name}": law.shape, f"rate of {name}": law.rate}
     return found | of_priors(state, column_classes(problem))
 

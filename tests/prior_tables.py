@@ -20,7 +20,7 @@ from nmd_lab.data.observations import observe
 from nmd_lab.solver.sampler.cut_points import CutPoints, Levels
 from nmd_lab.solver.sampler.groups import FREEDOM, Groups
 from nmd_lab.solver.sampler.hyperparameters import RowPrior
-from nmd_lab.solver.sampler.noise_levels import GammaLaw, LevelLaws
+from nmd_lab.solver.sampler.noise_levels import GammaPrior, NoisePriors
 from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.sampler.prepare import prepare_sample
 from nmd_lab.solver.sampler.problem import SampledProblem
@@ -207,24 +207,24 @@ def lines(table: Table) -> Iterator[Line]:
     yield from (Line(np.flatnonzero(j == k), *kind) for k, kind in enumerate(kinds))
 
 
-def draw_level_laws(units: tuple[float, float], rng: np.random.Generator) -> LevelLaws:
-    """Return the laws of ρ and β of rows from their prior, in some units of 1/ρ and 1/β."""
+def draw_noise_priors(units: tuple[float, float], rng: np.random.Generator) -> NoisePriors:
+    """Return the Gamma priors of ρ and β of rows, in some units of 1/ρ and 1/β."""
     shapes = 1.5 * 2.0 ** (0.5 * rng.integers(17, size=2))
     sizes = rng.exponential(0.1, size=2) * units
-    return LevelLaws(*(GammaLaw(a, a * v) for a, v in zip(shapes, sizes, strict=True)))
+    return NoisePriors(*(GammaPrior(a, a * v) for a, v in zip(shapes, sizes, strict=True)))
 
 
-def draw_levels(table: Table, rng: np.random.Generator) -> tuple[Array, Array, LevelLaws | None]:
-    """Return ρ and β from the prior, and the laws of those of rows."""
+def draw_levels(table: Table, rng: np.random.Generator) -> tuple[Array, Array, NoisePriors | None]:
+    """Return ρ and β from the prior, and the priors of those of rows."""
     problem, prior = table.problem, table.problem.prior
     powers = [
         {"l1": 1, "frobenius": 2}.get(line.kind.loss.name, 0) if line.noise == "after" else 0
         for line in lines(table)
     ]
     if problem.noise_by == "rows":
-        laws = draw_level_laws((prior.spread**2, prior.spreads_of_X[0] ** powers[0]), rng)
-        rho, beta = (rng.gamma(law.shape, size=problem.shape[0]) / law.rate for law in laws)
-        return rho, beta if powers[0] else np.ones_like(beta), laws
+        priors = draw_noise_priors((prior.spread**2, prior.spreads_of_X[0] ** powers[0]), rng)
+        rho, beta = (rng.gamma(law.shape, size=problem.shape[0]) / law.rate for law in priors)
+        return rho, beta if powers[0] else np.ones_like(beta), priors
     rho, beta = rng.gamma(prior.noise_shape, size=(2, problem.shape[1])) / prior.noise_rate
     for j, power in enumerate(powers):
         if problem.noises[j] == "ordinal":
@@ -251,14 +251,14 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
     for k, (vectors, _) in enumerate(each):
         columns[of_class == k] = vectors
     of_columns = RowPrior(*(np.concatenate([p[i] for _, p in each]) for i in range(3)))
-    rho, beta, laws = draw_levels(table, rng)
+    rho, beta, priors = draw_levels(table, rng)
     firsts = Work(problem).first_cuts()
     state = ChainState(
         *(rows, columns, rho, beta, problem.values.copy()),
         seed=int(rng.integers(2**62)),
         row_prior=of_rows,
         column_prior=of_columns,
-        level_laws=laws,
+        noise_priors=priors,
         groups=groups,
         cuts=[None if each is None else draw_cuts(each, rng) for each in firsts],
         x=None if problem.limits is None else problem.values.copy(),

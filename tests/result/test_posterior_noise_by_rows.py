@@ -154,6 +154,11 @@ def test_a_report_says_that_each_row_has_its_own_noise():
     assert "The noise is normal, and each row has its own." in page
 
 
+def test_levels_of_columns_without_their_kinds_are_refused():
+    with pytest.raises(ValueError, match=r"rho has shape \(2, 30, 6\): give \(2, 30, 4\)"):
+        made_up(X, rho=np.ones((*OUTER, N)))
+
+
 def test_draws_without_the_law_of_levels_have_no_new_rows():
     law = {name: each for name, each in LAW.items() if not name.startswith("rho")}
     posterior = made_up(X, rho=RHO, **law)

@@ -51,11 +51,11 @@ def _quantile_kernel(shape: Callable[..., tuple[float, float]]) -> Any:
         for p in range(out.size):
             lower, upper, x = low[p], high[p], start[p]
             tolerance = TOLERANCE * (upper - lower)
-            own = scale[p if scale.shape[0] > 1 else 0]
+            of_entry = scale[p if scale.shape[0] > 1 else 0]
             for _ in range(MAX_STEPS):
                 below, density = 0.0, 0.0
                 for c in range(n_components):
-                    share, height = component(x, location[p, c], own[c])
+                    share, height = component(x, location[p, c], of_entry[c])
                     below += share
                     density += height
                 gap = below / n_components - level

@@ -51,7 +51,7 @@ def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> x
 
     Noise levels, if there are several, are those of the columns or of the rows.
     """
-    _check_shapes(labels, arrays)
+    _check_shapes(labels, arrays, by_column=by_column)
     renamed = labels.rename(labels.clashes(TAKEN))
     sizes = dict(zip(renamed.dims, renamed.shape, strict=True))
     shares = arrays.get("row_share")
@@ -97,7 +97,7 @@ def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> x
     return dataset.assign_coords(coords_left.coords).assign_coords(counts)
 
 
-def _check_shapes(labels: Labels, arrays: dict[str, Any]) -> None:
+def _check_shapes(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> None:
     """Raise ValueError if an array has not the shape that labels and rank say."""
     outer, rank = arrays["rho"].shape[:2], arrays["W"].shape[-1]
     m, n = labels.matrix_shape
@@ -108,6 +108,8 @@ def _check_shapes(labels: Labels, arrays: dict[str, Any]) -> None:
         "column_offsets": (*outer, n),
         "beta": arrays["rho"].shape,
     }
+    if arrays["rho"].ndim > 2:
+        wanted["rho"] = (*outer, n if by_column else m)
     for name, shape in wanted.items():
         array = arrays.get(name)
         if array is not None and array.shape != shape:

@@ -16,6 +16,7 @@ from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.result.fold_in import check_values, match_rows, observe_rows
 from nmd_lab.result.lookup import Unknown, check_unknown
+from nmd_lab.solver.sampler.noise_levels import GammaPrior, NoisePriors
 
 from .draws import CHAIN, DRAW, DrawnFactors
 from .rows import DrawsOfRows
@@ -143,21 +144,23 @@ class NewRowsOfPosterior(DrawnFactors):
         one = Labels((dim, f"{dim}_"), (1, self.shape[1]), (dim,))
         vectors = rows[:, None].astype(self.draws["W"].dtype)
         levels: dict[str, FloatArray] = {
-            name: rng.gamma(shape) / rate for name, (shape, rate) in self._level_laws.items()
+            name: rng.gamma(shape) / rate for name, (shape, rate) in self._noise_priors.items()
         }
         return self.with_rows(labels_of_new_rows(self.labels, one), DrawsOfRows(vectors, levels))
 
     @property
-    def _level_laws(self) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """Shape and rate (draws, 1) of the laws of ρ and β, if rows have noise levels."""
+    def _noise_priors(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """Shape and rate (draws, 1) of the priors of ρ and β, if rows have noise levels."""
         if self.noise_by != "rows":
             return {}
         if "rho_shape" not in self.draws:
             raise ValueError(
                 "draws lacks 'rho_shape', the law of the noise of rows: draw with nmd.sample()."
             )
-        laws = {name: (self._flat(f"{name}_shape"), self._flat(f"{name}_rate")) for name in LEVELS}
-        return {name: (a, b) for name, (a, b) in laws.items() if a is not None and b is not None}
+        priors = {
+            name: (self._flat(f"{name}_shape"), self._flat(f"{name}_rate")) for name in LEVELS
+        }
+        return {name: (a, b) for name, (a, b) in priors.items() if a is not None and b is not None}
 
     @property
     def _model(self) -> Model:
@@ -183,30 +186,31 @@ class NewRowsOfPosterior(DrawnFactors):
         drawn = list(new.draws(self._H_draws(observations.dtype), seed))
         vectors = np.stack([draw.vectors.astype(self.draws["W"].dtype) for draw in drawn])
         levels = {
-            name: np.stack([getattr(draw, name) for draw in drawn]) for name in self._level_laws
+            name: np.stack([getattr(draw, name) for draw in drawn]) for name in self._noise_priors
         }
         return DrawsOfRows(vectors, levels)
 
     def _H_draws(self, dtype: Any) -> Iterator[Any]:
         from nmd_lab.solver.sampler.hyperparameters import RowPrior
         from nmd_lab.solver.sampler.new_rows import DrawOfH
-        from nmd_lab.solver.sampler.noise_levels import GammaLaw, LevelLaws
 
         _, H, _, of_columns = self.stacked
         rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
         shares, means, precisions = self.row_prior
         assert rho is not None
-        n_kinds, laws = rho.shape[1], self._level_laws
+        n_kinds, priors = rho.shape[1], self._noise_priors
         for s in range(self.n_draws):
             columns = H[s] if of_columns is None else np.column_stack([H[s], of_columns[s]])
-            of_levels = {name: GammaLaw(a[s].item(), b[s].item()) for name, (a, b) in laws.items()}
+            of_levels = {
+                name: GammaPrior(a[s].item(), b[s].item()) for name, (a, b) in priors.items()
+            }
             yield DrawOfH(
                 columns.astype(dtype),
                 rho[s].astype(np.float64),
                 np.ones(n_kinds) if beta is None else beta[s].astype(np.float64),
                 RowPrior(means[s], precisions[s], shares[s].astype(np.float64)),
                 None if cuts is None else cuts[s].reshape(n_kinds, -1),
-                LevelLaws(**of_levels) if laws else None,
+                NoisePriors(**of_levels) if priors else None,
             )
 
 

@@ -26,7 +26,7 @@ from .cut_points import has_fixed_cut, padded
 from .groups import EVERY, UNKNOWN, draw_group_priors, first_groups
 from .hyperparameters import RowPrior, draw_row_prior
 from .noise import precision_of
-from .noise_levels import GammaLaw, LevelLaws, draw_law, draw_precision
+from .noise_levels import GammaPrior, NoisePriors, draw_gamma_prior, draw_precision
 from .problem import SampledProblem
 from .state import ChainState
 from .streams import HYPER
@@ -77,7 +77,7 @@ class Chain:
         state.sweep += 1
         rng, work = hyper_stream(state), self._work
         state.row_prior = _draw_prior_of_rows(problem, state, rng)
-        state.level_laws = _draw_level_laws(problem, state, rng)
+        state.noise_priors = _draw_noise_priors(problem, state, rng)
         misfits, losses = work.draw_rows(state)
         draw_noise(problem, state, misfits, losses, rng)
         state.column_prior = _draw_prior_of_columns(problem, state, rng)
@@ -96,8 +96,8 @@ class Chain:
             "row_means": state.row_prior.mean.copy(),
             "row_precisions": state.row_prior.precision.copy(),
         }
-        if (laws := state.level_laws) is not None:
-            for name, law in zip(laws._fields, laws, strict=True):
+        if (priors := state.noise_priors) is not None:
+            for name, law in zip(priors._fields, priors, strict=True):
                 draw[f"{name}_shape"], draw[f"{name}_rate"] = map(np.array, law)
         if any(state.cuts):
             draw["cut_points"] = padded(state.cuts)
@@ -183,7 +183,7 @@ def _draw_levels(
     """Draw ρ and β of a kind, and return the log-likelihood of its entries."""
     at, prior = problem.levels_of(k), problem.prior
     counts, misfits, losses = problem.counts[at], misfits[at], losses[at]
-    of_rho, of_beta = state.level_laws or _fixed_laws(problem, k)
+    of_rho, of_beta = state.noise_priors or _fixed_priors(problem, k)
     rho = draw_precision(of_rho.shape + counts / 2, of_rho.rate + misfits / 2, rng)
     state.rho[at] = rho = np.minimum(rho, prior.most_precise / prior.spread**2)
     log_likelihood = 0.5 * np.sum(counts * np.log(rho) - rho * misfits)
@@ -202,18 +202,18 @@ def _units_of_levels(problem: SampledProblem, k: int) -> tuple[float, float]:
     return problem.prior.spread**2, float(problem.prior.spreads_of_X[k]) ** power
 
 
-def _fixed_laws(problem: SampledProblem, k: int) -> LevelLaws:
+def _fixed_priors(problem: SampledProblem, k: int) -> NoisePriors:
     """Return the priors of ρ and β of a kind."""
     shape, rate = problem.prior.noise_shape, problem.prior.noise_rate
     units = _units_of_levels(problem, k)
-    return LevelLaws(*(GammaLaw(shape, rate * unit) for unit in units))
+    return NoisePriors(*(GammaPrior(shape, rate * unit) for unit in units))
 
 
-def _draw_level_laws(
+def _draw_noise_priors(
     problem: SampledProblem, state: ChainState, rng: np.random.Generator
-) -> LevelLaws | None:
-    """Return a draw of the laws of the levels of rows; None if rows have none."""
+) -> NoisePriors | None:
+    """Return a draw of the priors of the levels of rows; None if rows have none."""
     if problem.noise_by != "rows":
         return None
     levels = zip((state.rho, state.beta), _units_of_levels(problem, 0), strict=True)
-    return LevelLaws(*(draw_law(each, unit, rng) for each, unit in levels))
+    return NoisePriors(*(draw_gamma_prior(each, unit, rng) for each, unit in levels))

@@ -68,7 +68,7 @@ class Draws:
         Shares of the groups of rows (chain, draw, n_groups), the groups (chain, draw, m), and what
         they have in common (chain, draw, d, d) and (chain, draw); None for one group.
     rho_shape, rho_rate, beta_shape, beta_rate : ndarray (chain, draw) or None
-        Gamma laws of the noise levels of rows; None if rows have none.
+        Gamma priors of the noise levels of rows; None if rows have none.
     """
 
     rows: NDArray[np.float32]
@@ -116,12 +116,12 @@ class Draws:
             rho, beta, cuts = (
                 None if each is None else each[:, :, 0] for each in (rho, beta, cuts)
             )
-        laws: dict[str, Any] = {}
+        priors: dict[str, Any] = {}
         if self.rho_rate is not None:
-            laws = {"rho_shape": self.rho_shape, "rho_rate": np.ldexp(self.rho_rate, 2 * of_T)}
+            priors = {"rho_shape": self.rho_shape, "rho_rate": np.ldexp(self.rho_rate, 2 * of_T)}
         if self.beta_rate is not None and beta is not None:
             beta_rate = np.ldexp(self.beta_rate, -of_levels[1])
-            laws |= {"beta_shape": self.beta_shape, "beta_rate": beta_rate}
+            priors |= {"beta_shape": self.beta_shape, "beta_rate": beta_rate}
         return {
             "W": scaled(self.rows[..., :rank], scaling.exponent),
             "H": scaled(self.columns[..., :rank], scaling.exponent),
@@ -133,7 +133,7 @@ class Draws:
             "rho": rho,
             "beta": beta,
             "cut_points": cuts,
-            **laws,
+            **priors,
             "row_mean": self.row_means * units,
             "row_precision": self.row_precisions / np.outer(units, units),
             "row_share": self.row_share,

@@ -18,7 +18,7 @@ from .cut_points import put
 from .groups import UNKNOWN, Groups
 from .hyperparameters import RowPrior
 from .noise import NoiseKind
-from .noise_levels import LevelLaws, NoiseBy
+from .noise_levels import NoiseBy, NoisePriors
 from .prior import Prior
 from .problem import SampledProblem, sampled_problem
 from .state import ChainState
@@ -42,7 +42,7 @@ class DrawOfH(NamedTuple):
         Prior of a row.
     cuts : ndarray (n_kinds, n_levels - 1) or None
         Cut points of each kind, NaN where it has fewer; None without levels.
-    level_laws : LevelLaws or None
+    noise_priors : NoisePriors or None
         Laws of the noise levels of rows; None if rows have none.
     """
 
@@ -51,7 +51,7 @@ class DrawOfH(NamedTuple):
     beta: NDArray[np.float64]
     row_prior: RowPrior
     cuts: NDArray[np.float64] | None
-    level_laws: LevelLaws | None = None
+    noise_priors: NoisePriors | None = None
 
 
 class DrawOfRows(NamedTuple):
@@ -102,7 +102,7 @@ class NewRows:
             if state is None:
                 state = _first_state(problem, work, draw, seed)
             state.columns, state.row_prior = draw.columns, draw.row_prior
-            state.level_laws = draw.level_laws
+            state.noise_priors = draw.noise_priors
             if not has_levels:
                 state.rho, state.beta = draw.rho, draw.beta
             if draw.cuts is not None:
@@ -133,7 +133,7 @@ def _first_state(problem: SampledProblem, work: Work, draw: DrawOfH, seed: int) 
     if shares.size > 1:
         groups = Groups(np.full(m, UNKNOWN), np.empty((0, 0)))
     rho, beta = draw.rho, draw.beta
-    if draw.level_laws is not None:
-        rho, beta = (np.full(m, law.shape / law.rate) for law in draw.level_laws)
+    if draw.noise_priors is not None:
+        rho, beta = (np.full(m, law.shape / law.rate) for law in draw.noise_priors)
     numbers = rho, beta, work.first_T()
     return ChainState(rows, draw.columns, *numbers, seed, cuts=work.first_cuts(), groups=groups)

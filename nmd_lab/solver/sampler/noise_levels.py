@@ -31,7 +31,7 @@ SHAPE_OF_V, RATE_OF_V = 1.0, 10.0
 """The law of v, in units of the variance of the data (of their spread for the L1 loss)."""
 
 
-class GammaLaw(NamedTuple):
+class GammaPrior(NamedTuple):
     """A Gamma distribution.
 
     Attributes
@@ -44,11 +44,11 @@ class GammaLaw(NamedTuple):
     rate: float
 
 
-class LevelLaws(NamedTuple):
+class NoisePriors(NamedTuple):
     """The Gamma laws of ρ and of β, which is 1 where it is not drawn."""
 
-    rho: GammaLaw
-    beta: GammaLaw = GammaLaw(1.0, 1.0)
+    rho: GammaPrior
+    beta: GammaPrior = GammaPrior(1.0, 1.0)
 
 
 def draw_precision(shape: Numbers, rate: Numbers, rng: np.random.Generator) -> Doubles:
@@ -57,7 +57,7 @@ def draw_precision(shape: Numbers, rate: Numbers, rng: np.random.Generator) -> D
     return drawn
 
 
-def draw_law(levels: Doubles, unit: float, rng: np.random.Generator) -> GammaLaw:
+def draw_gamma_prior(levels: Doubles, unit: float, rng: np.random.Generator) -> GammaPrior:
     """Return a draw of the law that some levels have in common; 1/unit is their unit."""
     scaled, a = levels * unit, SHAPES
     count, total = levels.size, scaled.sum()
@@ -66,4 +66,4 @@ def draw_law(levels: Doubles, unit: float, rng: np.random.Generator) -> GammaLaw
     log_p += gammaln(shape) - shape * np.log(rate)  # v is integrated out
     k = rng.choice(a.size, p=softmax(log_p))
     v = float(draw_precision(shape[k], rate[k], rng))
-    return GammaLaw(float(a[k]), float(a[k]) * v * unit)
+    return GammaPrior(float(a[k]), float(a[k]) * v * unit)

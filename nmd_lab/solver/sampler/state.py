@@ -13,7 +13,7 @@ from nmd_lab.data.base import FloatArray
 from .cut_points import CutPoints
 from .groups import Groups
 from .hyperparameters import NO_PRIOR, RowPrior
-from .noise_levels import LevelLaws
+from .noise_levels import NoisePriors
 
 
 @dataclass
@@ -36,7 +36,7 @@ class ChainState:
         Number of sweeps so far.
     row_prior, column_prior : RowPrior
         Priors of the rows and of the columns.
-    level_laws : LevelLaws or None
+    noise_priors : NoisePriors or None
         Laws of the noise levels of rows; None if rows have none.
     groups : Groups or None
         Groups of the rows; None before the first sweep, or if there is one.
@@ -59,7 +59,7 @@ class ChainState:
     sweep: int = 0
     row_prior: RowPrior = NO_PRIOR
     column_prior: RowPrior = NO_PRIOR
-    level_laws: LevelLaws | None = None
+    noise_priors: NoisePriors | None = None
     groups: Groups | None = None
     cuts: list[CutPoints | None] = field(default_factory=lambda: [None])
     x: FloatArray | None = None

@@ -11,7 +11,7 @@ from scipy import stats
 from nmd_lab.data.observations import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler.chain import draw_noise
-from nmd_lab.solver.sampler.noise_levels import SHAPES, GammaLaw, LevelLaws, draw_law
+from nmd_lab.solver.sampler.noise_levels import SHAPES, GammaPrior, NoisePriors, draw_gamma_prior
 from nmd_lab.solver.sampler.prior import Prior
 from nmd_lab.solver.sampler.problem import SampledProblem
 from nmd_lab.solver.sampler.state import ChainState
@@ -83,7 +83,7 @@ def test_poisson_noise_has_no_precision():
 # The levels of rows ----------------------------------------------------------------------------
 
 HOLES = np.array([[1, 1, 1, 1], [1, 0, 0, 1], [0, 0, 0, 0]], bool)
-LAWS = LevelLaws(GammaLaw(2.0, 3.0), GammaLaw(4.0, 0.5))
+LAWS = NoisePriors(GammaPrior(2.0, 3.0), GammaPrior(4.0, 0.5))
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "l1"])
@@ -95,7 +95,7 @@ def test_each_row_has_levels_from_the_law_of_all(loss):
         model, ("after",), 1, False, False, 0.0, PRIOR, *entries, noise_by="rows"
     )
     levels = np.ones((2, 3))
-    state = ChainState(np.ones((3, 1)), np.ones((4, 1)), *levels, values, level_laws=LAWS)
+    state = ChainState(np.ones((3, 1)), np.ones((4, 1)), *levels, values, noise_priors=LAWS)
     misfits, losses = np.array([5.0, 40.0, 0.0]), np.array([2.0, 9.0, 0.0])
     rng, found = np.random.default_rng(0), np.empty((DRAWS, 2, 3))
     for k in range(DRAWS):
@@ -124,7 +124,7 @@ def test_the_law_of_all_levels(spread):
     mass = np.exp(logs - logs.max()) * stats.expon(scale=0.1).pdf(v) * v
     mass /= mass.sum()
     rng = np.random.default_rng(0)
-    drawn = np.array([draw_law(levels, unit, rng) for _ in range(DRAWS)])
+    drawn = np.array([draw_gamma_prior(levels, unit, rng) for _ in range(DRAWS)])
     counts = np.array([np.isclose(drawn[:, 0], a).sum() for a in SHAPES])
     expected = DRAWS * mass.sum(axis=1)
     often = expected > 5
