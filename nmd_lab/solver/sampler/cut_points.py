@@ -163,11 +163,11 @@ def _group_log_likelihood(v, roots, first, last, low, high):  # type: ignore[no-
     """Return the log-likelihood of some entries between two cut points."""
     total = 0.0
     for begin in range(first, last, BLOCK):
-        part = 0.0
+        of_block = 0.0
         for k in range(begin, min(begin + BLOCK, last)):
             root = roots[k] if roots.size else 1.0
-            part += log_mass_between(root * (low - v[k]), root * (high - v[k]))
-        total += part
+            of_block += log_mass_between(root * (low - v[k]), root * (high - v[k]))
+        total += of_block
     return total
 
 
