@@ -72,3 +72,13 @@ def test_a_finished_fit_does_not_open_empty(frame):
     model = fit.reconstruct().values
     np.testing.assert_allclose(shown(explorer), model, rtol=1e-6)
     assert explorer.components["count"] == 2
+
+
+def test_a_table_that_is_mostly_missing_is_chosen_for_and_filled(frame):
+    holes = frame.astype({"member": "boolean"})
+    holes = holes.mask(np.random.default_rng(1).random(frame.shape) < 0.7)
+    explorer = done(widgets.explore(holes, iterations=20))
+    assert explorer.fit.phase == "finished", explorer.fit.message
+    assert explorer.nonlinearity == "identity"
+    assert explorer.status["notes"][0].startswith("chosen: f identity, rank ")
+    assert not explorer.status["failed"]

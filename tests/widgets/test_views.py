@@ -292,6 +292,15 @@ def test_an_error_in_the_picture_does_not_end_the_fit(explorer, monkeypatch):
     assert explorer.result.n_iter == 10
 
 
+def test_an_error_in_what_is_said_does_not_end_the_fit(explorer, monkeypatch):
+    monkeypatch.setattr(explorer.state, "reasons", lambda: 1 / 0)
+    explorer.state.start()
+    assert explorer.join(PATIENCE)
+    assert (explorer.status["phase"], explorer.status["failed"]) == ("finished", True)
+    assert "ZeroDivisionError" in said(explorer)
+    assert not button(explorer, "run")["disabled"]
+
+
 def test_an_unknown_message_is_an_error_in_the_status_line(explorer):
     act(explorer, "nosuch")
     assert explorer.status["failed"]
