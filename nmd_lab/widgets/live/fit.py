@@ -111,10 +111,12 @@ class LiveFit(Background):
         iterations: int,
         measure: Measure | None = None,
         choose: Choose | None = None,
+        *,
+        remembers: bool = False,
     ) -> None:
-        """Start a new fit."""
+        """Start a new fit; `remembers` if its start has seen what `measure` measures."""
         self._forget()
-        self._recording = Recording(measure)
+        self._recording = Recording(measure, remembers=remembers)
         self._launch(lambda: ResumableFit(prepare()), iterations, choose)
 
     def proceed(self, iterations: int) -> None:
@@ -161,7 +163,7 @@ class LiveFit(Background):
         before = messages_before(fit.prepared)
         self._warn(before, stop)
         result = fit.advance(iterations, lambda state: self._watch(state, fit, stop, recording))
-        recording.measure_last()
+        recording.end(result)
         self._warn(before | messages_after(result, fit.prepared, self.settings), stop)
         if not self._ended(fit, result, stop):
             return

@@ -74,7 +74,7 @@ class CompletionView(SamplingView):
         shown, fit = self.state.shown, self.state.fit
         row, problems = self._asked()
         parts: dict[str, Any] = {
-            "curves": curves_part(PANELS, fit, history.overlays(self.state)),
+            "curves": curves_part(PANELS, fit.recording, history.overlays(self.state)),
             "dots": self.intervals() | trials_charts(fit.result),
             "tables": [] if problems else self._tables(row, self.query["top"]),
             "facts": {"query": self._query(problems)},

@@ -50,6 +50,8 @@ class FittedState(FitState):
         row = self.decomposition.labels.label_columns(np.zeros((1, self.decomposition.shape[1])))
         self.picture: Picture | None = picture_of(row.isel(component=0, drop=True), shape)
 
+    remembers = False
+
     @property
     def held_out(self) -> dict[int, float]:
         """Validation errors by iteration; empty if nothing was held out."""

@@ -96,7 +96,7 @@ class StudyView(View):
             "dots": {"study": shown},
             "facts": {"point": at},
             "tables": tables,
-            "curves": curves_part(PANELS, self.state.fit, history.overlays(self.state)),
+            "curves": curves_part(PANELS, self.state.fit.recording, history.overlays(self.state)),
         }
 
     def _chart(self) -> dict[str, Any]:
