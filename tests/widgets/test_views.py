@@ -32,7 +32,7 @@ def test_a_run_fills_everything(explorer):
     assert "relative error" in said(explorer)
     assert explorer.status["done"] == explorer.status["planned"] == 10
     assert explorer.facts["iterations"][-1] == explorer.facts["iteration"] == 10
-    assert table(explorer, "errors")["rows"][1][0] == "SVD, rank 4"
+    assert table(explorer, "errors")["rows"][1][0] == "linear, rank 4"
     assert explorer.components["count"] == 4
     assert explorer.scatter["rank"] == 4
     assert explorer.curves["sizes"]["relative_error"] == 10
