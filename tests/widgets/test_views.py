@@ -479,6 +479,22 @@ def test_warnings_of_a_fit_are_a_line_in_the_explorer(settings, begins):
     assert (explorer.fit.warnings, explorer.status["warnings"]) == ((), [])
 
 
+@pytest.mark.parametrize(
+    ("settings", "begins"),
+    [
+        ({"iterations": 5, "rank": 4}, "X has 1242 values below and 0 above the bounds of ReLU()"),
+        ({"nonlinearity": "identity", "missing": 0.5}, "the error is 0.9"),
+    ],
+)
+def test_a_model_that_cannot_suit_the_data_is_warned_of(settings, begins):
+    X = np.random.default_rng(0).normal(size=(60, 40))
+    if "missing" in settings:
+        X = np.random.default_rng(0).random((60, 40))
+    explorer = done(widgets.explore(X, **{"rank": 20, "iterations": 300} | settings))
+    (warning,) = explorer.status["warnings"]
+    assert warning.startswith(begins)
+
+
 @pytest.mark.parametrize("ratings", [False, True])
 def test_warnings_advise_only_what_the_explorer_has(ratings):
     """That of decompositions has neither held-out entries nor offsets as settings of a fit."""

@@ -12,12 +12,15 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.state import State
-from nmd_lab.warnings import NotConvergedWarning
+from nmd_lab.warnings import NotConvergedWarning, OverfitWarning
 from nmd_lab.widgets.states.choice import Choose, Choosing
 
 from .background import STARTING, Background
 from .recording import Measure, Recording
 from .snapshots import Snapshots
+
+FAR, OVERFIT = 0.5, 10.0
+"""Held-out error, and its ratio to the observed one, from which a fit is overfitted."""
 
 KEPT = ("phase", "message", "warnings", "planned", "result", "_recording", "_resumable")
 """Attributes that belong to one fit."""
@@ -164,7 +167,8 @@ class LiveFit(Background):
         self._warn(before, stop)
         result = fit.advance(iterations, lambda state: self._watch(state, fit, stop, recording))
         recording.end(result)
-        self._warn(before | messages_after(result, fit.prepared, self.settings), stop)
+        after = overfit(result, recording) | messages_after(result, fit.prepared, self.settings)
+        self._warn(before | after, stop)
         if not self._ended(fit, result, stop):
             return
         self.tell()
@@ -228,3 +232,14 @@ class LiveFit(Background):
             progress = f"running: iteration {state.iteration} of {self.planned}"
             self._show_progress(f"{progress}, relative error {state.relative_error:.4g}", stop)
         return stop.is_set()
+
+
+def overfit(result: Decomposition, recording: Recording) -> Messages:
+    """Return what is to be said of a fit that is much better at what it has seen."""
+    hidden, seen = recording.of_result, result.relative_error
+    if hidden is None or not recording.measures or hidden < max(FAR, OVERFIT * seen):
+        return {}
+    return {
+        OverfitWarning: f"the error is {hidden:.3g} at held-out entries and {seen:.3g} at observed "
+        "ones: give a ridge (alpha) or a smaller rank."
+    }

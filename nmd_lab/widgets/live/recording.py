@@ -43,6 +43,11 @@ class Recording:
         self._held_out: dict[int, float] = {}
 
     @property
+    def measures(self) -> bool:
+        """Whether held-out errors are relative ones, measured here and not by the fit."""
+        return self._measure is not None
+
+    @property
     def curves(self) -> dict[str, list[float]]:
         """A copy of the numbers of all iterations so far; empty before the first one."""
         with self._lock:
