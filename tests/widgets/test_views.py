@@ -268,6 +268,12 @@ def test_disabled_buttons_say_why(explorer):
         "reset": "there is nothing to forget",
     }
     done(explorer)
+    enter(explorer, "tol", "0.9")
+    enter(explorer, "iterations", "1000")
+    done(explorer)
+    assert button(explorer, "continue")["title"] == "the fit has converged"
+    enter(explorer, "iterations", "5")
+    done(explorer)
     enter(explorer, "seed", "5")
     assert "changed" in button(explorer, "continue")["title"]
 

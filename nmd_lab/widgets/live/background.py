@@ -32,7 +32,7 @@ class Background:
     planned : int
         Number of steps at the end of the present run.
     began, done_before : float and int
-        When the present run began (`time.perf_counter`), and the number of steps before it.
+        When the steps of the present run began (`time.perf_counter`), and their number before it.
     listeners : list of callable
         Functions without arguments that are called after a change of the above, from any thread.
         While the work runs they are called at most sixteen times a second.

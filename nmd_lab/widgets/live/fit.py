@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -21,6 +22,9 @@ from .snapshots import Snapshots
 
 FAR, OVERFIT = 0.5, 10.0
 """Held-out error, and its ratio to the observed one, from which a fit is overfitted."""
+
+NO_CHOICE = "stopped before a choice was made"
+"""Message of a run that was stopped while it chose."""
 
 KEPT = ("phase", "message", "warnings", "planned", "result", "_recording", "_resumable")
 """Attributes that belong to one fit."""
@@ -57,11 +61,14 @@ class LiveFit(Background):
         While the fit runs they are called at most sixteen times a second.
     finishing : callable or None
         Function that is called with the result, in the worker thread, after each run.
+    giving_up : callable or None
+        Function that is called there when a run was stopped before a choice was made.
     """
 
     def __init__(self, settings: Collection[str] = OPTIONS) -> None:
         self.settings = settings
         self.finishing: Callable[[Decomposition], None] | None = None
+        self.giving_up: Callable[[], None] | None = None
         super().__init__()
 
     def _clear(self) -> None:
@@ -184,10 +191,12 @@ class LiveFit(Background):
                 return False
             stopped = stop.is_set()
             if stopped:
-                self.phase, self.message = "stopped", "stopped before a choice was made"
+                self.phase, self.message = "stopped", NO_CHOICE
             else:
                 keep()
-                self.message = STARTING
+                self.message, self.began = STARTING, time.perf_counter()
+        if stopped and self.giving_up is not None:
+            self.giving_up()
         self.tell()
         return not stopped
 
@@ -217,6 +226,7 @@ class LiveFit(Background):
                 why = f"stopped after {result.n_iter} iterations"
             else:
                 self.phase, why = "finished", str(result.stop_reason)
+                self.planned = self.done
             self.message = f"{why}; relative error {result.relative_error:.6g}"
         return True
 

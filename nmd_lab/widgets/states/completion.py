@@ -192,6 +192,7 @@ class CompletionState(SamplingState):
 
     def start(self) -> None:
         """Start a fit with the present settings."""
+        super().start()
         self.fitted_entries = self.observations
         self._launch(self.data.matrix, absent_are_zeros=False)
 

@@ -227,6 +227,7 @@ class DecompositionState(PaintingState):
 
     def start(self) -> None:
         """Start a fit with the present settings."""
+        super().start()
         self.fit.reset(tell=False)  # first: nothing draws the old fit beside the new data
         self._clear()
         measure, data = self.prepare_measure(), self.fitted_data

@@ -72,8 +72,10 @@ def buttons(view: View, why: dict[str, str]) -> dict[str, dict[str, Any]]:
 
 def why_no_more(view: View) -> str:
     """Return why the fit cannot be continued, or an empty string."""
-    if not view.state.fit.can_proceed:
-        return "there is nothing to go on from"
+    fit = view.state.fit
+    if not fit.can_proceed:
+        ended = fit.result is not None and fit.result.stop_reason.code == "converged"
+        return "the fit has converged" if ended else "there is nothing to go on from"
     return "the settings have changed: Run starts a new fit" if view.state.changed else ""
 
 
