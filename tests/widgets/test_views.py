@@ -17,6 +17,7 @@ from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
+from nmd_lab.data.observations import observe
 
 
 @pytest.fixture
@@ -377,6 +378,28 @@ def test_completion_tables():
     assert explorer.facts["query"][0]["problem"] == ""
     act(explorer, "ask", name="top", value="2.5")
     assert "'2.5' is no number of entries" in explorer.facts["query"][1]["problem"]
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_predictions_of_held_out_entries_are_marked(sampled):
+    settings = {"rank": 2, "alpha": 15.0, "iterations": 10, "validation": 0.3, "draws": 10}
+    explorer = done(widgets.CompletionExplorer(data="generated", **settings))
+    if sampled:
+        explorer.how_sure()
+        assert explorer.join(PATIENCE)
+        matrix = explorer.state.data.matrix
+        entries = observe(nmd.split_observed(matrix, 0.3, random_state=0)[1]).as_sparse().entries()
+        unseen = set(zip(*(each.tolist() for each in entries[:2]), strict=True))
+    else:
+        held_out = explorer.fit._resumable.prepared.held_out
+        unseen = set(zip(*(each.tolist() for each in held_out.positions), strict=True))
+    act(explorer, "ask", name="top", value="1000")
+    known = table(explorer, "known")
+    marks = {k: cells[-1] for k, cells in zip(known["ids"], known["rows"], strict=True)}
+    assert {k for k, mark in marks.items() if mark == "held out"} == {
+        k for k in marks if (0, k) in unseen
+    }
+    assert set(marks.values()) == {"seen", "held out"}
 
 
 def test_a_row_that_is_picked_is_asked_for():

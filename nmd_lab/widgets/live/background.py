@@ -7,10 +7,16 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nmd_lab._errors import sentence
 
 STARTING = "starting; the first run of a model is compiled, which takes some seconds …"
 """Message until the first progress."""
+
+Positions = tuple[NDArray[np.integer], NDArray[np.integer]]
+"""Rows and columns of entries."""
 
 Phase = Literal["ready", "running", "stopped", "finished", "failed"]
 

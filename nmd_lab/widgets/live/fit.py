@@ -16,7 +16,7 @@ from nmd_lab.solver.state import State
 from nmd_lab.warnings import NotConvergedWarning, OverfitWarning
 from nmd_lab.widgets.states.choice import Choose, Choosing
 
-from .background import STARTING, Background
+from .background import STARTING, Background, Positions
 from .recording import Measure, Recording
 from .snapshots import Snapshots
 
@@ -101,6 +101,13 @@ class LiveFit(Background):
     def held_out(self) -> dict[int, float]:
         """A copy of the held-out errors so far, by iteration."""
         return self._recording.held_out
+
+    @property
+    def unseen(self) -> Positions | None:
+        """Rows and columns of the entries that the fit has held out; None without any."""
+        fit = self._resumable
+        held_out = None if fit is None else fit.prepared.held_out
+        return None if held_out is None else held_out.positions
 
     @property
     def state(self) -> State | None:
