@@ -460,6 +460,29 @@ def test_study_points(tmp_path):
     assert "give the Study itself" in button(only, "run")["title"]
 
 
+def test_a_study_says_what_is_averaged_and_takes_panels_for_conditions():
+    study = nmd.Study(
+        datasets.digits(30), rank=[1, 2], nonlinearity=["relu", "identity"], alpha=1.0,
+        missing=[0.1, 0.3], n_splits=2, max_iter=3,
+    )  # fmt: skip
+    explorer = widgets.StudyExplorer(study.run(progress=False))
+    assert [panel["title"] for panel in explorer.dots["study"]["panels"]] == [
+        "missing 0.1", "missing 0.3",
+    ]  # fmt: skip
+    assert explorer.dots["study"]["title"] == "mean over seed"
+    enter(explorer, "panel", "none")
+    assert explorer.dots["study"]["title"] == "mean over missing and seed"
+
+
+def test_components_are_drawn_by_what_they_contribute(explorer):
+    done(explorer)
+    shown, fit = explorer.components, explorer.result
+    values = np.frombuffer(shown["values"], "<f4").reshape(4, 8, 8)
+    W, H = fit.factors
+    expected = np.linalg.norm(W, axis=0)[:, None] * H
+    np.testing.assert_allclose(values.reshape(4, 64), expected, rtol=1e-5, atol=1e-6)
+
+
 def test_explore_picks_the_explorer(tmp_path):
     digits = datasets.digits(30)
     sparse_one = digits.where(np.random.default_rng(0).random(digits.shape) < 0.2)

@@ -127,8 +127,9 @@ class StudyView(View):
             [float(label) if joined else float(k), label_text(label)]
             for k, label in enumerate(results[x].values)
         ]
+        averaged = [label_text(dim) for dim in state.averaged]
         return chart(
-            "",
+            f"mean over {' and '.join(averaged)}" if averaged else "",
             label_text(x),
             str(results[metric].attrs.get("long_name", metric)),
             _panels(self.points, joined, values["panel"]),
