@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+import xarray as xr
+
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 
@@ -47,6 +49,12 @@ def load(
     Traceback (most recent call last):
     FileNotFoundError: path='nowhere.nc' is not a file: check the name.
     """
-    dataset = netcdf.read(path)
+    return result_of(netcdf.read(path), known)
+
+
+def result_of(
+    dataset: xr.Dataset, known: Iterable[type[Nonlinearity | Loss]] = ()
+) -> Decomposition | Posterior:
+    """Return the result that a Dataset holds."""
     result = Posterior if is_posterior(dataset) else Decomposition
     return result.from_dataset(dataset, known=known)

@@ -16,6 +16,9 @@ from .problem import Problem
 ROUNDING = 1e-6
 """Distance from a bound, relative to the larger bound, that is not counted as outside."""
 
+LARGE_SHARE = 0.1
+"""Share of the squares of X beyond which values outside the range of f are no noise."""
+
 
 def with_bounds(nonlinearity: str | Nonlinearity, observations: Observations) -> Nonlinearity:
     """Return a nonlinearity, with bounds or knots that the observations decide; see `bounded`."""
@@ -47,12 +50,16 @@ def bounded(
 
 
 def out_of_bounds(problem: Problem) -> str:
-    """Return how many values of the data lie outside the bounds of f, empty if none do."""
+    """Return how many values of the data lie outside the range of f, empty if none do.
+
+    Bounds are given or documented, and all values beyond them count.  The range of another f is not
+    a statement about the data: it is named if a tenth of their squares lies outside.
+    """
     kind, observations = problem.model.single, problem.observations
-    if kind is None or not isinstance(kind.nonlinearity, MinMax):
+    if kind is None or not kind.loss.smallest_at_x:
         return ""
     f = kind.nonlinearity
-    zeros = observations.absent_are_zeros
+    has_bounds, zeros = isinstance(f, MinMax), observations.absent_are_zeros
 
     def count(values: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
         # A weight is the number of entries where one value stands for all absent zeros.
@@ -62,15 +69,41 @@ def out_of_bounds(problem: Problem) -> str:
     below, above = map(int, observations.sum_of_blocks(count))
     if not below and not above:
         return ""
+    if not has_bounds and _squares_outside(f, observations) < LARGE_SHARE:
+        return ""
+    remedy = "widen these" if has_bounds else "take another nonlinearity, such as 'identity',"
     return (
         f"X has {below} values below and {above} above the bounds of "
         f"{problem.units.model.nonlinearity!r}, of {observations.n_observed} observed: no fit "
-        "comes closer to them than the bounds, so widen these unless such values are noise."
+        f"comes closer to them than the bounds, so {remedy} unless such values are noise."
     )
+
+
+def _squares_outside(f: Nonlinearity, observations: Observations) -> float:
+    """Return the share of values outside the range of f in the sum of squares."""
+    outside, total = observations.sum_of_blocks(
+        lambda x, weights: np.array(
+            [np.sum(weights * x**2 * np.logical_or(*_outside(f, x))), np.sum(weights * x**2)]
+        )
+    )
+    return float(outside / total)
 
 
 def _outside(f: Nonlinearity, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return masks of the values below and above the bounds of f, by more than rounding."""
-    a, b = f.parameters
+    a, b = _range(f)
     slack = ROUNDING * max(abs(bound) if math.isfinite(bound) else 0.0 for bound in (a, b))
     return values < a - slack, values > b + slack
+
+
+def _range(f: Nonlinearity) -> tuple[float, float]:
+    """Return the smallest and the largest value of f."""
+    pieces = f.pieces()
+    if pieces is None:
+        return f.range
+    ends = [
+        piece.intercept + (piece.slope * t if piece.slope else 0.0)
+        for piece in pieces
+        for t in (piece.low, piece.high)
+    ]
+    return min(ends), max(ends)

@@ -17,6 +17,7 @@ from .views.completion import CompletionView
 from .views.decomposition import DecompositionView
 from .views.fit import FitView
 from .views.opening import view_of, view_of_file
+from .views.posterior import PosteriorView
 from .views.study import StudyView
 from .views.view import View
 
@@ -27,6 +28,7 @@ EXPLORERS: dict[type[View], type[AnyExplorer]] = {
     CompletionView: CompletionExplorer,
     StudyView: StudyExplorer,
     FitView: FitExplorer,
+    PosteriorView: FitExplorer,
 }
 """The explorer of each view."""
 
@@ -36,10 +38,10 @@ def explore(X: Any = None, **options: Any) -> AnyExplorer:
 
     Parameters
     ----------
-    X : Decomposition, Study, Dataset, path-like, DataFrame, matrix or None
-        What to explore: a fit, a study, the results of either or the path of their file, data, the
-        path of a file with data as `nmd-lab fit` reads it, or None for data sets of the library,
-        which the explorer offers.
+    X : Decomposition, Posterior, Study, Dataset, path-like, DataFrame, matrix or None
+        What to explore: a fit, a posterior, a study, the results of these or the path of their
+        file, data, the path of a file with data as `nmd-lab fit` reads it, or None for data sets of
+        the library, which the explorer offers.
     **options
         Arguments of the explorer, for example starting values of its settings.  For a file of data
         also `variable`, `row`, `column`, `value`, `header` and `index`, which say how to read it;
@@ -48,9 +50,9 @@ def explore(X: Any = None, **options: Any) -> AnyExplorer:
     Returns
     -------
     FitExplorer, StudyExplorer, CompletionExplorer or DecompositionExplorer
-        The first for a fit, the second for a study.  The third for a long table, a scipy.sparse
-        matrix, and a matrix with less than a third of its entries observed.  The last for any other
-        matrix and for None.
+        The first for a fit or a posterior, the second for a study.  The third for a long table, a
+        scipy.sparse matrix, and a matrix with less than a third of its entries observed.  The last
+        for any other matrix and for None.
 
     Raises
     ------

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.posterior.posterior import Posterior
 
 from .explorer import Explorer
 from .states.completion import CompletionState
@@ -17,7 +18,7 @@ from .states.ratings import DEFAULT_COLUMNS
 from .states.study import StudyState
 from .views.completion import CompletionView
 from .views.decomposition import DecompositionView
-from .views.fit import FittedState, FitView
+from .views.opening import view_of_result
 from .views.study import StudyView
 
 if TYPE_CHECKING:
@@ -221,21 +222,24 @@ class StudyExplorer(Explorer):
 
 
 class FitExplorer(Explorer):
-    """Look at a fit that was made or saved before: reconstruction, history and components.
+    """Look at a fit or a posterior that was made or saved before.
+
+    A fit is shown with its reconstruction, history and components, a posterior with its mean and
+    standard deviation.
 
     Parameters
     ----------
-    fit : Decomposition or path-like
-        The fit, or the path of the file that `Decomposition.save` wrote.
+    fit : Decomposition, Posterior or path-like
+        The fit or the posterior, or the path of the file that its `save` wrote.
     shape : (int, int), optional
         Height and width of the picture that each row is; by default from the labels of the fit.
 
     Attributes
     ----------
-    result : Decomposition
-        The fit.
+    result : Decomposition or Posterior
+        The fit or the posterior.
     state : FittedState
-        The fit and the layout of its pictures.
+        The fit or the posterior, and the layout of its pictures.
 
     Examples
     --------
@@ -247,7 +251,7 @@ class FitExplorer(Explorer):
 
     def __init__(
         self,
-        fit: Decomposition | str | os.PathLike[str],
+        fit: Decomposition | Posterior | str | os.PathLike[str],
         shape: tuple[int, int] | None = None,
     ) -> None:
-        super().__init__(FitView(FittedState(fit, shape)))
+        super().__init__(view_of_result(fit, shape))

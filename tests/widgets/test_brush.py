@@ -13,6 +13,7 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.pictures import Picture
+from nmd_lab.widgets.parts.curves import arrays_of
 from nmd_lab.widgets.states.brush import Paint, disc, runs
 from nmd_lab.widgets.states.frame import frame_of
 
@@ -98,6 +99,11 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     truth, model = X[hidden], explorer.result.reconstruct().values[hidden]
     error = np.linalg.norm(truth - model) / np.linalg.norm(truth)
     assert explorer.fit.held_out[explorer.result.n_iter] == pytest.approx(error)
+    panel, points = explorer.curves["panels"][0], arrays_of(explorer.curves)
+    assert panel["lowest"] is None  # the first iterates remember the pixels
+    (before_peak, at_peak), after = points["remembered"][1][-2:], points["held_out"][1]
+    assert before_peak < at_peak == after[0] == max(explorer.fit.held_out.values())
+    assert explorer.runs[-1]["held_out"] == f"{error:.4g}"
     painted(explorer, [(20, 30)], 20, hide=False)
     assert not np.isnan(picture(explorer, "seen")).any()
 

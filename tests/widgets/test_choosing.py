@@ -147,6 +147,29 @@ def test_a_choice_that_does_not_end_leaves_auto(how, monkeypatch):
     assert "alpha" not in state.code()
 
 
+def test_stop_during_a_choice_leaves_the_earlier_fit(monkeypatch):
+    explorer = widgets.CompletionExplorer(data="generated", rank=2, alpha=5.0, iterations=30)
+    explorer.start()
+    first, line = joined(explorer.state), said(explorer)
+
+    def endless(*_, asked, **__):
+        wait_for(lambda: bool(asked))
+        return made_up()
+
+    monkeypatch.setattr(choosing_state, "choice_for", endless)
+    act(explorer, "choose")
+    wait_for(lambda: said(explorer).startswith("choosing"))
+    act(explorer, "stop")
+    assert explorer.join(PATIENCE)
+    assert explorer.result is first
+    assert said(explorer) == "stopped before a choice was made; the earlier fit is shown"
+    assert explorer.rank == "auto"  # as it was asked for
+    assert "rank=2" in explorer.code_text
+    assert [run["current"] for run in explorer.runs] == [True]
+    assert table(explorer, "top")["rows"]
+    assert line != said(explorer)
+
+
 def test_stop_ends_the_trials_of_a_choice(monkeypatch):
     """The choice itself listens: after Stop it soon does no further trial."""
     trials, run = [], Trials.run

@@ -24,7 +24,8 @@ PANELS = [
 
 def recording(held_out=(), **curves):
     n = max((len(numbers) for numbers in curves.values()), default=0)
-    return SimpleNamespace(curves={"iteration": range(1, n + 1), **curves}, held_out=dict(held_out))
+    curves = {"iteration": range(1, n + 1), **curves}
+    return SimpleNamespace(curves=curves, held_out=dict(held_out), remembers=False)
 
 
 def test_all_numbers_arrive_as_they_are():

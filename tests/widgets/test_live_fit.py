@@ -206,6 +206,20 @@ def test_stop_ends_a_choice_that_tells_how_far_it_is(small):
     assert (kept, fit.result, fit.state, fit.can_proceed) == ([], None, None, False)
 
 
+def test_a_finished_fit_has_done_all_and_the_time_of_a_choice_is_no_iteration(small, clock):
+    fit = LiveFit()
+
+    def slow(asked):
+        clock.now += 400
+        return lambda: None
+
+    fit.start(preparing(small, tol=0.5), 5000, choose=slow)
+    assert fit.join(PATIENCE)
+    assert fit.result.stop_reason.code == "converged"
+    assert fit.planned == fit.done < 5000
+    assert clock.now - fit.began < 300
+
+
 def test_reset_and_another_start_forget_a_choice(small):
     fit, kept = LiveFit(), []
     for forget in (fit.reset, lambda: fit.start(preparing(small), 7)):

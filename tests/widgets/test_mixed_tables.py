@@ -72,3 +72,37 @@ def test_a_finished_fit_does_not_open_empty(frame):
     model = fit.reconstruct().values
     np.testing.assert_allclose(shown(explorer), model, rtol=1e-6)
     assert explorer.components["count"] == 2
+
+
+@pytest.fixture(scope="module")
+def posterior(frame):
+    with pytest.warns(nmd.warnings.NotConvergedWarning):
+        return nmd.sample(frame, 2, draws=10, tune=5, random_state=0, progress=False)
+
+
+@pytest.mark.parametrize("given", ["posterior", "file", "dataset"])
+def test_a_posterior_does_not_open_empty(given, posterior, tmp_path):
+    if given == "file":
+        posterior.save(tmp_path / "posterior.nc")
+    X = {"file": tmp_path / "posterior.nc", "dataset": posterior.to_dataset()}
+    explorer = widgets.explore(X.get(given, posterior))
+    mean, spread = posterior.reconstruct().values, posterior.uncertainty(noise=False).values
+    np.testing.assert_allclose(shown(explorer), mean, rtol=1e-6)
+    found = picture(explorer, "spread").reshape(40, 6)
+    np.testing.assert_allclose(found, spread, rtol=1e-5, atol=1e-4)
+    assert "the chains have not settled" in explorer.status["warnings"][0]
+    assert dict(table(explorer, "facts")["rows"])["draws"] == "10 in 1 chain"
+    names = {"posterior": posterior}
+    exec(explorer.code().replace("...", "posterior"), names)
+    explorer.save(tmp_path / "copy.nc")
+    assert nmd.load(tmp_path / "copy.nc").draws.identical(posterior.draws)
+
+
+def test_a_table_that_is_mostly_missing_is_chosen_for_and_filled(frame):
+    holes = frame.astype({"member": "boolean"})
+    holes = holes.mask(np.random.default_rng(1).random(frame.shape) < 0.7)
+    explorer = done(widgets.explore(holes, iterations=20))
+    assert explorer.fit.phase == "finished", explorer.fit.message
+    assert explorer.nonlinearity == "identity"
+    assert explorer.status["notes"][0].startswith("chosen: f identity, rank ")
+    assert not explorer.status["failed"]

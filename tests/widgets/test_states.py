@@ -81,18 +81,25 @@ def test_copied_code_is_of_the_fit_and_not_of_later_settings(small):
     np.testing.assert_array_equal(executed(state.code("X"), X=small).W, fit.W)
 
 
-def test_errors_are_those_of_the_matrices(small):
-    state = DecompositionState(small, rank=2, iterations=20, missing=0.2, noise="gaussian")
+def test_the_rival_is_the_linear_model_of_the_same_entries(small):
+    settings = {"rank": 2, "alpha": 0.1, "iterations": 20, "noise": "gaussian"}
+    state = DecompositionState(small, missing=0.2, **settings)
     fit = run(state)
     seen = np.asarray(state.data.seen)
     hidden = np.isnan(seen)
     assert hidden.mean() == pytest.approx(0.2, abs=0.01)
-    svd = nmd.baselines.truncated_svd(seen, 2)
-    for name, each in (("relu, frobenius", fit), ("SVD", svd)):
-        model = each.reconstruct().values
-        expected = (relative_error(seen, model), relative_error(small, model, observed=hidden))
-        assert state.errors[name] == pytest.approx(expected)
-    assert state.fit.held_out[20] == pytest.approx(state.errors["relu, frobenius"][1])
+    linear = nmd.complete(
+        seen, 2, "identity", alpha=0.1, offsets="none", max_iter=fit.n_iter, random_state=0
+    )
+    expected = [
+        relative_error(small, each.reconstruct().values, observed=hidden) for each in (fit, linear)
+    ]
+    assert list(state.errors) == ["relu, frobenius", "linear"]
+    assert list(state.errors.values()) == pytest.approx(expected)
+    assert state.fit.held_out[20] == pytest.approx(state.errors["relu, frobenius"])
+    state.set("missing", 0.0)
+    run(state)
+    assert state.errors == {}  # what a model has seen does not tell it from another
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
+from nmd_lab.data.observations import observe
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def test_a_run_fills_everything(explorer):
     assert "relative error" in said(explorer)
     assert explorer.status["done"] == explorer.status["planned"] == 10
     assert explorer.facts["iterations"][-1] == explorer.facts["iteration"] == 10
-    assert table(explorer, "errors")["rows"][1][0] == "SVD, rank 4"
+    assert table(explorer, "errors")["rows"][1][0] == "linear, rank 4"
     assert explorer.components["count"] == 4
     assert explorer.scatter["rank"] == 4
     assert explorer.curves["sizes"]["relative_error"] == 10
@@ -268,6 +269,12 @@ def test_disabled_buttons_say_why(explorer):
         "reset": "there is nothing to forget",
     }
     done(explorer)
+    enter(explorer, "tol", "0.9")
+    enter(explorer, "iterations", "1000")
+    done(explorer)
+    assert button(explorer, "continue")["title"] == "the fit has converged"
+    enter(explorer, "iterations", "5")
+    done(explorer)
     enter(explorer, "seed", "5")
     assert "changed" in button(explorer, "continue")["title"]
 
@@ -290,6 +297,15 @@ def test_an_error_in_the_picture_does_not_end_the_fit(explorer, monkeypatch):
     done(explorer)
     assert "ZeroDivisionError" in said(explorer)
     assert explorer.result.n_iter == 10
+
+
+def test_an_error_in_what_is_said_does_not_end_the_fit(explorer, monkeypatch):
+    monkeypatch.setattr(explorer.state, "reasons", lambda: 1 / 0)
+    explorer.state.start()
+    assert explorer.join(PATIENCE)
+    assert (explorer.status["phase"], explorer.status["failed"]) == ("finished", True)
+    assert "ZeroDivisionError" in said(explorer)
+    assert not button(explorer, "run")["disabled"]
 
 
 def test_an_unknown_message_is_an_error_in_the_status_line(explorer):
@@ -364,6 +380,28 @@ def test_completion_tables():
     assert "'2.5' is no number of entries" in explorer.facts["query"][1]["problem"]
 
 
+@pytest.mark.parametrize("sampled", [False, True])
+def test_predictions_of_held_out_entries_are_marked(sampled):
+    settings = {"rank": 2, "alpha": 15.0, "iterations": 10, "validation": 0.3, "draws": 10}
+    explorer = done(widgets.CompletionExplorer(data="generated", **settings))
+    if sampled:
+        explorer.how_sure()
+        assert explorer.join(PATIENCE)
+        matrix = explorer.state.data.matrix
+        entries = observe(nmd.split_observed(matrix, 0.3, random_state=0)[1]).as_sparse().entries()
+        unseen = set(zip(*(each.tolist() for each in entries[:2]), strict=True))
+    else:
+        held_out = explorer.fit._resumable.prepared.held_out
+        unseen = set(zip(*(each.tolist() for each in held_out.positions), strict=True))
+    act(explorer, "ask", name="top", value="1000")
+    known = table(explorer, "known")
+    marks = {k: cells[-1] for k, cells in zip(known["ids"], known["rows"], strict=True)}
+    assert {k for k, mark in marks.items() if mark == "held out"} == {
+        k for k in marks if (0, k) in unseen
+    }
+    assert set(marks.values()) == {"seen", "held out"}
+
+
 def test_a_row_that_is_picked_is_asked_for():
     explorer = done(widgets.CompletionExplorer(data="generated", rank=2, alpha=15.0, iterations=10))
     act(explorer, "select", row=11)
@@ -422,6 +460,29 @@ def test_study_points(tmp_path):
     assert "give the Study itself" in button(only, "run")["title"]
 
 
+def test_a_study_says_what_is_averaged_and_takes_panels_for_conditions():
+    study = nmd.Study(
+        datasets.digits(30), rank=[1, 2], nonlinearity=["relu", "identity"], alpha=1.0,
+        missing=[0.1, 0.3], n_splits=2, max_iter=3,
+    )  # fmt: skip
+    explorer = widgets.StudyExplorer(study.run(progress=False))
+    assert [panel["title"] for panel in explorer.dots["study"]["panels"]] == [
+        "missing 0.1", "missing 0.3",
+    ]  # fmt: skip
+    assert explorer.dots["study"]["title"] == "mean over seed"
+    enter(explorer, "panel", "none")
+    assert explorer.dots["study"]["title"] == "mean over missing and seed"
+
+
+def test_components_are_drawn_by_what_they_contribute(explorer):
+    done(explorer)
+    shown, fit = explorer.components, explorer.result
+    values = np.frombuffer(shown["values"], "<f4").reshape(4, 8, 8)
+    W, H = fit.factors
+    expected = np.linalg.norm(W, axis=0)[:, None] * H
+    np.testing.assert_allclose(values.reshape(4, 64), expected, rtol=1e-5, atol=1e-6)
+
+
 def test_explore_picks_the_explorer(tmp_path):
     digits = datasets.digits(30)
     sparse_one = digits.where(np.random.default_rng(0).random(digits.shape) < 0.2)
@@ -468,6 +529,22 @@ def test_warnings_of_a_fit_are_a_line_in_the_explorer(settings, begins):
     assert explorer.status["warnings"] == [warning]
     act(explorer, "reset")
     assert (explorer.fit.warnings, explorer.status["warnings"]) == ((), [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "begins"),
+    [
+        ({"iterations": 5, "rank": 4}, "X has 1242 values below and 0 above the bounds of ReLU()"),
+        ({"nonlinearity": "identity", "missing": 0.5}, "the error is 0.9"),
+    ],
+)
+def test_a_model_that_cannot_suit_the_data_is_warned_of(settings, begins):
+    X = np.random.default_rng(0).normal(size=(60, 40))
+    if "missing" in settings:
+        X = np.random.default_rng(0).random((60, 40))
+    explorer = done(widgets.explore(X, **{"rank": 20, "iterations": 300} | settings))
+    (warning,) = explorer.status["warnings"]
+    assert warning.startswith(begins)
 
 
 @pytest.mark.parametrize("ratings", [False, True])

@@ -26,6 +26,7 @@ export class Components {
     if (key !== this.key) this.rebuild(data);
     this.key = key;
     const values = numbers(data.values), size = data.height * data.width;
+    this.largest = values.reduce((most, each) => Math.max(most, Math.abs(each) || 0), 0) || 1;
     this.tiles.forEach((tile, k) => this.draw(tile, k, data, values.subarray(k * size, (k + 1) * size)));
     this.said.textContent = data.said;
   }
@@ -56,9 +57,8 @@ export class Components {
       return;
     }
     main.setAttribute("aria-label", `component ${k}`);
-    const largest = values.reduce((most, each) => Math.max(most, Math.abs(each) || 0), 0) || 1;
-    if (data.kind === "bars") drawBars(picture, values, largest);
-    else drawImage(picture, values, largest, data);
+    if (data.kind === "bars") drawBars(picture, values, this.largest);
+    else drawImage(picture, values, this.largest, data);
   }
 }
 

@@ -18,6 +18,9 @@ function decodeCurves(sizes, values) {
   return curves;
 }
 
+/** Return the colour of a curve; grey where its fit still remembers what it is measured at. */
+const colorOf = (key, k) => (key.startsWith("remembered") ? "#8a8a8a" : COLORS[k % COLORS.length]);
+
 /** Return the curve with most points; one without points if there is none. */
 const longest = (curves) => curves.reduce((a, b) => (b.x.length > a.x.length ? b : a), { x: [] });
 /** One pair of axes with its curves. */
@@ -31,7 +34,7 @@ class CurvePanel {
     this.read = html("output", { class: "nmd-read" });
     this.legend = about.curves.map(({ key, label }, k) => {
       const button = html("button", { type: "button", "aria-pressed": "true", title: `Show or hide: ${label}` }, label);
-      button.style.setProperty("--curve", COLORS[k % COLORS.length]);
+      button.style.setProperty("--curve", colorOf(key, k));
       button.addEventListener("click", () => {
         if (!this.off.delete(key)) this.off.add(key);
         button.setAttribute("aria-pressed", String(!this.off.has(key)));
@@ -109,7 +112,7 @@ class CurvePanel {
 
   get shown() {
     return this.about.curves
-      .map((each, k) => ({ ...each, color: COLORS[k % COLORS.length], ...this.curves[each.key] }))
+      .map((each, k) => ({ ...each, color: colorOf(each.key, k), ...this.curves[each.key] }))
       .filter(({ key, x }) => x?.length && !this.off.has(key));
   }
 

@@ -7,10 +7,16 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nmd_lab._errors import sentence
 
 STARTING = "starting; the first run of a model is compiled, which takes some seconds …"
 """Message until the first progress."""
+
+Positions = tuple[NDArray[np.integer], NDArray[np.integer]]
+"""Rows and columns of entries."""
 
 Phase = Literal["ready", "running", "stopped", "finished", "failed"]
 
@@ -32,7 +38,7 @@ class Background:
     planned : int
         Number of steps at the end of the present run.
     began, done_before : float and int
-        When the present run began (`time.perf_counter`), and the number of steps before it.
+        When the steps of the present run began (`time.perf_counter`), and their number before it.
     listeners : list of callable
         Functions without arguments that are called after a change of the above, from any thread.
         While the work runs they are called at most sixteen times a second.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -12,12 +13,18 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.state import State
-from nmd_lab.warnings import NotConvergedWarning
+from nmd_lab.warnings import NotConvergedWarning, OverfitWarning
 from nmd_lab.widgets.states.choice import Choose, Choosing
 
-from .background import STARTING, Background
+from .background import STARTING, Background, Positions
 from .recording import Measure, Recording
 from .snapshots import Snapshots
+
+FAR, OVERFIT = 0.5, 10.0
+"""Held-out error, and its ratio to the observed one, from which a fit is overfitted."""
+
+NO_CHOICE = "stopped before a choice was made"
+"""Message of a run that was stopped while it chose."""
 
 KEPT = ("phase", "message", "warnings", "planned", "result", "_recording", "_resumable")
 """Attributes that belong to one fit."""
@@ -54,11 +61,14 @@ class LiveFit(Background):
         While the fit runs they are called at most sixteen times a second.
     finishing : callable or None
         Function that is called with the result, in the worker thread, after each run.
+    giving_up : callable or None
+        Function that is called there when a run was stopped before a choice was made.
     """
 
     def __init__(self, settings: Collection[str] = OPTIONS) -> None:
         self.settings = settings
         self.finishing: Callable[[Decomposition], None] | None = None
+        self.giving_up: Callable[[], None] | None = None
         super().__init__()
 
     def _clear(self) -> None:
@@ -93,6 +103,13 @@ class LiveFit(Background):
         return self._recording.held_out
 
     @property
+    def unseen(self) -> Positions | None:
+        """Rows and columns of the entries that the fit has held out; None without any."""
+        fit = self._resumable
+        held_out = None if fit is None else fit.prepared.held_out
+        return None if held_out is None else held_out.positions
+
+    @property
     def state(self) -> State | None:
         """Last iterate."""
         return self._recording.state
@@ -111,10 +128,12 @@ class LiveFit(Background):
         iterations: int,
         measure: Measure | None = None,
         choose: Choose | None = None,
+        *,
+        remembers: bool = False,
     ) -> None:
-        """Start a new fit."""
+        """Start a new fit; `remembers` if its start has seen what `measure` measures."""
         self._forget()
-        self._recording = Recording(measure)
+        self._recording = Recording(measure, remembers=remembers)
         self._launch(lambda: ResumableFit(prepare()), iterations, choose)
 
     def proceed(self, iterations: int) -> None:
@@ -161,8 +180,9 @@ class LiveFit(Background):
         before = messages_before(fit.prepared)
         self._warn(before, stop)
         result = fit.advance(iterations, lambda state: self._watch(state, fit, stop, recording))
-        recording.measure_last()
-        self._warn(before | messages_after(result, fit.prepared, self.settings), stop)
+        recording.end(result)
+        after = overfit(result, recording) | messages_after(result, fit.prepared, self.settings)
+        self._warn(before | after, stop)
         if not self._ended(fit, result, stop):
             return
         self.tell()
@@ -178,10 +198,12 @@ class LiveFit(Background):
                 return False
             stopped = stop.is_set()
             if stopped:
-                self.phase, self.message = "stopped", "stopped before a choice was made"
+                self.phase, self.message = "stopped", NO_CHOICE
             else:
                 keep()
-                self.message = STARTING
+                self.message, self.began = STARTING, time.perf_counter()
+        if stopped and self.giving_up is not None:
+            self.giving_up()
         self.tell()
         return not stopped
 
@@ -211,6 +233,7 @@ class LiveFit(Background):
                 why = f"stopped after {result.n_iter} iterations"
             else:
                 self.phase, why = "finished", str(result.stop_reason)
+                self.planned = self.done
             self.message = f"{why}; relative error {result.relative_error:.6g}"
         return True
 
@@ -226,3 +249,14 @@ class LiveFit(Background):
             progress = f"running: iteration {state.iteration} of {self.planned}"
             self._show_progress(f"{progress}, relative error {state.relative_error:.4g}", stop)
         return stop.is_set()
+
+
+def overfit(result: Decomposition, recording: Recording) -> Messages:
+    """Return what is to be said of a fit that is much better at what it has seen."""
+    hidden, seen = recording.of_result, result.relative_error
+    if hidden is None or not recording.measures or hidden < max(FAR, OVERFIT * seen):
+        return {}
+    return {
+        OverfitWarning: f"the error is {hidden:.3g} at held-out entries and {seen:.3g} at observed "
+        "ones: give a ridge (alpha) or a smaller rank."
+    }

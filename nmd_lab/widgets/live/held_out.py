@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.model.model import Model
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.state import State
 
 EVERY_UP_TO = 20
@@ -69,7 +70,7 @@ class HiddenEntries:
             self.sample = f" (a sample of {rows.size} of {n_hidden} hidden entries)"
         self._truth, self._at = truth[rows, columns], (rows, columns)
 
-    def error(self, state: State) -> float:
+    def error(self, state: State | Decomposition) -> float:
         """Return the error of f(WH) at the entries."""
         fitted = state.fitted
         return error_at(fitted.model, self._truth, fitted.at(*self._at), *self._at)

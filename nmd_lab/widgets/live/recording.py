@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.state import State
 
 from .held_out import is_measured
 from .snapshots import Snapshots
 
-Measure = Callable[[State], float]
+Measure = Callable[[State | Decomposition], float]
 
 CURVES = ("iteration", "relative_error", "primal_residual", "dual_residual")
 """Numbers of a state that are kept for each iteration."""
@@ -25,15 +26,26 @@ class Recording:
         Iterates that can be looked at again.
     state : State or None
         Last iterate.
+    of_result : float or None
+        Held-out error of the result, which may be an earlier iterate than the last.
+    remembers : bool
+        Whether the fit begins at one that has seen held-out entries.
     """
 
-    def __init__(self, measure: Measure | None = None) -> None:
+    def __init__(self, measure: Measure | None = None, *, remembers: bool = False) -> None:
+        self.of_result: float | None = None
+        self.remembers = remembers
         self.snapshots = Snapshots()
         self.state: State | None = None
         self._measure = measure
         self._lock = threading.Lock()
         self._curves: dict[str, list[float]] = {name: [] for name in CURVES}
         self._held_out: dict[int, float] = {}
+
+    @property
+    def measures(self) -> bool:
+        """Whether held-out errors are relative ones, measured here and not by the fit."""
+        return self._measure is not None
 
     @property
     def curves(self) -> dict[str, list[float]]:
@@ -59,10 +71,13 @@ class Recording:
         self.snapshots.add(state)
         self.state = state
 
-    def measure_last(self) -> None:
-        """Measure the held-out error of the last iterate, unless that is done."""
-        state = self.state
-        if self._measure is None or state is None or state.iteration in self._held_out:
+    def end(self, result: Decomposition) -> None:
+        """Measure the held-out errors of the last iterate and of the result."""
+        if self._measure is None:
+            self.of_result = self._held_out.get(result.parameters["iteration"])
+            return
+        self.of_result, state = self._measure(result), self.state
+        if state is None or state.iteration in self._held_out:
             return
         error = self._measure(state)
         with self._lock:

@@ -11,11 +11,12 @@ from nmd_lab._sample_warnings import sentence_of_chains
 from nmd_lab._sampling import TUNE, draw_posterior
 from nmd_lab._threads import one_thread
 from nmd_lab.data.limits import NO_LIMITS
+from nmd_lab.data.observations import observe
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.solver.sampler.options import SampleOptions
 
-from .background import Background
+from .background import Background, Positions
 from .findings import Findings, findings
 
 
@@ -57,6 +58,8 @@ class LiveSample(Background):
         What the posterior says beside the data.
     settings : SampleSettings or None
         What the posterior was drawn with.
+    unseen : (ndarray, ndarray) or None
+        Rows and columns of the entries that the sampler has not seen.
     """
 
     def _clear(self) -> None:
@@ -64,6 +67,7 @@ class LiveSample(Background):
         self.posterior: Posterior | None = None
         self.findings: Findings | None = None
         self.settings: SampleSettings | None = None
+        self.unseen: Positions | None = None
         self._done = 0
 
     @property
@@ -96,6 +100,9 @@ class LiveSample(Background):
                 self.message = "stopped before the first draw: let it run longer"
             else:
                 self.posterior, self.findings, self.settings = posterior, found, settings
+                self.unseen = (
+                    None if held_out is None else observe(held_out).as_sparse().entries()[:2]
+                )
                 begins = "stopped after" if stopped else "finished:"
                 self.message = f"{begins} {n_draws} draws; {found.summary}"
                 warning = sentence_of_chains(posterior, "raise Draws")

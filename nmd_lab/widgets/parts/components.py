@@ -27,8 +27,9 @@ def components_part(
     chosen: int | None,
     said: str,
 ) -> dict[str, Any]:
-    """Return the components of W and H."""
+    """Return the components of W and H, by what each contributes where it is drawn."""
     W, H = factors
+    size = np.linalg.norm(W, axis=0)[:, None]
     count = min(H.shape[0], MOST)
     kind = "list" if labels else "bars"
     if frame is not None and (frame.picture is not None or not labels):
@@ -40,9 +41,9 @@ def components_part(
     lists: list[list[list[Any]]] = []
     values = np.zeros((count, 0, 0))
     if kind == "image" and frame is not None:
-        values = np.stack([_image(W[:, k], H[k], frame) for k in range(count)])
+        values = np.stack([_image(W[:, k], size[k] * H[k], frame) for k in range(count)])
     elif kind == "bars":
-        values = H[:count, None, :: max(1, -(-H.shape[1] // BARS))]
+        values = (size * H)[:count, None, :: max(1, -(-H.shape[1] // BARS))]
     else:
         lists = [_largest(H[k], labels) for k in range(count)]
     return {
@@ -71,7 +72,7 @@ def _image(w: Array, h: Array, frame: Frame) -> Array:
         steps = (max(1, -(-each // SIDE)) for each in (frame.height, frame.width))
         every_row, every_column = steps
         rows, columns = frame.rows[::every_row], frame.columns[:: frame.channels][::every_column]
-        return np.outer(w[rows], h[columns])
+        return np.outer(w[rows] / (np.linalg.norm(w) or 1.0), h[columns])
     step = max(1, -(-max(image.shape) // SIDE))
     return image[::step, ::step]
 

@@ -17,6 +17,9 @@ MOST_POINTS = 800
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b38600", "#3d8fc4", "#7a5195", "#6b6b6b")
 """Colours of the curves (Okabe and Ito, 2008), as in ``front/dom.mjs``."""
 
+REMEMBERED = "remembered"
+"""Key of the held-out errors of iterates that still remember the entries."""
+
 Points = tuple[Sequence[float], Sequence[float]]
 """Iterations, and numbers."""
 
@@ -59,20 +62,30 @@ def curves_part(
     thinned = {key: _thinned(*points) for key, points in data.items()}
     labels = ["", *(f" {label}" for label, _ in past)]
     return {
-        "panels": [_described(panel, labels, thinned) for panel in panels],
+        "panels": [
+            _described(panel, labels, thinned, mark=not recording.remembers) for panel in panels
+        ],
         "sizes": {key: points.shape[1] for key, points in thinned.items()},
         "values": b"".join(points.tobytes() for points in thinned.values()),
-        "caption": caption(recording.held_out, where),
+        "caption": caption(recording.held_out, where, remembers=recording.remembers),
     }
 
 
 def points_of(recording: Any, keys: Sequence[str], suffix: str) -> dict[str, Points]:
-    """Return the points of those curves that have some, by key and suffix."""
+    """Return the points of those curves that have some, by key and suffix.
+
+    A fit that begins at one that has seen the held-out entries forgets them while their error rises
+    to its highest: a curve of its own, which says nothing of the model.
+    """
     curves, held_out = recording.curves, recording.held_out
     iterations = curves.get("iteration", ())
     found: dict[str, Points] = {key: (iterations, curves[key]) for key in keys if key in curves}
     if "held_out" in keys:
-        found["held_out"] = tuple(held_out), tuple(held_out.values())
+        x, y = tuple(held_out), tuple(held_out.values())
+        end = int(np.argmax(y)) if recording.remembers and y else 0
+        found |= {"held_out": (x[end:], y[end:]), REMEMBERED: (x[: end + 1], y[: end + 1])}
+        if not end:
+            del found[REMEMBERED]
     return {f"{key}{suffix}": points for key, points in found.items() if len(points[0])}
 
 
@@ -85,7 +98,7 @@ def arrays_of(curves: Mapping[str, Any]) -> dict[str, tuple[NDArray[Any], NDArra
     return found
 
 
-def caption(held_out: Mapping[int, float], where: str = "") -> str:
+def caption(held_out: Mapping[int, float], where: str = "", *, remembers: bool = False) -> str:
     """Return the lowest and the last held-out error in words; empty without one.
 
     >>> caption({1: 0.5, 2: 0.25, 3: 0.4})
@@ -95,21 +108,28 @@ def caption(held_out: Mapping[int, float], where: str = "") -> str:
     if point is None:
         return ""
     last = max(held_out)
+    if remembers:
+        return f"held-out error: {held_out[last]:.4g} at {last}{where}; grey: the fit still forgets"
     return (
         f"held-out error: lowest {point[1]:.4g} at iteration {point[0]}, "
         f"{held_out[last]:.4g} at {last}{where}"
     )
 
 
-def _described(panel: Panel, suffixes: Sequence[str], points: Mapping[str, Any]) -> dict[str, Any]:
+def _described(
+    panel: Panel, suffixes: Sequence[str], points: Mapping[str, Any], *, mark: bool
+) -> dict[str, Any]:
     """Return a panel with one entry for each of its curves in each run."""
+    labels = dict(panel.labels)
+    if "held_out" in labels and any(f"{REMEMBERED}{suffix}" in points for suffix in suffixes):
+        labels[REMEMBERED] = "seen before"
     curves = [
         {"key": f"{key}{suffix}", "label": f"{label}{suffix and ','}{suffix}", "past": bool(suffix)}
         for suffix in suffixes
-        for key, label in panel.labels.items()
-        if not suffix or f"{key}{suffix}" in points
+        for key, label in labels.items()
+        if (not suffix and key in panel.labels) or f"{key}{suffix}" in points
     ]
-    return {"title": panel.title, "curves": curves, "lowest": panel.lowest}
+    return {"title": panel.title, "curves": curves, "lowest": panel.lowest if mark else None}
 
 
 def _thinned(x: Sequence[float], y: Sequence[float]) -> Any:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .curves import COLORS, arrays_of
+from .curves import COLORS, REMEMBERED, arrays_of
 from .images import as_png
 
+GRAY = "#8a8a8a"
 WIDTH, HEIGHT = 360, 150
 """Size of the curves, in pixels."""
 
@@ -52,11 +53,11 @@ def _chart(panel: Mapping[str, Any], curves: Mapping[str, Any]) -> str:
     last = max(x[-1] for _, x, _ in shown)
     low, high = (f(np.concatenate([y for *_, y in shown])) for f in (np.min, np.max))
     lines = []
-    for k, (_, x, y) in enumerate(shown):
+    for k, (curve, x, y) in enumerate(shown):
         left = x / max(last, 1) * (WIDTH - 10) + 5
         top = (high - y) / ((high - low) or 1.0) * (HEIGHT - 30) + 5
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(left, top, strict=True))
-        color = COLORS[k % len(COLORS)]
+        color = GRAY if curve["key"].startswith(REMEMBERED) else COLORS[k % len(COLORS)]
         lines.append(f'<polyline points="{points}" fill="none" stroke="{color}"/>')
     said = ", ".join(f"{each['label']} {10 ** y[-1]:.4g}" for each, _, y in shown)
     text = escape(f"{panel['title']}: {said} at iteration {last:.0f}")

@@ -36,18 +36,10 @@ def number_text(number: float, digits: int) -> str:
     return "–" if math.isnan(number) else f"{number:.{digits}g}"
 
 
-def errors_table(errors: Mapping[str, tuple[float, float]], rank: Any) -> list[dict[str, Any]]:
-    """Return the errors of a fit and of the SVD of equal rank; the lower ones stand out."""
+def errors_table(errors: Mapping[str, float], rank: Any) -> list[dict[str, Any]]:
+    """Return the held-out errors of a fit and of a linear model; the lowest stands out."""
     if not errors:
         return []
-    lowest = [min(column) for column in zip(*errors.values(), strict=True)]
-    rows = [
-        [f"{name}, rank {rank}", *(number_text(number, 4) for number in numbers)]
-        for name, numbers in errors.items()
-    ]
-    best = [
-        [False, *(number == low for number, low in zip(numbers, lowest, strict=True))]
-        for numbers in errors.values()
-    ]
-    head = ("relative error (Frobenius)", "observed", "held out")
-    return [table("errors", head, rows, best=best)]
+    rows = [[f"{name}, rank {rank}", number_text(error, 4)] for name, error in errors.items()]
+    best = [[False, error == min(errors.values())] for error in errors.values()]
+    return [table("errors", ("model", "held-out error"), rows, best=best)]

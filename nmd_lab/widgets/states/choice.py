@@ -82,8 +82,11 @@ def chosen_arguments(arguments: Mapping[str, Any], choice: Spec) -> dict[str, An
 
 
 def settings_of(choice: Spec) -> dict[str, Any]:
-    """Return the chosen values as settings; those of an f with bounds include these."""
-    f, _ = choice.model.shown
+    """Return the chosen values as settings; those of an f with bounds include these.
+
+    An f that is chosen is that of every column, in a mixed table, too.
+    """
+    f = choice.model.kinds[0].nonlinearity
     bounds = dict(zip(("low", "high"), f.parameters, strict=True)) if has_bounds(f) else {}
     return {"nonlinearity": f.name, **bounds} | _numbers(choice)
 

@@ -13,6 +13,7 @@ from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.spec import Spec
+from nmd_lab.widgets.live.fit import NO_CHOICE
 from nmd_lab.widgets.live.recording import Measure
 
 from .choice import Keep, choice_for, has_bounds, is_open, parted, sentence_of, settings_of
@@ -38,6 +39,8 @@ class ChoosingState(FitState):
     def __init__(self, values: dict[str, Any]) -> None:
         super().__init__(values)
         self._forget_choice()
+        self._earlier: dict[str, Any] | None = None
+        self.fit.giving_up = self._bring_back
 
     def _forget_choice(self) -> None:
         self.decided: dict[str, Any] = {}
@@ -77,6 +80,10 @@ class ChoosingState(FitState):
         """Raise an error if the rank is neither "auto" nor right for a matrix of a shape."""
         if self.values["rank"] != "auto":
             check_rank(self.values["rank"], shape)
+
+    def start(self) -> None:
+        """Keep the present fit until the next one has been chosen for; subclasses start that."""
+        self._earlier = None if self.fit.result is None else self.keep()
 
     def reset(self) -> None:
         """Forget the fit."""
@@ -119,6 +126,16 @@ class ChoosingState(FitState):
             self._settle(settings, {"offsets": "none", "offset_alpha": settings["alpha"]})
         iterations = settings["iterations"]
         self.fit.start(prepared, iterations, measure, choose if open_ones else None)
+
+    def _bring_back(self) -> None:
+        """Come back to the fit before a choice that was not made; the settings stay."""
+        if self._earlier is None:
+            return
+        self.fit.recall(self._earlier["fit"])
+        for name in self.fit_attributes:
+            if name != "paint":  # which is the user's, as the settings are
+                setattr(self, name, self._earlier[name])
+        self.fit.message = f"{NO_CHOICE}; the earlier fit is shown"
 
     def _decide(self, settings: dict[str, Any], choice: Spec) -> None:
         """Take the values of a choice for what is "auto" in the settings of a run."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -192,6 +192,7 @@ class CompletionState(SamplingState):
 
     def start(self) -> None:
         """Start a fit with the present settings."""
+        super().start()
         self.fitted_entries = self.observations
         self._launch(self.data.matrix, absent_are_zeros=False)
 
@@ -204,6 +205,15 @@ class CompletionState(SamplingState):
                 self.data, row, top, predicted, partial(row_intervals, posterior, row)
             )
         return row_entries(self.data, row, top, self._predictions(row))
+
+    def seen(self, row: int, columns: Sequence[int]) -> list[str]:
+        """Return for each entry whether the model that is shown has seen it; dashes before."""
+        shown = self.sample if self.posterior is not None and self.is_sampled else self.fit
+        if (self.shown is None and shown is self.fit) or shown.phase == "running":
+            return ["–"] * len(columns)
+        rows, held_out = shown.unseen or (np.empty(0), np.empty(0))
+        unseen = held_out[rows == row].tolist()
+        return ["held out" if column in unseen else "seen" for column in columns]
 
     @property
     def is_fitted(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from nmd_lab._checks import check_share
-from nmd_lab.baselines import truncated_svd
+from nmd_lab._package import ResumableFit
 from nmd_lab.data.pictures import picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.fitted_values import FittedValues
@@ -19,11 +19,13 @@ from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import Options
+from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.settings import ADMM
 from nmd_lab.widgets.live.held_out import HiddenEntries, error_at
 from nmd_lab.widgets.live.recording import Measure
 
 from .brush import Paint
+from .choice import parted
 from .data_choices import load_matrix, matrix_choices
 from .decomposition_code import Cell, loading_lines
 from .fields import Field, as_rho, check_option
@@ -39,7 +41,7 @@ from .matrix_data import (
 from .painting import PaintingState
 
 MOST_COMPARED = 2_000_000
-"""Largest number of entries of a matrix that is compared with its SVD."""
+"""Largest number of entries of a matrix that is fitted by a linear model, too."""
 
 OWN_DATA = "your X"
 """Option for the data that the user gave."""
@@ -60,8 +62,9 @@ class DecompositionState(PaintingState):
         Data of the user.
     options : dict of str to list of str
         Options of the settings whose options depend on the data.
-    errors : dict of str to (float, float)
-        Relative errors at observed and at hidden entries, of the finished fit and of the SVD.
+    errors : dict of str to float
+        Errors of the finished fit and of the linear model of its rank at the hidden entries, which
+        both have not seen; empty if nothing is hidden.
     hidden : HiddenEntries or None
         The hidden entries at which the iterates of the fit are measured, see `LiveFit.held_out`.
     """
@@ -127,7 +130,7 @@ class DecompositionState(PaintingState):
 
     def _clear(self) -> None:
         """Forget what belongs to a fit."""
-        self.errors: dict[str, tuple[float, float]] = {}
+        self.errors: dict[str, float] = {}
         self.hidden: HiddenEntries | None = None
         self.before_brush = None
 
@@ -224,6 +227,7 @@ class DecompositionState(PaintingState):
 
     def start(self) -> None:
         """Start a fit with the present settings."""
+        super().start()
         self.fit.reset(tell=False)  # first: nothing draws the old fit beside the new data
         self._clear()
         measure, data = self.prepare_measure(), self.fitted_data
@@ -254,19 +258,19 @@ class DecompositionState(PaintingState):
         return with_all, without
 
     def _compare(self, fit: Decomposition) -> None:
-        """Measure the finished fit and the SVD of equal rank, and keep their errors."""
-        data, errors = self.fitted_data, {}
-        if data.original.size > MOST_COMPARED:
+        """Keep the held-out errors of the fit, and of the linear model of its rank and entries."""
+        data, hidden = self.fitted_data, self.hidden
+        if hidden is None or data.original.size > MOST_COMPARED:
             return
-        baseline = truncated_svd(data.observed, fit.rank)
-        seen = np.nonzero(~np.isnan(data.observed))
-        for name, each in ((f"{fit.nonlinearity.name}, {fit.loss.name}", fit), ("SVD", baseline)):
-            model = each.fitted.block()
-            observed, held_out = (
-                error_at(fit.fitted.model, truth[entries], model[entries], *entries)
-                for truth, entries in ((data.observed, seen), (data.original, data.hidden))
+        errors = {f"{fit.nonlinearity.name}, {fit.loss.name}": hidden.error(fit)}
+        asked = self._arguments | {"nonlinearity": "identity", "loss": "frobenius"}
+        if asked != self._arguments:
+            model, named = parted(asked)
+            rival = ResumableFit(
+                prepare(data.seen, *model, absent_are_zeros=False, observed=data.mask, **named)
             )
-            errors[name] = observed, held_out
+            linear = rival.advance(fit.n_iter, lambda _: self.fit.result is not fit)
+            errors["linear"] = hidden.error(linear)
         if self.fit.result is fit:  # no new run has begun meanwhile
             self.errors = errors
 

@@ -132,4 +132,5 @@ class PaintingState(ChoosingState):
         def prepared() -> Prepared:
             return prepare(data.seen, *model, absent_are_zeros=False, observed=data.mask, **named)
 
-        self.fit.start(prepared, BRUSH_ITERATIONS, measure)
+        seen_before = ~np.isnan(before.saved["fitted_data"].observed[data.hidden])
+        self.fit.start(prepared, BRUSH_ITERATIONS, measure, remembers=bool(seen_before.any()))

@@ -17,7 +17,7 @@ from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.prepared import Prepared
 from nmd_lab.studies import Study
 from nmd_lab.studies.grid import ALGORITHM, select
-from nmd_lab.studies.summary import about, variable
+from nmd_lab.studies.summary import about, trials, variable
 
 from .choice import Keep, choice_for, chosen_arguments, is_open, parted
 from .code import PRINT_ERROR, call, expression, stopping_arguments
@@ -87,8 +87,10 @@ class StudyState(FitState):
         x = max(
             dims, key=lambda dim: (dim == "rank", is_numeric(self.results, dim), self._size(dim))
         )
-        varied = (dim for dim in dims if dim != x and self._size(dim) > 1)
-        return {"x": x, "color": next(varied, NO_DIMENSION), "panel": NO_DIMENSION}
+        varied = [dim for dim in dims if dim != x and self._size(dim) > 1]
+        color = next(iter(varied), NO_DIMENSION)
+        conditions = (dim for dim in trials(self.results) if dim in varied and dim != color)
+        return {"x": x, "color": color, "panel": next(conditions, NO_DIMENSION)}
 
     def _size(self, dim: str) -> int:
         """Return the number of labels of a dimension."""
@@ -122,6 +124,13 @@ class StudyState(FitState):
         """Return the points of the chart, see `chart_points`."""
         x, color, panel = (self.values[name] for name in ("x", "color", "panel"))
         return chart_points(self.results, self.values["metric"], x, color, panel)
+
+    @property
+    def averaged(self) -> list[str]:
+        """The conditions and the seed over which a point is a mean."""
+        shown = {self.values[name] for name in ("x", "color", "panel")}
+        dims = [*trials(self.results), "seed"]
+        return [dim for dim in dims if dim not in shown and self._size(dim) > 1]
 
     def cells(self, point: ChartPoint) -> xr.Dataset:
         """Return the results of the cells that a point stands for."""

@@ -74,7 +74,7 @@ class CompletionView(SamplingView):
         shown, fit = self.state.shown, self.state.fit
         row, problems = self._asked()
         parts: dict[str, Any] = {
-            "curves": curves_part(PANELS, fit, history.overlays(self.state)),
+            "curves": curves_part(PANELS, fit.recording, history.overlays(self.state)),
             "dots": self.intervals() | trials_charts(fit.result),
             "tables": [] if problems else self._tables(row, self.query["top"]),
             "facts": {"query": self._query(problems)},
@@ -160,13 +160,13 @@ class CompletionView(SamplingView):
         observed, best = self.state.entries(row, top)
         sure = self.state.is_sampled
         heads = ["predicted", *([f"{100 * LEVEL:.0f} % interval"] if sure else [])]
+        seen = self.state.seen(row, [entry.column for entry in observed])
         rows = [
-            [entry.label, number_text(entry.observed, 3), *_model(entry, sure)]
-            for entry in observed
+            [entry.label, number_text(entry.observed, 3), *_model(entry, sure), mark]
+            for entry, mark in zip(observed, seen, strict=True)
         ]
-        tables = [
-            table("known", ("observed", "value", *heads), rows, ids=[e.column for e in observed])
-        ]
+        head = ("observed", "value", *heads, "by the fit")
+        tables = [table("known", head, rows, ids=[e.column for e in observed])]
         if best:
             rows = [[entry.label, *_model(entry, sure)] for entry in best]
             tables.append(

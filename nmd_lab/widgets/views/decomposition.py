@@ -64,7 +64,10 @@ class DecompositionView(ChoosingView):
         state, data = self._shown_state(), self._data()
         hidden = self.state.hidden
         curves = curves_part(
-            PANELS, self.state.fit, history.overlays(self.state), hidden.sample if hidden else ""
+            PANELS,
+            self.state.fit.recording,
+            history.overlays(self.state),
+            hidden.sample if hidden else "",
         )
         parts: dict[str, Any] = {
             "curves": curves,

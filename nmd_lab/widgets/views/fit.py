@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.pictures import Picture, picture_of
-from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.loading import load
+from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.widgets.parts.axis_labels import texts
 from nmd_lab.widgets.parts.charts import trials_charts
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
@@ -27,30 +28,29 @@ from .view import View
 
 
 class FittedState(FitState):
-    """A finished fit, without the data that it was made of.
+    """A finished fit or a posterior, without the data that it was made of.
 
     Attributes
     ----------
-    decomposition : Decomposition
-        The fit.
+    decomposition : Decomposition or Posterior
+        The fit, or the posterior.
     picture : Picture or None
         Layout of a row as a picture, if the rows are pictures.
     """
 
     def __init__(
         self,
-        fit: Decomposition | str | os.PathLike[str],
+        fit: Decomposition | Posterior | str | os.PathLike[str],
         shape: tuple[int, int] | None = None,
     ) -> None:
-        self.path = None if isinstance(fit, Decomposition) else Path(fit)
-        if not isinstance(fit, Decomposition):
-            fit = Decomposition.from_dataset(netcdf.read(fit))
-        self.decomposition = fit
+        self.path = Path(fit) if isinstance(fit, str | os.PathLike) else None
+        self.decomposition: Any = load(fit) if isinstance(fit, str | os.PathLike) else fit
         self.options = {}
-        super().__init__({"iterations": self.decomposition.n_iter})
-        row = self.decomposition.H.isel(component=0, drop=True)
-        self.picture: Picture | None = picture_of(row, shape)
-        self.fit.show(self.decomposition)
+        super().__init__({})
+        row = self.decomposition.labels.label_columns(np.zeros((1, self.decomposition.shape[1])))
+        self.picture: Picture | None = picture_of(row.isel(component=0, drop=True), shape)
+
+    remembers = False
 
     @property
     def held_out(self) -> dict[int, float]:
@@ -72,6 +72,8 @@ class FittedState(FitState):
         source = name or "..."
         if self.path is not None:
             source = call("nmd.load", f'"{self.path.as_posix()}"')
+        if isinstance(self.decomposition, Posterior):
+            return f"import nmd_lab as nmd\n\nposterior = {source}\nprint(posterior)\n"
         reading = "" if source == "fit" else f"fit = {source}\n"
         plots = "fit.plot.convergence()\nfit.plot.components()\n"
         if self.decomposition._choice:
@@ -87,6 +89,7 @@ class FitView(View):
 
     def __init__(self, state: FittedState) -> None:
         super().__init__(state, "fit-copy.nc")
+        state.fit.show(state.decomposition)
         self.factors, self._fitted = FactorsPart(), state.decomposition.fitted
         self._trials = trials_charts(state.decomposition)
         self.actions |= self.factors.actions

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from nmd_lab.widgets.live.held_out import lowest
 from nmd_lab.widgets.states.fields import FitState
 
 MOST = 12
@@ -111,12 +110,12 @@ class History:
 
     def _line(self, entry: PastRun, is_current: bool) -> dict[str, Any]:
         """Return a line of the table."""
-        best = lowest(entry.recording.held_out)
+        held_out = entry.recording.of_result
         return {
             "number": entry.number,
             "settings": self._differences(entry),
             "error": f"{entry.fit.relative_error:.4g}",
-            "held_out": "" if best is None else f"{best[1]:.4g}",
+            "held_out": "" if held_out is None else f"{held_out:.4g}",
             "iterations": entry.fit.n_iter,
             "current": is_current,
             "overlaid": entry.number in self.overlaid,

@@ -13,6 +13,8 @@ from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.readers import read_file
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.loading import result_of
+from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.studies import Study
 from nmd_lab.widgets.states.completion import CompletionState
 from nmd_lab.widgets.states.decomposition import DecompositionState
@@ -33,6 +35,7 @@ from nmd_lab.widgets.states.study import StudyState
 from .completion import CompletionView
 from .decomposition import DecompositionView
 from .fit import FittedState, FitView
+from .posterior import PosteriorView
 from .study import StudyView
 from .view import View
 
@@ -42,10 +45,10 @@ FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index")
 
 def view_of(X: Any, **options: Any) -> View:
     """Return the view that suits what `explore` takes, but no path."""
-    if isinstance(X, Decomposition):
-        return FitView(FittedState(X, **options))
     if isinstance(X, xr.Dataset) and kind_of_dataset(X) == "fit":
-        return FitView(FittedState(Decomposition.from_dataset(X), **options))
+        X = result_of(X)
+    if isinstance(X, Decomposition | Posterior):
+        return view_of_result(X, **options)
     if isinstance(X, Study) or (isinstance(X, xr.Dataset) and kind_of_dataset(X) == "study"):
         return StudyView(StudyState(X, **options), X)
     asked = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
@@ -54,11 +57,18 @@ def view_of(X: Any, **options: Any) -> View:
     return DecompositionView(DecompositionState(X, **options))
 
 
+def view_of_result(fit: Any, shape: tuple[int, int] | None = None) -> FitView | PosteriorView:
+    """Return the view of a fit or a posterior, or of the file of either."""
+    state = FittedState(fit, shape)
+    is_drawn = isinstance(state.decomposition, Posterior)
+    return PosteriorView(state) if is_drawn else FitView(state)
+
+
 def view_of_file(path: Path, **options: Any) -> View:
     """Return the view of a file of results or of data."""
     kind = kind_of_result(path)
     if kind == "fit":
-        return FitView(FittedState(path, **options))
+        return view_of_result(path, **options)
     if kind == "study":
         return StudyView(StudyState(path, **options), path)
     reading = {name: value for name, value in options.items() if name in FILE_OPTIONS}
@@ -84,8 +94,10 @@ def view_of_upload(name: str, content: bytes) -> View:
             view = view_of_file(path)
         except ValueError as error:
             raise ValueError(str(error).replace(f"{path.parent.as_posix()}/", "")) from error
-        if isinstance(view, FitView | StudyView):
-            view = view_of(view.result if isinstance(view, FitView) else view.state.results.load())
+        if isinstance(view, FitView | PosteriorView):
+            view = view_of_result(view.result)
+        elif isinstance(view, StudyView):
+            view = view_of(view.state.results.load())
     view.data_code = view.data_code and view.data_code.replace(path.as_posix(), path.name)
     return view
 

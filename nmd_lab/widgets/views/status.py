@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from nmd_lab._errors import sentence
+
 from .view import View
 
 TITLES = {
@@ -12,14 +14,17 @@ TITLES = {
     "stop": "Stop at the next iteration",
     "continue": "Continue where it stopped",
     "reset": "Forget the fit",
-    "save": "Write the result to the file",
 }
 """Tooltips of the buttons that are enabled."""
 
 
 def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
-    """Return what is said of the work that was begun last."""
+    """Return what is said of the work that was begun last; an error in a view is said, too."""
     active = view.state.active
+    try:
+        notes, why = view.notes(), reasons(view) if view.can_fit else {}
+    except Exception as error:
+        notes, why, note = [], dict.fromkeys(TITLES, ""), (sentence(error), True)
     message, failed = note or (active.message, active.phase == "failed")
     running = active.phase == "running"
     return {
@@ -30,15 +35,15 @@ def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
         "planned": max(active.planned, 1),
         "left": seconds_left(active) if running and not note else "",
         "warnings": list(active.warnings),
-        "notes": [line for line in view.notes() if line],
-        "buttons": buttons(view) if view.can_fit else {},
+        "notes": [line for line in notes if line],
+        "buttons": buttons(view, why),
         "filename": view.filename,
         "save": "" if view.result is not None else "there is no result yet",
     }
 
 
-def buttons(view: View) -> dict[str, dict[str, Any]]:
-    """Return label, tooltip and state of each button, by the name of its action."""
+def reasons(view: View) -> dict[str, str]:
+    """Return why each button has no use now, an empty string if it has, by its action."""
     running = view.state.active.phase == "running"
     begun = view.state.active.phase != "ready"
     busy = "it is running" if running else ""
@@ -48,7 +53,11 @@ def buttons(view: View) -> dict[str, dict[str, Any]]:
         "continue": busy or why_no_more(view),
         "reset": "" if begun else "there is nothing to forget",
     }
-    why |= {name: busy or view.why_disabled(name) for name in view.buttons}
+    return why | {name: busy or view.why_disabled(name) for name in view.buttons}
+
+
+def buttons(view: View, why: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """Return label, tooltip and state of each button, by the name of its action."""
     titles = TITLES | view.titles
     labels = {name: name.capitalize() for name in why} | view.buttons
     return {
@@ -63,8 +72,10 @@ def buttons(view: View) -> dict[str, dict[str, Any]]:
 
 def why_no_more(view: View) -> str:
     """Return why the fit cannot be continued, or an empty string."""
-    if not view.state.fit.can_proceed:
-        return "there is nothing to go on from"
+    fit = view.state.fit
+    if not fit.can_proceed:
+        ended = fit.result is not None and fit.result.stop_reason.code == "converged"
+        return "the fit has converged" if ended else "there is nothing to go on from"
     return "the settings have changed: Run starts a new fit" if view.state.changed else ""
 
 

@@ -96,7 +96,7 @@ class StudyView(View):
             "dots": {"study": shown},
             "facts": {"point": at},
             "tables": tables,
-            "curves": curves_part(PANELS, self.state.fit, history.overlays(self.state)),
+            "curves": curves_part(PANELS, self.state.fit.recording, history.overlays(self.state)),
         }
 
     def _chart(self) -> dict[str, Any]:
@@ -127,8 +127,9 @@ class StudyView(View):
             [float(label) if joined else float(k), label_text(label)]
             for k, label in enumerate(results[x].values)
         ]
+        averaged = [label_text(dim) for dim in state.averaged]
         return chart(
-            "",
+            f"mean over {' and '.join(averaged)}" if averaged else "",
             label_text(x),
             str(results[metric].attrs.get("long_name", metric)),
             _panels(self.points, joined, values["panel"]),
