@@ -39,8 +39,9 @@ class Selections(Factors):
         a trial that did not finish is NaN.
 
         Its attributes are `chosen` (the trial that was chosen), `reason`, `measure` (of the error),
-        `options` (those that were chosen), `held_out_entries`, `held_out_parts` and
-        `held_out_drawn`.  If nothing was chosen, the Dataset has no trial and no attribute.
+        `options` (those that were chosen), `held_out_entries`, `held_out_parts`, `held_out_drawn`,
+        and `note`, sentences on what the trials cannot tell, if there is such a thing.  If nothing
+        was chosen, the Dataset has no trial and no attribute.
 
         Examples
         --------
@@ -66,8 +67,12 @@ class Selections(Factors):
             for name in names
             if name in chosen and (text := as_text(chosen[name].values))
         ]
-        error = f"{_error_text(table)} (fit.selection)"
-        return {"chosen": ", ".join(parts), "held-out error": error}
+        entries = table.attrs.get("held_out_entries")
+        at = "" if entries is None else f", at {entries} entries"
+        error = f"{_error_text(table)}{at} (fit.selection)"
+        note = table.attrs.get("note")
+        notes = {"note": note} if note else {}
+        return {"chosen": ", ".join(parts), "held-out error": error, **notes}
 
 
 def trials_of(parameters: Mapping[str, Any]) -> xr.Dataset:

@@ -120,7 +120,9 @@ def test_the_summary_says_what_was_chosen(plain):
     rows = trials([4, 8], [1, 3])
     text = repr(with_selection(plain, selection(rows)))
     assert "  chosen: rank 8, alpha 3, offset_alpha 1.5, offsets both, MinMax(0, 16)\n" in text
-    assert text.endswith("  held-out error: 2.5, the lowest of 4 trials (fit.selection)")
+    assert text.endswith(
+        "  held-out error: 2.5, the lowest of 4 trials, at 7900 entries (fit.selection)"
+    )
     some = repr(with_selection(plain, selection(rows, options=["alpha", "loss"])))
     assert "  chosen: alpha 3, loss frobenius\n" in some
 

@@ -19,7 +19,7 @@ from nmd_lab.solver.options import Options
 from nmd_lab.solver.spec import Spec
 
 from .candidates import suitable_losses, suitable_nonlinearities
-from .folds import Fold, draw_folds
+from .folds import Fold, draw_folds, n_held_out
 from .search import Search
 from .setting import Trial
 from .space import Space
@@ -28,6 +28,7 @@ from .trials import Trials
 SHARE_OF_TIME = 0.5  # share of a time limit that the trials may take; the fit has the rest
 NOISY = 1e-3  # held-out error, over the largest |x|, from which the fit ends like its trial
 FEWEST = 8  # least number of iterations of such a fit
+FEW = 500  # held-out entries below which luck decides between settings that are nearly as good
 
 
 def choose(
@@ -154,9 +155,26 @@ def _record(trials: Trials, chosen: Trial | None, drawn: str, space: Space) -> d
         "reason": reason,
         "measure": "root mean squared error" if isinstance(loss, Frobenius) else "mean loss",
         "held_out": {
-            "entries": sum(fold.held_out.n_observed for fold in trials.folds) if chosen else 0,
+            "entries": n_held_out(trials.folds) if chosen else 0,
             "parts": len(trials.folds) if chosen else 0,
             "drawn": drawn,
         },
+        "note": " ".join(_notes(trials, chosen, space)) if chosen else "",
         "options": names,
     }
+
+
+def _notes(trials: Trials, chosen: Trial, space: Space) -> list[str]:
+    """Return sentences on what a choice does not tell."""
+    entries, rank, notes = n_held_out(trials.folds), chosen.setting.rank, []
+    if entries < FEW:
+        notes.append(
+            f"Only {entries} entries could be held out: errors that differ by some per cent cannot "
+            "be told apart, and another seed may choose another rank or ridge."
+        )
+    if space.rank is None and max(space.ranks) <= rank < space.largest_rank:
+        notes.append(
+            f"Rank {rank} is the largest that is tried: more components may predict better, so "
+            "give a larger rank to see."
+        )
+    return notes
