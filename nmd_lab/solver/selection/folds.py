@@ -50,15 +50,19 @@ class Fold(NamedTuple):
         return self._replace(rest=self.rest.as_sparse())
 
 
-def draw_folds(observations: Observations, rng: np.random.Generator) -> tuple[list[Fold], str]:
+def draw_folds(
+    observations: Observations, rng: np.random.Generator, *, blocks: bool = False
+) -> tuple[list[Fold], str]:
     """Return the folds, none if nothing can be held out, and how they were drawn.
+
+    `blocks` says that the holes of the data are blocks, even if they do not look so.
 
     A few thousand held-out entries are enough to tell settings apart.  If a fold has fewer, there
     are several folds.
     """
     n_observed = observations.n_observed
     share = min(SHARE, MOST / n_observed)
-    structured = holes_depend_on_each_other(observations)
+    structured = blocks or holes_depend_on_each_other(observations)
     fewest = FEWEST_MOVED if structured else 1
     folds: list[Fold] = []
     for _ in range(MOST_FOLDS):
@@ -66,11 +70,11 @@ def draw_folds(observations: Observations, rng: np.random.Generator) -> tuple[li
             break
         hidden = _moved_holes(observations, share, rng) if structured else None
         if hidden is not None and hidden.any():
-            folds.append(_fold(observations.select(~hidden), observations.select(hidden)))
+            folds.append(make_fold(observations.select(~hidden), observations.select(hidden)))
         elif n_observed > 1:
             rest, held_out = split(observations, share, rng)
             if held_out.n_observed:
-                folds.append(_fold(rest, held_out))
+                folds.append(make_fold(rest, held_out))
     return folds, "as the holes are" if structured else "at random"
 
 
@@ -79,7 +83,7 @@ def n_held_out(folds: list[Fold]) -> int:
     return sum(fold.held_out.n_observed for fold in folds)
 
 
-def _fold(rest: Observations, held_out: Observations) -> Fold:
+def make_fold(rest: Observations, held_out: Observations) -> Fold:
     """Return a fold, without held-out entries of which only limits are known, unless all are so.
 
     A model that satisfies a limit may be far from the value, so that they say little of an error.
