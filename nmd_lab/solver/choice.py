@@ -151,8 +151,8 @@ class Choice:
         return None if self.splitter is None else _short(self.splitter)
 
     def __repr__(self) -> str:
-        given = [f.name for f in fields(self) if _differs(getattr(self, f.name), f.default)]
-        return f"Choice({', '.join(f'{name}={_short(getattr(self, name))}' for name in given)})"
+        names = [f.name for f in fields(self) if _differs(getattr(self, f.name), f.default)]
+        return f"Choice({', '.join(f'{name}={_short(getattr(self, name))}' for name in names)})"
 
 
 def as_choice(validation: Any) -> Choice:

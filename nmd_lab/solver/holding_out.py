@@ -53,11 +53,11 @@ def check_choice(options: Options, facts: Facts, observations: Observations) -> 
     choice: Choice = options.validation
     alpha = None if is_auto(options.alpha) else options.alpha
     both = (("rank", choice.ranks, facts.rank), ("alpha", choice.alphas, alpha))
-    for name, candidates, given in both:
-        if candidates is not None and given is not None:
+    for name, candidates, value in both:
+        if candidates is not None and value is not None:
             raise ValueError(
                 f"{name}s={list(candidates)} of nmd.Choice are for {name}='auto', and "
-                f"{name}={given!r} is given: leave one of them out."
+                f"{name}={value!r} is given: leave one of them out."
             )
     largest = max(choice.ranks or (1,))
     if largest > min(observations.shape):

@@ -182,8 +182,7 @@ class Trials:
         fewest: int,
     ) -> tuple[FloatArray, Start, int]:
         """Return losses at the held-out entries, the last factors, and the number of iterations."""
-        any_loss = self.metric != "deviance"
-        same = (t.mean for t in self.done if any_loss or t.setting.loss == setting.loss)
+        same = (trial.mean for trial in self.done if trial.setting.loss == setting.loss)
         lowest = min(same, default=math.inf)
         means: list[float] = []
         with np.errstate(over="ignore", invalid="ignore"):
