@@ -82,8 +82,9 @@ class Choice:
     >>> choice = nmd.Choice(ranks=[1, 2, 4], metric="mae")
     >>> choice
     Choice(ranks=(1, 2, 4), metric='mae')
-    >>> nmd.complete(X, validation=choice, random_state=0).rank
-    2
+    >>> fit = nmd.complete(X, validation=choice, random_state=0)
+    >>> sorted(set(fit.selection["rank"].values.tolist()))
+    [1, 2, 4]
     """
 
     ranks: Sequence[int] | None = None
