@@ -35,6 +35,7 @@ def check_init(init: Any, problem: SampledProblem, chains: int, scaling: Scaling
     if not isinstance(init, Posterior):
         return
     compared = {
+        "noise_by": (init.noise_by, problem.noise_by),
         "noise": (init.sampled_noise, problem.noises if problem.by_column else problem.noises[0]),
         "row offsets": ("row_offsets" in init.draws, problem.row_offsets),
         "column offsets": ("column_offsets" in init.draws, problem.column_offsets),

@@ -18,6 +18,7 @@ from prior_tables import (
     draw_data,
     draw_parameters,
     entries,
+    lines,
     products,
 )
 from scipy import stats
@@ -30,8 +31,9 @@ from nmd_lab.solver.sampler.work import Work
 
 def forget(table: Table, state: ChainState) -> None:
     """Put NaN in the place of what a sweep is to draw anew, whatever it was before."""
-    problem, (_, j) = table.problem, entries(table)
-    noises = np.array(problem.noises)[j]
+    problem, noises = table.problem, np.empty(table.problem.n_entries, object)
+    for line in lines(table):
+        noises[line.at] = line.noise
     drawn = noises != "gaussian"
     if problem.limits is not None:
         limited = problem.limits.limited
@@ -46,11 +48,11 @@ def numbers(table: Table, state: ChainState) -> dict[str, float]:
     x = problem.values if state.x is None else state.x
     x = np.where(np.isnan(x), state.T, x)  # where noise is not after f, only T is drawn
     found = {}
-    for k, (noise, kind) in enumerate(zip(problem.noises, problem.model.kinds, strict=True)):
-        at = j == k
-        here, T = v[i[at], k], state.T[at]
-        found[f"v {k}"] = v[0, k]
-        found[f"size of v {k}"] = np.abs(v[:, k]).mean()
+    for k, (at, noise, kind, limit) in enumerate(lines(table)):
+        here, T = v[i[at], j[at]], state.T[at]
+        of_line = v[k] if problem.noise_by == "rows" else v[:, k]
+        found[f"v {k}"] = of_line[0]
+        found[f"size of v {k}"] = np.abs(of_line).mean()
         found[f"slope {k}"] = np.mean((here - here.mean()) * x[at])
         if noise == "ordinal":  # T is older than the cut points
             ends = state.cuts[k].ends
@@ -67,11 +69,15 @@ def numbers(table: Table, state: ChainState) -> dict[str, float]:
         found[f"misfit {k}"] = state.rho[k] * np.square(residual).mean()
         found[f"bias {k}"] = np.sqrt(state.rho[k]) * residual.mean()
         found[f"spread {k}"] = np.square(residual).mean()
-        if noise != "gaussian" or not np.isnan(table.limit[k]):
+        if noise != "gaussian" or not np.isnan(limit):
             found |= {f"T {k}": T.mean(), f"least T {k}": T.min(), f"least {k}": x[at].min()}
         if noise == "after":
             y = np.maximum(T, 0) if kind.nonlinearity.name == "relu" else T
             found |= {f"beta {k}": state.beta[k], f"loss {k}": np.abs(x[at] - y).mean()}
+    if (priors := state.noise_priors) is not None:
+        drawn = priors._fields if problem.noises == ("after",) else ("rho",)
+        for name, law in zip(drawn, priors, strict=False):
+            found |= {f"shape of {name}": law.shape, f"rate of {name}": law.rate}
     return found | of_priors(state, column_classes(problem))
 
 

@@ -7,7 +7,7 @@ template.  The prior of the other cut points is flat, and `ImaginedLevels` makes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from nmd_lab.data.observations import observe
 from nmd_lab.solver.sampler.cut_points import CutPoints, Levels
 from nmd_lab.solver.sampler.groups import FREEDOM, Groups
 from nmd_lab.solver.sampler.hyperparameters import RowPrior
+from nmd_lab.solver.sampler.noise_levels import GammaPrior, NoisePriors
 from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.sampler.prepare import prepare_sample
 from nmd_lab.solver.sampler.problem import SampledProblem
@@ -56,7 +57,7 @@ COLUMNS = {
 
 
 class Case(NamedTuple):
-    """A table and its model."""
+    """A table and its model; where each row has a noise of its own, its columns are alike."""
 
     columns: tuple[str, ...]
     groups: int = 1
@@ -65,17 +66,18 @@ class Case(NamedTuple):
     offsets: str = "auto"
     holes: float = 0.2
     weighted: bool = False
+    noise_by: str = "auto"
 
 
 class ImaginedLevels(Levels):
     """Levels with two more entries of each level, with WH = 0, which are the prior of the cuts."""
 
-    def __init__(self, low: Array, high: Array, starts: Array, number: int, weights: Any) -> None:
+    def __init__(self, low: Array, high: Array, number: int, weights: Any) -> None:
         more = np.repeat(np.arange(number), 2)
         if weights is not None:
             weights = np.append(weights, np.ones(more.size))
         low, high = np.append(low, more), np.append(high, more)
-        super().__init__(low, high, np.append(starts, low.size), number, weights)
+        super().__init__(low, high, number, weights)
 
     def look(self, v: Array) -> None:
         """Take WH with offsets at the true entries."""
@@ -104,15 +106,18 @@ class Table:
         if weights is not None:  # a likelihood to a power is that of no counts
             weights[:, [each.loss == "kl" for each in columns]] = 1
         limits = GivenLimits(at_most=at_most & ~holes) if at_most.any() else GivenLimits()
+        functions, losses = ([getattr(each, name) for each in columns] for name in ("f", "loss"))
+        one = case.noise_by == "rows"
         prepared = prepare_sample(
             observe(np.where(holes, np.nan, X), weights=weights, limits=limits),
             case.rank,
-            [each.f for each in columns],
-            [each.loss for each in columns],
-            SampleOptions(groups=case.groups, offsets=case.offsets),
+            functions[0] if one else functions,
+            losses[0] if one else losses,
+            SampleOptions(groups=case.groups, offsets=case.offsets, noise_by=case.noise_by),
         )
         problem = prepared.problem
         prior = replace(problem.prior, share=0.5, strength=4.0, noise_shape=3.0, noise_rate=1.0)
+        prior = replace(prior, most_precise=np.inf)
         return cls(replace(problem, prior=prior, values=problem.values.copy(), threads=1), limit)
 
 
@@ -177,8 +182,55 @@ def draw_cuts(first: CutPoints, rng: np.random.Generator) -> CutPoints:
 
 def column_classes(problem: SampledProblem) -> Array:
     """Return 1 for columns of levels beside numbers, and 0 for all others; each has a prior."""
-    levels = np.array([noise == "ordinal" for noise in problem.noises])
+    noises = np.broadcast_to(problem.noises, problem.shape[1])
+    levels = np.array([noise == "ordinal" for noise in noises])
     return (levels & ~levels.all()).astype(np.int64)
+
+
+class Line(NamedTuple):
+    """Entries that have the same noise levels, with their kind and limit."""
+
+    at: Array
+    noise: str
+    kind: Any
+    limit: float
+
+
+def lines(table: Table) -> Iterator[Line]:
+    """Yield the columns of a table, or the rows if these have noise levels."""
+    problem, (i, j) = table.problem, entries(table)
+    if problem.noise_by == "rows":
+        kind = problem.noises[0], problem.model.only, table.limit[0]
+        yield from (Line(np.flatnonzero(i == k), *kind) for k in range(problem.shape[0]))
+        return
+    kinds = zip(problem.noises, problem.model.kinds, table.limit, strict=True)
+    yield from (Line(np.flatnonzero(j == k), *kind) for k, kind in enumerate(kinds))
+
+
+def draw_noise_priors(units: tuple[float, float], rng: np.random.Generator) -> NoisePriors:
+    """Return the Gamma priors of ρ and β of rows, in some units of 1/ρ and 1/β."""
+    shapes = 1.5 * 2.0 ** (0.5 * rng.integers(17, size=2))
+    sizes = rng.exponential(0.1, size=2) * units
+    return NoisePriors(*(GammaPrior(a, a * v) for a, v in zip(shapes, sizes, strict=True)))
+
+
+def draw_levels(table: Table, rng: np.random.Generator) -> tuple[Array, Array, NoisePriors | None]:
+    """Return ρ and β from the prior, and the priors of those of rows."""
+    problem, prior = table.problem, table.problem.prior
+    powers = [
+        {"l1": 1, "frobenius": 2}.get(line.kind.loss.name, 0) if line.noise == "after" else 0
+        for line in lines(table)
+    ]
+    if problem.noise_by == "rows":
+        priors = draw_noise_priors((prior.spread**2, prior.spreads_of_X[0] ** powers[0]), rng)
+        rho, beta = (rng.gamma(law.shape, size=problem.shape[0]) / law.rate for law in priors)
+        return rho, beta if powers[0] else np.ones_like(beta), priors
+    rho, beta = rng.gamma(prior.noise_shape, size=(2, problem.shape[1])) / prior.noise_rate
+    for j, power in enumerate(powers):
+        if problem.noises[j] == "ordinal":
+            rho[j] = 1
+        beta[j] = beta[j] / prior.spreads_of_X[j] ** power if power else 1
+    return rho, beta, None
 
 
 def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
@@ -199,18 +251,14 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
     for k, (vectors, _) in enumerate(each):
         columns[of_class == k] = vectors
     of_columns = RowPrior(*(np.concatenate([p[i] for _, p in each]) for i in range(3)))
-    rho, beta = rng.gamma(prior.noise_shape, size=(2, n)) / prior.noise_rate
-    for j, (noise, kind) in enumerate(zip(problem.noises, problem.model.kinds, strict=True)):
-        if noise == "ordinal":
-            rho[j] = 1
-        power = {"l1": 1, "frobenius": 2}.get(kind.loss.name, 0) if noise == "after" else 0
-        beta[j] = beta[j] / prior.spreads_of_X[j] ** power if power else 1
+    rho, beta, priors = draw_levels(table, rng)
     firsts = Work(problem).first_cuts()
     state = ChainState(
         *(rows, columns, rho, beta, problem.values.copy()),
         seed=int(rng.integers(2**62)),
         row_prior=of_rows,
         column_prior=of_columns,
+        noise_priors=priors,
         groups=groups,
         cuts=[None if each is None else draw_cuts(each, rng) for each in firsts],
         x=None if problem.limits is None else problem.values.copy(),
@@ -221,7 +269,7 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
 def products(table: Table, state: ChainState) -> Array:
     """Return WH with offsets as a matrix."""
     problem, rank = table.problem, table.problem.rank
-    v: Array = state.rows[:, :rank] @ state.columns[:, :rank].T
+    v: Array = state.rows[:, :rank] @ state.columns[:, :rank].T + problem.mean
     if problem.row_offsets:
         v = v + state.rows[:, rank:]
     if problem.column_offsets:
@@ -237,13 +285,12 @@ def entries(table: Table) -> tuple[Array, Array]:
 
 def draw_data(table: Table, state: ChainState, rng: np.random.Generator) -> None:
     """Draw T and X given the parameters, and put them into the problem and the state."""
-    problem, kinds = table.problem, table.problem.model.kinds
-    v, (i, j) = products(table, state), entries(table)
-    for k, (noise, kind) in enumerate(zip(problem.noises, kinds, strict=True)):
-        at = np.flatnonzero(j == k)
+    problem, (i, j) = table.problem, entries(table)
+    v = products(table, state)[i, j]
+    for k, (at, noise, kind, limit_here) in enumerate(lines(table)):
         weights = np.ones(at.size) if problem.weights is None else problem.weights[at]
         of_T = 1.0 if noise == "after" else weights
-        T = v[i[at], k] + rng.standard_normal(at.size) / np.sqrt(state.rho[k] * of_T)
+        T = v[at] + rng.standard_normal(at.size) / np.sqrt(state.rho[k] * of_T)
         T = kind.centre + kind.size * T
         if noise == "ordinal":
             x = np.searchsorted(state.cuts[k].ends[1:-1], T).astype(float)
@@ -253,9 +300,9 @@ def draw_data(table: Table, state: ChainState, rng: np.random.Generator) -> None
             x = AFTER[kind.loss.name](x, state.beta[k] * weights, rng)
         state.T[at] = T
         if problem.limits is not None:
-            below = x <= table.limit[k]
+            below = x <= limit_here
             low = 0.0 if noise == "ordinal" or kind.loss.name == "kl" else -np.inf
-            limit = np.where(below, table.limit[k], x)
+            limit = np.where(below, limit_here, x)
             problem.limits.limited[at] = below
             problem.limits.low[at], problem.limits.high[at] = np.where(below, low, x), limit
             state.x[at] = limit if noise == "ordinal" else x

@@ -94,16 +94,16 @@ def _moments_kernel() -> Any:
     def fill(v, sd, pieces, centre, mean, variance):  # type: ignore[no-untyped-def]
         for s in range(v.shape[0]):
             for p in range(v.shape[1]):
-                first, second = 0.0, 0.0
+                first, second, width = 0.0, 0.0, sd[s, p if sd.shape[1] > 1 else 0]
                 end, tail, height, moment = -math.inf, 1.0, 0.0, 0.0
                 for piece in range(pieces.shape[0]):
                     low, high, slope, intercept = pieces[piece]
                     if low != end:
-                        z = (low - v[s, p]) / sd[s]
+                        z = (low - v[s, p]) / width
                         tail, height = upper_tail(z), bell(z)
                         moment = z * height
                     mass, linear, square = tail, height, moment
-                    end, z = high, (high - v[s, p]) / sd[s]
+                    end, z = high, (high - v[s, p]) / width
                     if z < -FAR:  # nothing lies on this piece
                         tail, height, moment = 1.0, 0.0, 0.0
                         continue
@@ -116,7 +116,7 @@ def _moments_kernel() -> Any:
                     mass, linear = mass - tail, linear - height
                     square += mass - moment
                     level = slope * v[s, p] + intercept - centre[s, p]
-                    rise = slope * sd[s]
+                    rise = slope * width
                     first += rise * linear + level * mass
                     second += rise * rise * square + 2 * rise * level * linear
                     second += level * level * mass
@@ -129,5 +129,5 @@ def _moments_kernel() -> Any:
 def piecewise_moments(v: Array, sd: Array, pieces: Array, centre: Array) -> tuple[Array, Array]:
     """Return mean and variance of f(T) for T ~ N(v, sd²) and a piecewise-linear f."""
     mean, variance = np.empty_like(v), np.empty_like(v)
-    _moments_kernel()(v, np.ascontiguousarray(sd[:, 0]), pieces, centre, mean, variance)
+    _moments_kernel()(v, np.ascontiguousarray(sd), pieces, centre, mean, variance)
     return mean, variance

@@ -73,13 +73,13 @@ class NoiseAfter(Predictive):
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return np.asarray(high)
 
-    def draw(self, v: Array, draw: int, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry from one draw."""
-        t = v + self.noise.sd[draw] * rng.standard_normal(v.shape)
+    def draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry from a single draw."""
+        t = v + self.noise.sd[0] * rng.standard_normal(v.shape)
         centre = np.asarray(self.noise.nonlinearity(t), dtype=np.float64)
         if self._is(KL):
             return rng.poisson(np.maximum(centre, 0)).astype(np.float64)
-        width = self._width[draw]
+        width = self._width[0]
         if self._is(Frobenius):
             return np.asarray(centre + width * rng.standard_normal(v.shape))
         return rng.laplace(centre, width)
@@ -101,7 +101,7 @@ class NoiseAfter(Predictive):
 
     @property
     def _width(self) -> Array:
-        """Scale of the noise in each draw, (draws, 1)."""
+        """Scale of the noise in each draw, (draws, 1) or (draws, entries)."""
         shape = self._shape  # first, for its error
         assert self.noise.beta is not None
         return 1 / np.sqrt(self.noise.beta) if shape is normal else 1 / self.noise.beta

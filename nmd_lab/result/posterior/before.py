@@ -83,9 +83,9 @@ class NoiseBefore(Predictive):
             return np.asarray(f(_folded_quantile(v, sd, level)))
         return np.asarray(np.quantile(self._points(v), level, axis=0, method="inverted_cdf"))
 
-    def draw(self, v: Array, draw: int, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry from one draw."""
-        t = v + self.noise.sd[draw] * rng.standard_normal(v.shape)
+    def draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry from a single draw."""
+        t = v + self.noise.sd[0] * rng.standard_normal(v.shape)
         return np.asarray(self.noise.nonlinearity(t))
 
     def _points(self, v: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,14 +41,19 @@ class OfColumns(Predictive):
         """Most numbers that are computed for a draw and an entry of any column."""
         return max(column.predictive.numbers for column in self._each)
 
-    def at(self, columns: NDArray[np.integer]) -> Predictive:
+    def at(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> Self:
         """Return the distribution at entries of some columns."""
         if columns.size and columns.min() < 0:
             raise ValueError(
                 "columns holds a label that X does not have, whose kind is not known: give "
                 "columns of X."
             )
-        return OfColumns(self._each, columns)
+        return type(self)(self._each, columns)
+
+    def of_draw(self, draw: int) -> Self:
+        """Return the distribution given one draw alone."""
+        each = [c._replace(predictive=c.predictive.of_draw(draw)) for c in self._each]
+        return type(self)(each, self._columns)
 
     def mean(self, v: Array) -> Array:
         """Return the mean in each draw."""
@@ -77,9 +82,9 @@ class OfColumns(Predictive):
         """Return the best guess for each entry."""
         return self._filled(v.shape[1:], lambda p, at, u: p.point(u, point), v)
 
-    def draw(self, v: Array, draw: int, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry from one draw."""
-        return self._filled(v.shape, lambda p, at, u: p.draw(u, draw, rng), v)
+    def draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry from a single draw."""
+        return self._filled(v.shape, lambda p, at, u: p.draw(u, rng), v)
 
     def _columns_of(self, v: Array) -> Iterator[tuple[Predictive, NDArray[np.intp], Array]]:
         """Yield each column: its distribution, its entries, and v in its units there."""

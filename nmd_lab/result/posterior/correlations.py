@@ -36,7 +36,8 @@ def standardised_loadings(posterior: DrawnFactors) -> Array:
         loadings = np.concatenate([loadings, np.ones((*loadings.shape[:2], 1))], axis=2)
     scaled: Array = loadings @ np.linalg.cholesky(covariances)
     rho = posterior.draws["rho"].values.reshape(posterior.n_draws, -1).astype(np.float64)
-    scaled /= np.sqrt(np.sum(np.square(scaled), axis=2) + 1 / rho)[:, :, None]
+    noise = 1 / rho if posterior.noise_by != "rows" else np.mean(1 / rho, axis=1, keepdims=True)
+    scaled /= np.sqrt(np.sum(np.square(scaled), axis=2) + noise)[:, :, None]
     return scaled
 
 

@@ -18,6 +18,7 @@ from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.model import Model
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.sampler.noise import CLIPPED
+from nmd_lab.solver.sampler.noise_levels import NoiseBy
 
 from .columns import Column, OfColumns
 from .mixture import Predictive
@@ -158,6 +159,13 @@ class DrawnFactors:
         return tuple("gaussian" if noise == CLIPPED else noise for noise in self.noise)
 
     @property
+    def noise_by(self) -> NoiseBy:
+        """Whose noise levels there are: one for all entries, or those of each column or row."""
+        if self.kinds is not None:
+            return "columns"
+        return "rows" if self.draws["rho"].ndim > 2 else "one"
+
+    @property
     def predictive(self) -> Predictive:
         """The distribution of a new observation given each draw."""
         if self.kinds is None:
@@ -171,10 +179,15 @@ class DrawnFactors:
         )
 
     def noise_of(self, column: int) -> Noise:
-        """Return the parameters of the noise of a column, in its units."""
+        """Return the parameters of the noise of a column, in its units.
+
+        Where each row has noise levels, they are those of all rows, and then of an unknown one.
+        """
         f, loss, levels, size = self.nonlinearity, self.loss, self.levels, 1.0
         rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
         assert rho is not None
+        if self.noise_by == "rows":
+            rho, beta = _and_unknown(rho), None if beta is None else _and_unknown(beta)
         if self.kinds is not None:
             kind = self.kinds.kinds[column]
             f, loss, size = kind.nonlinearity, kind.loss, float(kind.size)
@@ -241,6 +254,11 @@ class DrawnFactors:
             return None
         values: FloatArray = self.draws[name].values
         return values.reshape(self.n_draws, math.prod(values.shape[2:]))
+
+
+def _and_unknown(levels: FloatArray) -> FloatArray:
+    """Return the levels of rows (draws, m), and at the end that of the mean noise of all rows."""
+    return np.column_stack([levels, 1 / np.mean(1 / levels, axis=1)])
 
 
 def _writable(array: FloatArray) -> FloatArray:

@@ -25,5 +25,5 @@ def summarise(posterior: DrawnFactors, entries: Entries, summary: Summary, width
     for start in range(0, size, step):
         some = slice(start, min(start + step, size))
         i, j = entries.i[some], entries.j[some]
-        out[some] = summary(predictive.at(j), posterior.linear_at(i, j), some)
+        out[some] = summary(predictive.at(i, j), posterior.linear_at(i, j), some)
     return out

@@ -161,7 +161,7 @@ class PosteriorFactorAnalysis(PosteriorImputation):
             posterior, data = self.beside(X)
             labels, rows = data.observations.labels, data.rows
         labels = labels.rename(labels.clashes(NAMES))
-        moments = scores_of_rows(posterior, posterior.vectors_of_rows[:, rows], found)
+        moments = scores_of_rows(posterior, posterior.draws_of_rows.vectors[:, rows], found)
         names = zip(("mean", "sd"), moments, strict=True)
         return xr.Dataset({name: labels.label_rows(values) for name, values in names})
 

@@ -73,10 +73,11 @@ def _arguments(
     for name in ("W", "H"):
         arrays[name] = dataset[name].values.reshape(chains, draws, -1, rank)
     flat = ["row_offsets", "column_offsets", "row_group"]
+    if dataset["rho"].ndim > 2:
+        flat += ["rho", "beta"]
     noise: Any = description["noise"]
     if not isinstance(noise, str):
         noise = tuple(noise)
-        flat += ["rho", "beta"]
         if arrays["cut_points"] is not None:
             arrays["cut_points"] = arrays["cut_points"].reshape(chains, draws, len(noise), -1)
     for name in flat:

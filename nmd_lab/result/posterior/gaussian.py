@@ -33,6 +33,6 @@ class GaussianNoise(Predictive):
         """Return a quantile over all draws for each entry."""
         return mixture_quantile(v, self.noise.sd, level)
 
-    def draw(self, v: Array, draw: int, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry from one draw."""
-        return np.asarray(v + self.noise.sd[draw] * rng.standard_normal(v.shape))
+    def draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry from a single draw."""
+        return np.asarray(v + self.noise.sd[0] * rng.standard_normal(v.shape))

@@ -168,7 +168,7 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
 
         def numbers(entries: Bounded) -> Array:
             v = self.linear_at(entries.i, entries.j, slice(draw, draw + 1))[0]
-            return _draw_within(self.predictive, v, entries, draw, rng)
+            return _draw_within(self.predictive.of_draw(draw), v, entries, rng)
 
         def classes(rows: Positions, positions: Positions) -> Array:
             return self.draw_classes(rows, positions, draw, rng)
@@ -179,7 +179,7 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
         """Return the means of entries with limits, or the medians, from all draws."""
         predictive, rng = self.predictive, np.random.default_rng(0)
         every = enumerate(self.linear_at(entries.i, entries.j))
-        x = np.stack([_draw_within(predictive, v, entries, draw, rng) for draw, v in every])
+        x = np.stack([_draw_within(predictive.of_draw(draw), v, entries, rng) for draw, v in every])
         noise = np.broadcast_to(self.noise, self.shape[1])[entries.j]
         is_median = np.where(noise == "ordinal", point != "mean", point == "median")
         median = np.quantile(x, 0.5, axis=0, method="inverted_cdf")
@@ -241,16 +241,16 @@ def _with_holes(frame: Any, hidden: NDArray[np.bool_]) -> Any:
 
 
 def _draw_within(
-    predictive: Predictive, v: Array, entries: Bounded, draw: int, rng: np.random.Generator
+    predictive: Predictive, v: Array, entries: Bounded, rng: np.random.Generator
 ) -> Array:
-    """Return new observations from one draw, drawn again while they are beyond their limits."""
-    _, j, low, high = entries
-    x = predictive.at(j).draw(v, draw, rng)
+    """Return new observations from a single draw, again while they are beyond their limits."""
+    i, j, low, high = entries
+    x = predictive.at(i, j).draw(v, rng)
     for _ in range(MOST_TRIES):
         outside = np.flatnonzero((x < low) | (x > high))
         if outside.size == 0:
             break
-        x[outside] = predictive.at(j[outside]).draw(v[outside], draw, rng)
+        x[outside] = predictive.at(i[outside], j[outside]).draw(v[outside], rng)
     within: Array = np.clip(x, low, high)
     return within
 

@@ -47,14 +47,15 @@ def _quantile_kernel(shape: Callable[..., tuple[float, float]]) -> Any:
     component = compile_scalar(shape)
 
     def quantiles(location, scale, level, low, high, start, out):  # type: ignore[no-untyped-def]
-        n_components = scale.size
+        n_components = scale.shape[1]
         for p in range(out.size):
             lower, upper, x = low[p], high[p], start[p]
             tolerance = TOLERANCE * (upper - lower)
+            of_entry = scale[p if scale.shape[0] > 1 else 0]
             for _ in range(MAX_STEPS):
                 below, density = 0.0, 0.0
                 for c in range(n_components):
-                    share, height = component(x, location[p, c], scale[c])
+                    share, height = component(x, location[p, c], of_entry[c])
                     below += share
                     density += height
                 gap = below / n_components - level
@@ -85,6 +86,6 @@ def quantiles(
     """Return a quantile of equally likely distributions, by Newton steps inside a bracket."""
     low, high = bracket
     out = np.empty(location.shape[1])
-    arrays = np.ascontiguousarray(location.T), np.ascontiguousarray(scale[:, 0])
+    arrays = np.ascontiguousarray(location.T), np.ascontiguousarray(scale.T)
     _quantile_kernel(shape)(*arrays, level, low, high, np.clip(start, low, high), out)
     return out

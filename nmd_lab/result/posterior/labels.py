@@ -14,8 +14,9 @@ from .draws import CHAIN, CUT, DRAW, GROUP, PART, PROBE, SWEEP, TARGET
 VARIABLES = (
     *("W", "H", "row_offsets", "column_offsets", "rho", "beta", "cut_points"),
     *("row_mean", "row_precision", "row_share", "row_group", "group_scale", "group_strength"),
+    *("rho_shape", "rho_rate", "beta_shape", "beta_rate"),
 )
-"""Variables of the draws; offsets, beta, cut points and groups where the model has them."""
+"""Variables of the draws; offsets, beta, cut points, groups and laws where the model has them."""
 
 TRACE = ("log_likelihood", "prediction")
 """Variables of the trace."""
@@ -45,23 +46,28 @@ TAKEN = {
 """Names that dimensions and coordinates of X do not have in the draws."""
 
 
-def label_draws(labels: Labels, arrays: dict[str, Any]) -> xr.Dataset:
-    """Return the draws as a Dataset with the labels of X, without copies of the factors."""
-    _check_shapes(labels, arrays)
+def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> xr.Dataset:
+    """Return the draws as a Dataset with the labels of X, without copies of the factors.
+
+    Noise levels, if there are several, are those of the columns or of the rows.
+    """
+    _check_shapes(labels, arrays, by_column=by_column)
     renamed = labels.rename(labels.clashes(TAKEN))
     sizes = dict(zip(renamed.dims, renamed.shape, strict=True))
     shares = arrays.get("row_share")
     sizes[GROUP] = 1 if shares is None else shares.shape[-1]
     outer = arrays["W"].shape[:2]
-    of_kind = renamed.columns if arrays["rho"].ndim > 2 else ()
+    of_levels: tuple[Any, ...] = ()
+    if arrays["rho"].ndim > 2:
+        of_levels = renamed.columns if by_column else renamed.rows
     dims = {
         "W": (*renamed.rows, COMPONENT),
         "H": (*renamed.columns, COMPONENT),
         "row_offsets": renamed.rows,
         "column_offsets": renamed.columns,
-        "rho": of_kind,
-        "beta": of_kind,
-        "cut_points": (*of_kind, CUT),
+        "rho": of_levels,
+        "beta": of_levels,
+        "cut_points": (*of_levels, CUT),
         "row_mean": (GROUP, PART),
         "row_precision": (GROUP, PART, PART + "_"),
         "row_share": (GROUP,),
@@ -91,7 +97,7 @@ def label_draws(labels: Labels, arrays: dict[str, Any]) -> xr.Dataset:
     return dataset.assign_coords(coords_left.coords).assign_coords(counts)
 
 
-def _check_shapes(labels: Labels, arrays: dict[str, Any]) -> None:
+def _check_shapes(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> None:
     """Raise ValueError if an array has not the shape that labels and rank say."""
     outer, rank = arrays["rho"].shape[:2], arrays["W"].shape[-1]
     m, n = labels.matrix_shape
@@ -102,6 +108,8 @@ def _check_shapes(labels: Labels, arrays: dict[str, Any]) -> None:
         "column_offsets": (*outer, n),
         "beta": arrays["rho"].shape,
     }
+    if arrays["rho"].ndim > 2:
+        wanted["rho"] = (*outer, n if by_column else m)
     for name, shape in wanted.items():
         array = arrays.get(name)
         if array is not None and array.shape != shape:

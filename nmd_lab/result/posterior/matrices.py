@@ -66,7 +66,7 @@ class PosteriorMatrices(DrawnFactors):
         predictive, out = self.predictive, np.empty(self.shape, self.dtype)
         for i, j in self.blocks(predictive.numbers):
             block = out[i, j]
-            columns = np.tile(np.arange(j.start, j.stop), i.stop - i.start)
-            of_block = summary(predictive.at(columns), self.linear_block(i, j))
+            rows, columns = (each.ravel() for each in np.mgrid[i, j])
+            of_block = summary(predictive.at(rows, columns), self.linear_block(i, j))
             block[...] = of_block.reshape(block.shape)
         return out

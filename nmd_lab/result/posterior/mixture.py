@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +29,13 @@ class Predictive(ABC):
         """Numbers that are computed for each draw and entry, so that memory can be bounded."""
         return 1
 
-    def at(self, columns: NDArray[np.integer]) -> Predictive:
-        """Return the distribution at entries of some columns, which here is that of all."""
-        return self
+    def at(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> Self:
+        """Return the distribution at entries of some rows and columns."""
+        return type(self)(self.noise.at(rows))
+
+    def of_draw(self, draw: int) -> Self:
+        """Return the distribution given one draw alone."""
+        return type(self)(self.noise.of_draw(draw))
 
     def mean(self, v: Array) -> Array:
         """Return the mean in each draw."""
@@ -53,8 +58,8 @@ class Predictive(ABC):
         """Return a quantile over all draws for each entry."""
 
     @abstractmethod
-    def draw(self, v: Array, draw: int, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry from one draw, for v (entries,)."""
+    def draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry from a single draw, for v (entries,)."""
 
     def point(self, v: Array, point: str) -> Array:
         """Return the best guess for each entry: a number has the median if asked, or the mean."""
@@ -77,7 +82,7 @@ def mixture_quantile(
     ends = (
         location + standard * scale
     )  # the mixture's quantile lies between those of the components
-    spread = np.sqrt(location.var(axis=0) + np.mean(scale**2))
+    spread = np.sqrt(location.var(axis=0) + np.mean(scale**2, axis=0))
     bracket = ends.min(axis=0), ends.max(axis=0)
     return quantiles(
         shape, location, scale, level, bracket, location.mean(axis=0) + standard * spread

@@ -9,14 +9,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._checks import as_generator
+from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.result.fold_in import check_values, match_rows, observe_rows
 from nmd_lab.result.lookup import Unknown, check_unknown
+from nmd_lab.solver.sampler.noise_levels import GammaPrior, NoisePriors
 
 from .draws import CHAIN, DRAW, DrawnFactors
+from .rows import DrawsOfRows
+
+LEVELS = ("rho", "beta")
+"""Noise levels in the draws."""
+
+SHARED = {
+    *("rho", "beta", "rho_shape", "rho_rate", "beta_shape", "beta_rate", "cut_points"),
+    *("row_mean", "row_precision", "row_share"),
+}
+"""Draws that say the same of new rows; noise levels do unless each row has its own."""
 
 
 class NewRowsOfPosterior(DrawnFactors):
@@ -74,12 +86,13 @@ class NewRowsOfPosterior(DrawnFactors):
         labels = labels_of_new_rows(self.labels, new_data.labels)
         return self.with_rows(labels, rows, new_rows=observations.shape[0])
 
-    def with_rows(self, labels: Labels, rows: NDArray[Any], **parameters: Any) -> Self:
-        """Return the posterior of other rows, given their vectors (draws, m, rank [+ 1])."""
+    def with_rows(self, labels: Labels, of_rows: DrawsOfRows, **parameters: Any) -> Self:
+        """Return the posterior of other rows, given what each has for itself."""
         chains, draws, rank = self.draws.sizes[CHAIN], self.draws.sizes[DRAW], self.rank
-        rows = rows.reshape(chains, draws, *rows.shape[1:])
-        names = {"rho", "beta", "cut_points", "row_mean", "row_precision", "row_share"}
-        shared = {name: self.draws[name].values for name in names & set(self.draws)}
+        vectors, levels = of_rows
+        rows = vectors.reshape(chains, draws, *vectors.shape[1:])
+        shared = {name: self.draws[name].values for name in SHARED & set(self.draws)}
+        shared |= {name: each.reshape(chains, draws, -1) for name, each in levels.items()}
         _, H, _, of_columns = self.stacked
         n = self.shape[1]
         posterior: Self = cast(Any, type(self)).from_arrays(
@@ -103,19 +116,20 @@ class NewRowsOfPosterior(DrawnFactors):
 
     def at_rows(self, positions: NDArray[np.integer], others: Self | None = None) -> Self:
         """Return the posterior of some rows; where a position is -1, of the next row of others."""
-        vectors = self.vectors_of_rows[:, positions]
-        if others is not None:
-            vectors[:, positions < 0] = others.vectors_of_rows
+        rows = self.draws_of_rows.at(positions, None if others is None else others.draws_of_rows)
         dim = self.labels.rows[0]
         shape = positions.size, self.shape[1]
         labels = labels_of_new_rows(self.labels, Labels((dim, f"{dim}_"), shape, (dim,)))
-        return self.with_rows(labels, vectors)
+        return self.with_rows(labels, rows)
 
     @property
-    def vectors_of_rows(self) -> NDArray[Any]:
-        """The rows of W (draws, m, rank [+ 1]), with their offsets if there are some."""
+    def draws_of_rows(self) -> DrawsOfRows:
+        """What each row has for itself: its vector, and its noise levels if it has some."""
         W, _, offsets, _ = self.stacked
-        return W if offsets is None else np.concatenate([W, offsets[:, :, None]], axis=2)
+        names = LEVELS if self.noise_by == "rows" else ()
+        levels = {name: each for name in names if (each := self._flat(name)) is not None}
+        vectors = W if offsets is None else np.concatenate([W, offsets[:, :, None]], axis=2)
+        return DrawsOfRows(vectors, levels)
 
     def unknown_row(self) -> Self:
         """Return the posterior of a row of which nothing is observed, drawn from its prior."""
@@ -129,7 +143,24 @@ class NewRowsOfPosterior(DrawnFactors):
         dim = self.labels.rows[0]
         one = Labels((dim, f"{dim}_"), (1, self.shape[1]), (dim,))
         vectors = rows[:, None].astype(self.draws["W"].dtype)
-        return self.with_rows(labels_of_new_rows(self.labels, one), vectors)
+        levels: dict[str, FloatArray] = {
+            name: rng.gamma(shape) / rate for name, (shape, rate) in self._noise_priors.items()
+        }
+        return self.with_rows(labels_of_new_rows(self.labels, one), DrawsOfRows(vectors, levels))
+
+    @property
+    def _noise_priors(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """Shape and rate (draws, 1) of the priors of ρ and β, if rows have noise levels."""
+        if self.noise_by != "rows":
+            return {}
+        if "rho_shape" not in self.draws:
+            raise ValueError(
+                "draws lacks 'rho_shape', the law of the noise of rows: draw with nmd.sample()."
+            )
+        priors = {
+            name: (self._flat(f"{name}_shape"), self._flat(f"{name}_rate")) for name in LEVELS
+        }
+        return {name: (a, b) for name, (a, b) in priors.items() if a is not None and b is not None}
 
     @property
     def _model(self) -> Model:
@@ -138,8 +169,8 @@ class NewRowsOfPosterior(DrawnFactors):
             return make_model("identity", Ordinal(cast(Any, self.levels)))
         return self.kinds or make_model(self.nonlinearity, self.loss)
 
-    def _draw_rows(self, observations: SparseObservations, seed: int) -> NDArray[np.float32]:
-        """Return the vectors of new rows, (draws, m, rank [+ 1])."""
+    def _draw_rows(self, observations: SparseObservations, seed: int) -> DrawsOfRows:
+        """Return draws of new rows."""
         from nmd_lab.solver.sampler.new_rows import NewRows
 
         new = NewRows(
@@ -150,9 +181,14 @@ class NewRowsOfPosterior(DrawnFactors):
             "row_offsets" in self.draws,
             "column_offsets" in self.draws,
             self.mean,
+            self.noise_by,
         )
-        drawn = new.draws(self._H_draws(observations.dtype), seed)
-        return np.stack([rows.astype(self.draws["W"].dtype) for rows in drawn])
+        drawn = list(new.draws(self._H_draws(observations.dtype), seed))
+        vectors = np.stack([draw.vectors.astype(self.draws["W"].dtype) for draw in drawn])
+        levels = {
+            name: np.stack([getattr(draw, name) for draw in drawn]) for name in self._noise_priors
+        }
+        return DrawsOfRows(vectors, levels)
 
     def _H_draws(self, dtype: Any) -> Iterator[Any]:
         from nmd_lab.solver.sampler.hyperparameters import RowPrior
@@ -162,15 +198,19 @@ class NewRowsOfPosterior(DrawnFactors):
         rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
         shares, means, precisions = self.row_prior
         assert rho is not None
-        n_kinds = rho.shape[1]
+        n_kinds, priors = rho.shape[1], self._noise_priors
         for s in range(self.n_draws):
             columns = H[s] if of_columns is None else np.column_stack([H[s], of_columns[s]])
+            of_levels = {
+                name: GammaPrior(a[s].item(), b[s].item()) for name, (a, b) in priors.items()
+            }
             yield DrawOfH(
                 columns.astype(dtype),
                 rho[s].astype(np.float64),
                 np.ones(n_kinds) if beta is None else beta[s].astype(np.float64),
                 RowPrior(means[s], precisions[s], shares[s].astype(np.float64)),
                 None if cuts is None else cuts[s].reshape(n_kinds, -1),
+                NoisePriors(**of_levels) if priors else None,
             )
 
 

@@ -73,11 +73,11 @@ class OrdinalNoise(Predictive):
             return np.asarray(self.levels[self.level_probabilities(v).argmax(axis=1)])
         return super().point(v, "mean" if point == "mean" else "median")
 
-    def draw(self, v: Array, draw: int, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry from one draw."""
+    def draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry from a single draw."""
         assert self.noise.cuts is not None
         t = v + rng.standard_normal(v.shape)
-        return self.levels[np.searchsorted(self.noise.cuts[draw], t)]
+        return self.levels[np.searchsorted(self.noise.cuts[0], t)]
 
 
 def level_masses(cuts: Array, v: Array) -> Array:

@@ -58,7 +58,8 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
         if there are several, row_share and row_group, the group of each row.  All are in the
         units of X; in a table of several kinds, T is in the units of its column (`kinds`), which
         has rho, beta and cut points for itself.  Components of different draws are not the same
-        components.
+        components.  Where each row has noise levels, rho and beta are along the rows, and
+        rho_shape, rho_rate, beta_shape and beta_rate are the Gamma laws that all rows share.
     trace : xarray.Dataset
         Numbers of each sweep after tuning, along `chain` and `sweep`: log_likelihood, and
         `prediction` at some entries, along `probe`.
@@ -130,6 +131,10 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
         row_group: NDArray[np.integer] | None = None,
         group_scale: FloatArray | None = None,
         group_strength: FloatArray | None = None,
+        rho_shape: FloatArray | None = None,
+        rho_rate: FloatArray | None = None,
+        beta_shape: FloatArray | None = None,
+        beta_rate: FloatArray | None = None,
         levels: Iterable[float] | None = None,
         log_likelihood: ArrayLike | None = None,
         predictions: ArrayLike | None = None,
@@ -147,8 +152,9 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
             Labels of X.
         W, H : ndarray (chain, draw, m, rank) and (chain, draw, n, rank)
             Factors; a row of H is a column of X.
-        rho : ndarray (chain, draw) or (chain, draw, n)
-            Precision of T, in a table of several kinds that of each column; as beta.
+        rho : ndarray (chain, draw), or (chain, draw, n) with `kinds`, or (chain, draw, m)
+            Precision of T, in a table of several kinds that of each column, or that of each row; as
+            beta.
         nonlinearity, loss, kinds, noise, mean, levels, stop_reason, parameters
             Fields of the posterior.
         row_offsets, column_offsets : ndarray (chain, draw, m) and (chain, draw, n), optional
@@ -163,6 +169,8 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
             Shares of the groups of rows, and the group of each row; not needed for one group.
         group_scale, group_strength : ndarray (chain, draw, d, d) and (chain, draw), optional
             Common covariance of the groups and strength of their means, without units.
+        rho_shape, rho_rate, beta_shape, beta_rate : ndarray (chain, draw), optional
+            Gamma laws of the noise levels of rows, for new rows.
         log_likelihood : ndarray (chain, sweep), optional
             Log-likelihood at each sweep after tuning.
         predictions : ndarray (chain, sweep, n_probes), optional
@@ -191,6 +199,10 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
             "row_group": row_group,
             "group_scale": group_scale,
             "group_strength": group_strength,
+            "rho_shape": rho_shape,
+            "rho_rate": rho_rate,
+            "beta_shape": beta_shape,
+            "beta_rate": beta_rate,
         }
         if log_likelihood is None:
             log_likelihood = np.empty((rho.shape[0], 0))
@@ -199,7 +211,7 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
             nonlinearity if isinstance(nonlinearity, Mixed) else as_nonlinearity(nonlinearity),
             loss if isinstance(loss, Mixed) else as_loss(loss),
             noise,
-            label_draws(labels, arrays),
+            label_draws(labels, arrays, by_column=kinds is not None),
             label_trace(log_likelihood, predictions, probe_rows, probe_columns, targets),
             StopReason.of(stop_reason),
             float(mean),

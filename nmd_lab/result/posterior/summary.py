@@ -25,6 +25,9 @@ NOISES = {
 }
 """The kinds of noise in words."""
 
+WHOSE = {"columns": "in the units of the columns", "rows": "by row"}
+"""Whose noise levels there are, in words."""
+
 
 class PosteriorSummary(PosteriorDiagnostics):
     """The representations of a posterior."""
@@ -83,9 +86,9 @@ class PosteriorSummary(PosteriorDiagnostics):
         rank = f"{float(self.effective_rank.mean()):.1f} of {self.draws.sizes[COMPONENT]}"
         noise = 1 / np.sqrt(self.draws["rho"].values)
         size = f"{noise.mean():.3g} ± {noise.std():.1g}"
-        if self.kinds is not None:
-            each = noise.mean(axis=(0, 1))
-            size = f"{each.min():.3g} to {each.max():.3g}, in the units of the columns"
+        if self.noise_by != "one":
+            each, whose = noise.mean(axis=(0, 1)), WHOSE[self.noise_by]
+            size = f"{each.min():.3g} to {each.max():.3g}, {whose}"
         return {
             "columns": columns_in_words(self.labels, self.kinds),
             "draws": f"{self.n_draws} in {chains} chain{'s' if chains > 1 else ''}",

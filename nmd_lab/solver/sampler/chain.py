@@ -6,7 +6,7 @@ widths of cut points.
 
     T ~ p(T | X, WH)          T_ij ~ N((WH)_ij + offsets, 1/ρ), weighted by exp(-β d(x_ij, f(T_ij)))
     W ~ p(W | T, H)           one Gaussian for each row, with the prior of its group
-    ρ, β ~ p(ρ, β | T, W, H)  Gamma, for each kind of entries
+    ρ, β ~ p(ρ, β | T, W, H)  Gamma, one for all entries, or one for each column or row
     H ~ p(H | T, W)           one Gaussian for each column
 
 It is the split Gibbs sampler of M. Vono, N. Dobigeon and P. Chainais, "Split-and-augmented Gibbs
@@ -15,7 +15,6 @@ sampler", 2019.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +24,9 @@ from nmd_lab.data.base import FloatArray
 
 from .cut_points import has_fixed_cut, padded
 from .groups import EVERY, UNKNOWN, draw_group_priors, first_groups
-from .hyperparameters import RowPrior, draw_precision, draw_row_prior
+from .hyperparameters import RowPrior, draw_row_prior
 from .noise import precision_of
+from .noise_levels import GammaPrior, NoisePriors, draw_gamma_prior, draw_precision
 from .problem import SampledProblem
 from .state import ChainState
 from .streams import HYPER
@@ -75,9 +75,9 @@ class Chain:
     def step(self, problem: SampledProblem, state: ChainState) -> ChainState:
         """Do one sweep, which overwrites the state, and return it."""
         state.sweep += 1
-        rng = np.random.Generator(np.random.Philox(key=[state.seed, state.sweep * 8 + HYPER]))
-        work = self._work
+        rng, work = hyper_stream(state), self._work
         state.row_prior = _draw_prior_of_rows(problem, state, rng)
+        state.noise_priors = _draw_noise_priors(problem, state, rng)
         misfits, losses = work.draw_rows(state)
         draw_noise(problem, state, misfits, losses, rng)
         state.column_prior = _draw_prior_of_columns(problem, state, rng)
@@ -96,6 +96,9 @@ class Chain:
             "row_means": state.row_prior.mean.copy(),
             "row_precisions": state.row_prior.precision.copy(),
         }
+        if (priors := state.noise_priors) is not None:
+            for name, law in zip(priors._fields, priors, strict=True):
+                draw[f"{name}_shape"], draw[f"{name}_rate"] = map(np.array, law)
         if any(state.cuts):
             draw["cut_points"] = padded(state.cuts)
         if (groups := state.groups) is not None:
@@ -107,6 +110,11 @@ class Chain:
 
     def status(self, state: ChainState) -> None:
         """Return None: a chain has no end of its own."""
+
+
+def hyper_stream(state: ChainState) -> np.random.Generator:
+    """Return the random numbers of a sweep for all but T and the vectors."""
+    return np.random.Generator(np.random.Philox(key=[state.seed, state.sweep * 8 + HYPER]))
 
 
 def _draw_prior_of_rows(
@@ -138,13 +146,13 @@ def _draw_prior_of_columns(
 
 def first_noise(problem: SampledProblem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return ρ and β before the first sweep: the noise has half of the spread."""
-    rho, beta = np.ones((2, len(problem.noises)))
+    rho, beta = np.ones((2, problem.counts.size))
     for k, (noise, kind) in enumerate(zip(problem.noises, problem.model.kinds, strict=True)):
-        precision = precision_of(kind.loss)
+        precision, at = precision_of(kind.loss), problem.levels_of(k)
         if precision.shape:
-            beta[k] = 4.0 / float(problem.prior.spreads_of_X[k]) ** precision.power
+            beta[at] = 4.0 / float(problem.prior.spreads_of_X[k]) ** precision.power
         if noise != "ordinal":
-            rho[k] = 4.0 / problem.prior.spread**2
+            rho[at] = 4.0 / problem.prior.spread**2
     return rho, beta
 
 
@@ -155,11 +163,11 @@ def draw_noise(
     losses: FloatArray,
     rng: np.random.Generator,
 ) -> None:
-    """Draw ρ and β of each kind, and note the log-likelihood but that of drawn cut points."""
+    """Draw ρ and β, and note the log-likelihood but that of drawn cut points."""
     state.log_likelihood = 0.0
     for k, noise in enumerate(problem.noises):
         if noise != "ordinal":
-            state.log_likelihood += _draw_levels(problem, state, k, misfits[k], losses[k], rng)
+            state.log_likelihood += _draw_levels(problem, state, k, misfits, losses, rng)
         elif has_fixed_cut(state.cuts[k]):  # the noise of T has the variance 1
             state.log_likelihood -= 0.5 * misfits[k]
 
@@ -168,22 +176,44 @@ def _draw_levels(
     problem: SampledProblem,
     state: ChainState,
     k: int,
-    misfit: float,
-    loss: float,
+    misfits: FloatArray,
+    losses: FloatArray,
     rng: np.random.Generator,
 ) -> float:
     """Draw ρ and β of a kind, and return the log-likelihood of its entries."""
-    prior, count = problem.prior, int(problem.counts[k])
-    rate = prior.noise_rate * prior.spread**2
-    rho = draw_precision(prior.noise_shape + count / 2, rate + misfit / 2, rng)
-    state.rho[k] = rho = min(rho, prior.most_precise)
-    log_likelihood = 0.5 * (count * math.log(rho) - rho * misfit)
+    at, prior = problem.levels_of(k), problem.prior
+    counts, misfits, losses = problem.counts[at], misfits[at], losses[at]
+    of_rho, of_beta = state.noise_priors or _fixed_priors(problem, k)
+    rho = draw_precision(of_rho.shape + counts / 2, of_rho.rate + misfits / 2, rng)
+    state.rho[at] = rho = np.minimum(rho, prior.most_precise / prior.spread**2)
+    log_likelihood = 0.5 * np.sum(counts * np.log(rho) - rho * misfits)
     if problem.noises[k] != "after":
-        return log_likelihood
-    precision, spread = precision_of(problem.model.kinds[k].loss), float(prior.spreads_of_X[k])
-    if precision.shape:
-        rate = prior.noise_rate * spread**precision.power
-        shape = prior.noise_shape + count * precision.shape
-        state.beta[k] = draw_precision(shape, rate + loss, rng)
-    beta = float(state.beta[k])
-    return log_likelihood + (precision.shape * count * math.log(beta) - beta * loss)
+        return float(log_likelihood)
+    shape = precision_of(problem.model.kinds[k].loss).shape
+    if shape:
+        state.beta[at] = draw_precision(of_beta.shape + counts * shape, of_beta.rate + losses, rng)
+    beta = state.beta[at]
+    return float(log_likelihood + np.sum(shape * counts * np.log(beta) - beta * losses))
+
+
+def _units_of_levels(problem: SampledProblem, k: int) -> tuple[float, float]:
+    """Return the units of 1/ρ and of 1/β of a kind."""
+    power = precision_of(problem.model.kinds[k].loss).power
+    return problem.prior.spread**2, float(problem.prior.spreads_of_X[k]) ** power
+
+
+def _fixed_priors(problem: SampledProblem, k: int) -> NoisePriors:
+    """Return the priors of ρ and β of a kind."""
+    shape, rate = problem.prior.noise_shape, problem.prior.noise_rate
+    units = _units_of_levels(problem, k)
+    return NoisePriors(*(GammaPrior(shape, rate * unit) for unit in units))
+
+
+def _draw_noise_priors(
+    problem: SampledProblem, state: ChainState, rng: np.random.Generator
+) -> NoisePriors | None:
+    """Return a draw of the priors of the levels of rows; None if rows have none."""
+    if problem.noise_by != "rows":
+        return None
+    levels = zip((state.rho, state.beta), _units_of_levels(problem, 0), strict=True)
+    return NoisePriors(*(draw_gamma_prior(each, unit, rng) for each, unit in levels))

@@ -21,6 +21,9 @@ from nmd_lab.data.base import FloatArray
 AIM = 0.44
 """Share of accepted steps at which a random walk in one dimension mixes best."""
 
+BLOCK = 256
+"""Entries whose log-likelihoods are added up before those of others."""
+
 Doubles = NDArray[np.float64]
 
 
@@ -31,8 +34,6 @@ class Levels:
     ----------
     low, high : ndarray (n_entries,)
         Positions of the lowest and of the highest level that each entry may have.
-    starts : ndarray of int
-        Positions of the first entry of each row, and behind the last row.
     number : int
         Number of levels.
     weights : ndarray (n_entries,), optional
@@ -42,52 +43,40 @@ class Levels:
     ----------
     counts : ndarray of int (number,)
         Number of entries of each level.
-    bounds : list of tuple of int
+    bounds : ndarray of int (n_groups, 2)
         Lowest and highest level of each group of entries: of the levels, then of the intervals.
+    starts : ndarray of int (n_groups + 1,)
+        Position of the first entry of each group, and behind the last.
+    roots : ndarray (n_entries,)
+        Square roots of the weights, group by group; empty if every one is 1.
+    products : ndarray (n_entries,)
+        WH with offsets, group by group.
     """
 
+    products: Doubles
+
     def __init__(
-        self,
-        low: FloatArray,
-        high: FloatArray,
-        starts: NDArray[np.integer],
-        number: int,
-        weights: FloatArray | None = None,
+        self, low: FloatArray, high: FloatArray, number: int, weights: FloatArray | None = None
     ) -> None:
         first, last = low.astype(np.intp), high.astype(np.intp)
         wide = np.unique(first * number + last)
         wide = wide[wide % (number + 1) != 0]  # first = last has the number first * (number + 1)
-        self.bounds = [(k, k) for k in range(number)]
-        self.bounds += [divmod(int(each), number) for each in wide]
+        alone = np.arange(number)
+        self.bounds = np.vstack([np.c_[alone, alone], np.c_[np.divmod(wide, number)]])
         group = np.where(
             first == last, first, number + np.searchsorted(wide, first * number + last)
         )
-        order = np.argsort(group, kind="stable")
+        self._order = np.argsort(group, kind="stable")
         sizes = np.bincount(group, minlength=len(self.bounds))
         self.counts = sizes[:number]
-        self._entries = np.split(order, np.cumsum(sizes)[:-1])
-        rows = np.searchsorted(starts, np.arange(low.size), side="right")
-        self._ends = [_ends_of_runs(rows[entries]) for entries in self._entries]
-        roots = np.empty(0) if weights is None else np.sqrt(weights.astype(np.float64))
-        self._roots = [roots[entries] if roots.size else roots for entries in self._entries]
-        self._products: list[Doubles] = []
+        self.starts = np.concatenate([[0], np.cumsum(sizes)])
+        self.roots = np.empty(0)
+        if weights is not None:
+            self.roots = np.sqrt(weights[self._order].astype(np.float64))
 
     def look(self, v: FloatArray) -> None:
         """Take WH with offsets at the entries, flat."""
-        self._products = [v[entries].astype(np.float64) for entries in self._entries]
-
-    def log_likelihood(self, group: int, ends: Doubles) -> float:
-        """Return the log-likelihood of a group of entries, for the ends of all levels."""
-        rows, (first, last) = self._ends[group], self.bounds[group]
-        totals: Doubles = np.empty(rows.size)
-        low, high = float(ends[first]), float(ends[last + 1])
-        _kernel()(self._products[group], self._roots[group], rows, low, high, totals)
-        return float(totals.sum())
-
-
-def _ends_of_runs(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return the positions behind each run of equal numbers."""
-    return np.append(np.flatnonzero(np.diff(numbers)) + 1, [numbers.size] * (numbers.size > 0))
+        self.products = v[self._order].astype(np.float64)
 
 
 @dataclass
@@ -123,27 +112,11 @@ class CutPoints:
 
     def draw(self, levels: Levels, rng: np.random.Generator, *, tune: bool) -> float:
         """Do one step for each cut point, and return the log-likelihood of all levels."""
-        bounds = levels.bounds
-        before = [levels.log_likelihood(group, self.ends) for group in range(len(bounds))]
-        for cut in range(2, self.ends.size - 1):
-            step, threshold = rng.standard_normal(), math.log(rng.random())
-            proposed = self.ends.copy()
-            proposed[cut] += self.steps[cut - 1] * step
-            accepted = bool(proposed[cut - 1] < proposed[cut] < proposed[cut + 1])
-            if accepted:
-                at = [g for g, (first, last) in enumerate(bounds) if cut in (first, last + 1)]
-                new = [levels.log_likelihood(group, proposed) for group in at]
-                change = sum(new)
-                for group in at:
-                    change -= before[group]
-                accepted = threshold < change
-            if accepted:
-                self.ends = proposed
-                for group, value in zip(at, new, strict=True):
-                    before[group] = value
-            if tune:
-                self.steps[cut - 1] *= math.exp(0.2 * (accepted - AIM))
-        return sum(before)
+        numbers = [(rng.standard_normal(), math.log(rng.random())) for _ in self.steps[1:]]
+        self.ends = self.ends.copy()
+        entries = (levels.products, levels.roots, levels.starts, levels.bounds)
+        total: float = _kernel()(*entries, np.array(numbers), self.ends, self.steps, tune)
+        return total
 
 
 def has_fixed_cut(cuts: CutPoints | None) -> bool:
@@ -169,7 +142,7 @@ def put(cuts: list[CutPoints | None], rows: Doubles) -> None:
 
 @cache
 def _kernel() -> Any:
-    return compile_kernel(_log_masses, "log_masses_of_a_level", cached=True)
+    return compile_kernel(_draw_cuts, "draw_cut_points", cached=True)
 
 
 def _log_mass_between(low, high):  # type: ignore[no-untyped-def]
@@ -186,11 +159,45 @@ log_mass_between = compile_inner(_log_mass_between)
 """``log_mass_between(low, high)``: log P(low < Z <= high) of a standard normal Z."""
 
 
-def _log_masses(v, roots, ends, low, high, totals):  # type: ignore[no-untyped-def]
-    first = 0
-    for row in range(ends.size):
-        total = 0.0
-        for k in range(first, ends[row]):
+def _group_log_likelihood(v, roots, first, last, low, high):  # type: ignore[no-untyped-def]
+    """Return the log-likelihood of some entries between two cut points."""
+    total = 0.0
+    for begin in range(first, last, BLOCK):
+        of_block = 0.0
+        for k in range(begin, min(begin + BLOCK, last)):
             root = roots[k] if roots.size else 1.0
-            total += log_mass_between(root * (low - v[k]), root * (high - v[k]))
-        totals[row], first = total, ends[row]
+            of_block += log_mass_between(root * (low - v[k]), root * (high - v[k]))
+        total += of_block
+    return total
+
+
+_log_likelihood = compile_inner(_group_log_likelihood)
+
+
+def _draw_cuts(v, roots, starts, bounds, numbers, ends, steps, tune):  # type: ignore[no-untyped-def]
+    """Do one step for each cut point, in place, and return the log-likelihood of all levels."""
+    n_groups = bounds.shape[0]
+    now, new = np.empty(n_groups), np.empty(n_groups)
+    for g in range(n_groups):
+        low, high = ends[bounds[g, 0]], ends[bounds[g, 1] + 1]
+        now[g] = _log_likelihood(v, roots, starts[g], starts[g + 1], low, high)
+    for cut in range(2, ends.size - 1):
+        before, (move, threshold) = ends[cut], numbers[cut - 2]
+        ends[cut] += steps[cut - 1] * move
+        accepted = ends[cut - 1] < ends[cut] < ends[cut + 1]
+        if accepted:
+            change = 0.0
+            for g in range(n_groups):
+                new[g] = now[g]
+                if bounds[g, 0] == cut or bounds[g, 1] + 1 == cut:
+                    low, high = ends[bounds[g, 0]], ends[bounds[g, 1] + 1]
+                    new[g] = _log_likelihood(v, roots, starts[g], starts[g + 1], low, high)
+                    change += new[g] - now[g]
+            accepted = threshold < change
+        if accepted:
+            now[:] = new
+        else:
+            ends[cut] = before
+        if tune:
+            steps[cut - 1] *= math.exp(0.2 * (accepted - AIM))
+    return now.sum()

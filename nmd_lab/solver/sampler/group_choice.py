@@ -58,8 +58,9 @@ def choose_groups(
     if options.time_limit is not None:
         short = replace(short, time_limit=SHARE_OF_TIME * options.time_limit)
     seed = int(rng.integers(2**62))
+    trial = prepare(observed, replace(short, groups=problem.n_groups))
     without, within = (
-        _errors(prepare(observed, replace(short, groups=groups)), hidden, seed, short, interruption)
+        _errors(trial.with_groups(groups), hidden, seed, short, interruption)
         for groups in (1, problem.n_groups)
     )
     worse = within - without

@@ -128,6 +128,8 @@ class ColumnsOfKind:
     starts, entries : ndarray of int
         Position of the first entry of each column, and behind the last; the entries column by
         column, by their positions among those by row.
+    x, weights : ndarray (n_entries,)
+        X; and weights, empty if every one is 1.
     centre, size : ndarray (n_entries,)
         Units of T.
     shift : int
@@ -139,6 +141,8 @@ class ColumnsOfKind:
     columns: NDArray[np.intp]
     starts: NDArray[np.integer]
     entries: NDArray[np.integer]
+    x: FloatArray
+    weights: FloatArray
     centre: FloatArray
     size: FloatArray
     shift: int
@@ -159,21 +163,32 @@ def columns_by_kind(problem: SampledProblem) -> list[ColumnsOfKind]:
         entries = np.concatenate([problem.entries_of_kinds[j] for j in columns])
         starts = np.concatenate([[0], np.cumsum(problem.counts[columns])])
         kind = LEVEL if noise == "ordinal" else problem.model.kinds[columns[0]]
-        centre, size = (each[entries] for each in problem.units_of_entries)
+        weights, (centre, size) = weights_of(problem), problem.units_of_entries
         found.append(
-            ColumnsOfKind(noise, kind, np.array(columns), starts, entries, centre, size, shift)
+            ColumnsOfKind(
+                noise,
+                kind,
+                np.array(columns),
+                starts,
+                entries,
+                problem.values[entries],
+                weights[entries] if weights.size else weights,
+                centre[entries],
+                size[entries],
+                shift,
+            )
         )
         shift += len(columns)
     return found
 
 
 def draw_T(problem: SampledProblem, kinds: list[ColumnsOfKind], state: ChainState) -> Doubles:
-    """Draw T in place, and return the sum of the weighted losses at f(T) of each kind."""
+    """Draw T in place, and return sums of the weighted losses at f(T) that have the same noise."""
     if problem.by_column:
         return _draw_columns(problem, kinds, state)
-    losses = np.zeros(problem.shape[0])
     if state.T is None:  # X itself
-        return losses[:1]
+        return np.zeros(problem.counts.size)
+    losses = np.zeros(problem.shape[0])
     x = problem.values if state.x is None else state.x
     lines = Lines(problem.starts, x, state.T, weights_of(problem), problem.limits, losses)
     conditional, key = conditional_of(problem, state, [0]), (state.seed, state.sweep)
@@ -183,7 +198,7 @@ def draw_T(problem: SampledProblem, kinds: list[ColumnsOfKind], state: ChainStat
         lines.draw(here.rows.start, here.rows.stop, problem.products(A, B, here), conditional, key)
 
     problem.each_block(block)
-    return np.array([losses.sum()])
+    return losses if problem.noise_by == "rows" else np.array([losses.sum()])
 
 
 def _draw_columns(
@@ -194,15 +209,14 @@ def _draw_columns(
     all_losses = np.zeros(problem.shape[1])
     if not kinds:
         return all_losses
-    x, weights = problem.values if state.x is None else state.x, weights_of(problem)
     products = all_products(problem, state)
     for each in kinds:
         at = each.entries
         lines = Lines(
             each.starts,
-            x[at],
+            each.x if state.x is None else state.x[at],
             state.T[at],
-            weights[at] if weights.size else weights,
+            each.weights,
             None if problem.limits is None else problem.limits.at(at),
             np.zeros(each.columns.size),
             each.shift,
@@ -228,14 +242,18 @@ def _draw_columns(
     return all_losses
 
 
-def conditional_of(problem: SampledProblem, state: ChainState, columns: Any) -> Conditional:
-    """Return the distribution of T in columns of one kind, with the noise levels of a state."""
-    kinds, noise = [problem.model.kinds[k] for k in columns], problem.noises[columns[0]]
-    sizes = np.array([kind.size for kind in kinds])
-    rho, beta = state.rho[columns] / sizes**2, state.beta[columns]
-    cuts = [state.cuts[k] for k in columns]
+def conditional_of(problem: SampledProblem, state: ChainState, kinds: Any) -> Conditional:
+    """Return the distribution of T at entries of like kinds, with the noise levels of a state."""
+    first, noise = problem.model.kinds[kinds[0]], problem.noises[kinds[0]]
+    sizes = np.array([problem.model.kinds[k].size for k in kinds])
+    at = kinds if problem.by_column else slice(None)
+    cuts = ends_in_rows([state.cuts[k] for k in kinds])
     return Conditional(
-        noise, LEVEL if noise == "ordinal" else kinds[0], rho, beta, ends_in_rows(cuts)
+        noise,
+        LEVEL if noise == "ordinal" else first,
+        state.rho[at] / sizes**2,
+        state.beta[at],
+        cuts if problem.by_column else np.repeat(cuts, state.rho.size, axis=0),
     )
 
 

@@ -17,7 +17,7 @@ from nmd_lab.solver.options import OFFSETS
 from nmd_lab.solver.settings import as_compute
 
 NOISES = ("auto", "before", "after")
-NOISE_BY = ("auto", "columns", "one")
+NOISE_BY = ("auto", "columns", "rows", "one")
 
 KEPT_BYTES = 1 << 30
 """Memory that the kept draws may take by default."""

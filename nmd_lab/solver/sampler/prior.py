@@ -34,7 +34,8 @@ class Prior:
     noise_rate : float
         Their rate, in units of the variance of the data (of their spread for the L1 loss).
     most_precise : float
-        Largest precision of T, so that a copy of a column has some noise.
+        Largest precision of T in units of its variance, so that a copy of a column, or a row that
+        is fitted exactly, has some noise.
     """
 
     spread: float

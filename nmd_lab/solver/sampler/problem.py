@@ -18,9 +18,11 @@ from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
 
 from .limits import SampledLimits
 from .noise import NoiseKind
+from .noise_levels import NoiseBy
 from .prior import Prior
 from .sides import (
     BLOCK_ROWS,
+    RHO_OF,
     DenseSide,
     Partner,
     Side,
@@ -63,6 +65,9 @@ class SampledProblem:
         Mean of f⁻¹(X), with which a start fills missing entries if there is no global offset.
     n_groups : int
         Upper bound for the number of groups of rows.
+    noise_by : {"one", "columns", "rows"}
+        Whose noise levels there are.  "columns": each column has a kind, with units and noise
+        levels for itself.
     """
 
     model: Model
@@ -79,6 +84,7 @@ class SampledProblem:
     limits: SampledLimits | None = None
     mean_of_T: float = 0.0
     n_groups: int = 1
+    noise_by: NoiseBy = "one"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -155,13 +161,24 @@ class SampledProblem:
     @property
     def by_column(self) -> bool:
         """Whether each column has a kind, with units and noise levels for itself."""
-        return self.model.which is not None
+        return self.noise_by == "columns"
 
     @property
     def column_of(self) -> NDArray[np.integer]:
         """Column of each stored entry of a table of several kinds."""
         assert isinstance(self.storage, CsrStorage)
         return self.storage.indices
+
+    @cached_property
+    def line_of(self) -> NDArray[np.integer]:
+        """Column or row of each stored entry, whichever has noise levels of its own."""
+        if self.by_column:
+            return self.column_of
+        return np.repeat(np.arange(self.shape[0]), self.counts)
+
+    def levels_of(self, k: int) -> slice:
+        """Return the positions of the noise levels of a kind among all."""
+        return slice(k, k + 1) if self.by_column else slice(None)
 
     @cached_property
     def columns(self) -> tuple[CsrStorage, NDArray[np.integer]]:
@@ -189,18 +206,18 @@ class SampledProblem:
 
     @cached_property
     def positions(self) -> NDArray[np.intp] | None:
-        """Positions of the entries of a table in a flat matrix, if most are stored."""
-        if not self.by_column:
+        """Positions of sparse entries in a flat matrix, if most are stored."""
+        if self.noise_by == "one":
             return None
         assert isinstance(self.storage, CsrStorage)
         return positions_of_most(self.storage)
 
     @cached_property
     def counts(self) -> NDArray[np.integer]:
-        """Number of stored entries of each kind."""
+        """Number of the stored entries that have the same noise levels."""
         if self.by_column:
             return np.diff(self.columns[0].indptr)
-        return np.array([self.n_entries])
+        return np.array([self.n_entries]) if self.noise_by == "one" else np.diff(self.starts)
 
     @cached_property
     def weights_of_T(self) -> FloatArray | None:
@@ -227,14 +244,10 @@ class SampledProblem:
             return DenseSide(self.shape, False, threads), DenseSide(self.shape, True, threads)
         transposed, order = self.columns
         of_columns = None if weights is None else weights[order]
-        if self.by_column:
-            return (
-                SparseSide(self.storage, None, weights, threads, "partners"),
-                SparseSide(transposed, order, of_columns, threads, "rows"),
-            )
+        rho_of_rows, rho_of_columns = RHO_OF[self.noise_by]
         return (
-            SparseSide(self.storage, None, weights, threads),
-            SparseSide(transposed, order, of_columns, threads),
+            SparseSide(self.storage, None, weights, threads, rho_of_rows),
+            SparseSide(transposed, order, of_columns, threads, rho_of_columns),
         )
 
     def products(self, A: FloatArray, B: FloatArray, block: Block) -> FloatArray:

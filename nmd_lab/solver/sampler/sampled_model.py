@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.special import ndtri
@@ -23,6 +23,7 @@ from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.bounds import with_bounds
 from nmd_lab.solver.columns import NUMBER, is_mixed, mixed_model
 
+from .noise_levels import NoiseBy
 from .options import SampleOptions
 
 SHARE = 0.5
@@ -39,11 +40,12 @@ def sampled_model(
     nonlinearity: Any,
     loss: Any,
     options: SampleOptions,
+    noise_by: NoiseBy,
     *,
     is_table: bool,
 ) -> Model:
     """Return the model of checked arguments; see `nmd_lab.sample`."""
-    if not _by_column(observations, nonlinearity, loss, options.noise_by, is_table=is_table):
+    if noise_by != "columns":
         return _of_all("identity" if is_auto(nonlinearity) else nonlinearity, loss, observations)
     functions = nonlinearity
     if is_auto(nonlinearity) or isinstance(nonlinearity, Mapping):
@@ -55,23 +57,23 @@ def sampled_model(
     return model
 
 
-def _by_column(
-    observations: Observations, nonlinearity: Any, loss: Any, noise_by: str, *, is_table: bool
-) -> bool:
-    """Return whether each column has units and a noise for itself."""
+def settled_noise_by(
+    observations: Observations, nonlinearity: Any, loss: Any, wanted: Any, *, is_table: bool
+) -> NoiseBy:
+    """Return whose noise levels there are; "columns" have units of their own, too."""
     if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
-        if noise_by == "one":
+        if wanted not in ("auto", "columns"):
             raise ValueError(
-                "noise_by='one' does not go with columns of several kinds: leave it out."
+                f"noise_by={wanted!r} does not go with columns of several kinds: leave it out."
             )
-        return True
-    if noise_by != "auto":
-        return noise_by == "columns"
+        return "columns"
+    if not is_auto(wanted):
+        return cast(NoiseBy, wanted)
     if not (is_table and is_auto(nonlinearity) and loss == NUMBER):
-        return False
+        return "one"
     m, n = observations.shape
     enough = is_small_table(observations) and observations.n_observed >= ENTRIES_OF_A_COLUMN * n
-    return enough or 2 * observations.n_observed >= m * n
+    return "columns" if enough or 2 * observations.n_observed >= m * n else "one"
 
 
 def _learned(loss: Any, observations: Observations) -> dict[Any, Monotone]:

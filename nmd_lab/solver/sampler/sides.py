@@ -20,6 +20,7 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.storage import CsrStorage
 
 from .hyperparameters import RowPrior
+from .noise_levels import NoiseBy
 from .row_draws import row_kernel
 from .streams import fill_normal, start_stream
 
@@ -32,6 +33,16 @@ BLOCK_ROWS = 256
 
 LARGEST = 1 << 22
 """Largest matrix of which a dense copy is made: 32 MiB."""
+
+RhoOf = Literal["all", "rows", "partners"]
+"""Whose ρ there is: one of all, or that of each row of a side or of each of its partners."""
+
+RHO_OF: dict[NoiseBy, tuple[RhoOf, RhoOf]] = {
+    "one": ("all", "all"),
+    "columns": ("partners", "rows"),
+    "rows": ("rows", "partners"),
+}
+"""Whose ρ the half-sweep over the rows sees, and the one over the columns."""
 
 Labels = NDArray[np.int64]
 """Groups of rows."""
@@ -90,13 +101,13 @@ class Side(Protocol):
 
 @dataclass(frozen=True)
 class SparseSide:
-    """A half-sweep over stored entries; `rho_of` says whose ρ there is, if there are several."""
+    """A half-sweep over stored entries; `rho_of` says whose ρ there is."""
 
     storage: CsrStorage
     order: NDArray[np.integer] | None
     weights: FloatArray | None
     threads: int
-    rho_of: Literal["all", "rows", "partners"] = "all"
+    rho_of: RhoOf = "all"
 
     def draw(
         self,

@@ -45,7 +45,7 @@ def first_chain(
     state = engine.init(problem, ChainStart(*factors, seed, tune))
     for k, kind in enumerate(problem.model.kinds):
         if not precision_of(kind.loss).shape:  # β is 1 in the units of X
-            state.beta[k] = math.ldexp(1.0, scaling.of_objective)
+            state.beta[problem.levels_of(k)] = math.ldexp(1.0, scaling.of_objective)
     return state
 
 

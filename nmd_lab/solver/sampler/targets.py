@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,11 +40,11 @@ class Targets:
         """Add a sweep."""
         products = problem.at(state.rows, state.columns, self.rows, self.columns).astype(np.float64)
         if not problem.by_column:
-            value = _expected(problem, state, 0, products)
+            value = _expected(problem, state, 0, products, self.rows)
         else:
             value = np.empty(products.size)
             for j, at in each_group(self.columns, problem.shape[1]):
-                value[at] = _expected(problem, state, j, products[at])
+                value[at] = _expected(problem, state, j, products[at], self.rows[at])
         now = self.now
         now.count += 1
         change = value - now.mean
@@ -63,10 +62,12 @@ class Targets:
         }
 
 
-def _expected(problem: SampledProblem, state: ChainState, k: int, WH: FloatArray) -> FloatArray:
-    """Return the expected X of a kind, given WH with offsets."""
+def _expected(
+    problem: SampledProblem, state: ChainState, k: int, WH: FloatArray, rows: NDArray[np.intp]
+) -> FloatArray:
+    """Return the expected X of a kind in some rows, given WH with offsets."""
     kind = problem.model.kinds[k]
-    noise, _, (rho,), _, (ends,) = conditional_of(problem, state, [k])
+    noise, _, rho, _, (ends, *_) = conditional_of(problem, state, [k])
     v: FloatArray = kind.centre + kind.size * WH
     if noise == "gaussian":
         return v
@@ -75,7 +76,9 @@ def _expected(problem: SampledProblem, state: ChainState, k: int, WH: FloatArray
         above = ndtr(v[:, None] - ends[1:-1])  # the probability of the levels above each cut point
         expected: FloatArray = kind.loss.levels[0] + above @ np.diff(kind.loss.levels)
         return expected
-    return expected_value(kind.nonlinearity, v, 1 / math.sqrt(rho))
+    if problem.noise_by == "rows":
+        rho = rho[rows]
+    return expected_value(kind.nonlinearity, v, 1 / np.sqrt(rho))
 
 
 def check_targets(targets: Any, shape: tuple[int, int]) -> Targets | None:

@@ -63,19 +63,19 @@ class Work:
         return [None if each is None else CutPoints.first(each.counts) for each in self._levels]
 
     def draw_rows(self, state: ChainState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Draw T and the rows; return the sums of squares and of losses of each kind."""
+        """Draw T and the rows; return the sums of squares and losses that have the same noise."""
         problem = self._problem
         of_rows, losses = self.draw_T_and_rows(state)
-        if not problem.by_column:
+        if problem.noise_by == "one":
             return np.array([of_rows.sum()]), losses
         squares = np.square(T_of(problem, state) - all_products(problem, state), dtype=np.float64)
         if problem.weights_of_T is not None:
             squares *= problem.weights_of_T
-        misfits: Any = np.bincount(problem.column_of, squares, problem.shape[1])
+        misfits: Any = np.bincount(problem.line_of, squares, problem.counts.size)
         return misfits, losses
 
     def draw_T_and_rows(self, state: ChainState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Draw T and then the rows; return the squares of each row, the losses of each kind."""
+        """Draw T and then the rows; return the squares of each row, and the losses."""
         problem = self._problem
         losses = draw_T(problem, self._kinds, state)
         misfits: Any = problem.sides[0].draw(
@@ -103,15 +103,15 @@ class Work:
 
     def draw_cut_points(self, state: ChainState, rng: np.random.Generator) -> None:
         """Draw the cut points of each kind with levels, and add their log-likelihood."""
-        if all(cuts is None or has_fixed_cut(cuts) for cuts in state.cuts):
+        drawn = [(cuts, k) for k, cuts in enumerate(state.cuts) if cuts and not has_fixed_cut(cuts)]
+        if not drawn:
             return
         problem, V = self._problem, all_products(self._problem, state)
-        of_column = V[problem.columns[1]] if problem.by_column else V
-        ends = problem.columns[0].indptr if problem.by_column else np.array([0, V.size])
-        for k, (levels, cuts) in enumerate(zip(self._levels, state.cuts, strict=True)):
-            if levels is not None and cuts is not None and not has_fixed_cut(cuts):
-                levels.look(of_column[ends[k] : ends[k + 1]])
-                state.log_likelihood += cuts.draw(levels, rng, tune=state.tuning > 0)
+        for cuts, k in drawn:
+            levels = self._levels[k]
+            assert levels is not None
+            levels.look(V[problem.entries_of_kinds[k]])
+            state.log_likelihood += cuts.draw(levels, rng, tune=state.tuning > 0)
 
     def matrix(self, values: FloatArray, fill: float) -> LinearOperator:
         """Return numbers at the entries, 0 elsewhere, plus a number, as a linear operator."""
@@ -135,12 +135,11 @@ def _levels(problem: SampledProblem, k: int) -> Levels | None:
     if not number:
         return None
     at = problem.entries_of_kinds[k]
-    starts = np.array([0, at.size]) if problem.by_column else problem.starts
     low = high = problem.values[at]
     if problem.limits is not None:
         low, high = problem.limits.low[at], problem.limits.high[at]
     weights = None if problem.weights is None else problem.weights[at]
-    return Levels(low, high, starts, number, weights)
+    return Levels(low, high, number, weights)
 
 
 def entries_as_matrix(problem: SampledProblem, values: FloatArray) -> Any:

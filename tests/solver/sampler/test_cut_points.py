@@ -39,7 +39,7 @@ def weight_on(grid, codes, v, first):
 def chain_of(codes, number, v, sweeps, tune=500):
     """Return draws of the cut points, the last log-likelihood, and the cut points at the end."""
     rng = np.random.default_rng(1)
-    levels = Levels(codes, codes, np.array([0, codes.size // 3, codes.size]), number)
+    levels = Levels(codes, codes, number)
     levels.look(v)
     points = CutPoints.first(levels.counts)
 
@@ -125,7 +125,7 @@ def test_weights_and_intervals_of_levels():
     v, weights = rng.normal(size=90), rng.uniform(0.5, 2, 90)
     low = levels_of(v, [-0.8, 0.2, 1.0], rng)
     high = np.where(rng.random(90) < 0.3, np.minimum(low + rng.integers(0, 4, 90), 3), low)
-    levels = Levels(low, high, np.array([0, 40, 90]), 4, weights)
+    levels = Levels(low, high, 4, weights)
     levels.look(v)
     points = CutPoints.first(levels.counts)
     for _ in range(30):

@@ -29,6 +29,10 @@ CASES = {
     "classes": Case(("yes/no",) * 3 + ("number",), weighted=True),
     "counts": Case(("count", "limited count", "limited laplace", "laplace")),
     "groups": Case(("number", "number", "yes/no", "number"), groups=3, rows=10, rank=2),
+    "noise by rows": Case(("rough relu",) * 5, rows=5, noise_by="rows", weighted=True),
+    "noise by rows, limits": Case(("limited",) * 5, rows=5, rank=2, noise_by="rows"),
+    "noise by rows, after": Case(("laplace",) * 6, rows=5, noise_by="rows", holes=0.0),
+    "noise by rows, groups": Case(("number",) * 5, rows=9, groups=2, noise_by="rows"),
 }
 
 
@@ -45,6 +49,10 @@ def assert_unchanged(case, begins, sweeps):
 
 def test_sweeps_leave_the_joint_distribution():
     assert_unchanged(EVERY_KIND, 60, 8)
+
+
+def test_sweeps_with_noise_by_rows_leave_the_joint_distribution():
+    assert_unchanged(CASES["noise by rows, after"], 60, 8)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -81,11 +89,21 @@ def cut_points_of_T_too_high(monkeypatch):
     monkeypatch.setattr(latent_sweep, "ends_in_rows", lambda cuts: ends(cuts) + 0.2)
 
 
-def noise_of_another_column(monkeypatch):
+def noise_of_another_line(monkeypatch):
     draw = work.Work.draw_rows
     monkeypatch.setattr(
         work.Work, "draw_rows", lambda *of: tuple(np.roll(each, 1) for each in draw(*of))
     )
+
+
+def law_of_levels_too_low(monkeypatch):
+    draw = chain.draw_gamma_prior
+
+    def lower(levels, unit, rng):
+        law = draw(levels, unit, rng)
+        return law._replace(rate=2 * law.rate)
+
+    monkeypatch.setattr(chain, "draw_gamma_prior", lower)
 
 
 def shares_without_counts(monkeypatch):
@@ -104,6 +122,7 @@ BROKEN = [
     (one_more_degree_of_freedom, "numbers", 300),
     (cut_points_of_T_too_high, "levels", 200),
     (shares_without_counts, "groups", 200),
+    (law_of_levels_too_low, "noise by rows, limits", 60),
 ]
 
 
@@ -115,7 +134,7 @@ def test_a_wrong_draw_is_noticed(break_it, name, begins, monkeypatch):
     assert min(found.values()) * len(found) < SIGNIFICANT
 
 
-def test_noise_of_another_column_is_noticed(monkeypatch):
-    noise_of_another_column(monkeypatch)
+def test_noise_of_another_line_is_noticed(monkeypatch):
+    noise_of_another_line(monkeypatch)
     found = p_values(run(CASES["counts"], 60, 4))
     assert min(found.values()) * len(found) < SIGNIFICANT
