@@ -155,7 +155,7 @@ def test_the_error_of_a_trial_is_that_of_its_metric(X, metric, measure, error):
     trial = fit.selection.isel(trial=fit.selection.attrs["chosen"])
     now = error(X[mask], fit.reconstruct().values[mask])
     assert fit.selection.attrs["measure"] == measure
-    assert float(trial["error"]) == pytest.approx(now, rel=0.15)
+    assert float(trial["error"]) == pytest.approx(now, rel=0.25)
 
 
 # Streams -----------------------------------------------------------------------------------------
