@@ -23,8 +23,8 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
     ),
     "Estimators": ("For pipelines and grid searches of scikit-learn.", ["NMD", "MatrixCompletion"]),
     "Settings": (
-        "For `solver=` and `compute=`, and what a callback sees.",
-        ["ADMM", "Compute", "PenaltyRule", "State"],
+        "For `validation=`, `solver=` and `compute=`, and what a callback sees.",
+        ["Choice", "ADMM", "Compute", "PenaltyRule", "State"],
     ),
     "Nonlinearities": (
         "The function f, by name or as an object.  All of them are in `nmd_lab.nonlinearities`.",

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .result.posterior.posterior import Posterior
     from .resuming import resume
     from .sampling import sample
+    from .solver.choice import Choice
     from .solver.constraints.base import (
         FactorConstraint,
         NonNegative,
@@ -74,6 +75,7 @@ __all__ = [
     "KL",
     "L1",
     "NMD",
+    "Choice",
     "Compute",
     "Decomposition",
     "FactorConstraint",
@@ -133,6 +135,7 @@ _WHERE = {
     "result.posterior.posterior": ["Posterior"],
     "resuming": ["resume"],
     "sampling": ["sample"],
+    "solver.choice": ["Choice"],
     "solver.state": ["State"],
     "solver.constraints.base": [
         *("FactorConstraint", "NonNegative", "Orthonormal", "Simplex", "SparseFactor"),

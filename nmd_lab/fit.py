@@ -106,11 +106,13 @@ def decompose(
         for at most one of the two; "sparse": an l1 penalty, see `SparseFactor` for its weight.  An
         object of one of the classes `NonNegative`, `Simplex`, `Orthonormal` and `SparseFactor`, or
         of your own (`FactorConstraint`).  Offsets are not constrained.  By default None.
-    validation : float, array_like or scipy.sparse matrix, optional
-        Share of the observed entries to hold out, between 0 and 1, or held-out entries in the shape
-        of X.  They are not fitted: entries of X at the positions of a given matrix are left out.
-        The iterate of lowest error on them is returned (early stopping).  A share takes at least
-        one entry, and leaves one in each row and column; a ValueError says if that is impossible.
+    validation : float, array_like, scipy.sparse matrix or Choice, optional
+        Share of the observed entries to hold out, between 0 and 1, held-out entries in the shape of
+        X, or a mask, True where X is held out.  They are not fitted: entries of X at the positions
+        of a given matrix are left out.  The iterate of lowest error on them is returned (early
+        stopping).  A share takes at least one entry, and leaves one in each row and column; a
+        ValueError says if that is impossible.  A `Choice` also says among which ranks and ridges to
+        choose, by which metric, and on which entries: blocks, groups of rows, later rows.
     time_limit : float, optional
         Time limit of all starts together, in seconds.  At least one iteration is done.
     callback : callable, optional
@@ -174,7 +176,7 @@ def decompose(
     ``solver="paper"``, a fixed ρ, ``refine=False`` and constraints on the factors ask.
 
     What is "auto" is chosen by the error at a tenth of the observed entries, which are held out, at
-    random, as blocks if the holes of X are blocks, or those of `validation`.  The fit then begins
+    random, as blocks if the holes of X are blocks, or as `validation` says.  The fit then begins
     at the chosen factors, with all entries.  At most half of `time_limit` is for the trials, which
     `Decomposition.selection` lists and ``docs/choosing.md`` explains.
 

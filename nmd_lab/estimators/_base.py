@@ -30,6 +30,7 @@ from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.losses import Frobenius, Loss, as_loss
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.fold_in import fold_rows
+from nmd_lab.solver.choice import as_choice
 from nmd_lab.solver.columns import is_mixed
 from nmd_lab.solver.problem import constants
 from nmd_lab.solver.settings import Compute, as_compute
@@ -172,10 +173,10 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _chosen_before(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return what the last whole fit chose for the parameters that are "auto" or None."""
-        fit = self.decomposition_
+        fit, validation = self.decomposition_, as_choice(options["validation"]).stopping
         found = {"nonlinearity": fit.nonlinearity, "loss": fit.loss}
         found |= {name: fit.parameters[name] for name in ("alpha", "offsets", "offset_alpha")}
-        return {
+        return {"validation": validation} | {
             name: value
             for name, value in found.items()
             if options[name] is None or (isinstance(options[name], str) and options[name] == "auto")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.selection import TRIAL, as_text
+from nmd_lab.result.selection import TIED, TRIAL, as_text
 
 from ._canvas import is_dark, pyplot, text_color
 
@@ -35,6 +36,8 @@ class TrialStyle:
         Largest number of ranks in the legend.
     apart : float
         Smallest distance of two ticks, as a share of the axis.
+    letters : int
+        Letters in a line of the title.
     reach : float
         Height of the frame above the lowest error, as a multiple of the median of the errors
         above the lowest, if some are more than twice as high.
@@ -46,6 +49,7 @@ class TrialStyle:
     lines: tuple[tuple[str, str], ...] = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
     max_ranks: int = 6
     apart: float = 0.06
+    letters: int = 110
     reach: float = 4.0
 
 
@@ -67,8 +71,10 @@ def selection(fit: Decomposition, *, ax: Sequence[Axes] | None = None) -> NDArra
     ndarray of two Axes
         The error against alpha, with a line for each rank; and the lowest error of each rank, with
         a band of its spread: where the band reaches the line of the lowest error, the difference
-        is not certain. A ring marks the trial that was chosen. Each pair of a nonlinearity and a
-        loss has its own kind of line.
+        is not certain. Ranks that are as good, as far as that tells, have filled marks, others
+        hollow ones. A ring marks the trial that was chosen. Each pair of a nonlinearity and a
+        loss has its own kind of line. A new figure has the sentence of `Decomposition.selection`
+        as its title.
 
     Raises
     ------
@@ -92,8 +98,9 @@ def selection(fit: Decomposition, *, ax: Sequence[Axes] | None = None) -> NDArra
         )
     plt = pyplot()
     if ax is None:
-        ax = plt.subplots(1, 2, figsize=(9.6, 4.0), layout="constrained",
-                          width_ratios=(1.25, 1))[1]  # fmt: skip
+        figure, ax = plt.subplots(1, 2, figsize=(9.6, 4.4), layout="constrained",
+                                  width_ratios=(1.25, 1))  # fmt: skip
+        figure.suptitle(fill(trials.attrs["sentence"], STYLE.letters), fontsize="medium")
     left, right = np.ravel(np.asarray(ax, dtype=object))
     chosen = trials.isel({TRIAL: trials.attrs["chosen"]})
     ranks = np.unique(done["rank"].values).tolist()
@@ -153,8 +160,10 @@ def _draw_ranks(ax: Axes, trials: xr.Dataset, colors: dict[int, Any], style: Any
         ax.errorbar(ranks, errors, spread, color=text_color(), alpha=0.5, capsize=3)
     ax.plot(ranks, errors, color=text_color(), linewidth=1.2, markersize=4.5, **style)
     marker = {"marker": style["marker"], "markersize": 6, "linestyle": "", "zorder": 3}
-    for rank, error in zip(ranks.tolist(), errors, strict=True):
-        ax.plot(rank, error, color=colors[rank], **marker)
+    tied = np.isin(ranks, trials["rank"].values[trials[TIED].values])
+    for rank, error, is_tied in zip(ranks.tolist(), errors, tied.tolist(), strict=True):
+        inside = colors[rank] if is_tied else ax.get_facecolor()
+        ax.plot(rank, error, color=colors[rank], markerfacecolor=inside, **marker)
 
 
 def _finish_alphas(ax: Axes, trials: xr.Dataset, chosen: xr.Dataset, colors: Any) -> None:

@@ -107,7 +107,8 @@ def _notes(about: dict[str, Any]) -> list[str]:
         held_out += f" in {parts} parts"
     if drawn := about.get("held_out_drawn"):
         held_out += f" ({drawn})"
-    notes = [
+    notes = [about["sentence"]] if "sentence" in about else []
+    notes += [
         f"error: {about.get('measure', 'error')} of {held_out}",
         "spread: standard error of the difference to the lowest error",
     ]

@@ -16,6 +16,12 @@ SELECTION = "selection"
 
 TRIAL = "trial"
 
+TIED = "tied"
+"""Whether the error of a trial cannot be told from the lowest one."""
+
+MANY = 6
+"""Largest number of ties that a sentence lists."""
+
 TEXTS = ("nonlinearity", "loss", "offsets")
 INTEGERS = ("rank", "n_iter")
 VARIABLES = ("nonlinearity", "loss", "rank", "alpha", "offsets", "offset_alpha", "error", "spread",
@@ -35,12 +41,15 @@ class Selections(Factors):
 
         Its variables are the options of each trial (`nonlinearity`, `loss`, `rank`, `alpha`,
         `offsets` and `offset_alpha`), the `error` at the held-out entries, its `spread` (the
-        standard error of its difference to the lowest error), `n_iter` and `seconds`.  The error of
-        a trial that did not finish is NaN.
+        standard error of its difference to the lowest error), whether it is `tied` with that, since
+        the difference is not larger than its spread, `n_iter` and `seconds`.  The error of a trial
+        that did not finish is NaN.
 
-        Its attributes are `chosen` (the trial that was chosen), `reason`, `measure` (of the error),
-        `options` (those that were chosen), `held_out_entries`, `held_out_parts` and
-        `held_out_drawn`.  If nothing was chosen, the Dataset has no trial and no attribute.
+        Its attributes are `sentence` (what was chosen, by what, and what is as good), `chosen` (the
+        trial that was chosen), `reason`, `measure` (of the error),
+        `options` (those that were chosen), `held_out_entries`, `held_out_parts`, `held_out_drawn`,
+        and `note`, sentences on what the trials cannot tell, if there is such a thing.  If nothing
+        was chosen, the Dataset has no trial and no attribute.
 
         Examples
         --------
@@ -66,8 +75,12 @@ class Selections(Factors):
             for name in names
             if name in chosen and (text := as_text(chosen[name].values))
         ]
-        error = f"{_error_text(table)} (fit.selection)"
-        return {"chosen": ", ".join(parts), "held-out error": error}
+        entries = table.attrs.get("held_out_entries")
+        at = "" if entries is None else f", at {entries} entries"
+        error = f"{_error_text(table)}{at} (fit.selection)"
+        note = table.attrs.get("note")
+        notes = {"note": note} if note else {}
+        return {"chosen": ", ".join(parts), "held-out error": error, **notes}
 
 
 def trials_of(parameters: Mapping[str, Any]) -> xr.Dataset:
@@ -83,7 +96,52 @@ def trials_of(parameters: Mapping[str, Any]) -> xr.Dataset:
         return table
     if selection["chosen"] not in range(len(rows)):
         raise ValueError(f"chosen={selection['chosen']!r} is no trial: there are {len(rows)}.")
-    return table.assign_attrs(_attributes(selection), chosen=int(selection["chosen"]))
+    table = table.assign_attrs(_attributes(selection), chosen=int(selection["chosen"]))
+    table[TIED] = (TRIAL, _is_tied(table))
+    return table.assign_attrs(sentence=sentence_of(table))
+
+
+def _is_tied(table: xr.Dataset) -> NDArray[np.bool_]:
+    """Return whether the error of each trial exceeds the lowest by at most its spread."""
+    errors, spreads = table["error"].values, table["spread"].values
+    lowest = np.min(errors, initial=np.inf, where=np.isfinite(errors) & np.isfinite(spreads))
+    return np.asarray(errors - lowest <= spreads, dtype=bool)
+
+
+def sentence_of(table: xr.Dataset) -> str:
+    """Return what was chosen, by what, and which ranks (or ridges) are as good, in a sentence."""
+    chosen, options = table.isel({TRIAL: table.attrs["chosen"]}), table.attrs["options"]
+    names = options.split(", ") if options else []
+    about = [
+        f"{text} {as_text(chosen[name].values, 3)}"
+        for name, text in (("rank", "rank"), ("alpha", "ridge alpha"))
+        if name in names
+    ] or [as_text(chosen[name].values, 3) for name in names]
+    tried, error = table.sizes[TRIAL], as_text(chosen["error"].values)
+    entries = table.attrs.get("held_out_entries")
+    at = "held-out entries" if entries is None else f"{entries} held-out entries"
+    return (
+        f"Of {tried} trials, {' and '.join(about)} {'was' if len(about) < 2 else 'were'} chosen, "
+        f"with a {table.attrs.get('measure', 'error')} of {error} at {at}{_ties(table, names)}."
+    )
+
+
+def _ties(table: xr.Dataset, names: list[str]) -> str:
+    """Return which other values of the first option chosen are as good, as far as one can tell."""
+    name = next((each for each in ("rank", "alpha") if each in names), None)
+    if name is None:
+        return ""
+    values = table[name].values
+    tied = np.unique(values[table[TIED].values & (values != values[table.attrs["chosen"]])])
+    if not tied.size:
+        return f"; no other {name} that was tried is as good"
+    texts = [as_text(each, 3) for each in tied]
+    if len(texts) == 1:
+        return f"; {name} {texts[0]} is as good, as far as these entries can tell"
+    listed = ", ".join(texts[:-1]) + f" and {texts[-1]}"
+    if len(texts) > MANY:
+        listed = f"{texts[0]} to {texts[-1]}"
+    return f"; {name}s {listed} are as good, as far as these entries can tell"
 
 
 def in_short(parameters: Mapping[str, Any]) -> dict[str, Any]:

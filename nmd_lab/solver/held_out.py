@@ -1,4 +1,4 @@
-"""The error at held-out entries, for early stopping."""
+"""The error at held-out entries, for early stopping and for trials."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.model.log_scores import log_scores_of
 from nmd_lab.model.model import Model
 
 from .storage import CsrStorage
@@ -49,8 +50,22 @@ class HeldOut:
         squares: FloatArray = np.square(errors, dtype=np.float64)
         return squares
 
-    def losses(self, W_aug: FloatArray, H_aug: FloatArray) -> FloatArray:
-        """Return the weighted loss of each entry, in the units of X."""
+    def scores(self, W_aug: FloatArray, H_aug: FloatArray, metric: str) -> FloatArray:
+        """Return the weighted score of each entry by a metric of `Choice`: half a square for RMSE.
+
+        It is in the units of X, or of the columns of several kinds.
+        """
+        if metric in ("rmse", "mae"):
+            squares = self._squares(W_aug, H_aug, None)
+            scores = 0.5 * squares if metric == "rmse" else np.sqrt(squares)
+        else:
+            scores = self._losses(W_aug, H_aug)
+        if metric == "log_score":
+            scores = log_scores_of(self.model, scores, self.values, self.positions)
+        return scores if self.weights is None else self.weights * scores
+
+    def _losses(self, W_aug: FloatArray, H_aug: FloatArray) -> FloatArray:
+        """Return the loss of each entry, in the units of X."""
         model, t = self.model, self.storage.all_products(W_aug, H_aug)
         x, limits = self.values, self.limits
         if limits is None:
@@ -63,7 +78,7 @@ class HeldOut:
             if (at := ~compared & (limits.codes != 0)).any():
                 i, j = (each[at] for each in self.positions)
                 losses[at] = model.losses_within(x[at], t[at], i, j, limits.at(at))
-        return losses if self.weights is None else self.weights * losses
+        return losses
 
     def _targets(self, model: FloatArray) -> FloatArray:
         """Return the values to compare a model with."""

@@ -1,56 +1,181 @@
-"""The choice of held-out entries, for early stopping."""
+"""What `validation` holds out: for early stopping, and for the choice of settings."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nmd_lab._checks import errors_about, new_stream
+from nmd_lab._checks import errors_about, is_auto, new_stream
 from nmd_lab.data.base import Observations
+from nmd_lab.data.masks import at_observed, is_mask, row_groups
 from nmd_lab.data.matching import match_data
-from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.split import flat_positions, split
+from nmd_lab.model.log_scores import without_likelihood
 from nmd_lab.model.model import Model
 
+from .choice import BLOCKS, Choice
+from .facts import Facts
 from .held_out import HeldOut
 from .options import Options
+from .selection.folds import Fold, draw_folds, make_fold
+from .selection.row_splits import row_folds, row_splits
+
+
+class HeldOutData(NamedTuple):
+    """Observed entries, divided for a fit.
+
+    Attributes
+    ----------
+    rest : Observations
+        Those of the last fit.
+    held_out : Observations or None
+        Those that stop it early; None if it has all of them.
+    folds : list of Fold or None
+        Those of the trials and those that judge them; None if the choice draws them itself.
+    drawn : str
+        How the folds were drawn, for `Decomposition.selection`.
+    """
+
+    rest: Observations
+    held_out: Any = None
+    folds: list[Fold] | None = None
+    drawn: str = "given"
+
+    def folds_for_trials(self, rng: np.random.Generator) -> tuple[list[Fold], str]:
+        """Return the folds, and how they were drawn; `rng` draws them if there are none."""
+        return draw_folds(self.rest, rng) if self.folds is None else (self.folds, self.drawn)
+
+
+def check_choice(options: Options, facts: Facts, observations: Observations) -> None:
+    """Raise ValueError if a choice does not suit the other arguments of a fit."""
+    choice: Choice = options.validation
+    alpha = None if is_auto(options.alpha) else options.alpha
+    both = (("rank", choice.ranks, facts.rank), ("alpha", choice.alphas, alpha))
+    for name, candidates, value in both:
+        if candidates is not None and value is not None:
+            raise ValueError(
+                f"{name}s={list(candidates)} of nmd.Choice are for {name}='auto', and "
+                f"{name}={value!r} is given: leave one of them out."
+            )
+    largest = max(choice.ranks or (1,))
+    if largest > min(observations.shape):
+        raise ValueError(
+            f"ranks={list(choice.ranks or ())} has {largest}, which exceeds the smaller side of X, "
+            f"{min(observations.shape)}: give smaller ranks."
+        )
+    if choice.only_chooses and not facts.is_open(options):
+        raise ValueError(
+            f"validation={choice!r} has nothing to choose, since rank, alpha, nonlinearity and "
+            "loss are given: make one of them 'auto', or leave it out."
+        )
+    loss = without_likelihood(facts.model) if choice.metric == "log_score" else None
+    if loss is not None:
+        raise ValueError(
+            f"metric='log_score' needs a likelihood, which loss={loss!r} has not: give "
+            "metric='deviance', 'rmse' or 'mae'."
+        )
 
 
 def hold_out(
-    observations: Observations, options: Options, rng: np.random.Generator, *, may_be_empty: bool
-) -> tuple[Observations, SparseObservations | None]:
-    """Return the observations for the fit, and the held-out entries.
+    observations: Observations,
+    X: Any,
+    choice: Choice,
+    rng: np.random.Generator,
+    *,
+    may_be_empty: bool,
+) -> HeldOutData:
+    """Return what is held out; the rest has empty rows and columns only if that is allowed."""
+    if choice.splitter is None:
+        return HeldOutData(observations)
+    if not choice.stops_early:
+        return _for_the_choice_alone(observations, X, choice, new_stream(rng))
+    rest, held_out = _out_of_the_fit(observations, X, choice, rng)
+    if not may_be_empty:
+        refuse_empty(rest)
+    if rest.elsewhere is not None:
+        return HeldOutData(rest, held_out)
+    held_out = held_out.as_sparse()
+    return HeldOutData(rest, held_out, [Fold(rest, held_out)])
 
-    Rows and columns of the former may be empty only if that is allowed.
-    """
-    validation = options.validation
-    if validation is None:
-        return observations, None
-    rest: Any
-    held_out: Any
-    if options.holds_out_share:
-        share, stream = float(validation), new_stream(rng)
-        if (elsewhere := observations.elsewhere) is None:
+
+def _out_of_the_fit(
+    observations: Observations, X: Any, choice: Choice, rng: np.random.Generator
+) -> tuple[Observations, Any]:
+    """Return the observations of the fit, and others that stop it early."""
+    elsewhere, splitter = observations.elsewhere, choice.splitter
+    if choice.is_share:
+        share, stream = float(splitter), new_stream(rng)
+        if elsewhere is None:
             rest, held_out = split(observations, share, stream)
         else:
             rest, held_out = elsewhere.split(share, stream)
         if not held_out.n_observed:
             raise ValueError(
-                f"validation={validation} holds out none of the {rest.n_observed} observed "
+                f"validation={splitter} holds out none of the {rest.n_observed} observed "
                 "entries, since each row and column keeps one: give validation=None, or more data."
             )
-    else:
-        with errors_about("validation"):
-            matched = match_data(observations.labels, validation, owner="X")
-        held_out = matched.as_sparse(observations.labels)
-        if (elsewhere := observations.elsewhere) is None:
-            rest = _without(observations, held_out)
-        else:
-            rest, held_out = elsewhere.without(held_out)
-    if not may_be_empty:
-        refuse_empty(rest)
-    return rest, held_out.as_sparse()
+        return rest, held_out
+    if is_mask(splitter):
+        hidden = _mask_of(observations, X, splitter, "validation")
+        return observations.select(~hidden), observations.select(hidden)
+    with errors_about("validation"):
+        matched = match_data(observations.labels, splitter, owner="X")
+    held_out = matched.as_sparse(observations.labels)
+    if elsewhere is None:
+        return _without(observations, held_out), held_out
+    return elsewhere.without(held_out)
+
+
+def _for_the_choice_alone(
+    observations: Observations, X: Any, choice: Choice, rng: np.random.Generator
+) -> HeldOutData:
+    """Return folds that judge the trials; the last fit has all entries."""
+    if observations.elsewhere is not None:
+        raise ValueError(
+            f"splitter={choice.splitter!r} does not go with data on workers: give a share of the "
+            "entries."
+        )
+    splitter = choice.splitter
+    if choice.has_masks:
+        masks = [
+            _mask_of(observations, X, mask, f"splitter[{position}]")
+            for position, mask in enumerate(splitter)
+        ]
+        folds = [make_fold(observations.select(~at), observations.select(at)) for at in masks]
+        return HeldOutData(observations, None, folds)
+    if choice.splits_rows:
+        groups = None if choice.groups is None else row_groups(choice.groups, X, observations)
+        splits = row_splits(splitter, groups, observations.shape[0], rng)
+        folds = row_folds(splits, observations, rng)
+        if not folds:
+            raise ValueError(
+                f"splitter={splitter!r} holds out nothing, since each row and column keeps an "
+                "entry: give fewer splits, or more data."
+            )
+        return HeldOutData(observations, None, folds, f"by {type(splitter).__name__}")
+    assert splitter == BLOCKS
+    if observations.n_observed == observations.shape[0] * observations.shape[1]:
+        raise ValueError(
+            f"splitter={splitter!r} moves the holes of X, which has none: give masks, or leave it "
+            "out."
+        )
+    folds, drawn = draw_folds(observations, rng, blocks=True)
+    return HeldOutData(observations, None, folds, drawn)
+
+
+def _mask_of(observations: Observations, X: Any, mask: Any, name: str) -> NDArray[np.bool_]:
+    """Return a mask at the observed entries, of which it hides some."""
+    if observations.elsewhere is not None:
+        raise ValueError(f"{name} is a mask, and X is on workers: give a share of the entries.")
+    hidden = at_observed(name, mask, X, observations)
+    if hidden.all() or not hidden.any():
+        every = "every" if hidden.all() else "no"
+        raise ValueError(
+            f"{name} holds out {every} observed entry of X: give a mask with True at some of them."
+        )
+    return hidden
 
 
 def refuse_empty(observations: Observations) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Literal, TypedDict, TypeVar
 
 import numpy as np
@@ -17,10 +17,10 @@ from nmd_lab._checks import (
     check_number_or_auto,
     check_option_names,
     check_seed,
-    check_share,
     check_word,
 )
 
+from .choice import Choice, as_choice
 from .constraints.base import FactorConstraint
 from .constraints.factor_constraints import as_constraint
 from .penalty import PenaltyRule
@@ -54,7 +54,7 @@ class FitOptions(TypedDict, total=False):
     offset_alpha: float | Literal["auto"]
     w_constraint: FactorConstraintName | FactorConstraint | None
     h_constraint: FactorConstraintName | FactorConstraint | None
-    validation: float | Any | None
+    validation: float | Any | Choice | None
     time_limit: float | None
     callback: Callable[..., Any] | None
     progress: bool | None
@@ -104,8 +104,7 @@ class Options:
         object.__setattr__(self, "solver", as_solver(self.solver))
         object.__setattr__(self, "compute", as_compute(self.compute))
         _ = self.factor_constraints  # refuses unknown ones
-        if self.holds_out_share:
-            check_share("validation", self.validation, zero=False)
+        object.__setattr__(self, "validation", as_choice(self.validation))
         check_seed(self.random_state)
 
     @property
@@ -121,11 +120,6 @@ class Options:
         offsets = "none" if self.offsets == "auto" else self.offsets
         offset_alpha = self.alpha if self.offset_alpha == "auto" else self.offset_alpha
         return replace(self, offsets=offsets, offset_alpha=offset_alpha)
-
-    @property
-    def holds_out_share(self) -> bool:
-        """Whether `validation` is meant as a share, and not as a matrix or None."""
-        return isinstance(self.validation, Real | np.bool_ | str)
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Options:
@@ -145,8 +139,7 @@ class Options:
             del plain[name]
         plain |= vars(self.solver) | {"epsilon": self.epsilon_for(dtype)}
         del plain["limit_noise"]  # the result has the value that was found
-        if self.validation is not None and not self.holds_out_share:
-            plain["validation"] = f"given {type(self.validation).__name__}"
+        plain["validation"] = self.validation.describe()
         if not isinstance(self.init, str):
             plain["init"] = f"given {type(self.init).__name__}"
         if isinstance(self.solver.rho, PenaltyRule):

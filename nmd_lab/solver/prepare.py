@@ -29,7 +29,7 @@ from .devices.choice import device_of
 from .elsewhere import client_for, observe_elsewhere
 from .facts import Facts, describe, stand_in
 from .formulation import make_problem
-from .holding_out import hold_out, refuse_empty, score_of
+from .holding_out import HeldOutData, check_choice, hold_out, refuse_empty, score_of
 from .initialization import rank_of_init
 from .limit_noise import with_estimated_sd
 from .memory import STREAMED_ARRAYS, check_memory
@@ -73,11 +73,13 @@ def prepare(
         *(FitState(copy.deepcopy(rng)), rng, options.compute, call),
         *(observations, facts.model.kinds),
     )
-    rest, held_out = hold_out(observations, options, rng, may_be_empty=not absent_are_zeros)
+    check_choice(options, facts, observations)
+    choice, may_be_empty = options.validation, not absent_are_zeros
+    held_out = hold_out(observations, X, choice, rng, may_be_empty=may_be_empty)
     signals = Interruption() if interruption is None else interruption
     hooks = {"signals": signals, "save": save, "began": began}
-    spec = decide(rest, held_out, facts, options, rng, state.trials, **hooks)
-    return formulate(rest, held_out, facts, spec, rng, state, save)
+    spec = decide(held_out, facts, options, rng, state.trials, **hooks)
+    return formulate(held_out, facts, spec, rng, state, save)
 
 
 def observe(
@@ -104,8 +106,7 @@ def observe(
 
 
 def decide(
-    observations: Observations,
-    held_out: Any,
+    data: HeldOutData,
     facts: Facts,
     options: Options,
     rng: np.random.Generator,
@@ -115,13 +116,12 @@ def decide(
     """Return what the fit is to be: as it was asked for, and chosen where that is "auto"."""
     if not facts.is_open(options):
         return _spec(facts, options)
-    _problem(observations, facts, _spec(facts, replace(options, alpha=0.0, offsets="none")))
-    return choose(observations, held_out, facts, options, new_stream(rng), outcomes, **hooks)
+    _problem(data.rest, facts, _spec(facts, replace(options, alpha=0.0, offsets="none")))
+    return choose(data, facts, options, new_stream(rng), outcomes, **hooks)
 
 
 def formulate(
-    observations: Observations,
-    held_out: Any,
+    data: HeldOutData,
     facts: Facts,
     spec: Spec,
     rng: np.random.Generator,
@@ -129,11 +129,11 @@ def formulate(
     save: Callable[[], None],
 ) -> Prepared:
     """Return the problem of a specification, its starts, and where the fit stands."""
-    problem, offsets, plan = _problem(observations, facts, spec)
+    problem, offsets, plan = _problem(data.rest, facts, spec)
     if math.isnan(spec.limits.sd):
         problem = with_estimated_sd(problem, offsets, spec.rank, spec)
     starts = all_starts(problem, offsets, spec.rank, spec, rng, spec.start)
-    score = score_of(held_out, problem.units.model)
+    score = score_of(data.held_out, problem.units.model)
     return Prepared(problem, starts, spec, plan, score, state, save)
 
 

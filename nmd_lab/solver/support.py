@@ -163,7 +163,7 @@ def features_of_fit(
     choosable = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss, "alpha": options.alpha}
     if free := [name for name, value in choosable.items() if value is None or is_auto(value)]:
         present["choice"] = f"{free[0]}='auto'"
-    if options.validation is not None:
+    if options.validation.splitter is not None:
         present["validation"] = "validation="
     if options.offsets not in ("none", "auto"):
         present["offsets"] = f"offsets={options.offsets!r}"

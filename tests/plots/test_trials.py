@@ -173,3 +173,22 @@ def test_it_draws_on_given_axes_in_a_dark_style(plain):
     light = fit.plot.selection()[0]
     first, dark = (sum(to_rgb(ax.lines[0].get_color())) for ax in (light, left))
     assert dark > first
+
+
+def test_ranks_that_are_as_good_have_filled_marks(plain):
+    rows = trials(RANKS, [3.0])
+    for row, spread in zip(rows, (1.0, 0.0, 0.01), strict=True):
+        row["spread"] = spread
+    _, right = drawn(plain, rows)
+    marks = [line for line in right.lines if line.get_linestyle() == "None"]
+    filled = {int(line.get_xdata()[0]): line.get_markerfacecolor() for line in marks}
+    inside = to_rgb(right.get_facecolor())
+    hollow = {rank for rank, color in filled.items() if to_rgb(color) == inside}
+    assert hollow == {16}
+
+
+def test_a_new_figure_has_the_sentence_as_its_title(plain):
+    fit = with_selection(plain, selection(trials(RANKS, ALPHAS)))
+    left, _ = plots.selection(fit)
+    title = left.figure.get_suptitle()
+    assert " ".join(title.split()) == fit.selection.sentence

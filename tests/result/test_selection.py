@@ -33,15 +33,16 @@ def fit(plain):
 def test_the_trials_are_a_table(fit):
     table, rows = fit.selection, fit.parameters["selection"]["trials"]
     assert table.sizes == {"trial": 20}
-    assert list(table.data_vars) == list(nmd_lab.result.selection.VARIABLES)
-    for name in table.data_vars:
+    numbers_and_text = list(nmd_lab.result.selection.VARIABLES)
+    assert list(table.data_vars) == [*numbers_and_text, "tied"]
+    for name in numbers_and_text:
         assert table[name].values.tolist() == pytest.approx(
             [row[name] for row in rows], nan_ok=True
         )
     kinds = {name: table[name].dtype.kind for name in table.data_vars}
     assert kinds == {"nonlinearity": "U", "loss": "U", "rank": "i", "alpha": "f", "offsets": "U",
                      "offset_alpha": "f", "error": "f", "spread": "f", "n_iter": "i",
-                     "seconds": "f"}  # fmt: skip
+                     "seconds": "f", "tied": "b"}  # fmt: skip
     assert int(table["rank"][table.attrs["chosen"]]) == 8
 
 
@@ -54,7 +55,44 @@ def test_its_attributes_say_how_and_why(fit):
         "held_out_parts": 1,
         "held_out_drawn": "at random",
         "options": "rank, alpha, offset_alpha, offsets, nonlinearity",
+        "sentence": (
+            "Of 20 trials, rank 8 and ridge alpha 3 were chosen, with a root mean squared error "
+            "of 2.5 at 7900 held-out entries; no other rank that was tried is as good."
+        ),
     }
+
+
+def tied(plain, ranks, alphas, spreads, **others):
+    """Return the table of trials with other spreads."""
+    rows = trials(ranks, alphas)
+    for row, spread in zip(rows, spreads, strict=True):
+        row["spread"] = spread
+    return with_selection(plain, selection(rows, **others)).selection
+
+
+def test_what_cannot_be_told_from_the_lowest_error_is_tied(plain):
+    ranks = [2, 4, 8, 16]  # their errors exceed the lowest by .25, .125, 0 and .125
+    table = tied(plain, ranks, [3], [0.2, 0.13, 0.0, 0.2])
+    assert table["tied"].values.tolist() == [False, True, True, True]
+    assert "; ranks 4 and 16 are as good, as far as these entries can tell." in table.sentence
+    one = tied(plain, ranks, [3], [0.2, 0.13, 0.0, 0.1])
+    assert "; rank 4 is as good, as far as these entries can tell." in one.sentence
+    unknown = tied(plain, ranks, [3], [np.nan, np.nan, 0.0, 0.1])
+    assert unknown["tied"].values.tolist() == [False, False, True, False]
+
+
+def test_the_sentence_names_what_was_chosen(plain):
+    alphas = [1, 3, 10]
+    alone = tied(plain, [8], alphas, [1.0, 0, 0.0], options=["alpha", "loss"])
+    assert alone.sentence == (
+        "Of 3 trials, ridge alpha 3 was chosen, with a root mean squared error of 2.5 at 7900 "
+        "held-out entries; alpha 1 is as good, as far as these entries can tell."
+    )
+    f_alone = tied(plain, [8], alphas, [0.0] * 3, options=["nonlinearity"])
+    assert "Of 3 trials, MinMax(0, 16) was chosen, with a" in f_alone.sentence
+    assert f_alone.sentence.endswith("held-out entries.")
+    many = tied(plain, range(4, 16), [3], [9.0] * 12)
+    assert "; ranks 4 to 15 are as good" in many.sentence
 
 
 def test_other_programs_can_have_the_table(fit, tmp_path):
@@ -120,7 +158,9 @@ def test_the_summary_says_what_was_chosen(plain):
     rows = trials([4, 8], [1, 3])
     text = repr(with_selection(plain, selection(rows)))
     assert "  chosen: rank 8, alpha 3, offset_alpha 1.5, offsets both, MinMax(0, 16)\n" in text
-    assert text.endswith("  held-out error: 2.5, the lowest of 4 trials (fit.selection)")
+    assert text.endswith(
+        "  held-out error: 2.5, the lowest of 4 trials, at 7900 entries (fit.selection)"
+    )
     some = repr(with_selection(plain, selection(rows, options=["alpha", "loss"])))
     assert "  chosen: alpha 3, loss frobenius\n" in some
 
@@ -153,6 +193,7 @@ def test_html_shows_the_best_trials_folded(fit):
     assert errors == sorted(errors)
     assert "root mean squared error of 7900 held-out entries (at random)" in text
     assert "chosen: the smallest rank" in text
+    assert fit.selection.sentence in text
 
 
 def test_html_shows_a_choice_that_is_not_among_the_best(plain):

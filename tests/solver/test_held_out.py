@@ -6,10 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from scipy import sparse
+from scipy import sparse, stats
 
 import nmd_lab as nmd
 from nmd_lab._checks import new_stream
+from nmd_lab.data.observations import observe
+from nmd_lab.model.model import make_model
+from nmd_lab.solver.held_out import HeldOut
 
 OPTIONS = {"alpha": 0, "max_iter": 5, "random_state": 0}
 
@@ -42,7 +45,8 @@ def test_no_share_between_0_and_1(X, share):
 
 @pytest.mark.parametrize("share", [True, False, np.True_, "0.1"])
 def test_no_number(X, share):
-    with pytest.raises(TypeError, match=r"^validation=.* is not a number: give a share"):
+    message = r"^validation=.* (is not a number: give a share|is unknown: .* a share,)"
+    with pytest.raises((TypeError, ValueError), match=message):
         nmd.complete(X, 2, validation=share, **OPTIONS)
 
 
@@ -113,6 +117,45 @@ def test_given_entries_go_by_label(X, held):
 def test_bad_entries(X, held, change, message):
     with pytest.raises((ValueError, TypeError), match=message):
         nmd.complete(X, 2, validation=change(held), **OPTIONS)
+
+
+# Metrics -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_trials_are_judged_by_the_metric(X, held, weighted):
+    weights = np.random.default_rng(5).uniform(0.5, 2, size=X.shape) if weighted else None
+    factors = np.random.default_rng(6).normal(size=(X.shape[0], 2)), np.ones((2, X.shape[1]))
+    observations = observe(X, weights=weights)
+    rows, columns, x = observations.entries()
+    score = HeldOut(observations.as_sparse(), make_model("relu", "l1"))
+    model = np.maximum(factors[0] @ factors[1], 0)[rows, columns]
+    w = 1.0 if weights is None else weights[rows, columns]
+    scale = np.mean(np.abs(x - model))
+    expected = {
+        "deviance": np.abs(x - model),
+        "mae": np.abs(x - model),
+        "rmse": (x - model) ** 2 / 2,
+        "log_score": -stats.laplace.logpdf(x - model, scale=scale),
+    }
+    for metric, each in expected.items():
+        np.testing.assert_allclose(score.scores(*factors, metric), w * each, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("metric", "measure", "error"),
+    [("rmse", "root mean squared error", nmd.metrics.rmse),
+     ("mae", "mean absolute error", nmd.metrics.mae)],
+)  # fmt: skip
+def test_the_error_of_a_trial_is_that_of_its_metric(X, metric, measure, error):
+    """The chosen trial is near the fit, which has not seen its held-out entries either."""
+    mask = np.random.default_rng(3).random(X.shape) < 0.15
+    validation = nmd.Choice(splitter=mask, ranks=[2], metric=metric)
+    fit = nmd.complete(X, "auto", "identity", "l1", validation=validation, random_state=0)
+    trial = fit.selection.isel(trial=fit.selection.attrs["chosen"])
+    now = error(X[mask], fit.reconstruct().values[mask])
+    assert fit.selection.attrs["measure"] == measure
+    assert float(trial["error"]) == pytest.approx(now, rel=0.25)
 
 
 # Streams -----------------------------------------------------------------------------------------

@@ -1,13 +1,10 @@
-"""Nonlinearities and losses that suit the data, for "auto", and the comparison of losses."""
+"""Nonlinearities and losses that suit the data, for "auto"."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-from scipy.special import gammaln, xlogy
 
-from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.base import Observations
 from nmd_lab.model.losses import KL, L1, Frobenius, Loss
 from nmd_lab.model.nonlinearities import Identity, MinMax, Nonlinearity, ReLU
 
@@ -41,17 +38,3 @@ def suitable_losses(observations: Observations) -> list[Loss]:
     found: list[Loss] = [Frobenius(), L1()]
     not_counts = observations.sum_of(lambda x, weights: weights * ((x < 0) | (x != np.floor(x))))
     return found if not_counts else [*found, KL()]
-
-
-def log_likelihood(loss: Loss, mean: float, values: FloatArray) -> float:
-    """Return the mean log-likelihood of values under the noise that a loss stands for.
-
-    Gaussian noise for Frobenius and Laplace noise for L1, both of the size that makes the values
-    most likely, and Poisson noise for KL.
-    """
-    mean = max(mean, float(np.finfo(float).tiny))
-    if isinstance(loss, Frobenius):
-        return -0.5 * math.log(4 * math.pi * mean) - 0.5
-    if isinstance(loss, L1):
-        return -math.log(2 * mean) - 1.0
-    return float(np.mean(xlogy(values, values) - values - gammaln(values + 1))) - mean

@@ -11,15 +11,14 @@ import numpy as np
 
 from nmd_lab._interruption import Interruption
 from nmd_lab.data.base import Observations
-from nmd_lab.data.sparse_observations import SparseObservations
-from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.facts import Facts
+from nmd_lab.solver.holding_out import HeldOutData
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.spec import Spec
 
 from .candidates import suitable_losses, suitable_nonlinearities
-from .folds import Fold, draw_folds
+from .folds import Fold, n_held_out
 from .search import Search
 from .setting import Trial
 from .space import Space
@@ -28,11 +27,11 @@ from .trials import Trials
 SHARE_OF_TIME = 0.5  # share of a time limit that the trials may take; the fit has the rest
 NOISY = 1e-3  # held-out error, over the largest |x|, from which the fit ends like its trial
 FEWEST = 8  # least number of iterations of such a fit
+FEW = 500  # held-out entries below which luck decides between settings that are nearly as good
 
 
 def choose(
-    observations: Observations,
-    held_out: SparseObservations | None,
+    data: HeldOutData,
     facts: Facts,
     options: Options,
     rng: np.random.Generator,
@@ -47,10 +46,7 @@ def choose(
     `outcomes` has what came out of the first trials, if they are done, and gets that of the others.
     The time limit counts from `began`.
     """
-    if held_out is None:
-        folds, drawn = draw_folds(observations, rng)
-    else:
-        folds, drawn = [Fold(observations, held_out)], "given"
+    observations, (folds, drawn) = data.rest, data.folds_for_trials(rng)
     low, high = observations.range()
 
     def after() -> None:
@@ -76,7 +72,7 @@ def choose(
     found: dict[str, Any] = {"limits": trials.limits if folds else facts.limits}
     if chosen is not None and not (chosen.cold and not trials.stopped()):
         found["start"] = chosen.starts[0]
-    if chosen is not None and held_out is None:
+    if chosen is not None and data.held_out is None:
         found |= _ending(chosen, trials, options)
     setting = search.guess() if chosen is None else chosen.setting
     record = _record(trials, chosen, drawn, space)
@@ -99,7 +95,7 @@ def choose(
 
 def _ending(chosen: Trial, trials: Trials, options: Options) -> dict[str, Any]:
     """Return how the fit ends: as the trial did, unless there is hardly any noise."""
-    size = (NOISY * trials.size) ** (chosen.setting.loss.degree or 1)
+    size = (NOISY * trials.size) ** chosen.degree
     if chosen.refined or options.tol == 0:
         return {"last": not chosen.refined}
     if chosen.mean < size:
@@ -119,14 +115,18 @@ def _space(observations: Observations, facts: Facts, options: Options) -> Space:
     offset_alpha: Any = options.offset_alpha
     if offset_alpha == "auto":
         offset_alpha = None if free else options.alpha
+    ranks, alphas = options.validation.ranks, options.validation.alphas
+    rank, alpha = facts.rank, None if free else float(options.alpha)
     return Space(
         nonlinearities=candidates,
         losses=suitable_losses(observations) if loss is None else [loss],
-        rank=facts.rank,
+        rank=ranks[0] if ranks is not None and len(ranks) == 1 else rank,
         largest_rank=min(observations.shape),
-        alpha=None if free else float(options.alpha),
+        alpha=alphas[0] if alphas is not None and len(alphas) == 1 else alpha,
         offsets=offsets,
         offset_alpha=offset_alpha,
+        given_ranks=ranks,
+        given_alphas=alphas,
     )
 
 
@@ -136,8 +136,7 @@ def _record(trials: Trials, chosen: Trial | None, drawn: str, space: Space) -> d
     names = [name for name, several in models.items() if len(several) > 1]
     numbers = ("rank", "alpha", "offsets", "offset_alpha")
     names += [name for name in numbers if getattr(space, name) is None]
-    loss = space.losses[0] if chosen is None else chosen.setting.loss
-    comparable = [trial for trial in trials.done if trial.setting.loss == loss]
+    comparable = [t for t in trials.done if chosen is not None and t.is_comparable(chosen)]
     best = min(comparable, key=lambda trial: trial.mean, default=None)
     smaller = best is not None and chosen is not None and best is not chosen
     if chosen is None:
@@ -152,11 +151,28 @@ def _record(trials: Trials, chosen: Trial | None, drawn: str, space: Space) -> d
         "trials": [trial.row(best) for trial in trials.done] if best is not None else [],
         "chosen": -1 if chosen is None else trials.done.index(chosen),
         "reason": reason,
-        "measure": "root mean squared error" if isinstance(loss, Frobenius) else "mean loss",
+        "measure": "" if chosen is None else chosen.measure,
         "held_out": {
-            "entries": sum(fold.held_out.n_observed for fold in trials.folds) if chosen else 0,
+            "entries": n_held_out(trials.folds) if chosen else 0,
             "parts": len(trials.folds) if chosen else 0,
             "drawn": drawn,
         },
+        "note": " ".join(_notes(trials, chosen, space)) if chosen else "",
         "options": names,
     }
+
+
+def _notes(trials: Trials, chosen: Trial, space: Space) -> list[str]:
+    """Return sentences on what a choice does not tell."""
+    entries, rank, notes = n_held_out(trials.folds), chosen.setting.rank, []
+    if entries < FEW:
+        notes.append(
+            f"Only {entries} entries could be held out: errors that differ by some per cent cannot "
+            "be told apart, and another seed may choose another rank or ridge."
+        )
+    if space.rank is None and max(space.ranks) <= rank < space.largest_rank:
+        notes.append(
+            f"Rank {rank} is the largest that is tried: more components may predict better, so "
+            "give a larger rank to see."
+        )
+    return notes

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.base import Observations
+from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.split import split
 
@@ -19,8 +18,10 @@ MOST_FOLDS = 10  # largest number of folds, with which each entry is held out ab
 FEWEST_OBSERVED = 1 / 3  # share of observed entries below which data are mostly holes
 DEPENDENCE = 2.0  # pairs of columns missing together, over chance, above which holes depend
 SAMPLED = 500  # largest number of rows, and of columns, from which this is computed
-KEPT = 0.5  # share of its entries that each row and column keeps at least
-MOVED = 0.2  # share of the rows into which holes can be moved that get them
+LOST = 0.5  # share of its entries that a row loses at most to them
+MOVED = 0.2  # share of its entries that a column loses at most to holes that are moved
+MOVES = 1000  # moves of all holes at most, until enough entries are held out
+IN_VAIN = 10  # moves in turn that hide nothing, after which there are no further ones
 FEWEST_MOVED = 2  # least number of folds with moved holes
 
 
@@ -49,32 +50,40 @@ class Fold(NamedTuple):
         return self._replace(rest=self.rest.as_sparse())
 
 
-def draw_folds(observations: Observations, rng: np.random.Generator) -> tuple[list[Fold], str]:
+def draw_folds(
+    observations: Observations, rng: np.random.Generator, *, blocks: bool = False
+) -> tuple[list[Fold], str]:
     """Return the folds, none if nothing can be held out, and how they were drawn.
+
+    `blocks` says that the holes of the data are blocks, even if they do not look so.
 
     A few thousand held-out entries are enough to tell settings apart.  If a fold has fewer, there
     are several folds.
     """
     n_observed = observations.n_observed
     share = min(SHARE, MOST / n_observed)
-    n_folds = int(np.clip(np.ceil(WANTED / (share * n_observed)), 1, MOST_FOLDS))
-    structured = holes_depend_on_each_other(observations)
-    n_folds = max(n_folds, FEWEST_MOVED) if structured else n_folds
-    folds = []
-    for _ in range(n_folds):
-        if structured:
-            hidden = _shifted_holes(observations, share, rng)
-            if hidden.any():
-                folds.append(_fold(observations.select(~hidden), observations.select(hidden)))
-                continue
-        if n_observed > 1:
+    structured = blocks or holes_depend_on_each_other(observations)
+    fewest = FEWEST_MOVED if structured else 1
+    folds: list[Fold] = []
+    for _ in range(MOST_FOLDS):
+        if len(folds) >= fewest and n_held_out(folds) >= WANTED:
+            break
+        hidden = _moved_holes(observations, share, rng) if structured else None
+        if hidden is not None and hidden.any():
+            folds.append(make_fold(observations.select(~hidden), observations.select(hidden)))
+        elif n_observed > 1:
             rest, held_out = split(observations, share, rng)
             if held_out.n_observed:
-                folds.append(_fold(rest, held_out))
+                folds.append(make_fold(rest, held_out))
     return folds, "as the holes are" if structured else "at random"
 
 
-def _fold(rest: Observations, held_out: Observations) -> Fold:
+def n_held_out(folds: list[Fold]) -> int:
+    """Return the number of held-out entries of all folds."""
+    return sum(fold.held_out.n_observed for fold in folds)
+
+
+def make_fold(rest: Observations, held_out: Observations) -> Fold:
     """Return a fold, without held-out entries of which only limits are known, unless all are so.
 
     A model that satisfies a limit may be far from the value, so that they say little of an error.
@@ -118,35 +127,41 @@ def _missing(observations: Observations) -> NDArray[np.bool_]:
     return missing
 
 
-def _shifted_holes(
+def _moved_holes(
     observations: Observations, share: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
     """Return a mask of the observed entries: those of some rows at which other rows have holes.
 
-    Rows keep their order, so that a block of holes is moved as a whole.
+    Rows keep their order, so that a block of holes is moved as a whole.  The holes are moved again
+    and again until a share of the entries is hidden, or rows or columns would lose too many.
     """
-    m, _ = observations.shape
     missing = _missing(observations)
+    hidden, seen, (m, _) = np.zeros_like(missing), ~missing, missing.shape
+    of_row, of_column = _may_lose(seen.sum(axis=1), LOST), _may_lose(seen.sum(axis=0), MOVED)
+    with_holes = np.flatnonzero(missing.any(axis=1))
+    to_hide, in_vain = share * np.count_nonzero(seen), 0
+    for _ in range(MOVES):
+        before, shift = to_hide, int(rng.integers(m // 4, m - m // 4)) if m > 4 else 1
+        first = int(rng.integers(with_holes.size))
+        for row in np.roll(with_holes, first).tolist():
+            to = (row + shift) % m
+            cells = np.flatnonzero(missing[row] & seen[to] & ~hidden[to])
+            if 0 < cells.size <= of_row[to] and np.all(of_column[cells] >= 1):
+                hidden[to, cells] = True
+                of_row[to] -= cells.size
+                of_column[cells] -= 1
+                to_hide -= cells.size
+            if to_hide <= 0:
+                break
+        in_vain = 0 if to_hide < before else in_vain + 1
+        if to_hide <= 0 or in_vain == IN_VAIN:
+            break
     rows, columns, _ = observations.entries()
-    shift = int(rng.integers(m // 4, m - m // 4)) if m > 4 else 1
-    hidden = np.roll(missing, shift, axis=0)[rows, columns]
-    hidden &= _keeps_enough(hidden, rows) & _keeps_enough(hidden, columns)
-    counts = np.bincount(rows[hidden], minlength=m)
-    affected = np.flatnonzero(counts)
-    if not affected.size:
-        return hidden
-    order = np.roll(affected, int(rng.integers(affected.size)))
-    enough = int(np.searchsorted(np.cumsum(counts[order]), share * rows.size)) + 1
-    enough = min(enough, math.ceil(MOVED * affected.size))
-    chosen = np.zeros(m, dtype=bool)
-    chosen[order[:enough]] = True
-    result: NDArray[np.bool_] = hidden & chosen[rows]
+    result: NDArray[np.bool_] = hidden[rows, columns]
     return result
 
 
-def _keeps_enough(hidden: NDArray[np.bool_], lines: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return a mask of the entries in rows (or columns) that keep most of their entries."""
-    counts = np.bincount(lines)
-    left = counts - np.bincount(lines[hidden], minlength=counts.size)
-    enough: NDArray[np.bool_] = (left >= np.maximum(KEPT * counts, 1))[lines]
-    return enough
+def _may_lose(counts: NDArray[np.integer], share: float) -> FloatArray:
+    """Return how many of its entries each row (or column) may lose; one stays at least."""
+    most: FloatArray = np.minimum(np.maximum(share * counts, 1), counts - 1)
+    return most

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -86,8 +87,11 @@ class Moves:
             for _ in range(MOST_STEPS):
                 if self.stopped or trial.is_exact:
                     return trial
-                number = getattr(trial.setting, name) * step
-                other = run(trial.setting._replace(**{name: number}))
+                number = self.space.stepped(name, getattr(trial.setting, name), step)
+                if number is None:
+                    break
+                changed: dict[str, Any] = {name: number}
+                other = run(trial.setting._replace(**changed))
                 before = trial.mean
                 trial = other if other.mean < before else trial
                 if not other.mean < (1 - LITTLE) * before:
@@ -101,7 +105,8 @@ class Moves:
         _, unit = self.without_components(trial.setting.nonlinearity, trial.setting.loss)
         setting, other_unit = self.without_components(f, loss)
         alpha = self.space.alpha
-        alpha = trial.setting.alpha * other_unit / unit if alpha is None else alpha
+        if alpha is None:
+            alpha = self.space.alpha_near(trial.setting.alpha * other_unit / unit)
         offset_alpha = setting.offset_alpha
         if loss == trial.setting.loss:
             offset_alpha = trial.setting.offset_alpha

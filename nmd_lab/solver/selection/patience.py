@@ -36,13 +36,16 @@ def _climb(moves: Moves, first: Trial) -> Trial:
     for step in (1 / STEP, STEP):
         last = first
         while not moves.stopped:
-            setting = last.setting._replace(alpha=step * last.setting.alpha)
+            alpha = moves.space.stepped("alpha", last.setting.alpha, step)
+            if alpha is None:
+                break
+            setting = last.setting._replace(alpha=alpha)
             trial = _patient(moves, setting, refined=first.refined)
             if not trial.mean < last.mean:
                 break
             last = trial
         best = last if last.mean < best.mean else best
-    if moves.stopped:
+    if moves.stopped or not moves.space.allows_alpha(0.0):
         return best
     none = _patient(moves, first.setting._replace(alpha=0.0), refined=first.refined)
     return none if none.mean < best.mean else best

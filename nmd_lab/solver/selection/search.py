@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .candidates import log_likelihood
+from nmd_lab.model.log_scores import log_scores
+
 from .moves import FINE, Moves
 from .patience import best_of_patient
 from .setting import Setting, Trial
@@ -79,12 +80,14 @@ class Search(Moves):
     def ridge_path(self, null: Trial) -> Trial:
         """Return the best trial along ever weaker ridges, for the first rank."""
         space = self.space
-        rank = space.rank or min(FIRST_RANK, space.largest_rank)
+        rank = space.rank or space.rank_near(FIRST_RANK)
         offset_alpha = min(null.setting.offset_alpha, self.first.offset_alpha)
         setting = null.setting._replace(rank=rank, offset_alpha=offset_alpha)
         if space.alpha is not None:
             return self.trials.run(setting)
         alphas = FIRST_RIDGE * self.unit / COARSE ** np.arange(MOST_RIDGES)
+        if space.given_alphas is not None:
+            alphas = np.array(space.given_alphas[::-1])
         even = setting.nonlinearity.even  # strong ridges lose the signs of WH
         best, last, grown = null, None, 0
         for alpha in (alphas[::-1] if even else alphas).tolist():
@@ -92,7 +95,8 @@ class Search(Moves):
                 break
             starts = None if last is None else last.starts
             last = self.trials.run(setting._replace(alpha=alpha), starts)
-            best = min(best, last, key=_mean)
+            only = best is null and space.given_alphas is not None
+            best = last if only else min(best, last, key=_mean)
             grown = grown + 1 if last.mean > (1 + GROWN) * best.mean else 0
             if grown == 2 and not even:
                 break
@@ -129,27 +133,30 @@ class Search(Moves):
         return best
 
     def best_loss(self, first: Trial) -> Trial:
-        """Return the best trial with one of the losses, judged by the likelihood."""
+        """Return the best trial with one of the losses, judged by the log score or the metric."""
         best = first if first.setting.loss in self.space.losses else None
         values = np.concatenate([fold.held_out.values for fold in self.trials.folds])
 
-        def likelihood(trial: Trial) -> float:
-            return log_likelihood(trial.setting.loss, trial.mean, values)
+        def score(trial: Trial) -> float:
+            if self.trials.metric != "deviance":
+                return trial.mean
+            return float(np.mean(log_scores(trial.setting.loss, trial.losses, values)))
 
         for loss in self.space.losses:
             if loss == first.setting.loss or (self.stopped and best is not None):
                 continue
             trial = self.with_model(first, first.setting.nonlinearity, loss)
-            if best is None or likelihood(trial) > likelihood(best):
+            if best is None or score(trial) < score(best):
                 best = trial
         assert best is not None
         return best
 
     def ranks(self, first: Trial) -> Trial:
         """Return the best trial of all ranks."""
+        space = self.space
         best, last, rank, no_gain = first, first, first.setting.rank, 0
-        for larger in self.space.ranks:
-            if larger < RATIO * rank:
+        for larger in space.ranks:
+            if larger <= rank or (space.given_ranks is None and larger < RATIO * rank):
                 continue
             allowed = NO_GAIN if larger <= MANY else 1
             if self.stopped or best.is_exact or no_gain >= allowed:
@@ -159,7 +166,7 @@ class Search(Moves):
             no_gain = 0 if last.mean < (1 - gain) * best.mean else no_gain + 1
             best = best if no_gain else last
         last = first
-        for smaller in reversed([rank for rank in self.space.ranks if rank < first.setting.rank]):
+        for smaller in reversed([rank for rank in space.ranks if rank < first.setting.rank]):
             if self.stopped:
                 break
             last = self.at_rank(last, smaller)
@@ -196,6 +203,8 @@ class Search(Moves):
             if self.stopped:
                 break
             rank = (chosen.setting.rank + below) // 2
+            if not self.space.allows_rank(rank):
+                break
             trial = self.trials.run(chosen.setting._replace(rank=rank), chosen.starts)
             if self._close(trial, best):
                 chosen = trial
@@ -210,6 +219,8 @@ class Search(Moves):
         for rank in range(1, min(best.setting.rank, FIRST_RANK)):
             if self.stopped:
                 break
+            if not self.space.allows_rank(rank):
+                continue
             trial = self.trials.run(best.setting._replace(rank=rank), patient=True)
             if trial.is_exact or trial.mean <= best.mean:
                 return trial
@@ -228,6 +239,8 @@ class Search(Moves):
 
     def or_offsets_alone(self, best: Trial) -> Trial:
         """Return the best trial, or that without components if it is not clearly worse."""
+        if self.space.given_alphas is not None:
+            return best
         f, loss = best.setting.nonlinearity, best.setting.loss
         alone, _ = self.without_components(f, loss)
         offset_alpha = self.alone.offset_alpha

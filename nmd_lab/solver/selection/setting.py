@@ -39,6 +39,25 @@ class Setting(NamedTuple):
     offset_alpha: float
 
 
+MEASURES = {
+    "deviance": "mean loss",
+    "rmse": "root mean squared error",
+    "mae": "mean absolute error",
+    "log_score": "log score",
+}
+"""Names of errors, by metric."""
+
+GAUSSIAN = math.sqrt(2 * math.pi * math.e)  # exponential of the log score of Gaussian noise of sd 1
+
+
+def mean_score(scores: NDArray[np.floating], metric: str) -> float:
+    """Return the mean of scores, with a zero: for logarithms the exponential of their mean."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        mean = float(np.mean(scores))
+        mean = float(np.exp(mean)) if metric == "log_score" else mean
+    return mean if math.isfinite(mean) else math.inf
+
+
 @dataclass(eq=False)
 class Trial:
     """The outcome of a trial.
@@ -48,7 +67,7 @@ class Trial:
     setting : Setting
         What was tried.
     losses : ndarray (n_held_out,)
-        Weighted loss at each held-out entry of all folds.
+        Weighted score at each held-out entry of all folds: by default its loss.
     n_iter : int
         Number of iterations, of all folds together.
     seconds : float
@@ -71,31 +90,61 @@ class Trial:
     cold: bool = False
     refined: bool = False
     is_exact: bool = False
+    metric: str = "deviance"
 
     @property
     def mean(self) -> float:
-        """Mean loss; infinite if a loss is not finite."""
-        with np.errstate(invalid="ignore"):
-            mean = float(np.mean(self.losses))
-        return mean if math.isfinite(mean) else math.inf
+        """Mean score, which is to be lowest; infinite if a score is not finite."""
+        return mean_score(self.losses, self.metric)
+
+    @property
+    def squares(self) -> bool:
+        """Whether the mean is half of that of squares."""
+        by_loss = self.metric == "deviance" and isinstance(self.setting.loss, Frobenius)
+        return by_loss or self.metric == "rmse"
+
+    @property
+    def degree(self) -> int:
+        """Power of the unit of X in which the mean is."""
+        if self.metric == "deviance":
+            return self.setting.loss.degree or 1
+        return 2 if self.squares else 1
 
     @property
     def error(self) -> float:
-        """Root mean squared error for the Frobenius loss, the mean loss for others."""
-        return math.sqrt(2 * self.mean) if isinstance(self.setting.loss, Frobenius) else self.mean
+        """The mean, or the root of twice the mean if that is one of squares."""
+        return math.sqrt(2 * self.mean) if self.squares else self.mean
+
+    @property
+    def measure(self) -> str:
+        """Name of what `row` has as error."""
+        return MEASURES["rmse" if self.squares else self.metric]
+
+    def gaussian_sd(self, at: NDArray[np.bool_]) -> float:
+        """Return the standard deviation of Gaussian noise that has the mean score of some entries.
+
+        Only for the Frobenius loss.
+        """
+        mean = mean_score(self.losses[at], self.metric)
+        if self.squares:
+            return math.sqrt(2 * mean)
+        return mean * (math.sqrt(math.pi / 2) if self.metric == "mae" else 1 / GAUSSIAN)
+
+    def is_comparable(self, other: Trial) -> bool:
+        """Return whether the mean has the same meaning as that of another trial."""
+        return self.metric != "deviance" or self.setting.loss == other.setting.loss
 
     def spread(self, best: Trial) -> float:
         """Return the standard error of the difference of `error` to that of another trial.
 
         It is NaN for trials with different losses.
         """
-        comparable = self.setting.loss == best.setting.loss
-        if not (comparable and math.isfinite(self.mean) and math.isfinite(best.mean)):
+        if not (self.is_comparable(best) and math.isfinite(self.mean) and math.isfinite(best.mean)):
             return math.nan
         differences = self.losses - best.losses
         of_mean = float(np.std(differences)) / math.sqrt(differences.size)
-        if not isinstance(self.setting.loss, Frobenius):
-            return of_mean
+        if not self.squares:
+            return of_mean * (best.mean if self.metric == "log_score" else 1.0)
         return of_mean / max(best.error, math.sqrt(np.finfo(float).tiny))
 
     def clearly_below(self, other: Trial, number: float) -> bool:
@@ -107,5 +156,8 @@ class Trial:
         numbers = self.setting._asdict()
         names = {"nonlinearity": repr(self.setting.nonlinearity), "loss": self.setting.loss.name}
         error = self.error if math.isfinite(self.error) else math.nan
-        outcome = {"error": error, "spread": self.spread(best)}
+        spread = self.spread(best)
+        if self.metric == "log_score":
+            error, spread = math.log(error), spread / best.mean
+        outcome = {"error": error, "spread": spread}
         return numbers | names | outcome | {"n_iter": self.n_iter, "seconds": self.seconds}

@@ -34,7 +34,7 @@ from nmd_lab.solver.state import State, state_of
 from nmd_lab.solver.storage import CsrStorage, storage_of
 
 from .folds import Fold
-from .setting import Setting, Trial
+from .setting import Setting, Trial, mean_score
 from .trial_starts import alive_components, components, singular_components, with_offsets_of
 
 FEWEST = 3  # least number of iterations from the factors of another trial
@@ -79,6 +79,7 @@ class Trials:
         self.options, self.size, self.rng, self._kinds = options, size, rng, kinds
         self._on_observed = on_observed
         self.stopped, self.after = stopped, after
+        self.metric = options.validation.metric
         self.done: list[Trial] = []
         self.repeated = 0.0
         weights = [w for fold in folds if (w := fold.held_out.weights) is not None]
@@ -142,10 +143,10 @@ class Trials:
             n_iter += iterated[2]
         seconds = time.perf_counter() - began
         trial = Trial(setting, np.concatenate(losses), n_iter, seconds, last)
-        trial.cold, trial.refined = starts is None, refined
+        trial.cold, trial.refined, trial.metric = starts is None, refined, self.metric
         if self._estimates_sd:
             self._estimate_sd(trial)
-        trial.is_exact = trial.mean <= (self._exact * self.size) ** (setting.loss.degree or 1)
+        trial.is_exact = trial.mean <= (self._exact * self.size) ** trial.degree
         self.done.append(trial)
         outcome = {name: value for name, value in vars(trial).items() if name != "setting"}
         state = {"rng": self.rng.bit_generator.state, "sd": self.limits.sd}
@@ -169,7 +170,7 @@ class Trials:
             return
         exact = np.concatenate([fold.is_known for fold in self.folds])
         if exact.any():
-            error = math.sqrt(2 * float(np.mean(trial.losses[exact])))
+            error = trial.gaussian_sd(exact)
             self.limits = self.limits._replace(sd=min(self.limits.sd, error))
 
     def _iterate(
@@ -187,8 +188,8 @@ class Trials:
         with np.errstate(over="ignore", invalid="ignore"):
             for iterate in found:
                 state = state_of(problem, iterate)
-                losses = held_out.losses(state.W_aug, state.H_aug)
-                means.append(float(np.mean(losses)))
+                losses = held_out.scores(state.W_aug, state.H_aug, self.metric)
+                means.append(mean_score(losses, self.metric))
                 if _ended(means, lowest, fewest) or self.stopped() or not iterate.is_finite:
                     break
         return losses, _start_from(state), len(means)

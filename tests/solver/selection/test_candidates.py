@@ -5,16 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
-from scipy import sparse, stats
+from scipy import sparse
 from some import some
 
 import nmd_lab as nmd
 from nmd_lab.data.observations import observe
-from nmd_lab.solver.selection.candidates import (
-    log_likelihood,
-    suitable_losses,
-    suitable_nonlinearities,
-)
+from nmd_lab.solver.selection.candidates import suitable_losses, suitable_nonlinearities
 
 IDENTITY, RELU = nmd.Identity(), nmd.ReLU()
 GAUSS = np.random.default_rng(0).normal(size=(30, 20))
@@ -65,26 +61,6 @@ def test_values_count_by_their_weight():
 def test_losses(X, counts):
     expected = [nmd.Frobenius(), nmd.L1(), nmd.KL()] if counts else [nmd.Frobenius(), nmd.L1()]
     assert suitable_losses(observe(X)) == expected
-
-
-def test_the_likelihood_is_that_of_the_noise():
-    rng = np.random.default_rng(2)
-    model = rng.uniform(1, 9, size=500)
-    x = rng.poisson(model).astype(float)
-    differences = x - model
-    cases = {
-        nmd.Frobenius(): stats.norm.logpdf(differences, scale=np.sqrt(np.mean(differences**2))),
-        nmd.L1(): stats.laplace.logpdf(differences, scale=np.mean(np.abs(differences))),
-        nmd.KL(): stats.poisson.logpmf(x, model),
-    }
-    for loss, logarithms in cases.items():
-        mean = float(np.mean(loss(x, model)))
-        assert log_likelihood(loss, mean, x) == pytest.approx(np.mean(logarithms), rel=1e-9)
-
-
-def test_a_perfect_model_has_a_finite_likelihood():
-    for loss in (nmd.Frobenius(), nmd.L1(), nmd.KL()):
-        assert np.isfinite(log_likelihood(loss, 0.0, np.array([0.0, 1, 2])))
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,18 @@ def test_the_range_of_ratings_is_found():
     assert rmse(fit, X, ~seen) < 0.9 * rmse(nmd.complete(X, 2, observed=seen, alpha=1), X, ~seen)
 
 
+def test_few_held_out_entries_are_told():
+    fit = nmd.complete(holes((20, 15)), random_state=0)
+    assert 0 < fit.selection.attrs["held_out_entries"] < 500
+    assert f"Only {fit.selection.attrs['held_out_entries']} entries" in repr(fit)
+    assert default().selection.attrs["note"] == ""
+
+
+def test_a_rank_at_the_cap_is_told(monkeypatch):
+    monkeypatch.setattr("nmd_lab.solver.selection.space.RANKS", (1,))
+    assert "is the largest that is tried" in repr(nmd.complete(holes(), random_state=0))
+
+
 def test_noise_without_holes_is_removed():
     rng = np.random.default_rng(0)
     clean = np.maximum(rng.normal(size=(40, 2)) @ rng.normal(size=(2, 30)), 0)

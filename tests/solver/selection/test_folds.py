@@ -162,6 +162,32 @@ def test_blocks_are_held_out_as_a_whole():
         assert np.mean(whole) > 0.7  # others lose some, since columns keep half of their entries
 
 
+def few_holes(shape=(900, 25), rows=60, width=2):
+    """Return data of which a few rows miss some neighbouring columns."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=shape)
+    for row in rng.choice(shape[0], rows, replace=False).tolist():
+        first = rng.integers(shape[1] - width)
+        X[row, first : first + width] = np.nan
+    return X
+
+
+def test_few_holes_are_moved_until_a_tenth_is_held_out():
+    X = few_holes()
+    folds, drawn = draw(X)
+    assert drawn == "as the holes are"
+    for fold in folds:
+        assert fold.held_out.n_observed == pytest.approx(0.1 * np.sum(~np.isnan(X)), abs=2)
+
+
+def test_moved_holes_leave_most_of_each_column():
+    X = np.random.default_rng(0).normal(size=(400, 12))
+    X[::2, 4:8] = np.nan
+    for fold in draw(X)[0]:
+        fitted, held = masks(fold)
+        assert 0.15 < held[:, 4:8].sum() / (fitted | held)[:, 4:8].sum() <= 0.2
+
+
 def test_weights_come_along():
     weights = np.random.default_rng(1).random((40, 30)) + 0.5
     for fold in draw(DATA["random"], weights=weights)[0]:

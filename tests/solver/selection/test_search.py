@@ -206,3 +206,24 @@ def test_a_guess_without_trials_respects_what_is_given():
     guess = search.guess()
     assert (guess.rank, guess.alpha, guess.offsets) == (5, 0.3, "rows")
     assert search.trials.done == []
+
+
+# Candidates ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("ranks", "best"), [((2, 7, 9), 7), ((1, 3), 3), ((40, 50), 40)])
+def test_only_given_ranks_are_tried(ranks, best):
+    search = search_of(valley(7, 1.0), {"given_ranks": ranks})
+    assert search.run().setting.rank == best
+    assert {t.setting.rank for t in search.trials.done if t is not search.trials.done[0]} <= {
+        1,
+        *ranks,
+    }
+
+
+@pytest.mark.parametrize(("alphas", "best"), [((0.1, 1.5, 20.0), 1.5), ((3.0, 30.0), 3.0)])
+def test_only_given_ridges_are_chosen(alphas, best):
+    search = search_of(valley(4, 1.0), {"given_alphas": alphas})
+    assert search.run().setting.alpha == best
+    with_components = [t.setting.alpha for t in search.trials.done[10:]]
+    assert set(with_components) <= set(alphas)

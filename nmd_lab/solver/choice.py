@@ -1,0 +1,210 @@
+"""`Choice`: what a person decides about the choice by held-out entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+
+from nmd_lab._checks import check_integer, check_number, check_share, check_word, refuse_class
+from nmd_lab.data.masks import is_mask
+
+METRICS = ("deviance", "rmse", "mae", "log_score")
+BLOCKS = "blocks"
+SPLITTERS = ", a share, a splitter of scikit-learn, held-out entries, a mask, or a list of masks"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Choice:
+    """How rank, ridge and what else is "auto" are chosen: among what, on which entries, by what.
+
+    Parameters
+    ----------
+    ranks : sequence of int, optional
+        Ranks that may be chosen, if the rank is "auto"; by default those of a list up to 100, and
+        some between them.
+    alphas : sequence of float, optional
+        Ridges that may be chosen, in the units of X, if `alpha` is "auto"; by default any.
+    splitter : optional
+        Which entries are held out.  By default some of those observed, at random, or as blocks if
+        the holes of X are blocks.  These judge the choice, and the last fit has all entries:
+
+        - "blocks": moved copies of the holes of X, also where they are not taken for blocks;
+        - a splitter of scikit-learn, such as ``KFold(5)``, ``GroupKFold(5)`` or
+          ``TimeSeriesSplit(5)``, which splits the rows: see the notes;
+        - a list of masks, arrays of bool in the shape of X with True where an entry is held out.
+
+        These are left out of the last fit, too, which they stop early:
+
+        - a share of the observed entries, a float between 0 and 1;
+        - a mask;
+        - held-out entries in the shape of X, NaN or absent elsewhere.
+    groups : str or array_like (m,), optional
+        Groups of the rows for a splitter that keeps them together, such as ``GroupKFold``: labels,
+        or the name of a column or of an index level of a DataFrame, or of a coordinate.
+    metric : {"deviance", "rmse", "mae", "log_score"}, default "deviance"
+        What is to be lowest at held-out entries.  "deviance": the mean loss; "rmse", "mae": the
+        root mean squared, or mean absolute, difference to the expected value, in the units of X (of
+        each column, in a table of several kinds); "log_score": minus the mean log-likelihood, if
+        the loss has one.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a value makes no sense.
+
+    See Also
+    --------
+    complete, decompose, MatrixCompletion : Take it as ``validation=``.
+    Decomposition.selection : What was tried, what was chosen, and what was as good.
+
+    Notes
+    -----
+    A row of which nothing is known has no factor, so that whole rows cannot be held out.  In the
+    test rows of a split, a fifth of the columns is held out, the same ones in all these rows, and
+    others in the next split.  The other cells of the test rows stay, since they say what each row
+    is like.  What is known of a held-out column then comes from the training rows alone: from other
+    groups, or from earlier times.  Rows in neither set, such as those after the test rows of
+    ``TimeSeriesSplit``, are left out.  If fewer than 2000 entries are held out, the splits are
+    repeated with other columns, in at most ten fits for each setting.
+
+    A splitter without a `random_state` gets one from that of the fit.  Early stopping is by the
+    root mean squared error, whatever the metric.
+
+    Examples
+    --------
+    >>> import numpy as np, nmd_lab as nmd
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 20)) + 0.1 * rng.normal(size=(60, 20))
+    >>> choice = nmd.Choice(ranks=[1, 2, 4], metric="mae")
+    >>> choice
+    Choice(ranks=(1, 2, 4), metric='mae')
+    >>> fit = nmd.complete(X, validation=choice, random_state=0)
+    >>> sorted(set(fit.selection["rank"].values.tolist()))
+    [1, 2, 4]
+    """
+
+    ranks: Sequence[int] | None = None
+    alphas: Sequence[float] | None = None
+    splitter: Any = None
+    groups: Any = None
+    metric: Literal["deviance", "rmse", "mae", "log_score"] = "deviance"
+
+    def __post_init__(self) -> None:
+        """Check the values; candidates become ascending tuples."""
+        if self.ranks is not None:
+            ranks = _candidates("ranks", self.ranks, lambda each: check_integer("ranks", each, 1))
+            object.__setattr__(self, "ranks", ranks)
+        if self.alphas is not None:
+            alphas = _candidates(
+                "alphas", self.alphas, lambda each: check_number("alphas", each, 0)
+            )
+            object.__setattr__(self, "alphas", alphas)
+        check_word("metric", self.metric, METRICS)
+        _check_splitter("splitter", self.splitter)
+        if self.groups is not None and not self.splits_rows:
+            raise ValueError(
+                f"groups= does not go with splitter={_short(self.splitter)}: give a splitter of "
+                "scikit-learn that keeps groups of rows together, such as GroupKFold(5)."
+            )
+
+    @property
+    def splits_rows(self) -> bool:
+        """Whether the splitter is one of scikit-learn."""
+        return hasattr(self.splitter, "split") and hasattr(self.splitter, "get_n_splits")
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether the splitter is a list of masks."""
+        return isinstance(self.splitter, list | tuple) and _are_matrices(self.splitter)
+
+    @property
+    def stops_early(self) -> bool:
+        """Whether held-out entries are left out of the last fit, too."""
+        is_blocks = isinstance(self.splitter, str)
+        return not (self.splitter is None or is_blocks or self.splits_rows or self.has_masks)
+
+    @property
+    def is_share(self) -> bool:
+        """Whether a share of the observed entries is held out."""
+        return isinstance(self.splitter, Real)
+
+    @property
+    def only_chooses(self) -> bool:
+        """Whether something of it has no meaning where nothing is chosen."""
+        plain = self.stopping
+        return any(_differs(getattr(self, f.name), getattr(plain, f.name)) for f in fields(self))
+
+    @property
+    def stopping(self) -> Choice:
+        """What of it has a meaning where nothing is chosen: early stopping."""
+        return Choice(splitter=self.splitter if self.stops_early else None)
+
+    def describe(self) -> Any:
+        """Return None, a number or a text, for `Decomposition.parameters`."""
+        if self.only_chooses:
+            return repr(self)
+        if self.is_share:
+            return self.splitter
+        return None if self.splitter is None else _short(self.splitter)
+
+    def __repr__(self) -> str:
+        names = [f.name for f in fields(self) if _differs(getattr(self, f.name), f.default)]
+        return f"Choice({', '.join(f'{name}={_short(getattr(self, name))}' for name in names)})"
+
+
+def as_choice(validation: Any) -> Choice:
+    """Return the choice that an argument `validation` stands for."""
+    refuse_class("validation", validation)
+    if isinstance(validation, Choice):
+        return validation
+    _check_splitter("validation", validation)
+    return Choice(splitter=validation)
+
+
+def _candidates(name: str, values: Any, check: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """Return candidates as an ascending tuple."""
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{name}={values!r} is no sequence: give a list of numbers.")
+    numbers = sorted({check(each) for each in values})
+    if not numbers:
+        raise ValueError(f"{name}={values!r} is empty: give at least one number, or leave it out.")
+    return tuple(numbers)
+
+
+def _check_splitter(name: str, splitter: Any) -> None:
+    """Raise an error if a value is no splitter, as far as that can be told without X."""
+    refuse_class(name, splitter)
+    if isinstance(splitter, str):
+        check_word(name, splitter, [BLOCKS], SPLITTERS)
+    elif isinstance(splitter, Real | np.bool_):
+        check_share(name, splitter, zero=False)
+    elif isinstance(splitter, list | tuple) and _are_matrices(splitter):
+        for position, mask in enumerate(splitter):
+            if not is_mask(mask):
+                raise TypeError(
+                    f"{name} has a matrix that is no mask at position {position}: give a list of "
+                    "arrays of bool, True where an entry is held out, or one matrix alone."
+                )
+
+
+def _are_matrices(values: Sequence[Any]) -> bool:
+    """Return whether a sequence has matrices, and not the rows of one."""
+    return len(values) > 0 and all(getattr(each, "ndim", 0) >= 2 for each in values)
+
+
+def _differs(one: Any, other: Any) -> bool:
+    """Return whether two values are others; arrays are only compared by identity."""
+    return one is not other and not (isinstance(one, str) and one == other)
+
+
+def _short(value: Any) -> str:
+    """Return a value as text, without the numbers of an array."""
+    if hasattr(value, "__array__") or hasattr(value, "tocsr"):
+        return f"given {type(value).__name__}"
+    if isinstance(value, list | tuple) and len(value) and not isinstance(value[0], Real):
+        return f"{len(value)} given" if hasattr(value[0], "ndim") else "given list"
+    return repr(value)

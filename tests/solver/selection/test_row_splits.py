@@ -1,0 +1,156 @@
+"""Held-out entries in the test rows of a splitter: which they are, and what the fit still sees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
+
+import nmd_lab as nmd
+from nmd_lab.data.observations import observe
+from nmd_lab.solver.selection.row_splits import row_folds, row_splits
+
+M, N = 60, 20
+X = np.random.default_rng(0).normal(size=(M, N))
+HOLED = np.where(np.random.default_rng(1).random(X.shape) < 0.7, X, np.nan)
+GROUPS = np.arange(M) % 6
+
+
+def masks(splitter, data=X, groups=None, seed=0):
+    """Return the splits and, for each fold, masks of what it fits and of what it holds out."""
+    observations, rng = observe(data), np.random.default_rng(seed)
+    splits = row_splits(splitter, groups, observations.shape[0], rng)
+    found = []
+    for fold in row_folds(splits, observations, rng):
+        both = []
+        for part in fold:
+            mask = np.zeros(observations.shape, dtype=bool)
+            rows, columns, _ = part.entries()
+            mask[rows, columns] = True
+            both.append(mask)
+        found.append(tuple(both))
+    return splits, found
+
+
+def split_of(held_out, splits):
+    """Return the split whose test rows have the held-out entries."""
+    rows = np.flatnonzero(held_out.any(axis=1))
+    return next(split for split in splits if split.test[rows].all())
+
+
+@pytest.mark.parametrize("data", [X, HOLED], ids=["complete", "holes"])
+@pytest.mark.parametrize(
+    "splitter", [KFold(5), GroupKFold(3), LeaveOneGroupOut(), ShuffleSplit(4)], ids=repr
+)
+def test_a_fifth_of_the_columns_is_held_out_in_all_test_rows(splitter, data):
+    observed = np.isfinite(data)
+    by_group = isinstance(splitter, GroupKFold | LeaveOneGroupOut)
+    splits, folds = masks(splitter, data, GROUPS if by_group else None)
+    assert len(folds) >= len(splits)
+    for rest, held_out in folds:
+        split, columns = split_of(held_out, splits), held_out.any(axis=0)
+        assert columns.sum() == N / 5
+        expected = observed & split.test[:, None] & columns
+        np.testing.assert_array_equal(held_out, expected)
+        np.testing.assert_array_equal(rest, observed & ~held_out)
+
+
+def test_each_split_holds_out_other_columns_in_each_round():
+    _, folds = masks(KFold(5))
+    columns = {(held.any(axis=1).argmax(), held.any(axis=0).argmax()) for _, held in folds}
+    assert len(folds) == len(columns) == 10
+    together = np.sum([held_out for _, held_out in folds], axis=0)
+    assert together.max() == 1
+    assert together.sum() == M * N * 2 / 5
+
+
+def test_what_is_known_of_a_group_in_held_out_columns_is_known_from_others():
+    _, folds = masks(GroupKFold(3), groups=GROUPS)
+    for rest, held_out in folds:
+        rows, columns = held_out.any(axis=1), held_out.any(axis=0)
+        known = rest[:, columns].any(axis=1)
+        assert not set(GROUPS[known]) & set(GROUPS[rows])
+
+
+def test_later_rows_are_left_out_and_the_longest_past_is_first():
+    _, folds = masks(TimeSeriesSplit(4))
+    sizes = [rest.sum() for rest, _ in folds]
+    assert sizes == sorted(sizes, reverse=True)
+    for rest, held_out in folds:
+        last = np.flatnonzero(held_out.any(axis=1))[-1]
+        assert not rest[last + 1 :].any()
+        assert rest[: np.flatnonzero(held_out.any(axis=1))[0]].all()
+
+
+def test_rows_that_would_keep_nothing_are_not_judged():
+    data = X.copy()
+    data[3, 1:] = np.nan
+    for rest, held_out in masks(KFold(5), data)[1]:
+        if held_out[:, 0].any():
+            assert not held_out[3].any()
+            assert rest.any(axis=1).sum() >= M - 1
+
+
+def test_one_column_cannot_be_held_out():
+    with pytest.raises(ValueError, match="holds out nothing, since each row and column keeps an"):
+        nmd.complete(X[:, :1], 1, validation=KFold(5))
+
+
+def test_the_indicators_of_a_category_are_held_out_together():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"x{j}": rng.normal(size=40) for j in range(4)})
+    frame["kind"] = pd.Categorical.from_codes(rng.integers(0, 3, 40), ["a", "b", "c"])
+    for _, held_out in masks(KFold(5), frame)[1]:
+        assert (held_out[:, 4:].all(axis=1) | ~held_out[:, 4:].any(axis=1)).all()
+
+
+def test_a_splitter_without_a_seed_gets_that_of_the_fit():
+    splitter = ShuffleSplit(3)
+    first, again, other = (masks(splitter, seed=seed)[1] for seed in (0, 0, 1))
+    for one, two in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert any(np.any(one[1] != two[1]) for one, two in zip(first, other, strict=True))
+    assert splitter.random_state is None
+
+
+# What it is for -----------------------------------------------------------------------------------
+
+
+def repeated(seed=0, people=60, each=5, n=30):
+    """Return rows of people, who have much in common with themselves alone, and who they are."""
+    rng = np.random.default_rng(seed)
+    person = np.repeat(np.arange(people), each)
+    own = 0.7 * rng.normal(size=(people, n))[person]
+    low_rank = rng.normal(size=(person.size, 2)) @ rng.normal(size=(2, n))
+    return low_rank + own + 0.2 * rng.normal(size=own.shape), person
+
+
+def error_of_new(fit, new):
+    """Return the error in new rows of which each fifth of the columns is predicted in turn."""
+    squares = []
+    for part in range(5):
+        hidden = np.arange(new.shape[1]) % 5 == part
+        modelled = fit.append(np.where(hidden, np.nan, new)).reconstruct().values[-len(new) :]
+        squares.append(np.mean((modelled - new)[:, hidden] ** 2))
+    return np.sqrt(np.mean(squares))
+
+
+def test_groups_are_predicted_as_new_people_are():
+    X, person = repeated()
+    known = person < 50
+    by_person = nmd.Choice(splitter=GroupKFold(5), groups=person[known])
+    fits = [nmd.complete(X[known], validation=v, random_state=0) for v in (None, by_person)]
+    cells, people = (error_of_new(fit, X[~known]) for fit in fits)
+    tables = [fit.selection for fit in fits]
+    by_cells, by_people = (float(table["error"][table.attrs["chosen"]]) for table in tables)
+    assert fits[1].rank <= 3  # all have two components in common
+    assert people < 0.93 * cells
+    assert by_cells < 0.8 * cells  # of rows that are there, others of the same person tell
+    assert abs(by_people / people - 1) < 0.1
