@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
@@ -32,8 +33,22 @@ def at_observed(name: str, mask: Any, X: Any, observations: Observations) -> NDA
         values = at_entries(name, mask, observations.shape, rows, columns)
     else:
         mask = mask.toarray() if hasattr(mask, "toarray") else mask
+        if is_frame(mask):
+            _check_labels(name, mask, X)
+            mask = mask.astype(bool)
         values = dense_values(name, mask, X, observations.labels)[rows, columns]
     return as_booleans(values, name, "True = held out")
+
+
+def _check_labels(name: str, mask: pd.DataFrame, X: Any) -> None:
+    """Raise ValueError if a mask lacks a label of X."""
+    pairs = ((mask.index, X.index), (mask.columns, X.columns)) if is_frame(X) else ()
+    for labels, wanted in pairs:
+        absent = wanted.difference(labels)
+        if len(absent) and len(labels) != len(wanted):
+            raise ValueError(
+                f"{name} lacks the label {absent[0]!r} of X: give a mask with all labels of X."
+            )
 
 
 def row_groups(groups: Any, X: Any, observations: Observations) -> NDArray[np.intp]:
@@ -42,9 +57,7 @@ def row_groups(groups: Any, X: Any, observations: Observations) -> NDArray[np.in
     labels = _named(groups, X, observations) if isinstance(groups, str) else _in_order(groups, X)
     if labels.shape != (m,):
         raise ValueError(f"groups has shape {labels.shape}: give a label for each of the {m} rows.")
-    missing = labels != labels  # NaN, NaT
-    if labels.dtype == object:
-        missing = np.array([each is None or each is not each or each != each for each in labels])
+    missing = pd.isna(labels)
     if np.any(missing):
         raise ValueError(
             f"groups has no label for row {int(np.argmax(missing))}: give one to each row."

@@ -19,6 +19,7 @@ TRIAL = "trial"
 TIED = "tied"
 """Whether the error of a trial cannot be told from the lowest one."""
 
+ROOT_MEAN_SQUARE = "root mean squared error"  # measure whose trials are compared by squares
 MANY = 6
 """Largest number of ties that a sentence lists."""
 
@@ -102,10 +103,16 @@ def trials_of(parameters: Mapping[str, Any]) -> xr.Dataset:
 
 
 def _is_tied(table: xr.Dataset) -> NDArray[np.bool_]:
-    """Return whether the error of each trial exceeds the lowest by at most its spread."""
+    """Return whether the error of each trial exceeds the lowest by at most its spread.
+
+    Root mean squares are compared by their squares, whose difference the spread is exact for.
+    """
     errors, spreads = table["error"].values, table["spread"].values
     lowest = np.min(errors, initial=np.inf, where=np.isfinite(errors) & np.isfinite(spreads))
-    return np.asarray(errors - lowest <= spreads, dtype=bool)
+    excess = errors - lowest
+    if table.attrs.get("measure") == ROOT_MEAN_SQUARE and lowest > 0:
+        excess = excess * (errors + lowest) / (2 * lowest)
+    return np.asarray(excess <= spreads, dtype=bool)
 
 
 def sentence_of(table: xr.Dataset) -> str:

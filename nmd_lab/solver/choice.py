@@ -68,8 +68,8 @@ class Choice:
     others in the next split.  The other cells of the test rows stay, since they say what each row
     is like.  What is known of a held-out column then comes from the training rows alone: from other
     groups, or from earlier times.  Rows in neither set, such as those after the test rows of
-    ``TimeSeriesSplit``, are left out.  If fewer than 2000 entries are held out, the splits are
-    repeated with other columns, in at most ten fits for each setting.
+    ``TimeSeriesSplit``, are left out.  Each split is a fit for each setting.  If fewer than 2000
+    entries are held out, the splits are repeated with other columns, in at most ten fits.
 
     A splitter without a `random_state` gets one from that of the fit.  Early stopping is by the
     root mean squared error, whatever the metric.

@@ -8,10 +8,17 @@ import json
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    PredefinedSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
 
 import nmd_lab as nmd
 from nmd_lab.solver.choice import as_choice
@@ -139,6 +146,17 @@ REFUSED = {
         {},
         "^groups has no label for row 4: give one to each row",
     ),
+    "groups with NA": (
+        {"splitter": GroupKFold(2), "groups": pd.Series(["a", None] * 10, dtype="string")},
+        {},
+        "^groups has no label for row 1: give one to each row",
+    ),
+    "no split": ({"splitter": PredefinedSplit([-1] * 20)}, {}, "holds out nothing|no entry"),
+    "no y": (
+        {"splitter": StratifiedKFold(2, shuffle=True)},
+        {},
+        r"^splitter=StratifiedKFold\(n_splits=2, random_state=None, shuffle=True\) cannot split",
+    ),
     "unknown name": (
         {"splitter": GroupKFold(2), "groups": "patient"},
         {},
@@ -160,3 +178,20 @@ def test_a_word_or_splitter_may_stand_alone():
     splitter = KFold(3)
     assert as_choice(splitter).splitter is splitter
     assert as_choice(None).describe() is None
+
+
+def test_a_mask_of_some_labels_says_which_one_it_lacks():
+    frame = pd.DataFrame(X, index=[f"r{i}" for i in range(20)])
+    mask = pd.DataFrame(MASK, index=frame.index).iloc[:15]
+    with pytest.raises(ValueError, match=r"^validation lacks the label 'r15' of X: give a mask"):
+        nmd.complete(frame, 1, alpha=0.1, validation=mask)
+
+
+def test_noise_has_a_rank_that_may_be_chosen_and_hopeless_trials_do_not_tie():
+    noise = np.random.default_rng(0).normal(size=(60, 15))
+    fit = nmd.complete(noise, validation=nmd.Choice(ranks=[3, 7]), random_state=0)
+    assert fit.rank in (3, 7)
+    rng = np.random.default_rng(0)
+    low = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 8)) + 0.1 * rng.normal(size=(30, 8))
+    table = nmd.complete(10 * low, random_state=0).selection
+    assert not table["tied"].values[table["error"].values > 3 * table["error"].values.min()].any()

@@ -50,6 +50,7 @@ ARRAY = xr.DataArray(X.reshape(3, 4, 8), dims=("year", "month", "place"))
         (X, sparse.csr_array(MASK), {}),
         (FRAME, MASK, {}),
         (FRAME, FRAME_MASK.iloc[::-1, ::-1], {}),
+        (FRAME, FRAME_MASK.astype("boolean"), {}),
         (sparse.csr_array(np.nan_to_num(X)), sparse.csr_array(MASK), {}),
         (sparse.csr_array(np.nan_to_num(X)), MASK, {}),
         (ARRAY, MASK.reshape(3, 4, 8), {"sample_dims": ("year", "month")}),
@@ -59,7 +60,18 @@ ARRAY = xr.DataArray(X.reshape(3, 4, 8), dims=("year", "month", "place"))
             {"sample_dims": ("year", "month")},
         ),
     ],
-    ids=["array", "list", "sparse mask", "frame", "frames", "sparse", "sparse X", "3-D", "labels"],
+    ids=[
+        "array",
+        "list",
+        "sparse mask",
+        "frame",
+        "frames",
+        "nullable",
+        "sparse",
+        "sparse X",
+        "3-D",
+        "labels",
+    ],
 )
 def test_a_mask_hides_observed_entries_of_the_last_fit(data, mask, how):
     found, hidden = held(data, mask, **how)

@@ -54,7 +54,8 @@ class Moves:
 
     def _without_components(self, f: Nonlinearity, loss: Loss) -> tuple[Setting, float]:
         space, kind = self.space, self.space.kinds[0]
-        setting = Setting(f, loss, space.rank or 1, space.alpha or 1.0, kind, 1.0)
+        rank = space.rank or (space.given_ranks or (1,))[0]
+        setting = Setting(f, loss, rank, space.alpha or 1.0, kind, 1.0)
         unit, unit_of_offsets = self._units(setting)
         alpha = NO_COMPONENTS * unit if space.alpha is None else space.alpha
         offset_alpha = OFFSET_RIDGE * unit_of_offsets
