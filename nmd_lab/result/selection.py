@@ -22,6 +22,9 @@ VARIABLES = ("nonlinearity", "loss", "rank", "alpha", "offsets", "offset_alpha",
              "n_iter", "seconds")  # fmt: skip
 """Variables of the table of trials."""
 
+SETTINGS = ("refine", "homotopy", "polish", "limit_noise")
+"""Settings of the algorithm that a choice may decide."""
+
 UNNAMED = ("nonlinearity",)
 """Options whose values need no name beside them, such as "MinMax(0, 16)"."""
 
@@ -51,6 +54,32 @@ class Selections(Factors):
         0
         """
         return trials_of(self.parameters)
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """Arguments with which ``nmd.complete(X, **fit.chosen)`` repeats the fit without a choice.
+
+        They are rank, nonlinearity, loss, `alpha`, `offsets` and `offset_alpha`, and `solver` if
+        the choice decided on the algorithm or on the noise at entries with limits.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> X = np.outer(np.arange(9.0), np.ones(6)) + np.random.default_rng(0).normal(size=(9, 6))
+        >>> fit = nmd.complete(X, random_state=0)
+        >>> again = nmd.complete(X, **fit.chosen)
+        >>> bool(np.abs(again.reconstruct() - fit.reconstruct()).max() < 0.1)
+        True
+        """
+        from nmd_lab.solver.settings import ADMM
+
+        names, usual = ("rank", "alpha", "offsets", "offset_alpha"), vars(ADMM())
+        found = {name: self.parameters[name] for name in names}
+        found |= {"nonlinearity": self.nonlinearity, "loss": self.loss}
+        settings = {name: self.parameters.get(name, usual[name]) for name in SETTINGS}
+        if any(settings[name] != usual[name] for name in SETTINGS):
+            found["solver"] = ADMM(**settings)
+        return found
 
     @property
     def _choice(self) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nmd_lab._checks import is_auto
 from nmd_lab._interruption import Interruption
 from nmd_lab.data.base import Observations
 from nmd_lab.data.sparse_observations import SparseObservations
@@ -16,18 +17,17 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.facts import Facts
 from nmd_lab.solver.options import Options
+from nmd_lab.solver.settings import is_automatic
 from nmd_lab.solver.spec import Spec
 
 from .candidates import suitable_losses, suitable_nonlinearities
 from .folds import Fold, draw_folds, n_held_out
 from .search import Search
-from .setting import Trial
+from .setting import Setting, Trial
 from .space import Space
 from .trials import Trials
 
 SHARE_OF_TIME = 0.5  # share of a time limit that the trials may take; the fit has the rest
-NOISY = 1e-3  # held-out error, over the largest |x|, from which the fit ends like its trial
-FEWEST = 8  # least number of iterations of such a fit
 FEW = 500  # held-out entries below which luck decides between settings that are nearly as good
 
 
@@ -75,18 +75,16 @@ def choose(
     search = Search(trials, space)
     chosen = search.run() if folds else None
     found: dict[str, Any] = {"limits": trials.limits if folds else facts.limits}
-    if chosen is not None and not (chosen.cold and not trials.stopped()):
+    if chosen is not None:
         found["start"] = chosen.starts[0]
-    if chosen is not None and held_out is None:
-        found |= _ending(chosen, trials, options)
     setting = search.guess() if chosen is None else chosen.setting
-    record = _record(trials, chosen, drawn, space)
+    record = _record(search, chosen, drawn)
     settled = replace(
         options, alpha=setting.alpha, offsets=setting.offsets, offset_alpha=setting.offset_alpha
     )
-    if chosen is not None and not chosen.refined:
+    if is_auto(options.alpha) and is_automatic(options.solver) and _is_curved(facts, setting):
         plain = replace(options.solver, refine=False, homotopy=False, polish=False)
-        settled = replace(settled, solver=plain)
+        settled = replace(settled, solver=plain)  # as it was tried
     model = facts.kinds or make_model(setting.nonlinearity, setting.loss)
     return Spec(
         **vars(settled),
@@ -98,15 +96,9 @@ def choose(
     )
 
 
-def _ending(chosen: Trial, trials: Trials, options: Options) -> dict[str, Any]:
-    """Return how the fit ends: as the trial did, unless there is hardly any noise."""
-    size = (NOISY * trials.size) ** (chosen.setting.loss.degree or 1)
-    if chosen.refined or options.tol == 0:
-        return {"last": not chosen.refined}
-    if chosen.mean < size:
-        return {}
-    iterations = round(chosen.n_iter / len(trials.folds))
-    return {"iterations": max(FEWEST, iterations), "last": True}
+def _is_curved(facts: Facts, setting: Setting) -> bool:
+    """Return whether all columns have one nonlinearity that is not linear."""
+    return facts.kinds is None and not setting.nonlinearity.linear
 
 
 def _space(observations: Observations, facts: Facts, options: Options) -> Space:
@@ -131,8 +123,9 @@ def _space(observations: Observations, facts: Facts, options: Options) -> Space:
     )
 
 
-def _record(trials: Trials, chosen: Trial | None, drawn: str, space: Space) -> dict[str, Any]:
+def _record(search: Search, chosen: Trial | None, drawn: str) -> dict[str, Any]:
     """Return what `Decomposition.selection` tells."""
+    trials, space = search.trials, search.space
     models = {"nonlinearity": space.nonlinearities, "loss": space.losses}
     names = [name for name, several in models.items() if len(several) > 1]
     numbers = ("rank", "alpha", "offsets", "offset_alpha")
@@ -159,14 +152,15 @@ def _record(trials: Trials, chosen: Trial | None, drawn: str, space: Space) -> d
             "parts": len(trials.folds) if chosen else 0,
             "drawn": drawn,
         },
-        "note": " ".join(_notes(trials, chosen, space)) if chosen else "",
+        "note": " ".join(_notes(search, chosen)) if chosen else "",
         "options": names,
     }
 
 
-def _notes(trials: Trials, chosen: Trial, space: Space) -> list[str]:
+def _notes(search: Search, chosen: Trial) -> list[str]:
     """Return sentences on what a choice does not tell."""
-    entries, rank, notes = n_held_out(trials.folds), chosen.setting.rank, []
+    space, rank, notes = search.space, chosen.setting.rank, []
+    entries = n_held_out(search.trials.folds)
     if entries < FEW:
         notes.append(
             f"Only {entries} entries could be held out: errors that differ by some per cent cannot "
@@ -176,5 +170,12 @@ def _notes(trials: Trials, chosen: Trial, space: Space) -> list[str]:
         notes.append(
             f"Rank {rank} is the largest that is tried: more components may predict better, so "
             "give a larger rank to see."
+        )
+    if search.not_repeated is not None:
+        best, fresh = search.not_repeated
+        notes.append(
+            f"The best trial had the error {best.error:.4g}, but from a fresh start its setting "
+            f"had {fresh.error:.4g}: the error depends on where a fit begins, and a setting was "
+            "taken for its error from a fresh start."
         )
     return notes

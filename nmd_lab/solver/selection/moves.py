@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from .trials import Trials
 
 NO_COMPONENTS = 4.0  # ridge without components, relative to the least one that removes all
 OFFSET_RIDGE = 3.0  # first ridge of the offsets, relative to the natural penalty
+COARSE = 10**0.5  # factor between ridges of the first path, and with fewer components
 FINE = 10**0.25  # factor between ridges when the rank has changed
 MOST_STEPS = 14  # largest number of steps in one direction
 HOPELESS = 0.04  # growth of the mean loss with another f, from which no other ridge is tried
@@ -71,17 +72,17 @@ class Moves:
             starts.append(Start(W, H, True, offsets))
         return self.trials.run(setting, starts)
 
-    def climb(self, trial: Trial, name: str, factor: float) -> Trial:
-        """Return the best trial with a ridge divided or multiplied by a factor, again and again."""
-        return self.climb_with(trial, name, factor, lambda s: self.trials.run(s, trial.starts))
+    def climb(self, trial: Trial, name: str, *steps: float) -> Trial:
+        """Return the best trial with a ridge multiplied by a step, again and again."""
+        return self.climb_with(trial, name, steps, lambda s: self.trials.run(s, trial.starts))
 
     def climb_with(
-        self, trial: Trial, name: str, factor: float, run: Callable[[Setting], Trial]
+        self, trial: Trial, name: str, steps: Sequence[float], run: Callable[[Setting], Trial]
     ) -> Trial:
         """Return what `climb` does, with a function that runs a trial."""
         if getattr(self.space, name) is not None:
             return trial
-        for step in (1 / factor, factor):
+        for step in steps:
             begun_at = trial
             for _ in range(MOST_STEPS):
                 if self.stopped or trial.is_exact:
@@ -111,12 +112,16 @@ class Moves:
         moved = self.trials.run(other, trial.starts)
         if loss == trial.setting.loss and moved.mean > (1 + HOPELESS) * trial.mean:
             return moved
-        return self.climb(moved, "alpha", FINE)
+        return self.climb(moved, "alpha", *both(FINE))
 
     def at_rank(self, trial: Trial, rank: int) -> Trial:
-        """Return the best trial with another rank."""
+        """Return the best trial with another rank.
+
+        More components may need a stronger ridge, and fewer a weaker one.
+        """
         moved = self.trials.run(trial.setting._replace(rank=rank), trial.starts)
-        return self.climb(moved, "alpha", FINE)
+        step = FINE if rank > trial.setting.rank else 1 / COARSE
+        return self.climb(moved, "alpha", step)
 
     def _units(self, setting: Setting) -> tuple[float, float]:
         """Return the ridge that removes all components, and the natural ridge of the offsets."""
@@ -130,3 +135,8 @@ class Moves:
         of_factors = natural * largest / units.scaled_alpha(1.0)
         tiny = math.sqrt(np.finfo(float).tiny)
         return max(of_factors, tiny), max(of_offsets, tiny)
+
+
+def both(factor: float) -> tuple[float, float]:
+    """Return the steps to weaker and to stronger ridges."""
+    return 1 / factor, factor

@@ -13,14 +13,12 @@ from __future__ import annotations
 import numpy as np
 
 from .candidates import log_likelihood
-from .moves import FINE, Moves
-from .patience import best_of_patient
+from .moves import COARSE, FINE, Moves, both
 from .setting import Setting, Trial
 from .space import KINDS
 
 FIRST_RANK = 8  # rank of the first trials
 FIRST_RIDGE = 0.5  # first ridge, relative to the one that removes all components
-COARSE = 10**0.5  # factor between ridges of the first path
 FINEST = 10**0.125  # factor between ridges before the ranks are compared, and at the end
 OFFSET_STEP = 4.0  # factor between ridges of the offsets
 MOST_RIDGES = 14  # largest number of ridges of the first path, over six powers of ten
@@ -33,11 +31,21 @@ WORSE = 0.05  # growth of the mean loss at which a search for fewer components e
 TOLERATED = 0.0005  # largest growth of the error that fewer components may cost
 ROUNDING = 10  # a rank is found up to a rounding of one in as many
 CLEARLY = 2.0  # standard errors by which components, or offsets with limits, must be better
+SAME = 2.0  # standard errors of the difference up to which a fresh start ends at the same
+DIFFERENT = 0.002  # relative difference up to which it does, too
 LITTLE_NOISE = 0.02  # error, over the largest |x|, below which few components start afresh
 
 
 class Search(Moves):
-    """A search for the setting of lowest held-out error; see `Moves` for the parameters."""
+    """A search for the setting of lowest held-out error; see `Moves` for the parameters.
+
+    Attributes
+    ----------
+    not_repeated : tuple of two trials, or None
+        The best trial and the one from a fresh start with its setting, if their errors differ.
+    """
+
+    not_repeated: tuple[Trial, Trial] | None = None
 
     def run(self) -> Trial:
         """Return the trial whose setting is to be chosen."""
@@ -46,33 +54,32 @@ class Search(Moves):
         best = self.best_nonlinearity(best)
         best = self.best_loss(best)
         if self.space.rank is None:
-            best = self.climb(best, "alpha", FINEST)  # it says how many components live
-            best = self.few_components(self.simplest(self.ranks(best)))
-            best = self.best_nonlinearity(best)
+            best = self.best_rank(best)
+            other = self.best_nonlinearity(best)
+            best = best if other is best else self.best_rank(other)
         best = self.offsets_again(best)
-        best = self.climb(best, "alpha", FINEST)
+        best = self.climb(best, "alpha", *both(FINEST))
         if self.space.alpha is not None:
             return best
-        if len(self.space.nonlinearities) == 1 and not best.setting.nonlinearity.linear:
-            best = best_of_patient(self, best)
-        return self.or_offsets_alone(best)
+        return self.or_offsets_alone(self.repeated(self.strongest_ridge(best)))
 
     def guess(self) -> Setting:
         """Return a setting without any trial: offsets alone."""
         return self.first
 
     def best_offsets(self) -> Trial:
-        """Return the best trial without components."""
-        first, *others = self.space.kinds
+        """Return the best trial without components; offsets must be clearly better than a mean."""
+        _, *others = self.space.kinds
         best = self.offsets_alone(self.first)
-        if first not in ("none", "global"):
-            best = self.climb_with(best, "offset_alpha", OFFSET_STEP, self.offsets_alone)
         for kind in others:
             if self.stopped or best.is_exact:
                 break
             other = self.offsets_alone(best.setting._replace(offsets=kind))
             simpler = kind == "global" and not best.clearly_below(other, CLEARLY)
             best = other if simpler or other.mean < best.mean else best
+        if best.setting.offsets not in ("none", "global"):
+            steps = both(OFFSET_STEP)
+            best = self.climb_with(best, "offset_alpha", steps, self.offsets_alone)
         self.alone = best.setting
         return best
 
@@ -98,7 +105,7 @@ class Search(Moves):
                 break
         if best is null:
             return null if last is None else last
-        return self.climb(best, "alpha", FINE)
+        return self.climb(best, "alpha", *both(FINE))
 
     def without_offsets(self, best: Trial) -> Trial:
         """Return the best trial, or one without offsets if it is clearly better.
@@ -109,8 +116,8 @@ class Search(Moves):
         if self.space.offsets is not None or best.setting.offsets == "none" or self.stopped:
             return best
         without = self.trials.run(best.setting._replace(offsets="none"), best.starts)
-        if without.mean < (1 + WORSE) * best.mean:
-            without = self.climb(without, "alpha", FINE)
+        if without.mean < (1 + GROWN) * best.mean:
+            without = self.climb(without, "alpha", *both(FINE))
         if self.trials.has_limits:
             return best if best.clearly_below(without, CLEARLY) else without
         return without if without.clearly_below(best, 1.0) else best
@@ -145,6 +152,10 @@ class Search(Moves):
         assert best is not None
         return best
 
+    def best_rank(self, first: Trial) -> Trial:
+        """Return the best trial with any rank, of several about equally good ones the smallest."""
+        return self.few_components(self.simplest(self.ranks(first)))
+
     def ranks(self, first: Trial) -> Trial:
         """Return the best trial of all ranks."""
         best, last, rank, no_gain = first, first, first.setting.rank, 0
@@ -166,12 +177,12 @@ class Search(Moves):
             best = min(best, last, key=_mean)
             if not last.mean <= (1 + WORSE) * best.mean:
                 break
-        return best
+        return self.climb(best, "alpha", *both(FINE))
 
     def offsets_again(self, best: Trial) -> Trial:
         """Return the best trial with other ridges and other kinds of offsets."""
         if best.setting.offsets not in ("none", "global"):
-            best = self.climb(best, "offset_alpha", OFFSET_STEP)
+            best = self.climb(best, "offset_alpha", *both(OFFSET_STEP))
         kinds = KINDS if self.space.offsets is None else ()
         first = best
         for kind in kinds:
@@ -180,7 +191,7 @@ class Search(Moves):
             other = self.trials.run(first.setting._replace(offsets=kind), first.starts)
             if other.clearly_below(best, CLEARLY if self.trials.has_limits else 1.0):
                 best = other
-        return best if best is first else self.climb(best, "alpha", FINE)
+        return best if best is first else self.climb(best, "alpha", *both(FINE))
 
     def simplest(self, best: Trial) -> Trial:
         """Return the trial of smallest rank whose error is not clearly above the lowest.
@@ -205,7 +216,7 @@ class Search(Moves):
 
     def few_components(self, best: Trial) -> Trial:
         """Return the best trial, or one of smaller rank with a start of its own, if as good."""
-        if best.error > LITTLE_NOISE * self.trials.size or not best.starts:
+        if best.error > LITTLE_NOISE * self.trials.size or self.trials.is_mixed:
             return best
         for rank in range(1, min(best.setting.rank, FIRST_RANK)):
             if self.stopped:
@@ -226,6 +237,40 @@ class Search(Moves):
         allowed = min(trial.spread(best), TOLERATED * best.error)
         return trial is best or trial.error <= best.error + allowed
 
+    def strongest_ridge(self, best: Trial) -> Trial:
+        """Return the trial of strongest ridge whose error is not clearly above the lowest."""
+        alike = [t for t in self.trials.done if t.starts and _but_ridge(t) == _but_ridge(best)]
+        close = [trial for trial in alike if self._close(trial, best)]
+        strongest = max(close, key=lambda trial: trial.setting.alpha)
+        while strongest.setting.alpha < self.unit and not self.stopped:
+            setting = strongest.setting._replace(alpha=COARSE * strongest.setting.alpha)
+            stronger = self.trials.run(setting, strongest.starts)
+            if not self._close(stronger, best):
+                break
+            strongest = stronger
+        return strongest
+
+    def repeated(self, best: Trial) -> Trial:
+        """Return a trial from a fresh start with the best setting, or one that repeats.
+
+        Where a fresh start ends elsewhere, the error of the best trial is that of the way to it.
+        Then ridges are made stronger, from fresh starts, as long as that lowers the error.
+        """
+        if self.stopped or best.is_exact:
+            return best
+        fresh = self.trials.run(best.setting, fresh=True)
+        allowed = max(SAME * fresh.spread(best), DIFFERENT * best.error)
+        if abs(fresh.error - best.error) <= allowed or self.stopped:
+            return fresh
+        self.not_repeated = best, fresh
+        while fresh.error > best.error and self.space.alpha is None and not self.stopped:
+            alpha = COARSE * fresh.setting.alpha
+            stronger = self.trials.run(fresh.setting._replace(alpha=alpha), fresh=True)
+            if stronger.mean >= fresh.mean:
+                break
+            fresh = stronger
+        return fresh
+
     def or_offsets_alone(self, best: Trial) -> Trial:
         """Return the best trial, or that without components if it is not clearly worse."""
         f, loss = best.setting.nonlinearity, best.setting.loss
@@ -241,3 +286,8 @@ class Search(Moves):
 
 def _mean(trial: Trial) -> float:
     return trial.mean
+
+
+def _but_ridge(trial: Trial) -> Setting:
+    """Return the setting of a trial but for its ridge."""
+    return trial.setting._replace(alpha=0.0)

@@ -57,10 +57,11 @@ class Trial:
         Last factors of each fold, in the units of X; emptied when no later trial needs them.
     cold : bool
         Whether it began as a fit does, and not with the factors of another trial.
-    refined : bool
-        Whether the iterates were refined as those of a fit.
     is_exact : bool
         Whether there is no error, up to rounding.
+    counts : bool
+        Whether its factors are near a stationary point of its objective.  Others are not those of
+        the setting, but of where they began, and count as the worst.
     """
 
     setting: Setting
@@ -69,15 +70,15 @@ class Trial:
     seconds: float
     starts: list[Start] = field(default_factory=list)
     cold: bool = False
-    refined: bool = False
     is_exact: bool = False
+    counts: bool = True
 
     @property
     def mean(self) -> float:
-        """Mean loss; infinite if a loss is not finite."""
+        """Mean loss; infinite if a loss is not finite, or if the trial does not count."""
         with np.errstate(invalid="ignore"):
             mean = float(np.mean(self.losses))
-        return mean if math.isfinite(mean) else math.inf
+        return mean if math.isfinite(mean) and self.counts else math.inf
 
     @property
     def error(self) -> float:

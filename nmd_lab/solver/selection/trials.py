@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from nmd_lab.solver.engines.refined import Refined
 from nmd_lab.solver.formulation import make_problem, observed_only
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.initialization import Start, svd_start
+from nmd_lab.solver.learning import learned_state, with_learned
 from nmd_lab.solver.limit_noise import first_sd, with_sd
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
@@ -34,18 +35,25 @@ from nmd_lab.solver.state import State, state_of
 from nmd_lab.solver.storage import CsrStorage, storage_of
 
 from .folds import Fold
+from .progress import SETTLED, Progress
 from .setting import Setting, Trial
 from .trial_starts import alive_components, components, singular_components, with_offsets_of
 
 FEWEST = 3  # least number of iterations from the factors of another trial
-FEWEST_SLOW = 10  # the same for a loss that is not a square
+FEWEST_SLOW = 5  # the same for a loss that is not a square
 FEWEST_COLD = 12  # the same without factors to begin with
 FEWEST_PATIENT = 100  # the same for a patient trial
-MOST = 80  # largest number of iterations; half as many again as the least one, if that is more
-SETTLED = 5e-4  # predicted relative change of the mean loss that is not worth further iterations
-SLOWEST = 0.97  # largest ratio of the geometric series that predicts it
+BEATEN = 2.0  # standard errors of the excess over the best trial that end one after some folds
 EXACT = 1e-8  # error, over the largest |x|, that counts as none; at least 100 rounding units
 SEED_SIZE = 0.1  # least size of a new component, as a share of that in the residual
+
+
+class _Run(NamedTuple):
+    """What comes out of a trial on a fold: losses at held-out entries, and where it ended."""
+
+    losses: FloatArray
+    start: Start
+    progress: Progress
 
 
 class Trials:
@@ -96,6 +104,11 @@ class Trials:
         """Whether only limits are known of some entries."""
         return self.folds[0].rest.limits is not None
 
+    @property
+    def is_mixed(self) -> bool:
+        """Whether there are several kinds of columns, each in units of its own."""
+        return self._kinds is not None
+
     def problems(self, setting: Setting) -> list[Problem]:
         """Return the problem of each fold, with the ridges of a setting."""
         f, loss, kind = setting.nonlinearity, setting.loss, setting.offsets
@@ -119,30 +132,32 @@ class Trials:
         starts: list[Start] | None = None,
         *,
         patient: bool = False,
-        refined: bool | None = None,
+        fresh: bool = False,
     ) -> Trial:
-        """Do a trial."""
+        """Do a trial.
+
+        A patient one has about as many iterations as a fit, and a fresh one goes on even if others
+        are better.
+        """
         if len(self.done) < len(self._outcomes):
             return self._again(setting)
         fewest = FEWEST if setting.loss.degree == 2 else FEWEST_SLOW
         if patient or starts is None:
             fewest = FEWEST_PATIENT if patient else FEWEST_COLD
-        refined = self.options.alpha != "auto" if refined is None else refined
         began = time.perf_counter()
-        losses, last, n_iter = [], [], 0
+        best, runs = None if fresh else self._lowest(setting.loss), []
         for index, problem in enumerate(self.problems(setting)):
             start = None if starts is None else starts[index]
-            held_out = self.folds[index].held_out
-            score = HeldOut(held_out, problem.units.model)
-            begin = self._start(setting, problem, start)
-            found = self._iterates(problem, begin, refined)
-            iterated = self._iterate(setting, problem, score, found, fewest)
-            losses.append(iterated[0] / self.mean_weight)
-            last.append(iterated[1])
-            n_iter += iterated[2]
-        seconds = time.perf_counter() - began
-        trial = Trial(setting, np.concatenate(losses), n_iter, seconds, last)
-        trial.cold, trial.refined = starts is None, refined
+            lowest = math.inf if best is None else self._mean_at(index, best)
+            progress = Progress(lowest, fewest)
+            runs.append(self._run(setting, index, problem, start, progress))
+            if starts is not None and best is not None and self._is_beaten(runs, best):
+                break
+        count, seconds = sum(run.progress.count for run in runs), time.perf_counter() - began
+        ends = [run.start for run in runs] + (starts or [])[len(runs) :]
+        trial = Trial(setting, self._losses(runs, best), count, seconds, ends)
+        trial.cold = starts is None
+        trial.counts = self.stopped() or all(run.progress.counts for run in runs)
         if self._estimates_sd:
             self._estimate_sd(trial)
         trial.is_exact = trial.mean <= (self._exact * self.size) ** (setting.loss.degree or 1)
@@ -172,29 +187,74 @@ class Trials:
             error = math.sqrt(2 * float(np.mean(trial.losses[exact])))
             self.limits = self.limits._replace(sd=min(self.limits.sd, error))
 
-    def _iterate(
+    def _run(
         self,
         setting: Setting,
+        index: int,
         problem: Problem,
-        held_out: HeldOut,
-        found: Iterator[Iterate],
-        fewest: int,
-    ) -> tuple[FloatArray, Start, int]:
-        """Return losses at the held-out entries, the last factors, and the number of iterations."""
-        same = (trial.mean for trial in self.done if trial.setting.loss == setting.loss)
-        lowest = min(same, default=math.inf)
-        means: list[float] = []
-        with np.errstate(over="ignore", invalid="ignore"):
-            for iterate in found:
-                state = state_of(problem, iterate)
-                losses = held_out.losses(state.W_aug, state.H_aug)
-                means.append(float(np.mean(losses)))
-                if _ended(means, lowest, fewest) or self.stopped() or not iterate.is_finite:
-                    break
-        return losses, _start_from(state), len(means)
+        start: Start | None,
+        progress: Progress,
+    ) -> _Run:
+        """Return how a trial ends on a fold.
 
-    def _iterates(self, problem: Problem, start: Start, refined: bool) -> Iterator[Iterate]:
+        What is learned of f and of the loss is learned whenever the factors are nearly stationary.
+        """
+        start = self._start(setting, problem, start)
+        if start.model is not None:
+            model = start.model.with_limits(problem.units.model.limits)
+            problem = with_learned(problem, model, problem.rule.initial)
+        while True:
+            model = problem.units.model
+            score = HeldOut(self.folds[index].held_out, model)
+            with np.errstate(over="ignore", invalid="ignore"):
+                for iterate in self._iterates(problem, start):
+                    state = state_of(problem, iterate, model=model)
+                    losses = score.losses(state.W_aug, state.H_aug)
+                    progress.add(float(np.mean(losses)), iterate)
+                    if progress.is_over or self.stopped() or not iterate.is_finite:
+                        break
+            learned = learned_state(problem, state, state) if model.learns else None
+            progress.is_learned = learned is None
+            if learned is None or progress.is_hopeless or progress.is_late or self.stopped():
+                return _Run(losses, _start_from(state), progress)
+            assert learned.model is not None
+            problem = with_learned(problem, learned.model, learned.penalty)
+            start = problem.units.scaled_start(_start_from(learned))
+            progress.begin_round()
+
+    def _lowest(self, loss: Loss) -> Trial | None:
+        """Return the best trial so far; None if there is none that is comparable."""
+        same = [t for t in self.done if t.setting.loss == loss and math.isfinite(t.mean)]
+        return min(same, key=lambda trial: trial.mean, default=None)
+
+    def _mean_at(self, index: int, trial: Trial) -> float:
+        """Return the mean loss of a trial at the held-out entries of a fold."""
+        before = sum(fold.held_out.n_observed for fold in self.folds[:index])
+        at = slice(before, before + self.folds[index].held_out.n_observed)
+        return float(np.mean(trial.losses[at])) * self.mean_weight
+
+    def _is_beaten(self, runs: list[_Run], best: Trial) -> bool:
+        """Return whether a trial is clearly worse on the folds so far than the best one."""
+        excess = np.concatenate([run.losses for run in runs]) / self.mean_weight
+        excess = excess - best.losses[: excess.size]
+        error = float(np.std(excess)) / math.sqrt(excess.size)
+        return bool(np.mean(excess) > max(BEATEN * error, SETTLED * best.mean))
+
+    def _losses(self, runs: list[_Run], best: Trial | None) -> FloatArray:
+        """Return the losses at all held-out entries.
+
+        On folds that were left out they exceed those of the best trial as on the others.
+        """
+        losses = np.concatenate([run.losses for run in runs]) / self.mean_weight
+        if best is None or losses.size == best.losses.size:
+            return losses
+        rest = best.losses[losses.size :]
+        excess = np.resize(losses - best.losses[: losses.size], rest.size)
+        return np.concatenate([losses, rest + excess])
+
+    def _iterates(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Return the iterates of a trial."""
+        refined = self.options.alpha != "auto"
         plan = make_plan(problem, start.W.shape[1], self.options) if refined else None
         engine: FitEngine[Any] = Refined(plan) if plan else Admm()
         return iterates(engine, problem, start)
@@ -241,24 +301,10 @@ class Trials:
         )
 
 
-def _ended(means: list[float], lowest: float, fewest: int) -> bool:
-    """Return whether a trial with these mean losses ends; `fewest` is not too few iterations."""
-    if len(means) >= max(MOST, 1.5 * fewest) or not math.isfinite(means[-1]):
-        return True
-    if len(means) < fewest:
-        return False
-    *_, earlier, before, last = means
-    change, rate = abs(last - before), SLOWEST
-    if abs(before - earlier) > 0:
-        rate = min(change / abs(before - earlier), SLOWEST)
-    further = change * rate / (1 - rate)  # of a geometric series
-    if last - (further if last < before else 0.0) > (1 + SETTLED) * lowest:
-        return True
-    return bool(0 < further <= SETTLED * last)
-
-
 def _start_from(state: State) -> Start:
-    return Start(state.W, state.H, True, state.offsets)
+    """Return the start of another trial."""
+    model = state.model if state.model is not None and state.model.learns else None
+    return Start(state.W, state.H, True, state.offsets, model)
 
 
 def _with_ridges(problem: Problem, alpha: float, offset_alpha: float) -> Problem:

@@ -131,6 +131,52 @@ def test_a_rank_at_the_cap_is_told(monkeypatch):
     assert "is the largest that is tried" in repr(nmd.complete(holes(), random_state=0))
 
 
+def survey(m=200, n=6, seed=0):
+    """Return a table of ordered answers, with holes, and what is at all entries."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(m, 1)) @ rng.normal(size=(1, n)) + 0.7 * rng.normal(size=(m, n))
+    levels = np.searchsorted([-1.0, 0.0, 1.0], scores)
+    seen = rng.random((m, n)) < 0.8
+    columns = {
+        f"q{j}": pd.Categorical(
+            np.where(seen[:, j], levels[:, j], np.nan), categories=range(4), ordered=True
+        )
+        for j in range(n)
+    }
+    return pd.DataFrame(columns), levels, seen
+
+
+def test_a_survey_is_not_overfitted():
+    """The ridge is that of the fit, which learns cut points, and not one of factors at rest."""
+    table, levels, seen = survey()
+    fit = nmd.complete(table, random_state=0)
+    filled = fit.impute(table).astype(float).to_numpy()
+    median = np.nanmedian(np.where(seen, levels, np.nan), axis=0)
+    error, simple = (
+        np.sqrt(np.mean((y - levels)[~seen] ** 2)) for y in (filled, median + 0 * seen)
+    )
+    assert error < 0.9 * simple
+    assert fit.parameters["alpha"] > 0.1
+
+
+@pytest.mark.parametrize("kind", ["array", "relu", "survey", "numbers"])
+def test_what_was_chosen_repeats_the_fit(kind):
+    X, seen = table(shape=(60, 40))
+    if kind == "survey":
+        X, _, seen = survey()
+    elif kind == "numbers":
+        X = pd.DataFrame(np.where(seen, X, np.nan)[:, :8] * np.arange(1, 9))
+    else:
+        X = np.where(seen, np.maximum(X - 3, 0) if kind == "relu" else X, np.nan)
+    fit = nmd.complete(X, random_state=0)
+    again = nmd.complete(X, **fit.chosen, random_state=1)
+    assert again.selection.sizes["trial"] == 0
+    for name in ("rank", "alpha", "offsets", "offset_alpha"):
+        assert again.parameters[name] == fit.parameters[name]
+    one, other = (each.reconstruct().values for each in (fit, again))
+    assert np.std(one - other) < 0.15 * np.std(one)
+
+
 def test_noise_without_holes_is_removed():
     rng = np.random.default_rng(0)
     clean = np.maximum(rng.normal(size=(40, 2)) @ rng.normal(size=(2, 30)), 0)

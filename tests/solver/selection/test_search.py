@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -33,10 +35,12 @@ class MadeUp(Trials):
         super().__init__(folds, Options(), float(X.max()), np.random.default_rng(0), stopped)
         self.mean, self.noise = mean, np.random.default_rng(1)
 
-    def run(self, setting, starts=None, **how):
+    def run(self, setting, starts=None, *, fresh=False, **how):
         noise = 0.3 * self.noise.normal(size=400)
+        takes_fresh = "fresh" in inspect.signature(self.mean).parameters
+        mean_of = partial(self.mean, fresh=fresh) if takes_fresh else self.mean
         alone = starts is not None and not any(start.W.any() for start in starts)
-        mean = self.mean(setting._replace(rank=1, alpha=1.0)) * 10 if alone else self.mean(setting)
+        mean = self.mean(setting._replace(rank=1, alpha=1.0)) * 10 if alone else mean_of(setting)
         start = Start(np.ones((1, 1)), np.ones((1, 1)), True, NO_OFFSETS)
         losses = mean * (1 + noise - noise.mean())
         trial = Trial(setting, losses, 5, 0.1, [start] * len(self.folds))
@@ -116,6 +120,26 @@ def test_another_nonlinearity_only_if_it_is_clearly_better():
     assert worse.setting.nonlinearity == nmd.Identity()
     same = search_of(surface(0.0), nonlinearities=both).run()
     assert same.setting.nonlinearity == nmd.Identity()
+
+
+def test_the_strongest_of_ridges_that_are_about_as_good():
+    """The error falls by next to nothing, for ever."""
+    chosen = search_of(lambda s: 1 + 0.3 * max(0, math.log10(s.alpha)) + 1e-6 * math.tanh(s.alpha))
+    assert chosen.run().setting.alpha > 0.1
+
+
+def test_an_error_that_a_fresh_start_does_not_have():
+    """A weak ridge is only good on the way from a strong one."""
+    usual = valley(4, 1.0)
+
+    def mean(setting, fresh=False):
+        return usual(setting) * (2.0 if fresh and setting.alpha < 2 else 1.0)
+
+    search = search_of(mean)
+    chosen = search.run()
+    best, fresh = search.not_repeated
+    assert fresh.error > 1.2 * best.error
+    assert chosen.setting.alpha > 2
 
 
 # How many trials ----------------------------------------------------------------------------------

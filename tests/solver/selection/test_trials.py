@@ -16,8 +16,9 @@ from nmd_lab.model.offsets import NO_OFFSETS
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.selection.folds import draw_folds
+from nmd_lab.solver.selection.progress import MOST
 from nmd_lab.solver.selection.setting import Setting, Trial
-from nmd_lab.solver.selection.trials import MOST, Trials
+from nmd_lab.solver.selection.trials import Trials
 
 MODELS = {
     "relu": nmd.ReLU(), "identity": nmd.Identity(), "modulus": nmd.Modulus(),
