@@ -12,6 +12,7 @@ from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.split import split
 
 SHARE = 0.1  # share of the observed entries that a fold holds out
+LARGEST_SHARE = 0.15  # the same where a tenth is fewer than are wanted
 WANTED = 2000  # held-out entries from which one fold is enough
 MOST = 100_000  # largest number of held-out entries of a fold
 MOST_FOLDS = 10  # largest number of folds, with which each entry is held out about once
@@ -57,7 +58,7 @@ def draw_folds(observations: Observations, rng: np.random.Generator) -> tuple[li
     are several folds.
     """
     n_observed = observations.n_observed
-    share = min(SHARE, MOST / n_observed)
+    share = min(max(SHARE, WANTED / n_observed), LARGEST_SHARE, MOST / n_observed)
     structured = holes_depend_on_each_other(observations)
     fewest = FEWEST_MOVED if structured else 1
     folds: list[Fold] = []

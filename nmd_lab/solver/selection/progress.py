@@ -28,14 +28,14 @@ class Progress:
         Whether new parameters of f and of the loss would gain next to nothing.
     """
 
-    def __init__(self, lowest: float, fewest: int) -> None:
+    def __init__(self, lowest: float, fewest: int, *, learns: bool = False) -> None:
         self.count, self._lowest, self._fewest = 0, lowest, max(fewest, FEWEST)
         self._most = max(MOST, round(1.5 * fewest))
         self._means: list[float] = []
         self._objectives: list[float] = []
         self._residual = math.inf
         self._before_round = math.inf
-        self.is_learned = True
+        self.is_learned = not learns
 
     def add(self, mean: float, iterate: Iterate) -> None:
         """Record the mean loss at held-out entries after an iteration."""
@@ -48,7 +48,7 @@ class Progress:
         """Forget the iterations with other parameters of f and of the loss."""
         self._before_round = self._means[-1]
         self._means, self._objectives = [], []
-        self._fewest = FEWEST
+        self._fewest, self.is_learned = FEWEST, False
 
     @property
     def is_over(self) -> bool:
@@ -57,6 +57,8 @@ class Progress:
             return True
         if len(self._means) < self._fewest:
             return False
+        if not self.is_learned:
+            return self.is_hopeless
         settled = abs(self._further()) <= SETTLED * self._means[-1]
         return self.is_hopeless or (settled and self.is_stationary)
 
@@ -64,6 +66,12 @@ class Progress:
     def counts(self) -> bool:
         """Whether a trial says something of its setting, and not of where it began."""
         return self.is_hopeless or (self.is_stationary and self.is_learned)
+
+    @property
+    def may_learn(self) -> bool:
+        """Whether the factors are settled enough to learn parameters of f and of the loss."""
+        enough = len(self._means) >= FEWEST
+        return not self.is_learned and enough and (self._residual <= NEARER or self.is_stationary)
 
     @property
     def is_late(self) -> bool:

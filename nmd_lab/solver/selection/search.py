@@ -14,6 +14,7 @@ import numpy as np
 
 from .candidates import log_likelihood
 from .moves import COARSE, FINE, Moves, both
+from .progress import SETTLED
 from .setting import Setting, Trial
 from .space import KINDS
 
@@ -26,11 +27,12 @@ GROWN = 0.02  # growth of the mean loss, in each of two steps, at which the path
 RATIO = 4 / 3  # least ratio between a rank and a larger one to try
 MANY = 32  # number of components with which trials take long
 GAIN = 0.002  # decrease of the mean loss that is worth so many components; less is worth fewer
-NO_GAIN = 3  # larger ranks without such a gain that end the search; one above MANY
+NO_GAIN = 2  # larger ranks without such a gain that end the search; one above MANY
 WORSE = 0.05  # growth of the mean loss at which a search for fewer components ends
 TOLERATED = 0.0005  # largest growth of the error that fewer components may cost
 ROUNDING = 10  # a rank is found up to a rounding of one in as many
 CLEARLY = 2.0  # standard errors by which components, or offsets with limits, must be better
+SURELY = 3.0  # standard errors by which fewer components are worse that end the search for such
 SAME = 2.0  # standard errors of the difference up to which a fresh start ends at the same
 DIFFERENT = 0.002  # relative difference up to which it does, too
 LITTLE_NOISE = 0.02  # error, over the largest |x|, below which few components start afresh
@@ -163,7 +165,7 @@ class Search(Moves):
             if larger < RATIO * rank:
                 continue
             allowed = NO_GAIN if larger <= MANY else 1
-            if self.stopped or best.is_exact or no_gain >= allowed:
+            if self.stopped or best.is_exact or no_gain >= allowed or last.has_spare_components:
                 break
             last, rank = self.at_rank(last, larger), larger
             gain = GAIN * larger / MANY
@@ -175,7 +177,8 @@ class Search(Moves):
                 break
             last = self.at_rank(last, smaller)
             best = min(best, last, key=_mean)
-            if not last.mean <= (1 + WORSE) * best.mean:
+            surely = best.clearly_below(last, SURELY) and last.mean > (1 + GROWN) * best.mean
+            if surely or not last.mean <= (1 + WORSE) * best.mean:
                 break
         return self.climb(best, "alpha", *both(FINE))
 
@@ -234,7 +237,7 @@ class Search(Moves):
 
     def _close(self, trial: Trial, best: Trial) -> bool:
         """Return whether the error of a trial is not clearly above the lowest."""
-        allowed = min(trial.spread(best), TOLERATED * best.error)
+        allowed = min(max(trial.spread(best), SETTLED * best.error / 2), TOLERATED * best.error)
         return trial is best or trial.error <= best.error + allowed
 
     def strongest_ridge(self, best: Trial) -> Trial:

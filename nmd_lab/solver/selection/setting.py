@@ -13,6 +13,9 @@ from nmd_lab.model.losses import Frobenius, Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.solver.initialization import Start
 
+ROUNDING = 1e-6  # relative difference of ridges that are the same
+SPARE = 1e-3  # size of a component, over the largest one, below which the ridge has removed it
+
 
 class Setting(NamedTuple):
     """Values of the options that can be chosen.
@@ -37,6 +40,14 @@ class Setting(NamedTuple):
     alpha: float
     offsets: str
     offset_alpha: float
+
+    def is_like(self, other: Setting) -> bool:
+        """Return whether two settings are the same, up to rounding of the ridges."""
+        ridges = ((self.alpha, other.alpha), (self.offset_alpha, other.offset_alpha))
+        same = self._replace(alpha=0.0, offset_alpha=0.0) == other._replace(
+            alpha=0.0, offset_alpha=0.0
+        )
+        return same and all(math.isclose(*pair, rel_tol=ROUNDING) for pair in ridges)
 
 
 @dataclass(eq=False)
@@ -79,6 +90,17 @@ class Trial:
         with np.errstate(invalid="ignore"):
             mean = float(np.mean(self.losses))
         return mean if math.isfinite(mean) and self.counts else math.inf
+
+    @property
+    def has_spare_components(self) -> bool:
+        """Whether the ridge has removed components, so that there is no use for more of them."""
+        if self.setting.alpha == 0:
+            return False
+        for start in self.starts:
+            sizes = np.linalg.svd(np.linalg.qr(start.W)[1] @ np.linalg.qr(start.H.T)[1].T)[1]
+            if np.count_nonzero(sizes > SPARE * sizes.max(initial=0.0)) == self.setting.rank:
+                return False
+        return True
 
     @property
     def error(self) -> float:

@@ -35,7 +35,8 @@ from nmd_lab.solver.state import State, state_of
 from nmd_lab.solver.storage import CsrStorage, storage_of
 
 from .folds import Fold
-from .progress import SETTLED, Progress
+from .progress import Progress
+from .race import completed, is_beaten, lowest_of, mean_at
 from .setting import Setting, Trial
 from .trial_starts import alive_components, components, singular_components, with_offsets_of
 
@@ -43,7 +44,6 @@ FEWEST = 3  # least number of iterations from the factors of another trial
 FEWEST_SLOW = 5  # the same for a loss that is not a square
 FEWEST_COLD = 12  # the same without factors to begin with
 FEWEST_PATIENT = 100  # the same for a patient trial
-BEATEN = 2.0  # standard errors of the excess over the best trial that end one after some folds
 EXACT = 1e-8  # error, over the largest |x|, that counts as none; at least 100 rounding units
 SEED_SIZE = 0.1  # least size of a new component, as a share of that in the residual
 
@@ -139,23 +139,28 @@ class Trials:
         A patient one has about as many iterations as a fit, and a fresh one goes on even if others
         are better.
         """
+        alike = [t for t in self.done if not t.cold and t.setting.is_like(setting)]
+        if alike and starts is not None:
+            return min(alike, key=lambda trial: trial.mean)
         if len(self.done) < len(self._outcomes):
             return self._again(setting)
         fewest = FEWEST if setting.loss.degree == 2 else FEWEST_SLOW
         if patient or starts is None:
             fewest = FEWEST_PATIENT if patient else FEWEST_COLD
         began = time.perf_counter()
-        best, runs = None if fresh else self._lowest(setting.loss), []
+        best, runs = None if fresh else lowest_of(self.done, setting.loss), []
         for index, problem in enumerate(self.problems(setting)):
             start = None if starts is None else starts[index]
-            lowest = math.inf if best is None else self._mean_at(index, best)
-            progress = Progress(lowest, fewest)
+            lowest = math.inf if best is None else mean_at(best, index, self.folds)
+            learns = problem.units.model.learns
+            progress = Progress(lowest * self.mean_weight, fewest, learns=learns)
             runs.append(self._run(setting, index, problem, start, progress))
-            if starts is not None and best is not None and self._is_beaten(runs, best):
+            losses = np.concatenate([run.losses for run in runs]) / self.mean_weight
+            if starts is not None and best is not None and is_beaten(losses, best):
                 break
         count, seconds = sum(run.progress.count for run in runs), time.perf_counter() - began
         ends = [run.start for run in runs] + (starts or [])[len(runs) :]
-        trial = Trial(setting, self._losses(runs, best), count, seconds, ends)
+        trial = Trial(setting, completed(losses, best), count, seconds, ends)
         trial.cold = starts is None
         trial.counts = self.stopped() or all(run.progress.counts for run in runs)
         if self._estimates_sd:
@@ -204,7 +209,7 @@ class Trials:
             model = start.model.with_limits(problem.units.model.limits)
             problem = with_learned(problem, model, problem.rule.initial)
         while True:
-            model = problem.units.model
+            model, learned = problem.units.model, None
             score = HeldOut(self.folds[index].held_out, model)
             with np.errstate(over="ignore", invalid="ignore"):
                 for iterate in self._iterates(problem, start):
@@ -212,45 +217,17 @@ class Trials:
                     losses = score.losses(state.W_aug, state.H_aug)
                     progress.add(float(np.mean(losses)), iterate)
                     if progress.is_over or self.stopped() or not iterate.is_finite:
-                        break
-            learned = learned_state(problem, state, state) if model.learns else None
-            progress.is_learned = learned is None
-            if learned is None or progress.is_hopeless or progress.is_late or self.stopped():
-                return _Run(losses, _start_from(state), progress)
+                        return _Run(losses, _start_from(state), progress)
+                    if progress.may_learn:
+                        learned = learned_state(problem, state, state)
+                        progress.is_learned = learned is None
+                        if learned is not None:
+                            break
+            assert learned is not None
             assert learned.model is not None
             problem = with_learned(problem, learned.model, learned.penalty)
             start = problem.units.scaled_start(_start_from(learned))
             progress.begin_round()
-
-    def _lowest(self, loss: Loss) -> Trial | None:
-        """Return the best trial so far; None if there is none that is comparable."""
-        same = [t for t in self.done if t.setting.loss == loss and math.isfinite(t.mean)]
-        return min(same, key=lambda trial: trial.mean, default=None)
-
-    def _mean_at(self, index: int, trial: Trial) -> float:
-        """Return the mean loss of a trial at the held-out entries of a fold."""
-        before = sum(fold.held_out.n_observed for fold in self.folds[:index])
-        at = slice(before, before + self.folds[index].held_out.n_observed)
-        return float(np.mean(trial.losses[at])) * self.mean_weight
-
-    def _is_beaten(self, runs: list[_Run], best: Trial) -> bool:
-        """Return whether a trial is clearly worse on the folds so far than the best one."""
-        excess = np.concatenate([run.losses for run in runs]) / self.mean_weight
-        excess = excess - best.losses[: excess.size]
-        error = float(np.std(excess)) / math.sqrt(excess.size)
-        return bool(np.mean(excess) > max(BEATEN * error, SETTLED * best.mean))
-
-    def _losses(self, runs: list[_Run], best: Trial | None) -> FloatArray:
-        """Return the losses at all held-out entries.
-
-        On folds that were left out they exceed those of the best trial as on the others.
-        """
-        losses = np.concatenate([run.losses for run in runs]) / self.mean_weight
-        if best is None or losses.size == best.losses.size:
-            return losses
-        rest = best.losses[losses.size :]
-        excess = np.resize(losses - best.losses[: losses.size], rest.size)
-        return np.concatenate([losses, rest + excess])
 
     def _iterates(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Return the iterates of a trial."""

@@ -149,8 +149,9 @@ def test_no_more_are_held_out_than_are_needed(monkeypatch):
     assert fold.held_out.n_observed == 300
 
 
-def test_blocks_are_held_out_as_a_whole():
+def test_blocks_are_held_out_as_a_whole(monkeypatch):
     """What is held out in a row is what another row does not have, where this row has it."""
+    monkeypatch.setattr(module, "LARGEST_SHARE", module.SHARE)
     missing = np.isnan(DATA["blocks"])
     for fold in draw(DATA["blocks"])[0]:
         _, held = masks(fold)
@@ -159,7 +160,7 @@ def test_blocks_are_held_out_as_a_whole():
         whole = [
             any(np.array_equal(held[i], other & ~missing[i]) for other in missing) for i in rows
         ]
-        assert np.mean(whole) > 0.7  # others lose some, since columns keep half of their entries
+        assert np.mean(whole) > 0.6  # others have the holes of several rows
 
 
 def few_holes(shape=(900, 25), rows=60, width=2):

@@ -41,7 +41,7 @@ class MadeUp(Trials):
         mean_of = partial(self.mean, fresh=fresh) if takes_fresh else self.mean
         alone = starts is not None and not any(start.W.any() for start in starts)
         mean = self.mean(setting._replace(rank=1, alpha=1.0)) * 10 if alone else mean_of(setting)
-        start = Start(np.ones((1, 1)), np.ones((1, 1)), True, NO_OFFSETS)
+        start = Start(np.eye(setting.rank), np.eye(setting.rank), True, NO_OFFSETS)
         losses = mean * (1 + noise - noise.mean())
         trial = Trial(setting, losses, 5, 0.1, [start] * len(self.folds))
         trial.is_exact = mean == 0
