@@ -27,7 +27,7 @@ def row_splits(
     splitter: Any, groups: NDArray[np.intp] | None, m: int, rng: np.random.Generator
 ) -> list[RowSplit]:
     """Return the splits of m rows; a splitter without a seed gets one."""
-    given = splitter
+    name = repr(splitter)
     if getattr(splitter, "random_state", 0) is None:
         splitter = copy.copy(splitter)
         splitter.random_state = int(rng.integers(2**31))
@@ -37,7 +37,7 @@ def row_splits(
     except (TypeError, ValueError) as error:
         remedy = "give groups=" if groups is None and "groups" in str(error) else "give another one"
         raise ValueError(
-            f"splitter={given!r} cannot split the {m} rows of X ({str(error).rstrip('.')}): "
+            f"splitter={name} cannot split the {m} rows of X ({str(error).rstrip('.')}): "
             f"{remedy}."
         ) from error
     return [RowSplit(*(np.isin(np.arange(m), rows) for rows in pair)) for pair in pairs]
