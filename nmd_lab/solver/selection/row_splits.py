@@ -37,8 +37,7 @@ def row_splits(
     except (TypeError, ValueError) as error:
         remedy = "give groups=" if groups is None and "groups" in str(error) else "give another one"
         raise ValueError(
-            f"splitter={name} cannot split the {m} rows of X ({str(error).rstrip('.')}): "
-            f"{remedy}."
+            f"splitter={name} cannot split the {m} rows of X ({str(error).rstrip('.')}): {remedy}."
         ) from error
     return [RowSplit(*(np.isin(np.arange(m), rows) for rows in pair)) for pair in pairs]
 
