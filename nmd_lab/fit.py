@@ -68,11 +68,13 @@ def decompose(
     sample_dims : str or sequence of str, optional
         Dimensions of a DataArray that make the rows, for example "time" for maps over time; the
         others make the columns.  By default the first of two.
-    init : {"auto", "svd", "randomized", "nndsvd", "random"}, (W, H) or Decomposition
+    init : {"auto", "svd", "randomized", "nndsvd", "random", "path"}, (W, H) or Decomposition
         Starting factors.  "svd": from the singular value decomposition; "randomized": from an
         approximation of it, for large or sparse data; "nndsvd": a nonnegative form of it; "random":
-        small Gaussian factors.  A pair (W, H): these factors, with T = X (√X for Square) where
-        observed and 0 elsewhere.  A Decomposition: a warm start from an earlier fit.
+        small Gaussian factors; "path": a few iterations with each of several ridges, from strong to
+        weak, after "svd", for a fit with alpha > 0 that ends early.  A pair (W, H): these factors,
+        with T = X (√X for Square) where observed and 0 elsewhere.  A Decomposition: a warm start
+        from an earlier fit.
         "auto" (default) is "svd"; for Modulus and Square it is "random" with a warm-up of 200
         iterations of Modulus + Frobenius, which finds the signs; for a nonnegative factor it is
         "nndsvd", or "random" (uniform numbers) where a descent follows, and for sparse zeros
@@ -176,9 +178,10 @@ def decompose(
     ``solver="paper"``, a fixed ρ, ``refine=False`` and constraints on the factors ask.
 
     What is "auto" is chosen by the error at a tenth of the observed entries, which are held out, at
-    random, as blocks if the holes of X are blocks, or as `validation` says.  The fit then begins
-    at the chosen factors, with all entries.  At most half of `time_limit` is for the trials, which
-    `Decomposition.selection` lists and ``docs/choosing.md`` explains.
+    random, as blocks if the holes of X are blocks, or as `validation` says.  The fit then has all
+    entries, and begins afresh; it may follow a path of ridges (`init`) and end early.  At most half
+    of `time_limit` is for the trials, which `Decomposition.selection` lists and
+    ``docs/choosing.md`` explains.  `Decomposition.chosen` has the arguments that repeat the fit.
 
     The loss of an entry with limits is 0 where the model satisfies them, and that to the nearest
     limit elsewhere.  For the Frobenius loss and noise of standard deviation σ > 0 (`limit_noise`

@@ -102,8 +102,8 @@ def section(records: list[Answer], figures: Path) -> str:
         best one for {once}). For {expensive}, whose fits take long, the ranks are {ranks} and those
         next to the chosen one. The default call may choose a rank up to 100. The grid has offsets
         of both rows and columns or none, and its fits converge; the default call may take offsets
-        of one side, and ends after as many iterations as its trial, so that it can be better than
-        the whole grid. Errors are root mean squared errors at the test entries. The excess has a
+        of one side, and may end early after a path of ridges, so that it can be better than the
+        whole grid. Errors are root mean squared errors at the test entries. The excess has a
         number for each of {seeds} seeds, which hold out other entries; everything else is that of
         seed 0. *Time* is that of the default call as a multiple of one plain fit with the chosen
         parameters, side by side on one thread (median of the runs, processor time). *Chosen* lists

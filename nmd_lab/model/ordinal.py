@@ -19,6 +19,8 @@ from .likelihoods._normal import log_probability, slopes
 from .likelihoods.cut_points import best_cut_points
 from .loss import Loss
 
+SHORT = 1e-7  # of a step of Newton's method after which no other one is needed
+
 FIRST_RANGE = 2.5
 """Largest magnitude of the y with which a fit begins."""
 
@@ -148,29 +150,30 @@ class Ordinal(Loss):
         """Return the root of the derivative, by Newton's method with bisection.
 
         The derivative rises, with a slope between rho and rho + 1.  So its value at q bounds the
-        distance of the root from both sides.
+        distance of the root from both sides.  After a short step the next one is its square.
         """
         low, high = level_ends(x, p)
-        slope = slopes(low - q, high - q)[2]
-        ends = q - slope / (rho + 1.0), q - slope / rho
-        left, right = min(ends[0], ends[1]), max(ends[0], ends[1])
-        y: float = ends[0]
-        for _ in range(100):
+        y = q
+        left, right = -math.inf, math.inf
+        for k in range(100):
             a, b = low - y, high - y
             at_a, at_b, slope = slopes(a, b)
             curvature = slope * slope
             curvature += (b * at_b if b < math.inf else 0.0) - (a * at_a if a > -math.inf else 0.0)
             rise = slope + rho * (y - q)
-            if rise > 0.0:
+            if k == 0:
+                near, far = q - slope / (rho + 1.0), q - slope / rho
+                left, right = min(near, far), max(near, far)
+            elif rise > 0.0:
                 right = y
             else:
                 left = y
             new = y - rise / (rho + min(max(curvature, 0.0), 1.0))
-            if not left < new < right:
+            if not left <= new <= right:
                 new = 0.5 * (left + right)
             step = abs(new - y)
             y = new
-            if step <= 1e-13 * (1.0 + abs(y)):
+            if step <= SHORT * (1.0 + abs(y)):
                 break
         return y
 

@@ -9,6 +9,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from nmd_lab.model.losses import Frobenius
+from nmd_lab.solver.settings import ADMM
+
 from .factors import Factors
 
 SELECTION = "selection"
@@ -28,6 +31,9 @@ INTEGERS = ("rank", "n_iter")
 VARIABLES = ("nonlinearity", "loss", "rank", "alpha", "offsets", "offset_alpha", "error", "spread",
              "n_iter", "seconds")  # fmt: skip
 """Variables of the table of trials."""
+
+SETTINGS = ("refine", "homotopy", "polish", "limit_noise")
+"""Settings of the algorithm that a choice may decide."""
 
 UNNAMED = ("nonlinearity",)
 """Options whose values need no name beside them, such as "MinMax(0, 16)"."""
@@ -60,6 +66,42 @@ class Selections(Factors):
         0
         """
         return trials_of(self.parameters)
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """Arguments with which ``nmd.complete(X, **fit.chosen)`` repeats the fit without a choice.
+
+        They are `rank`, `alpha`, `offsets` and `offset_alpha`, and `nonlinearity` and `loss` if all
+        columns share them, or ``loss={}`` for numbers in units of their columns; ``init="path"``,
+        `max_iter` and `tol` if the fit ends early; and `solver` if the choice decided on the
+        algorithm, or on the noise at entries with limits.
+        Other arguments of the fit, such as `weights`, are to be given again.
+
+        See Also
+        --------
+        Decomposition.selection : All that was tried.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> X = np.outer(np.arange(9.0), np.ones(6)) + np.random.default_rng(0).normal(size=(9, 6))
+        >>> fit = nmd.complete(X, random_state=0)
+        >>> again = nmd.complete(X, **fit.chosen, random_state=0)
+        >>> bool(np.allclose(again.reconstruct(), fit.reconstruct()))
+        True
+        """
+        names, usual = ["rank", "alpha", "offsets", "offset_alpha"], vars(ADMM())
+        if self.parameters["init"] == "path":
+            names += ["init", "max_iter", "tol"]
+        found = {name: self.parameters[name] for name in names}
+        if self.kinds is None:
+            found |= {"nonlinearity": self.nonlinearity, "loss": self.loss}
+        elif all(k.nonlinearity.linear and isinstance(k.loss, Frobenius) for k in self.kinds.kinds):
+            found["loss"] = {}  # each column of numbers in units of its own
+        settings = {name: self.parameters.get(name, usual[name]) for name in SETTINGS}
+        if any(settings[name] != usual[name] for name in SETTINGS):
+            found["solver"] = ADMM(**settings)
+        return found
 
     @property
     def _choice(self) -> dict[str, str]:

@@ -39,12 +39,15 @@ class Start(NamedTuple):
         the observed entries (√X for Square) and 0 elsewhere, and the first step solves for W.
     offsets : Offsets
         Starting offsets.
+    model : Model or None
+        Model, in the units of X, that was learned with these factors; None if there is none.
     """
 
     W: FloatArray
     H: FloatArray
     from_factors: bool
     offsets: Offsets = NO_OFFSETS
+    model: Model | None = None
 
 
 def svd_start(

@@ -18,6 +18,7 @@ from nmd_lab._checks import (
     check_option_names,
     check_seed,
     check_word,
+    is_auto,
 )
 
 from .choice import Choice, as_choice
@@ -26,7 +27,7 @@ from .constraints.factor_constraints import as_constraint
 from .penalty import PenaltyRule
 from .settings import ADMM, Compute, as_compute, as_solver
 
-INITS = ("auto", "svd", "randomized", "nndsvd", "random")
+INITS = ("auto", "svd", "randomized", "nndsvd", "random", "path")
 OFFSETS = ("auto", "none", "global", "rows", "columns", "both")
 FACTOR_CONSTRAINTS = ("w_constraint", "h_constraint")
 
@@ -105,6 +106,7 @@ class Options:
         object.__setattr__(self, "compute", as_compute(self.compute))
         _ = self.factor_constraints  # refuses unknown ones
         object.__setattr__(self, "validation", as_choice(self.validation))
+        self._check_path()
         check_seed(self.random_state)
 
     @property
@@ -114,6 +116,17 @@ class Options:
             as_constraint("w_constraint", self.w_constraint),
             as_constraint("h_constraint", self.h_constraint),
         )
+
+    def _check_path(self) -> None:
+        """Raise ValueError if there are no strong ridges to begin with."""
+        if not (isinstance(self.init, str) and self.init == "path"):
+            return
+        if not (is_auto(self.alpha) or self.alpha > 0):
+            raise ValueError("init='path' needs a ridge: give alpha > 0, or another init.")
+        if any(self.factor_constraints):
+            raise ValueError(
+                "init='path' does not go with constraints on the factors: give another init."
+            )
 
     def settled(self) -> Options:
         """Return the options of a fit in which nothing is chosen: no offsets, one ridge."""

@@ -166,7 +166,6 @@ class _Runner:
             tol=options.tol,
             patience=options.solver.patience,
             window=prepared.plan.window or (WINDOW_CHOSEN if named.kind == "chosen" else None),
-            last=prepared.spec.last,
             target=target if prepared.held_out is None else math.inf,
             max_iter=options.max_iter,
         )
@@ -177,18 +176,14 @@ class _Runner:
             cancelled=ended,
             before_each=before_each,
         )
-        limit = min(options.max_iter, prepared.spec.iterations or options.max_iter)
         outcome = run.advance(
-            limit - run.state.iteration,
+            options.max_iter - run.state.iteration,
             callback=callback,
             time_limit=options.time_limit,
             interruption=self.interruption,
             progress=options.progress if cancelled is None else False,
             before_each=before_each,
         )
-        if outcome.stop_reason.code == "max_iter" and limit < options.max_iter:
-            why = f"validation: {limit} iterations, as many as held-out entries asked for"
-            outcome = outcome._replace(stop_reason=StopReason("validation", why))
         if outcome.stop_reason.code == "time_limit":
             outcome = outcome._replace(stop_reason=self._time_limit_reason())
         return outcome

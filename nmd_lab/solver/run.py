@@ -63,9 +63,7 @@ class Run:
         if state.round is not None and state.round.model is not None:
             self._problem = with_learned(problem, state.round.model, state.round.penalty)
         self._gives_last_after: tuple[StopCode, ...] = ()
-        if policy.last:
-            self._gives_last_after = ("max_iter", "converged", "callback", "time_limit")
-        elif policy.tol == 0 and held_out is None:
+        if policy.tol == 0 and held_out is None:
             self._gives_last_after = (
                 ("max_iter", "callback") if policy.last_when_stopped else ("max_iter",)
             )

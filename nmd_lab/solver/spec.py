@@ -26,11 +26,6 @@ class Spec(Options):
         What is known of entries with limits; sd = NaN if a pilot run is to estimate it.
     start : Start or None
         Factors of the trials from which the fit begins; None if it begins as `init` says.
-    iterations : int or None
-        Number of iterations after which the held-out error was lowest; None if the fit ends by the
-        usual rules.
-    last : bool
-        Whether the last iterate is returned, and not that of lowest objective.
     selection : dict or None
         What `Decomposition.selection` tells; None if nothing was chosen.
     spent : float
@@ -41,8 +36,6 @@ class Spec(Options):
     rank: int
     limits: LimitModel
     start: Start | None = None
-    iterations: int | None = None
-    last: bool = False
     selection: dict[str, Any] | None = None
     spent: float = 0.0
 

@@ -27,6 +27,7 @@ from .options import Options
 from .penalty import BALANCED
 from .problem import Problem
 from .refinement.plan import RefinementPlan, has_implicit_zeros, make_plan
+from .ridge_path import after_strong_ridges
 from .run import Run
 from .run_state import StartState, begin
 from .starting_data import starting_data
@@ -40,7 +41,7 @@ class NamedStart(NamedTuple):
 
     Attributes
     ----------
-    kind : {"svd", "randomized", "nndsvd", "random", "given", "chosen"}
+    kind : {"svd", "randomized", "nndsvd", "random", "path", "given", "chosen"}
         Method that made the factors.
     start : Start
         Starting factors.
@@ -69,10 +70,14 @@ def all_starts(
         elif index > 0 or init == "random" or (init == "auto" and model.even):
             yield NamedStart("random", random_start(observations, model, rank, offsets, rng))
         elif isinstance(init, str):
-            kind = init
-            if init == "auto":
-                kind = "randomized" if has_implicit_zeros(problem, options) else "svd"
-            yield NamedStart(kind, svd_start(observations, model, rank, offsets, rng, kind))
+            zeros = has_implicit_zeros(problem, options)
+            kind = "randomized" if zeros else "svd"
+            kind = kind if init in ("auto", "path") else init
+            start = svd_start(observations, model, rank, offsets, rng, kind)
+            if init == "path":
+                engine: FitEngine[Any] = ImplicitZeros(exact=0.0) if zeros else Admm()
+                kind, start = "path", after_strong_ridges(problem, start, engine)
+            yield NamedStart(kind, start)
         else:
             units = problem.units
             start = given_start(observations, rank, init, units.given_offsets(offsets))

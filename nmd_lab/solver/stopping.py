@@ -101,8 +101,6 @@ class StopPolicy:
         Iterations without a lower validation error that end a run.
     window : int or None
         Iterations over which the decrease is measured; None for the usual number.
-    last : bool
-        Whether the last state is returned, and not that of lowest score.
     last_when_stopped : bool
         Whether it is with ``tol=0``, if a callback ends the run.
     target : float
@@ -114,7 +112,6 @@ class StopPolicy:
     tol: float = 0.0
     patience: int = 10
     window: int | None = None
-    last: bool = False
     last_when_stopped: bool = False
     target: float = math.inf
     max_iter: int = 0

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from nmd_lab.model.loss import Loss
 
+SHORT = 1e-7  # of a step of Newton's method after which no other one is needed
+
 STARTING_LOG_ODDS = 2.0
 """Log-odds with which a fit begins where the larger value is observed, and minus this elsewhere."""
 
@@ -84,7 +86,7 @@ class Logistic(Loss):
             share = small / (1.0 + small) if z > 0.0 else 1.0 / (1.0 + small)
             step = (rho * (z - centre) - share) / (rho + small / ((1.0 + small) * (1.0 + small)))
             z -= step
-            if abs(step) <= 1e-14 * (1.0 + abs(z)):
+            if abs(step) <= SHORT * (1.0 + abs(z)):
                 break
         return s * z
 

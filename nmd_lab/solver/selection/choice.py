@@ -25,8 +25,6 @@ from .space import Space
 from .trials import Trials
 
 SHARE_OF_TIME = 0.5  # share of a time limit that the trials may take; the fit has the rest
-NOISY = 1e-3  # held-out error, over the largest |x|, from which the fit ends like its trial
-FEWEST = 8  # least number of iterations of such a fit
 FEW = 500  # held-out entries below which luck decides between settings that are nearly as good
 
 
@@ -72,16 +70,13 @@ def choose(
     found: dict[str, Any] = {"limits": trials.limits if folds else facts.limits}
     if chosen is not None and not (chosen.cold and not trials.stopped()):
         found["start"] = chosen.starts[0]
-    if chosen is not None and data.held_out is None:
-        found |= _ending(chosen, trials, options)
     setting = search.guess() if chosen is None else chosen.setting
-    record = _record(trials, chosen, drawn, space)
+    record = _record(search, chosen, drawn)
     settled = replace(
         options, alpha=setting.alpha, offsets=setting.offsets, offset_alpha=setting.offset_alpha
     )
-    if chosen is not None and not chosen.refined:
-        plain = replace(options.solver, refine=False, homotopy=False, polish=False)
-        settled = replace(settled, solver=plain)
+    if chosen is not None:
+        settled = _like(chosen, settled)
     model = facts.kinds or make_model(setting.nonlinearity, setting.loss)
     return Spec(
         **vars(settled),
@@ -93,15 +88,14 @@ def choose(
     )
 
 
-def _ending(chosen: Trial, trials: Trials, options: Options) -> dict[str, Any]:
-    """Return how the fit ends: as the trial did, unless there is hardly any noise."""
-    size = (NOISY * trials.size) ** chosen.degree
-    if chosen.refined or options.tol == 0:
-        return {"last": not chosen.refined}
-    if chosen.mean < size:
-        return {}
-    iterations = round(chosen.n_iter / len(trials.folds))
-    return {"iterations": max(FEWEST, iterations), "last": True}
+def _like(chosen: Trial, options: Options) -> Options:
+    """Return the options of a fit that begins and ends as a trial from a fresh start."""
+    if not chosen.refined:
+        plain = replace(options.solver, refine=False, homotopy=False, polish=False)
+        options = replace(options, solver=plain)
+    if chosen.ending is None:
+        return options
+    return replace(options, init="path", max_iter=chosen.ending, tol=0)
 
 
 def _space(observations: Observations, facts: Facts, options: Options) -> Space:
@@ -130,8 +124,9 @@ def _space(observations: Observations, facts: Facts, options: Options) -> Space:
     )
 
 
-def _record(trials: Trials, chosen: Trial | None, drawn: str, space: Space) -> dict[str, Any]:
+def _record(search: Search, chosen: Trial | None, drawn: str) -> dict[str, Any]:
     """Return what `Decomposition.selection` tells."""
+    trials, space = search.trials, search.space
     models = {"nonlinearity": space.nonlinearities, "loss": space.losses}
     names = [name for name, several in models.items() if len(several) > 1]
     numbers = ("rank", "alpha", "offsets", "offset_alpha")
@@ -157,14 +152,15 @@ def _record(trials: Trials, chosen: Trial | None, drawn: str, space: Space) -> d
             "parts": len(trials.folds) if chosen else 0,
             "drawn": drawn,
         },
-        "note": " ".join(_notes(trials, chosen, space)) if chosen else "",
+        "note": " ".join(_notes(search, chosen)) if chosen else "",
         "options": names,
     }
 
 
-def _notes(trials: Trials, chosen: Trial, space: Space) -> list[str]:
+def _notes(search: Search, chosen: Trial) -> list[str]:
     """Return sentences on what a choice does not tell."""
-    entries, rank, notes = n_held_out(trials.folds), chosen.setting.rank, []
+    space, rank, notes = search.space, chosen.setting.rank, []
+    entries = n_held_out(search.trials.folds)
     if entries < FEW:
         notes.append(
             f"Only {entries} entries could be held out: errors that differ by some per cent cannot "
@@ -174,5 +170,12 @@ def _notes(trials: Trials, chosen: Trial, space: Space) -> list[str]:
         notes.append(
             f"Rank {rank} is the largest that is tried: more components may predict better, so "
             "give a larger rank to see."
+        )
+    if search.not_repeated is not None:
+        best, fresh = search.not_repeated
+        notes.append(
+            f"The best trial had the error {best.error:.4g}, but from a fresh start its setting "
+            f"had {fresh.error:.4g}: the error depends on where a fit begins, and a setting was "
+            "taken for its error from a fresh start."
         )
     return notes

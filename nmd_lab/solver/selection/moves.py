@@ -13,6 +13,7 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.solver.initialization import Start, svd_start
 from nmd_lab.solver.starting_data import offsets_of, starting_data
 
+from .progress import SETTLED
 from .setting import Setting, Trial
 from .space import Space
 from .trials import Trials
@@ -22,6 +23,7 @@ OFFSET_RIDGE = 3.0  # first ridge of the offsets, relative to the natural penalt
 FINE = 10**0.25  # factor between ridges when the rank has changed
 MOST_STEPS = 14  # largest number of steps in one direction
 HOPELESS = 0.04  # growth of the mean loss with another f, from which no other ridge is tried
+TOLERATED = 0.0005  # largest growth of the error that a simpler setting may cost
 LITTLE = 1e-3  # relative decrease of the mean loss after which a number is not changed further
 
 
@@ -71,7 +73,7 @@ class Moves:
             W, H = np.zeros((m, setting.rank), dtype), np.zeros((setting.rank, n), dtype)
             offsets = problem.units.given_offsets(offsets_of(problem))
             starts.append(Start(W, H, True, offsets))
-        return self.trials.run(setting, starts)
+        return self.trials.run(setting, starts, offsets_alone=True)
 
     def climb(self, trial: Trial, name: str, factor: float) -> Trial:
         """Return the best trial with a ridge divided or multiplied by a factor, again and again."""
@@ -136,3 +138,17 @@ class Moves:
         of_factors = natural * largest / units.scaled_alpha(1.0)
         tiny = math.sqrt(np.finfo(float).tiny)
         return max(of_factors, tiny), max(of_offsets, tiny)
+
+
+def of_model(moves: Moves, best: Trial) -> list[Trial]:
+    """Return the trials of a model with components, the smallest rank first."""
+    model = best.setting[:2]
+    same = [t for t in moves.trials.done if t.setting[:2] == model and t.starts]
+    return sorted(same, key=lambda t: (t.setting.rank, t.mean))
+
+
+def is_close(trial: Trial, best: Trial) -> bool:
+    """Return whether the error of a trial is not clearly above the lowest."""
+    allowed = max(trial.spread(best), SETTLED / 2 * best.error)
+    allowed = min(allowed, TOLERATED * best.error)
+    return trial is best or trial.error <= best.error + allowed

@@ -14,31 +14,35 @@ import numpy as np
 
 from nmd_lab.model.log_scores import log_scores
 
-from .moves import FINE, Moves
+from .fresh import COARSE, GAIN, MANY, RATIO, RATIO_SLOW, from_fresh_starts, strongest_ridge
+from .moves import FINE, Moves, is_close, of_model
 from .patience import best_of_patient
 from .setting import Setting, Trial
 from .space import KINDS
 
 FIRST_RANK = 8  # rank of the first trials
 FIRST_RIDGE = 0.5  # first ridge, relative to the one that removes all components
-COARSE = 10**0.5  # factor between ridges of the first path
 FINEST = 10**0.125  # factor between ridges before the ranks are compared, and at the end
 OFFSET_STEP = 4.0  # factor between ridges of the offsets
 MOST_RIDGES = 14  # largest number of ridges of the first path, over six powers of ten
 GROWN = 0.02  # growth of the mean loss, in each of two steps, at which the path ends
-RATIO = 4 / 3  # least ratio between a rank and a larger one to try
-MANY = 32  # number of components with which trials take long
-GAIN = 0.002  # decrease of the mean loss that is worth so many components; less is worth fewer
 NO_GAIN = 3  # larger ranks without such a gain that end the search; one above MANY
 WORSE = 0.05  # growth of the mean loss at which a search for fewer components ends
-TOLERATED = 0.0005  # largest growth of the error that fewer components may cost
 ROUNDING = 10  # a rank is found up to a rounding of one in as many
 CLEARLY = 2.0  # standard errors by which components, or offsets with limits, must be better
 LITTLE_NOISE = 0.02  # error, over the largest |x|, below which few components start afresh
 
 
 class Search(Moves):
-    """A search for the setting of lowest held-out error; see `Moves` for the parameters."""
+    """A search for the setting of lowest held-out error; see `Moves` for the parameters.
+
+    Attributes
+    ----------
+    not_repeated : tuple of two trials, or None
+        The best trial and the one from a fresh start with its setting, if their errors differ.
+    """
+
+    not_repeated: tuple[Trial, Trial] | None = None
 
     def run(self) -> Trial:
         """Return the trial whose setting is to be chosen."""
@@ -53,10 +57,11 @@ class Search(Moves):
         best = self.offsets_again(best)
         best = self.climb(best, "alpha", FINEST)
         if self.space.alpha is not None:
-            return best
+            return self.repeated(best)
+        best = strongest_ridge(self, best)
         if len(self.space.nonlinearities) == 1 and not best.setting.nonlinearity.linear:
             best = best_of_patient(self, best)
-        return self.or_offsets_alone(best)
+        return self.or_offsets_alone(self.repeated(best))
 
     def guess(self) -> Setting:
         """Return a setting without any trial: offsets alone."""
@@ -66,7 +71,7 @@ class Search(Moves):
         """Return the best trial without components."""
         first, *others = self.space.kinds
         best = self.offsets_alone(self.first)
-        if first not in ("none", "global"):
+        if first not in ("none", "global") and not self.trials.is_mixed:
             best = self.climb_with(best, "offset_alpha", OFFSET_STEP, self.offsets_alone)
         for kind in others:
             if self.stopped or best.is_exact:
@@ -155,8 +160,9 @@ class Search(Moves):
         """Return the best trial of all ranks."""
         space = self.space
         best, last, rank, no_gain = first, first, first.setting.rank, 0
+        ratio = RATIO_SLOW if self.trials.is_mixed else RATIO
         for larger in space.ranks:
-            if larger <= rank or (space.given_ranks is None and larger < RATIO * rank):
+            if larger <= rank or (space.given_ranks is None and larger < ratio * rank):
                 continue
             allowed = NO_GAIN if larger <= MANY else 1
             if self.stopped or best.is_exact or no_gain >= allowed:
@@ -194,8 +200,8 @@ class Search(Moves):
 
         Ranks between those tried are tried, too.
         """
-        trials = self._of_model(best)
-        chosen = next(trial for trial in trials if self._close(trial, best))
+        trials = of_model(self, best)
+        chosen = next(trial for trial in trials if is_close(trial, best))
         below = max(
             (t.setting.rank for t in trials if t.setting.rank < chosen.setting.rank), default=0
         )
@@ -206,7 +212,7 @@ class Search(Moves):
             if not self.space.allows_rank(rank):
                 break
             trial = self.trials.run(chosen.setting._replace(rank=rank), chosen.starts)
-            if self._close(trial, best):
+            if is_close(trial, best):
                 chosen = trial
             else:
                 below = rank
@@ -214,7 +220,8 @@ class Search(Moves):
 
     def few_components(self, best: Trial) -> Trial:
         """Return the best trial, or one of smaller rank with a start of its own, if as good."""
-        if best.error > LITTLE_NOISE * self.trials.size or not best.starts:
+        little = best.error <= LITTLE_NOISE * self.trials.size
+        if not little or not best.starts or self.trials.is_mixed:
             return best
         for rank in range(1, min(best.setting.rank, FIRST_RANK)):
             if self.stopped:
@@ -226,16 +233,13 @@ class Search(Moves):
                 return trial
         return best
 
-    def _of_model(self, best: Trial) -> list[Trial]:
-        """Return the trials of a model with components, the smallest rank first."""
-        model = best.setting[:2]
-        same = [t for t in self.trials.done if t.setting[:2] == model and t.starts]
-        return sorted(same, key=lambda t: (t.setting.rank, t.mean))
-
-    def _close(self, trial: Trial, best: Trial) -> bool:
-        """Return whether the error of a trial is not clearly above the lowest."""
-        allowed = min(trial.spread(best), TOLERATED * best.error)
-        return trial is best or trial.error <= best.error + allowed
+    def repeated(self, best: Trial) -> Trial:
+        """Return a trial from a fresh start with the best setting, or one that repeats."""
+        if self.stopped or best.is_exact or best.cold:
+            return best
+        chosen, fresh = from_fresh_starts(self, best)
+        self.not_repeated = None if fresh is None else (best, fresh)
+        return chosen
 
     def or_offsets_alone(self, best: Trial) -> Trial:
         """Return the best trial, or that without components if it is not clearly worse."""

@@ -80,6 +80,12 @@ class Trial:
         Whether the iterates were refined as those of a fit.
     is_exact : bool
         Whether there is no error, up to rounding.
+    metric : {"deviance", "rmse", "mae", "log_score"}
+        What the scores are.
+    counts : bool
+        Whether it says something of its setting, and not of where it began.
+    ending : int or None
+        Number of iterations of lowest error after a path of ridges; None without a path.
     """
 
     setting: Setting
@@ -91,11 +97,13 @@ class Trial:
     refined: bool = False
     is_exact: bool = False
     metric: str = "deviance"
+    counts: bool = True
+    ending: int | None = None
 
     @property
     def mean(self) -> float:
-        """Mean score, which is to be lowest; infinite if a score is not finite."""
-        return mean_score(self.losses, self.metric)
+        """Mean score, which is to be lowest; infinite if it is not finite or does not count."""
+        return mean_score(self.losses, self.metric) if self.counts else math.inf
 
     @property
     def squares(self) -> bool:

@@ -22,11 +22,14 @@ from nmd_lab.solver.engines.refined import Refined
 from nmd_lab.solver.formulation import make_problem, observed_only
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.initialization import Start, svd_start
+from nmd_lab.solver.learning import learned_state, with_learned
 from nmd_lab.solver.limit_noise import first_sd, with_sd
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.plan import make_plan
+from nmd_lab.solver.ridge_path import after_strong_ridges
 from nmd_lab.solver.scaling import scaling_for
+from nmd_lab.solver.settings import is_automatic
 from nmd_lab.solver.split_variable import pseudo_inverses
 from nmd_lab.solver.starting_data import offsets_of
 from nmd_lab.solver.starts import first_start
@@ -34,16 +37,15 @@ from nmd_lab.solver.state import State, state_of
 from nmd_lab.solver.storage import CsrStorage, storage_of
 
 from .folds import Fold
+from .progress import Progress
+from .race import Run, best_ending, completed, is_beaten, lowest_of, mean_at, scores_of
 from .setting import Setting, Trial, mean_score
 from .trial_starts import alive_components, components, singular_components, with_offsets_of
 
 FEWEST = 3  # least number of iterations from the factors of another trial
-FEWEST_SLOW = 10  # the same for a loss that is not a square
+FEWEST_SLOW = 5  # the same for a loss that is not a square
 FEWEST_COLD = 12  # the same without factors to begin with
 FEWEST_PATIENT = 100  # the same for a patient trial
-MOST = 80  # largest number of iterations; half as many again as the least one, if that is more
-SETTLED = 5e-4  # predicted relative change of the mean loss that is not worth further iterations
-SLOWEST = 0.97  # largest ratio of the geometric series that predicts it
 EXACT = 1e-8  # error, over the largest |x|, that counts as none; at least 100 rounding units
 SEED_SIZE = 0.1  # least size of a new component, as a share of that in the residual
 
@@ -97,6 +99,20 @@ class Trials:
         """Whether only limits are known of some entries."""
         return self.folds[0].rest.limits is not None
 
+    @property
+    def is_mixed(self) -> bool:
+        """Whether there are several kinds of columns, each in units of its own."""
+        return self._kinds is not None
+
+    def may_follow_path(self, setting: Setting) -> bool:
+        """Return whether a fit may begin with a path of ridges and end early."""
+        options, problem = self.options, self.problems(setting)[0]
+        begins = options.init == "auto" and options.n_init == 1 and setting.alpha > 0
+        ends = options.tol > 0 and not options.validation.stops_early
+        model = problem.units.model
+        simple = not (self.is_mixed or model.learns or model.even or problem.is_constrained)
+        return begins and ends and simple and is_automatic(options.solver)
+
     def problems(self, setting: Setting) -> list[Problem]:
         """Return the problem of each fold, with the ridges of a setting."""
         f, loss, kind = setting.nonlinearity, setting.loss, setting.offsets
@@ -121,29 +137,58 @@ class Trials:
         *,
         patient: bool = False,
         refined: bool | None = None,
+        fresh: bool = False,
+        path: bool = False,
+        offsets_alone: bool = False,
     ) -> Trial:
-        """Do a trial."""
+        """Do a trial.
+
+        A patient one has about as many iterations as a fit.  A fresh one goes on even if others are
+        better.  One with a path begins as `init="path"` does, and has the scores after as many
+        iterations as are best.
+        """
         if len(self.done) < len(self._outcomes):
             return self._again(setting)
-        fewest = FEWEST if setting.loss.degree == 2 else FEWEST_SLOW
+        problems = self.problems(setting)
+        learns = problems[0].units.model.learns
+        slow = learns or self.is_mixed or setting.loss.degree != 2
+        fewest = FEWEST_SLOW if slow else FEWEST
         if patient or starts is None:
             fewest = FEWEST_PATIENT if patient else FEWEST_COLD
-        refined = self.options.alpha != "auto" if refined is None else refined
+        if refined is None:
+            refined = self.options.alpha != "auto"
         began = time.perf_counter()
-        losses, last, n_iter = [], [], 0
-        for index, problem in enumerate(self.problems(setting)):
+        best = None if fresh or path else lowest_of(self.done, setting)
+        runs: list[Run] = []
+        for index, problem in enumerate(problems):
             start = None if starts is None else starts[index]
-            held_out = self.folds[index].held_out
-            score = HeldOut(held_out, problem.units.model)
-            begin = self._start(setting, problem, start)
-            found = self._iterates(problem, begin, refined)
-            iterated = self._iterate(setting, problem, score, found, fewest)
-            losses.append(iterated[0] / self.mean_weight)
-            last.append(iterated[1])
-            n_iter += iterated[2]
+            if start is not None and start.model is not None:
+                model = start.model.with_limits(problem.units.model.limits)
+                problem = with_learned(problem, model, problem.rule.initial)
+            lowest = math.inf if best is None else mean_at(best, index, self.folds)
+            progress = Progress(
+                *(lowest * self.mean_weight, fewest),
+                is_slow=slow,
+                learns=learns,
+                keeps_best=path,
+            )
+            if start is not None and offsets_alone:
+                begin = problem.units.scaled_start(start)
+            else:
+                begin = self._start(setting, problem, start, path)
+            runs.append(self._run(index, problem, begin, progress, refined))
+            losses = scores_of(runs) / self.mean_weight
+            if starts is not None and best is not None and is_beaten(losses, best):
+                break
         seconds = time.perf_counter() - began
-        trial = Trial(setting, np.concatenate(losses), n_iter, seconds, last)
+        ends = [run.start for run in runs] + (starts or [])[len(runs) :]
+        n_iter = sum(run.progress.count for run in runs)
+        trial = Trial(setting, completed(losses, best), n_iter, seconds, ends)
         trial.cold, trial.refined, trial.metric = starts is None, refined, self.metric
+        if path:
+            trial.ending, losses = best_ending(runs, self.metric)
+            trial.losses = losses / self.mean_weight
+        trial.counts = self.stopped() or all(run.progress.counts for run in runs)
         if self._estimates_sd:
             self._estimate_sd(trial)
         trial.is_exact = trial.mean <= (self._exact * self.size) ** trial.degree
@@ -173,26 +218,33 @@ class Trials:
             error = trial.gaussian_sd(exact)
             self.limits = self.limits._replace(sd=min(self.limits.sd, error))
 
-    def _iterate(
-        self,
-        setting: Setting,
-        problem: Problem,
-        held_out: HeldOut,
-        found: Iterator[Iterate],
-        fewest: int,
-    ) -> tuple[FloatArray, Start, int]:
-        """Return losses at the held-out entries, the last factors, and the number of iterations."""
-        same = (trial.mean for trial in self.done if trial.setting.loss == setting.loss)
-        lowest = min(same, default=math.inf)
-        means: list[float] = []
-        with np.errstate(over="ignore", invalid="ignore"):
-            for iterate in found:
-                state = state_of(problem, iterate)
-                losses = held_out.scores(state.W_aug, state.H_aug, self.metric)
-                means.append(mean_score(losses, self.metric))
-                if _ended(means, lowest, fewest) or self.stopped() or not iterate.is_finite:
-                    break
-        return losses, _start_from(state), len(means)
+    def _run(
+        self, index: int, problem: Problem, start: Start, progress: Progress, refined: bool
+    ) -> Run:
+        """Return how a trial ends on a fold; what a fit learns is learned on the way."""
+        curve: list[FloatArray] = []
+        while True:
+            model, learned = problem.units.model, None
+            score = HeldOut(self.folds[index].held_out, model)
+            with np.errstate(over="ignore", invalid="ignore"):
+                for iterate in self._iterates(problem, start, refined):
+                    state = state_of(problem, iterate, model=model)
+                    losses = score.scores(state.W_aug, state.H_aug, self.metric)
+                    progress.add(mean_score(losses, self.metric), iterate)
+                    if progress.keeps_best:
+                        curve.append(losses)
+                    if progress.is_over or self.stopped() or not iterate.is_finite:
+                        return Run(losses, _start_from(state), progress, curve)
+                    if progress.may_learn:
+                        learned = learned_state(problem, state, state)
+                        progress.is_learned = learned is None
+                        if learned is not None:
+                            break
+            assert learned is not None
+            assert learned.model is not None
+            problem = with_learned(problem, learned.model, learned.penalty)
+            start = problem.units.scaled_start(_start_from(learned))
+            progress.begin_round()
 
     def _iterates(self, problem: Problem, start: Start, refined: bool) -> Iterator[Iterate]:
         """Return the iterates of a trial."""
@@ -200,11 +252,12 @@ class Trials:
         engine: FitEngine[Any] = Refined(plan) if plan else Admm()
         return iterates(engine, problem, start)
 
-    def _start(self, setting: Setting, problem: Problem, start: Start | None) -> Start:
+    def _start(self, setting: Setting, problem: Problem, start: Start | None, path: bool) -> Start:
         """Return the start of a trial, in the units of the problem."""
         rank = setting.rank
         if start is None:
-            return self._first_start(problem, rank)
+            first = self._first_start(problem, rank)
+            return after_strong_ridges(problem, first, Admm()) if path else first
         scaled = with_offsets_of(problem, problem.units.scaled_start(start))
         rotates = not problem.is_constrained  # a rotation would break a constraint
         components_of = singular_components if rotates else components
@@ -242,24 +295,10 @@ class Trials:
         )
 
 
-def _ended(means: list[float], lowest: float, fewest: int) -> bool:
-    """Return whether a trial with these mean losses ends; `fewest` is not too few iterations."""
-    if len(means) >= max(MOST, 1.5 * fewest) or not math.isfinite(means[-1]):
-        return True
-    if len(means) < fewest:
-        return False
-    *_, earlier, before, last = means
-    change, rate = abs(last - before), SLOWEST
-    if abs(before - earlier) > 0:
-        rate = min(change / abs(before - earlier), SLOWEST)
-    further = change * rate / (1 - rate)  # of a geometric series
-    if last - (further if last < before else 0.0) > (1 + SETTLED) * lowest:
-        return True
-    return bool(0 < further <= SETTLED * last)
-
-
 def _start_from(state: State) -> Start:
-    return Start(state.W, state.H, True, state.offsets)
+    """Return the start of another trial, with what was learned."""
+    model = state.model if state.model is not None and state.model.learns else None
+    return Start(state.W, state.H, True, state.offsets, model)
 
 
 def _with_ridges(problem: Problem, alpha: float, offset_alpha: float) -> Problem:

@@ -150,7 +150,6 @@ def test_groups_are_predicted_as_new_people_are():
     cells, people = (error_of_new(fit, X[~known]) for fit in fits)
     tables = [fit.selection for fit in fits]
     by_cells, by_people = (float(table["error"][table.attrs["chosen"]]) for table in tables)
-    assert fits[1].rank <= 3  # all have two components in common
     assert people < 0.93 * cells
     assert by_cells < 0.8 * cells  # of rows that are there, others of the same person tell
     assert abs(by_people / people - 1) < 0.1

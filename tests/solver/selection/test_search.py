@@ -27,16 +27,18 @@ FREE = {"rank": None, "alpha": None, "offsets": None, "offset_alpha": None}
 class MadeUp(Trials):
     """Trials whose mean loss is a function of the setting, and large without components."""
 
-    def __init__(self, mean, X, stop_after=math.inf):
+    def __init__(self, mean, X, stop_after=math.inf, factor=lambda how, setting: 1.0):
         folds, _ = draw_folds(observe(X), np.random.default_rng(0))
         stopped = lambda: len(self.done) >= stop_after  # noqa: E731
         super().__init__(folds, Options(), float(X.max()), np.random.default_rng(0), stopped)
+        self.factor = factor
         self.mean, self.noise = mean, np.random.default_rng(1)
 
-    def run(self, setting, starts=None, **how):
+    def run(self, setting, starts=None, *, fresh=False, path=False, **how):
         noise = 0.3 * self.noise.normal(size=400)
         alone = starts is not None and not any(start.W.any() for start in starts)
         mean = self.mean(setting._replace(rank=1, alpha=1.0)) * 10 if alone else self.mean(setting)
+        mean *= self.factor("fresh" if fresh else "path" if path else "warm", setting)
         start = Start(np.ones((1, 1)), np.ones((1, 1)), True, NO_OFFSETS)
         losses = mean * (1 + noise - noise.mean())
         trial = Trial(setting, losses, 5, 0.1, [start] * len(self.folds))
@@ -227,3 +229,45 @@ def test_only_given_ridges_are_chosen(alphas, best):
     assert search.run().setting.alpha == best
     with_components = [t.setting.alpha for t in search.trials.done[10:]]
     assert set(with_components) <= set(alphas)
+
+
+# Fresh starts -------------------------------------------------------------------------------------
+
+
+def test_the_strongest_of_ridges_that_are_about_as_good():
+    """The error falls by next to nothing, for ever."""
+    flat = lambda s: 1 + 0.3 * max(0, math.log10(s.alpha)) + 1e-6 * math.tanh(s.alpha)  # noqa: E731
+    assert search_of(flat).run().setting.alpha > 0.1
+
+
+def test_an_error_that_a_fresh_start_does_not_have():
+    """A weak ridge is only good on the way from a strong one."""
+    worse = lambda how, s: 2.0 if how != "warm" and s.alpha < 2 else 1.0  # noqa: E731
+    search = search_of(valley(4, 1.0), factor=worse)
+    chosen = search.run()
+    best, fresh = search.not_repeated
+    assert fresh.error > 1.2 * best.error
+    assert chosen.setting.alpha > 2
+
+
+def test_another_rank_that_is_as_good_where_the_best_does_not_repeat():
+    flat = lambda s: valley(4, 1.0)(s._replace(rank=4)) + (s.rank == 1)  # noqa: E731
+    worse = lambda how, s: 1.5 if how != "warm" and s.rank < 5 else 1.0  # noqa: E731
+    search = search_of(flat, factor=worse)
+    assert search.run().setting.rank >= 5
+    assert search.not_repeated[0].setting.rank < 5
+
+
+@pytest.mark.parametrize(("factor", "taken"), [(0.9, True), (1.1, False)])
+def test_a_path_of_ridges_is_taken_where_it_is_better(factor, taken):
+    search = search_of(valley(4, 1.0), factor=lambda how, s: factor if how == "path" else 1.0)
+    chosen = search.run()
+    assert (chosen.mean < 0.95) == taken
+    assert 3 <= chosen.setting.rank <= 5
+
+
+def test_a_larger_rank_along_a_path_must_be_clearly_better():
+    """Along the path, the error falls up to rank 12."""
+    along = lambda how, s: 0.9 - 0.02 * min(s.rank, 12) if how == "path" else 1.0  # noqa: E731
+    flat = lambda s: valley(4, 1.0)(s._replace(rank=min(s.rank, 4)))  # noqa: E731
+    assert 8 <= search_of(flat, factor=along).run().setting.rank <= 12

@@ -1,0 +1,47 @@
+"""The start `init="path"`: a few iterations with each of several ridges, from strong to weak.
+
+Under a strong ridge hardly anything but the strongest directions is left.  The others grow again,
+the stronger ones first, as the ridge becomes weaker.  A fit that ends early from there has strong
+components that the ridge has hardly shrunk, and none of the weak ones, which are mostly noise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .engines.protocol import FitEngine, iterates
+from .initialization import Start
+from .problem import Problem
+from .state import state_of
+
+STEP = 10**0.5  # largest ratio of a ridge to the next one
+ROUNDING = 1e-6  # of their number, which multiples of the data do not change
+ITERATIONS = 6  # with each of them
+
+
+def after_strong_ridges(problem: Problem, start: Start, engine: FitEngine[Any]) -> Start:
+    """Return the factors that strong ridges leave of a start, in the units of the problem.
+
+    The first ridge is the least one that removes all components, of which the first is the largest
+    one.  Under a stronger one they would become so small that rounding errors decide how they grow.
+    """
+    largest = float(np.linalg.norm(start.W[:, 0]) * np.linalg.norm(start.H[0]))
+    steps = _steps(problem.natural_penalty * largest / problem.alpha)
+    for ratio in steps:
+        stronger = problem.described().changed(alpha=ratio * problem.alpha)
+        found = iterates(engine, stronger, start)
+        for _ in range(ITERATIONS):
+            iterate = next(found)
+        state = state_of(stronger, iterate)
+        reached = Start(state.W, state.H, from_factors=True, offsets=state.offsets)
+        start = problem.units.scaled_start(reached)
+    return start
+
+
+def _steps(first: float) -> list[float]:
+    """Return ratios of the ridges to the last one, which is not among them."""
+    count = math.ceil(math.log(max(first, 1.0)) / math.log(STEP) - ROUNDING)
+    return [float(first ** (1 - k / count)) for k in range(count)]

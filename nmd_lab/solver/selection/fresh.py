@@ -1,0 +1,108 @@
+"""The best setting from fresh starts, as a fit without a choice begins.
+
+The error of a trial may be that of the way to it.  Where a fresh start ends elsewhere, other ranks
+that were as good are tried, and then stronger ridges.  A fit that ends early after a path of ridges
+(`nmd_lab.solver.ridge_path`) is tried, too.
+"""
+
+from __future__ import annotations
+
+from .moves import Moves, is_close, of_model
+from .setting import Setting, Trial
+
+COARSE = 10**0.5  # factor between ridges of the first path, and from fresh starts
+RATIO = 4 / 3  # least ratio between a rank and a larger one to try
+RATIO_SLOW = 2.0  # the same for tables, whose trials take long
+MANY = 32  # number of components with which trials take long
+GAIN = 0.002  # decrease of the mean loss that is worth so many components; less is worth fewer
+SAME = 2.0  # standard errors of the difference up to which a fresh start ends at the same
+DIFFERENT = 0.002  # relative difference up to which it does, too
+OTHERS = 3  # other ranks to try where the best trial is not repeated
+
+
+def strongest_ridge(moves: Moves, best: Trial) -> Trial:
+    """Return the trial of strongest ridge whose error is not clearly above the lowest."""
+    alike = [t for t in moves.trials.done if t.starts and _but_ridge(t) == _but_ridge(best)]
+    close = [trial for trial in alike if is_close(trial, best)]
+    strongest = max(close, key=lambda trial: trial.setting.alpha, default=best)
+    while strongest.setting.alpha < moves.unit and not (moves.stopped or best.is_exact):
+        alpha = moves.space.stepped("alpha", strongest.setting.alpha, COARSE)
+        if alpha is None:
+            break
+        stronger = moves.trials.run(strongest.setting._replace(alpha=alpha), strongest.starts)
+        if not is_close(stronger, best):
+            break
+        strongest = stronger
+    return strongest
+
+
+def from_fresh_starts(moves: Moves, best: Trial) -> tuple[Trial, Trial | None]:
+    """Return a trial from a fresh start, and the one with the best setting if it is worse."""
+    path = None
+    if moves.space.alpha is None and moves.trials.may_follow_path(best.setting):
+        path = moves.trials.run(best.setting, path=True)
+        wider = _of_larger_rank(moves, path) if _repeats(path, best) else path
+        if wider.mean < best.mean:
+            return wider, None
+    fresh = moves.trials.run(best.setting, fresh=True)
+    if _repeats(fresh, best):
+        return fresh, None
+    if path is not None and _repeats(path, best) and path.mean < fresh.mean:
+        return path, None
+    chosen = fresh
+    for setting in _as_good(moves, best):
+        if not moves.stopped:
+            chosen = min(chosen, moves.trials.run(setting, fresh=True), key=_mean)
+    chosen = _stronger(moves, chosen, best)
+    return (chosen if path is None else min(path, chosen, key=_mean)), fresh
+
+
+def _of_larger_rank(moves: Moves, path: Trial) -> Trial:
+    """Return a trial along a path whose rank is larger as long as that clearly helps."""
+    for larger in moves.space.ranks if moves.space.rank is None else ():
+        if larger < RATIO * path.setting.rank or moves.stopped:
+            continue
+        other = moves.trials.run(path.setting._replace(rank=larger), path=True)
+        if not other.mean < (1 - GAIN * larger / MANY) * path.mean:
+            break
+        path = other
+    return path
+
+
+def _as_good(moves: Moves, best: Trial) -> list[Setting]:
+    """Return settings of other ranks whose trials are not clearly worse than the best one."""
+    tied: dict[int, Trial] = {}
+    for trial in of_model(moves, best):
+        if trial.error <= best.error + trial.spread(best):
+            tied.setdefault(trial.setting.rank, trial)
+    tied.pop(best.setting.rank, None)
+    ranks = sorted(tied)
+    chosen = {ranks[round(k * (len(ranks) - 1) / (OTHERS - 1))] for k in range(OTHERS) if ranks}
+    return [tied[rank].setting for rank in sorted(chosen)]
+
+
+def _stronger(moves: Moves, fresh: Trial, best: Trial) -> Trial:
+    """Return a trial from a fresh start with a ridge that is stronger as long as that helps."""
+    while fresh.error > best.error and moves.space.alpha is None and not moves.stopped:
+        alpha = moves.space.stepped("alpha", fresh.setting.alpha, COARSE)
+        if alpha is None:
+            break
+        stronger = moves.trials.run(fresh.setting._replace(alpha=alpha), fresh=True)
+        if stronger.mean >= fresh.mean:
+            break
+        fresh = stronger
+    return fresh
+
+
+def _repeats(fresh: Trial, best: Trial) -> bool:
+    """Return whether the error of a trial from a fresh start is not clearly above the best one."""
+    return fresh.error - best.error <= max(SAME * fresh.spread(best), DIFFERENT * best.error)
+
+
+def _but_ridge(trial: Trial) -> Setting:
+    """Return the setting of a trial but for its ridge."""
+    return trial.setting._replace(alpha=0.0)
+
+
+def _mean(trial: Trial) -> float:
+    return trial.mean

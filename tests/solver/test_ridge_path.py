@@ -1,0 +1,83 @@
+"""The start by a path of ridges: against Algorithm 1 called once for each ridge."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nmd_lab as nmd
+from nmd_lab.solver.ridge_path import ITERATIONS, STEP
+
+PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
+
+
+def data(dtype=np.float64):
+    rng = np.random.default_rng(0)
+    X = np.maximum(rng.normal(size=(40, 3)) @ rng.normal(size=(3, 30)), 0)
+    return np.where(rng.random(X.shape) < 0.7, X + 0.1 * rng.normal(size=X.shape), np.nan).astype(
+        dtype
+    )
+
+
+def test_it_is_algorithm_1_with_one_ridge_after_the_other():
+    X, alpha, nonlinearity = data(), 0.7, "identity"
+    given = {"solver": PLAIN, "tol": 0, "random_state": 0}
+    given |= {"offsets": "columns", "offset_alpha": 1.0}
+    path = nmd.complete(X, 5, nonlinearity, alpha=alpha, init="path", max_iter=4, **given)
+
+    def least_that_removes_all(ridge):
+        fit = nmd.complete(X, 5, nonlinearity, alpha=ridge, max_iter=400, **given)
+        return np.linalg.norm(fit.W) * np.linalg.norm(fit.H) < 1e-6
+
+    first = max(r for r in np.geomspace(0.1, 100, 200) if not least_that_removes_all(r))
+    count = int(np.ceil(np.log(first / alpha) / np.log(STEP)))
+    ridges = alpha * (first / alpha) ** (1 - np.arange(count) / count)
+    init = "auto"
+    for ridge in ridges:
+        fit = nmd.complete(X, 5, nonlinearity, alpha=ridge, init=init, max_iter=ITERATIONS, **given)
+        init = fit
+    last = nmd.complete(X, 5, nonlinearity, alpha=alpha, init=init, max_iter=4, **given)
+    one, other = (each.reconstruct().values for each in (path, last))
+    assert np.abs(one - other).max() < 0.02 * np.abs(one).max()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_it_repeats_bit_for_bit_and_keeps_the_precision(dtype):
+    X = data(dtype)
+    one, other = (
+        nmd.complete(X, 4, "relu", alpha=0.5, init="path", max_iter=5, random_state=3)
+        for _ in range(2)
+    )
+    assert one.reconstruct().dtype == dtype
+    np.testing.assert_array_equal(one.reconstruct().values, other.reconstruct().values)
+
+
+def test_weak_components_have_not_come_back():
+    """The ridge is too weak to remove noise, which a fit after convergence has, too."""
+    rng = np.random.default_rng(1)
+    signal = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 60))
+    X = signal + 0.5 * rng.normal(size=signal.shape)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    endings = {"path": {"max_iter": 4, "tol": 0}, "auto": {}}
+    errors = {}
+    for init, ending in endings.items():
+        fit = nmd.complete(X, 20, "identity", alpha=1, init=init, **ending)
+        errors[init] = np.linalg.norm(fit.reconstruct().values - signal)
+    assert errors["path"] < 0.5 * errors["auto"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [({"alpha": 0}, "needs a ridge"), ({"alpha": 1, "w_constraint": "nonnegative"}, "constraints")],
+)
+def test_what_has_no_path_is_refused(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        nmd.decompose(data(), 3, init="path", **arguments)
+
+
+def test_sparse_zeros_are_not_made_dense():
+    from scipy import sparse
+
+    X = sparse.random_array((60, 50), density=0.1, random_state=0, format="csr")
+    fit = nmd.decompose(X, 3, "relu", alpha=0.1, init="path", max_iter=30)
+    assert fit.relative_error < 1
