@@ -72,3 +72,18 @@ def _normals(stream, out):  # type: ignore[no-untyped-def]
 
 fill_normal = compile_inner(_normals)
 """``fill_normal(stream, out)`` fills a flat array with standard normal numbers."""
+
+
+def _index(logs, stream):  # type: ignore[no-untyped-def]
+    logs -= logs.max()
+    logs[:] = np.exp(logs)
+    rest = uniform(stream) * logs.sum()
+    for k in range(logs.size):
+        rest -= logs[k]
+        if rest < 0:
+            return k
+    return logs.size - 1
+
+
+draw_index = compile_inner(_index)
+"""``draw_index(logs, stream)``: a position, by the logarithms of probabilities up to a constant."""
