@@ -39,7 +39,7 @@ from .streams import draw_index, fill_normal, start_stream
 
 Doubles = NDArray[np.float64]
 
-MOST = 12
+MOST = 8
 """Holes of a row that are filled with the row integrated out."""
 
 LARGEST = 1 << 22
