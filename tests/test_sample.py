@@ -118,7 +118,7 @@ def test_three_times_the_data_have_three_times_the_posterior_in_law(with_holes, 
     """Seeds differ, so that the laws are compared and not the random numbers."""
     given = QUICK | {"draws": 600, "tune": 100}
     drawn = []
-    for factor, seed in ((1.0, 0), (3.0, 1)):
+    for factor, seed in ((1.0, 4), (3.0, 5)):
         options = given | {"random_state": seed}
         posterior = nmd.sample(factor * with_holes, 2, nonlinearity, loss, **options)
         drawn.append(posterior.trace["prediction"].values[0, ::15] / factor)

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from nmd_lab.result.filling import class_table, rows_at, typed_column
 
 from .draws import ALL, NUMBERS, DrawnFactors
 from .noise import Array
-from .ordinal import level_masses
+from .ordinal import level_masses, level_shares
 
 TINY = np.finfo(np.float64).tiny
 """What a category has at least, so that the probabilities of all can be divided by their sum."""
@@ -74,7 +75,16 @@ class PosteriorClasses(DrawnFactors):
         assert cuts is not None
         step = max(NUMBERS // (self.n_draws * max(cuts.shape[1] + 1, positions.size)), 1)
         blocks = (rows[start : start + step] for start in range(0, max(rows.size, 1), step))
-        return np.concatenate([self.class_shares(b, positions).mean(axis=0) for b in blocks])
+        return np.concatenate([self._mean_shares(b, positions, cuts) for b in blocks])
+
+    def _mean_shares(
+        self, rows: NDArray[np.integer], positions: NDArray[np.integer], cuts: Array
+    ) -> Array:
+        """Return the probability of each class over all draws, of a block of rows."""
+        if self._has_indicators(int(positions[0])):
+            indicated: Array = self.class_shares(rows, positions).mean(axis=0)
+            return indicated
+        return level_shares(cuts, self.linear_at(rows, np.repeat(positions, rows.size)))
 
     def class_shares(
         self, rows: NDArray[np.integer], positions: NDArray[np.integer], draws: slice = ALL
@@ -83,15 +93,13 @@ class PosteriorClasses(DrawnFactors):
         i, j = np.repeat(rows, positions.size), np.tile(positions, rows.size)
         v = self.linear_at(i, j, draws)
         v = v.reshape(len(v), rows.size, positions.size)
-        each = []
-        for k, position in enumerate(positions):
-            cuts = self.noise_of(int(position)).cuts
-            assert cuts is not None
-            each.append(level_masses(cuts[draws], v[:, :, k]))
-        shares: Array = np.moveaxis(each[0], 0, -1)
-        if self._has_indicators(int(positions[0])):
-            shares = np.stack([masses[1] + TINY for masses in each], axis=-1)
-            shares /= shares.sum(axis=-1, keepdims=True)
+        cuts = [self.noise_of(int(position)).cuts for position in positions]
+        if not self._has_indicators(int(positions[0])):
+            assert cuts[0] is not None
+            return np.moveaxis(level_masses(cuts[0][draws], v[:, :, 0]), 0, -1)
+        v -= np.concatenate([each[draws] for each in cuts if each is not None], axis=1)[:, None]
+        shares: Array = ndtr(v) + TINY
+        shares /= shares.sum(axis=-1, keepdims=True)
         return shares
 
     def _has_indicators(self, position: int) -> bool:

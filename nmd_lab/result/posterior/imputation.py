@@ -208,7 +208,7 @@ def _filled(
 ) -> Any:
     """Return X filled by numbers at entries, and by the positions of classes of rows."""
     array, labels = data.observations.to_array(), data.observations.labels
-    limited = np.zeros(array.shape, dtype=bool)
+    limited, holes = np.zeros(array.shape, dtype=bool), np.isnan(array)
     i, j, low, high = _entries_to_fill(data.observations, array, limited)
     array[i, j] = numbers(Bounded(data.rows[i], data.columns[j], low, high))
     if not is_frame(X):
@@ -216,7 +216,9 @@ def _filled(
 
     def missing(column: TypedColumn, at: NDArray[np.intp]) -> FloatArray:
         if column.has_indicators:
-            return classes(data.rows, data.columns[at])
+            positions, rows = np.zeros(len(array)), np.flatnonzero(holes[:, at[0]])
+            positions[rows] = classes(data.rows[rows], data.columns[at])
+            return positions
         values = array[:, at[0]].astype(np.float64)
         return values if column.kind == "number" else column.nearest(values[:, None])
 
@@ -258,13 +260,14 @@ def _draw_within(
 def _entries_to_fill(
     observations: Observations, array: FloatArray, limited: NDArray[np.bool_]
 ) -> Bounded:
-    """Return the entries without a value or with limits, and mark the latter in a matrix."""
-    limits = observations.limits
+    """Return the holes of numbers and levels and what has limits, which are marked in a matrix."""
+    limits, table = observations.limits, observations.labels.table
     if limits is not None:
         some = np.flatnonzero(limits.codes)
         rows, columns = (each[some] for each in observations.stored_positions())
         limited[rows, columns] = True
-    i, j = np.nonzero(np.isnan(array) | limited)
+    by_class = [False] if table is None else [each.has_indicators for each in table.of_matrix]
+    i, j = np.nonzero((np.isnan(array) & ~np.array(by_class)) | limited)
     low, high = np.full(i.size, -np.inf), np.full(i.size, np.inf)
     if limits is not None:
         values = array[rows, columns].astype(np.float64)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from .mixture import Predictive
-from .noise import Array, interval_mass
+from .noise import Array
 
 
 class OrdinalNoise(Predictive):
@@ -40,8 +40,8 @@ class OrdinalNoise(Predictive):
 
     def level_probabilities(self, v: Array) -> Array:
         """Return the probability of each level over all draws, as an array (entries, K)."""
-        shares: Array = self.masses(v).mean(axis=1).T
-        return shares
+        assert self.noise.cuts is not None
+        return level_shares(self.noise.cuts, v)
 
     def cdf(self, v: Array, x: Array) -> Array:
         """Return P(observation <= x) over all draws."""
@@ -82,11 +82,14 @@ class OrdinalNoise(Predictive):
 
 def level_masses(cuts: Array, v: Array) -> Array:
     """Return the probability of each level (K, draws, entries), given cut points and v."""
-    ends = np.full((v.shape[0], 1), np.inf)
-    edges = np.concatenate([-ends, cuts, ends], axis=1)
-    return np.stack(
-        [
-            interval_mass(edges[:, k, None] - v, edges[:, k + 1, None] - v)
-            for k in range(edges.shape[1] - 1)
-        ]
-    )
+    away = cuts.T[:, :, None] - v
+    below, above = ndtr(away), ndtr(-away)
+    between = np.where(away[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
+    return np.concatenate([below[:1], np.maximum(between, 0), above[-1:]])
+
+
+def level_shares(cuts: Array, v: Array) -> Array:
+    """Return the probability of each level over all draws (entries, K)."""
+    below = [ndtr(cut[:, None] - v).mean(axis=0) for cut in cuts.T]
+    ends = np.zeros((1, v.shape[1])), np.ones((1, v.shape[1]))
+    return np.maximum(np.diff(np.vstack([ends[0], *below, ends[1]]), axis=0).T, 0)

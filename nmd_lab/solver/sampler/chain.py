@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray
 
-from .cut_points import has_fixed_cut, padded
+from .cut_points import padded
 from .groups import EVERY, UNKNOWN, draw_group_priors, first_groups
 from .hyperparameters import RowPrior, draw_row_prior
 from .noise import precision_of
@@ -164,49 +164,26 @@ def draw_noise(
     rng: np.random.Generator,
 ) -> None:
     """Draw ρ and β, and note the log-likelihood but that of drawn cut points."""
-    state.log_likelihood = 0.0
-    for k, noise in enumerate(problem.noises):
-        if noise != "ordinal":
-            state.log_likelihood += _draw_levels(problem, state, k, misfits, losses, rng)
-        elif has_fixed_cut(state.cuts[k]):  # the noise of T has the variance 1
-            state.log_likelihood -= 0.5 * misfits[k]
+    of_T, exact, after, shapes, units = problem.noise_of_levels
+    counts, prior = problem.counts, problem.prior
+    of_rho, of_beta = state.noise_priors or _fixed_priors(problem, units)
+    shape, rate = of_rho.shape + counts / 2, of_rho.rate + misfits / 2
+    rho = draw_precision(shape[of_T], rate[of_T], rng)
+    state.rho[of_T] = np.minimum(rho, prior.most_precise / prior.spread**2)
+    has_beta = shapes > 0
+    more = (of_beta.shape + counts * shapes)[has_beta], (of_beta.rate + losses)[has_beta]
+    state.beta[has_beta] = draw_precision(*more, rng)
+    of_misfits = 0.5 * (counts * np.log(state.rho) - state.rho * misfits)
+    of_losses = shapes * counts * np.log(state.beta) - state.beta * losses
+    state.log_likelihood = float(of_misfits[exact].sum() + of_losses[after].sum())
 
 
-def _draw_levels(
-    problem: SampledProblem,
-    state: ChainState,
-    k: int,
-    misfits: FloatArray,
-    losses: FloatArray,
-    rng: np.random.Generator,
-) -> float:
-    """Draw ρ and β of a kind, and return the log-likelihood of its entries."""
-    at, prior = problem.levels_of(k), problem.prior
-    counts, misfits, losses = problem.counts[at], misfits[at], losses[at]
-    of_rho, of_beta = state.noise_priors or _fixed_priors(problem, k)
-    rho = draw_precision(of_rho.shape + counts / 2, of_rho.rate + misfits / 2, rng)
-    state.rho[at] = rho = np.minimum(rho, prior.most_precise / prior.spread**2)
-    log_likelihood = 0.5 * np.sum(counts * np.log(rho) - rho * misfits)
-    if problem.noises[k] != "after":
-        return float(log_likelihood)
-    shape = precision_of(problem.model.kinds[k].loss).shape
-    if shape:
-        state.beta[at] = draw_precision(of_beta.shape + counts * shape, of_beta.rate + losses, rng)
-    beta = state.beta[at]
-    return float(log_likelihood + np.sum(shape * counts * np.log(beta) - beta * losses))
-
-
-def _units_of_levels(problem: SampledProblem, k: int) -> tuple[float, float]:
-    """Return the units of 1/ρ and of 1/β of a kind."""
-    power = precision_of(problem.model.kinds[k].loss).power
-    return problem.prior.spread**2, float(problem.prior.spreads_of_X[k]) ** power
-
-
-def _fixed_priors(problem: SampledProblem, k: int) -> NoisePriors:
-    """Return the priors of ρ and β of a kind."""
+def _fixed_priors(problem: SampledProblem, units: NDArray[np.float64]) -> NoisePriors:
+    """Return the priors of ρ and β."""
     shape, rate = problem.prior.noise_shape, problem.prior.noise_rate
-    units = _units_of_levels(problem, k)
-    return NoisePriors(*(GammaPrior(shape, rate * unit) for unit in units))
+    return NoisePriors(
+        GammaPrior(shape, rate * problem.prior.spread**2), GammaPrior(shape, rate * units)
+    )
 
 
 def _draw_noise_priors(
@@ -215,5 +192,6 @@ def _draw_noise_priors(
     """Return a draw of the priors of the levels of rows; None if rows have none."""
     if problem.noise_by != "rows":
         return None
-    levels = zip((state.rho, state.beta), _units_of_levels(problem, 0), strict=True)
+    units = problem.prior.spread**2, float(problem.noise_of_levels.units[0])
+    levels = zip((state.rho, state.beta), units, strict=True)
     return NoisePriors(*(draw_gamma_prior(each, unit, rng) for each, unit in levels))

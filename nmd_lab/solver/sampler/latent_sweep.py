@@ -211,17 +211,17 @@ def _draw_columns(
         return all_losses
     products = all_products(problem, state)
     for each in kinds:
-        at = each.entries
+        at, is_level = each.entries, each.noise == "ordinal"  # in units of 1, whatever T was
         lines = Lines(
             each.starts,
             each.x if state.x is None else state.x[at],
-            state.T[at],
+            np.empty_like(each.x) if is_level else state.T[at],
             each.weights,
             None if problem.limits is None else problem.limits.at(at),
             np.zeros(each.columns.size),
             each.shift,
         )
-        V = each.centre + each.size * products[at]
+        V = products[at] if is_level else each.centre + each.size * products[at]
         conditional = conditional_of(problem, state, each.columns)
 
         def share(

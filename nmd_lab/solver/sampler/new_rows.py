@@ -15,6 +15,7 @@ from nmd_lab.model.model import Model
 
 from .chain import draw_noise, hyper_stream
 from .cut_points import put
+from .few_holes import MOST
 from .groups import UNKNOWN, Groups
 from .hyperparameters import RowPrior
 from .noise import NoiseKind
@@ -97,6 +98,7 @@ class NewRows:
         """Yield the new rows for each draw of H."""
         problem = self._problem()
         work, has_levels = Work(problem), self.noise_by == "rows"
+        fills = problem.units[0].size > MOST  # holes given the row, which is a step of its own
         state: ChainState | None = None
         for number, draw in enumerate(draws_of_H):
             if state is None:
@@ -109,7 +111,7 @@ class NewRows:
                 put(state.cuts, draw.cuts)
             if state.groups is not None:
                 state.groups.labels[:] = UNKNOWN
-            is_exact = set(self.noises) == {"gaussian"} and not has_levels
+            is_exact = set(self.noises) == {"gaussian"} and not has_levels and not fills
             for step in range(1 if is_exact else STEPS):
                 state.sweep = number * STEPS + step
                 if has_levels:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,54 @@ Counts = Callable[[Callable[[FloatArray, FloatArray], NDArray[np.intp]]], Any]
 def precision_of(loss: Loss) -> Precision:
     """Return how the precision of the noise after f is drawn for a loss."""
     return PRECISIONS.get(type(loss), NO_PRECISION)
+
+
+class NoiseOfLevels(NamedTuple):
+    """What is drawn of each noise level, and what is counted in the log-likelihood.
+
+    Attributes
+    ----------
+    of_T : ndarray of bool (n_levels,)
+        Where ρ is drawn.
+    exact : ndarray of bool (n_levels,)
+        Where no cut points are drawn, so that the density of T is counted.
+    after : ndarray of bool (n_levels,)
+        Where the noise is after f.
+    shapes : ndarray (n_levels,)
+        What an entry adds to the shape of β; 0 where β is not drawn.
+    units : ndarray (n_levels,)
+        Units of 1/β.
+    """
+
+    of_T: NDArray[np.bool_]
+    exact: NDArray[np.bool_]
+    after: NDArray[np.bool_]
+    shapes: NDArray[np.float64]
+    units: NDArray[np.float64]
+
+
+def noise_of_levels(
+    noises: Sequence[NoiseKind],
+    losses: Sequence[Loss],
+    spreads_of_X: NDArray[np.float64],
+    number: int,
+) -> NoiseOfLevels:
+    """Return what is drawn of the noise levels of each kind, or of all if there is one kind."""
+    of_T, exact, after, shapes, units = [], [], [], [], []
+    for noise, loss, spread in zip(noises, losses, spreads_of_X, strict=True):
+        precision = precision_of(loss)
+        of_T.append(noise != "ordinal")
+        exact.append(noise != "ordinal" or levels_of(loss) == 2)
+        after.append(noise == "after")
+        shapes.append(precision.shape if noise == "after" else 0.0)
+        units.append(float(spread) ** precision.power)
+    each = (np.array(a) for a in (of_T, exact, after, shapes, units))
+    return NoiseOfLevels(*(np.resize(a, number) for a in each))
+
+
+def levels_of(loss: Loss) -> int:
+    """Return the number of levels of a loss; 0 if x is a number."""
+    return loss.levels.size if isinstance(loss, Ordinal) and loss.levels is not None else 0
 
 
 def noise_kind(wanted: str, f: Nonlinearity, loss: Loss, sums: Counts) -> NoiseKind:

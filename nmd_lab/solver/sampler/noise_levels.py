@@ -41,7 +41,7 @@ class GammaPrior(NamedTuple):
     """
 
     shape: float
-    rate: float
+    rate: Numbers
 
 
 class NoisePriors(NamedTuple):

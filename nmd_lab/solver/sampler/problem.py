@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
 
 from .limits import SampledLimits
-from .noise import NoiseKind
+from .noise import NoiseKind, NoiseOfLevels, levels_of, noise_of_levels
 from .noise_levels import NoiseBy
 from .prior import Prior
 from .sides import (
@@ -220,6 +219,12 @@ class SampledProblem:
         return np.array([self.n_entries]) if self.noise_by == "one" else np.diff(self.starts)
 
     @cached_property
+    def noise_of_levels(self) -> NoiseOfLevels:
+        """What is drawn of the noise levels."""
+        losses = [kind.loss for kind in self.model.kinds]
+        return noise_of_levels(self.noises, losses, self.prior.spreads_of_X, self.counts.size)
+
+    @cached_property
     def weights_of_T(self) -> FloatArray | None:
         """Weights of T at the entries; where the noise is after f they belong to the loss alone."""
         after = np.array([noise == "after" for noise in self.noises])
@@ -273,11 +278,6 @@ class SampledProblem:
             each_block(
                 self.shape[0], self.threads, lambda i: rows(i, min(i + BLOCK_ROWS, self.shape[0]))
             )
-
-
-def levels_of(loss: Loss) -> int:
-    """Return the number of levels of a loss; 0 if x is a number."""
-    return loss.levels.size if isinstance(loss, Ordinal) and loss.levels is not None else 0
 
 
 def sampled_problem(stored: Observations, fields: dict[str, Any], threads: int) -> SampledProblem:

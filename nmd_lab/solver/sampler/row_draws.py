@@ -25,7 +25,7 @@ import numpy as np
 
 from nmd_lab._numba import compile_inner, compile_kernel
 
-from .streams import fill_normal, start_stream, uniform
+from .streams import draw_index, fill_normal, start_stream
 
 CHUNK = 256
 """Entries of a row whose partners are gathered at a time."""
@@ -83,14 +83,7 @@ def _draw_label(normal, b, linear, precision, log_weights, stream, L, y, scores)
                 for f in range(e + 1, a + 1):
                     L[a, f] -= column[a] * column[f]
         scores[c] = score
-    scores -= scores.max()
-    scores[:] = np.exp(scores)
-    rest = uniform(stream) * scores.sum()
-    for c in range(n_groups):
-        rest -= scores[c]
-        if rest < 0:
-            return c
-    return n_groups - 1
+    return draw_index(scores, stream)
 
 
 draw_label = compile_inner(_draw_label)
@@ -120,6 +113,7 @@ def _draw_rows(  # type: ignore[no-untyped-def]
     labels,
     rows,
     misfit,
+    done,
 ):
     n, d = partners.shape
     in_groups = log_weights.size > 1
@@ -130,6 +124,8 @@ def _draw_rows(  # type: ignore[no-untyped-def]
     absent, of_absent = np.empty((CHUNK, d)), np.empty((d, d))  # whose sum is subtracted
     stream = np.empty(4, np.uint64)
     for i in range(first, last):
+        if done.size and done[i]:
+            continue
         if in_groups:
             normal[:] = 0.0
             b[:] = 0.0

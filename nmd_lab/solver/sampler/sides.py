@@ -19,6 +19,7 @@ from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.storage import CsrStorage
 
+from .few_holes import FewHoles, Holes, Shared
 from .hyperparameters import RowPrior
 from .noise_levels import NoiseBy
 from .row_draws import row_kernel
@@ -128,18 +129,45 @@ class SparseSide:
         )
         misfit = np.zeros(rows.shape[0] if alone else 0)  # that of several kinds is needed apart
         of_all = sums = np.empty((0, 0))
+        by_holes: FewHoles | None = None
         if not weights.size and self._few_holes is not None:
             of_all, sums = self._of_all_columns(here, partner, of_partners, self._few_holes)
+            by_holes = self._by_holes(partner, of_partners, of_all, sums, prior)
+        done = np.empty(0, bool) if by_holes is None else by_holes.few
         of_prior = prior.linear, prior.precision, prior.log_weights
         kernel = row_kernel(f"{rows.dtype}_{target.dtype}_{self.storage.indices.dtype}")
 
         def share(first: int, last: int) -> None:
             pattern = (self.storage.indptr, self.storage.indices, first, last)
             data = (here, weights, *partner, *of_prior, of_rows, of_partners, of_all, sums)
-            kernel(*pattern, *data, *key, labels, rows, misfit)
+            if by_holes is not None:
+                by_holes.draw(first, last, key, labels, rows)
+            kernel(*pattern, *data, *key, labels, rows, misfit, done)
 
         each_share(self.storage.indptr, self.threads, share)
         return misfit
+
+    @cached_property
+    def _holes(self) -> Holes:
+        assert self._few_holes is not None
+        return Holes.of(self._few_holes, self.storage.shape)
+
+    def _by_holes(
+        self,
+        partner: Partner,
+        rho: NDArray[np.float64],
+        of_all: NDArray[np.float64],
+        sums: NDArray[np.float64],
+        prior: RowPrior,
+    ) -> FewHoles | None:
+        """Return the draw of rows with few holes; None if it does not pay."""
+        if self.rho_of != "partners":
+            return None
+        few = self._holes.rows_with_few(*prior.mean.shape)
+        if not few.any():
+            return None
+        scaled = partner.vectors.astype(np.float64, copy=False) * np.sqrt(rho)[:, None]
+        return FewHoles(few, self._holes, sums, Shared.of(scaled, of_all, prior))
 
     @cached_property
     def _few_holes(self) -> NDArray[np.intp] | None:

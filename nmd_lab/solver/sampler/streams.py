@@ -11,11 +11,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_inner
 
-UNIT = 2.0**-53
-TWO_PI = 2 * math.pi
+Doubles = NDArray[np.float64]
+
+UNIT, SIGNED_UNIT = 2.0**-53, 2.0**-52
+N_LAYERS, TAIL, LAYER = 256, 3.6541528853610088, 0.00492867323399
+"""Layers below exp(-z²/2), where the tail begins, and the area of each layer."""
+
+TRIES = 10_000  # more than one is rare
 
 ROWS, COLUMNS, LATENT, HYPER, LIMITS = range(5)
 """Kinds of random numbers."""
@@ -39,7 +45,7 @@ def _start(stream, seed, sweep, kind, row):  # type: ignore[no-untyped-def]
         stream[i] = _mix(key)
 
 
-def _next_uniform(stream):  # type: ignore[no-untyped-def]
+def _next_bits(stream):  # type: ignore[no-untyped-def]
     s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
     total = s0 + s3
     bits = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
@@ -51,7 +57,14 @@ def _next_uniform(stream):  # type: ignore[no-untyped-def]
     s2 ^= shifted
     s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
     stream[0], stream[1], stream[2], stream[3] = s0, s1, s2, s3
-    return (np.float64(bits >> np.uint64(11)) + 0.5) * UNIT
+    return bits
+
+
+_next = compile_inner(_next_bits)
+
+
+def _next_uniform(stream):  # type: ignore[no-untyped-def]
+    return (np.float64(_next(stream) >> np.uint64(11)) + 0.5) * UNIT
 
 
 start_stream = compile_inner(_start)
@@ -61,14 +74,65 @@ uniform = compile_inner(_next_uniform)
 """``uniform(stream)`` returns a number between 0 and 1, neither of which it is."""
 
 
+def _layers() -> tuple[Doubles, Doubles]:
+    """Return the ends of the layers and the heights there, from the lowest layer to the top."""
+    ends = [LAYER / math.exp(-0.5 * TAIL * TAIL), TAIL]
+    while len(ends) < N_LAYERS:
+        height = LAYER / ends[-1] + math.exp(-0.5 * ends[-1] * ends[-1])
+        ends.append(math.sqrt(-2.0 * math.log(height)))
+    found = np.array([*ends, 0.0])
+    return found, np.exp(-0.5 * found * found)
+
+
+ENDS, HEIGHTS = _layers()
+
+
+def _normal(stream):  # type: ignore[no-untyped-def]
+    for _ in range(TRIES):
+        bits = _next(stream)
+        layer = np.int64(bits & np.uint64(N_LAYERS - 1))
+        z = np.float64(np.int64(bits) >> np.int64(11)) * SIGNED_UNIT * ENDS[layer]
+        if abs(z) < ENDS[layer + 1]:
+            return z
+        if layer == 0:  # the tail (G. Marsaglia, 1964)
+            x, y = 0.0, -1.0
+            while y + y < x * x:
+                x, y = -math.log(uniform(stream)) / TAIL, -math.log(uniform(stream))
+            return TAIL + x if z > 0.0 else -TAIL - x
+        height = HEIGHTS[layer] + (HEIGHTS[layer + 1] - HEIGHTS[layer]) * uniform(stream)
+        if height < math.exp(-0.5 * z * z):
+            return z
+    return 0.0
+
+
+normal = compile_inner(_normal)
+"""``normal(stream)`` returns a standard normal number.
+
+It is the ziggurat of G. Marsaglia and W. W. Tsang, "The ziggurat method for generating random
+variables", Journal of Statistical Software 5, 2000, whose layer, place and height come from
+different bits.
+"""
+
+
 def _normals(stream, out):  # type: ignore[no-untyped-def]
-    for i in range(0, out.size, 2):
-        radius = math.sqrt(-2.0 * math.log(uniform(stream)))
-        angle = TWO_PI * uniform(stream)
-        out[i] = radius * math.cos(angle)
-        if i + 1 < out.size:
-            out[i + 1] = radius * math.sin(angle)
+    for i in range(out.size):
+        out[i] = normal(stream)
 
 
 fill_normal = compile_inner(_normals)
 """``fill_normal(stream, out)`` fills a flat array with standard normal numbers."""
+
+
+def _index(logs, stream):  # type: ignore[no-untyped-def]
+    logs -= logs.max()
+    logs[:] = np.exp(logs)
+    rest = uniform(stream) * logs.sum()
+    for k in range(logs.size):
+        rest -= logs[k]
+        if rest < 0:
+            return k
+    return logs.size - 1
+
+
+draw_index = compile_inner(_index)
+"""``draw_index(logs, stream)``: a position, by the logarithms of probabilities up to a constant."""

@@ -15,7 +15,7 @@ from nmd_lab.model.mixed import each_group
 from nmd_lab.model.moments import expected_value
 from nmd_lab.model.ordinal import Ordinal
 
-from .latent_sweep import conditional_of
+from .latent_sweep import conditional_of, ends_in_rows
 from .problem import SampledProblem
 from .state import ChainState
 
@@ -40,11 +40,11 @@ class Targets:
         """Add a sweep."""
         products = problem.at(state.rows, state.columns, self.rows, self.columns).astype(np.float64)
         if not problem.by_column:
-            value = _expected(problem, state, 0, products, self.rows)
+            value = _expected(problem, state, 0 * self.columns, products, self.rows)
         else:
-            value = np.empty(products.size)
-            for j, at in each_group(self.columns, problem.shape[1]):
-                value[at] = _expected(problem, state, j, products[at], self.rows[at])
+            value, columns = np.empty(products.size), self.columns
+            for _, at in each_group(_first_alike(problem)[columns], problem.shape[1]):
+                value[at] = _expected(problem, state, columns[at], products[at], self.rows[at])
         now = self.now
         now.count += 1
         change = value - now.mean
@@ -62,20 +62,37 @@ class Targets:
         }
 
 
+def _first_alike(problem: SampledProblem) -> NDArray[np.intp]:
+    """Return the first column with the same levels for each column; a number has itself."""
+    first: dict[Any, int] = {}
+    kinds = enumerate(problem.model.kinds)
+    keys = [
+        np.asarray(k.loss.levels).tobytes() if isinstance(k.loss, Ordinal) else j for j, k in kinds
+    ]
+    return np.array([first.setdefault(key, j) for j, key in enumerate(keys)])
+
+
 def _expected(
-    problem: SampledProblem, state: ChainState, k: int, WH: FloatArray, rows: NDArray[np.intp]
+    problem: SampledProblem,
+    state: ChainState,
+    kinds: NDArray[np.intp],
+    WH: FloatArray,
+    rows: NDArray[np.intp],
 ) -> FloatArray:
-    """Return the expected X of a kind in some rows, given WH with offsets."""
-    kind = problem.model.kinds[k]
-    noise, _, rho, _, (ends, *_) = conditional_of(problem, state, [k])
+    """Return the expected X, given WH with offsets, of a kind, or of several of the same levels."""
+    k = int(kinds[0])
+    kind, noise = problem.model.kinds[k], problem.noises[k]
     v: FloatArray = kind.centre + kind.size * WH
     if noise == "gaussian":
         return v
     if isinstance(kind.loss, Ordinal):
         assert kind.loss.levels is not None
-        above = ndtr(v[:, None] - ends[1:-1])  # the probability of the levels above each cut point
+        used, which = np.unique(kinds, return_inverse=True)
+        ends = ends_in_rows([state.cuts[each] for each in used])[which]
+        above = ndtr(v[:, None] - ends[:, 1:-1])  # probabilities of the levels above a cut point
         expected: FloatArray = kind.loss.levels[0] + above @ np.diff(kind.loss.levels)
         return expected
+    _, _, rho, *_ = conditional_of(problem, state, [k])
     if problem.noise_by == "rows":
         rho = rho[rows]
     return expected_value(kind.nonlinearity, v, 1 / np.sqrt(rho))

@@ -1,9 +1,10 @@
 """Draws of a normal variable between two limits, and the mass there, stable far in the tails.
 
-Where the mean lies between the limits, a normal or a uniform number is drawn until it is accepted.
-Where it lies outside, the distance from the nearer limit is drawn from an exponential distribution
-and accepted by rejection (C. P. Robert, "Simulation of truncated normal variables", Statistics and
-Computing 5, 1995), so that a draw at 40 standard deviations costs no more than one at two.
+Where the mean lies between the limits, or near wide ones, a normal or a uniform number is drawn
+until it is accepted.  Elsewhere the distance from the nearer limit is drawn from an exponential
+distribution and accepted by rejection (C. P. Robert, "Simulation of truncated normal variables",
+Statistics and Computing 5, 1995), so that a draw at 40 standard deviations costs no more than one
+at two.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import math
 
 from nmd_lab._numba import compile_scalar
 
-from .streams import TWO_PI, uniform
+from .streams import normal, uniform
 
 SQRT_HALF = math.sqrt(0.5)
 SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
 ASYMPTOTIC = 12.0  # from here on, ten terms of the asymptotic series have an error below 2e-13
 NARROW = 1e-4  # below this width, in standard deviations, the quadratic term has no influence
-TRIES = 10_000  # ends the loops if an argument is NaN; at least a third of all tries is accepted
+WIDE, NEAR = 2.5, 0.6  # standard deviations at which normal numbers are accepted often enough
+TRIES = 10_000  # ends the loops if an argument is NaN; at least a quarter of all tries is accepted
 
 
 def _mills(a):  # type: ignore[no-untyped-def]
@@ -71,26 +73,13 @@ def _tail_distance(a, width, stream):  # type: ignore[no-untyped-def]
 _draw_tail = compile_scalar(_tail_distance)
 
 
-def _normal(stream):  # type: ignore[no-untyped-def]
-    return math.sqrt(-2.0 * math.log(uniform(stream))) * math.cos(TWO_PI * uniform(stream))
-
-
-draw_normal = compile_scalar(_normal)
-"""``draw_normal(stream)``: one standard normal number."""
-
-
 def _around_mean(v, sd, low, high, stream):  # type: ignore[no-untyped-def]
-    t, narrow = v, high - low < 2.5 * sd
+    t = v
     for _ in range(TRIES):
-        if narrow:
-            t = low + (high - low) * uniform(stream)
-            z = (t - v) / sd
-            if uniform(stream) <= math.exp(-0.5 * z * z):
-                break
-        else:
-            t = v + sd * draw_normal(stream)
-            if low <= t <= high:
-                break
+        t = low + (high - low) * uniform(stream)
+        z = (t - v) / sd
+        if uniform(stream) <= math.exp(-0.5 * z * z):
+            break
     return t
 
 
@@ -98,8 +87,15 @@ _draw_around = compile_scalar(_around_mean)
 
 
 def _between(v, sd, low, high, stream):  # type: ignore[no-untyped-def]
+    wide = high - low >= WIDE * sd
     if not (sd > 0.0 and low < high):
         t = v
+    elif wide and max(low - v, v - high) < NEAR * sd:
+        t = v + sd * normal(stream)
+        for _ in range(TRIES):
+            if low <= t <= high:
+                break
+            t = v + sd * normal(stream)
     elif low > v:
         t = low + sd * _draw_tail((low - v) / sd, (high - low) / sd, stream)
     elif high < v:

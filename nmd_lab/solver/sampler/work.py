@@ -15,8 +15,8 @@ from nmd_lab.solver.storage import CsrStorage
 
 from .cut_points import CutPoints, Levels, has_fixed_cut
 from .latent_sweep import all_products, columns_by_kind, draw_T
-from .noise import knows_T
-from .problem import SampledProblem, levels_of
+from .noise import knows_T, levels_of
+from .problem import SampledProblem
 from .sides import BLOCK_ROWS, NO_LABELS, Key
 from .state import ChainState
 from .streams import COLUMNS, ROWS

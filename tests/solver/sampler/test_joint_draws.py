@@ -12,7 +12,15 @@ import pytest
 from joint_draws import p_values, run
 from prior_tables import Case, ImaginedLevels
 
-from nmd_lab.solver.sampler import chain, groups, hyperparameters, latent_sweep, problem, work
+from nmd_lab.solver.sampler import (
+    chain,
+    few_holes,
+    groups,
+    hyperparameters,
+    latent_sweep,
+    problem,
+    work,
+)
 from nmd_lab.solver.sampler.sides import Partner
 
 SIGNIFICANT = 1e-4
@@ -29,6 +37,7 @@ CASES = {
     "classes": Case(("yes/no",) * 3 + ("number",), weighted=True),
     "counts": Case(("count", "limited count", "limited laplace", "laplace")),
     "groups": Case(("number", "number", "yes/no", "number"), groups=3, rows=10, rank=2),
+    "few holes": Case(("number", "levels", "yes/no", "relu") * 2, groups=2, rows=12, rank=3),
     "noise by rows": Case(("rough relu",) * 5, rows=5, noise_by="rows", weighted=True),
     "noise by rows, limits": Case(("limited",) * 5, rows=5, rank=2, noise_by="rows"),
     "noise by rows, after": Case(("laplace",) * 6, rows=5, noise_by="rows", holes=0.0),
@@ -53,6 +62,12 @@ def test_sweeps_leave_the_joint_distribution():
 
 def test_sweeps_with_noise_by_rows_leave_the_joint_distribution():
     assert_unchanged(CASES["noise by rows, after"], 60, 8)
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_sweeps_that_fill_holes_leave_the_joint_distribution(most, monkeypatch):
+    monkeypatch.setattr(few_holes, "MOST", most)
+    assert_unchanged(CASES["few holes"], 60, 8)
 
 
 @pytest.mark.parametrize("name", CASES)

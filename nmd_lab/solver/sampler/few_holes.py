@@ -1,0 +1,296 @@
+"""Draws of rows of which most is stored: what they cost grows with their holes alone.
+
+If all entries were stored, the rows of a group c would share one precision,
+
+    A_c = Λ_c + Σ_j ρ_j p_j p_jᵀ      over all columns j.
+
+Row i has P_ic = A_c - Uᵀ U, where U has a row √ρ_j p_jᵀ for each of its holes.  Let b be the linear
+term of the row, M = I - U A_c⁻¹ Uᵀ and z = U A_c⁻¹ b.  Then
+
+    log |P| = log |A| + log |M|,      bᵀ P⁻¹ b = bᵀ A⁻¹ b + zᵀ M⁻¹ z
+
+give the probability of a label, and a row is drawn in two steps.  The first one fills the holes,
+with the row integrated out:
+
+    s ~ N(M⁻¹ z, M⁻¹),      w ~ N(A⁻¹ (b + Uᵀ s), A⁻¹).
+
+With L Lᵀ = A, all of this needs only L⁻¹ b, L⁻¹ p_j and their products over pairs of columns, which
+are the same for all rows.  So a row with h holes takes a Cholesky factor of size h.
+
+Of more than `MOST` holes, those that say least about a row are filled given the row as it is, with
+s_j ~ N(√ρ_j p_j·w, 1).  This is a Gibbs step of its own, which leaves the posterior as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._numba import compile_inner, compile_kernel
+from nmd_lab.data.base import FloatArray
+
+from .hyperparameters import RowPrior
+from .streams import draw_index, fill_normal, start_stream
+
+Doubles = NDArray[np.float64]
+
+MOST = 8
+"""Holes of a row that are filled with the row integrated out."""
+
+LARGEST = 1 << 22
+"""Largest number of pairs of columns, over all groups."""
+
+
+@dataclass(frozen=True)
+class Holes:
+    """The holes of rows.
+
+    Attributes
+    ----------
+    starts, columns : ndarray of int
+        Position of the first hole of each row, and behind the last; the columns of the holes.
+    shape : tuple of int
+        Number of rows and columns.
+    """
+
+    starts: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, stored: NDArray[np.intp], shape: tuple[int, int]) -> Holes:
+        """Return the holes of a matrix, given the flat positions of what is stored."""
+        is_hole = np.ones(shape, bool)
+        is_hole.ravel()[stored] = False
+        starts = np.concatenate([[0], np.cumsum(np.count_nonzero(is_hole, axis=1))])
+        return cls(starts, np.nonzero(is_hole)[1], shape)
+
+    def rows_with_few(self, n_groups: int, d: int) -> NDArray[np.bool_]:
+        """Return which rows of d components cost less by their holes; empty if it does not pay."""
+        (m, n), counts = self.shape, np.diff(self.starts)
+        few = (2 * counts < n) & (np.minimum(counts, MOST) < d)
+        pays = n <= m and n_groups * n * n <= LARGEST and 2 * np.count_nonzero(few) >= m
+        return few if pays else few[:0]
+
+
+class Shared(NamedTuple):
+    """What the rows share.
+
+    Attributes
+    ----------
+    order : ndarray of int (n,)
+        Columns, from those that say most about a row to those that say least.
+    scaled : ndarray (n, d)
+        √ρ_j p_j.
+    linear : ndarray (n_groups, d)
+        Λ_c μ_c.
+    inverse : ndarray (n_groups, d, d)
+        L⁻¹ of each group.
+    white : ndarray (n_groups, n, d)
+        L⁻¹ √ρ_j p_j.
+    pairs : ndarray (n_groups, n, n)
+        Products of these of two columns.
+    logs : ndarray (n_groups,)
+        Logarithm of the share of each group and of its density, as far as rows share it.
+    """
+
+    order: NDArray[np.int64]
+    scaled: Doubles
+    linear: Doubles
+    inverse: Doubles
+    white: Doubles
+    pairs: Doubles
+    logs: Doubles
+
+    @classmethod
+    def of(cls, scaled: Doubles, of_all: Doubles, prior: RowPrior) -> Shared:
+        """Return what rows share, given √ρ_j p_j, and Σ_j ρ_j p_j p_jᵀ over all columns."""
+        roots = np.linalg.cholesky(prior.precision + of_all)
+        inverse = np.linalg.inv(roots)
+        white = scaled @ inverse.transpose(0, 2, 1)
+        pairs = white @ white.transpose(0, 2, 1)
+        order = np.argsort(-(prior.shares @ np.einsum("cjj->cj", pairs)), kind="stable")
+        logs = prior.log_weights - np.log(np.einsum("caa->ca", roots)).sum(axis=1)
+        return cls(order, scaled, prior.linear, inverse, white, pairs, logs)
+
+
+@dataclass(frozen=True)
+class FewHoles:
+    """The draw of rows with few holes.
+
+    Attributes
+    ----------
+    few : ndarray of bool (m,)
+        Which rows have few.
+    holes : Holes
+        The holes of all rows.
+    sums : ndarray (m, d)
+        Σ_j ρ_j y_ij p_j over what each row stores.
+    shared : Shared
+        What the rows share.
+    """
+
+    few: NDArray[np.bool_]
+    holes: Holes
+    sums: Doubles
+    shared: Shared
+
+    def draw(
+        self, first: int, last: int, key: tuple[int, int, int], labels: Any, rows: FloatArray
+    ) -> None:
+        """Draw those among some rows, and their labels that are < 0, in place."""
+        pattern = self.few, self.holes.starts, self.holes.columns
+        kernel = _kernel(f"{rows.dtype}")
+        kernel(first, last, *pattern, self.sums, *self.shared, *key, MOST, labels, rows)
+
+
+@cache
+def _kernel(types: str) -> Any:
+    return compile_kernel(_draw_rows, f"draw_rows_with_few_holes_{types}", cached=True)
+
+
+def _choose(here, order, most, chosen, is_hole):  # type: ignore[no-untyped-def]
+    """List the holes of a row, the first `most` by what they say, and return how many these are."""
+    if here.size <= most:
+        chosen[: here.size] = here
+        return here.size
+    for j in here:
+        is_hole[j] = True
+    count = 0
+    for j in order:
+        if is_hole[j]:
+            is_hole[j] = False
+            chosen[count] = j
+            count += 1
+            if count == here.size:
+                break
+    return most
+
+
+choose = compile_inner(_choose)
+
+
+def _fill(scaled, chosen, first, last, row, b, stream, noise):  # type: ignore[no-untyped-def]
+    """Fill some holes given the row as it is, and add them to its linear term."""
+    fill_normal(stream, noise[: last - first])
+    for k in range(first, last):
+        j, s = chosen[k], noise[k - first]
+        for a in range(b.size):
+            s += scaled[j, a] * row[a]
+        for a in range(b.size):
+            b[a] += s * scaled[j, a]
+
+
+fill = compile_inner(_fill)
+
+
+def _factor(b, linear, inverse, white, pairs, chosen, count, y, L, z):  # type: ignore[no-untyped-def]
+    """Put L⁻¹ b, the factor of M and its solution for z into place; return their log-density."""
+    d = b.size
+    score = 0.0
+    for a in range(d):
+        total = 0.0
+        for e in range(a + 1):
+            total += inverse[a, e] * (b[e] + linear[e])
+        y[a] = total
+        score += 0.5 * total * total
+    for p in range(count):
+        j = chosen[p]
+        total = 0.0
+        for a in range(d):
+            total += white[j, a] * y[a]
+        for q in range(p):
+            entry = -pairs[j, chosen[q]]
+            for r in range(q):
+                entry -= L[p, r] * L[q, r]
+            entry /= L[q, q]
+            L[p, q] = entry
+            total -= entry * z[q]
+        pivot = 1.0 - pairs[j, j]
+        for r in range(p):
+            pivot -= L[p, r] * L[p, r]
+        pivot = math.sqrt(pivot)
+        L[p, p] = pivot
+        z[p] = total / pivot
+        score += 0.5 * z[p] * z[p] - math.log(pivot)
+    return score
+
+
+factor = compile_inner(_factor)
+
+
+def _solve(chosen, count, inverse, white, y, L, z, noise, stream, row):  # type: ignore[no-untyped-def]
+    """Put a draw of the row into place, given what `factor` has left."""
+    d = y.size
+    fill_normal(stream, noise[:count])
+    for p in range(count - 1, -1, -1):  # Lᵀ s = z + noise
+        total = z[p] + noise[p]
+        for q in range(p + 1, count):
+            total -= L[q, p] * z[q]
+        z[p] = total / L[p, p]
+    fill_normal(stream, noise[:d])
+    for a in range(d):
+        y[a] += noise[a]
+        noise[a] = 0.0
+    for p in range(count):
+        j, s = chosen[p], z[p]
+        for a in range(d):
+            y[a] += s * white[j, a]
+    for a in range(d):
+        for e in range(a + 1):
+            noise[e] += inverse[a, e] * y[a]
+    for a in range(d):
+        row[a] = noise[a]
+
+
+solve = compile_inner(_solve)
+
+
+def _draw_rows(  # type: ignore[no-untyped-def]
+    first,
+    last,
+    few,
+    starts,
+    holes,
+    sums,
+    order,
+    scaled,
+    linear,
+    inverse,
+    white,
+    pairs,
+    logs,
+    seed,
+    sweep,
+    kind,
+    most,
+    labels,
+    rows,
+):
+    n, d = scaled.shape
+    b, y, noise = np.empty(d), np.empty(d), np.empty(max(n, d))
+    L, z, scores = np.empty((most, most)), np.empty(most), np.empty(logs.size)
+    chosen, is_hole = np.empty(n, np.int64), np.zeros(n, np.bool_)
+    stream = np.empty(4, np.uint64)
+    for i in range(first, last):
+        if not few[i]:
+            continue
+        start_stream(stream, seed, sweep, kind, i)
+        here = holes[starts[i] : starts[i + 1]]
+        count = choose(here, order, most, chosen, is_hole)
+        b[:] = sums[i]
+        fill(scaled, chosen, count, here.size, rows[i], b, stream, noise)
+        c = labels[i] if labels.size else 0
+        if c < 0:
+            for g in range(logs.size):
+                scores[g] = logs[g] + factor(
+                    b, linear[g], inverse[g], white[g], pairs[g], chosen, count, y, L, z
+                )
+            c = labels[i] = draw_index(scores, stream)
+        factor(b, linear[c], inverse[c], white[c], pairs[c], chosen, count, y, L, z)
+        solve(chosen, count, inverse[c], white[c], y, L, z, noise, stream, rows[i])

@@ -1,0 +1,127 @@
+"""Draws of rows with few holes against their law, worked out with NumPy and SciPy."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from nmd_lab.data.observations import observe
+from nmd_lab.solver.sampler import few_holes, sides
+from nmd_lab.solver.sampler.hyperparameters import RowPrior
+from nmd_lab.solver.sampler.sides import Key, Partner, SparseSide
+from nmd_lab.solver.storage import storage_of
+
+N, D, ROWS = 9, 4, 4000
+SIGNIFICANT = 1e-4
+"""A correct sampler fails a test of this file with this probability, for another seed."""
+
+SHARES = np.array([0.5, 0.3, 0.2])
+PATTERNS = [(), (4,), (0, 3, 8), (1, 2, 5, 7)]
+"""Holes of a row.  The last one has as many as components, and is drawn without `few_holes`."""
+
+
+class Problem(NamedTuple):
+    """A row of T, and all that it depends on."""
+
+    T: np.ndarray
+    rho: np.ndarray
+    partner: Partner
+    prior: RowPrior
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(2)
+    roots = rng.normal(size=(SHARES.size, D, D))
+    precisions = roots @ roots.transpose(0, 2, 1) + 0.3 * np.eye(D)
+    means = rng.normal(size=(SHARES.size, D))
+    partner = Partner(rng.normal(size=(N, D)), rng.normal(size=N), 0.3)
+    return Problem(
+        rng.normal(size=N), rng.uniform(0.2, 3, N), partner, RowPrior(means, precisions, SHARES)
+    )
+
+
+def draws(problem, holes, sweeps=1, labels=None, rows=None):
+    """Return labels and vectors of many rows with the same T and holes."""
+    T = np.tile(problem.T, (ROWS, 1))
+    T[:, holes] = np.nan
+    seen = observe(T).as_sparse()
+    side = SparseSide(storage_of(seen), None, None, 1, "partners")
+    labels = np.empty(ROWS, int) if labels is None else labels.copy()
+    rows = np.zeros((ROWS, D)) if rows is None else rows.copy()
+    for sweep in range(sweeps):
+        labels[:] = -1
+        key = Key(7, sweep + 10 * len(holes), 0)
+        side.draw(seen.values, problem.partner, problem.prior, problem.rho, key, rows, labels)
+    return labels, rows
+
+
+def law(problem, holes):
+    """Return the probability of each group, and the mean and precision of a row in each."""
+    T, rho, (vectors, constants, mean), (means, precisions, _) = problem
+    seen = np.setdiff1d(np.arange(N), holes)
+    P, tau, y = vectors[seen], rho[seen], T[seen] - constants[seen] - mean
+    densities, found = np.empty(SHARES.size), []
+    for c, (m, Lambda) in enumerate(zip(means, precisions, strict=True)):
+        spread = P @ np.linalg.inv(Lambda) @ P.T + np.diag(1 / tau)
+        densities[c] = stats.multivariate_normal(P @ m, spread).pdf(y)
+        precision = Lambda + (P.T * tau) @ P
+        found.append((np.linalg.solve(precision, Lambda @ m + P.T @ (tau * y)), precision))
+    return SHARES * densities / np.sum(SHARES * densities), found
+
+
+def check(labels, rows, expected, found):
+    """Test the labels, and the rows of each group, with all products of two of their numbers."""
+    counts = np.bincount(labels, minlength=SHARES.size)
+    assert stats.chisquare(counts, ROWS * expected).pvalue > SIGNIFICANT
+    for c in np.flatnonzero(counts > 200):
+        mean, precision = found[c]
+        z = (rows[labels == c] - mean) @ np.linalg.cholesky(precision)
+        for number in z.T:
+            assert stats.kstest(number, "norm").pvalue > SIGNIFICANT
+        np.testing.assert_allclose(np.cov(z.T), np.eye(D), atol=6 / np.sqrt(len(z)))
+
+
+@pytest.mark.parametrize("holes", PATTERNS)
+def test_labels_and_rows_have_their_joint_law(problem, holes):
+    check(*draws(problem, list(holes)), *law(problem, list(holes)))
+
+
+@pytest.mark.parametrize("most", [0, 2])
+def test_filled_holes_leave_the_law_of_labels_and_rows(problem, most, monkeypatch):
+    """Rows that have their law keep it, but are not independent of what they were."""
+    holes = list(PATTERNS[2])
+    labels, rows = draws(problem, holes)
+    monkeypatch.setattr(few_holes, "MOST", most)
+    new_labels, new_rows = draws(problem, holes, 3, labels, rows)
+    check(new_labels, new_rows, *law(problem, holes))
+    once = draws(problem, holes, 1, labels, rows)[1]
+    correlations = [stats.spearmanr(a, b).pvalue for a, b in zip(rows.T, once.T, strict=True)]
+    assert min(correlations) < SIGNIFICANT
+
+
+def test_filled_holes_say_least_about_a_row(problem, monkeypatch):
+    monkeypatch.setattr(few_holes, "MOST", 1)
+    loud = problem._replace(rho=np.where(np.arange(N) == 3, 300.0, 1e-9))
+    before = np.linspace(-5, 5, ROWS)[:, None] * np.ones(D)
+    _, rows = draws(loud, [0, 3, 8], 1, None, before)
+    monkeypatch.undo()
+    _, others = draws(loud, [0, 3, 8])
+    for one, other in zip(rows.T, others.T, strict=True):
+        assert stats.ks_2samp(one, other).pvalue > SIGNIFICANT
+
+
+def test_several_threads_draw_the_same_bits(problem, monkeypatch):
+    monkeypatch.setattr(sides, "SHARE", 1)
+    T = np.tile(problem.T, (40, 1))
+    T[np.arange(40), np.arange(40) % N] = np.nan
+    seen, found = observe(T).as_sparse(), []
+    for threads in (1, 3):
+        side = SparseSide(storage_of(seen), None, None, threads, "partners")
+        rows, labels = np.zeros((40, D)), np.full(40, -1)
+        side.draw(seen.values, *problem[2:], problem.rho, Key(1, 2, 0), rows, labels)
+        found.append(np.column_stack([rows, labels]))
+    np.testing.assert_array_equal(*found)
