@@ -46,7 +46,7 @@ class FitOptions(TypedDict, total=False):
     the same names, with the defaults and the checks.
     """
 
-    init: Literal["auto", "svd", "randomized", "nndsvd", "random"] | Any
+    init: Literal["auto", "svd", "randomized", "nndsvd", "random", "path"] | Any
     n_init: int
     max_iter: int
     tol: float

@@ -151,7 +151,8 @@ def test_the_error_of_a_trial_is_that_of_its_metric(X, metric, measure, error):
     """The chosen trial is near the fit, which has not seen its held-out entries either."""
     mask = np.random.default_rng(3).random(X.shape) < 0.15
     validation = nmd.Choice(splitter=mask, ranks=[2], metric=metric)
-    fit = nmd.complete(X, "auto", "identity", "l1", validation=validation, random_state=0)
+    given = {"validation": validation, "random_state": 0, "solver": nmd.ADMM(patience=200)}
+    fit = nmd.complete(X, "auto", "identity", "l1", **given)
     trial = fit.selection.isel(trial=fit.selection.attrs["chosen"])
     now = error(X[mask], fit.reconstruct().values[mask])
     assert fit.selection.attrs["measure"] == measure

@@ -138,6 +138,8 @@ def _record(search: Search, chosen: Trial | None, drawn: str) -> dict[str, Any]:
         reason = "no entry could be held out, so there are offsets alone"
     elif trials.stopped():
         reason = "the lowest held-out error when the search was stopped"
+    elif chosen.cold:
+        reason = "the lowest held-out error from a fresh start"
     elif smaller:
         reason = "the fewest components whose held-out error is not clearly above the lowest"
     else:

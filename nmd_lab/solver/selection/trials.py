@@ -43,7 +43,8 @@ from .setting import Setting, Trial, mean_score
 from .trial_starts import alive_components, components, singular_components, with_offsets_of
 
 FEWEST = 3  # least number of iterations from the factors of another trial
-FEWEST_SLOW = 5  # the same for a loss that is not a square
+FEWEST_SLOW = 10  # the same for a loss that is not a square
+FEWEST_TABLE = 5  # the same for a table of several kinds of columns
 FEWEST_COLD = 12  # the same without factors to begin with
 FEWEST_PATIENT = 100  # the same for a patient trial
 EXACT = 1e-8  # error, over the largest |x|, that counts as none; at least 100 rounding units
@@ -152,7 +153,7 @@ class Trials:
         problems = self.problems(setting)
         learns = problems[0].units.model.learns
         slow = learns or self.is_mixed or setting.loss.degree != 2
-        fewest = FEWEST_SLOW if slow else FEWEST
+        fewest = FEWEST_TABLE if self.is_mixed else FEWEST_SLOW if slow else FEWEST
         if patient or starts is None:
             fewest = FEWEST_PATIENT if patient else FEWEST_COLD
         if refined is None:
