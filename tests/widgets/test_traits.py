@@ -105,13 +105,13 @@ def test_readers_without_a_kernel_see_the_last_picture(explorer, monkeypatch):
     widget, first = displayed
     assert widget["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.model_id
     assert "text/html" not in widget
-    assert 'alt="data: 9 pictures of 8 x 8"' in first["text/html"]
+    assert 'alt="data: 20 pictures of 8 x 8"' in first["text/html"]
     done(explorer)
     (last,) = updated
     shown = last["text/html"]
     assert f'data-explorer="{explorer.static_id}"' in shown
     assert f"relative error {explorer.result.relative_error:.6g}" in shown
-    assert 'alt="reconstruction: 9 pictures of 8 x 8"' in shown
+    assert 'alt="reconstruction: 20 pictures of 8 x 8"' in shown
     for points in re.findall(r'points="([^"]*)"', shown):
         numbers = np.array([pair.split(",") for pair in points.split()], dtype=float)
         assert np.all(np.diff(numbers[:, 0]) > 0)

@@ -18,6 +18,7 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.observations import observe
+from nmd_lab.widgets.states.frame import MOST_ROWS
 
 
 @pytest.fixture
@@ -47,9 +48,11 @@ def test_pictures_show_the_data_with_holes_and_the_model(explorer):
     np.testing.assert_array_equal(original[~holes], seen[~holes])
     rows = explorer.pictures["ids"]
     X = datasets.digits(60).values
-    np.testing.assert_allclose(original.reshape(9, 64), X[rows], rtol=1e-6)
+    np.testing.assert_allclose(original.reshape(MOST_ROWS, 64), X[rows], rtol=1e-6)
     model = explorer.result.reconstruct().values[rows]
-    np.testing.assert_allclose(picture(explorer, "reconstruction").reshape(9, 64), model, atol=1e-6)
+    np.testing.assert_allclose(
+        picture(explorer, "reconstruction").reshape(MOST_ROWS, 64), model, atol=1e-6
+    )
 
 
 def test_the_slider_shows_earlier_iterations(explorer):
@@ -67,7 +70,7 @@ def test_a_component_shows_its_rows(explorer):
     before = explorer.pictures["ids"]
     act(explorer, "component", k=2, what="rows")
     assert explorer.components["chosen"] == 2
-    largest = np.argsort(-np.abs(explorer.result.W.values[:, 2]), kind="stable")[:9]
+    largest = np.argsort(-np.abs(explorer.result.W.values[:, 2]), kind="stable")[:MOST_ROWS]
     assert explorer.pictures["ids"] == largest.tolist()
     act(explorer, "component", k=2, what="rows")
     assert explorer.pictures["ids"] == before
@@ -80,7 +83,7 @@ def test_without_a_component_the_loss_is_said(explorer):
     W, H = fit.W.values, fit.H.values
     kept = [0, 2, 3]
     without = np.maximum(W[:, kept] @ H[kept], 0)
-    shown = picture(explorer, "reconstruction").reshape(9, 64)
+    shown = picture(explorer, "reconstruction").reshape(MOST_ROWS, 64)
     np.testing.assert_allclose(shown, without[rows], atol=1e-6)
     seen = explorer.state.data.observed
     there = ~np.isnan(seen)
@@ -102,7 +105,7 @@ def test_rows_that_are_picked_are_shown(explorer):
     assert explorer.selection["row"] == 50
     assert explorer.selection["column"] == explorer.selection["pixel"] == 21
     act(explorer, "lasso", rows=[])
-    assert len(explorer.pictures["ids"]) == 9
+    assert len(explorer.pictures["ids"]) == MOST_ROWS
 
 
 def test_another_plane_of_the_rows(explorer):

@@ -5,7 +5,7 @@
 import { clamp, downloadSvg, html, short, svg } from "./dom.mjs";
 import { dotRange, linearTicks, logTicks, nearestDot, pageColors, tickText, wholeTicks } from "./axes.mjs";
 
-const DOT_LEFT = 56, DOT_RIGHT = 12, DOT_BETWEEN = 18, DOT_HIGH = 200, DOT_BUTTONS = 150, DOT_REACH = 20, DOT_LETTER = 6.3;
+const DOT_LEFT = 56, DOT_RIGHT = 12, DOT_BETWEEN = 18, DOT_HIGH = 200, DOT_STUDY = 400, DOT_BUTTONS = 150, DOT_REACH = 20, DOT_LETTER = 6.3;
 
 /** Return the points that the axes can show, of all panels, with the label of their series. */
 export function dotPoints({ panels, log, joined }) {
@@ -120,7 +120,8 @@ export class DotChart {
     this.width = clamp(this.space, 280, 860);
     const legend = this.legend();
     this.top += panels.some(({ title }) => title) ? 20 : 8;
-    this.bottom = this.top + DOT_HIGH;
+    this.high = this.name === "study" ? DOT_STUDY : DOT_HIGH;
+    this.bottom = this.top + this.high;
     const xs = [...this.points.map(({ x }) => x), ...(ticks ?? []).map(([x]) => x)];
     const ys = this.points.flatMap(({ y, low, high }) => [y, low, high]);
     this.ys = dotRange(ys, log);
@@ -142,7 +143,7 @@ export class DotChart {
   up(y) {
     const scale = this.data.log ? Math.log : Number;
     const [low, high, at] = [...this.ys, clamp(y, ...this.ys)].map(scale);
-    return this.bottom - ((at - low) / (high - low)) * DOT_HIGH;
+    return this.bottom - ((at - low) / (high - low)) * this.high;
   }
 
   /** Return the ticks of the first panel: turned or cut where the texts have no room. */
@@ -192,7 +193,7 @@ export class DotChart {
     }
     parts.push(line(`M${start} ${this.bottom}H${end}`, 0.5), dotText(cutText(title, this.wide), (start + end) / 2, this.top - 7));
     if (first) parts.push(dotText(x, (DOT_LEFT + this.width - DOT_RIGHT) / 2, this.height - 5));
-    const middle = this.bottom - DOT_HIGH / 2;
+    const middle = this.bottom - this.high / 2;
     if (first) parts.push(dotText(cutText(y, this.height), 11, middle, "middle", { transform: `rotate(-90 11 ${middle})` }));
     const [from, to] = [Math.max(this.xs[0], this.ys[0]), Math.min(this.xs[1], this.ys[1])];
     const steps = Array.from({ length: 41 }, (_, k) => from + (k / 40) * (to - from));

@@ -12,6 +12,10 @@ from nmd_lab.widgets.states.frame import Frame
 Array = NDArray[Any]
 
 
+MANY_HOLES = 0.25
+"""Share of hidden entries from which data are shown with their holes."""
+
+
 class Shown(NamedTuple):
     """What the pictures show beside the model.
 
@@ -66,7 +70,15 @@ def pictures_part(
         "beside_title": beside_title,
         "can_brush": shown.can_brush,
         "n_painted": shown.n_painted,
+        "many_holes": shown.n_painted > 0 or _share_hidden(shown) > MANY_HOLES,
     }
+
+
+def _share_hidden(shown: Shown) -> float:
+    """Return the share of what is shown that the fit does not see."""
+    if shown.original is None or shown.seen is None:
+        return 0.0
+    return float(np.mean(np.isnan(shown.seen) & ~np.isnan(shown.original)))
 
 
 def _bytes(frame: Frame, values: Array | None) -> bytes | None:

@@ -271,6 +271,7 @@ class DecompositionState(PaintingState):
             )
             linear = rival.advance(fit.n_iter, lambda _: self.fit.result is not fit)
             errors["linear"] = hidden.error(linear)
+        errors["column means"] = hidden.error_of_means(data.observed, fit)
         if self.fit.result is fit:  # no new run has begun meanwhile
             self.errors = errors
 

@@ -14,7 +14,7 @@ from nmd_lab.data.pictures import Picture
 MOST_PIXELS = 640
 """Largest number of pixels along a side; of longer sides, every k-th row or column is shown."""
 
-MOST_ROWS = 9
+MOST_ROWS = 20
 """Number of rows that are shown if each is a picture."""
 
 Array = NDArray[Any]

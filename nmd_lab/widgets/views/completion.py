@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.widgets.live.findings import LEVEL
@@ -13,6 +15,7 @@ from nmd_lab.widgets.parts.charts import trials_charts
 from nmd_lab.widgets.parts.controls import value_of
 from nmd_lab.widgets.parts.curves import Panel, curves_part
 from nmd_lab.widgets.parts.factors import FactorsPart, lost_text
+from nmd_lab.widgets.parts.headline import size_text
 from nmd_lab.widgets.parts.pictures import Shown, pictures_part
 from nmd_lab.widgets.parts.rating_pictures import frame_of_ratings, observed_at, spread_at
 from nmd_lab.widgets.parts.tables import number_text, table
@@ -50,6 +53,13 @@ class CompletionView(SamplingView):
     def source(self) -> tuple[Any, str]:
         """What the user gave, and the attribute of the state that holds it."""
         return self.state.ratings, "ratings"
+
+    @property
+    def title(self) -> str:
+        """The data and their size."""
+        entries = self.state.observations
+        name = self.state.values["data"]
+        return size_text(name, entries.shape, entries.n_observed / np.prod(entries.shape))
 
     def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entry at a pixel of a picture."""

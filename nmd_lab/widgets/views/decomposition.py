@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.solver.state import State
 from nmd_lab.widgets.parts.axis_labels import texts
 from nmd_lab.widgets.parts.charts import trials_charts
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
 from nmd_lab.widgets.parts.factors import FactorsPart, lost_text
+from nmd_lab.widgets.parts.headline import headline, size_text
 from nmd_lab.widgets.parts.pictures import Shown, at, pictures_part
 from nmd_lab.widgets.parts.tables import errors_table
 from nmd_lab.widgets.states.decomposition import DecompositionState
@@ -58,6 +61,23 @@ class DecompositionView(ChoosingView):
     def source(self) -> tuple[Any, str]:
         """What the user gave, and the attribute of the state that holds it."""
         return self.state.given, "given"
+
+    @property
+    def title(self) -> str:
+        """The data and their size."""
+        data = self.state.data if not self.state.problems() else self._data()
+        if data is None:
+            return ""
+        share = 1 - float(np.mean(np.isnan(data.original)))
+        return size_text(self.state.values["data"], data.shape, share)
+
+    def headline(self) -> dict[str, Any] | None:
+        """Return the error where entries are hidden, beside that of the rivals."""
+        errors, hidden = self.state.errors, self.state.hidden
+        if not errors or hidden is None:
+            return super().headline()
+        (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
+        return headline(error, hidden.words, dict(rivals))
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return the pictures, curves, components, plane, trials and errors."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nmd_lab.widgets.live.background import Background
+from nmd_lab.widgets.parts.headline import headline_of, model_text
 from nmd_lab.widgets.states.code import name_in_notebook
 from nmd_lab.widgets.states.fields import FitState
 
@@ -75,6 +76,20 @@ class View:
     def result(self) -> Any:
         """Result so far, or None."""
         return self.state.fit.result
+
+    @property
+    def title(self) -> str:
+        """What the data are, in a few words."""
+        return ""
+
+    @property
+    def model(self) -> str:
+        """The model that is shown, in a few words."""
+        return "" if self.result is None else model_text(self.result)
+
+    def headline(self) -> dict[str, Any] | None:
+        """Return the one number in the bar, or None before a fit."""
+        return None if self.result is None else headline_of(self.result)
 
     def cannot_run(self) -> str:
         """Return why no fit can be started now, or an empty string."""
