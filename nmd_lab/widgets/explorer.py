@@ -22,6 +22,7 @@ from .front_end import script, style
 from .live.fit import LiveFit
 from .parts.controls import controls_part, value_of
 from .parts.static import static_html
+from .views.by_itself import begin, follow
 from .views.history import History
 from .views.opening import view_of_file, view_of_upload
 from .views.status import status_part
@@ -88,6 +89,7 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
         self._saved: set[Path] = set()
         self._reflecting = False
         self._picture: Any = None
+        self._is_open = False
         super().__init__()
         self.static_id = self.model_id or ""
         self.on_msg(self._receive)
@@ -212,6 +214,7 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
     def _receive(self, _: Any, message: Message, buffers: list[Any]) -> None:
         """Do what the user asks for; errors appear in the status line."""
         actions: dict[str, Callable[[Message], Any]] = {
+            "opened": lambda _: self._opened(),
             "run": lambda _: self.start(),
             "stop": lambda _: self.stop(),
             "continue": lambda _: self.state.proceed(),
@@ -224,7 +227,7 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
             "open": lambda m: self._open_file(m, buffers),
             **self.view.actions,
         }
-        if message["do"] != "stop":
+        if message["do"] not in ("stop", "opened"):
             self._note = None
         try:
             actions[message["do"]](message)
@@ -233,12 +236,20 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
         if message["do"] != "stop":
             self._refresh()
 
+    def _opened(self) -> None:
+        """Fit as soon as the page is open; from now on changes on the page fit again."""
+        self._is_open = True
+        begin(self.view)
+
     def _set(self, name: str, value: Any) -> None:
         """Change a setting to what the user entered."""
         kinds = {field.name: field.kind for field in self.state.fields}
         if value == "" and name in self.state.numbers:  # "auto" was turned off
             value = self.state.numbers[name]
         self._change(name, value_of(value, kinds.get(name, "text")))
+        said = follow(self.view, name) if self._is_open else ""
+        if said:
+            self._tell(said)
 
     def _change(self, name: str, value: Any) -> None:
         """Change a setting; other data have other rows."""
@@ -264,6 +275,7 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
             else view_of_file(Path(name).expanduser())
         )
         self._tell(self.view.said or f"{name} is shown")
+        self._opened()
 
     def _setting_given(self, change: Any) -> None:
         """Change the setting whose trait was set from outside."""

@@ -16,20 +16,23 @@ pytestmark = pytest.mark.browser
 DECOMPOSITION = """
 import nmd_lab as nmd
 settings = {"iterations": 100_000_000, "rho": "1", "tol": 0}
-explorer = nmd.widgets.DecompositionExplorer(missing=0.1, **settings)
+model = {"nonlinearity": "relu", "rank": 10, "alpha": 0.0}
+explorer = nmd.widgets.DecompositionExplorer(**settings, **model)
 explorer
 """
 PICTURE = """
 import nmd_lab as nmd
 explorer = nmd.widgets.DecompositionExplorer(
-    data="photograph of a flower", rank=12, alpha=0.1, iterations=40
+    data="photograph of a flower", rank=12, alpha=0.1, iterations=40, nonlinearity="relu", missing=0
 )
 explorer.start()
 explorer
 """
 DIGITS = """
 import nmd_lab as nmd
-explorer = nmd.widgets.explore(nmd.datasets.digits(300), rank=6, iterations=60)
+explorer = nmd.widgets.explore(
+    nmd.datasets.digits(300), rank=6, iterations=60, nonlinearity="relu", alpha=0.0, missing=0
+)
 explorer.start()
 explorer
 """
@@ -61,7 +64,9 @@ explorer
 """
 BOX = """
 import ipywidgets, nmd_lab as nmd
-explorer = nmd.widgets.explore(nmd.datasets.digits(50), rank=3, iterations=5)
+explorer = nmd.widgets.explore(
+    nmd.datasets.digits(50), rank=3, iterations=5, alpha=0.0, nonlinearity="relu"
+)
 slider = ipywidgets.IntSlider(3, min=1, max=9, description="rank")
 ipywidgets.link((slider, "value"), (explorer, "rank"))
 ipywidgets.VBox([slider, explorer])
@@ -196,7 +201,6 @@ def holes(page):
 def test_decomposition(notebook):
     notebook.open("decomposition.ipynb", [DECOMPOSITION])
     page = notebook.page
-    page.click(".nmd-run")
     first = watch_and_stop(page, pictures=True)
     from_menu(page, "continue")
     assert watch_and_stop(page, pictures=True) > first
@@ -439,7 +443,6 @@ def test_in_a_box_with_a_linked_slider(notebook):
 def test_completion(notebook):
     notebook.open("completion.ipynb", [COMPLETION])
     page = notebook.page
-    page.click(".nmd-run")
     first = watch_and_stop(page)
     from_menu(page, "continue")
     assert watch_and_stop(page) > first

@@ -13,7 +13,8 @@ EXPLORER = """
 import nmd_lab as nmd
 
 explorer = nmd.widgets.DecompositionExplorer(
-    nmd.datasets.digits(200), rank=5, missing=0.1, iterations=100_000_000, rho="1", tol=0
+    nmd.datasets.digits(200), rank=5, nonlinearity="relu", alpha=0.0, iterations=100_000_000,
+    rho="1", tol=0,
 )
 explorer
 """
@@ -21,7 +22,7 @@ CHOSEN = """
 import nmd_lab as nmd
 
 explorer = nmd.widgets.DecompositionExplorer(
-    nmd.datasets.digits(60), rank="auto", alpha=1.0, missing=0.1, iterations=30
+    nmd.datasets.digits(60), nonlinearity="relu", alpha=1.0, iterations=30
 )
 explorer.start()
 explorer.join(300)
@@ -42,8 +43,7 @@ def frames(page):
 
 def test_an_explorer(show):
     shown = show(EXPLORER)
-    page = shown.page
-    page.locator(".nmd-run").click()
+    page = shown.page  # it runs by itself
     says(page, r"running: iteration \d+")
     page.locator(".nmd-stop").click()
     first = int(re.search(r"\d+", says(page, r"stopped after \d+ iterations"))[0])

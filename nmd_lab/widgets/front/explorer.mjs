@@ -294,6 +294,7 @@ function render({ model, el }) {
   model.on("comm_live_update", ended);
   show();
   change();
+  page.send({ do: "opened" });
   return () => {
     theme.disconnect();
     for (const part of PARTS) model.off(`change:${part}`, change);

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab.result.entries import entries_at
+from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.widgets.states.frame import Frame
 
 Array = NDArray[Any]
@@ -89,3 +91,9 @@ def at(frame: Frame, matrix: Array) -> Array:
     """Return a matrix at the entries of a frame."""
     found: Array = matrix[np.ix_(frame.rows, frame.columns)]
     return found
+
+
+def spread_at(posterior: Posterior, frame: Frame) -> Array:
+    """Return the standard deviation of the posterior at the entries of a frame."""
+    spread = posterior.predict_std(entries_at(frame.rows[:, None], frame.columns), noise=False)
+    return np.reshape(spread, (frame.rows.size, frame.columns.size))

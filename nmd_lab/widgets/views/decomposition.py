@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.result.entries import entries_at
 from nmd_lab.solver.state import State
 from nmd_lab.widgets.parts.axis_labels import texts
 from nmd_lab.widgets.parts.charts import trials_charts
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
 from nmd_lab.widgets.parts.factors import FactorsPart, lost_text
 from nmd_lab.widgets.parts.headline import headline, size_text
-from nmd_lab.widgets.parts.pictures import Shown, at, pictures_part
+from nmd_lab.widgets.parts.pictures import Shown, at, pictures_part, spread_at
 from nmd_lab.widgets.parts.tables import errors_table
 from nmd_lab.widgets.states.decomposition import DecompositionState
 from nmd_lab.widgets.states.frame import Frame
 from nmd_lab.widgets.states.matrix_data import MatrixData
 
-from .choosing import ChoosingView
 from .history import History
+from .sampling import SamplingView
 
 PANELS = (
     Panel("relative error", {"relative_error": "observed", "held_out": "held out"}, "held_out"),
@@ -35,7 +36,7 @@ DATA_SETTINGS = ("data", "noise", "level", "missing", "seed", "shape")
 """Settings that change what is shown before a fit."""
 
 
-class DecompositionView(ChoosingView):
+class DecompositionView(SamplingView):
     """Pictures of the data and of the model, the brush, components and the plane of the rows."""
 
     state: DecompositionState
@@ -47,7 +48,7 @@ class DecompositionView(ChoosingView):
         self._frame: tuple[Any, Frame] | None = None
         self._still: tuple[Any, dict[str, Any]] | None = None
         self._said: tuple[Any, str] | None = None
-        self.buttons["scan"] = "Scan ranks"
+        self.buttons["scan"] = "Find the rank"
         self.titles["scan"] = "Try ranks by held-out entries, and fit with the best one"
         self.actions |= self.factors.actions | {
             "scan": self._scan,
@@ -91,7 +92,7 @@ class DecompositionView(ChoosingView):
         )
         parts: dict[str, Any] = {
             "curves": curves,
-            "dots": trials_charts(self.state.fit.result),
+            "dots": self.intervals() | trials_charts(self.state.fit.result),
             "tables": errors_table(self.state.errors, self.state.fitted_settings.get("rank")),
             "facts": {"iterations": self._iterations(), "iteration": state and state.iteration},
         }
@@ -103,6 +104,9 @@ class DecompositionView(ChoosingView):
         if fitted is not None:
             shown = fitted.without(self.factors.off(fitted))
             parts["modelled"] = frame.arranged(shown.block(frame.rows, frame.columns))
+        elif self.state.is_sampled and self.posterior is not None:
+            mean = self.posterior.predict(entries_at(frame.rows[:, None], frame.columns))
+            parts["modelled"] = frame.arranged(mean.reshape(frame.rows.size, -1))
         parts |= self.factors.parts(fitted, frame, data.labels, self._lost(fitted))
         return parts
 
@@ -164,7 +168,8 @@ class DecompositionView(ChoosingView):
     def _pictures(self, data: MatrixData, frame: Frame, history: History) -> dict[str, Any]:
         """Return the pictures that do not change while the fit runs."""
         run = history.beside_run()
-        key = data, frame, run
+        posterior = self.posterior if self.state.is_sampled else None
+        key = data, frame, run, posterior
         if self._still is None or any(
             one is not other for one, other in zip(self._still[0], key, strict=True)
         ):
@@ -177,6 +182,7 @@ class DecompositionView(ChoosingView):
                 texts(data.labels, "rows"),
                 can_brush=True,
                 n_painted=0 if paint is None else paint.n_painted,
+                spread=None if posterior is None else spread_at(posterior, frame),
             )
             beside, title = None, ""
             if run is not None and run.fit.shape == data.shape:

@@ -34,9 +34,12 @@ class View:
         Code that gives the data and a line about them, if they are from a file.
     can_fit : bool
         Whether there are data to fit, and so buttons and controls.
+    opens : bool
+        Whether a fit begins by itself when the page is opened.
     """
 
     can_fit = True
+    opens = False
 
     def __init__(self, state: FitState, filename: str) -> None:
         self.state, self.filename = state, filename
