@@ -7,6 +7,7 @@ import { Pictures } from "./pictures.mjs";
 import { Components } from "./components.mjs";
 import { DotChart } from "./dots.mjs";
 import { Scatter } from "./scatter.mjs";
+import { CellBox, Grid } from "./grid.mjs";
 import { Runs, Tables } from "./runs.mjs";
 
 const RESTARTED = "The kernel was restarted or has ended: run the cell again to work with this explorer.";
@@ -15,7 +16,7 @@ const FILES = ".csv,.tsv,.txt,.gz,.data,.npy,.npz,.mtx,.nc,.png,.jpg,.jpeg,.tif,
 const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 10 MiB
 
 const PARTS = [
-  "controls", "status", "facts", "pictures", "modelled", "curves", "components", "scatter", "dots", "tables", "runs",
+  "controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "dots", "tables", "runs",
   "code_text", "selection",
 ];
 
@@ -98,7 +99,7 @@ class Page {
     this.said = html("div", { class: "nmd-status", role: "status", "aria-live": "polite" });
     this.notes = html("div", { class: "nmd-notes", role: "status" });
     this.reason = html("p", { class: "nmd-choice" });
-    const parts = { pictures: Pictures, curves: Curves, components: Components, scatter: Scatter, tables: Tables, found: Tables, runs: Runs };
+    const parts = { pictures: Pictures, grid: Grid, cell: CellBox, curves: Curves, components: Components, scatter: Scatter, tables: Tables, found: Tables, runs: Runs };
     for (const [name, Part] of Object.entries(parts)) this[name] = new Part(send);
     this.charts = {};
     this.buttons = {};
@@ -106,14 +107,14 @@ class Page {
     this.asking = html("div", { class: "nmd-asks" });
     const panel = (...children) => html("div", { class: "nmd-panel" }, ...children);
     const panels = {
-      error: panel(this.notes, this.curves.element, this.found.element), why: panel(this.choosing, this.reason), sure: panel(this.asking),
+      error: panel(this.notes, this.curves.element, this.found.element), why: panel(this.choosing, this.reason), sure: panel(this.cell.element, this.asking),
       runs: panel(this.runs.element, this.keeper()), solver: panel(this.controls.element, this.opener(), this.curves.solver),
     };
     this.places = { ranks: panels.why, alphas: panels.why, intervals: panels.sure };
     this.tabs = new Tabs(panels, (name) => name === "sure" && this.ask());
     this.lists = html("div", { class: "nmd-lists" }, this.query.element, this.tables.element);
     this.stage = html("section", { class: "nmd-stage", "aria-label": "data and model" },
-      this.turn(), this.pictures.element, this.lists, this.scatter.element);
+      this.turn(), this.pictures.element, this.grid.element, this.lists, this.scatter.element);
     this.frame = html("div", { class: "nmd-frame" }, this.bar(), this.progress, this.said, this.stage, this.tabs.element, this.components.element);
     el.append(this.frame);
   }
@@ -188,13 +189,16 @@ class Page {
   show() {
     const get = (name) => this.model.get(name), selection = get("selection"), facts = get("facts") ?? {};
     const pictures = get("pictures"), dots = get("dots") ?? {}, tables = get("tables") ?? [];
-    const stage = dots.study ? "study" : pictures?.count ? "pictures" : facts.query ? "ratings" : "pictures";
+    const grid = get("grid");
+    const stage = grid ? "table" : dots.study ? "study" : pictures?.count ? "pictures" : facts.query ? "ratings" : "pictures";
     this.frame.dataset.stage = stage;
     this.controls.show(get("controls"));
     this.status(get("status"), stage);
     const picked = selection && { row: selection.row ?? null, column: selection.pixel ?? selection.column ?? null };
     const inMatrix = pictures?.layout === "matrix" && selection;
-    this.pictures.show(pictures, get("modelled"), inMatrix ? { row: selection.row, column: selection.column } : picked);
+    this.grid.show(grid, selection);
+    if (this.cell.show(facts.cell)) this.tabs.open("sure", false);
+    this.pictures.show(grid ? null : pictures, get("modelled"), inMatrix ? { row: selection.row, column: selection.column } : picked);
     this.showCharts(dots, facts.point ?? null);
     this.curves.show(get("curves"), facts);
     this.components.show(get("components"));
@@ -224,6 +228,7 @@ class Page {
     this.about.children[0].textContent = title;
     this.about.children[1].textContent = model;
     this.headline.replaceChildren(...(headline ? [html("strong", {}, headline.value), ` ${headline.text} `, html("span", {}, headline.rivals)] : []));
+    this.headline.classList.toggle("nmd-warning", Boolean(headline?.worse));
     this.headline.title = headline ? `${headline.value} ${headline.text} ${headline.rivals}` : "";
     this.notes.replaceChildren(...warnings.map((text) => html("div", { class: "nmd-warning" }, `Warning: ${text}`)));
     this.reason.textContent = notes[0] ?? "";

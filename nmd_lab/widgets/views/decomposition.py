@@ -14,6 +14,7 @@ from nmd_lab.widgets.parts.axis_labels import texts
 from nmd_lab.widgets.parts.charts import trials_charts
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
 from nmd_lab.widgets.parts.factors import FactorsPart, lost_text
+from nmd_lab.widgets.parts.grid import Grid
 from nmd_lab.widgets.parts.headline import headline, size_text
 from nmd_lab.widgets.parts.pictures import Shown, at, pictures_part, spread_at
 from nmd_lab.widgets.parts.tables import errors_table
@@ -107,8 +108,25 @@ class DecompositionView(SamplingView):
         elif self.state.is_sampled and self.posterior is not None:
             mean = self.posterior.predict(entries_at(frame.rows[:, None], frame.columns))
             parts["modelled"] = frame.arranged(mean.reshape(frame.rows.size, -1))
+        if data.labels.table is not None:
+            parts |= self._as_table(data, fitted, parts["facts"])
         parts |= self.factors.parts(fitted, frame, data.labels, self._lost(fitted))
         return parts
+
+    def _as_table(
+        self, data: MatrixData, fitted: FittedValues | None, facts: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return the table, and what the model says of the cell that was picked."""
+        assert data.labels.table is not None
+        posterior = self.posterior if self.state.is_sampled else None
+        shown = None if fitted is None else fitted.without(self.factors.off(fitted))
+        grid = Grid(data.labels.table, data.original, data.observed, shown, posterior)
+        rows = self.factors.shown_rows(fitted, self.selection, data.shape[0])
+        picked = self.selection or {}
+        row, column = picked.get("row"), picked.get("column")
+        cell = None if row is None or column is None else grid.cell(row, column)
+        table = grid.shown(rows, texts(data.labels, "rows"))
+        return {"grid": table, "facts": facts | {"cell": cell}}
 
     def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entry at a pixel of a picture."""
