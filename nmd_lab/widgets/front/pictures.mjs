@@ -252,7 +252,8 @@ export class Pictures {
   say() {
     const { picture, y, x } = this.cursor ?? {}, { layout, step, ids, labels } = this.data;
     const label = labels?.[picture] ? ` (${labels[picture]})` : "";
-    const where = layout === "matrix" ? `row ${y * step}, column ${x * step}${label}`
+    const where = layout === "matrix" ? (step > 1 ? `mean of rows ${y * step} to ${(y + 1) * step - 1}, columns ${x * step} to ${(x + 1) * step - 1}`
+      : `row ${y}, column ${x}${label}`)
       : `picture ${ids?.[picture]}${label}, pixel ${y}, ${x}`;
     const said = this.cursor && this.shown.filter((name) => name !== "seen").map((name) => {
       const each = this.channelsAt(name, picture, y, x);

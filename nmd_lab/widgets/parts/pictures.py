@@ -89,8 +89,8 @@ def _bytes(frame: Frame, values: Array | None) -> bytes | None:
 
 def at(frame: Frame, matrix: Array) -> Array:
     """Return a matrix at the entries of a frame."""
-    found: Array = matrix[np.ix_(frame.rows, frame.columns)]
-    return found
+    m, n = matrix.shape
+    return frame.means((m, n), lambda i, j: matrix[np.ix_(i, j)])
 
 
 def spread_at(posterior: Posterior, frame: Frame) -> Array:

@@ -104,7 +104,7 @@ class DecompositionView(SamplingView):
         fitted = None if state is None else state.fitted
         if fitted is not None:
             shown = fitted.without(self.factors.off(fitted))
-            parts["modelled"] = frame.arranged(shown.block(frame.rows, frame.columns))
+            parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))
         elif self.state.is_sampled and self.posterior is not None:
             mean = self.posterior.predict(entries_at(frame.rows[:, None], frame.columns))
             parts["modelled"] = frame.arranged(mean.reshape(frame.rows.size, -1))
@@ -204,7 +204,7 @@ class DecompositionView(SamplingView):
             )
             beside, title = None, ""
             if run is not None and run.fit.shape == data.shape:
-                beside = run.fit.fitted.block(frame.rows, frame.columns)
+                beside = frame.means(data.shape, run.fit.fitted.block)
                 title = f"run {run.number}"
             self._still = key, pictures_part(shown, beside, title)
         return self._still[1]

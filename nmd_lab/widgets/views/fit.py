@@ -118,7 +118,7 @@ class FitView(View):
         state, fit = self.state, self.state.decomposition
         frame = self._frame()
         shown = self._fitted.without(self.factors.off(self._fitted))
-        window = shown.block(frame.rows, frame.columns)
+        window = frame.means(fit.shape, shown.block)
         limits = float(np.nanmin(window)), float(np.nanmax(window))
         names = texts(fit.labels, "rows")
         held_out = {"held_out": "held out"}
