@@ -372,7 +372,7 @@ def test_every_control(notebook):
     tab(page, "Solver")
     entered = {
         "level": 0.2, "seed": 3, "low": -1.5, "high": 2.5, "rank": 4, "alpha": 0.25, "tol": 0.125,
-        "iterations": 7, "rho": "balanced", "shape": "16 x 4",
+        "iterations": 7, "draws": 9, "rho": "balanced", "shape": "16 x 4",
     }  # fmt: skip
     chosen = {"data": "synthetic", "noise": "gaussian", "nonlinearity": "minmax", "loss": "l1"}
     for name, value in chosen.items():
@@ -394,6 +394,7 @@ def test_lasso_and_links(notebook):
     page = notebook.page
     status_says(page, "^(?!running).*relative error")
     begun = page.evaluate("document.querySelector('.nmd-pictures').pictures.data.ids.join()")
+    page.get_by_role("button", name="plane", exact=True).click()
     scatter = page.locator(".nmd-scatter canvas")
     scatter.scroll_into_view_if_needed()
     box = scatter.bounding_box()
@@ -432,7 +433,8 @@ def test_lasso_and_links(notebook):
 def test_in_a_box_with_a_linked_slider(notebook):
     notebook.open("box.ipynb", [BOX])
     page = notebook.page
-    page.wait_for_selector(".nmd-rank input")
+    page.wait_for_selector(".nmd-run")
+    tab(page, "Solver")
     notebook.run("slider.value = 7")
     page.wait_for_function("document.querySelector('.nmd-rank input').value === '7'")
     enter(page, ".nmd-rank", 5)
@@ -508,6 +510,7 @@ def test_how_sure(notebook):
     page = notebook.page
     page.wait_for_selector(".nmd-run")
     assert page.locator(".nmd-dots:visible").count() == 0
+    status_says(page, "^(?!running|starting).*relative error")  # it runs by itself
     tab(page, "How sure")  # which asks at once
     said = status_says(page, r"sampling: sweep \d+ of \d+(, about .*)?$")  # after the tuning
     assert number_after("of", said) == 20_100
