@@ -94,7 +94,7 @@ def test_strokes_of_the_brush_are_one_run(explorer):
     for x in (1, 2, 3):
         act(explorer, "brush", hide=True, picture=0, points=[(x, x)], radius=1)
         assert explorer.join(PATIENCE)
-    assert len(explorer.runs) == 3
+    assert [line["number"] for line in explorer.runs] == [1, 2, 3]
     assert "painted" in explorer.runs[-1]["settings"]
     act(explorer, "history", number=2, what="back")
     assert explorer.pictures["n_painted"] == 0
