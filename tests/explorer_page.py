@@ -48,6 +48,15 @@ def picture(explorer: Any, name: str) -> Any:
     return np.frombuffer(values, "<f4").reshape(shape)
 
 
+PLAIN = {"nonlinearity": "relu", "rank": 5, "alpha": 0.0, "missing": 0.0}
+"""Settings of a ReLU model of all entries, none of them to be chosen."""
+
+
+def plain(kind: Any, *data: Any, **settings: Any) -> Any:
+    """Return a state or an explorer with plain settings, but for those that are given."""
+    return kind(*data, **PLAIN | settings)
+
+
 def done(explorer: Any) -> Any:
     """Run a fit to its end, and return the explorer."""
     explorer.start()

@@ -22,7 +22,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 HERE = Path(__file__).parent
-WIDTH, HEIGHT = 1180, 2900
+WIDTH, HEIGHT = 1300, 1000
 WAITING = 300.0
 FRAME = 90
 """Time of a frame of the animated picture, in milliseconds."""
@@ -88,7 +88,6 @@ THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', { 
 def finished(page: Any) -> None:
     """Wait until the explorer is drawn."""
     page.locator(".nmd-status:not(.nmd-running)").wait_for()
-    page.locator(".nmd-footer").wait_for()
     page.wait_for_timeout(1200)
 
 
@@ -127,10 +126,10 @@ def animated(browser: Any, address: str, folder: Path) -> None:
     page.evaluate(THEME, "JupyterLab Light")
     page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
     finished(page)
-    page.get_by_role("button", name="hide pixels").click()
+    page.get_by_role("button", name="hide", exact=True).click()
     tiles = page.locator(".nmd-pictures")
     page.locator(".nmd-picture-tools input").evaluate("each => { each.value = 6; }")
-    box = page.locator('.nmd-tile[data-name="seen"] canvas').bounding_box()
+    box = page.locator(".nmd-picture-box canvas").bounding_box()
     frames = [tiles.screenshot()]
 
     def stroke(begin: tuple[float, float], end: tuple[float, float], steps: int) -> None:
@@ -148,7 +147,7 @@ def animated(browser: Any, address: str, folder: Path) -> None:
 
     stroke((0.25, 0.35), (0.75, 0.35), 12)
     stroke((0.3, 0.75), (0.8, 0.6), 12)
-    page.get_by_role("button", name="reveal pixels").click()
+    page.get_by_role("button", name="reveal", exact=True).click()
     stroke((0.25, 0.35), (0.5, 0.35), 8)
     images = [Image.open(io.BytesIO(each)).convert("RGB") for each in frames]
     size = (680, round(680 * images[0].height / images[0].width))

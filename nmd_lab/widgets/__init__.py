@@ -1,7 +1,8 @@
 """Explorers for notebooks: run a fit, watch it, compare results, and copy the code.
 
 >>> import nmd_lab as nmd
->>> explorer = nmd.widgets.DecompositionExplorer(nmd.datasets.digits(50), rank=4, iterations=10)
+>>> model = {"nonlinearity": "relu", "rank": 4, "alpha": 0.0, "iterations": 10}
+>>> explorer = nmd.widgets.DecompositionExplorer(nmd.datasets.digits(50), **model)
 >>> explorer.start()
 >>> explorer.join(60), explorer.result.n_iter
 (True, 10)

@@ -50,9 +50,9 @@ def explore(X: Any = None, **options: Any) -> AnyExplorer:
     Returns
     -------
     FitExplorer, StudyExplorer, CompletionExplorer or DecompositionExplorer
-        The first for a fit or a posterior, the second for a study.  The third for a long table, a
-        scipy.sparse matrix, and a matrix with less than a third of its entries observed.  The last
-        for any other matrix and for None.
+        The first for a fit or a posterior, the second for a study.  The third for a long table and
+        a scipy.sparse matrix.  The last for any other matrix, however many of its entries are
+        missing, and for None.
 
     Raises
     ------

@@ -22,6 +22,7 @@ from .front_end import script, style
 from .live.fit import LiveFit
 from .parts.controls import controls_part, value_of
 from .parts.static import static_html
+from .views.by_itself import begin, follow
 from .views.history import History
 from .views.opening import view_of_file, view_of_upload
 from .views.status import status_part
@@ -33,7 +34,7 @@ SETTINGS = ("rank", "alpha", "nonlinearity")
 """Settings that are traits, too."""
 
 PARTS = (
-    "facts", "curves", "pictures", "modelled", "components", "scatter", "dots", "tables",
+    "facts", "curves", "pictures", "modelled", "grid", "components", "scatter", "dots", "tables",
 )  # fmt: skip
 """Parts of the page that come from the view."""
 
@@ -74,6 +75,7 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
     controls, status, runs, code_text = _trait(), _trait(), _trait(), _trait()
     facts, curves, pictures, modelled = _trait(), _trait(), _trait(), _trait()
     components, scatter, dots, tables = _trait(), _trait(), _trait(), _trait()
+    grid = _trait()
     selection: Any = _trait()
     static_id = traitlets.Unicode("").tag(sync=True)
 
@@ -88,6 +90,7 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
         self._saved: set[Path] = set()
         self._reflecting = False
         self._picture: Any = None
+        self._is_open = False
         super().__init__()
         self.static_id = self.model_id or ""
         self.on_msg(self._receive)
@@ -212,6 +215,7 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
     def _receive(self, _: Any, message: Message, buffers: list[Any]) -> None:
         """Do what the user asks for; errors appear in the status line."""
         actions: dict[str, Callable[[Message], Any]] = {
+            "opened": lambda _: self._opened(),
             "run": lambda _: self.start(),
             "stop": lambda _: self.stop(),
             "continue": lambda _: self.state.proceed(),
@@ -224,7 +228,7 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
             "open": lambda m: self._open_file(m, buffers),
             **self.view.actions,
         }
-        if message["do"] != "stop":
+        if message["do"] not in ("stop", "opened"):
             self._note = None
         try:
             actions[message["do"]](message)
@@ -233,12 +237,20 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
         if message["do"] != "stop":
             self._refresh()
 
+    def _opened(self) -> None:
+        """Fit as soon as the page is open; from now on changes on the page fit again."""
+        self._is_open = True
+        begin(self.view)
+
     def _set(self, name: str, value: Any) -> None:
         """Change a setting to what the user entered."""
         kinds = {field.name: field.kind for field in self.state.fields}
         if value == "" and name in self.state.numbers:  # "auto" was turned off
             value = self.state.numbers[name]
         self._change(name, value_of(value, kinds.get(name, "text")))
+        said = follow(self.view, name) if self._is_open else ""
+        if said:
+            self._tell(said)
 
     def _change(self, name: str, value: Any) -> None:
         """Change a setting; other data have other rows."""
@@ -264,6 +276,7 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
             else view_of_file(Path(name).expanduser())
         )
         self._tell(self.view.said or f"{name} is shown")
+        self._opened()
 
     def _setting_given(self, change: Any) -> None:
         """Change the setting whose trait was set from outside."""

@@ -25,7 +25,39 @@ if TYPE_CHECKING:
     from nmd_lab.studies import Study
 
 
-class DecompositionExplorer(Explorer):
+class ModelExplorer(Explorer):
+    """The base of explorers that fit a model: it can be chosen, and asked how sure it is."""
+
+    view: DecompositionView | CompletionView
+
+    @property
+    def posterior(self) -> Any:
+        """Draws from the posterior; None until the sampler has stopped."""
+        return self.state.posterior
+
+    def choose(self) -> None:
+        """Choose all settings that may be "auto", and fit with them, as "find everything" does.
+
+        Raises
+        ------
+        ValueError
+            If another setting is wrong.
+        """
+        self.view.choose()
+
+    def how_sure(self) -> None:
+        """Draw from the posterior with the present settings, as How sure? does.
+
+        Raises
+        ------
+        ValueError
+            If a setting is wrong, or not chosen yet.
+        """
+        self._note = None
+        self.view.how_sure()
+
+
+class DecompositionExplorer(ModelExplorer):
     """Decompose a matrix: choose a model, watch the fit, hide pixels, and look at the result.
 
     Parameters
@@ -38,8 +70,9 @@ class DecompositionExplorer(Explorer):
         the values of an array.
     **settings
         Starting values of the controls: data, noise, level, missing, shape, seed, nonlinearity,
-        low, high, loss, rank, alpha, rho, tol, iterations.  Rank and alpha may be "auto":
-        chosen by held-out entries at Run, which then shows them in the controls.
+        low, high, loss, rank, alpha, rho, tol, iterations, draws.  By default, nonlinearity, rank
+        and alpha are "auto": chosen by held-out entries, and then shown in the controls; and a
+        tenth of the entries (missing) is hidden, at which models are compared.
 
     Attributes
     ----------
@@ -51,7 +84,9 @@ class DecompositionExplorer(Explorer):
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> explorer = nmd.widgets.DecompositionExplorer(nmd.datasets.digits(100), iterations=20)
+    >>> model = {"nonlinearity": "relu", "rank": 8, "alpha": 0.5}
+    >>> digits = nmd.datasets.digits(100)
+    >>> explorer = nmd.widgets.DecompositionExplorer(digits, iterations=20, **model)
     >>> explorer.start()
     >>> explorer.join(60), explorer.result.n_iter
     (True, 20)
@@ -63,16 +98,6 @@ class DecompositionExplorer(Explorer):
         self, X: Any = None, shape: tuple[int, int] | None = None, **settings: Any
     ) -> None:
         super().__init__(DecompositionView(DecompositionState(X, shape, **settings)))
-
-    def choose(self) -> None:
-        """Choose rank and alpha, and fit with them, as Choose for me does.
-
-        Raises
-        ------
-        ValueError
-            If another setting is wrong.
-        """
-        self.view.choose()
 
     def brush(
         self,
@@ -104,7 +129,7 @@ class DecompositionExplorer(Explorer):
         self._refresh()
 
 
-class CompletionExplorer(Explorer):
+class CompletionExplorer(ModelExplorer):
     """Complete ratings or any partly observed matrix, and look at single rows.
 
     Parameters
@@ -160,32 +185,6 @@ class CompletionExplorer(Explorer):
         super().__init__(
             CompletionView(CompletionState(ratings, titles=titles, **names, **settings))
         )
-
-    @property
-    def posterior(self) -> Any:
-        """Draws from the posterior; None until the sampler has stopped."""
-        return self.state.posterior
-
-    def choose(self) -> None:
-        """Choose all settings that may be "auto", and fit with them, as Choose for me does.
-
-        Raises
-        ------
-        ValueError
-            If another setting is wrong.
-        """
-        self.view.choose()
-
-    def how_sure(self) -> None:
-        """Draw from the posterior with the present settings, as How sure? does.
-
-        Raises
-        ------
-        ValueError
-            If a setting is wrong, or not chosen yet.
-        """
-        self._note = None
-        self.view.how_sure()
 
 
 class StudyExplorer(Explorer):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import chosen
 import numpy as np
 import pytest
-from explorer_page import act, button, control, enter, said, table
+from explorer_page import act, button, control, enter, plain, said, table
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
@@ -189,8 +189,8 @@ def test_stop_ends_the_trials_of_a_choice(monkeypatch):
 
 
 def test_a_decomposition_chooses_rank_and_ridge():
-    state = DecompositionState(datasets.digits(80), rank="auto", alpha="auto", iterations=15)
-    assert state.choosable == ["rank", "alpha"]
+    state = plain(DecompositionState, datasets.digits(80), rank="auto", alpha="auto", iterations=15)
+    assert state.choosable == ["nonlinearity", "rank", "alpha"]
     assert state.problems() == {}
     assert "offsets" not in state.code("X")
     state.set("missing", 0.2)
@@ -269,7 +269,9 @@ def test_choose_for_me(monkeypatch):
 
 
 def test_the_scan_tries_ranks():
-    explorer = widgets.DecompositionExplorer(datasets.digits(80), rank=2, alpha=1.0, iterations=20)
+    explorer = plain(
+        widgets.DecompositionExplorer, datasets.digits(80), rank=2, alpha=1.0, iterations=20
+    )
     act(explorer, "scan")
     assert joined(explorer.state).rank == explorer.rank
     (line,) = explorer.dots["ranks"]["panels"][0]["series"]

@@ -8,7 +8,7 @@ import tracemalloc
 import weakref
 
 import pytest
-from explorer_page import done
+from explorer_page import done, plain
 from waiting import PATIENCE
 
 pytest.importorskip("anywidget")
@@ -21,7 +21,7 @@ from nmd_lab import datasets, widgets
 
 
 def decomposition():
-    return widgets.DecompositionExplorer(datasets.digits(30), iterations=3)
+    return plain(widgets.DecompositionExplorer, datasets.digits(30), iterations=3)
 
 
 def completion():
@@ -63,7 +63,7 @@ def test_refused_settings_leave_no_exception_behind(monkeypatch):
     ignored = []
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)
     with pytest.raises(KeyError, match="'nosuch' is no setting"):
-        widgets.DecompositionExplorer(datasets.digits(30), nosuch=3)
+        plain(widgets.DecompositionExplorer, datasets.digits(30), nosuch=3)
     gc.collect()
     assert ignored == []
 
@@ -73,7 +73,7 @@ def test_many_explorers_leave_little_behind():
     X = datasets.digits(30)
 
     def use():
-        explorer = widgets.DecompositionExplorer(X, iterations=3, rank=2)
+        explorer = plain(widgets.DecompositionExplorer, X, iterations=3, rank=2)
         done(explorer)
         explorer.close()
 

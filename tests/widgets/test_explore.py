@@ -12,6 +12,7 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.readers import read_file
+from nmd_lab.widgets.states.frame import MOST_ROWS
 
 RATINGS = datasets.make_ratings(20, 15, 80, random_state=0)
 
@@ -145,13 +146,13 @@ def test_a_fit(fit, tmp_path):
     assert explorer.components["count"] == 5
     assert explorer.state.curves["relative_error"] == fit.history.relative_error.values.tolist()
     assert explorer.curves["sizes"]["relative_error"] == fit.n_iter
-    every = np.linspace(0, 59, 9).astype(int)
+    every = np.linspace(0, 59, MOST_ROWS).astype(int)
     model = fit.reconstruct().values
-    shown = picture(explorer, "reconstruction").reshape(9, 64)
+    shown = picture(explorer, "reconstruction").reshape(MOST_ROWS, 64)
     np.testing.assert_allclose(shown, model[every], atol=1e-6)
     act(explorer, "component", k=2, what="rows")
-    rows = np.argsort(-np.abs(fit.W.values[:, 2]), kind="stable")[:9]
-    shown = picture(explorer, "reconstruction").reshape(9, 64)
+    rows = np.argsort(-np.abs(fit.W.values[:, 2]), kind="stable")[:MOST_ROWS]
+    shown = picture(explorer, "reconstruction").reshape(MOST_ROWS, 64)
     np.testing.assert_allclose(shown, model[rows], atol=1e-6)
     with pytest.raises(ValueError, match="a fit holds no data"):
         explorer.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from explorer_page import plain
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
@@ -36,7 +37,7 @@ def check_curve(state, X, held_out, *, seed=0):
 
 def test_the_curve_is_measured_on_a_schedule_of_its_own():
     digits = datasets.digits(300)
-    explorer = widgets.explore(digits, missing=0.3, rank=12, iterations=120)
+    explorer = plain(widgets.explore, digits, missing=0.3, rank=12, iterations=120)
     explorer.start()
     assert explorer.join(PATIENCE)
     held_out = explorer.fit.held_out
@@ -51,7 +52,7 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
 
 def test_pauses_add_their_last_iteration(small, rng):
     X = small + rng.normal(size=small.shape)
-    state = DecompositionState(X, rank=4, iterations=30, missing=0.2)
+    state = plain(DecompositionState, X, rank=4, iterations=30, missing=0.2)
     state.start()
     state.fit.join(PATIENCE)
     state.proceed()
@@ -61,7 +62,7 @@ def test_pauses_add_their_last_iteration(small, rng):
 
 
 def test_stop_measures_where_it_stands(small):
-    state = DecompositionState(small, rank=4, iterations=ENDLESS, missing=0.2, rho="1")
+    state = plain(DecompositionState, small, rank=4, iterations=ENDLESS, missing=0.2, rho="1")
     state.start()
     wait_for(lambda: state.fit.state is not None and state.fit.state.iteration > 40)
     state.fit.stop()
@@ -70,7 +71,7 @@ def test_stop_measures_where_it_stands(small):
 
 
 def test_a_second_run_with_other_settings_has_its_own_curve(small):
-    state = DecompositionState(small, rank=2, iterations=10, missing=0.2)
+    state = plain(DecompositionState, small, rank=2, iterations=10, missing=0.2)
     state.start()
     state.fit.join(PATIENCE)
     first = state.fit.held_out
@@ -100,7 +101,7 @@ def test_completion_shows_the_error_of_each_iteration():
 
 
 def test_what_is_read_does_not_change_while_it_runs(small):
-    state = DecompositionState(small, rank=4, iterations=ENDLESS, missing=0.2, rho="1")
+    state = plain(DecompositionState, small, rank=4, iterations=ENDLESS, missing=0.2, rho="1")
     state.start()
     wait_for(lambda: state.fit.state is not None)
     curves, held_out = state.fit.curves, state.fit.held_out
@@ -117,7 +118,7 @@ def test_what_is_read_does_not_change_while_it_runs(small):
 
 def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
     fit = nmd.decompose(small, 3, random_state=0, max_iter=5)
-    state = DecompositionState(small, rank=3, iterations=5)
+    state = plain(DecompositionState, small, rank=3, iterations=5)
     state.start()
     state.fit.join(PATIENCE)
     rows, columns = np.nonzero(np.ones(small.shape))
@@ -136,7 +137,7 @@ def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
 
 def test_float32_is_kept():
     X = np.asarray(datasets.digits(40), dtype=np.float32)
-    state = DecompositionState(X, rank=3, iterations=5, missing=0.1)
+    state = plain(DecompositionState, X, rank=3, iterations=5, missing=0.1)
     state.start()
     state.fit.join(PATIENCE)
     assert state.fit.state.W.dtype == np.float32
@@ -152,7 +153,7 @@ def test_the_schedule_does_not_depend_on_the_number_of_iterations():
 
 def test_hidden_entries_of_labelled_data_are_those_of_the_split():
     digits = datasets.digits(60)
-    state = DecompositionState(digits, rank=2, missing=0.3)
+    state = plain(DecompositionState, digits, rank=2, missing=0.3)
     rows, columns = state.data.hidden
     _, held_out = nmd.split_observed(digits, 0.3, random_state=0)
     assert rows.size == observe(held_out).n_observed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from explorer_page import act, done, enter, picture, table
+from explorer_page import act, done, enter, picture, plain, table
 from waiting import PATIENCE
 
 from nmd_lab import datasets, widgets
@@ -14,7 +14,9 @@ from nmd_lab.widgets.views.history import MOST
 
 @pytest.fixture
 def explorer():
-    made = widgets.DecompositionExplorer(datasets.digits(60), rank=2, missing=0.1, iterations=40)
+    made = plain(
+        widgets.DecompositionExplorer, datasets.digits(60), rank=2, missing=0.1, iterations=40
+    )
     done(made)
     enter(made, "rank", "5")
     return done(made)
@@ -53,7 +55,9 @@ def test_back_to_a_run_brings_its_settings_curves_and_code(explorer):
     act(explorer, "continue")
     assert explorer.join(PATIENCE)
     expected = done(
-        widgets.DecompositionExplorer(datasets.digits(60), rank=2, missing=0.1, iterations=80)
+        plain(
+            widgets.DecompositionExplorer, datasets.digits(60), rank=2, missing=0.1, iterations=80
+        )
     )
     np.testing.assert_array_equal(explorer.result.W, expected.result.W)
     act(explorer, "history", number=2, what="back")
@@ -90,14 +94,14 @@ def test_strokes_of_the_brush_are_one_run(explorer):
     for x in (1, 2, 3):
         act(explorer, "brush", hide=True, picture=0, points=[(x, x)], radius=1)
         assert explorer.join(PATIENCE)
-    assert len(explorer.runs) == 3
+    assert [line["number"] for line in explorer.runs] == [1, 2, 3]
     assert "painted" in explorer.runs[-1]["settings"]
     act(explorer, "history", number=2, what="back")
     assert explorer.pictures["n_painted"] == 0
 
 
 def test_old_runs_are_forgotten():
-    explorer = widgets.DecompositionExplorer(datasets.digits(20), rank=1, iterations=1)
+    explorer = plain(widgets.DecompositionExplorer, datasets.digits(20), rank=1, iterations=1)
     for _ in range(MOST + 3):
         done(explorer)
     assert [line["number"] for line in explorer.runs] == list(range(4, MOST + 4))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from explorer_page import act, button, enter, picture, said, table
+from explorer_page import act, button, enter, picture, plain, said, table
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
@@ -32,7 +32,8 @@ def smooth_picture(size=(24, 30), seed=0):
 
 def test_dense_data_show_where_they_are_unsure():
     X = smooth_picture()
-    explorer = widgets.CompletionExplorer(X, rank=2, alpha=1.0, draws=30, validation=0.0)
+    model = {"rank": 2, "alpha": 1.0, "missing": 0.0, "nonlinearity": "identity"}
+    explorer = widgets.explore(X, draws=30, **model)
     assert picture(explorer, "spread") is None
     posterior = sampled(explorer.state)
     np.testing.assert_allclose(picture(explorer, "original")[0, ..., 0], X, rtol=1e-6)
@@ -43,17 +44,30 @@ def test_dense_data_show_where_they_are_unsure():
     assert spread[:, 20:].mean() > spread[:, :20].mean()
 
 
-def test_each_row_may_be_a_picture():
+def test_a_posterior_does_not_see_what_is_hidden_or_painted_over():
     digits = nmd.datasets.digits(40)
-    X = digits.where(np.random.default_rng(1).random(digits.shape) < 0.3)
-    explorer = widgets.CompletionExplorer(X, rank=2, alpha=1.0, draws=10)
-    posterior = sampled(explorer.state)
-    for row in (0, 39):
-        act(explorer, "select", row=row)
-        shown = picture(explorer, "spread")
-        assert shown.shape == (1, 8, 8, 1)
-        expected = posterior.predict_std(np.full(64, row), np.arange(64), noise=False)
-        np.testing.assert_allclose(shown.ravel(), expected, rtol=1e-5)
+    explorer = plain(
+        widgets.explore, digits, rank=2, missing=0.3, alpha=1.0, draws=10, iterations=5
+    )
+    act(explorer, "sample")
+    assert explorer.join(PATIENCE)
+    seen, _ = nmd.split_observed(digits, 0.3, random_state=0)
+    expected = nmd.sample(
+        seen, rank=2, nonlinearity="relu", offsets="none", draws=10, random_state=0
+    )
+    assert expected.draws.identical(explorer.posterior.draws)
+    assert explorer.state.sample.findings.held_out
+    explorer.brush([(4, 4)], 3.0)
+    assert explorer.join(PATIENCE)
+    explorer.how_sure()
+    assert explorer.join(PATIENCE)
+    data = explorer.state.data
+    assert not data.mask[0, 36]
+    assert explorer.state.sample.findings.n_entries == np.count_nonzero(~data.mask)
+    variables = {}
+    code = explorer.code().replace("X = ...", "X = nmd.datasets.digits(40)")
+    exec(code.replace("posterior.plot.predictions(held_out)", ""), variables)
+    assert variables["posterior"].draws.identical(explorer.posterior.draws)
 
 
 def test_ratings_have_no_pictures():

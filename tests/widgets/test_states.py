@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from explorer_page import plain
 from scipy import sparse
 from waiting import PATIENCE
 
@@ -40,7 +41,7 @@ def executed(code, **names):
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_copied_code_repeats_a_decomposition(settings, capsys):
-    state = DecompositionState(rank=4, iterations=8, **settings)
+    state = plain(DecompositionState, rank=4, iterations=8, **settings)
     assert state.problems() == {}
     fit = run(state)
     again = executed(state.code())
@@ -51,7 +52,7 @@ def test_copied_code_repeats_a_decomposition(settings, capsys):
 
 
 def test_copied_code_before_a_run_is_the_run(small):
-    state = DecompositionState(small, rank=2, iterations=6)
+    state = plain(DecompositionState, small, rank=2, iterations=6)
     code = state.code("X")
     assert "X = " not in code
     np.testing.assert_array_equal(executed(code, X=small).W, run(state).W)
@@ -59,22 +60,22 @@ def test_copied_code_before_a_run_is_the_run(small):
 
 
 def test_copied_code_has_only_what_is_not_the_default(small):
-    code = DecompositionState(small, rank=2, iterations=6).code("X")
+    code = plain(DecompositionState, small, rank=2, iterations=6).code("X")
     assert "fit = nmd.decompose(X, rank=2, random_state=0, max_iter=6)\n" in code
-    state = DecompositionState(small, rank=2, nonlinearity="identity", loss="l1", alpha=0.5)
+    state = plain(DecompositionState, small, rank=2, nonlinearity="identity", loss="l1", alpha=0.5)
     assert state.values["rho"] == "auto"
     code = "".join(state.code("X").split())
     assert 'nmd.decompose(X,rank=2,nonlinearity="identity",loss="l1",alpha=0.5,random' in code
-    plain = {"data": "generated", "rank": 8, "offsets": "none", "validation": 0.0}
-    code = "".join(CompletionState(alpha=0.0, **plain).code().split())
+    same = {"data": "generated", "rank": 8, "offsets": "none", "validation": 0.0}
+    code = "".join(CompletionState(alpha=0.0, **same).code().split())
     assert 'complete(observed,rank=8,offsets="none",alpha=0.0,random_state=0,max_iter=200)' in code
     code = CompletionState(data="generated", validation=0.0).code()
     assert "fit = nmd.complete(observed, random_state=0, max_iter=200)\n" in code
-    assert "\nX = ...  # your data\n" in DecompositionState(small, rank=2).code()
+    assert "\nX = ...  # your data\n" in plain(DecompositionState, small, rank=2).code()
 
 
 def test_copied_code_is_of_the_fit_and_not_of_later_settings(small):
-    state = DecompositionState(small, rank=2, iterations=6)
+    state = plain(DecompositionState, small, rank=2, iterations=6)
     fit = run(state)
     state.set("rank", 3)
     assert state.changed
@@ -83,7 +84,7 @@ def test_copied_code_is_of_the_fit_and_not_of_later_settings(small):
 
 def test_the_rival_is_the_linear_model_of_the_same_entries(small):
     settings = {"rank": 2, "alpha": 0.1, "iterations": 20, "noise": "gaussian"}
-    state = DecompositionState(small, missing=0.2, **settings)
+    state = plain(DecompositionState, small, missing=0.2, **settings)
     fit = run(state)
     seen = np.asarray(state.data.seen)
     hidden = np.isnan(seen)
@@ -91,10 +92,12 @@ def test_the_rival_is_the_linear_model_of_the_same_entries(small):
     linear = nmd.complete(
         seen, 2, "identity", alpha=0.1, offsets="none", max_iter=fit.n_iter, random_state=0
     )
+    means = np.broadcast_to(np.nanmean(seen, axis=0), seen.shape)
     expected = [
-        relative_error(small, each.reconstruct().values, observed=hidden) for each in (fit, linear)
+        relative_error(small, each, observed=hidden)
+        for each in (fit.reconstruct().values, linear.reconstruct().values, means)
     ]
-    assert list(state.errors) == ["relu, frobenius", "linear"]
+    assert list(state.errors) == ["relu, frobenius", "linear", "column means"]
     assert list(state.errors.values()) == pytest.approx(expected)
     assert state.fit.held_out[20] == pytest.approx(state.errors["relu, frobenius"])
     state.set("missing", 0.0)
@@ -119,7 +122,7 @@ def test_the_rival_is_the_linear_model_of_the_same_entries(small):
     ],
 )
 def test_a_wrong_setting_is_named(small, settings, name, message):
-    state = DecompositionState(small, rank=2)
+    state = plain(DecompositionState, small, rank=2)
     for setting, value in settings.items():
         state.set(setting, value)
     problems = state.problems()
@@ -128,7 +131,7 @@ def test_a_wrong_setting_is_named(small, settings, name, message):
 
 
 def test_settings_without_effect_are_never_wrong(small):
-    state = DecompositionState(small, rank=2, low=5.0, level=-3.0)
+    state = plain(DecompositionState, small, rank=2, low=5.0, level=-3.0)
     assert state.problems() == {}
     assert state.reasons()["low"] == "relu has no bounds"
     assert state.reasons()["level"] == "no noise is added"
@@ -140,11 +143,11 @@ def test_settings_without_effect_are_never_wrong(small):
 
 def test_sparse_data_belong_elsewhere():
     with pytest.raises(TypeError, match="CompletionExplorer"):
-        DecompositionState(sparse.eye_array(4))
+        plain(DecompositionState, sparse.eye_array(4))
 
 
 def test_rows_of_a_component_have_most_of_it():
-    state = DecompositionState(datasets.digits(50), rank=4, iterations=5)
+    state = plain(DecompositionState, datasets.digits(50), rank=4, iterations=5)
     fit = run(state)
     rows = typical_rows(fit.W.values, 2, 9)
     weights = np.abs(fit.W.values[:, 2])

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import ipywidgets
 import numpy as np
 import pytest
-from explorer_page import act, control, done, enter
+from explorer_page import act, control, done, enter, plain
 from ipywidgets.widgets.widget import _instances
 
 from nmd_lab import datasets, widgets
@@ -16,7 +16,7 @@ from nmd_lab import datasets, widgets
 
 @pytest.fixture
 def explorer():
-    return widgets.DecompositionExplorer(datasets.digits(40), rank=3, iterations=5)
+    return plain(widgets.DecompositionExplorer, datasets.digits(40), rank=3, iterations=5)
 
 
 def test_settings_are_traits_in_both_directions(explorer):
@@ -43,7 +43,7 @@ def test_the_result_is_observed_once_a_run(explorer):
 
 
 def test_two_explorers_and_a_slider_can_be_linked(explorer):
-    other = widgets.DecompositionExplorer(datasets.digits(40), rank=2, iterations=5)
+    other = plain(widgets.DecompositionExplorer, datasets.digits(40), rank=2, iterations=5)
     slider = ipywidgets.IntSlider(4, min=1, max=9)
     links = [
         ipywidgets.link((slider, "value"), (explorer, "rank")),
@@ -105,13 +105,13 @@ def test_readers_without_a_kernel_see_the_last_picture(explorer, monkeypatch):
     widget, first = displayed
     assert widget["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.model_id
     assert "text/html" not in widget
-    assert 'alt="data: 9 pictures of 8 x 8"' in first["text/html"]
+    assert 'alt="data: 20 pictures of 8 x 8"' in first["text/html"]
     done(explorer)
     (last,) = updated
     shown = last["text/html"]
     assert f'data-explorer="{explorer.static_id}"' in shown
     assert f"relative error {explorer.result.relative_error:.6g}" in shown
-    assert 'alt="reconstruction: 9 pictures of 8 x 8"' in shown
+    assert 'alt="reconstruction: 20 pictures of 8 x 8"' in shown
     for points in re.findall(r'points="([^"]*)"', shown):
         numbers = np.array([pair.split(",") for pair in points.split()], dtype=float)
         assert np.all(np.diff(numbers[:, 0]) > 0)

@@ -11,18 +11,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from explorer_page import act, button, control, done, enter, picture, said, table
+from explorer_page import act, button, control, done, enter, picture, plain, said, table
 from scipy import sparse
 from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.observations import observe
+from nmd_lab.widgets.states.frame import MOST_ROWS
 
 
 @pytest.fixture
 def explorer():
-    return widgets.DecompositionExplorer(datasets.digits(60), rank=4, iterations=10, missing=0.2)
+    return plain(
+        widgets.DecompositionExplorer, datasets.digits(60), rank=4, iterations=10, missing=0.2
+    )
 
 
 def test_a_run_fills_everything(explorer):
@@ -47,9 +50,26 @@ def test_pictures_show_the_data_with_holes_and_the_model(explorer):
     np.testing.assert_array_equal(original[~holes], seen[~holes])
     rows = explorer.pictures["ids"]
     X = datasets.digits(60).values
-    np.testing.assert_allclose(original.reshape(9, 64), X[rows], rtol=1e-6)
+    np.testing.assert_allclose(original.reshape(MOST_ROWS, 64), X[rows], rtol=1e-6)
     model = explorer.result.reconstruct().values[rows]
-    np.testing.assert_allclose(picture(explorer, "reconstruction").reshape(9, 64), model, atol=1e-6)
+    np.testing.assert_allclose(
+        picture(explorer, "reconstruction").reshape(MOST_ROWS, 64), model, atol=1e-6
+    )
+
+
+def test_wide_data_are_averaged():
+    """A matrix with 5.0 in every eighth column does not look empty, whichever columns are drawn."""
+    X = np.zeros((30, 2000))
+    X[:, 7::8] = 5.0
+    model = {"nonlinearity": "identity", "rank": 1, "iterations": 50}
+    explorer = done(plain(widgets.explore, pd.DataFrame(X), **model))
+    assert explorer.pictures["step"] == 4
+    expected = X[:28].reshape(7, 4, 500, 4).mean(axis=(1, 3))
+    shown = picture(explorer, "original")[0, :7, :, 0]
+    np.testing.assert_allclose(shown, expected)
+    np.testing.assert_allclose(
+        picture(explorer, "reconstruction")[0, :7, :, 0], expected, atol=1e-3
+    )
 
 
 def test_the_slider_shows_earlier_iterations(explorer):
@@ -67,7 +87,7 @@ def test_a_component_shows_its_rows(explorer):
     before = explorer.pictures["ids"]
     act(explorer, "component", k=2, what="rows")
     assert explorer.components["chosen"] == 2
-    largest = np.argsort(-np.abs(explorer.result.W.values[:, 2]), kind="stable")[:9]
+    largest = np.argsort(-np.abs(explorer.result.W.values[:, 2]), kind="stable")[:MOST_ROWS]
     assert explorer.pictures["ids"] == largest.tolist()
     act(explorer, "component", k=2, what="rows")
     assert explorer.pictures["ids"] == before
@@ -80,7 +100,7 @@ def test_without_a_component_the_loss_is_said(explorer):
     W, H = fit.W.values, fit.H.values
     kept = [0, 2, 3]
     without = np.maximum(W[:, kept] @ H[kept], 0)
-    shown = picture(explorer, "reconstruction").reshape(9, 64)
+    shown = picture(explorer, "reconstruction").reshape(MOST_ROWS, 64)
     np.testing.assert_allclose(shown, without[rows], atol=1e-6)
     seen = explorer.state.data.observed
     there = ~np.isnan(seen)
@@ -102,7 +122,7 @@ def test_rows_that_are_picked_are_shown(explorer):
     assert explorer.selection["row"] == 50
     assert explorer.selection["column"] == explorer.selection["pixel"] == 21
     act(explorer, "lasso", rows=[])
-    assert len(explorer.pictures["ids"]) == 9
+    assert len(explorer.pictures["ids"]) == MOST_ROWS
 
 
 def test_another_plane_of_the_rows(explorer):
@@ -117,7 +137,7 @@ def test_another_plane_of_the_rows(explorer):
 
 
 def test_other_data_are_shown_without_the_old_model():
-    explorer = done(widgets.DecompositionExplorer(rank=5, iterations=5))
+    explorer = done(plain(widgets.DecompositionExplorer, rank=5, iterations=5))
     act(explorer, "lasso", rows=[1700, 1750])
     for name in ("photograph of a palace", "photograph of a flower", "synthetic"):
         enter(explorer, "data", name)
@@ -132,7 +152,7 @@ def test_other_data_are_shown_without_the_old_model():
 
 
 def test_data_may_be_changed_during_a_run():
-    explorer = widgets.DecompositionExplorer(rank=5, iterations=10**8, tol=0, rho="1")
+    explorer = plain(widgets.DecompositionExplorer, rank=5, iterations=10**8, tol=0, rho="1")
     explorer.start()
     enter(explorer, "data", "photograph of a palace")
     assert explorer.pictures["layout"] == "rows"
@@ -166,11 +186,11 @@ def test_an_earlier_iteration_is_not_shown_of_a_later_run(explorer):
 )
 def test_wrong_choices_are_refused_at_the_start(settings, message):
     with pytest.raises(ValueError, match=message):
-        widgets.DecompositionExplorer(datasets.digits(20), **settings)
+        plain(widgets.DecompositionExplorer, datasets.digits(20), **settings)
 
 
 def test_other_wrong_starts_are_said_beside_their_controls():
-    explorer = widgets.DecompositionExplorer(datasets.digits(20), missing=2.0)
+    explorer = plain(widgets.DecompositionExplorer, datasets.digits(20), missing=2.0)
     assert "missing=2.0 is out of range" in control(explorer, "missing")["problem"]
     explorer.rank = None
     assert control(explorer, "rank")["problem"]
@@ -182,14 +202,9 @@ def test_other_wrong_starts_are_said_beside_their_controls():
     assert fitted.rank is None  # a fit has no settings
 
 
-def test_small_tables_do_not_begin_with_the_full_rank():
-    assert widgets.explore(np.random.default_rng(0).random((60, 8))).rank == 4
-    assert widgets.explore(np.ones((30, 1))).rank == 1
-
-
 @pytest.mark.parametrize("name", ["photograph of a flower", "synthetic"])
 def test_pictures_of_other_matrices(name):
-    explorer = done(widgets.DecompositionExplorer(data=name, rank=3, iterations=3))
+    explorer = done(plain(widgets.DecompositionExplorer, data=name, rank=3, iterations=3))
     act(explorer, "component", k=1, what="rows")
     assert not explorer.status["failed"]
     assert explorer.pictures["layout"] == "matrix"
@@ -198,7 +213,7 @@ def test_pictures_of_other_matrices(name):
 
 def test_a_table_with_names_has_components_with_names():
     X = pd.DataFrame(np.random.default_rng(0).random((20, 12)), columns=list("abcdefghijkl"))
-    explorer = done(widgets.DecompositionExplorer(X, rank=3, iterations=5))
+    explorer = done(plain(widgets.DecompositionExplorer, X, rank=3, iterations=5))
     shown = explorer.components
     assert shown["kind"] == "list"
     h = explorer.result.H.values[1]
@@ -208,7 +223,7 @@ def test_a_table_with_names_has_components_with_names():
 
 def test_a_plain_array_of_pictures_is_seen_as_pictures():
     X = datasets.digits(80).values
-    explorer = widgets.DecompositionExplorer(X)
+    explorer = plain(widgets.DecompositionExplorer, X)
     assert (explorer.pictures["height"], explorer.pictures["width"]) == (8, 8)
     enter(explorer, "shape", "4 x 16")
     assert (explorer.pictures["height"], explorer.pictures["width"]) == (4, 16)
@@ -338,7 +353,7 @@ def test_the_copied_code_is_in_the_page(explorer):
 
 def test_several_at_once_do_not_mix():
     X = datasets.digits(60)
-    explorers = [widgets.DecompositionExplorer(X, rank=r, iterations=40) for r in (2, 3, 4)]
+    explorers = [plain(widgets.DecompositionExplorer, X, rank=r, iterations=40) for r in (2, 3, 4)]
     for explorer in explorers:
         explorer.start()
     for rank, explorer in zip((2, 3, 4), explorers, strict=True):
@@ -426,7 +441,7 @@ def test_without_a_component_of_ratings_the_loss_is_said():
 
 @pytest.mark.parametrize("entered", ["2.7", "1,5", "", "ten"])
 def test_what_is_no_number_is_refused_as_it_was_entered(entered):
-    explorer = widgets.DecompositionExplorer(noise="gaussian", nonlinearity="minmax")
+    explorer = plain(widgets.DecompositionExplorer, noise="gaussian", nonlinearity="minmax")
     for name in ("rank", "iterations", "seed", "level", "high"):
         shown = control(explorer, name)
         if (entered == "2.7" and shown["kind"] == "number") or (not entered and shown["auto"]):
@@ -492,7 +507,7 @@ def test_explore_picks_the_explorer(tmp_path):
     for X, kind in [
         (None, widgets.DecompositionExplorer),
         (digits, widgets.DecompositionExplorer),
-        (sparse_one, widgets.CompletionExplorer),
+        (sparse_one, widgets.DecompositionExplorer),  # a picture with holes is no list of ratings
         (ratings, widgets.CompletionExplorer),
         (nmd.observations_from_table(ratings), widgets.CompletionExplorer),
         (study, widgets.StudyExplorer),
@@ -522,7 +537,13 @@ def test_warnings_of_a_fit_are_a_line_in_the_explorer(settings, begins):
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
         digits = datasets.digits(300)
-        explorer = done(widgets.explore(digits, missing=0.5, rank=12, iterations=120, **settings))
+        explorer = done(
+            plain(
+                widgets.explore,
+                digits,
+                **{"missing": 0.5, "rank": 12, "iterations": 120} | settings,
+            )
+        )
     assert not [each for each in given if issubclass(each.category, nmd.warnings.NMDWarning)]
     (warning,) = explorer.fit.warnings
     assert warning.startswith(begins)
@@ -542,7 +563,7 @@ def test_a_model_that_cannot_suit_the_data_is_warned_of(settings, begins):
     X = np.random.default_rng(0).normal(size=(60, 40))
     if "missing" in settings:
         X = np.random.default_rng(0).random((60, 40))
-    explorer = done(widgets.explore(X, **{"rank": 20, "iterations": 300} | settings))
+    explorer = done(plain(widgets.explore, X, **{"rank": 20, "iterations": 300} | settings))
     (warning,) = explorer.status["warnings"]
     assert warning.startswith(begins)
 
@@ -553,7 +574,7 @@ def test_warnings_advise_only_what_the_explorer_has(ratings):
     X = datasets.digits(300).values.copy()
     X[np.random.default_rng(0).random(X.shape) < 0.5] = np.nan
     X[3] = np.nan
-    options = {"nonlinearity": "identity"}
+    options = {"nonlinearity": "identity", "alpha": 0.0, "missing": 0.0}
     if ratings:
         X = nmd.observations_from_sparse(sparse.csr_array(np.nan_to_num(X)))
         options = {"validation": 0, "offsets": "none", "alpha": 0}

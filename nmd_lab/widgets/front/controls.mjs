@@ -1,4 +1,4 @@
-// Inputs with a label, a note that says what is wrong or why they have no effect, and "auto" beside numbers.
+// Inputs with a label, a note that says what is wrong, and "auto" beside numbers.
 
 import { html } from "./dom.mjs";
 
@@ -52,16 +52,16 @@ class Control {
     if (this.value !== value || !this.input.matches(":focus")) this.input.value = value;
     this.value = value;
     if (this.shown) this.shown.textContent = this.input.value;
-    this.input.disabled = Boolean(reason) || isAuto;
+    this.input.disabled = isAuto;
     this.input.placeholder = isAuto ? "auto" : "";
     this.input.setAttribute("aria-invalid", String(Boolean(problem)));
     if (this.auto) {
       this.auto.setAttribute("aria-pressed", String(isAuto));
       this.auto.setAttribute("aria-label", `${this.field.label}: choose by held-out entries`);
-      this.auto.disabled = Boolean(reason);
     }
-    this.note.textContent = problem || reason;
-    this.note.hidden = !problem && !reason;
+    this.note.textContent = problem;
+    this.note.hidden = !problem;
+    this.element.hidden = Boolean(reason);
     this.element.classList.toggle("nmd-wrong", Boolean(problem));
   }
 }
@@ -81,13 +81,18 @@ export class Controls {
     if (known !== this.known) this.rebuild(fields);
     this.known = known;
     fields.forEach((field, k) => this.controls[k].show(field));
+    for (const { heading, group } of this.headings) heading.hidden = fields.every((field) => field.group !== group || field.reason);
   }
 
   rebuild(fields) {
     this.controls = fields.map((field) => new Control(field, this.enter));
     const parts = [];
+    this.headings = [];
     fields.forEach(({ group }, k) => {
-      if (group && group !== fields[k - 1]?.group) parts.push(html("div", { class: "nmd-heading" }, group));
+      if (group && group !== fields[k - 1]?.group) {
+        this.headings.push({ group, heading: html("div", { class: "nmd-heading" }, group) });
+        parts.push(this.headings.at(-1).heading);
+      }
       parts.push(this.controls[k].element);
     });
     this.element.replaceChildren(...parts);

@@ -5,7 +5,7 @@
 import { clamp, downloadSvg, html, short, svg } from "./dom.mjs";
 import { dotRange, linearTicks, logTicks, nearestDot, pageColors, tickText, wholeTicks } from "./axes.mjs";
 
-const DOT_LEFT = 56, DOT_RIGHT = 12, DOT_BETWEEN = 18, DOT_HIGH = 200, DOT_BUTTONS = 150, DOT_REACH = 20, DOT_LETTER = 6.3;
+const DOT_LEFT = 56, DOT_RIGHT = 12, DOT_BETWEEN = 18, DOT_HIGH = 200, DOT_STUDY = 400, DOT_BUTTONS = 150, DOT_REACH = 20, DOT_LETTER = 6.3, DOT_ON_ANOTHER = 6;
 
 /** Return the points that the axes can show, of all panels, with the label of their series. */
 export function dotPoints({ panels, log, joined }) {
@@ -17,6 +17,13 @@ export function dotPoints({ panels, log, joined }) {
     })).filter(({ x, y }) => Number.isFinite(x) && Number.isFinite(y) && (!log || y > 0));
     return joined ? points.sort((a, b) => a.x - b.x) : points;
   }));
+}
+
+/** Return the point that a click chooses: where several lie on one another, the one after that which is chosen. */
+export function nextHere(points, point, chosen) {
+  const here = points.filter(({ left, top }) => Math.hypot(left - point.left, top - point.top) < DOT_ON_ANOTHER);
+  const at = here.findIndex(({ id }) => id !== null && id === chosen);
+  return { here, next: at < 0 ? point : here[(at + 1) % here.length] };
 }
 
 /** Return a text that is at most so many pixels wide. */
@@ -53,7 +60,10 @@ export class DotChart {
     on("pointerleave", () => this.look(this.focused));
     on("focusin", () => this.look(this.focused));
     on("focusout", () => this.look(null));
-    on("click", (event) => this.press(this.under(event)));
+    on("click", (event) => {
+      const point = this.under(event);
+      if (point) this.press(nextHere(this.points, point, this.selected).next);
+    });
     on("keydown", (event) => {
       if (!this.focused || (event.key !== "Enter" && event.key !== " ")) return;
       event.preventDefault();
@@ -92,7 +102,9 @@ export class DotChart {
   look(point) {
     this.ring?.replaceChildren(...(point ? [svg("circle", { cx: point.left, cy: point.top, r: 6.5 })] : []));
     const bar = point && point.low !== null && point.high !== null ? ` (${short(point.low)} to ${short(point.high)})` : "";
-    this.read.textContent = point ? `${point.name}: ${short(point.y)}${bar}` : "";
+    const { here, next } = point ? nextHere(this.points, point, this.selected) : { here: [] };
+    const more = here.length > 1 && next.button ? ` – ${here.length} points here, click again for the next` : "";
+    this.read.textContent = point ? `${point.name}: ${short(point.y)}${bar}${more}` : "";
   }
 
   draw() {
@@ -120,7 +132,8 @@ export class DotChart {
     this.width = clamp(this.space, 280, 860);
     const legend = this.legend();
     this.top += panels.some(({ title }) => title) ? 20 : 8;
-    this.bottom = this.top + DOT_HIGH;
+    this.high = this.name === "study" ? DOT_STUDY : DOT_HIGH;
+    this.bottom = this.top + this.high;
     const xs = [...this.points.map(({ x }) => x), ...(ticks ?? []).map(([x]) => x)];
     const ys = this.points.flatMap(({ y, low, high }) => [y, low, high]);
     this.ys = dotRange(ys, log);
@@ -142,7 +155,7 @@ export class DotChart {
   up(y) {
     const scale = this.data.log ? Math.log : Number;
     const [low, high, at] = [...this.ys, clamp(y, ...this.ys)].map(scale);
-    return this.bottom - ((at - low) / (high - low)) * DOT_HIGH;
+    return this.bottom - ((at - low) / (high - low)) * this.high;
   }
 
   /** Return the ticks of the first panel: turned or cut where the texts have no room. */
@@ -192,7 +205,7 @@ export class DotChart {
     }
     parts.push(line(`M${start} ${this.bottom}H${end}`, 0.5), dotText(cutText(title, this.wide), (start + end) / 2, this.top - 7));
     if (first) parts.push(dotText(x, (DOT_LEFT + this.width - DOT_RIGHT) / 2, this.height - 5));
-    const middle = this.bottom - DOT_HIGH / 2;
+    const middle = this.bottom - this.high / 2;
     if (first) parts.push(dotText(cutText(y, this.height), 11, middle, "middle", { transform: `rotate(-90 11 ${middle})` }));
     const [from, to] = [Math.max(this.xs[0], this.ys[0]), Math.min(this.xs[1], this.ys[1])];
     const steps = Array.from({ length: 41 }, (_, k) => from + (k / 40) * (to - from));

@@ -1,4 +1,4 @@
-// The page of an explorer: controls on the left, the run and what it found on the right.
+// The frame of an explorer, whose parts never move: bar, stage, inspector with tabs, strip of components.
 
 import { colorParts, html } from "./dom.mjs";
 import { Controls } from "./controls.mjs";
@@ -7,6 +7,7 @@ import { Pictures } from "./pictures.mjs";
 import { Components } from "./components.mjs";
 import { DotChart } from "./dots.mjs";
 import { Scatter } from "./scatter.mjs";
+import { CellBox, Grid } from "./grid.mjs";
 import { Runs, Tables } from "./runs.mjs";
 
 const RESTARTED = "The kernel was restarted or has ended: run the cell again to work with this explorer.";
@@ -15,7 +16,7 @@ const FILES = ".csv,.tsv,.txt,.gz,.data,.npy,.npz,.mtx,.nc,.png,.jpg,.jpeg,.tif,
 const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 10 MiB
 
 const PARTS = [
-  "controls", "status", "facts", "pictures", "modelled", "curves", "components", "scatter", "dots", "tables", "runs",
+  "controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "dots", "tables", "runs",
   "code_text", "selection",
 ];
 
@@ -28,7 +29,59 @@ function isDark(element) {
   return false;
 }
 
-/** Everything between the buttons and the end of the page. */
+const TABS = { error: "Error", why: "Why this rank", sure: "How sure", runs: "Runs", solver: "⚙" };
+const TAB_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
+const IN_BAR = ["run", "stop"];
+
+let pageCount = 0;
+
+/** Panels of which one is shown: a panel replaces another, and nothing moves. */
+class Tabs {
+  constructor(panels, opened) {
+    const id = `nmd-tabs-${(pageCount += 1)}`;
+    this.panels = panels;
+    this.opened = opened;
+    this.buttons = Object.fromEntries(Object.keys(panels).map((name) => [name, html("button", {
+      type: "button", role: "tab", id: `${id}-${name}`, "aria-controls": `${id}-${name}-panel`, click: () => this.open(name),
+    }, TABS[name])]));
+    this.buttons.solver?.setAttribute("aria-label", "Solver");
+    for (const [name, panel] of Object.entries(panels)) {
+      const about = { role: "tabpanel", id: `${id}-${name}-panel`, "aria-labelledby": `${id}-${name}`, tabindex: 0 };
+      for (const [attribute, value] of Object.entries(about)) panel.setAttribute(attribute, value);
+    }
+    const list = html("div", { class: "nmd-tablist", role: "tablist", "aria-label": "inspector", keydown: (event) => this.step(event) },
+      ...Object.values(this.buttons));
+    this.element = html("aside", { class: "nmd-inspector", "aria-label": "inspector" }, list, ...Object.values(panels));
+    this.open("error", false);
+  }
+
+  open(name, told = true) {
+    this.at = name;
+    for (const [each, button] of Object.entries(this.buttons)) {
+      button.setAttribute("aria-selected", String(each === name));
+      button.tabIndex = each === name ? 0 : -1;
+      this.panels[each].hidden = each !== name;
+    }
+    if (told) this.opened(name);
+  }
+
+  step(event) {
+    const shown = Object.values(this.buttons).filter((button) => !button.hidden), by = TAB_STEPS[event.key];
+    const at = shown.indexOf(event.target.closest("[role=tab]"));
+    if (by === undefined || at < 0) return;
+    event.preventDefault();
+    event.stopPropagation();
+    shown[Math.min(shown.length - 1, Math.max(0, at + by))].focus();
+  }
+
+  /** Hide tabs that have no use for this explorer. */
+  allow(names) {
+    for (const [name, button] of Object.entries(this.buttons)) button.hidden = !names.includes(name);
+    if (!names.includes(this.at)) this.open(names[0], false);
+  }
+}
+
+/** Everything in the frame. */
 class Page {
   constructor(model, el) {
     this.model = model;
@@ -39,27 +92,57 @@ class Page {
         this.ended();
       }
     };
-    const enter = (name, value) => send({ do: "set", name, value });
-    this.controls = new Controls(enter);
+    this.send = send;
+    this.controls = new Controls((name, value) => send({ do: "set", name, value }));
     this.query = new Controls((name, value) => send({ do: "ask", name, value }), "which row");
-    this.toolbar = html("div", { class: "nmd-toolbar", role: "group", "aria-label": "run" });
     this.progress = html("progress", { max: 1, value: 0, "aria-label": "progress of the run" });
     this.said = html("div", { class: "nmd-status", role: "status", "aria-live": "polite" });
     this.notes = html("div", { class: "nmd-notes", role: "status" });
-    this.slider = html("input", { type: "range", "aria-label": "iteration that is shown", min: 0, step: 1 });
-    this.slider.addEventListener("input", () => send({ do: "iteration", iteration: this.iterations[this.slider.value] }));
-    this.at = html("output");
-    this.sliderLine = html("div", { class: "nmd-slider" }, "iteration ", this.slider, this.at);
-    const parts = { pictures: Pictures, curves: Curves, components: Components, scatter: Scatter, tables: Tables, runs: Runs };
+    this.reason = html("p", { class: "nmd-choice" });
+    const parts = { pictures: Pictures, grid: Grid, cell: CellBox, curves: Curves, components: Components, scatter: Scatter, tables: Tables, found: Tables, runs: Runs };
     for (const [name, Part] of Object.entries(parts)) this[name] = new Part(send);
-    this.dots = html("div", { class: "nmd-charts" });
     this.charts = {};
-    this.send = send;
-    const main = html("div", { class: "nmd-main" }, this.toolbar, this.said, this.notes, this.pictures.element, this.sliderLine,
-      this.dots, this.curves.element, this.components.element, this.scatter.element, this.query.element,
-      this.tables.element, this.runs.element, this.footer());
-    el.append(html("div", { class: "nmd-columns" }, html("div", { class: "nmd-side" }, this.controls.element, this.opener()), main));
     this.buttons = {};
+    this.choosing = html("div", { class: "nmd-asks" });
+    this.asking = html("div", { class: "nmd-asks" });
+    const panel = (...children) => html("div", { class: "nmd-panel" }, ...children);
+    const panels = {
+      error: panel(this.notes, this.curves.element, this.found.element), why: panel(this.choosing, this.reason), sure: panel(this.cell.element, this.asking),
+      runs: panel(this.runs.element, this.keeper()), solver: panel(this.controls.element, this.opener(), this.curves.solver),
+    };
+    this.places = { ranks: panels.why, alphas: panels.why, intervals: panels.sure };
+    this.tabs = new Tabs(panels, (name) => name === "sure" && this.ask());
+    this.lists = html("div", { class: "nmd-lists" }, this.query.element, this.tables.element);
+    this.stage = html("section", { class: "nmd-stage", "aria-label": "data and model" },
+      this.turn(), this.pictures.element, this.grid.element, this.lists, this.scatter.element);
+    this.frame = html("div", { class: "nmd-frame" }, this.bar(), this.progress, this.said, this.stage, this.tabs.element, this.components.element);
+    el.append(this.frame);
+  }
+
+  /** Return the bar: the data, the model, one number, and what can be done. */
+  bar() {
+    this.about = html("div", { class: "nmd-about" }, html("strong"), html("span"));
+    this.headline = html("output", { class: "nmd-headline" });
+    this.running = html("span", { class: "nmd-running-buttons" });
+    this.menu = html("div", { class: "nmd-menu-list", role: "group", "aria-label": "more ways to run" });
+    const close = (event) => { if (!this.more.contains(event.relatedTarget)) this.more.open = false; };
+    this.more = html("details", { class: "nmd-menu", focusout: close, click: (event) => { if (event.target.closest("button")) this.more.open = false; },
+      keydown: (event) => { if (event.key === "Escape") { this.more.open = false; this.more.firstChild.focus(); } } },
+    html("summary", { "aria-label": "more ways to run", title: "find the rank, find everything, and more" }, "▾"), this.menu);
+    this.copying = html("button", { type: "button", class: "nmd-copy-button", title: "Copy the code that repeats this", click: () => this.copy() }, "code");
+    this.saving = html("button", { type: "button", class: "nmd-save-result", click: () => this.send({ do: "save", filename: this.filename.value }) }, "save");
+    this.actions = html("div", { class: "nmd-toolbar", role: "group", "aria-label": "run" }, this.running, this.more, this.copying, this.saving);
+    return html("div", { class: "nmd-bar" }, this.about, this.headline, this.actions);
+  }
+
+  /** Return what turns from the pictures to the plane where there is no room for both. */
+  turn() {
+    const button = (name, pressed) => html("button", { type: "button", "aria-pressed": String(pressed), click: () => {
+      this.stage.dataset.side = name;
+      for (const each of turn.children) each.setAttribute("aria-pressed", String(each.textContent === name));
+    } }, name);
+    const turn = html("div", { class: "nmd-turn", role: "group", "aria-label": "what the stage shows" }, button("data", true), button("plane", false));
+    return turn;
   }
 
   /** Return what opens a file: by upload, by a drop, or by its path. */
@@ -78,66 +161,89 @@ class Page {
     }, html("summary", {}, "Open a file"), file, path);
   }
 
-  /** Return what saves the result and copies the code. */
-  footer() {
+  /** Return the name of the file that Save writes, and the code. */
+  keeper() {
     this.filename = html("input", { type: "text", class: "nmd-filename", "aria-label": "file that Save writes" });
-    this.saving = html("button", { type: "button", class: "nmd-save-result", click: () => this.send({ do: "save", filename: this.filename.value }) }, "Save");
     this.code = html("textarea", { readonly: true, class: "nmd-code", spellcheck: "false", "aria-label": "code that repeats this" });
-    this.copying = html("button", { type: "button", class: "nmd-copy-button", click: () => this.copy() }, "Copy as code");
-    this.details = html("details", { class: "nmd-copy" }, html("summary", {}, "Show the code"), this.code);
-    return html("div", { class: "nmd-footer" }, this.filename, this.saving, this.copying, this.details);
+    return html("div", { class: "nmd-keeper" }, html("label", {}, "save as ", this.filename), this.code);
   }
 
   async copy() {
     try {
       await navigator.clipboard.writeText(this.code.value);
     } catch {
-      this.details.open = true;
+      this.tabs.open("runs");
       this.code.select();
       document.execCommand("copy");
     }
-    this.copying.textContent = "Copied";
-    setTimeout(() => { this.copying.textContent = "Copy as code"; }, 1500);
+    this.copying.textContent = "copied";
+    setTimeout(() => { this.copying.textContent = "code"; }, 1500);
+  }
+
+  /** Ask how sure the model is when the tab is opened, unless that was asked before. */
+  ask() {
+    if (this.buttons.sample && !this.buttons.sample.disabled && !this.model.get("dots")?.intervals) this.send({ do: "sample" });
   }
 
   /** Show the parts of the page that have changed; all of them without names. */
   show() {
     const get = (name) => this.model.get(name), selection = get("selection"), facts = get("facts") ?? {};
+    const pictures = get("pictures"), dots = get("dots") ?? {}, tables = get("tables") ?? [];
+    const grid = get("grid");
+    const stage = grid ? "table" : dots.study ? "study" : pictures?.count ? "pictures" : facts.query ? "ratings" : "pictures";
+    this.frame.dataset.stage = stage;
     this.controls.show(get("controls"));
-    this.status(get("status"));
+    this.status(get("status"), stage);
     const picked = selection && { row: selection.row ?? null, column: selection.pixel ?? selection.column ?? null };
-    const inMatrix = get("pictures")?.layout === "matrix" && selection;
-    this.pictures.show(get("pictures"), get("modelled"), inMatrix ? { row: selection.row, column: selection.column } : picked);
-    this.showIterations(facts);
-    this.showCharts(get("dots") ?? {}, facts.point ?? null);
-    this.curves.show(get("curves"));
+    const inMatrix = pictures?.layout === "matrix" && selection;
+    this.grid.show(grid, selection);
+    if (this.cell.show(facts.cell)) this.tabs.open("sure", false);
+    this.pictures.show(grid ? null : pictures, get("modelled"), inMatrix ? { row: selection.row, column: selection.column } : picked);
+    this.showCharts(dots, facts.point ?? null);
+    this.curves.show(get("curves"), facts);
     this.components.show(get("components"));
     this.scatter.show(get("scatter"), selection?.rows?.length ? selection.rows : [selection?.row].filter((row) => row !== null && row !== undefined));
+    this.scatter.element.hidden = stage === "study";
+    this.lists.hidden = !facts.query;
     this.query.show(facts.query);
-    this.tables.show(get("tables"), selection?.column);
+    this.tables.show(facts.query ? tables : [], selection?.column);
+    this.found.show(facts.query ? [] : tables, selection?.column);
     this.runs.show(get("runs"));
     const code = get("code_text") ?? "";
-    if (this.code.value !== code) Object.assign(this.code, { value: code, rows: Math.min(24, code.split("\n").length) });
+    if (this.code.value !== code) this.code.value = code;
+    this.stage.querySelector(".nmd-turn").hidden = stage === "study";
   }
 
-  status(status) {
+  status(status, stage) {
     if (!status || status === this.shownStatus) return;
     this.shownStatus = status;
-    const { phase, message, failed, done, planned, left, warnings, notes, buttons, save, filename } = status;
+    const { phase, message, failed, done, planned, left, warnings, notes, buttons, save, filename, headline, title, model } = status;
     const names = Object.keys(buttons);
     if (names.join() !== Object.keys(this.buttons).join()) this.rebuild(buttons);
     for (const name of names) Object.assign(this.buttons[name], { disabled: buttons[name].disabled, title: buttons[name].title });
     Object.assign(this.progress, { max: planned, value: Math.min(done, planned) });
-    this.toolbar.hidden = !names.length;
-    this.say(left ? `${message}, ${left}` : message, failed ? "failed" : phase);
-    const lines = [...notes.map((text) => ["nmd-choice", text]), ...warnings.map((text) => ["nmd-warning", `Warning: ${text}`])];
-    this.notes.replaceChildren(...lines.map(([kind, text]) => html("div", { class: kind }, text)));
+    this.progress.style.visibility = phase === "running" ? "visible" : "hidden";
+    this.say(left ? `${message}, ${left}` : message, failed ? "failed" : phase, warnings);
+    this.about.title = `${title}: ${model}`;
+    this.about.children[0].textContent = title;
+    this.about.children[1].textContent = model;
+    this.headline.replaceChildren(...(headline ? [html("strong", {}, headline.value), ` ${headline.text} `, html("span", {}, headline.rivals)] : []));
+    this.headline.classList.toggle("nmd-warning", Boolean(headline?.worse));
+    this.headline.title = headline ? `${headline.value} ${headline.text} ${headline.rivals}` : "";
+    this.notes.replaceChildren(...warnings.map((text) => html("div", { class: "nmd-warning" }, `Warning: ${text}`)));
+    this.reason.textContent = notes[0] ?? "";
+    const uses = { why: names.includes("choose") || this.charts.ranks, sure: names.includes("sample") || this.charts.intervals, solver: this.model.get("controls")?.length };
+    this.tabs.allow(Object.keys(TABS).filter((name) => !(name in uses) || uses[name]));
+    this.tabs.buttons.error.textContent = stage === "study" ? "Point" : TABS.error;
     Object.assign(this.saving, { disabled: Boolean(save), title: save || "Write the result to the file" });
     if (filename !== this.offered) this.filename.value = this.offered = filename;
   }
 
-  say(message, kind) {
-    this.said.textContent = message;
+  /** Show the status line; a warning stands behind it, and in the inspector. */
+  say(message, kind, warnings = []) {
+    const more = warnings.length ? html("span", { class: "nmd-warning" }, ` ⚠ ${warnings[0]}`) : "";
+    this.said.replaceChildren(message, more);
+    this.said.title = [message, ...warnings].join("\n");
     this.said.className = `nmd-status nmd-${kind}`;
   }
 
@@ -152,25 +258,18 @@ class Page {
     for (const [name, { label }] of Object.entries(buttons)) {
       this.buttons[name] = html("button", { type: "button", class: `nmd-${name}`, click: () => this.send({ do: name }) }, label);
     }
-    this.toolbar.replaceChildren(...Object.values(this.buttons), this.progress);
-  }
-
-  showIterations({ iterations, iteration }) {
-    this.iterations = iterations ?? [];
-    this.sliderLine.hidden = this.iterations.length < 2;
-    if (this.sliderLine.hidden) return;
-    this.slider.max = this.iterations.length - 1;
-    const at = this.iterations.indexOf(iteration);
-    this.slider.value = at < 0 ? this.iterations.length - 1 : at;
-    this.slider.setAttribute("aria-valuetext", `iteration ${iteration}`);
-    this.at.textContent = iteration;
+    const { sample, ...others } = this.buttons, rest = Object.entries(others).filter(([name]) => !IN_BAR.includes(name)).map(([, each]) => each);
+    this.running.replaceChildren(...IN_BAR.filter((name) => this.buttons[name]).map((name) => this.buttons[name]));
+    this.menu.replaceChildren(...rest);
+    this.more.hidden = !rest.length;
+    this.asking.replaceChildren(...(sample ? [sample] : []));
   }
 
   showCharts(charts, point) {
     for (const name of Object.keys(charts)) {
       if (this.charts[name]) continue;
       this.charts[name] = new DotChart(this.send, name);
-      this.dots.append(this.charts[name].element);
+      (this.places[name] ?? this.stage).append(this.charts[name].element);
     }
     for (const [name, chart] of Object.entries(this.charts)) chart.show(charts[name] ?? null, point);
   }
@@ -200,6 +299,7 @@ function render({ model, el }) {
   model.on("comm_live_update", ended);
   show();
   change();
+  page.send({ do: "opened" });
   return () => {
     theme.disconnect();
     for (const part of PARTS) model.off(`change:${part}`, change);

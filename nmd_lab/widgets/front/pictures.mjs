@@ -1,4 +1,4 @@
-// Pictures of a matrix side by side: linked cursor, zoom, selection, and a brush that hides or reveals pixels.
+// The stage of a matrix: data and model in one picture with a swipe, other layers, zoom, selection, and a brush.
 
 import { html, svg, numbers, short, clamp, throttled, download } from "./dom.mjs";
 import {
@@ -6,62 +6,50 @@ import {
   pictureScale, pixelCross, strokePoints,
 } from "./mosaic.mjs";
 
-const PICTURE_TILES = { original: "original", seen: "seen", reconstruction: "reconstruction", residual: "residual",
-  uncertainty: "standard deviation", beside: "beside" };
-const PICTURE_MODES = { look: "look", zoom: "zoom", hide: "hide pixels", reveal: "reveal pixels" };
+const PICTURE_LAYERS = { compare: "data | model", residual: "residual", uncertainty: "doubt", beside: "beside" };
+const PICTURE_NAMES = { original: "data", seen: "data with holes", reconstruction: "model", residual: "residual",
+  uncertainty: "doubt", beside: "beside" };
+const PICTURE_MODES = { look: "look", zoom: "zoom", hide: "hide", reveal: "reveal" };
 const PICTURE_ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const PICTURE_GRIP = 9; // pixels beside the edge between data and model at which it can be dragged
 
-/** One picture or mosaic with its caption, and marks above it. */
-class PictureTile {
-  constructor(name, listeners) {
-    this.name = name;
-    this.canvas = html("canvas", { role: "img", tabindex: 0, "aria-keyshortcuts": "Enter Space + - Escape", ...listeners });
-    this.caption = html("figcaption");
-    this.whole = html("canvas");
-    this.paths = ["selected", "cursor", "box"].map((mark) => [`nmd-halo nmd-mark-${mark}`, `nmd-mark-${mark}`]
-      .map((name) => svg("path", { class: name })));
-    this.over = svg("svg", { preserveAspectRatio: "none", "aria-hidden": "true" }, ...this.paths.flat());
-    const box = html("div", { class: "nmd-tile-box" }, this.canvas, this.over);
-    this.element = html("figure", { class: "nmd-tile", "data-name": name, hidden: true }, box, this.caption);
+/** The pixels of one layer. */
+class PictureSheet {
+  constructor() {
+    this.canvas = html("canvas");
   }
 
-  /** Take the size of the mosaic; the canvas has a multiple of a small one, and at most 1200 pixels of a large one. */
   resize({ across, down }) {
-    const [width, height] = [across, down].map((size) => (size < 600 ? Math.floor(600 / size) * size : Math.min(size, 1200)));
-    Object.assign(this.whole, { width: across, height: down });
-    Object.assign(this.canvas, { width, height });
-    this.canvas.style.aspectRatio = clamp(across / down, 0.5, 4);
-    this.canvas.classList.toggle("nmd-few", across < 600 && down < 600);
+    Object.assign(this.canvas, { width: across, height: down });
     this.image = new ImageData(across, down);
     this.pixels = new Uint32Array(this.image.data.buffer);
   }
 
-  /** Draw the pixels of the tile that are in the window; `changed` if they are new. */
-  draw(view, changed) {
-    if (changed) this.whole.getContext("2d").putImageData(this.image, 0, 0);
-    const { width, height } = this.canvas, context = this.canvas.getContext("2d");
-    context.imageSmoothingEnabled = view.width > width || view.height > height;
-    context.clearRect(0, 0, width, height);
-    context.drawImage(this.whole, view.left, view.top, view.width, view.height, 0, 0, width, height);
-  }
-
-  /** Draw the marks: the path of what is selected, of the cursor, and of the zoom box. */
-  mark(marks) {
-    marks.forEach((path, k) => this.paths[k].forEach((each) => each.setAttribute("d", path)));
+  /** Take over pixels that have changed. */
+  changed() {
+    this.canvas.getContext("2d").putImageData(this.image, 0, 0);
   }
 }
 
 export class Pictures {
   constructor(send) {
-    Object.assign(this, { send, frames: 0, data: null, values: {}, cursor: null, drag: null, stroke: null, points: [] });
-    const listeners = { pointerleave: () => this.drag || this.look(null), dblclick: () => this.brushing || this.window(0, 0, 1) };
-    for (const [event, action] of Object.entries({ pointerdown: this.down, pointermove: this.move, pointerup: this.up,
-      pointercancel: this.up, keydown: this.key, wheel: this.wheel })) listeners[event] = action.bind(this);
-    this.tiles = Object.fromEntries(Object.keys(PICTURE_TILES).map((name) => [name, new PictureTile(name, listeners)]));
-    this.all = Object.values(this.tiles);
+    Object.assign(this, { send, frames: 0, data: null, values: {}, cursor: null, drag: null, stroke: null, points: [],
+      layer: "compare", holes: null, notes: {} });
+    this.sheets = Object.fromEntries(Object.keys(PICTURE_NAMES).map((name) => [name, new PictureSheet()]));
+    this.canvas = html("canvas", { role: "img", tabindex: 0, "aria-keyshortcuts": "Enter Space + - Escape" });
+    const listeners = { pointerdown: this.down, pointermove: this.move, pointerup: this.up, pointercancel: this.up,
+      keydown: this.key, wheel: this.wheel, pointerleave: () => this.drag || this.look(null),
+      dblclick: () => this.brushing || this.window(0, 0, 1) };
+    for (const [event, action] of Object.entries(listeners)) this.canvas.addEventListener(event, action.bind(this));
+    this.paths = ["selected", "cursor", "box"].map((mark) => [`nmd-halo nmd-mark-${mark}`, `nmd-mark-${mark}`]
+      .map((name) => svg("path", { class: name })));
+    this.over = svg("svg", { preserveAspectRatio: "none", "aria-hidden": "true" }, ...this.paths.flat());
+    this.edge = html("div", { class: "nmd-edge", "aria-hidden": "true" });
+    this.corners = ["left", "right"].map((side) => html("span", { class: `nmd-corner nmd-${side}`, "aria-hidden": "true" }));
+    this.box = html("div", { class: "nmd-picture-box" }, this.canvas, this.over, this.edge, ...this.corners);
     this.read = html("output", { class: "nmd-read", "aria-live": "off" });
-    const tiles = html("div", { class: "nmd-tiles" }, ...this.all.map((tile) => tile.element));
-    this.element = html("div", { class: "nmd-pictures", hidden: true }, this.toolbar(), tiles, this.read);
+    this.element = html("div", { class: "nmd-pictures", hidden: true }, this.toolbar(),
+      html("div", { class: "nmd-picture-area" }, this.box), this.footer(), this.read);
     this.element.pictures = this;
     this.sendSoon = throttled(() => this.sendPoints(), 60);
     this.choose("look");
@@ -71,21 +59,49 @@ export class Pictures {
     const button = (text, click) => html("button", { type: "button", click }, text);
     this.buttons = {};
     for (const [mode, text] of Object.entries(PICTURE_MODES)) this.buttons[mode] = button(text, () => this.choose(mode));
-    this.size = html("input", { type: "range", min: 1, max: 40, "aria-label": "brush radius", input: () => this.mark() });
+    this.size = html("input", { type: "range", min: 1, max: 40, "aria-label": "brush radius", title: "brush radius", input: () => this.mark() });
     this.forget = button("forget paint", () => this.send({ do: "unpaint" }));
-    this.brushTools = [this.buttons.hide, this.buttons.reveal, html("label", {}, "brush radius", this.size), this.forget];
+    this.brushTools = [this.buttons.hide, this.buttons.reveal, this.size, this.forget];
     return html("div", { class: "nmd-picture-tools", role: "toolbar", "aria-label": "tools of the pictures" },
-      this.buttons.look, this.buttons.zoom, ...this.brushTools, button("save PNG", () => this.save()));
+      this.buttons.look, this.buttons.zoom, ...this.brushTools, html("span", { class: "nmd-gap" }), button("PNG", () => this.save()));
+  }
+
+  /** Return what chooses the layer, and where data end and the model begins. */
+  footer() {
+    this.layers = {};
+    for (const [name, text] of Object.entries(PICTURE_LAYERS)) {
+      this.layers[name] = html("button", { type: "button", click: () => this.show_layer(name) }, text);
+    }
+    this.holed = html("button", { type: "button", title: "Show the data with what the fit does not see cut out",
+      click: () => { this.holes = !this.withHoles; this.draw(); } }, "holes");
+    this.swipe = html("input", { type: "range", min: 0, max: 100, value: 50, "aria-label": "where data end and the model begins",
+      input: () => this.draw() });
+    return html("div", { class: "nmd-layers", role: "toolbar", "aria-label": "layers" }, ...Object.values(this.layers), this.holed, this.swipe);
   }
 
   get brushing() { return this.mode === "hide" || this.mode === "reveal"; }
-  get shown() { return this.all.filter(({ name }) => this.values[name]); }
-  title(name) { return (name === "beside" && this.data.beside_title) || PICTURE_TILES[name]; }
+  get withHoles() { return this.values.seen !== null && (this.holes ?? (this.brushing || this.data.many_holes)); }
+  get shown() { return Object.keys(PICTURE_NAMES).filter((name) => this.values[name]); }
+  title(name) { return (name === "beside" && this.data.beside_title) || PICTURE_NAMES[name]; }
+
+  /** Return the sheets on the left and on the right of the edge. */
+  get sides() {
+    const { values } = this, left = this.withHoles && values.seen ? "seen" : values.original ? "original" : null;
+    if (this.layer !== "compare") return [this.layer, this.layer];
+    const right = values.reconstruction ? "reconstruction" : left;
+    return [left ?? right, right];
+  }
 
   choose(mode) {
     this.mode = this.element.dataset.mode = mode;
     for (const [name, button] of Object.entries(this.buttons)) button.setAttribute("aria-pressed", String(name === mode));
+    if (this.data?.count) this.draw();
     this.mark();
+  }
+
+  show_layer(name) {
+    this.layer = name;
+    this.draw();
   }
 
   /** Show data, the reconstruction, and the selected entry; only what is new is drawn. */
@@ -104,7 +120,7 @@ export class Pictures {
     return bytes?.byteLength === 4 * count * height * width * channels ? numbers(bytes) : null;
   }
 
-  /** Take new data: sizes, tools, and the tiles that stay the same while a fit runs. */
+  /** Take new data: sizes, tools, and the layers that stay the same while a fit runs. */
   load(data) {
     const same = data && this.data && ["count", "height", "width"].every((name) => data[name] === this.data[name]);
     if (!same) this.finish();
@@ -118,7 +134,7 @@ export class Pictures {
     this.values = { original, seen, uncertainty, beside: this.decoded(data.beside) };
     this.scale = pictureScale(data.scale, data.low, data.high);
     for (const name of ["original", "seen", "beside"]) this.paint(name, this.scale);
-    this.paint("uncertainty", pictureScale("spread", 0, most), `, up to ${short(most, 2)}`);
+    this.paint("uncertainty", pictureScale("spread", 0, most), `0 to ${short(most, 2)}`);
     for (const tool of this.brushTools) tool.hidden = !data.can_brush;
     this.forget.disabled = !data.n_painted;
     if (!data.can_brush && this.brushing) this.choose("look");
@@ -126,35 +142,73 @@ export class Pictures {
 
   reshape(data) {
     this.mosaic = mosaicOf(data);
-    this.least = Math.min(1, 4 / Math.min(this.mosaic.across, this.mosaic.down));
+    const { across, down } = this.mosaic;
+    this.least = Math.min(1, 4 / Math.min(across, down));
     Object.assign(this, { cursor: null, drag: null });
-    for (const tile of this.all) tile.resize(this.mosaic);
+    for (const sheet of Object.values(this.sheets)) sheet.resize(this.mosaic);
+    const [width, height] = [across, down].map((size) => (size < 600 ? Math.floor(1200 / size) * size : Math.min(size, 1200)));
+    Object.assign(this.canvas, { width, height });
+    this.box.style.setProperty("--nmd-ratio", clamp(across / down, 0.4, 4));
+    this.canvas.classList.toggle("nmd-few", across < 600 && down < 600);
     this.size.value = clamp(Math.round(Math.min(data.height, data.width) / 20), 1, 40);
     this.window(0, 0, 1);
   }
 
-  /** Draw a frame of the reconstruction and the residual. */
+  /** Take a frame of the reconstruction, and draw it. */
   step(model) {
     const { values } = this, frame = this.decoded(model);
     values.reconstruction = frame;
     values.residual = values.original && frame && channelMeans(values.original, frame, this.data.channels);
     const limit = values.residual ? absoluteLimit(values.residual) : 0;
     this.paint("reconstruction", this.scale);
-    this.paint("residual", pictureScale("signed", -limit, limit), `, ±${short(limit, 2)}`);
+    this.paint("residual", pictureScale("signed", -limit, limit), `±${short(limit, 2)}`);
     if (frame) this.frames++;
+    this.draw();
     this.say();
   }
 
-  /** Draw the values of a tile, and hide it if there are none. */
-  paint(name, scale, more = "") {
-    const { canvas, pixels, caption, element } = this.tiles[name], { count, height, width, layout } = this.data;
-    element.hidden = !this.values[name];
-    if (element.hidden) return;
-    fillMosaic(pixels, this.values[name], this.mosaic, scale);
-    this.tiles[name].draw(this.view, true);
-    caption.textContent = this.title(name) + more;
+  /** Fill a sheet with the colours of its values. */
+  paint(name, scale, note = "") {
+    if (!this.values[name]) return;
+    this.notes[name] = note;
+    fillMosaic(this.sheets[name].pixels, this.values[name], this.mosaic, scale);
+    this.sheets[name].changed();
+  }
+
+  /** Draw the window: one layer, or data and model on both sides of the edge. */
+  draw() {
+    if (!this.data?.count) return;
+    const { values } = this, { width, height } = this.canvas, context = this.canvas.getContext("2d");
+    if (this.layer !== "compare" && !values[this.layer]) this.layer = "compare";
+    const [left, right] = this.sides, both = left !== right, share = both ? Number(this.swipe.value) / 100 : 0;
+    const { view } = this;
+    context.imageSmoothingEnabled = view.width > width || view.height > height;
+    context.clearRect(0, 0, width, height);
+    const put = (name, from, to) => {
+      if (!name || to <= from) return;
+      const begin = view.left + from * view.width, wide = (to - from) * view.width;
+      context.drawImage(this.sheets[name].canvas, begin, view.top, wide, view.height, from * width, 0, (to - from) * width, height);
+    };
+    put(left, 0, share);
+    put(right, share, 1);
+    this.edge.hidden = !both;
+    this.edge.style.left = `${100 * share}%`;
+    this.swipe.disabled = !both;
+    const corner = (name) => (name ? [this.title(name), this.notes[name]].filter(Boolean).join(", ") : "");
+    this.corners[0].textContent = both ? corner(left) : "";
+    this.corners[1].textContent = corner(right);
+    for (const [name, button] of Object.entries(this.layers)) {
+      button.hidden = name === "beside" && !values.beside;
+      button.disabled = name !== "compare" && !values[name];
+      button.setAttribute("aria-pressed", String(name === this.layer));
+    }
+    this.layers.beside.textContent = this.data.beside_title || "beside";
+    this.holed.setAttribute("aria-pressed", String(Boolean(this.withHoles)));
+    this.holed.disabled = !values.seen || this.layer !== "compare";
+    const { count, height: high, width: wide, layout } = this.data;
     const what = layout === "matrix" ? "matrix" : `${count} picture${count === 1 ? "" : "s"}`;
-    canvas.setAttribute("aria-label", `${this.title(name)}: ${what} of ${height} x ${width} pixels`);
+    const names = both ? `${this.title(left)} left, ${this.title(right)} right` : this.title(right ?? "original");
+    this.canvas.setAttribute("aria-label", `${names}: ${what} of ${high} x ${wide} pixels`);
   }
 
   /** Show a part of the mosaic (1: all) that begins at a place. */
@@ -162,8 +216,8 @@ export class Pictures {
     const { across, down } = this.mosaic, part = clamp(wanted, this.least, 1), width = part * across, height = part * down;
     this.view = { left: clamp(left, 0, across - width), top: clamp(top, 0, down - height), width, height, part };
     this.element.classList.toggle("nmd-zoomed", part < 1);
-    for (const { over } of this.all) over.setAttribute("viewBox", `${this.view.left} ${this.view.top} ${width} ${height}`);
-    for (const tile of this.shown) tile.draw(this.view);
+    this.over.setAttribute("viewBox", `${this.view.left} ${this.view.top} ${width} ${height}`);
+    this.draw();
   }
 
   /** Zoom by a factor (below 1: closer) so that a place stays where it is. */
@@ -179,7 +233,7 @@ export class Pictures {
     this.window((from[0] + to[0] - part * across) / 2, (from[1] + to[1] - part * down) / 2, part);
   }
 
-  /** Move the cursor of all tiles to a place of the mosaic; null for none. */
+  /** Move the cursor to a place of the mosaic; null for none. */
   look(place, live = "off") {
     const pixel = place && mosaicPixel(this.mosaic, place);
     this.cursor = pixel && { ...pixel, place };
@@ -188,25 +242,20 @@ export class Pictures {
     this.mark();
   }
 
-  channelsAt(tile, picture, y, x) {
-    const { count, height, width } = this.data, values = this.values[tile] ?? [];
+  channelsAt(layer, picture, y, x) {
+    const { count, height, width } = this.data, values = this.values[layer] ?? [];
     const channels = values.length / (count * height * width), at = ((picture * height + y) * width + x) * channels;
     return Array.from({ length: channels }, (_, k) => values[at + k]);
-  }
-
-  /** Return the value of a tile at a pixel, the mean over channels. */
-  valueAt(tile, picture, y, x) {
-    const each = this.channelsAt(tile, picture, y, x);
-    return each.reduce((a, b) => a + b, 0) / each.length;
   }
 
   /** Say the values under the cursor. */
   say() {
     const { picture, y, x } = this.cursor ?? {}, { layout, step, ids, labels } = this.data;
     const label = labels?.[picture] ? ` (${labels[picture]})` : "";
-    const where = layout === "matrix" ? `row ${y * step}, column ${x * step}${label}`
+    const where = layout === "matrix" ? (step > 1 ? `mean of rows ${y * step} to ${(y + 1) * step - 1}, columns ${x * step} to ${(x + 1) * step - 1}`
+      : `row ${y}, column ${x}${label}`)
       : `picture ${ids?.[picture]}${label}, pixel ${y}, ${x}`;
-    const said = this.cursor && this.shown.map(({ name }) => {
+    const said = this.cursor && this.shown.filter((name) => name !== "seen").map((name) => {
       const each = this.channelsAt(name, picture, y, x);
       return `${this.title(name)} ${each.some(Number.isNaN) ? "missing" : each.map((value) => short(value, 3)).join(" / ")}`;
     });
@@ -223,14 +272,14 @@ export class Pictures {
     return known ? frame + pixelCross(this.mosaic, { picture, y, x }) : frame;
   }
 
-  /** Draw the marks above all tiles: the selection, the cursor or the brush, and the box of a zoom. */
+  /** Draw the marks: the selection, the cursor or the brush, and the box of a zoom. */
   mark() {
     if (!this.data?.count) return;
     const { cursor, drag } = this, { from, to } = drag?.mode === "zoom" ? drag : {};
     const round = cursor && this.brushing ? brushCircle(...cursor.place, Number(this.size.value) + 0.5) : "";
     const marks = [this.selectedPath(), cursor ? round || pixelCross(this.mosaic, cursor) : "",
       to ? pictureBox(...from, to[0] - from[0], to[1] - from[1]) : ""];
-    for (const tile of this.all) tile.mark(marks);
+    marks.forEach((path, k) => this.paths[k].forEach((each) => each.setAttribute("d", path)));
   }
 
   /** Return the place of the mosaic under the pointer. */
@@ -247,7 +296,9 @@ export class Pictures {
 
   down(event) {
     if (event.button || this.drag) return;
-    this.drag = { mode: this.mode, id: event.pointerId, from: this.placeOf(event), begin: [event.clientX, event.clientY] };
+    const edge = this.edge.hidden ? null : this.edge.getBoundingClientRect();
+    const swipes = edge && this.mode === "look" && Math.abs(event.clientX - (edge.left + edge.right) / 2) < PICTURE_GRIP;
+    this.drag = { mode: swipes ? "swipe" : this.mode, id: event.pointerId, from: this.placeOf(event), begin: [event.clientX, event.clientY] };
     this.look(this.drag.from);
     if (this.brushing) this.begin();
     event.currentTarget.setPointerCapture(event.pointerId);
@@ -258,6 +309,10 @@ export class Pictures {
     if (drag && drag.id !== event.pointerId) return;
     if (drag && (drag.to || Math.hypot(event.clientX - drag.begin[0], event.clientY - drag.begin[1]) > 3)) drag.to = place;
     const pan = drag?.mode === "look" && drag.to;
+    if (drag?.mode === "swipe") {
+      this.swipe.value = (100 * (place[0] - view.left)) / view.width;
+      this.draw();
+    }
     if (pan) this.window(view.left + drag.from[0] - place[0], view.top + drag.from[1] - place[1], view.part);
     if (this.stroke) this.brushTo(place);
     this.look(pan ? this.placeOf(event) : place);
@@ -299,16 +354,17 @@ export class Pictures {
     this.sendSoon();
   }
 
-  /** Show on the seen tile what points of a stroke hide or reveal, before Python has answered. */
+  /** Show at once what points of a stroke hide or reveal, before Python has answered. */
   preview(points) {
-    const { picture, radius, hide } = this.stroke, { height, width, across } = this.mosaic, { original, seen } = this.tiles;
+    const { picture, radius, hide } = this.stroke, { height, width, across } = this.mosaic, { original, seen } = this.sheets;
     const [left, top] = mosaicCorner(this.mosaic, picture);
     for (const [row, first, last] of points.flatMap((point) => discSpans(point, radius, height, width))) {
       const from = (top + row) * across + left + first, end = from + last - first + 1;
       if (hide) seen.pixels.fill(this.scale.hole, from, end);
       else seen.pixels.set(original.pixels.subarray(from, end), from);
     }
-    seen.draw(this.view, true);
+    seen.changed();
+    this.draw();
   }
 
   sendPoints() {
@@ -349,18 +405,8 @@ export class Pictures {
     this.look(next, "polite");
   }
 
-  /** Hand all tiles, side by side and with captions, to the user as a PNG file. */
+  /** Hand what is shown to the user as a PNG file. */
   save() {
-    const tiles = this.shown, height = Math.round(480 / clamp(this.mosaic.across / this.mosaic.down, 0.5, 4));
-    const page = html("canvas", { width: tiles.length * 496 + 16, height: height + 48 }), context = page.getContext("2d");
-    context.fillStyle = "white";
-    context.fillRect(0, 0, page.width, page.height);
-    Object.assign(context, { fillStyle: "black", font: "18px sans-serif" });
-    tiles.forEach(({ canvas, caption }, k) => {
-      context.imageSmoothingEnabled = !canvas.classList.contains("nmd-few");
-      context.drawImage(canvas, 16 + k * 496, 8, 480, height);
-      context.fillText(caption.textContent, 16 + k * 496, height + 34, 480);
-    });
-    page.toBlob((blob) => download(blob, "pictures.png"));
+    this.canvas.toBlob((blob) => download(blob, `${this.sides[1]}.png`));
   }
 }

@@ -39,17 +39,16 @@ export class Runs {
   constructor(send) {
     this.send = send;
     this.body = html("tbody");
-    const heads = ["run", "settings", "error", "held out", "iterations", "curves", "picture", "go back"];
-    const row = html("tr", {}, ...heads.map((text) => html("th", { scope: "col" }, text)));
+    const heads = ["run", "settings", "held out", "seen", "steps", ""];
+    const row = html("tr", {}, ...heads.map((text) => html(text ? "th" : "td", { scope: text ? "col" : null }, text)));
     const table = html("table", { class: "nmd-table" }, html("thead", {}, row), this.body);
-    this.element = html("details", { class: "nmd-runs" }, html("summary", {}, "Runs"), table);
+    this.element = html("div", { class: "nmd-runs" }, table);
   }
 
   show(runs) {
     this.element.hidden = !runs?.length;
     if (this.element.hidden || runs === this.runs) return;
     this.runs = runs;
-    this.element.firstChild.textContent = `Runs (${runs.length})`;
     const at = [...this.body.querySelectorAll("button")].findIndex((each) => each.matches(":focus"));
     this.body.replaceChildren(...runs.map((run) => this.line(run)));
     this.body.querySelectorAll("button")[at]?.focus();
@@ -57,13 +56,13 @@ export class Runs {
 
   line(run) {
     const { number, settings, error, held_out, iterations, current, overlaid, beside } = run;
-    const button = (what, text, pressed) => html("td", {}, html("button", {
-      type: "button", "aria-pressed": pressed === null ? null : String(pressed), "aria-label": `run ${number}: ${text}`,
+    const button = (what, text, pressed) => html("button", {
+      type: "button", "aria-pressed": pressed === null ? null : String(pressed), "aria-label": `run ${number}: ${text}`, title: text,
       disabled: current && what !== "beside", click: () => this.send({ do: "history", number, what }),
-    }, { overlay: "overlay", beside: "beside", back: "back" }[what]));
-    const cells = [settings, error, held_out, iterations].map((text) => html("td", {}, String(text)));
-    return html("tr", { "aria-current": current ? "true" : null }, html("th", { scope: "row" }, String(number)), ...cells,
-      button("overlay", "draw its curves, too", overlaid), button("beside", "show its picture beside", beside),
-      button("back", "go back to it", null));
+    }, { overlay: "curve", beside: "beside", back: "back" }[what]);
+    const cells = [settings, held_out, error, iterations].map((text) => html("td", {}, String(text)));
+    const buttons = html("td", {}, button("overlay", "draw its curves, too", overlaid),
+      button("beside", "show its picture beside", beside), button("back", "go back to it", null));
+    return html("tr", { "aria-current": current ? "true" : null }, html("th", { scope: "row" }, String(number)), ...cells, buttons);
   }
 }

@@ -3,7 +3,7 @@
 import { clamp, html, numbers, short } from "./dom.mjs";
 import { dotRange, linearTicks, nearestDot, pageColors, tickText } from "./axes.mjs";
 
-const SCATTER_EDGE = { left: 54, right: 10, top: 8, bottom: 34 };
+const SCATTER_EDGE = { left: 42, right: 8, top: 8, bottom: 34 };
 const SCATTER_REACH = 12, SCATTER_MANY = 2000, SCATTER_DRAG = 4;
 
 /** Return the positions of the points inside a closed polygon of [x, y] (even-odd rule). */
@@ -26,13 +26,13 @@ export class Scatter {
     Object.assign(this, { send, data: null, at: null, lasso: null, selected: new Set(), rows: [], orders: {} });
     this.positions = { left: new Float32Array(0), top: new Float32Array(0) };
     this.choices = ["a", "b"].map((key) => html("select", { change: () => this.choose(), "data-axis": key }));
-    this.note = html("span", { class: "nmd-scatter-note" });
-    const labels = ["across:", "up:"].map((text, k) => html("label", {}, text, this.choices[k]));
+    this.note = html("div", { class: "nmd-scatter-note" });
+    const labels = ["plane of", "and"].map((text, k) => html("label", {}, text, this.choices[k]));
     this.canvas = html("canvas", { role: "img", tabindex: 0 });
     this.base = html("canvas");
     this.read = html("output", { class: "nmd-read" });
-    const head = html("div", { class: "nmd-scatter-head" }, ...labels, this.note);
-    this.element = html("div", { class: "nmd-scatter", hidden: true }, head, this.canvas, this.read);
+    const head = html("div", { class: "nmd-scatter-head" }, ...labels);
+    this.element = html("div", { class: "nmd-scatter nmd-nothing" }, head, this.canvas, this.note, this.read);
     this.element.scatter = this;
     this.listen();
     new ResizeObserver(() => ![0, this.width].includes(this.canvas.clientWidth) && this.draw()).observe(this.element);
@@ -59,12 +59,12 @@ export class Scatter {
   /** Show other points, or nothing for null, with these rows selected. */
   show(data, selectedRows = []) {
     Object.assign(this, { data, selected: new Set(selectedRows), orders: {} });
-    this.element.hidden = !data;
+    this.element.classList.toggle("nmd-nothing", !data);
     if (!data) return;
     [this.x, this.y, this.rows] = [numbers(data.x), numbers(data.y), numbers(data.rows, Int32Array)];
     if (this.at >= this.rows.length) this.at = null;
     this.choices.forEach((choice, k) => {
-      const names = Array.from({ length: data.rank }, (_, c) => `component ${c}`);
+      const names = Array.from({ length: data.rank }, (_, c) => String(c));
       if (choice.length !== data.rank) choice.replaceChildren(...names.map((name, c) => html("option", { value: c }, name)));
       choice.value = String(k ? data.b : data.a);
     });
@@ -154,7 +154,7 @@ export class Scatter {
     if (!this.data) return;
     const { left, right, top, bottom } = SCATTER_EDGE;
     this.width = this.canvas.clientWidth || this.width || 560;
-    this.height = Math.round(clamp(0.62 * this.width, 220, 440));
+    this.height = Math.round(clamp(this.width, 200, 420));
     this.canvas.style.height = `${this.height}px`;
     this.ratio = globalThis.devicePixelRatio || 1;
     const size = { width: Math.round(this.width * this.ratio), height: Math.round(this.height * this.ratio) };
@@ -184,13 +184,13 @@ export class Scatter {
     };
     line(0.25, left, top, end - left, floor - top);
     pen.textAlign = "center";
-    for (const tick of linearTicks(...xs)) {
+    for (const tick of linearTicks(...xs, 4)) {
       pen.fillText(tickText(tick), this.across(tick), floor + 14);
       if (tick === 0) line(0.4, this.across(0), top, 0, floor - top);
     }
     pen.fillText(`component ${this.data.a}`, (left + end) / 2, this.height - 5);
     pen.textAlign = "right";
-    for (const tick of linearTicks(...ys)) {
+    for (const tick of linearTicks(...ys, 5)) {
       pen.fillText(tickText(tick), left - 5, this.up(tick) + 4);
       if (tick === 0) line(0.4, left, this.up(0), end - left, 0);
     }

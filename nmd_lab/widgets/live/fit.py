@@ -26,6 +26,21 @@ FAR, OVERFIT = 0.5, 10.0
 NO_CHOICE = "stopped before a choice was made"
 """Message of a run that was stopped while it chose."""
 
+FIRST_LOOK = "a first look, at the simplest model"
+"""Message of a run whose choice is left to the user."""
+
+LOOK = 40
+"""Iterations of a first look, which is shown while settings are chosen."""
+
+TRIALS = 300
+"""Iterations of a choice, about, by which its time is told after a first look."""
+
+MIXED = 8
+"""Ratio of these iterations for a mixed table, whose trials take long."""
+
+SOON = 10.0
+"""Seconds up to which a choice begins by itself after a first look."""
+
 KEPT = ("phase", "message", "warnings", "planned", "result", "_recording", "_resumable")
 """Attributes that belong to one fit."""
 
@@ -110,6 +125,11 @@ class LiveFit(Background):
         return None if held_out is None else held_out.positions
 
     @property
+    def seconds(self) -> float:
+        """How long the last fit took; 0 before one."""
+        return 0.0 if self.result is None else float(self.result.history.seconds[-1])
+
+    @property
     def state(self) -> State | None:
         """Last iterate."""
         return self._recording.state
@@ -130,11 +150,16 @@ class LiveFit(Background):
         choose: Choose | None = None,
         *,
         remembers: bool = False,
+        look: Callable[[], Prepared] | None = None,
     ) -> None:
-        """Start a new fit; `remembers` if its start has seen what `measure` measures."""
+        """Start a new fit; `remembers` if its start has seen what `measure` measures.
+
+        With `look`, a short fit of simple settings comes first, and is shown during the choice.  A
+        choice that would take long is left to the user.
+        """
         self._forget()
         self._recording = Recording(measure, remembers=remembers)
-        self._launch(lambda: ResumableFit(prepare()), iterations, choose)
+        self._launch(lambda: ResumableFit(prepare()), iterations, choose, look)
 
     def proceed(self, iterations: int) -> None:
         """Continue the fit for so many iterations, if `can_proceed` holds."""
@@ -159,11 +184,50 @@ class LiveFit(Background):
             setattr(self, name, value)
 
     def _launch(
-        self, fit: Callable[[], ResumableFit], iterations: int, choose: Choose | None = None
+        self,
+        fit: Callable[[], ResumableFit],
+        iterations: int,
+        choose: Choose | None = None,
+        look: Callable[[], Prepared] | None = None,
     ) -> None:
         self.planned = iterations + self.done
         recording = self._recording
-        self._begin(lambda stop: self._work(fit, iterations, stop, recording, choose), "nmd-fit")
+
+        def work(stop: threading.Event) -> None:
+            if look is None or self._looked(look, stop, recording):
+                self._work(fit, iterations, stop, recording, choose)
+
+        self._begin(work, "nmd-fit")
+
+    def _looked(
+        self, look: Callable[[], Prepared], stop: threading.Event, recording: Recording
+    ) -> bool:
+        """Show a short fit of simple settings; return whether the choice is to follow at once."""
+        fit, first = ResumableFit(look()), recording.again()
+        with self._lock:
+            if stop is not self._stop:
+                return False
+            self._recording, self.planned = first, LOOK
+        fit.advance(2, lambda state: self._watch(state, fit, stop, first))  # which compiles
+        began = time.perf_counter()
+        result = fit.advance(LOOK, lambda state: self._watch(state, fit, stop, first))
+        trials = TRIALS * (1 if result.fitted.model.which is None else MIXED)
+        left = trials * (time.perf_counter() - began) / max(result.n_iter - 2, 1)
+        first.end(result)
+        with self._lock:
+            if stop is not self._stop:
+                return False
+            self._resumable, self.result = fit, result
+            goes_on = left < SOON and not stop.is_set()
+            if not goes_on:
+                self.phase = "stopped"
+                self.message = f"{FIRST_LOOK}; “find everything” takes about {left:.0f} s"
+                self.planned = self.done
+        self.tell()
+        if self.finishing is not None:
+            self.finishing(result)
+            self.tell()
+        return goes_on
 
     def _work(
         self,
@@ -177,6 +241,10 @@ class LiveFit(Background):
         if choose is not None and not self._chosen(choose, stop):
             return
         fit = make()
+        with self._lock:
+            if stop is not self._stop:
+                return
+            self._recording = recording
         before = messages_before(fit.prepared)
         self._warn(before, stop)
         result = fit.advance(iterations, lambda state: self._watch(state, fit, stop, recording))

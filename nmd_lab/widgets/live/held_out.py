@@ -69,10 +69,28 @@ class HiddenEntries:
         if rows.size < n_hidden:
             self.sample = f" (a sample of {rows.size} of {n_hidden} hidden entries)"
         self._truth, self._at = truth[rows, columns], (rows, columns)
+        self._mixed = False
+
+    def in_units(self, error: float) -> float:
+        """Return an error as the root mean square of differences, in the unit of the data."""
+        scale = float(np.sqrt(np.mean(np.square(self._truth)))) if self._truth.size else 1.0
+        return error if self._mixed else error * scale
+
+    @property
+    def words(self) -> str:
+        """Say what the error in the unit of the data is."""
+        return "column deviations off where hidden" if self._mixed else "off where hidden"
+
+    def error_of_means(self, seen: NDArray[np.floating], state: State | Decomposition) -> float:
+        """Return the error of the mean of what is seen of each column."""
+        counts = np.count_nonzero(~np.isnan(seen), axis=0)
+        means = np.nansum(seen, axis=0) / np.maximum(counts, 1)
+        return error_at(state.fitted.model, self._truth, means[self._at[1]], *self._at)
 
     def error(self, state: State | Decomposition) -> float:
         """Return the error of f(WH) at the entries."""
         fitted = state.fitted
+        self._mixed = fitted.model.which is not None
         return error_at(fitted.model, self._truth, fitted.at(*self._at), *self._at)
 
 

@@ -42,6 +42,10 @@ class Recording:
         self._curves: dict[str, list[float]] = {name: [] for name in CURVES}
         self._held_out: dict[int, float] = {}
 
+    def again(self) -> Recording:
+        """Return an empty recording with the same measure."""
+        return Recording(self._measure)
+
     @property
     def measures(self) -> bool:
         """Whether held-out errors are relative ones, measured here and not by the fit."""

@@ -6,10 +6,13 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from nmd_lab._interruption import Interruption
 from nmd_lab._sample_warnings import sentence_of_chains
 from nmd_lab._sampling import TUNE, draw_posterior
 from nmd_lab._threads import one_thread
+from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.limits import NO_LIMITS
 from nmd_lab.data.observations import observe
 from nmd_lab.data.split import split_observed
@@ -33,15 +36,20 @@ class SampleSettings(NamedTuple):
         Options draws, offsets and random_state.
     held_out : float
         Share of the observed entries that are held out; 0 for none.
+    observed : ndarray of bool or None
+        The entries that it sees, in the place of a share.
     """
 
     rank: int
     nonlinearity: Any
     options: dict[str, Any]
     held_out: float
+    observed: Any = None
 
     def parts(self, X: Any) -> tuple[Any, Any]:
         """Return the entries that the sampler sees and those that it does not, or None."""
+        if self.observed is not None:
+            return X, np.where(self.observed, np.nan, observe_dense(X).to_array())
         if self.held_out == 0:
             return X, None
         return split_observed(X, self.held_out, self.options["random_state"])
@@ -124,7 +132,7 @@ def _drawn(X: Any, settings: SampleSettings, callback: Callable[[Any], bool]) ->
     """Return what `nmd_lab.sample` returns; only that nothing is said outside the explorer."""
     options = SampleOptions(**settings.options, callback=callback, progress=False)
     nothing: dict[str, Any] = dict.fromkeys(("observed", "weights", "dtype", "sample_dims"))
-    data = nothing | {"limits": NO_LIMITS}
+    data = nothing | {"limits": NO_LIMITS, "observed": settings.observed}
     with one_thread():
         return draw_posterior(
             X, settings.rank, settings.nonlinearity, "frobenius", data, options, Interruption()

@@ -53,10 +53,18 @@ def components_part(
         "width": values.shape[2],
         "values": np.ascontiguousarray(values, dtype="<f4").tobytes(),
         "lists": lists,
+        "shares": _shares(W, H)[:count],
         "off": sorted(off),
         "chosen": chosen,
         "said": said,
     }
+
+
+def _shares(W: Array, H: Array) -> list[float]:
+    """Return the share of each component in the sum of squares of what all of them add."""
+    sizes = np.square(np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1)).astype(float)
+    shares: list[float] = (sizes / (sizes.sum() or 1.0)).tolist()
+    return shares
 
 
 def _is_large(frame: Frame) -> bool:

@@ -7,9 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab.result.entries import entries_at
+from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.widgets.states.frame import Frame
 
 Array = NDArray[Any]
+
+
+MANY_HOLES = 0.25
+"""Share of hidden entries from which data are shown with their holes."""
 
 
 class Shown(NamedTuple):
@@ -66,7 +72,15 @@ def pictures_part(
         "beside_title": beside_title,
         "can_brush": shown.can_brush,
         "n_painted": shown.n_painted,
+        "many_holes": shown.n_painted > 0 or _share_hidden(shown) > MANY_HOLES,
     }
+
+
+def _share_hidden(shown: Shown) -> float:
+    """Return the share of what is shown that the fit does not see."""
+    if shown.original is None or shown.seen is None:
+        return 0.0
+    return float(np.mean(np.isnan(shown.seen) & ~np.isnan(shown.original)))
 
 
 def _bytes(frame: Frame, values: Array | None) -> bytes | None:
@@ -75,5 +89,11 @@ def _bytes(frame: Frame, values: Array | None) -> bytes | None:
 
 def at(frame: Frame, matrix: Array) -> Array:
     """Return a matrix at the entries of a frame."""
-    found: Array = matrix[np.ix_(frame.rows, frame.columns)]
-    return found
+    m, n = matrix.shape
+    return frame.means((m, n), lambda i, j: matrix[np.ix_(i, j)])
+
+
+def spread_at(posterior: Posterior, frame: Frame) -> Array:
+    """Return the standard deviation of the posterior at the entries of a frame."""
+    spread = posterior.predict_std(entries_at(frame.rows[:, None], frame.columns), noise=False)
+    return np.reshape(spread, (frame.rows.size, frame.columns.size))

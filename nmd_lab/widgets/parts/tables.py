@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+MEANS = "column means"
+"""Name of the rival that has no rank."""
+
 
 def table(
     name: str,
@@ -40,6 +43,7 @@ def errors_table(errors: Mapping[str, float], rank: Any) -> list[dict[str, Any]]
     """Return the held-out errors of a fit and of a linear model; the lowest stands out."""
     if not errors:
         return []
-    rows = [[f"{name}, rank {rank}", number_text(error, 4)] for name, error in errors.items()]
+    ranked = {name: name if name == MEANS else f"{name}, rank {rank}" for name in errors}
+    rows = [[ranked[name], number_text(error, 4)] for name, error in errors.items()]
     best = [[False, error == min(errors.values())] for error in errors.values()]
     return [table("errors", ("model", "held-out error"), rows, best=best)]

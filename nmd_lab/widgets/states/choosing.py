@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from nmd_lab._checks import check_rank
 from nmd_lab._interruption import Interruption
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
@@ -39,6 +41,7 @@ class ChoosingState(FitState):
     def __init__(self, values: dict[str, Any]) -> None:
         super().__init__(values)
         self._forget_choice()
+        self._looks = False
         self._earlier: dict[str, Any] | None = None
         self.fit.giving_up = self._bring_back
 
@@ -80,6 +83,24 @@ class ChoosingState(FitState):
         """Raise an error if the rank is neither "auto" nor right for a matrix of a shape."""
         if self.values["rank"] != "auto":
             check_rank(self.values["rank"], shape)
+
+    def open(self) -> None:
+        """Start by itself when the page is opened: with a first look before a choice."""
+        self._looks = is_open(self.arguments())
+        try:
+            self.start()
+        finally:
+            self._looks = False
+
+    def simple(self, settings: Mapping[str, Any], shape: tuple[int, int]) -> dict[str, Any]:
+        """Return settings with the simplest values in the place of "auto"."""
+        rank = max(1, min(self.numbers["rank"], min(shape) // 3))
+        plain = {"nonlinearity": "identity", "offsets": "none"}
+        values = plain | dict(self.numbers) | {"rank": rank}
+        return {
+            name: values.get(name, value) if value == "auto" and name in self.choosable else value
+            for name, value in settings.items()
+        }
 
     def start(self) -> None:
         """Keep the present fit until the next one has been chosen for; subclasses start that."""
@@ -125,7 +146,15 @@ class ChoosingState(FitState):
         else:
             self._settle(settings, {"offsets": "none", "offset_alpha": settings["alpha"]})
         iterations = settings["iterations"]
-        self.fit.start(prepared, iterations, measure, choose if open_ones else None)
+
+        def look() -> Prepared:
+            self._arguments = self.arguments(self.simple(settings, np.shape(X)))
+            model, named = parted(self._arguments)
+            return prepare(X, *model, absent_are_zeros=absent_are_zeros, observed=observed, **named)
+
+        looks = look if open_ones and self._looks else None
+        chooses = choose if open_ones else None
+        self.fit.start(prepared, iterations, measure, chooses, look=looks)
 
     def _bring_back(self) -> None:
         """Come back to the fit before a choice that was not made; the settings stay."""

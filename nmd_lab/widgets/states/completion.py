@@ -186,6 +186,12 @@ class CompletionState(SamplingState):
             "draws": lambda: SampleOptions(draws=values["draws"]),
         }
 
+    @property
+    def share_hidden(self) -> float:
+        """Share of held-out entries."""
+        share: float = self.values["validation"]
+        return share
+
     def sample_now(self) -> None:
         """Draw from the posterior with the present settings."""
         self._launch_sampler(self.data.matrix)

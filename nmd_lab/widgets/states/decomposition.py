@@ -20,14 +20,16 @@ from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.prepare import prepare
+from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.settings import ADMM
 from nmd_lab.widgets.live.held_out import HiddenEntries, error_at
 from nmd_lab.widgets.live.recording import Measure
+from nmd_lab.widgets.live.sample import SampleSettings
 
 from .brush import Paint
 from .choice import parted
 from .data_choices import load_matrix, matrix_choices
-from .decomposition_code import Cell, loading_lines
+from .decomposition_code import Cell, loading_lines, mask_code
 from .fields import Field, as_rho, check_option
 from .frame import guessed_shape
 from .matrix_data import (
@@ -37,6 +39,7 @@ from .matrix_data import (
     as_matrix,
     as_shape,
     corrupted,
+    corrupting_code,
 )
 from .painting import PaintingState
 
@@ -45,6 +48,9 @@ MOST_COMPARED = 2_000_000
 
 OWN_DATA = "your X"
 """Option for the data that the user gave."""
+
+HIDDEN = 0.1
+"""Share of the entries that are hidden at first, so that there is something to tell a model by."""
 
 SHAPES = ("auto", "none")
 """Suggestions for the shape of a picture: from labels or values, or none."""
@@ -78,8 +84,8 @@ class DecompositionState(PaintingState):
         Field("shape", "Picture", "text", SHAPES, "Data",
               "Height x width of the picture that each row is"),
         Field("seed", "Seed", "integer", (), "Data", "Seed of noise, holes and random starts"),
-        Field("nonlinearity", "f", "choice", tuple(NONLINEARITIES), "Model", "X ≈ f(W H)",
-              {name: f.label for name, f in NONLINEARITIES.items()}),
+        Field("nonlinearity", "f", "choice", ("auto", *NONLINEARITIES), "Model", "X ≈ f(W H)",
+              {name: f.label for name, f in NONLINEARITIES.items()}, auto=True),
         Field("low", "Lower bound", "number", (), "Model"),
         Field("high", "Upper bound", "number", (), "Model"),
         Field("loss", "Loss", "choice", tuple(LOSSES), "Model", "",
@@ -90,8 +96,9 @@ class DecompositionState(PaintingState):
         Field("tol", "Tolerance", "number", (), "Solver",
               "Relative gain that is worth 100 more iterations; 0: all iterations"),
         Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
+        Field("draws", "Draws", "integer", (), "How sure", "Sweeps of the sampler after tuning"),
     )  # fmt: skip
-    numbers = MappingProxyType({"rank": 10, "alpha": 0.0})
+    numbers = MappingProxyType({"rank": 10, "alpha": 1.0})
     fit_attributes = (*PaintingState.fit_attributes, "errors", "hidden")
     lengths = (*PaintingState.lengths, "shape")
 
@@ -105,26 +112,25 @@ class DecompositionState(PaintingState):
             "data": self.options["data"][0],
             "noise": "none",
             "level": 0.1,
-            "missing": 0.0,
+            "missing": HIDDEN,
             "shape": "auto" if shape is None else " x ".join(map(str, shape)),
             "seed": 0,
-            "nonlinearity": "relu",
+            "nonlinearity": "auto",
             "low": 0.0,
             "high": 1.0,
             "loss": "frobenius",
-            "rank": 10,
-            "alpha": 0.0,
+            "rank": "auto",
+            "alpha": "auto",
             "rho": "auto",
             "tol": Options().tol,
             "iterations": 300,
+            "draws": 150,
         }
         super().__init__(defaults)
         self._data: tuple[Any, MatrixData] | None = None
         self._guess: tuple[Any, tuple[int, int] | None] | None = None
         for name, value in values.items():
             self.set(name, value)
-        if "rank" not in values:
-            self.values["rank"] = max(1, min(10, min(np.shape(self.source())) // 2))
         self.fit.finishing = self._compare
         self._clear()
 
@@ -200,8 +206,8 @@ class DecompositionState(PaintingState):
         values = self.values
 
         def loss() -> None:
-            if not 0 <= values["missing"] < 1:
-                return
+            if not 0 <= values["missing"] < 1 or values["nonlinearity"] == "auto":
+                return  # a choice is of those that go with the data
             model = make_model(self.nonlinearity(), values["loss"])
             model.loss.check_data(*self.data.observed_limits)
 
@@ -216,6 +222,7 @@ class DecompositionState(PaintingState):
             "rho": lambda: as_rho(values["rho"]),
             "tol": lambda: check_option("tol", values["tol"]),
             "iterations": lambda: check_option("max_iter", values["iterations"]),
+            "draws": lambda: SampleOptions(draws=values["draws"]),
             "loss": loss,
         }
 
@@ -224,6 +231,20 @@ class DecompositionState(PaintingState):
         super().set(name, value)
         if name == "data":
             self.paint = None
+
+    @property
+    def share_hidden(self) -> float:
+        """Share of the entries that neither fit nor sampler sees."""
+        share: float = self.values["missing"]
+        return share
+
+    def sample_settings(self) -> SampleSettings:
+        """Return what the sampler is called with; it does not see what is painted over."""
+        return super().sample_settings()._replace(observed=self.data.mask)
+
+    def sample_now(self) -> None:
+        """Draw from the posterior with the present settings."""
+        self._launch_sampler(corrupted(self.source(), self.values | {"missing": 0.0}))
 
     def start(self) -> None:
         """Start a fit with the present settings."""
@@ -271,6 +292,7 @@ class DecompositionState(PaintingState):
             )
             linear = rival.advance(fit.n_iter, lambda _: self.fit.result is not fit)
             errors["linear"] = hidden.error(linear)
+        errors["column means"] = hidden.error_of_means(data.observed, fit)
         if self.fit.result is fit:  # no new run has begun meanwhile
             self.errors = errors
 
@@ -287,4 +309,16 @@ class DecompositionState(PaintingState):
         load = loading_lines(source, self._matrix.code if is_own else "", is_own=is_own)
         paint = self.paint if result is None else self.fitted_paint
         before = None if result is None else self.before_brush
-        return Cell(self.imports, load, values, data, arguments).code(result, paint, before)
+        cell = Cell(self.imports, load, values, data, arguments)
+        return cell.code(result, paint, before) + self._drawn_code(paint)
+
+    def _drawn_code(self, paint: Paint | None) -> str:
+        """Return the lines that make the posterior, with the mask of its paint."""
+        values, data = self.values | self.sampled_settings, "X"
+        _, data = corrupting_code(values | {"missing": 0.0})
+        drawn = self.sample_code(data)
+        masked = self.sample.settings is not None and self.sample.settings.observed is not None
+        if not (drawn and masked and self.paint is not None) or paint is self.paint:
+            return drawn
+        _, seen = corrupting_code(values)
+        return mask_code(seen, self.paint) + drawn

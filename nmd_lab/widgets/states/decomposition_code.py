@@ -61,8 +61,7 @@ class Cell(NamedTuple):
             verb = "complete" if holes or options else "decompose"
             return fit_call(result, verb, seen, self._named | options)
         _, noisy = corrupting_code({**self.values, "missing": 0})
-        mask = f"mask = np.isfinite(np.asarray({seen}, dtype=float))\n{paint.code()}"
-        return mask + fit_call(
+        return mask_code(seen, paint) + fit_call(
             result, "complete", noisy, self._named | options | {"observed": Code("mask")}
         )
 
@@ -71,6 +70,11 @@ class Cell(NamedTuple):
         """Arguments that the call names; without a choice there are no offsets to name."""
         chosen = self.arguments["alpha"] == "auto"
         return {k: v for k, v in self.arguments.items() if k != "offsets" or chosen}
+
+
+def mask_code(seen: str, paint: Paint) -> str:
+    """Return the lines that make the mask of what is seen."""
+    return f"mask = np.isfinite(np.asarray({seen}, dtype=float))\n{paint.code()}"
 
 
 def loading_lines(source: str | None, making: str, *, is_own: bool) -> str:

@@ -139,6 +139,10 @@ class FitState(SettingsState):
         """Start a fit with the present settings."""
         raise NotImplementedError
 
+    def open(self) -> None:
+        """Start by itself when the page is opened."""
+        self.start()
+
     def proceed(self) -> None:
         """Continue the fit."""
         self.fit.proceed(self.values["iterations"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,13 +12,19 @@ from numpy.typing import NDArray
 from nmd_lab.data.pictures import Picture
 
 MOST_PIXELS = 640
-"""Largest number of pixels along a side; of longer sides, every k-th row or column is shown."""
+"""Largest number of pixels along a side; of longer sides, each pixel is a mean."""
 
-MOST_ROWS = 9
+MOST_AVERAGED, FEW = 8_000_000, 3
+"""Entries of a matrix up to which all count in the means, and how many a side of more do."""
+
+MOST_ROWS = 20
 """Number of rows that are shown if each is a picture."""
 
 Array = NDArray[Any]
 Rows = NDArray[np.intp]
+
+Block = Callable[[Rows, Rows], Array]
+"""Function of rows and columns that returns the entries at their crossings."""
 
 
 class Frame(NamedTuple):
@@ -31,7 +37,7 @@ class Frame(NamedTuple):
     n_pictures, height, width, channels : int
         Number and size of the pictures; 3 channels for colours.
     step : int
-        Every so many rows and columns of the matrix are shown.
+        Each pixel is the mean of so many rows and columns of the matrix.
     picture : Picture or None
         Layout of a row, if each is a picture.
     """
@@ -55,6 +61,27 @@ class Frame(NamedTuple):
         if self.picture is not None:
             values = np.stack([self.picture(row) for row in values])
         return np.ascontiguousarray(values, dtype="<f4").tobytes()
+
+    def means(self, shape: tuple[int, int], block: Block) -> Array:
+        """Return the entries of a matrix, given blocks of it; means of those in one pixel."""
+        if self.step == 1:
+            return block(self.rows, self.columns)
+        m, n = shape
+        count = self.step if m * n <= MOST_AVERAGED else min(self.step, FEW)
+        steps = np.unique(np.linspace(0, self.step - 1, count).astype(np.intp))
+        total: Array = np.zeros((self.rows.size, self.columns.size))
+        counts = np.zeros(total.shape, dtype=int)
+        for down in steps:
+            for right in steps:
+                columns = self.columns + right * self.channels
+                past = columns >= n
+                columns[past] = n - self.channels + columns[past] % self.channels
+                values = block(np.minimum(self.rows + down, m - 1), columns)
+                total += np.nan_to_num(values)
+                counts += ~np.isnan(values)
+        with np.errstate(invalid="ignore"):
+            means: Array = total / counts
+        return means
 
     def place(self, picture: int, y: float, x: float) -> tuple[int, int, int]:
         """Return row and column of the matrix at a pixel, and the number of the pixel."""

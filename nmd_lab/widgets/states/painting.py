@@ -14,9 +14,9 @@ from nmd_lab.widgets.live.recording import Measure
 
 from .brush import Paint
 from .choice import parted
-from .choosing import ChoosingState
 from .frame import Frame
 from .matrix_data import MatrixData
+from .sampling import SamplingState
 
 BRUSH_ITERATIONS = 100
 """Number of iterations after each stroke of the brush."""
@@ -43,7 +43,7 @@ class BeforeBrush(NamedTuple):
     saved: dict[str, Any]
 
 
-class PaintingState(ChoosingState):
+class PaintingState(SamplingState):
     """Settings of a fit of a matrix whose entries can be hidden and revealed.
 
     Each stroke fits again from the factors before the first one, with all that is painted so far,
@@ -60,7 +60,7 @@ class PaintingState(ChoosingState):
     """
 
     fit_attributes = (
-        *ChoosingState.fit_attributes,
+        *SamplingState.fit_attributes,
         "fitted_data",
         "fitted_paint",
         "paint",

@@ -14,9 +14,9 @@ from nmd_lab.widgets.live.findings import LEVEL
 from nmd_lab.widgets.live.sample import LiveSample, SampleSettings
 
 from .choosing import ChoosingState
-from .code import call
+from .code import Code, call
 
-SAMPLED = ("data", "validation", "seed", "high", "rank", "draws")
+SAMPLED = ("data", "validation", "missing", "seed", "high", "rank", "draws")
 """Settings that have to be right for the sampler."""
 
 
@@ -31,7 +31,7 @@ class SamplingState(ChoosingState):
         Settings with which it was started, without `lengths`; empty before.
     """
 
-    lengths = ("iterations", "draws")
+    lengths: tuple[str, ...] = ("iterations", "draws")
 
     def __init__(self, values: dict[str, Any]) -> None:
         super().__init__(values)
@@ -67,9 +67,14 @@ class SamplingState(ChoosingState):
     def sample_settings(self) -> SampleSettings:
         """Return what the sampler is called with."""
         values = self.values
-        options = {name: values[name] for name in ("offsets", "draws")}
+        options = {"offsets": values.get("offsets", "none"), "draws": values["draws"]}
         options["random_state"] = values["seed"]
-        return SampleSettings(values["rank"], self.nonlinearity(), options, values["validation"])
+        return SampleSettings(values["rank"], self.nonlinearity(), options, self.share_hidden)
+
+    @property
+    def share_hidden(self) -> float:
+        """Share of the entries that neither fit nor sampler sees."""
+        raise NotImplementedError
 
     def sample_now(self) -> None:
         """Draw from the posterior with the present settings."""
@@ -121,6 +126,8 @@ class SamplingState(ChoosingState):
             share = {"test_size": settings.held_out, "random_state": options["random_state"]}
             split = f"seen, held_out = {call('nmd.split_observed', data, **share)}\n"
             seen, last = "seen", "posterior.plot.predictions(held_out)\n"
+        if settings.observed is not None:
+            options["observed"] = Code("mask")
         drawn = call("nmd.sample", seen, rank=settings.rank, **options)
         return f"{split}posterior = {drawn}\n{last}"
 

@@ -10,13 +10,14 @@ CHOOSE_TITLE = "Choose {} by held-out entries, and fit with them"
 
 
 class ChoosingView(View):
-    """A view with a button "Choose for me"."""
+    """A view with a button "Find everything"."""
 
     state: ChoosingState
+    opens = True
 
     def __init__(self, state: ChoosingState, filename: str) -> None:
         super().__init__(state, filename)
-        self.buttons["choose"] = "Choose for me"
+        self.buttons["choose"] = "Find everything"
         labels = [field.label for field in state.fields if field.auto]
         self.titles["choose"] = CHOOSE_TITLE.format(", ".join(labels))
         self.actions["choose"] = lambda _: self.choose()

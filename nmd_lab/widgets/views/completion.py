@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.result.entries import entries_at
 from nmd_lab.widgets.live.findings import LEVEL
 from nmd_lab.widgets.parts.axis_labels import texts
 from nmd_lab.widgets.parts.charts import trials_charts
 from nmd_lab.widgets.parts.controls import value_of
 from nmd_lab.widgets.parts.curves import Panel, curves_part
 from nmd_lab.widgets.parts.factors import FactorsPart, lost_text
-from nmd_lab.widgets.parts.pictures import Shown, pictures_part
-from nmd_lab.widgets.parts.rating_pictures import frame_of_ratings, observed_at, spread_at
+from nmd_lab.widgets.parts.headline import size_text
 from nmd_lab.widgets.parts.tables import number_text, table
 from nmd_lab.widgets.states.completion import CompletionState
-from nmd_lab.widgets.states.frame import Frame
 from nmd_lab.widgets.states.row_entries import Entry
 
 from .history import History
@@ -42,7 +41,6 @@ class CompletionView(SamplingView):
         self.query: dict[str, Any] = {"top": 10}
         self.factors = FactorsPart()
         self._of_data: tuple[Any, list[str]] | None = None
-        self._still: tuple[Any, dict[str, Any]] | None = None
         self._first_row()
         self.actions |= self.factors.actions | {"ask": self._ask}
 
@@ -51,10 +49,12 @@ class CompletionView(SamplingView):
         """What the user gave, and the attribute of the state that holds it."""
         return self.state.ratings, "ratings"
 
-    def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the entry at a pixel of a picture."""
-        frame = frame_of_ratings(self.state.data, self._asked()[0], self.state.columns)
-        return {} if frame is None else frame.entry(message)
+    @property
+    def title(self) -> str:
+        """The data and their size."""
+        entries = self.state.observations
+        name = self.state.values["data"]
+        return size_text(name, entries.shape, entries.n_observed / np.prod(entries.shape))
 
     def setting_changed(self, name: str) -> None:
         """Ask for the first row of other data."""
@@ -70,7 +70,7 @@ class CompletionView(SamplingView):
             self.query["row"] = str(self.state.data.labels("rows")[row])
 
     def parts(self, history: History) -> dict[str, Any]:
-        """Return curves, intervals, pictures, components, plane and the entries of a row."""
+        """Return curves, intervals, components, plane and the entries of a row."""
         shown, fit = self.state.shown, self.state.fit
         row, problems = self._asked()
         parts: dict[str, Any] = {
@@ -79,12 +79,9 @@ class CompletionView(SamplingView):
             "tables": [] if problems else self._tables(row, self.query["top"]),
             "facts": {"query": self._query(problems)},
         }
-        frame = frame_of_ratings(self.state.data, row, self.state.columns)
-        if frame is not None:
-            parts |= self._pictures(frame, shown)
         said = "" if shown is None else self._said(shown)
         labels = self.state.observations.labels
-        parts |= self.factors.parts(shown, frame, labels, said, self._columns())
+        parts |= self.factors.parts(shown, None, labels, said, self._columns())
         return parts
 
     def _columns(self) -> list[str]:
@@ -98,25 +95,6 @@ class CompletionView(SamplingView):
                 columns = [str(data.titles.get(k, k)) for k in data.labels("columns")]
             self._of_data = data, columns
         return self._of_data[1]
-
-    def _pictures(self, frame: Frame, fitted: FittedValues | None) -> dict[str, Any]:
-        """Return the observed picture, that of the model, and the standard deviation."""
-        posterior = self.state.posterior if self.state.is_sampled else None
-        key = id(self.state.data), frame.rows.tolist(), id(posterior)
-        if self._still is None or self._still[0] != key:
-            observed = observed_at(self.state.observations, frame)
-            spread = None if posterior is None else spread_at(posterior, frame)
-            names = texts(self.state.observations.labels, "rows")
-            limits = self.state.observations.range()
-            self._still = key, pictures_part(Shown(frame, observed, None, limits, names, spread))
-        parts: dict[str, Any] = {"pictures": self._still[1]}
-        if fitted is not None:
-            shown = fitted.without(self.factors.off(fitted))
-            parts["modelled"] = frame.arranged(shown.block(frame.rows, frame.columns))
-        elif posterior is not None:
-            mean = posterior.predict(entries_at(frame.rows[:, None], frame.columns))
-            parts["modelled"] = frame.arranged(mean.reshape(frame.rows.size, -1))
-        return parts
 
     def _first_row(self) -> None:
         """Ask for the first row."""

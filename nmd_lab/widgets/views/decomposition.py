@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.result.entries import entries_at
 from nmd_lab.solver.state import State
 from nmd_lab.widgets.parts.axis_labels import texts
 from nmd_lab.widgets.parts.charts import trials_charts
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
 from nmd_lab.widgets.parts.factors import FactorsPart, lost_text
-from nmd_lab.widgets.parts.pictures import Shown, at, pictures_part
+from nmd_lab.widgets.parts.grid import Grid
+from nmd_lab.widgets.parts.headline import headline, size_text
+from nmd_lab.widgets.parts.pictures import Shown, at, pictures_part, spread_at
 from nmd_lab.widgets.parts.tables import errors_table
 from nmd_lab.widgets.states.decomposition import DecompositionState
 from nmd_lab.widgets.states.frame import Frame
 from nmd_lab.widgets.states.matrix_data import MatrixData
 
-from .choosing import ChoosingView
 from .history import History
+from .sampling import SamplingView
 
 PANELS = (
     Panel("relative error", {"relative_error": "observed", "held_out": "held out"}, "held_out"),
@@ -32,7 +37,7 @@ DATA_SETTINGS = ("data", "noise", "level", "missing", "seed", "shape")
 """Settings that change what is shown before a fit."""
 
 
-class DecompositionView(ChoosingView):
+class DecompositionView(SamplingView):
     """Pictures of the data and of the model, the brush, components and the plane of the rows."""
 
     state: DecompositionState
@@ -44,7 +49,7 @@ class DecompositionView(ChoosingView):
         self._frame: tuple[Any, Frame] | None = None
         self._still: tuple[Any, dict[str, Any]] | None = None
         self._said: tuple[Any, str] | None = None
-        self.buttons["scan"] = "Scan ranks"
+        self.buttons["scan"] = "Find the rank"
         self.titles["scan"] = "Try ranks by held-out entries, and fit with the best one"
         self.actions |= self.factors.actions | {
             "scan": self._scan,
@@ -59,6 +64,23 @@ class DecompositionView(ChoosingView):
         """What the user gave, and the attribute of the state that holds it."""
         return self.state.given, "given"
 
+    @property
+    def title(self) -> str:
+        """The data and their size."""
+        data = self.state.data if not self.state.problems() else self._data()
+        if data is None:
+            return ""
+        share = 1 - float(np.mean(np.isnan(data.original)))
+        return size_text(self.state.values["data"], data.shape, share)
+
+    def headline(self) -> dict[str, Any] | None:
+        """Return the error where entries are hidden, beside that of the rivals."""
+        errors, hidden = self.state.errors, self.state.hidden
+        if not errors or hidden is None:
+            return super().headline()
+        (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
+        return headline(error, hidden.words, dict(rivals))
+
     def parts(self, history: History) -> dict[str, Any]:
         """Return the pictures, curves, components, plane, trials and errors."""
         state, data = self._shown_state(), self._data()
@@ -71,7 +93,7 @@ class DecompositionView(ChoosingView):
         )
         parts: dict[str, Any] = {
             "curves": curves,
-            "dots": trials_charts(self.state.fit.result),
+            "dots": self.intervals() | trials_charts(self.state.fit.result),
             "tables": errors_table(self.state.errors, self.state.fitted_settings.get("rank")),
             "facts": {"iterations": self._iterations(), "iteration": state and state.iteration},
         }
@@ -82,9 +104,29 @@ class DecompositionView(ChoosingView):
         fitted = None if state is None else state.fitted
         if fitted is not None:
             shown = fitted.without(self.factors.off(fitted))
-            parts["modelled"] = frame.arranged(shown.block(frame.rows, frame.columns))
+            parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))
+        elif self.state.is_sampled and self.posterior is not None:
+            mean = self.posterior.predict(entries_at(frame.rows[:, None], frame.columns))
+            parts["modelled"] = frame.arranged(mean.reshape(frame.rows.size, -1))
+        if data.labels.table is not None:
+            parts |= self._as_table(data, fitted, parts["facts"])
         parts |= self.factors.parts(fitted, frame, data.labels, self._lost(fitted))
         return parts
+
+    def _as_table(
+        self, data: MatrixData, fitted: FittedValues | None, facts: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return the table, and what the model says of the cell that was picked."""
+        assert data.labels.table is not None
+        posterior = self.posterior if self.state.is_sampled else None
+        shown = None if fitted is None else fitted.without(self.factors.off(fitted))
+        grid = Grid(data.labels.table, data.original, data.observed, shown, posterior)
+        rows = self.factors.shown_rows(fitted, self.selection, data.shape[0])
+        picked = self.selection or {}
+        row, column = picked.get("row"), picked.get("column")
+        cell = None if row is None or column is None else grid.cell(row, column)
+        table = grid.shown(rows, texts(data.labels, "rows"))
+        return {"grid": table, "facts": facts | {"cell": cell}}
 
     def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entry at a pixel of a picture."""
@@ -144,7 +186,8 @@ class DecompositionView(ChoosingView):
     def _pictures(self, data: MatrixData, frame: Frame, history: History) -> dict[str, Any]:
         """Return the pictures that do not change while the fit runs."""
         run = history.beside_run()
-        key = data, frame, run
+        posterior = self.posterior if self.state.is_sampled else None
+        key = data, frame, run, posterior
         if self._still is None or any(
             one is not other for one, other in zip(self._still[0], key, strict=True)
         ):
@@ -157,10 +200,11 @@ class DecompositionView(ChoosingView):
                 texts(data.labels, "rows"),
                 can_brush=True,
                 n_painted=0 if paint is None else paint.n_painted,
+                spread=None if posterior is None else spread_at(posterior, frame),
             )
             beside, title = None, ""
             if run is not None and run.fit.shape == data.shape:
-                beside = run.fit.fitted.block(frame.rows, frame.columns)
+                beside = frame.means(data.shape, run.fit.fitted.block)
                 title = f"run {run.number}"
             self._still = key, pictures_part(shown, beside, title)
         return self._still[1]

@@ -17,6 +17,7 @@ from nmd_lab.widgets.parts.axis_labels import texts
 from nmd_lab.widgets.parts.charts import trials_charts
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
 from nmd_lab.widgets.parts.factors import FactorsPart
+from nmd_lab.widgets.parts.headline import size_text
 from nmd_lab.widgets.parts.pictures import Shown, pictures_part
 from nmd_lab.widgets.parts.tables import table
 from nmd_lab.widgets.states.code import PRINT_ERROR, call
@@ -99,6 +100,11 @@ class FitView(View):
         """The fit, unless it is from a file."""
         return (None if self.state.path is not None else self.state.decomposition), "decomposition"
 
+    @property
+    def title(self) -> str:
+        """What is shown, and its size."""
+        return size_text("fit", self.state.decomposition.shape)
+
     def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entry at a pixel of a picture."""
         return self._frame().entry(message)
@@ -112,7 +118,7 @@ class FitView(View):
         state, fit = self.state, self.state.decomposition
         frame = self._frame()
         shown = self._fitted.without(self.factors.off(self._fitted))
-        window = shown.block(frame.rows, frame.columns)
+        window = frame.means(fit.shape, shown.block)
         limits = float(np.nanmin(window)), float(np.nanmax(window))
         names = texts(fit.labels, "rows")
         held_out = {"held_out": "held out"}

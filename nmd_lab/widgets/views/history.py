@@ -100,12 +100,12 @@ class History:
         present = self.current(state)
         if present is not None and present.fit is state.fit.result:
             return
-        if present is None:
+        replaced = [each for each in self.entries if each is present or _same_stroke(each, state)]
+        if not replaced:
             self._count += 1
-        self.entries = [each for each in self.entries if not _same_stroke(each, state)]
-        number = self._count if present is None else present.number
+        number = replaced[0].number if replaced else self._count
         entry = PastRun(number, state.keep(), dict(state.fitted_settings))
-        others = [each for each in self.entries if each is not present]
+        others = [each for each in self.entries if each.number != number]
         self.entries = sorted([*others, entry], key=lambda each: each.number)[-MOST:]
 
     def _line(self, entry: PastRun, is_current: bool) -> dict[str, Any]:

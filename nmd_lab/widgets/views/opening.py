@@ -6,10 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
-from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.readers import read_file
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.result.decomposition import Decomposition
@@ -28,7 +26,6 @@ from nmd_lab.widgets.states.file_data import (
     picture_code,
     read_picture,
 )
-from nmd_lab.widgets.states.matrix_data import as_matrix
 from nmd_lab.widgets.states.ratings import DEFAULT_COLUMNS, table_columns
 from nmd_lab.widgets.states.study import StudyState
 
@@ -52,7 +49,7 @@ def view_of(X: Any, **options: Any) -> View:
     if isinstance(X, Study) or (isinstance(X, xr.Dataset) and kind_of_dataset(X) == "study"):
         return StudyView(StudyState(X, **options), X)
     asked = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
-    if table_columns(X, asked) is not None or _is_mostly_missing(X):
+    if table_columns(X, asked) is not None or is_sparse(X):
         return CompletionView(CompletionState(X, **options))
     return DecompositionView(DecompositionState(X, **options))
 
@@ -100,13 +97,3 @@ def view_of_upload(name: str, content: bytes) -> View:
             view = view_of(view.state.results.load())
     view.data_code = view.data_code and view.data_code.replace(path.as_posix(), path.name)
     return view
-
-
-def _is_mostly_missing(X: Any, smallest_share: float = 1 / 3) -> bool:
-    """Return whether data are sparse, or dense with less than this share of entries observed."""
-    if X is None:
-        return False
-    if is_sparse(X):
-        return True
-    observations = observe_dense(as_matrix(X).matrix)
-    return bool(observations.n_observed < smallest_share * np.prod(observations.shape))

@@ -10,8 +10,8 @@ from nmd_lab._sample_warnings import sentence_of_chains
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.widgets.parts.axis_labels import texts
-from nmd_lab.widgets.parts.pictures import Shown, pictures_part
-from nmd_lab.widgets.parts.rating_pictures import spread_at
+from nmd_lab.widgets.parts.headline import size_text
+from nmd_lab.widgets.parts.pictures import Shown, pictures_part, spread_at
 from nmd_lab.widgets.parts.tables import table
 from nmd_lab.widgets.states.frame import Frame, frame_of
 
@@ -44,9 +44,17 @@ class PosteriorView(View):
         """The posterior."""
         return self.posterior
 
+    @property
+    def title(self) -> str:
+        """What is shown, and its size."""
+        return size_text("posterior", self.state.decomposition.shape)
+
     def place(self, message: Any) -> dict[str, Any]:
         """Return the entry at a pixel of a picture."""
         return self._frame().entry(message)
+
+    def headline(self) -> None:
+        """Say nothing: a posterior knows no held-out error."""
 
     def cannot_run(self) -> str:
         """Return why nothing runs here."""

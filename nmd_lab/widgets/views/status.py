@@ -20,9 +20,10 @@ TITLES = {
 
 def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
     """Return what is said of the work that was begun last; an error in a view is said, too."""
-    active = view.state.active
+    active, bar = view.state.active, dict[str, Any](headline=None, title="", model="")
     try:
         notes, why = view.notes(), reasons(view) if view.can_fit else {}
+        bar = {"headline": view.headline(), "title": view.title, "model": view.model}
     except Exception as error:
         notes, why, note = [], dict.fromkeys(TITLES, ""), (sentence(error), True)
     message, failed = note or (active.message, active.phase == "failed")
@@ -38,6 +39,7 @@ def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
         "notes": [line for line in notes if line],
         "buttons": buttons(view, why),
         "filename": view.filename,
+        **bar,
         "save": "" if view.result is not None else "there is no result yet",
     }
 

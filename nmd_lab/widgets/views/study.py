@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from nmd_lab.result import netcdf
+from nmd_lab.result.selection import as_text
 from nmd_lab.widgets.parts.charts import chart, series
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
+from nmd_lab.widgets.parts.headline import headline
 from nmd_lab.widgets.parts.tables import table
 from nmd_lab.widgets.states.study import StudyState
 from nmd_lab.widgets.states.study_points import NO_DIMENSION, ChartPoint, is_numeric, label_text
 
 from .history import History
 from .view import View
-
-if TYPE_CHECKING:
-    pass
 
 CHOSEN = "_chosen"
 """How the names of variables end that hold what the fits chose by held-out entries."""
@@ -68,8 +67,9 @@ class StudyView(View):
 
     def prepare_start(self) -> None:
         """Choose the lowest point if none is chosen."""
-        if self.state.selected is None and self.points:
-            self.choose(min(self.points, key=lambda point: point.mean))
+        best = self._best()
+        if self.state.selected is None and best is not None:
+            self.choose(best)
 
     def choose(self, point: ChartPoint) -> None:
         """Choose a point, and show its details."""
@@ -81,6 +81,34 @@ class StudyView(View):
             netcdf.write(self.result, path)
         else:
             self.result.save(path)
+
+    @property
+    def title(self) -> str:
+        """What the study varies."""
+        sizes = self.state.results.sizes
+        return "study: " + " × ".join(f"{sizes[dim]} {label_text(dim)}" for dim in sizes)
+
+    @property
+    def model(self) -> str:
+        """Say which point is the best."""
+        best = self._best()
+        return "" if best is None else f"best: {_labels_text(best.labels)}"
+
+    def headline(self) -> dict[str, Any] | None:
+        """Return the lowest mean of the measure."""
+        best = self._best()
+        if best is None:
+            return None
+        return headline(best.mean, f"± {as_text(best.spread, 2)} {self._measure}", {})
+
+    def _best(self) -> ChartPoint | None:
+        """Return the lowest point."""
+        return min(self.points, key=lambda point: point.mean, default=None)
+
+    @property
+    def _measure(self) -> str:
+        metric = self.state.values["metric"]
+        return str(self.state.results[metric].attrs.get("long_name", metric))
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return the chart, the details of the chosen point, and its curves."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nmd_lab.widgets.live.background import Background
+from nmd_lab.widgets.parts.headline import headline_of, model_text
 from nmd_lab.widgets.states.code import name_in_notebook
 from nmd_lab.widgets.states.fields import FitState
 
@@ -33,9 +34,12 @@ class View:
         Code that gives the data and a line about them, if they are from a file.
     can_fit : bool
         Whether there are data to fit, and so buttons and controls.
+    opens : bool
+        Whether a fit begins by itself when the page is opened.
     """
 
     can_fit = True
+    opens = False
 
     def __init__(self, state: FitState, filename: str) -> None:
         self.state, self.filename = state, filename
@@ -75,6 +79,20 @@ class View:
     def result(self) -> Any:
         """Result so far, or None."""
         return self.state.fit.result
+
+    @property
+    def title(self) -> str:
+        """What the data are, in a few words."""
+        return ""
+
+    @property
+    def model(self) -> str:
+        """The model that is shown, in a few words."""
+        return "" if self.result is None else model_text(self.result)
+
+    def headline(self) -> dict[str, Any] | None:
+        """Return the one number in the bar, or None before a fit."""
+        return None if self.result is None else headline_of(self.result)
 
     def cannot_run(self) -> str:
         """Return why no fit can be started now, or an empty string."""

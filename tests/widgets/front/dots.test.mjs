@@ -2,7 +2,7 @@
 import assert from "node:assert";
 import test from "node:test";
 
-import { cutText, dotPoints, roomyTicks } from "../../../nmd_lab/widgets/front/dots.mjs";
+import { cutText, dotPoints, nextHere, roomyTicks } from "../../../nmd_lab/widgets/front/dots.mjs";
 
 const series = { label: "8", x: [2, 1, 3], y: [0.2, 0.1, null], low: [0.1, null, 0], high: [0.3, null, 1], ids: ["b", "a", "c"] };
 const names = ["two", "one", "three"];
@@ -41,4 +41,13 @@ test("ticks that would touch the one before are left out", () => {
   const ticks = [at(0, "2"), at(5, "4"), at(40, "8"), at(100, "sixteen"), at(110, "32")];
   assert.deepEqual(roomyTicks(ticks).map(({ text }) => text), ["2", "8", "sixteen"]);
   assert.deepEqual(roomyTicks(ticks, 10).map(({ text }) => text), ["2", "8", "sixteen", "32"]);
+});
+
+test("points that lie on one another are chosen one after the other", () => {
+  const points = [{ id: 0, left: 10, top: 20 }, { id: 1, left: 10, top: 21 }, { id: 2, left: 11, top: 20 }, { id: 3, left: 60, top: 20 }];
+  const chosen = [];
+  for (let k = 0, last = null; k < 4; k++) chosen.push((last = nextHere(points, points[0], last).next.id));
+  assert.deepEqual(chosen, [0, 1, 2, 0]);
+  assert.equal(nextHere(points, points[3], 0).next.id, 3);
+  assert.equal(nextHere(points, points[0], null).here.length, 3);
 });

@@ -1,0 +1,180 @@
+"""A table as a table: each column on a scale of its own, with a histogram in its head."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.typed_table import TypedColumn, TypedTable
+from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.result.entries import entries_at
+from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.widgets.live.findings import LEVEL
+
+Array = NDArray[Any]
+
+MOST_SHOWN, BINS = 80, 14
+"""Largest number of rows that are shown, and number of bars of a histogram."""
+
+LEVELS = (0.95, 0.8, 0.5)
+"""Probabilities of the intervals of a single cell."""
+
+SEEN, HIDDEN, MISSING = 0, 1, 2
+"""What a cell is: seen by the fit, hidden from it, or missing in the data."""
+
+
+class Grid(NamedTuple):
+    """A table with what the model says of it.
+
+    Attributes
+    ----------
+    table : TypedTable
+        Columns of the table.
+    original, observed : ndarray (m, n)
+        Data, and what the fit sees of them.
+    fitted : FittedValues or None
+        The model.
+    posterior : Posterior or None
+        Draws, for intervals.
+    """
+
+    table: TypedTable
+    original: Array
+    observed: Array
+    fitted: FittedValues | None
+    posterior: Posterior | None
+
+    def shown(self, rows: Array | None, names: list[str]) -> dict[str, Any]:
+        """Return the columns and the cells of some rows; by default of the first ones."""
+        rows = np.arange(len(self.original)) if rows is None else rows
+        rows = rows[:MOST_SHOWN]
+        return {
+            "rows": rows.tolist(),
+            "labels": [names[row] if names else str(row) for row in rows],
+            "total": len(self.original),
+            "columns": [self._column(column, at, rows) for column, at in self.table.blocks()],
+        }
+
+    def _column(self, column: TypedColumn, at: Array, rows: Array) -> dict[str, Any]:
+        """Return the head and the cells of a column."""
+        data = self._numbers(column, self.original[:, at])
+        model = None
+        if self.fitted is not None:
+            model = self._numbers(column, self.fitted.block(rows, at))
+        low, high = _range(column, data)
+        state = np.where(np.isnan(self.observed[rows][:, at[0]]), HIDDEN, SEEN)
+        state[np.isnan(data[rows])] = MISSING
+        shown = data[rows].copy()
+        if model is not None:
+            shown[state == MISSING] = model[state == MISSING]
+        has_order = column.kind in ("number", "ordered", "values")
+        share = (shown - low) / ((high - low) or 1.0) * has_order
+        filled = self._intervals(column, at, rows, state)
+        return {
+            "name": str(column.name),
+            "kind": column.kind,
+            "at": int(at[0]),
+            "bars": _bars(column, data, low, high),
+            "low": _text(column, low),
+            "high": _text(column, high),
+            "state": state.tolist(),
+            "data": [_text(column, x) for x in data[rows]],
+            "model": None if model is None else [_text(column, x) for x in model],
+            "interval": filled,
+            "share": np.clip(np.nan_to_num(share), 0, 1).round(3).tolist(),
+        }
+
+    def _numbers(self, column: TypedColumn, values: Array) -> Array:
+        """Return one number a row: the position of the class for a block of indicators."""
+        if column.is_class and column.kind != "boolean":
+            positions = column.nearest(np.nan_to_num(values)).astype(float)
+            positions[np.isnan(values).any(axis=1)] = np.nan
+            return positions
+        return np.asarray(values[:, 0], dtype=float)
+
+    def _intervals(self, column: TypedColumn, at: Array, rows: Array, state: Array) -> list[str]:
+        """Return the intervals of numbers that are filled in."""
+        texts = [""] * rows.size
+        if self.posterior is None or column.is_class:
+            return texts
+        wanted = np.flatnonzero(state != SEEN)
+        if wanted.size:
+            cells = entries_at(rows[wanted], np.full(wanted.size, at[0]))
+            ends = np.asarray(self.posterior.predict_interval(cells, level=LEVEL))
+            for k, (low, high) in zip(wanted, ends, strict=True):
+                texts[k] = _ends(low, high)
+        return texts
+
+    def cell(self, row: int, at: int) -> dict[str, Any] | None:
+        """Return what the model says of one cell: shares of classes, or nested intervals."""
+        found = [(column, where) for column, where in self.table.blocks() if at in where]
+        if self.fitted is None or not found or not 0 <= row < len(self.original):
+            return None
+        ((column, where),) = found
+        values = self.fitted.block(np.array([row]), where)
+        data = self._numbers(column, self.original[[row]][:, where])[0]
+        text = "missing" if np.isnan(data) else f"data {_text(column, data)}"
+        model = _text(column, self._numbers(column, values)[0])
+        about = {"title": f"{column.name}, row {row}", "text": f"{text}, model {model}"}
+        if column.is_class:
+            return about | {"bars": _shares(column, values[0])}
+        return about | {"bars": [], "intervals": self._nested(row, int(where[0]))}
+
+    def _nested(self, row: int, at: int) -> list[str]:
+        """Return intervals of several probabilities as texts, the widest first."""
+        if self.posterior is None:
+            return []
+        cell = entries_at(np.array([row]), np.array([at]))
+        ends = [np.asarray(self.posterior.predict_interval(cell, level=p))[0] for p in LEVELS]
+        texts = zip(LEVELS, ends, strict=True)
+        return [f"{100 * p:.0f} %: {_ends(low, high)}" for p, (low, high) in texts]
+
+
+def _shares(column: TypedColumn, values: Array) -> list[list[Any]]:
+    """Return the share of each class."""
+    shares = np.clip(values.astype(float), 0, 1)
+    if shares.size == 1:
+        shares = np.array([1 - shares[0], shares[0]])
+    names = [str(each) for each in column.classes] if column.categories else ["False", "True"]
+    return [[name, float(s)] for name, s in zip(names, shares / (shares.sum() or 1), strict=False)]
+
+
+def _range(column: TypedColumn, data: Array) -> tuple[float, float]:
+    """Return the ends of the scale of a column."""
+    if column.is_class:
+        return 0.0, float(max(len(column.classes) - 1, 1))
+    finite = data[np.isfinite(data)]
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+
+
+def _bars(column: TypedColumn, data: Array, low: float, high: float) -> list[float]:
+    """Return the heights of a histogram, the largest 1."""
+    finite = data[np.isfinite(data)]
+    bins = len(column.classes) if column.is_class else BINS
+    counts, _ = np.histogram(
+        finite, bins=max(bins, 1), range=(low, high if high > low else low + 1)
+    )
+    heights: list[float] = (counts / max(counts.max(), 1)).round(3).tolist()
+    return heights
+
+
+def _text(column: TypedColumn, number: float) -> str:
+    """Return a value of a column as text; an empty one for NaN."""
+    if np.isnan(number):
+        return ""
+    if column.is_class:
+        classes = column.classes
+        return str(classes[int(np.clip(round(number), 0, len(classes) - 1))])
+    return _short(number)
+
+
+def _short(number: float) -> str:
+    """Return a number with about four significant digits, without an exponent below a million."""
+    return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else f"{number:.4g}"
+
+
+def _ends(low: float, high: float) -> str:
+    """Return an interval as text."""
+    return f"{_short(float(f'{low:.3g}'))} – {_short(float(f'{high:.3g}'))}"

@@ -1,0 +1,94 @@
+"""A mixed table drawn as a table: what its cells say is what the data and the library say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from explorer_page import act, done
+from waiting import PATIENCE
+
+from nmd_lab import widgets
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(60, 2))
+    place = pd.Categorical(np.array(["a", "b", "c"])[np.digitize(z[:, 1], [-0.5, 0.5])])
+    frame = pd.DataFrame(
+        {
+            "age": 40 + 5 * z[:, 0],
+            "income": 3e4 + 1e3 * z[:, 0],
+            "member": z[:, 1] > 0,
+            "place": place,
+        }
+    )
+    frame.loc[::7, "income"] = np.nan
+    return frame
+
+
+@pytest.fixture(scope="module")
+def explorer(frame):
+    settings = {"rank": 2, "alpha": 0.5, "nonlinearity": "identity", "iterations": 20, "draws": 20}
+    return done(widgets.explore(frame, missing=0.1, **settings))
+
+
+def columns(explorer):
+    return {column["name"]: column for column in explorer.grid["columns"]}
+
+
+def test_each_column_has_its_own_scale_and_histogram(explorer, frame):
+    shown = columns(explorer)
+    assert list(shown) == ["age", "income", "member", "place"]
+    for name in ("age", "income"):
+        low, high = frame[name].min(), frame[name].max()
+        share = np.array(shown[name]["share"])
+        there = frame[name].notna().values
+        expected = ((frame[name] - low) / (high - low)).values
+        np.testing.assert_allclose(share[there], expected[there], atol=1e-3)
+        counts = np.histogram(frame[name].dropna(), bins=len(shown[name]["bars"]))[0]
+        np.testing.assert_allclose(shown[name]["bars"], counts / counts.max(), atol=1e-3)
+    counts = frame["place"].value_counts(sort=False).values
+    np.testing.assert_allclose(shown["place"]["bars"], counts / counts.max(), atol=1e-3)
+
+
+def test_cells_say_whether_they_are_seen_hidden_or_filled(explorer, frame):
+    data = explorer.state.data
+    shown = columns(explorer)["income"]
+    missing, hidden = frame["income"].isna().values, np.isnan(data.observed[:, 1])
+    np.testing.assert_array_equal(np.array(shown["state"]) == 2, missing)
+    np.testing.assert_array_equal(np.array(shown["state"]) == 1, hidden & ~missing)
+    model = explorer.result.reconstruct().values[:, 1]
+    np.testing.assert_allclose([float(each) for each in shown["model"]], model, rtol=1e-3)
+    assert columns(explorer)["place"]["data"] == frame["place"].astype(str).tolist()
+
+
+def test_a_cell_that_is_picked_says_what_the_model_expects(explorer, frame):
+    at = columns(explorer)["place"]["at"]
+    act(explorer, "select", row=3, column=at)
+    cell = explorer.facts["cell"]
+    assert cell["title"] == "place, row 3"
+    assert cell["text"].startswith(f"data {frame['place'][3]}, model ")
+    names, shares = zip(*cell["bars"], strict=True)
+    assert names == ("a", "b", "c")
+    assert sum(shares) == pytest.approx(1)
+    fitted = np.clip(explorer.fit.result.fitted.block([3], np.arange(at, at + 3))[0], 0, 1)
+    np.testing.assert_allclose(shares, fitted / fitted.sum())
+
+
+def test_filled_cells_have_the_intervals_of_the_posterior(explorer):
+    assert not any(columns(explorer)["income"]["interval"])
+    explorer.how_sure()
+    assert explorer.join(PATIENCE)
+    shown = columns(explorer)["income"]
+    low, high = explorer.posterior.predict_interval([0], [1], level=0.9)[0]
+    assert [float(each) for each in shown["interval"][0].split(" – ")] == pytest.approx(
+        [low, high], rel=5e-3
+    )
+    seen = shown["state"].index(0)
+    assert shown["interval"][seen] == ""
+    act(explorer, "select", row=0, column=1)
+    assert [text.split(":")[0] for text in explorer.facts["cell"]["intervals"]] == [
+        "95 %", "80 %", "50 %",
+    ]  # fmt: skip
