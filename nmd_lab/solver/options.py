@@ -117,9 +117,14 @@ class Options:
             as_constraint("h_constraint", self.h_constraint),
         )
 
+    @property
+    def follows_path(self) -> bool:
+        """Whether the fit begins with a path of ridges."""
+        return isinstance(self.init, str) and self.init == "path"
+
     def _check_path(self) -> None:
         """Raise ValueError if there are no strong ridges to begin with."""
-        if not (isinstance(self.init, str) and self.init == "path"):
+        if not self.follows_path:
             return
         if not (is_auto(self.alpha) or self.alpha > 0):
             raise ValueError("init='path' needs a ridge: give alpha > 0, or another init.")

@@ -116,7 +116,9 @@ def decide(
     """Return what the fit is to be: as it was asked for, and chosen where that is "auto"."""
     if not facts.is_open(options):
         return _spec(facts, options)
-    _problem(data.rest, facts, _spec(facts, replace(options, alpha=0.0, offsets="none")))
+    _problem(
+        data.rest, facts, _spec(facts, replace(options, alpha=0.0, offsets="none", init="auto"))
+    )
     return choose(data, facts, options, new_stream(rng), outcomes, **hooks)
 
 

@@ -8,6 +8,7 @@ components that the ridge has hardly shrunk, and none of the weak ones, which ar
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,15 +23,22 @@ ROUNDING = 1e-6  # of their number, which multiples of the data do not change
 ITERATIONS = 6  # with each of them
 
 
-def after_strong_ridges(problem: Problem, start: Start, engine: FitEngine[Any]) -> Start:
+def after_strong_ridges(
+    problem: Problem,
+    start: Start,
+    engine: FitEngine[Any],
+    stopped: Callable[[], bool] = lambda: False,
+) -> Start:
     """Return the factors that strong ridges leave of a start, in the units of the problem.
 
     The first ridge is the least one that removes all components, of which the first is the largest
     one.  Under a stronger one they would become so small that rounding errors decide how they grow.
     """
     largest = float(np.linalg.norm(start.W[:, 0]) * np.linalg.norm(start.H[0]))
-    steps = _steps(problem.natural_penalty * largest / problem.alpha)
+    steps = _steps(problem.natural_penalty * largest * _mean_weight(problem) / problem.alpha)
     for ratio in steps:
+        if stopped():
+            break
         stronger = problem.described().changed(alpha=ratio * problem.alpha)
         found = iterates(engine, stronger, start)
         for _ in range(ITERATIONS):
@@ -39,6 +47,15 @@ def after_strong_ridges(problem: Problem, start: Start, engine: FitEngine[Any]) 
         reached = Start(state.W, state.H, from_factors=True, offsets=state.offsets)
         start = problem.units.scaled_start(reached)
     return start
+
+
+def _mean_weight(problem: Problem) -> float:
+    """Return the mean weight of the observed entries."""
+    observations = problem.observations
+    if observations.weights is None:
+        return 1.0
+    (total,) = observations.weighted_sums()
+    return float(total) / observations.n_observed
 
 
 def _steps(first: float) -> list[float]:

@@ -81,3 +81,21 @@ def test_sparse_zeros_are_not_made_dense():
     X = sparse.random_array((60, 50), density=0.1, random_state=0, format="csr")
     fit = nmd.decompose(X, 3, "relu", alpha=0.1, init="path", max_iter=30)
     assert fit.relative_error < 1
+
+
+def test_it_goes_with_a_choice():
+    fit = nmd.complete(data(), 3, "identity", init="path", random_state=0)
+    assert fit.chosen["init"] == "path"
+    again = nmd.complete(data(), **fit.chosen, random_state=0)
+    np.testing.assert_array_equal(again.reconstruct().values, fit.reconstruct().values)
+
+
+def test_multiples_of_the_weights_and_the_ridge_change_nothing():
+    weights = np.random.default_rng(2).uniform(0.5, 2, size=(40, 30))
+    one, other = (
+        nmd.complete(
+            data(), 4, "identity", alpha=c, weights=c * weights, init="path", max_iter=3, tol=0
+        )
+        for c in (1.0, 1024.0)
+    )
+    np.testing.assert_allclose(other.reconstruct(), one.reconstruct(), rtol=1e-6, atol=1e-6)

@@ -73,7 +73,11 @@ def choose(
     setting = search.guess() if chosen is None else chosen.setting
     record = _record(search, chosen, drawn)
     settled = replace(
-        options, alpha=setting.alpha, offsets=setting.offsets, offset_alpha=setting.offset_alpha
+        options,
+        alpha=setting.alpha,
+        offsets=setting.offsets,
+        offset_alpha=setting.offset_alpha,
+        init="auto" if options.follows_path and setting.alpha == 0 else options.init,
     )
     if chosen is not None:
         settled = _like(chosen, settled)

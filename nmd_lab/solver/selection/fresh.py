@@ -60,7 +60,9 @@ def from_fresh_starts(moves: Moves, best: Trial) -> tuple[Trial, Trial | None]:
 def _of_larger_rank(moves: Moves, path: Trial) -> Trial:
     """Return a trial along a path whose rank is larger as long as that clearly helps."""
     for larger in moves.space.ranks if moves.space.rank is None else ():
-        if larger < RATIO * path.setting.rank or moves.stopped:
+        rank = path.setting.rank
+        near = moves.space.given_ranks is None and larger < RATIO * rank
+        if larger <= rank or near or moves.stopped:
             continue
         other = moves.trials.run(path.setting._replace(rank=larger), path=True)
         if not other.mean < (1 - GAIN * larger / MANY) * path.mean:

@@ -38,13 +38,13 @@ def scores_of(runs: Sequence[Run]) -> FloatArray:
     return np.concatenate([run.losses for run in runs])
 
 
-def best_ending(runs: Sequence[Run], metric: str) -> tuple[int, FloatArray]:
-    """Return the number of iterations of lowest mean score, and the scores after it."""
+def best_ending(runs: Sequence[Run], metric: str, most: int) -> tuple[int, FloatArray]:
+    """Return the number of iterations of lowest mean score, at most some, and these scores."""
 
     def after(count: int) -> FloatArray:
         return np.concatenate([run.curve[min(count, len(run.curve)) - 1] for run in runs])
 
-    counts = range(1, 1 + max(len(run.curve) for run in runs))
+    counts = range(1, 1 + min(most, max(len(run.curve) for run in runs)))
     best = min(counts, key=lambda count: mean_score(after(count), metric))
     return best, after(best)
 

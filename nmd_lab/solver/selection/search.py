@@ -10,6 +10,8 @@ than few.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from nmd_lab.model.log_scores import log_scores
@@ -238,12 +240,14 @@ class Search(Moves):
         if self.stopped or best.is_exact or best.cold:
             return best
         chosen, fresh = from_fresh_starts(self, best)
+        if self.stopped or not math.isfinite(chosen.mean):
+            return best
         self.not_repeated = None if fresh is None else (best, fresh)
         return chosen
 
     def or_offsets_alone(self, best: Trial) -> Trial:
         """Return the best trial, or that without components if it is not clearly worse."""
-        if self.space.given_alphas is not None:
+        if self.space.given_alphas is not None or self.stopped:
             return best
         f, loss = best.setting.nonlinearity, best.setting.loss
         alone, _ = self.without_components(f, loss)

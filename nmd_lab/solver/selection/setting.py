@@ -157,6 +157,8 @@ class Trial:
 
     def clearly_below(self, other: Trial, number: float) -> bool:
         """Return whether `error` is below that of another trial by a number of standard errors."""
+        if not math.isfinite(other.mean):
+            return math.isfinite(self.mean)
         return other.error - self.error > number * self.spread(other)
 
     def row(self, best: Trial) -> dict[str, Any]:

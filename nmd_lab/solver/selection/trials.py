@@ -109,7 +109,7 @@ class Trials:
         """Return whether a fit may begin with a path of ridges and end early."""
         options, problem = self.options, self.problems(setting)[0]
         begins = options.init == "auto" and options.n_init == 1 and setting.alpha > 0
-        ends = options.tol > 0 and not options.validation.stops_early
+        ends = options.tol == Options.tol and not options.validation.stops_early
         model = problem.units.model
         simple = not (self.is_mixed or model.learns or model.even or problem.is_constrained)
         return begins and ends and simple and is_automatic(options.solver)
@@ -165,10 +165,13 @@ class Trials:
             start = None if starts is None else starts[index]
             if start is not None and start.model is not None:
                 model = start.model.with_limits(problem.units.model.limits)
-                problem = with_learned(problem, model, problem.rule.initial)
+                if model.structure == problem.units.model.structure:  # not another f or loss
+                    problem = with_learned(problem, model, problem.rule.initial)
             lowest = math.inf if best is None else mean_at(best, index, self.folds)
+            by_log = self.metric == "log_score"  # whose mean score is an exponential
+            lowest = lowest**self.mean_weight if by_log else lowest * self.mean_weight
             progress = Progress(
-                *(lowest * self.mean_weight, fewest),
+                *(lowest, fewest),
                 is_slow=slow,
                 learns=learns,
                 keeps_best=path,
@@ -187,9 +190,9 @@ class Trials:
         trial = Trial(setting, completed(losses, best), n_iter, seconds, ends)
         trial.cold, trial.refined, trial.metric = starts is None, refined, self.metric
         if path:
-            trial.ending, losses = best_ending(runs, self.metric)
+            trial.ending, losses = best_ending(runs, self.metric, self.options.max_iter)
             trial.losses = losses / self.mean_weight
-        trial.counts = self.stopped() or all(run.progress.counts for run in runs)
+        trial.counts = path or self.stopped() or all(run.progress.counts for run in runs)
         if self._estimates_sd:
             self._estimate_sd(trial)
         trial.is_exact = trial.mean <= (self._exact * self.size) ** trial.degree
@@ -258,7 +261,7 @@ class Trials:
         rank = setting.rank
         if start is None:
             first = self._first_start(problem, rank)
-            return after_strong_ridges(problem, first, Admm()) if path else first
+            return after_strong_ridges(problem, first, Admm(), self.stopped) if path else first
         scaled = with_offsets_of(problem, problem.units.scaled_start(start))
         rotates = not problem.is_constrained  # a rotation would break a constraint
         components_of = singular_components if rotates else components

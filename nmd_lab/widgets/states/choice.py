@@ -63,8 +63,12 @@ def is_open(arguments: Mapping[str, Any]) -> bool:
 def choice_for(
     X: Any, arguments: Mapping[str, Any], *, absent_are_zeros: bool, asked: Interruption
 ) -> Spec:
-    """Return the specification with what was chosen for what is "auto"."""
+    """Return the specification with what was chosen for what is "auto".
+
+    Explorers go on until the fit has converged, so that no trial ends early after a path of ridges.
+    """
     model, named = parted(arguments)
+    named = {"init": "svd"} | named
     with one_thread():
         prepared = prepare(
             X, *model, absent_are_zeros=absent_are_zeros, interruption=asked, **named

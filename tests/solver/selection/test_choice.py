@@ -534,3 +534,20 @@ def test_a_fit_of_pictures_ends_early_after_a_path_of_ridges():
         np.sqrt(np.mean((f.reconstruct().values - truth)[hidden] ** 2)) for f in (fit, converged)
     ]
     assert errors[0] < 0.99 * errors[1]
+
+
+def test_no_more_iterations_than_are_allowed():
+    X, _ = picture()
+    assert nmd.complete(X, max_iter=3, random_state=0).n_iter <= 3
+
+
+def test_a_learned_model_is_not_that_of_another_loss():
+    """Cut points of the trials with one f do not stand for another f."""
+    rng = np.random.default_rng(0)
+    X = np.digitize(rng.normal(size=(60, 2)) @ rng.normal(size=(2, 12)), [-1.0, 0.0, 1.0]) + 1.0
+    X[rng.random(X.shape) < 0.2] = np.nan
+    fit = nmd.complete(X, 2, loss="ordinal", random_state=0)
+    again = nmd.complete(X, **fit.chosen, random_state=0)
+    assert repr(again.nonlinearity) == repr(fit.nonlinearity)
+    trial = fit.selection.isel(trial=fit.selection.attrs["chosen"])
+    assert float(trial["error"]) < 1.4
