@@ -10,7 +10,6 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab.model.losses import Frobenius
-from nmd_lab.solver.settings import ADMM
 
 from .factors import Factors
 
@@ -90,6 +89,8 @@ class Selections(Factors):
         >>> bool(np.allclose(again.reconstruct(), fit.reconstruct()))
         True
         """
+        from nmd_lab.solver.settings import ADMM
+
         names, usual = ["rank", "alpha", "offsets", "offset_alpha"], vars(ADMM())
         if self.parameters["init"] == "path":
             names += ["init", "max_iter", "tol"]

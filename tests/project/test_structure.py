@@ -63,6 +63,7 @@ LAZY = {
         "nmd_lab.plots.posterior_accessor",
     ): "posterior.plot, likewise",
     ("nmd_lab.result.fold_in", "nmd_lab.solver.new_rows"): "only new rows need the solver",
+    ("nmd_lab.result.selection", "nmd_lab.solver.settings"): "only a repeated fit needs the solver",
     (
         "nmd_lab.result.posterior.new_rows",
         "nmd_lab.solver.sampler.new_rows",
