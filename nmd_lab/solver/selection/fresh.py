@@ -7,7 +7,7 @@ that were as good are tried, and then stronger ridges.  A fit that ends early af
 
 from __future__ import annotations
 
-from .moves import Moves, is_close, of_model
+from .moves import Moves, is_close, mean_of, of_model
 from .setting import Setting, Trial
 
 COARSE = 10**0.5  # factor between ridges of the first path, and from fresh starts
@@ -52,9 +52,9 @@ def from_fresh_starts(moves: Moves, best: Trial) -> tuple[Trial, Trial | None]:
     chosen = fresh
     for setting in _as_good(moves, best):
         if not moves.stopped:
-            chosen = min(chosen, moves.trials.run(setting, fresh=True), key=_mean)
+            chosen = min(chosen, moves.trials.run(setting, fresh=True), key=mean_of)
     chosen = _stronger(moves, chosen, best)
-    return (chosen if path is None else min(path, chosen, key=_mean)), fresh
+    return (chosen if path is None else min(path, chosen, key=mean_of)), fresh
 
 
 def _of_larger_rank(moves: Moves, path: Trial) -> Trial:
@@ -104,7 +104,3 @@ def _repeats(fresh: Trial, best: Trial) -> bool:
 def _but_ridge(trial: Trial) -> Setting:
     """Return the setting of a trial but for its ridge."""
     return trial.setting._replace(alpha=0.0)
-
-
-def _mean(trial: Trial) -> float:
-    return trial.mean

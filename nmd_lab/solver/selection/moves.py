@@ -140,6 +140,11 @@ class Moves:
         return max(of_factors, tiny), max(of_offsets, tiny)
 
 
+def mean_of(trial: Trial) -> float:
+    """Return the mean score of a trial."""
+    return trial.mean
+
+
 def of_model(moves: Moves, best: Trial) -> list[Trial]:
     """Return the trials of a model with components, the smallest rank first."""
     model = best.setting[:2]

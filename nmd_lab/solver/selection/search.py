@@ -17,7 +17,7 @@ import numpy as np
 from nmd_lab.model.log_scores import log_scores
 
 from .fresh import COARSE, GAIN, MANY, RATIO, RATIO_SLOW, from_fresh_starts, strongest_ridge
-from .moves import FINE, Moves, is_close, of_model
+from .moves import FINE, Moves, is_close, mean_of, of_model
 from .patience import best_of_patient
 from .setting import Setting, Trial
 from .space import KINDS
@@ -103,7 +103,7 @@ class Search(Moves):
             starts = None if last is None else last.starts
             last = self.trials.run(setting._replace(alpha=alpha), starts)
             only = best is null and space.given_alphas is not None
-            best = last if only else min(best, last, key=_mean)
+            best = last if only else min(best, last, key=mean_of)
             grown = grown + 1 if last.mean > (1 + GROWN) * best.mean else 0
             if grown == 2 and not even:
                 break
@@ -178,7 +178,7 @@ class Search(Moves):
             if self.stopped:
                 break
             last = self.at_rank(last, smaller)
-            best = min(best, last, key=_mean)
+            best = min(best, last, key=mean_of)
             if not last.mean <= (1 + WORSE) * best.mean:
                 break
         return best
@@ -258,7 +258,3 @@ class Search(Moves):
             alone._replace(offsets=self.alone.offsets, offset_alpha=offset_alpha)
         )
         return best if best.clearly_below(null, CLEARLY) else null
-
-
-def _mean(trial: Trial) -> float:
-    return trial.mean
