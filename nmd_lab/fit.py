@@ -38,7 +38,8 @@ def decompose(
         NaN and masked entries are missing, absent entries of a sparse matrix are zeros.  Labels are
         kept.  The largest magnitude may be from 1e-120 to 1e120, in float32 from 1e-36 to 1e36.
     rank : int or "auto", default "auto"
-        Number of components r, from 1 to min(m, n).  "auto": chosen by held-out entries.
+        Number of components r, from 1 to min(m, n).  "auto": chosen by held-out entries;
+        for a table with classes or levels a bound, since its ridge removes components.
     nonlinearity : str, Nonlinearity, dict or sequence
         Entrywise function f, by default "relu": "relu", "square", "minmax", "modulus", "identity",
         another name or object of `nmd.nonlinearities`, such as `Smooth` of a function, or several

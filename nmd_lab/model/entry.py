@@ -142,15 +142,19 @@ def _compile_loss(structure: Structure, limited: bool) -> ScalarMap:
 
 
 @cache
-def losses_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..., None]:
-    """Return the compiled loop of the loss over flat arrays of entries, with their limits."""
-    _, loss = compile_entry(structure, True)
+def losses_kernel(
+    structure: AnyStructure, name: str, cached: bool, limited: bool
+) -> Callable[..., None]:
+    """Return the compiled loop of the loss over flat arrays of entries, with limits or without."""
+    _, loss = compile_entry(structure, limited)
 
     def losses(x, a, limits, uppers, which, model, out):  # type: ignore[no-untyped-def]
         for i in range(x.size):
-            out[i] = loss(x[i], a[i], limits[i], uppers[i], which[i], model)
+            limit = 0 if limits is None else limits[i]
+            upper = x[i] if uppers is None else uppers[i]
+            out[i] = loss(x[i], a[i], limit, upper, which[i], model)
 
-    return compile_kernel(losses, f"limited_{name}", cached=cached)
+    return compile_kernel(losses, f"losses_{name}{'_limits' if limited else ''}", cached=cached)
 
 
 def _compile_mixed(branches: Any, limited: bool) -> tuple[ScalarMap, ScalarMap]:

@@ -193,24 +193,22 @@ class Model:
         each = np.array([kind.loss.smallest_at_x for kind in self.kinds])
         return each[0] if self.which is None else each[self.which_at(rows, columns)]
 
-    def losses(self, x: FloatArray, t: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
-        """Return the weighted losses at values of WH."""
-        if self.which is None:
-            return self.loss(x, self.nonlinearity(t))
-        return self._each(lambda kind, x, t: kind.losses(x, t), rows, columns, x, t)
-
-    def losses_within(
-        self, x: FloatArray, t: FloatArray, rows: Any, columns: Any, limits: Any
+    def losses(
+        self, x: FloatArray, t: FloatArray, rows: Any = 0, columns: Any = 0, limits: Any = None
     ) -> FloatArray:
-        """Return the weighted losses of a list of entries with limits, as a fit has them."""
-        which = np.zeros(x.size, np.int64)
-        if self.which is not None:
-            which = self.which_at(rows, columns).astype(np.int64)
-        out, wide = np.empty(x.size), x.astype(np.float64)
-        uppers = wide if limits.uppers is None else limits.uppers.astype(np.float64)
-        arrays = wide, t.astype(np.float64), limits.codes, uppers, which
-        losses_kernel(self.structure, self.name, self.is_ours)(*arrays, self.numbers, out)
-        return out
+        """Return the weighted losses at values of WH, of entries with limits or without."""
+        if self.which is None and limits is None:
+            return self.loss(x, self.nonlinearity(t))
+        which: Any = 0 if self.which is None else self.which_at(rows, columns)
+        which = np.broadcast_to(which, x.shape).ravel().astype(np.int64)
+        wide, codes, uppers = x.ravel().astype(np.float64), None, None
+        if limits is not None:
+            codes = limits.codes
+            uppers = wide if limits.uppers is None else limits.uppers.astype(np.float64)
+        kernel = losses_kernel(self.structure, self.name, self.is_ours, limits is not None)
+        out = np.empty(wide.size)
+        kernel(wide, t.ravel().astype(np.float64), codes, uppers, which, self.numbers, out)
+        return out.reshape(x.shape)
 
     def in_units(self, errors: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
         """Return errors of X in the units of their columns, those of X for the only kind."""

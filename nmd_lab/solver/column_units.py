@@ -43,9 +43,11 @@ def with_units(kind: Kind, x: FloatArray, weights: FloatArray) -> Kind:
     T = np.asarray(kind.pseudo_inverse(x), dtype=np.float64)
     mean = float(np.average(T, weights=weights))
     spread = math.sqrt(float(np.average(np.square(T - mean), weights=weights)))
+    values, position = np.unique(x, return_inverse=True)
+    shares = np.bincount(position, weights)
 
     def cost(t: float) -> float:
-        value = float(np.average(loss(x, f(np.full(x.size, t))), weights=weights))
+        value = float(np.average(loss(values, f(np.full(values.size, t))), weights=shares))
         return value if math.isfinite(value) else math.inf
 
     if type(loss) is Frobenius and isinstance(f, Monotone):  # T has the units of X

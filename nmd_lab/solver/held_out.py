@@ -77,7 +77,7 @@ class HeldOut:
             losses = model.losses(within, t, *self.positions)
             if (at := ~compared & (limits.codes != 0)).any():
                 i, j = (each[at] for each in self.positions)
-                losses[at] = model.losses_within(x[at], t[at], i, j, limits.at(at))
+                losses[at] = model.losses(x[at], t[at], i, j, limits.at(at))
         return losses
 
     def _targets(self, model: FloatArray) -> FloatArray:

@@ -58,10 +58,7 @@ def learned_state(problem: Problem, last: State, best: State) -> State | None:
     exact = slice(None) if limits is None else limits.codes == 0
     new = old.learned(x[exact], t[exact], weights[exact], rows[exact], columns[exact])
     before, after = (
-        float(np.sum(weights * model.losses(x, t, rows, columns)))
-        if limits is None
-        else float(np.sum(weights * model.losses_within(x, t, rows, columns, limits)))
-        for model in (old, new)
+        float(np.sum(weights * model.losses(x, t, rows, columns, limits))) for model in (old, new)
     )
     gain = before - after
     if not gain > LITTLE * abs(best.objective):

@@ -42,9 +42,18 @@ def test_other_levels_and_kinds_of_columns_compile_nothing():
     def imputed(X):
         return nmd.complete(X, 1, alpha=0.1, max_iter=30).impute(X)
 
-    imputed(answers(3))
-    yes = answers(3).assign(other=lambda X: X["number"] > 0)
-    others = [answers(4), answers(7), yes, yes.drop(columns="answer"), yes[yes.columns[::-1]]]
+    def decided(X):
+        return X.assign(other=X["number"] > 0)
+
+    yes, whole = decided(answers(3)), decided(answers(3)).drop(columns="answer")
+    for X in (answers(3), yes, whole):  # with holes and without
+        imputed(X)
+    others = [
+        answers(4),
+        decided(answers(7)),
+        yes[yes.columns[::-1]],
+        whole.assign(more=yes["other"]),
+    ]
     listener = Compilations()
     with event.install_listener("numba:compile", listener):
         for X in others:

@@ -25,6 +25,7 @@ from .space import Space
 from .trials import Trials
 
 SHARE_OF_TIME = 0.5  # share of a time limit that the trials may take; the fit has the rest
+MOST_OF_TABLE = 64  # components of a table with classes or levels, whose ridge removes some
 FEW = 500  # held-out entries below which luck decides between settings that are nearly as good
 
 
@@ -105,21 +106,28 @@ def _like(chosen: Trial, options: Options) -> Options:
 def _space(observations: Observations, facts: Facts, options: Options) -> Space:
     """Return what is to be chosen."""
     free = options.alpha == "auto"
+    kinds = () if facts.kinds is None else facts.kinds.kinds
+    bounded = free and any(not kind.loss.smallest_at_x for kind in kinds)
     f, loss = facts.nonlinearity, facts.loss
     candidates = suitable_nonlinearities(observations) if f is None else [f]
     offsets: str | None = options.offsets
     if offsets == "auto":
         offsets = "none" if candidates[0].even or not free else None
+        if bounded:
+            offsets = "none"  # each column has a centre
     offset_alpha: Any = options.offset_alpha
     if offset_alpha == "auto":
         offset_alpha = None if free else options.alpha
     ranks, alphas = options.validation.ranks, options.validation.alphas
     rank, alpha = facts.rank, None if free else float(options.alpha)
+    largest = min(observations.shape)
+    if bounded and rank is None and ranks is None:
+        rank = min(largest, MOST_OF_TABLE)
     return Space(
         nonlinearities=candidates,
         losses=suitable_losses(observations) if loss is None else [loss],
         rank=ranks[0] if ranks is not None and len(ranks) == 1 else rank,
-        largest_rank=min(observations.shape),
+        largest_rank=largest,
         alpha=alphas[0] if alphas is not None and len(alphas) == 1 else alpha,
         offsets=offsets,
         offset_alpha=offset_alpha,

@@ -28,6 +28,7 @@ FINEST = 10**0.125  # factor between ridges before the ranks are compared, and a
 OFFSET_STEP = 4.0  # factor between ridges of the offsets
 MOST_RIDGES = 14  # largest number of ridges of the first path, over six powers of ten
 GROWN = 0.02  # growth of the mean loss, in each of two steps, at which the path ends
+GROWN_TABLE = 1e-3  # the same for tables, whose trials hardly move with weak ridges
 NO_GAIN = 3  # larger ranks without such a gain that end the search; one above MANY
 WORSE = 0.05  # growth of the mean loss at which a search for fewer components ends
 ROUNDING = 10  # a rank is found up to a rounding of one in as many
@@ -97,6 +98,7 @@ class Search(Moves):
             alphas = np.array(space.given_alphas[::-1])
         even = setting.nonlinearity.even  # strong ridges lose the signs of WH
         best, last, grown = null, None, 0
+        growth = GROWN_TABLE if self.trials.is_mixed else GROWN
         for alpha in (alphas[::-1] if even else alphas).tolist():
             if self.stopped or best.is_exact:
                 break
@@ -104,7 +106,7 @@ class Search(Moves):
             last = self.trials.run(setting._replace(alpha=alpha), starts)
             only = best is null and space.given_alphas is not None
             best = last if only else min(best, last, key=mean_of)
-            grown = grown + 1 if last.mean > (1 + GROWN) * best.mean else 0
+            grown = grown + 1 if last.mean > (1 + growth) * best.mean else 0
             if grown == 2 and not even:
                 break
         if best is null:
