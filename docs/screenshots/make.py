@@ -64,7 +64,7 @@ explorer
 """
 BRUSH = """
 import nmd_lab as nmd
-explorer = nmd.widgets.DecompositionExplorer(
+explorer = nmd.widgets.Explorer(
     data="photograph of a palace", rank=20, alpha=1.0, iterations=60
 )
 explorer.start(); explorer.join()

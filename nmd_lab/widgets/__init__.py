@@ -2,7 +2,7 @@
 
 >>> import nmd_lab as nmd
 >>> model = {"nonlinearity": "relu", "rank": 4, "alpha": 0.0, "iterations": 10}
->>> explorer = nmd.widgets.DecompositionExplorer(nmd.datasets.digits(50), **model)
+>>> explorer = nmd.widgets.Explorer(nmd.datasets.digits(50), **model)
 >>> explorer.start()
 >>> explorer.join(60), explorer.result.n_iter
 (True, 10)
@@ -15,13 +15,6 @@ try:
 except ImportError as error:
     raise ImportError("Explorers need ipywidgets: pip install 'nmd-lab[lab]'.") from error
 
-from .explore import explore
-from .explorers import CompletionExplorer, DecompositionExplorer, FitExplorer, StudyExplorer
+from .explore import Explorer, explore
 
-__all__ = [
-    "CompletionExplorer",
-    "DecompositionExplorer",
-    "FitExplorer",
-    "StudyExplorer",
-    "explore",
-]
+__all__ = ["Explorer", "explore"]

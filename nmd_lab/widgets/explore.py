@@ -1,77 +1,145 @@
-"""The choice of the explorer that suits some data."""
+"""The explorer of everything: data, fits, posteriors, studies, and their files."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .explorer import Explorer
-from .explorers import (
-    CompletionExplorer,
-    DecompositionExplorer,
-    FitExplorer,
-    StudyExplorer,
-)
-from .views.completion import CompletionView
-from .views.decomposition import DecompositionView
-from .views.fit import FitView
+from .page import Page
 from .views.opening import view_of, view_of_file
-from .views.posterior import PosteriorView
-from .views.study import StudyView
-from .views.view import View
-
-AnyExplorer = DecompositionExplorer | CompletionExplorer | StudyExplorer | FitExplorer
-
-EXPLORERS: dict[type[View], type[AnyExplorer]] = {
-    DecompositionView: DecompositionExplorer,
-    CompletionView: CompletionExplorer,
-    StudyView: StudyExplorer,
-    FitView: FitExplorer,
-    PosteriorView: FitExplorer,
-}
-"""The explorer of each view."""
 
 
-def explore(X: Any = None, **options: Any) -> AnyExplorer:
-    """Return the explorer that suits the data.
+class Explorer(Page):
+    """Explore data, watch their fit and choose a model; or look at what was made of them.
 
     Parameters
     ----------
     X : Decomposition, Posterior, Study, Dataset, path-like, DataFrame, matrix or None
-        What to explore: a fit, a posterior, a study, the results of these or the path of their
-        file, data, the path of a file with data as `nmd-lab fit` reads it, or None for data sets of
-        the library, which the explorer offers.
+        What to explore: data, or the path of their file as `nmd-lab fit` reads it; a fit, a
+        posterior, a study, their Dataset, or the path of their file; or None for data sets of the
+        library, which the explorer offers.  A long table with one observation a line and a sparse
+        matrix are shown as ratings, any other data as a matrix, as pictures or as a table.
     **options
-        Arguments of the explorer, for example starting values of its settings.  For a file of data
-        also `variable`, `row`, `column`, `value`, `header` and `index`, which say how to read it;
-        see `nmd_lab.data.readers.read_matrix`.
+        Starting values of the controls.  By default, what can be chosen is "auto", and a tenth of
+        the entries is hidden, at which models are compared.
 
-    Returns
-    -------
-    FitExplorer, StudyExplorer, CompletionExplorer or DecompositionExplorer
-        The first for a fit or a posterior, the second for a study.  The third for a long table and
-        a scipy.sparse matrix.  The last for any other matrix, however many of its entries are
-        missing, and for None.
+        - A matrix: `shape` (height and width of the picture that each row is), data, noise, level,
+          missing, seed, nonlinearity, low, high, loss, rank, alpha, rho, tol, iterations, draws.
+        - Ratings: `row`, `column` and `value` (names of the columns of a long table), `titles` (a
+          mapping by column label), data, validation, seed, nonlinearity, low, high, rank, alpha,
+          offsets, offset_alpha, split, patience, iterations, draws.
+        - A study: metric, x, color, panel, iterations.  A fit or a posterior: `shape`.
+        - A file of data, in addition: `variable`, `row`, `column`, `value`, `header` and `index`;
+          see `nmd_lab.data.readers.read_matrix`.
+
+    Attributes
+    ----------
+    result, value : Decomposition, Posterior, Dataset or None
+        Result so far; `observe` and `interact` hear of a new one when a run ends.
+    posterior : Posterior or None
+        Draws that "How sure?" has made.
+    state : object
+        Data, settings and fit.
+    rank, alpha, nonlinearity : object
+        Settings; None where there is no such setting.  A value that is set changes the control.
+    selection : dict or None
+        What was picked: positions "row" and "column", and the list "rows".
 
     Raises
     ------
     FileNotFoundError, ValueError
-        If there is no file at the path, or it can not be read.
+        If there is no file at the path, or it can not be read; or if a setting is wrong.
 
     Examples
     --------
     >>> import nmd_lab as nmd
-    >>> type(nmd.widgets.explore(nmd.datasets.digits(20))).__name__
-    'DecompositionExplorer'
+    >>> model = {"nonlinearity": "relu", "rank": 8, "alpha": 0.5, "iterations": 20}
+    >>> explorer = nmd.widgets.Explorer(nmd.datasets.digits(100), **model)
+    >>> explorer.start()
+    >>> explorer.join(60), explorer.result.n_iter
+    (True, 20)
+
+    >>> ratings = nmd.widgets.Explorer(data="generated", rank=3, alpha=5.0)
+    >>> ratings.start()
+    >>> ratings.join(60)
+    True
+    >>> ratings.how_sure()
+    >>> ratings.join(60), ratings.posterior.predict_interval(0, [0, 1]).shape
+    (True, (2, 2))
     """
-    if isinstance(X, str | os.PathLike):
-        view = view_of_file(Path(X), **options)
-    else:
-        view = view_of(X, **options)
-    kind = EXPLORERS[type(view)]
-    explorer = kind.__new__(kind)
-    Explorer.__init__(explorer, view)
-    if view.said:
-        explorer._tell(view.said)
-    return explorer
+
+    def __init__(self, X: Any = None, **options: Any) -> None:
+        is_path = isinstance(X, str | os.PathLike)
+        view = view_of_file(Path(X), **options) if is_path else view_of(X, **options)
+        super().__init__(view)
+        if view.said:
+            self._tell(view.said)
+
+    @property
+    def posterior(self) -> Any:
+        """Draws from the posterior; None until the sampler has stopped."""
+        return self.view.posterior
+
+    def choose(self) -> None:
+        """Choose all settings that may be "auto", and fit with them, as "find everything" does.
+
+        Raises
+        ------
+        ValueError
+            If another setting is wrong, or if there are no data to fit.
+        """
+        self.view.choose()
+
+    def how_sure(self) -> None:
+        """Draw from the posterior with the present settings, as How sure? does.
+
+        Raises
+        ------
+        ValueError
+            If a setting is wrong or not chosen yet, or if there are no data.
+        """
+        self._note = None
+        self.view.how_sure()
+
+    def brush(
+        self,
+        points: Iterable[Sequence[float]],
+        radius: float = 5.0,
+        *,
+        hide: bool = True,
+        picture: int = 0,
+    ) -> None:
+        """Hide or reveal pixels, and fit again from the present factors, as the brush does.
+
+        Parameters
+        ----------
+        points : iterable of (float, float)
+            Centres (y, x) of discs, in pixels that are shown.
+        radius : float, default 5
+            Radius of the discs, in the same pixels.
+        hide : bool, default True
+            Whether the pixels are hidden; otherwise they are revealed.
+        picture : int, default 0
+            Number of the picture, if rows are pictures.
+
+        Raises
+        ------
+        ValueError
+            If nothing would be left to see, or if there is no matrix.
+        """
+        self.view.brush(picture, points, radius, hide=hide)
+        self._refresh()
+
+
+def explore(X: Any = None, **options: Any) -> Explorer:
+    """Return an explorer; see `Explorer` for what it takes.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.widgets.explore(nmd.datasets.digits(20)).view.title
+    'digits, 20 × 64'
+    """
+    return Explorer(X, **options)

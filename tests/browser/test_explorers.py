@@ -17,12 +17,12 @@ DECOMPOSITION = """
 import nmd_lab as nmd
 settings = {"iterations": 100_000_000, "rho": "1", "tol": 0}
 model = {"nonlinearity": "relu", "rank": 10, "alpha": 0.0}
-explorer = nmd.widgets.DecompositionExplorer(**settings, **model)
+explorer = nmd.widgets.Explorer(**settings, **model)
 explorer
 """
 PICTURE = """
 import nmd_lab as nmd
-explorer = nmd.widgets.DecompositionExplorer(
+explorer = nmd.widgets.Explorer(
     data="photograph of a flower", rank=12, alpha=0.1, iterations=40, nonlinearity="relu", missing=0
 )
 explorer.start()
@@ -39,17 +39,17 @@ explorer
 COMPLETION = """
 import nmd_lab as nmd
 settings = {"rank": 8, "alpha": 15.0, "iterations": 100_000_000, "patience": 100_000_000}
-explorer = nmd.widgets.CompletionExplorer(**settings)
+explorer = nmd.widgets.Explorer(data="generated", **settings)
 explorer
 """
 CHOICE = """
 import nmd_lab as nmd
-explorer = nmd.widgets.CompletionExplorer(data="generated", rank=7, alpha=99.0)
+explorer = nmd.widgets.Explorer(data="generated", rank=7, alpha=99.0)
 explorer
 """
 SAMPLE = """
 import nmd_lab as nmd
-explorer = nmd.widgets.CompletionExplorer(data="generated", rank=3, alpha=5.0, draws=20_000)
+explorer = nmd.widgets.Explorer(data="generated", rank=3, alpha=5.0, draws=20_000)
 explorer
 """
 STUDY = """
@@ -59,7 +59,7 @@ study = nmd.Study(
     solver=nmd.ADMM(rho=1.0), tol=0,
 )
 study.run(progress=False)
-explorer = nmd.widgets.StudyExplorer(study)
+explorer = nmd.widgets.Explorer(study)
 explorer
 """
 BOX = """

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.exhaustive]
 EXPLORER = """
 import nmd_lab as nmd
 
-explorer = nmd.widgets.DecompositionExplorer(
+explorer = nmd.widgets.Explorer(
     nmd.datasets.digits(200), rank=5, nonlinearity="relu", alpha=0.0, iterations=100_000_000,
     rho="1", tol=0,
 )
@@ -21,7 +21,7 @@ explorer
 CHOSEN = """
 import nmd_lab as nmd
 
-explorer = nmd.widgets.DecompositionExplorer(
+explorer = nmd.widgets.Explorer(
     nmd.datasets.digits(60), nonlinearity="relu", alpha=1.0, iterations=30
 )
 explorer.start()

@@ -76,7 +76,7 @@ def test_the_brush_finds_the_columns_of_pixels_that_are_in_another_order():
 
 def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     X = smooth()
-    explorer = done(plain(widgets.DecompositionExplorer, X, rank=4, alpha=0.01, iterations=30))
+    explorer = done(plain(widgets.Explorer, X, rank=4, alpha=0.01, iterations=30))
     before = explorer.result
     painted(explorer, [(20, 30)], 6)
     seen = picture(explorer, "seen")[0, ..., 0]
@@ -118,7 +118,7 @@ def test_the_code_repeats_what_was_painted(kind, noise, missing):
     elif kind == "table":
         X = pd.DataFrame(X)
     settings = {"missing": missing, "noise": noise, "rank": 3, "alpha": 0.1, "iterations": 15}
-    explorer = done(plain(widgets.DecompositionExplorer, X, **settings))
+    explorer = done(plain(widgets.Explorer, X, **settings))
     painted(explorer, [(3, 3), (4, 3.5)], 2.5)
     painted(explorer, [(6, 6)], 1.0, hide=False)
     names = {"X": X}
@@ -128,7 +128,7 @@ def test_the_code_repeats_what_was_painted(kind, noise, missing):
 
 
 def test_paint_before_a_fit_counts_in_the_fit():
-    explorer = plain(widgets.DecompositionExplorer, smooth(), rank=3, iterations=10)
+    explorer = plain(widgets.Explorer, smooth(), rank=3, iterations=10)
     painted(explorer, [(10, 10)], 4)
     assert explorer.result is None
     done(explorer)
@@ -142,9 +142,7 @@ def test_paint_before_a_fit_counts_in_the_fit():
 
 
 def test_a_brush_during_a_run_goes_on_from_where_it_was():
-    explorer = plain(
-        widgets.DecompositionExplorer, smooth(), rank=3, iterations=100_000_000, tol=0, rho="1"
-    )
+    explorer = plain(widgets.Explorer, smooth(), rank=3, iterations=100_000_000, tol=0, rho="1")
     explorer.start()
     painted(explorer, [(10, 10)], 4)
     assert explorer.fit.phase == "finished"
@@ -154,7 +152,7 @@ def test_a_brush_during_a_run_goes_on_from_where_it_was():
 
 
 def test_not_everything_can_be_hidden():
-    explorer = done(plain(widgets.DecompositionExplorer, smooth(), rank=3, iterations=10))
+    explorer = done(plain(widgets.Explorer, smooth(), rank=3, iterations=10))
     act(explorer, "brush", hide=True, picture=0, points=[(20, 30)], radius=100)
     assert "the brush would hide everything" in said(explorer)
     act(explorer, "brush", hide=False, picture=0, points=[(20, 30)], radius=100)
@@ -163,7 +161,7 @@ def test_not_everything_can_be_hidden():
 
 
 def test_other_data_have_no_paint():
-    explorer = plain(widgets.DecompositionExplorer, data="synthetic", rank=3, iterations=5)
+    explorer = plain(widgets.Explorer, data="synthetic", rank=3, iterations=5)
     painted(explorer, [(10, 10)], 4)
     assert explorer.pictures["n_painted"] > 0
     act(explorer, "set", name="data", value="digits")
@@ -179,7 +177,7 @@ def repeated(explorer, X):
 
 def test_forgotten_paint_leads_back_to_the_fit_before_it():
     X = smooth()
-    explorer = done(plain(widgets.DecompositionExplorer, X, rank=3, alpha=0.1, iterations=15))
+    explorer = done(plain(widgets.Explorer, X, rank=3, alpha=0.1, iterations=15))
     first = explorer.result
     painted(explorer, [(10, 10)], 4)
     painted(explorer, [(20, 30)], 4)
@@ -194,7 +192,7 @@ def test_forgotten_paint_leads_back_to_the_fit_before_it():
 
 def test_strokes_before_and_after_a_run_are_repeated():
     X = smooth()
-    explorer = done(plain(widgets.DecompositionExplorer, X, rank=3, alpha=0.1, iterations=15))
+    explorer = done(plain(widgets.Explorer, X, rank=3, alpha=0.1, iterations=15))
     painted(explorer, [(10, 10)], 4)
     done(explorer)
     repeated(explorer, X)
@@ -214,7 +212,7 @@ def test_strokes_before_and_after_a_run_are_repeated():
 )
 def test_a_stroke_after_a_changed_setting_counts_in_the_next_run(name, value):
     X = smooth()
-    explorer = done(plain(widgets.DecompositionExplorer, X, rank=3, alpha=0.1, iterations=15))
+    explorer = done(plain(widgets.Explorer, X, rank=3, alpha=0.1, iterations=15))
     first = explorer.result
     act(explorer, "set", name=name, value=value)
     painted(explorer, [(10, 10)], 4)
@@ -227,7 +225,7 @@ def test_a_stroke_after_a_changed_setting_counts_in_the_next_run(name, value):
 
 def test_the_code_of_a_painted_result_stays_when_other_data_are_chosen():
     X = smooth()
-    explorer = done(plain(widgets.DecompositionExplorer, X, rank=3, alpha=0.1, iterations=15))
+    explorer = done(plain(widgets.Explorer, X, rank=3, alpha=0.1, iterations=15))
     painted(explorer, [(10, 10)], 4)
     act(explorer, "set", name="data", value="digits")
     repeated(explorer, X)
@@ -239,7 +237,7 @@ def test_the_code_of_a_painted_result_stays_when_other_data_are_chosen():
 
 def test_a_refused_stroke_changes_nothing():
     X = smooth()
-    explorer = done(plain(widgets.DecompositionExplorer, X, rank=3, alpha=0.1, iterations=15))
+    explorer = done(plain(widgets.Explorer, X, rank=3, alpha=0.1, iterations=15))
     painted(explorer, [(10, 10)], 4)
     before = explorer.result, explorer.state.paint.n_painted
     act(explorer, "brush", hide=True, picture=0, points=[(20, 30)], radius=300)

@@ -148,7 +148,7 @@ def test_a_choice_that_does_not_end_leaves_auto(how, monkeypatch):
 
 
 def test_stop_during_a_choice_leaves_the_earlier_fit(monkeypatch):
-    explorer = widgets.CompletionExplorer(data="generated", rank=2, alpha=5.0, iterations=30)
+    explorer = widgets.Explorer(data="generated", rank=2, alpha=5.0, iterations=30)
     explorer.start()
     first, line = joined(explorer.state), said(explorer)
 
@@ -221,7 +221,7 @@ def shown(explorer, names=CHOOSABLE):
 
 def test_controls_show_auto_and_then_what_was_chosen(monkeypatch):
     monkeypatch.setattr(choosing_state, "choice_for", lambda *_, **__: made_up())
-    explorer = widgets.CompletionExplorer(data="generated", iterations=5)
+    explorer = widgets.Explorer(data="generated", iterations=5)
     assert shown(explorer) == dict.fromkeys(CHOOSABLE, "auto")
     assert explorer.status["notes"] == []
     explorer.start()
@@ -242,21 +242,21 @@ def test_controls_show_auto_and_then_what_was_chosen(monkeypatch):
 
 
 def test_auto_of_a_single_setting():
-    explorer = widgets.CompletionExplorer(data="generated", rank=4, alpha=2.0)
+    explorer = widgets.Explorer(data="generated", rank=4, alpha=2.0)
     enter(explorer, "alpha", "auto")
     assert explorer.state.values["alpha"] == explorer.alpha == "auto"
     enter(explorer, "alpha", "")  # what the page sends when "auto" is turned off
     assert explorer.state.values["alpha"] == 15.0
     enter(explorer, "alpha", "2")
     assert explorer.state.values["alpha"] == 2.0
-    explorer = widgets.CompletionExplorer(data="generated")
+    explorer = widgets.Explorer(data="generated")
     enter(explorer, "rank", "")
     assert explorer.state.values["rank"] == 8
 
 
 def test_choose_for_me(monkeypatch):
     monkeypatch.setattr(choosing_state, "choice_for", lambda *_, **__: made_up())
-    explorer = widgets.CompletionExplorer(data="generated", rank=999, alpha=1.0, iterations=0)
+    explorer = widgets.Explorer(data="generated", rank=999, alpha=1.0, iterations=0)
     assert "max_iter=0 is too small" in button(explorer, "choose")["title"]
     enter(explorer, "iterations", "5")
     assert button(explorer, "run")["disabled"]  # but a choice replaces the wrong rank
@@ -269,9 +269,7 @@ def test_choose_for_me(monkeypatch):
 
 
 def test_the_scan_tries_ranks():
-    explorer = plain(
-        widgets.DecompositionExplorer, datasets.digits(80), rank=2, alpha=1.0, iterations=20
-    )
+    explorer = plain(widgets.Explorer, datasets.digits(80), rank=2, alpha=1.0, iterations=20)
     act(explorer, "scan")
     assert joined(explorer.state).rank == explorer.rank
     (line,) = explorer.dots["ranks"]["panels"][0]["series"]
@@ -288,7 +286,7 @@ def test_nothing_else_can_be_started_during_a_choice(monkeypatch):
         return made_up()
 
     monkeypatch.setattr(choosing_state, "choice_for", endless)
-    explorer = widgets.CompletionExplorer(data="generated", iterations=5)
+    explorer = widgets.Explorer(data="generated", iterations=5)
     explorer.start()
     assert button(explorer, "run")["disabled"]
     assert button(explorer, "choose")["disabled"]
@@ -304,7 +302,7 @@ def test_a_study_shows_and_repeats_fits_that_choose():
         nonlinearity="identity",
     )  # fmt: skip
     study.run(progress=False)
-    explorer = widgets.StudyExplorer(study)
+    explorer = widgets.Explorer(study)
     by_alpha = {str(p.labels["alpha"]): p for p in explorer.view.points if p.labels["rank"] == 2}
     assert set(by_alpha) == {"auto", "1.0"}
     act(explorer, "point", id=explorer.view.points.index(by_alpha["auto"]))

@@ -21,22 +21,22 @@ from nmd_lab import datasets, widgets
 
 
 def decomposition():
-    return plain(widgets.DecompositionExplorer, datasets.digits(30), iterations=3)
+    return plain(widgets.Explorer, datasets.digits(30), iterations=3)
 
 
 def completion():
-    return widgets.CompletionExplorer(data="generated", iterations=3, rank=2)
+    return widgets.Explorer(data="generated", iterations=3, rank=2)
 
 
 def fitted():
     fit = nmd.decompose(datasets.digits(30), 2, random_state=0, max_iter=3, tol=0)
-    return widgets.FitExplorer(fit)
+    return widgets.Explorer(fit)
 
 
 def study():
     made = nmd.Study(datasets.digits(30), rank=[1, 2], n_splits=1, max_iter=3, alpha=0)
     made.run(progress=False)
-    return widgets.StudyExplorer(made)
+    return widgets.Explorer(made)
 
 
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
@@ -63,7 +63,7 @@ def test_refused_settings_leave_no_exception_behind(monkeypatch):
     ignored = []
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)
     with pytest.raises(KeyError, match="'nosuch' is no setting"):
-        plain(widgets.DecompositionExplorer, datasets.digits(30), nosuch=3)
+        plain(widgets.Explorer, datasets.digits(30), nosuch=3)
     gc.collect()
     assert ignored == []
 
@@ -73,7 +73,7 @@ def test_many_explorers_leave_little_behind():
     X = datasets.digits(30)
 
     def use():
-        explorer = plain(widgets.DecompositionExplorer, X, iterations=3, rank=2)
+        explorer = plain(widgets.Explorer, X, iterations=3, rank=2)
         done(explorer)
         explorer.close()
 

@@ -13,6 +13,10 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.readers import read_file
 from nmd_lab.widgets.states.frame import MOST_ROWS
+from nmd_lab.widgets.views.completion import CompletionView
+from nmd_lab.widgets.views.decomposition import DecompositionView
+from nmd_lab.widgets.views.fit import FitView
+from nmd_lab.widgets.views.posterior import PosteriorView
 
 RATINGS = datasets.make_ratings(20, 15, 80, random_state=0)
 
@@ -43,7 +47,7 @@ def run(explorer, **names):
 def test_tables_with_usual_names(columns):
     frame = renamed(*columns)
     explorer = widgets.explore(frame, rank=2, alpha=15.0, iterations=5)
-    assert isinstance(explorer, widgets.CompletionExplorer)
+    assert isinstance(explorer.view, CompletionView)
     assert explorer.state.observations.shape == (
         RATINGS.user.nunique(), RATINGS.item.nunique(),
     )  # fmt: skip
@@ -61,14 +65,14 @@ def test_columns_that_are_asked_for_win_and_others_are_no_table():
     plain = pd.DataFrame({"a": [1.0, 2, 3], "b": [2.0, 4, 5], "rating": [1.0, 0, 1]})
     wide = renamed("user", "item", "rating").assign(age=1.0)
     for matrix in (plain, wide):
-        assert isinstance(widgets.explore(matrix, rank=1), widgets.DecompositionExplorer)
+        assert isinstance(widgets.explore(matrix, rank=1).view, DecompositionView)
 
 
 def test_a_file_with_a_long_table(tmp_path):
     path = tmp_path / "ratings.csv"
     renamed("userId", "movieId", "rating").assign(timestamp=0).to_csv(path, index=False)
     explorer = widgets.explore(path, rank=2, alpha=15.0, iterations=5)
-    assert isinstance(explorer, widgets.CompletionExplorer)
+    assert isinstance(explorer.view, CompletionView)
     shape = RATINGS.user.nunique(), RATINGS.item.nunique()
     assert explorer.state.observations.shape == shape
     assert read_file(path).what in said(explorer)
@@ -94,7 +98,7 @@ def test_columns_of_a_file_can_be_given(tmp_path):
     renamed("who", "where", "how_often").to_csv(path, index=False)
     columns = {"row": "who", "column": "where", "value": "how_often"}
     explorer = widgets.explore(path, rank=2, alpha=15.0, **columns)
-    assert isinstance(explorer, widgets.CompletionExplorer)
+    assert isinstance(explorer.view, CompletionView)
     assert explorer.state.observations.labels.dims == ("who", "where")
     enter(explorer, "iterations", "5")
     run(explorer)
@@ -111,7 +115,7 @@ def test_a_file_with_a_matrix(ending, tmp_path):
     else:
         digits.to_netcdf(path, engine="h5netcdf")
     explorer = widgets.explore(path, rank=2, iterations=5)
-    assert isinstance(explorer, widgets.DecompositionExplorer)
+    assert isinstance(explorer.view, DecompositionView)
     assert "30 " in said(explorer)
     assert f"from matrix{ending}" in said(explorer)
     run(explorer)
@@ -138,7 +142,7 @@ def fit():
 
 def test_a_fit(fit, tmp_path):
     explorer = widgets.explore(fit)
-    assert isinstance(explorer, widgets.FitExplorer)
+    assert isinstance(explorer.view, FitView | PosteriorView)
     assert explorer.result is fit
     assert f"relative error {fit.relative_error:.6g}" in said(explorer)
     facts = dict(table(explorer, "facts")["rows"])
@@ -181,7 +185,7 @@ def test_the_file_and_the_dataset_of_a_fit(fit, tmp_path):
     fit.save(tmp_path / "fit.nc")
     for given in (tmp_path / "fit.nc", str(tmp_path / "fit.nc"), fit.to_dataset()):
         explorer = widgets.explore(given)
-        assert isinstance(explorer, widgets.FitExplorer)
+        assert isinstance(explorer.view, FitView | PosteriorView)
         assert explorer.result.W.identical(fit.W)
     code = widgets.explore(tmp_path / "fit.nc").code()
     names = {}

@@ -14,9 +14,7 @@ from nmd_lab.widgets.views.history import MOST
 
 @pytest.fixture
 def explorer():
-    made = plain(
-        widgets.DecompositionExplorer, datasets.digits(60), rank=2, missing=0.1, iterations=40
-    )
+    made = plain(widgets.Explorer, datasets.digits(60), rank=2, missing=0.1, iterations=40)
     done(made)
     enter(made, "rank", "5")
     return done(made)
@@ -55,9 +53,7 @@ def test_back_to_a_run_brings_its_settings_curves_and_code(explorer):
     act(explorer, "continue")
     assert explorer.join(PATIENCE)
     expected = done(
-        plain(
-            widgets.DecompositionExplorer, datasets.digits(60), rank=2, missing=0.1, iterations=80
-        )
+        plain(widgets.Explorer, datasets.digits(60), rank=2, missing=0.1, iterations=80)
     )
     np.testing.assert_array_equal(explorer.result.W, expected.result.W)
     act(explorer, "history", number=2, what="back")
@@ -101,14 +97,14 @@ def test_strokes_of_the_brush_are_one_run(explorer):
 
 
 def test_old_runs_are_forgotten():
-    explorer = plain(widgets.DecompositionExplorer, datasets.digits(20), rank=1, iterations=1)
+    explorer = plain(widgets.Explorer, datasets.digits(20), rank=1, iterations=1)
     for _ in range(MOST + 3):
         done(explorer)
     assert [line["number"] for line in explorer.runs] == list(range(4, MOST + 4))
 
 
 def test_runs_of_a_completion():
-    explorer = widgets.CompletionExplorer(data="generated", rank=2, alpha=15.0, iterations=5)
+    explorer = widgets.Explorer(data="generated", rank=2, alpha=15.0, iterations=5)
     done(explorer)
     first = explorer.tables
     enter(explorer, "rank", "4")

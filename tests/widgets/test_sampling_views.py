@@ -71,13 +71,13 @@ def test_a_posterior_does_not_see_what_is_hidden_or_painted_over():
 
 
 def test_ratings_have_no_pictures():
-    explorer = widgets.CompletionExplorer(**MODEL, draws=3)
+    explorer = widgets.Explorer(**MODEL, draws=3)
     sampled(explorer.state)
     assert explorer.pictures is None
 
 
 def test_the_explorer_shows_what_the_posterior_says():
-    explorer = widgets.CompletionExplorer(**MODEL, draws=20)
+    explorer = widgets.Explorer(**MODEL, draws=20)
     assert "intervals" not in explorer.dots
     assert explorer.posterior is None
     act(explorer, "sample")
@@ -101,12 +101,12 @@ def test_the_explorer_shows_what_the_posterior_says():
 
 
 def test_the_button_says_why_it_is_disabled():
-    explorer = widgets.CompletionExplorer(data="generated")
+    explorer = widgets.Explorer(data="generated")
     assert "press Run first" in button(explorer, "sample")["title"]
     assert button(explorer, "sample")["disabled"]
     with pytest.raises(ValueError, match="f is not chosen yet"):
         explorer.how_sure()
-    explorer = widgets.CompletionExplorer(**MODEL | {"draws": 100_000})
+    explorer = widgets.Explorer(**MODEL | {"draws": 100_000})
     explorer.how_sure()
     wait_for(lambda: "sampling: sweep" in said(explorer))
     disabled = {name for name, each in explorer.status["buttons"].items() if each["disabled"]}
@@ -118,7 +118,7 @@ def test_the_button_says_why_it_is_disabled():
 
 
 def test_closing_ends_the_sampler():
-    explorer = widgets.CompletionExplorer(**MODEL | {"draws": 100_000})
+    explorer = widgets.Explorer(**MODEL | {"draws": 100_000})
     explorer.how_sure()
     explorer.close()
     assert explorer.join(PATIENCE)

@@ -142,7 +142,7 @@ def test_settings_without_effect_are_never_wrong(small):
 
 
 def test_sparse_data_belong_elsewhere():
-    with pytest.raises(TypeError, match="CompletionExplorer"):
+    with pytest.raises(TypeError, match="sparse"):
         plain(DecompositionState, sparse.eye_array(4))
 
 

@@ -16,7 +16,7 @@ from nmd_lab import datasets, widgets
 
 @pytest.fixture
 def explorer():
-    return plain(widgets.DecompositionExplorer, datasets.digits(40), rank=3, iterations=5)
+    return plain(widgets.Explorer, datasets.digits(40), rank=3, iterations=5)
 
 
 def test_settings_are_traits_in_both_directions(explorer):
@@ -43,7 +43,7 @@ def test_the_result_is_observed_once_a_run(explorer):
 
 
 def test_two_explorers_and_a_slider_can_be_linked(explorer):
-    other = plain(widgets.DecompositionExplorer, datasets.digits(40), rank=2, iterations=5)
+    other = plain(widgets.Explorer, datasets.digits(40), rank=2, iterations=5)
     slider = ipywidgets.IntSlider(4, min=1, max=9)
     links = [
         ipywidgets.link((slider, "value"), (explorer, "rank")),
@@ -100,7 +100,7 @@ def test_readers_without_a_kernel_see_the_last_picture(explorer, monkeypatch):
         displayed.append(data)
         return handle if display_id else None
 
-    monkeypatch.setattr("nmd_lab.widgets.explorer.display", display)
+    monkeypatch.setattr("nmd_lab.widgets.page.display", display)
     explorer._ipython_display_()
     widget, first = displayed
     assert widget["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.model_id

@@ -19,13 +19,14 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.observations import observe
 from nmd_lab.widgets.states.frame import MOST_ROWS
+from nmd_lab.widgets.views.completion import CompletionView
+from nmd_lab.widgets.views.decomposition import DecompositionView
+from nmd_lab.widgets.views.study import StudyView
 
 
 @pytest.fixture
 def explorer():
-    return plain(
-        widgets.DecompositionExplorer, datasets.digits(60), rank=4, iterations=10, missing=0.2
-    )
+    return plain(widgets.Explorer, datasets.digits(60), rank=4, iterations=10, missing=0.2)
 
 
 def test_a_run_fills_everything(explorer):
@@ -137,7 +138,7 @@ def test_another_plane_of_the_rows(explorer):
 
 
 def test_other_data_are_shown_without_the_old_model():
-    explorer = done(plain(widgets.DecompositionExplorer, rank=5, iterations=5))
+    explorer = done(plain(widgets.Explorer, rank=5, iterations=5))
     act(explorer, "lasso", rows=[1700, 1750])
     for name in ("photograph of a palace", "photograph of a flower", "synthetic"):
         enter(explorer, "data", name)
@@ -152,7 +153,7 @@ def test_other_data_are_shown_without_the_old_model():
 
 
 def test_data_may_be_changed_during_a_run():
-    explorer = plain(widgets.DecompositionExplorer, rank=5, iterations=10**8, tol=0, rho="1")
+    explorer = plain(widgets.Explorer, rank=5, iterations=10**8, tol=0, rho="1")
     explorer.start()
     enter(explorer, "data", "photograph of a palace")
     assert explorer.pictures["layout"] == "rows"
@@ -186,11 +187,11 @@ def test_an_earlier_iteration_is_not_shown_of_a_later_run(explorer):
 )
 def test_wrong_choices_are_refused_at_the_start(settings, message):
     with pytest.raises(ValueError, match=message):
-        plain(widgets.DecompositionExplorer, datasets.digits(20), **settings)
+        plain(widgets.Explorer, datasets.digits(20), **settings)
 
 
 def test_other_wrong_starts_are_said_beside_their_controls():
-    explorer = plain(widgets.DecompositionExplorer, datasets.digits(20), missing=2.0)
+    explorer = plain(widgets.Explorer, datasets.digits(20), missing=2.0)
     assert "missing=2.0 is out of range" in control(explorer, "missing")["problem"]
     explorer.rank = None
     assert control(explorer, "rank")["problem"]
@@ -204,7 +205,7 @@ def test_other_wrong_starts_are_said_beside_their_controls():
 
 @pytest.mark.parametrize("name", ["photograph of a flower", "synthetic"])
 def test_pictures_of_other_matrices(name):
-    explorer = done(plain(widgets.DecompositionExplorer, data=name, rank=3, iterations=3))
+    explorer = done(plain(widgets.Explorer, data=name, rank=3, iterations=3))
     act(explorer, "component", k=1, what="rows")
     assert not explorer.status["failed"]
     assert explorer.pictures["layout"] == "matrix"
@@ -213,7 +214,7 @@ def test_pictures_of_other_matrices(name):
 
 def test_a_table_with_names_has_components_with_names():
     X = pd.DataFrame(np.random.default_rng(0).random((20, 12)), columns=list("abcdefghijkl"))
-    explorer = done(plain(widgets.DecompositionExplorer, X, rank=3, iterations=5))
+    explorer = done(plain(widgets.Explorer, X, rank=3, iterations=5))
     shown = explorer.components
     assert shown["kind"] == "list"
     h = explorer.result.H.values[1]
@@ -223,7 +224,7 @@ def test_a_table_with_names_has_components_with_names():
 
 def test_a_plain_array_of_pictures_is_seen_as_pictures():
     X = datasets.digits(80).values
-    explorer = plain(widgets.DecompositionExplorer, X)
+    explorer = plain(widgets.Explorer, X)
     assert (explorer.pictures["height"], explorer.pictures["width"]) == (8, 8)
     enter(explorer, "shape", "4 x 16")
     assert (explorer.pictures["height"], explorer.pictures["width"]) == (4, 16)
@@ -353,7 +354,7 @@ def test_the_copied_code_is_in_the_page(explorer):
 
 def test_several_at_once_do_not_mix():
     X = datasets.digits(60)
-    explorers = [plain(widgets.DecompositionExplorer, X, rank=r, iterations=40) for r in (2, 3, 4)]
+    explorers = [plain(widgets.Explorer, X, rank=r, iterations=40) for r in (2, 3, 4)]
     for explorer in explorers:
         explorer.start()
     for rank, explorer in zip((2, 3, 4), explorers, strict=True):
@@ -380,7 +381,7 @@ def test_nothing_is_drawn_with_matplotlib(explorer):
 
 
 def test_completion_tables():
-    explorer = widgets.CompletionExplorer(data="generated", rank=2, alpha=15.0, iterations=10)
+    explorer = widgets.Explorer(data="generated", rank=2, alpha=15.0, iterations=10)
     assert table(explorer, "top")["head"] == ["predictions come with a fit"]
     done(explorer)
     assert len(table(explorer, "top")["rows"]) == 10
@@ -398,7 +399,7 @@ def test_completion_tables():
 @pytest.mark.parametrize("sampled", [False, True])
 def test_predictions_of_held_out_entries_are_marked(sampled):
     settings = {"rank": 2, "alpha": 15.0, "iterations": 10, "validation": 0.3, "draws": 10}
-    explorer = done(widgets.CompletionExplorer(data="generated", **settings))
+    explorer = done(widgets.Explorer(data="generated", **settings))
     if sampled:
         explorer.how_sure()
         assert explorer.join(PATIENCE)
@@ -418,7 +419,7 @@ def test_predictions_of_held_out_entries_are_marked(sampled):
 
 
 def test_a_row_that_is_picked_is_asked_for():
-    explorer = done(widgets.CompletionExplorer(data="generated", rank=2, alpha=15.0, iterations=10))
+    explorer = done(widgets.Explorer(data="generated", rank=2, alpha=15.0, iterations=10))
     act(explorer, "select", row=11)
     label = str(explorer.state.data.labels("rows")[11])
     assert explorer.facts["query"][0]["value"] == label
@@ -427,7 +428,7 @@ def test_a_row_that_is_picked_is_asked_for():
 
 
 def test_without_a_component_of_ratings_the_loss_is_said():
-    explorer = done(widgets.CompletionExplorer(data="generated", rank=3, alpha=2.0, iterations=30))
+    explorer = done(widgets.Explorer(data="generated", rank=3, alpha=2.0, iterations=30))
     act(explorer, "component", k=0, what="off")
     words = explorer.components["said"].split()
     before, after = float(words[5]), float(words[7])
@@ -441,7 +442,7 @@ def test_without_a_component_of_ratings_the_loss_is_said():
 
 @pytest.mark.parametrize("entered", ["2.7", "1,5", "", "ten"])
 def test_what_is_no_number_is_refused_as_it_was_entered(entered):
-    explorer = plain(widgets.DecompositionExplorer, noise="gaussian", nonlinearity="minmax")
+    explorer = plain(widgets.Explorer, noise="gaussian", nonlinearity="minmax")
     for name in ("rank", "iterations", "seed", "level", "high"):
         shown = control(explorer, name)
         if (entered == "2.7" and shown["kind"] == "number") or (not entered and shown["auto"]):
@@ -457,7 +458,7 @@ def test_what_is_no_number_is_refused_as_it_was_entered(entered):
 def test_study_points(tmp_path):
     study = nmd.Study(datasets.digits(40), rank=[1, 3, 5], n_splits=2, max_iter=10, alpha=0)
     results = study.run(progress=False)
-    explorer = widgets.StudyExplorer(study)
+    explorer = widgets.Explorer(study)
     ((line,),) = ([panel["series"][0]] for panel in explorer.dots["study"]["panels"])
     mean = results[explorer.state.values["metric"]].mean("seed").values.ravel()
     assert (line["x"], line["ids"]) == ([1, 3, 5], [0, 1, 2])
@@ -470,7 +471,7 @@ def test_study_points(tmp_path):
     assert (tmp_path / "cells.nc").is_file()
     done(explorer)
     assert explorer.result.rank == 3
-    only = widgets.StudyExplorer(results)
+    only = widgets.Explorer(results)
     assert button(only, "run")["disabled"]
     assert "give the Study itself" in button(only, "run")["title"]
 
@@ -480,7 +481,7 @@ def test_a_study_says_what_is_averaged_and_takes_panels_for_conditions():
         datasets.digits(30), rank=[1, 2], nonlinearity=["relu", "identity"], alpha=1.0,
         missing=[0.1, 0.3], n_splits=2, max_iter=3,
     )  # fmt: skip
-    explorer = widgets.StudyExplorer(study.run(progress=False))
+    explorer = widgets.Explorer(study.run(progress=False))
     assert [panel["title"] for panel in explorer.dots["study"]["panels"]] == [
         "missing 0.1", "missing 0.3",
     ]  # fmt: skip
@@ -498,23 +499,23 @@ def test_components_are_drawn_by_what_they_contribute(explorer):
     np.testing.assert_allclose(values.reshape(4, 64), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_explore_picks_the_explorer(tmp_path):
+def test_explore_picks_the_view(tmp_path):
     digits = datasets.digits(30)
     sparse_one = digits.where(np.random.default_rng(0).random(digits.shape) < 0.2)
     study = nmd.Study(digits, rank=[1, 2], n_splits=1, max_iter=3, alpha=0)
     study.run(tmp_path / "study.nc", progress=False)
     ratings = datasets.make_ratings(20, 15, 80, random_state=0)
     for X, kind in [
-        (None, widgets.DecompositionExplorer),
-        (digits, widgets.DecompositionExplorer),
-        (sparse_one, widgets.DecompositionExplorer),  # a picture with holes is no list of ratings
-        (ratings, widgets.CompletionExplorer),
-        (nmd.observations_from_table(ratings), widgets.CompletionExplorer),
-        (study, widgets.StudyExplorer),
-        (study.results, widgets.StudyExplorer),
-        (tmp_path / "study.nc", widgets.StudyExplorer),
+        (None, DecompositionView),
+        (digits, DecompositionView),
+        (sparse_one, DecompositionView),  # a picture with holes is no list of ratings
+        (ratings, CompletionView),
+        (nmd.observations_from_table(ratings), CompletionView),
+        (study, StudyView),
+        (study.results, StudyView),
+        (tmp_path / "study.nc", StudyView),
     ]:
-        assert isinstance(widgets.explore(X), kind)
+        assert isinstance(widgets.explore(X).view, kind)
 
 
 def test_without_ipywidgets_the_remedy_is_said():

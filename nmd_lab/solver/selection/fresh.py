@@ -49,12 +49,17 @@ def from_fresh_starts(moves: Moves, best: Trial) -> tuple[Trial, Trial | None]:
         return fresh, None
     if path is not None and _repeats(path, best) and path.mean < fresh.mean:
         return path, None
-    chosen = fresh
     for setting in _as_good(moves, best):
         if not moves.stopped:
-            chosen = min(chosen, moves.trials.run(setting, fresh=True), key=mean_of)
-    chosen = _stronger(moves, chosen, best)
-    return (chosen if path is None else min(path, chosen, key=mean_of)), fresh
+            moves.trials.run(setting, fresh=True)
+    _try_stronger(moves, best)
+    return _best_cold(moves, best), fresh
+
+
+def _best_cold(moves: Moves, best: Trial) -> Trial:
+    """Return the best of all trials from a start of their own."""
+    cold = (t for t in moves.trials.done if t.cold and t.is_comparable(best))
+    return min(cold, key=mean_of, default=best)
 
 
 def _of_larger_rank(moves: Moves, path: Trial) -> Trial:
@@ -83,17 +88,17 @@ def _as_good(moves: Moves, best: Trial) -> list[Setting]:
     return [tied[rank].setting for rank in sorted(chosen)]
 
 
-def _stronger(moves: Moves, fresh: Trial, best: Trial) -> Trial:
-    """Return a trial from a fresh start with a ridge that is stronger as long as that helps."""
-    while fresh.error > best.error and moves.space.alpha is None and not moves.stopped:
-        alpha = moves.space.stepped("alpha", fresh.setting.alpha, COARSE)
+def _try_stronger(moves: Moves, best: Trial) -> None:
+    """Try the best setting from fresh starts with stronger ridges, as long as that helps."""
+    last = _best_cold(moves, best)
+    while last.error > best.error and moves.space.alpha is None and not moves.stopped:
+        alpha = moves.space.stepped("alpha", last.setting.alpha, COARSE)
         if alpha is None:
             break
-        stronger = moves.trials.run(fresh.setting._replace(alpha=alpha), fresh=True)
-        if stronger.mean >= fresh.mean:
+        stronger = moves.trials.run(last.setting._replace(alpha=alpha), fresh=True)
+        if stronger.mean >= last.mean:
             break
-        fresh = stronger
-    return fresh
+        last = stronger
 
 
 def _repeats(fresh: Trial, best: Trial) -> bool:

@@ -239,7 +239,7 @@ class Search(Moves):
 
     def repeated(self, best: Trial) -> Trial:
         """Return a trial from a fresh start with the best setting, or one that repeats."""
-        if self.stopped or best.is_exact or best.cold:
+        if self.stopped or best.cold:
             return best
         chosen, fresh = from_fresh_starts(self, best)
         if self.stopped or not math.isfinite(chosen.mean):

@@ -149,11 +149,12 @@ class Trial:
         """
         if not (self.is_comparable(best) and math.isfinite(self.mean) and math.isfinite(best.mean)):
             return math.nan
-        differences = self.losses - best.losses
-        of_mean = float(np.std(differences)) / math.sqrt(differences.size)
-        if not self.squares:
-            return of_mean * (best.mean if self.metric == "log_score" else 1.0)
-        return of_mean / max(best.error, math.sqrt(np.finfo(float).tiny))
+        losses, others = self.losses, best.losses
+        if self.squares:  # the error is the root of twice the mean
+            tiny = math.sqrt(np.finfo(float).tiny)
+            losses, others = losses / max(self.error, tiny), others / max(best.error, tiny)
+        of_difference = float(np.std(losses - others)) / math.sqrt(losses.size)
+        return of_difference * (best.mean if self.metric == "log_score" else 1.0)
 
     def clearly_below(self, other: Trial, number: float) -> bool:
         """Return whether `error` is below that of another trial by a number of standard errors."""

@@ -104,7 +104,7 @@ class DecompositionState(PaintingState):
 
     def __init__(self, X: Any = None, shape: tuple[int, int] | None = None, **values: Any) -> None:
         if is_sparse(X):
-            raise TypeError("X is sparse: give it to CompletionExplorer, or X.toarray() here.")
+            raise TypeError("X is sparse: give X.toarray().")
         self.given, self._matrix = X, as_matrix(X)
         self.X = self._matrix.matrix
         self.options = {"data": ([OWN_DATA] if X is not None else []) + list(matrix_choices())}

@@ -15,6 +15,7 @@ from nmd_lab.result.loading import result_of
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.studies import Study
 from nmd_lab.widgets.states.completion import CompletionState
+from nmd_lab.widgets.states.data_choices import ratings_choices
 from nmd_lab.widgets.states.decomposition import DecompositionState
 from nmd_lab.widgets.states.file_data import (
     PICTURE_IMPORT,
@@ -49,7 +50,8 @@ def view_of(X: Any, **options: Any) -> View:
     if isinstance(X, Study) or (isinstance(X, xr.Dataset) and kind_of_dataset(X) == "study"):
         return StudyView(StudyState(X, **options), X)
     asked = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
-    if table_columns(X, asked) is not None or is_sparse(X):
+    is_rated = X is None and options.get("data") in ratings_choices()
+    if is_rated or table_columns(X, asked) is not None or is_sparse(X):
         return CompletionView(CompletionState(X, **options))
     return DecompositionView(DecompositionState(X, **options))
 

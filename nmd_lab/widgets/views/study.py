@@ -40,7 +40,7 @@ class StudyView(View):
         self._study = study
         self.points: list[ChartPoint] = []
         self._drawn: tuple[Any, dict[str, Any]] | None = None
-        self.actions["point"] = lambda m: self.choose(self.points[m["id"]])
+        self.actions["point"] = lambda m: self.choose_point(self.points[m["id"]])
 
     @property
     def source(self) -> tuple[Any, str]:
@@ -69,9 +69,9 @@ class StudyView(View):
         """Choose the lowest point if none is chosen."""
         best = self._best()
         if self.state.selected is None and best is not None:
-            self.choose(best)
+            self.choose_point(best)
 
-    def choose(self, point: ChartPoint) -> None:
+    def choose_point(self, point: ChartPoint) -> None:
         """Choose a point, and show its details."""
         self.state.choose(point)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from .history import History
 
 Action = Callable[[Mapping[str, Any]], None]
 """What a message of the front end does."""
+
+NO_DATA = "explore data, not what was made of them."
 
 
 class View:
@@ -36,10 +38,13 @@ class View:
         Whether there are data to fit, and so buttons and controls.
     opens : bool
         Whether a fit begins by itself when the page is opened.
+    posterior : Posterior or None
+        Draws from the posterior.
     """
 
     can_fit = True
     opens = False
+    posterior: Any = None
 
     def __init__(self, state: FitState, filename: str) -> None:
         self.state, self.filename = state, filename
@@ -79,6 +84,20 @@ class View:
     def result(self) -> Any:
         """Result so far, or None."""
         return self.state.fit.result
+
+    def choose(self) -> None:
+        """Choose all settings that may be "auto", and fit with them."""
+        raise ValueError(f"nothing can be chosen here: {NO_DATA}")
+
+    def how_sure(self) -> None:
+        """Draw from the posterior with the present settings."""
+        raise ValueError(f"nothing can be drawn here: {NO_DATA}")
+
+    def brush(
+        self, picture: int, points: Iterable[Sequence[float]], radius: float, *, hide: bool
+    ) -> None:
+        """Hide or reveal pixels, and fit again from the present factors."""
+        raise ValueError("no pixels can be hidden here: explore a matrix.")
 
     @property
     def title(self) -> str:

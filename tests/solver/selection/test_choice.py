@@ -514,6 +514,33 @@ def test_what_was_chosen_repeats_the_fit(kind):
     np.testing.assert_allclose(other, one, rtol=1e-6, atol=1e-6 * np.abs(one).max())
 
 
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_choice_for_data_without_noise_repeats(seed):
+    """Only factors that came along a path have such an error with so weak a ridge."""
+    rng = np.random.default_rng(seed)
+    X = 0.3 * rng.normal(size=(80, 3)) @ rng.normal(size=(3, 50))
+    X += 5 + rng.normal(size=(80, 1)) + rng.normal(size=50)
+    seen = rng.random(X.shape) > 0.25
+    fit = nmd.complete(np.where(seen, X, np.nan), random_state=seed)
+    again = nmd.complete(np.where(seen, X, np.nan), **fit.chosen, random_state=9)
+    for each in (fit, again):
+        assert np.sqrt(np.mean((each.reconstruct().values - X)[~seen] ** 2)) < 0.01
+
+
+@pytest.mark.parametrize("kind", ["classes", "levels"])
+def test_a_table_with_classes_or_levels_chooses_its_ridge_only(kind):
+    X, _, _ = survey()
+    if kind == "classes":
+        X = X.astype(object).where(X.notna(), None).astype("category")
+    fit = nmd.complete(X, random_state=0)
+    trials = fit.selection
+    assert set(trials["rank"].values.tolist()) == {min(fit.shape)}
+    assert set(trials["offsets"].values.tolist()) == {"none"}
+    assert len(set(trials["alpha"].values.tolist())) > 3
+    few = nmd.complete(X, random_state=0, validation=nmd.Choice(ranks=[1, 2]))
+    assert few.parameters["rank"] in (1, 2)
+
+
 def picture(share=0.5, seed=0):
     """Return digits of scikit-learn, of which a share of the pixels is hidden, and the mask."""
     X = load_digits().data[:400]

@@ -42,7 +42,7 @@ class MadeUp(Trials):
         start = Start(np.ones((1, 1)), np.ones((1, 1)), True, NO_OFFSETS)
         losses = mean * (1 + noise - noise.mean())
         trial = Trial(setting, losses, 5, 0.1, [start] * len(self.folds))
-        trial.is_exact = mean == 0
+        trial.is_exact, trial.cold = mean == 0, fresh or path
         self.done.append(trial)
         return self.done[-1]
 

@@ -90,7 +90,7 @@ def test_the_error_and_its_spread():
     resampled = []
     for _ in range(4000):  # the bootstrap of the difference of both errors
         k = rng.integers(500, size=500)
-        resampled.append(losses[k].mean() / best.error - lower[k].mean() / best.error)
+        resampled.append(math.sqrt(2 * losses[k].mean()) - math.sqrt(2 * lower[k].mean()))
     assert trial.spread(best) == pytest.approx(np.std(resampled), rel=0.1)
     l1 = Trial(setting(loss="l1"), losses, 3, 0.1)
     assert l1.error == pytest.approx(losses.mean())

@@ -1,6 +1,6 @@
-"""The widget of all explorers: it shows the parts of a view, and passes on what the user does.
+"""The widget of an explorer: it shows the parts of a view, and passes on what the user does.
 
-An explorer is one model.  Each synchronized trait is one part of the page, numbers travel as bytes,
+A page is one model.  Each synchronized trait is one part of the page, numbers travel as bytes,
 and what the user does comes as a message ``{"do": name, ...}``.
 """
 
@@ -47,26 +47,12 @@ def _trait() -> Any:
     return traitlets.Any(None, allow_none=True).tag(sync=True)
 
 
-class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
-    """A page about a fit that runs in the background.
-
-    Attributes
-    ----------
-    view : View
-        What is shown.
-    state : FitState
-        Data, settings and fit.
-    result, value : Decomposition, Dataset or None
-        Result so far; `observe` and `interact` hear of a new one when a run ends.
-    rank, alpha, nonlinearity : object
-        Settings; None where there is no such setting.  A value that is set changes the control.
-    selection : dict or None
-        What was picked: positions "row" and "column", and the list "rows".
-    """
+class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
+    """A page about a fit that runs in the background."""
 
     _esm = traitlets.Unicode(script()).tag(sync=True)
     _css = traitlets.Unicode(style()).tag(sync=True)
-    # An explorer is one model: a layout would be a second one
+    # A page is one model: a layout would be a second one
     layout: Any = traitlets.Any(None, allow_none=True).tag(
         sync=True, **ipywidgets.widget_serialization
     )
