@@ -34,7 +34,8 @@ SETTINGS = ("rank", "alpha", "nonlinearity")
 """Settings that are traits, too."""
 
 PARTS = (
-    "facts", "curves", "pictures", "modelled", "grid", "components", "scatter", "dots", "tables",
+    "facts", "curves", "pictures", "modelled", "grid", "components", "scatter", "drawing", "dots",
+    "tables",
 )  # fmt: skip
 """Parts of the page that come from the view."""
 
@@ -75,7 +76,7 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
     controls, status, runs, code_text = _trait(), _trait(), _trait(), _trait()
     facts, curves, pictures, modelled = _trait(), _trait(), _trait(), _trait()
     components, scatter, dots, tables = _trait(), _trait(), _trait(), _trait()
-    grid = _trait()
+    grid, drawing = _trait(), _trait()
     selection: Any = _trait()
     static_id = traitlets.Unicode("").tag(sync=True)
 

@@ -16,7 +16,7 @@ const FILES = ".csv,.tsv,.txt,.gz,.data,.npy,.npz,.mtx,.nc,.png,.jpg,.jpeg,.tif,
 const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 10 MiB
 
 const PARTS = [
-  "controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "dots", "tables", "runs",
+  "controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "drawing", "dots", "tables", "runs",
   "code_text", "selection",
 ];
 
@@ -203,6 +203,7 @@ class Page {
     this.curves.show(get("curves"), facts);
     this.components.show(get("components"));
     this.scatter.show(get("scatter"), selection?.rows?.length ? selection.rows : [selection?.row].filter((row) => row !== null && row !== undefined));
+    this.scatter.drawing.show(get("drawing"), pictures);
     this.scatter.element.hidden = stage === "study";
     this.lists.hidden = !facts.query;
     this.query.show(facts.query);
