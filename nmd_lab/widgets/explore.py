@@ -16,6 +16,7 @@ from .explorers import (
 from .views.completion import CompletionView
 from .views.decomposition import DecompositionView
 from .views.fit import FitView
+from .views.mending import MendingView
 from .views.opening import view_of, view_of_file
 from .views.posterior import PosteriorView
 from .views.study import StudyView
@@ -29,6 +30,7 @@ EXPLORERS: dict[type[View], type[AnyExplorer]] = {
     StudyView: StudyExplorer,
     FitView: FitExplorer,
     PosteriorView: FitExplorer,
+    MendingView: DecompositionExplorer,
 }
 """The explorer of each view."""
 

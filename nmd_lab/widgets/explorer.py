@@ -24,7 +24,7 @@ from .parts.controls import controls_part, value_of
 from .parts.static import static_html
 from .views.by_itself import begin, follow
 from .views.history import History
-from .views.opening import view_of_file, view_of_upload
+from .views.opening import view_opened
 from .views.status import status_part
 from .views.view import View
 
@@ -226,13 +226,17 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
             "select": self._select,
             "lasso": lambda m: self.select(rows=list(m["rows"])),
             "history": lambda m: self.history.act(self.state, m["number"], m["what"]),
-            "open": lambda m: self._open_file(m, buffers),
+            "open": lambda m: view_opened(m, buffers),
             **self.view.actions,
         }
         if message["do"] not in ("stop", "opened"):
             self._note = None
         try:
-            actions[message["do"]](message)
+            answer = actions[message["do"]](message)
+            if isinstance(answer, View):
+                self.show(answer)
+                self._tell(answer.said)
+                self._opened()
         except Exception as error:
             self._tell(sentence(error), failed=True)
         if message["do"] != "stop":
@@ -267,17 +271,6 @@ class Explorer(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[mis
             self.select(**self.view.place(message))
         else:
             self.select(**{name: value for name, value in message.items() if name != "do"})
-
-    def _open_file(self, message: Message, buffers: list[Any]) -> None:
-        """Show what is in a file that was uploaded, or that has a path on this machine."""
-        name = message["name"]
-        self.show(
-            view_of_upload(name, bytes(buffers[0]))
-            if buffers
-            else view_of_file(Path(name).expanduser())
-        )
-        self._tell(self.view.said or f"{name} is shown")
-        self._opened()
 
     def _setting_given(self, change: Any) -> None:
         """Change the setting whose trait was set from outside."""
