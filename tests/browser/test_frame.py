@@ -49,6 +49,26 @@ def ended(page, number):
     )
 
 
+TEXT = """
+import nmd_lab as nmd, numpy as np, pandas as pd
+frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc"))
+frame["name"] = [f"person {k}" for k in range(60)]
+explorer = nmd.widgets.explore(frame, rank=2, alpha=1.0, nonlinearity="identity")
+explorer
+"""
+
+
+def test_a_button_leaves_out_a_column_of_text_and_runs(notebook):
+    page = notebook.page
+    notebook.open("text.ipynb", [TEXT])
+    assert page.locator(".nmd-mending p").inner_text().endswith("free text in column 'name'.")
+    page.get_by_role("button", name="leave out the column of text (name)").click()
+    ended(page, 1)
+    assert page.locator(".nmd-mending").is_hidden()
+    assert page.locator(".nmd-about").inner_text().startswith("your X 60 × 3")
+    assert notebook.errors == []
+
+
 DRAWN = "() => [...document.querySelector('.nmd-scatter').scatter.drawing.values ?? []]"
 AT = "() => (({ rows, at }) => rows[at])(document.querySelector('.nmd-scatter').scatter)"
 
