@@ -17,19 +17,19 @@ from nmd_lab.widgets.parts.drawing import drawing_part
 from nmd_lab.widgets.states.frame import frame_of
 
 
-def drawn(part, k):
+def drawn(sent, k):
     """Return what the page draws for the row at position k, in the order of the pixels."""
-    rank = part["rank"]
-    W = np.frombuffer(part["W"], "<f4").reshape(-1, rank)
-    H = np.frombuffer(part["H"], "<f4").reshape(rank, -1)
-    table = np.frombuffer(part["table"], "<f4")
-    return np.interp(W[k] @ H, np.linspace(part["low"], part["high"], table.size), table)
+    rank = sent["rank"]
+    W = np.frombuffer(sent["W"], "<f4").reshape(-1, rank)
+    H = np.frombuffer(sent["H"], "<f4").reshape(rank, -1)
+    table = np.frombuffer(sent["table"], "<f4")
+    return np.interp(W[k] @ H, np.linspace(sent["low"], sent["high"], table.size), table)
 
 
-def decoded(part):
+def decoded(sent):
     """Return the data of all rows as the page has them."""
-    codes = np.frombuffer(part["data"]["codes"], np.uint8).astype(float)
-    low, high = part["data"]["low"], part["data"]["high"]
+    codes = np.frombuffer(sent["data"]["codes"], np.uint8).astype(float)
+    low, high = sent["data"]["low"], sent["data"]["high"]
     return np.where(codes == 255, np.nan, low + codes / 254 * (high - low))
 
 
@@ -53,10 +53,10 @@ def test_every_f_is_drawn(name):
     draws = np.random.default_rng(0)
     W, H = draws.normal(size=(20, 3)), draws.normal(size=(3, 9))
     fitted = FittedValues(W, H, NO_OFFSETS, make_model(name, "frobenius"))
-    part = drawing_part(fitted, [], frame_of((20, 9), None), np.arange(20), None)
+    sent = drawing_part(fitted, [], frame_of((20, 9), None), np.arange(20), None)
     expected = fitted.block()
     for k in range(20):
-        np.testing.assert_allclose(drawn(part, k), expected[k], atol=1e-3 * np.ptp(expected))
+        np.testing.assert_allclose(drawn(sent, k), expected[k], atol=1e-3 * np.ptp(expected))
 
 
 def test_offsets_are_added():
@@ -92,11 +92,16 @@ def test_nothing_is_sent_again_while_the_fit_stays():
     assert sent == []
 
 
-def test_what_is_too_wide_too_large_or_of_several_kinds_is_not_drawn(monkeypatch):
+def test_wide_rows_and_columns_of_several_kinds_are_not_drawn(monkeypatch):
     mixed = pd.DataFrame({"a": np.arange(30.0), "b": list("xyz") * 10, "c": np.arange(30) % 2 == 0})
     assert done(widgets.explore(mixed, rank=2, iterations=5)).drawing is None
     monkeypatch.setattr(drawing, "MOST_COLUMNS", 63)
     assert digits().drawing is None
-    monkeypatch.undo()
+
+
+def test_the_data_of_many_rows_are_not_sent(monkeypatch):
     monkeypatch.setattr(drawing, "MOST_VALUES", 40 * 64 - 1)
-    assert digits().drawing is None
+    explorer = digits()
+    assert explorer.drawing["data"] is None
+    expected = explorer.result.reconstruct().values[5]
+    np.testing.assert_allclose(drawn(explorer.drawing, 5), expected.ravel(), atol=1e-3)

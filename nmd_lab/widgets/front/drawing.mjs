@@ -70,7 +70,7 @@ export class Drawing {
     this.values = drawnValues(w, this.H, data, this.table);
     this.fill(this.model.sheet, this.values);
     if (data.data) this.fill(this.nearest.sheet, decodedValues(this.codes.subarray(k * size, (k + 1) * size), data.data));
-    this.nearest.said.textContent = `nearest: ${name}`;
+    this.nearest.said.textContent = `data of ${name}`;
     this.said.textContent = data.rank > 4 ? "other components: mean of the near rows" : "";
     this.element.classList.toggle("nmd-drawn", true);
   }

@@ -20,7 +20,7 @@ MOST_COLUMNS = 4096
 """Largest number of columns of a row that is drawn."""
 
 MOST_VALUES = 4_000_000
-"""Largest number of entries of the rows of a plane, whose data are sent as a byte each."""
+"""Largest number of entries of which the data are sent, as a byte each."""
 
 STEPS = 4097
 """Length of the table of f."""
@@ -29,15 +29,16 @@ STEPS = 4097
 def drawing_part(
     fitted: FittedValues, off: Sequence[int], frame: Frame, rows: Array, X: Array | None
 ) -> dict[str, Any] | None:
-    """Return the numbers to draw the rows of a plane; None for too many, or for several kinds."""
+    """Return the numbers to draw the rows of a plane; None for wide rows and several kinds."""
     n = fitted.shape[1]
-    if fitted.model.single is None or n > MOST_COLUMNS or rows.size * n > MOST_VALUES:
+    if fitted.model.single is None or n > MOST_COLUMNS:
         return None
     of_rows, of_columns = fitted.offsets_at(rows, slice(None))
     W = np.column_stack([fitted.W[rows], of_rows, np.ones_like(of_rows)])
     H = np.vstack([fitted.H, np.ones_like(of_columns), of_columns])
     H[list(off)] = 0
-    t = W @ H
+    every = -(-rows.size * n // MOST_VALUES)
+    t = W[::every] @ H
     room = float(np.ptp(t)) or 1.0  # the pointer reaches values that no row has
     low, high = float(t.min()) - room, float(t.max()) + room
     with np.errstate(all="ignore"):
@@ -53,7 +54,7 @@ def drawing_part(
         "low": low,
         "high": high,
         "table": np.ascontiguousarray(table, dtype="<f4").tobytes(),
-        "data": None if X is None else _as_bytes(frame.arranged(X[rows])),
+        "data": None if X is None or every > 1 else _as_bytes(frame.arranged(X[rows])),
     }
 
 
