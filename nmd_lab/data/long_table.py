@@ -18,6 +18,14 @@ from .sparse_observations import SparseObservations
 from .valid_range import valid_range
 
 
+class RepeatedPairs(ValueError):
+    """A long table has several values of one cell: the table, and the names of its columns."""
+
+    def __init__(self, message: str, frame: Any, pair: tuple[Any, Any], value: Any) -> None:
+        super().__init__(message)
+        self.frame, self.pair, self.value = frame, pair, value
+
+
 def observations_from_table(
     frame: Any,
     row: str = "user",
@@ -96,10 +104,11 @@ def observations_from_table(
     duplicate = first_duplicate(i[order], j[order])
     if duplicate is not None:
         k = order[duplicate]
-        raise ValueError(
+        raise RepeatedPairs(
             f"the table holds {row}={row_labels[i[k]]!s}, {column}={column_labels[j[k]]!s} more "
-            "than once: keep one line of each pair, for example with frame.drop_duplicates()."
-        )
+            "than once: keep one line of each pair, for example with frame.drop_duplicates().",
+            frame, (row, column), value,
+        )  # fmt: skip
     observed = observe_sparse(sparse.coo_array((values, (i, j)), shape=shape))
     coords = xr.Dataset(coords={row: row_labels, column: column_labels})
     labels = Labels(

@@ -11,8 +11,8 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "front"
 
 MODULES = (
-    "dom", "axes", "mosaic", "controls", "curves", "pictures", "components", "scatter", "dots",
-    "grid", "runs", "explorer",
+    "dom", "axes", "mosaic", "controls", "curves", "pictures", "components", "drawing", "scatter",
+    "dots", "grid", "runs", "explorer",
 )  # fmt: skip
 """Modules in the order in which they need each other."""
 

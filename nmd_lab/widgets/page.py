@@ -24,7 +24,7 @@ from .parts.controls import controls_part, value_of
 from .parts.static import static_html
 from .views.by_itself import begin, follow
 from .views.history import History
-from .views.opening import view_of_file, view_of_upload
+from .views.opening import view_opened
 from .views.status import status_part
 from .views.view import View
 
@@ -34,7 +34,8 @@ SETTINGS = ("rank", "alpha", "nonlinearity")
 """Settings that are traits, too."""
 
 PARTS = (
-    "facts", "curves", "pictures", "modelled", "grid", "components", "scatter", "dots", "tables",
+    "facts", "curves", "pictures", "modelled", "grid", "components", "scatter", "drawing", "dots",
+    "tables",
 )  # fmt: skip
 """Parts of the page that come from the view."""
 
@@ -61,7 +62,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     controls, status, runs, code_text = _trait(), _trait(), _trait(), _trait()
     facts, curves, pictures, modelled = _trait(), _trait(), _trait(), _trait()
     components, scatter, dots, tables = _trait(), _trait(), _trait(), _trait()
-    grid = _trait()
+    grid, drawing = _trait(), _trait()
     selection: Any = _trait()
     static_id = traitlets.Unicode("").tag(sync=True)
 
@@ -211,13 +212,17 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             "select": self._select,
             "lasso": lambda m: self.select(rows=list(m["rows"])),
             "history": lambda m: self.history.act(self.state, m["number"], m["what"]),
-            "open": lambda m: self._open_file(m, buffers),
+            "open": lambda m: view_opened(m, buffers),
             **self.view.actions,
         }
         if message["do"] not in ("stop", "opened"):
             self._note = None
         try:
-            actions[message["do"]](message)
+            answer = actions[message["do"]](message)
+            if isinstance(answer, View):
+                self.show(answer)
+                self._tell(answer.said)
+                self._opened()
         except Exception as error:
             self._tell(sentence(error), failed=True)
         if message["do"] != "stop":
@@ -252,17 +257,6 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             self.select(**self.view.place(message))
         else:
             self.select(**{name: value for name, value in message.items() if name != "do"})
-
-    def _open_file(self, message: Message, buffers: list[Any]) -> None:
-        """Show what is in a file that was uploaded, or that has a path on this machine."""
-        name = message["name"]
-        self.show(
-            view_of_upload(name, bytes(buffers[0]))
-            if buffers
-            else view_of_file(Path(name).expanduser())
-        )
-        self._tell(self.view.said or f"{name} is shown")
-        self._opened()
 
     def _setting_given(self, change: Any) -> None:
         """Change the setting whose trait was set from outside."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.browser
@@ -44,6 +47,66 @@ def ended(page, number):
         " && !document.querySelector('.nmd-run').disabled",
         arg=number,
     )
+
+
+TEXT = """
+import nmd_lab as nmd, numpy as np, pandas as pd
+frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc"))
+frame["name"] = [f"person {k}" for k in range(60)]
+explorer = nmd.widgets.explore(frame, rank=2, alpha=1.0, nonlinearity="identity")
+explorer
+"""
+
+
+def test_a_button_leaves_out_a_column_of_text_and_runs(notebook):
+    page = notebook.page
+    notebook.open("text.ipynb", [TEXT])
+    assert page.locator(".nmd-mending p").inner_text().endswith("free text in column 'name'.")
+    page.get_by_role("button", name="leave out the column of text (name)").click()
+    ended(page, 1)
+    assert page.locator(".nmd-mending").is_hidden()
+    assert page.locator(".nmd-about").inner_text().startswith("your X 60 × 3")
+    assert notebook.errors == []
+
+
+DRAWN = "() => [...document.querySelector('.nmd-scatter').scatter.drawing.values ?? []]"
+AT = "() => (({ rows, at }) => rows[at])(document.querySelector('.nmd-scatter').scatter)"
+
+
+def all_boxes(page):
+    """Return the boxes of all elements of the frame."""
+    return page.locator(".nmd-frame *").evaluate_all(
+        "all => all.map((each) => JSON.stringify(each.getBoundingClientRect()))"
+    )
+
+
+@pytest.mark.parametrize("width", [1600, 900])
+def test_the_plane_draws_under_the_pointer_and_moves_nothing(notebook, width):
+    page = notebook.page
+    page.set_viewport_size({"width": width, "height": 1000})
+    notebook.open(f"plane{width}.ipynb", [DIGITS])
+    ended(page, 1)
+    turn = page.get_by_role("button", name="plane", exact=True)
+    assert turn.is_visible() == (width == 900)
+    if turn.is_visible():
+        turn.click()
+    plane = page.locator(".nmd-scatter > canvas")
+    plane.scroll_into_view_if_needed()
+    box, before = plane.bounding_box(), all_boxes(page)
+    seen = [page.evaluate(DRAWN)]
+    for across, down in [(0.3, 0.3), (0.5, 0.7), (0.8, 0.4)]:
+        page.mouse.move(box["x"] + across * box["width"], box["y"] + down * box["height"])
+        seen.append(page.evaluate(DRAWN))
+        assert all_boxes(page) == before
+    assert len({tuple(each) for each in seen}) == 4
+    assert page.locator(".nmd-drawing canvas").first.bounding_box()["height"] > 60
+    plane.focus()
+    page.keyboard.press("ArrowRight")
+    row, values = page.evaluate(AT), page.evaluate(DRAWN)
+    assert values not in seen
+    printed = notebook.run(f"print(explorer.result.reconstruct().values[{row}].ravel().tolist())")
+    np.testing.assert_allclose(values, ast.literal_eval(printed), atol=0.01)
+    assert notebook.errors == []
 
 
 @pytest.mark.parametrize("width", [1300, 900])

@@ -16,7 +16,7 @@ const FILES = ".csv,.tsv,.txt,.gz,.data,.npy,.npz,.mtx,.nc,.png,.jpg,.jpeg,.tif,
 const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 10 MiB
 
 const PARTS = [
-  "controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "dots", "tables", "runs",
+  "controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "drawing", "dots", "tables", "runs",
   "code_text", "selection",
 ];
 
@@ -105,6 +105,7 @@ class Page {
     this.buttons = {};
     this.choosing = html("div", { class: "nmd-asks" });
     this.asking = html("div", { class: "nmd-asks" });
+    this.mending = html("div", { class: "nmd-mending", role: "group", "aria-label": "what to do with the data" });
     const panel = (...children) => html("div", { class: "nmd-panel" }, ...children);
     const panels = {
       error: panel(this.notes, this.curves.element, this.found.element), why: panel(this.choosing, this.reason), sure: panel(this.cell.element, this.asking),
@@ -114,7 +115,7 @@ class Page {
     this.tabs = new Tabs(panels, (name) => name === "sure" && this.ask());
     this.lists = html("div", { class: "nmd-lists" }, this.query.element, this.tables.element);
     this.stage = html("section", { class: "nmd-stage", "aria-label": "data and model" },
-      this.turn(), this.pictures.element, this.grid.element, this.lists, this.scatter.element);
+      this.turn(), this.mending, this.pictures.element, this.grid.element, this.lists, this.scatter.element);
     this.frame = html("div", { class: "nmd-frame" }, this.bar(), this.progress, this.said, this.stage, this.tabs.element, this.components.element);
     el.append(this.frame);
   }
@@ -203,7 +204,9 @@ class Page {
     this.curves.show(get("curves"), facts);
     this.components.show(get("components"));
     this.scatter.show(get("scatter"), selection?.rows?.length ? selection.rows : [selection?.row].filter((row) => row !== null && row !== undefined));
+    this.scatter.drawing.show(get("drawing"), pictures);
     this.scatter.element.hidden = stage === "study";
+    this.ask_how(facts.asked);
     this.lists.hidden = !facts.query;
     this.query.show(facts.query);
     this.tables.show(facts.query ? tables : [], selection?.column);
@@ -212,6 +215,13 @@ class Page {
     const code = get("code_text") ?? "";
     if (this.code.value !== code) this.code.value = code;
     this.stage.querySelector(".nmd-turn").hidden = stage === "study";
+  }
+
+  /** Show what is wrong with the data, and a button for each way to put it right. */
+  ask_how(asked) {
+    this.mending.hidden = !asked;
+    const way = (text) => html("button", { type: "button", click: () => this.send({ do: "mend", way: text }) }, text);
+    this.mending.replaceChildren(html("p", {}, asked?.fault ?? ""), ...(asked?.ways ?? []).map(way));
   }
 
   status(status, stage) {

@@ -14,7 +14,7 @@ const PICTURE_ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1
 const PICTURE_GRIP = 9; // pixels beside the edge between data and model at which it can be dragged
 
 /** The pixels of one layer. */
-class PictureSheet {
+export class PictureSheet {
   constructor() {
     this.canvas = html("canvas");
   }

@@ -2,6 +2,7 @@
 
 import { clamp, html, numbers, short } from "./dom.mjs";
 import { dotRange, linearTicks, nearestDot, pageColors, tickText } from "./axes.mjs";
+import { Drawing, nearMean } from "./drawing.mjs";
 
 const SCATTER_EDGE = { left: 42, right: 8, top: 8, bottom: 34 };
 const SCATTER_REACH = 12, SCATTER_MANY = 2000, SCATTER_DRAG = 4;
@@ -31,8 +32,9 @@ export class Scatter {
     this.canvas = html("canvas", { role: "img", tabindex: 0 });
     this.base = html("canvas");
     this.read = html("output", { class: "nmd-read" });
+    this.drawing = new Drawing();
     const head = html("div", { class: "nmd-scatter-head" }, ...labels);
-    this.element = html("div", { class: "nmd-scatter nmd-nothing" }, head, this.canvas, this.note, this.read);
+    this.element = html("div", { class: "nmd-scatter nmd-nothing" }, head, this.canvas, this.note, this.drawing.element, this.read);
     this.element.scatter = this;
     this.listen();
     new ResizeObserver(() => ![0, this.width].includes(this.canvas.clientWidth) && this.draw()).observe(this.element);
@@ -46,8 +48,10 @@ export class Scatter {
       this.canvas.setPointerCapture?.(event.pointerId);
     });
     on("pointermove", (event) => {
-      if (this.lasso) this.lasso.push(this.placeOf(event));
-      this.look(this.lasso ? null : this.near(this.placeOf(event)));
+      const place = this.placeOf(event);
+      if (this.lasso) this.lasso.push(place);
+      this.look(this.lasso ? null : this.near(place));
+      this.sketch(place);
     });
     on("pointerup", (event) => this.lasso && this.release(this.placeOf(event)));
     on("pointerleave", () => this.look(null));
@@ -90,9 +94,26 @@ export class Scatter {
   }
 
   /** Return the point near a place, or null. */
-  near([left, top]) {
-    const k = nearestDot(this.positions.left, this.positions.top, left, top, SCATTER_REACH);
+  near([left, top], reach = SCATTER_REACH) {
+    const k = nearestDot(this.positions.left, this.positions.top, left, top, reach);
     return k < 0 ? null : k;
+  }
+
+  /** Draw what the model has at a place. */
+  sketch([left, top]) {
+    const { left: west, right, top: north, bottom } = SCATTER_EDGE, [xs, ys] = this.ranges;
+    const share = [(left - west) / (this.width - west - right), (this.height - bottom - top) / (this.height - north - bottom)]
+      .map((each) => clamp(each, 0, 1));
+    const k = this.near([left, top], Infinity);
+    if (k === null || !this.drawing.data) return;
+    const w = nearMean(this.drawing.W, this.positions, [left, top]);
+    [w[this.data.a], w[this.data.b]] = [xs, ys].map(([from, to], axis) => from + share[axis] * (to - from));
+    this.drawing.draw(w, k, this.nameOf(k));
+  }
+
+  nameOf(k) {
+    const label = this.data.labels?.[k];
+    return `row ${this.rows[k]}${label ? ` (${label})` : ""}`;
   }
 
   /** Select what the lasso holds, or the point under a click. */
@@ -138,13 +159,14 @@ export class Scatter {
     const order = (this.orders[axis] ??= finite().sort((a, b) => values[a] - values[b]));
     const next = this.at === null ? (by > 0 ? 0 : order.length - 1) : clamp(order.indexOf(this.at) + by, 0, order.length - 1);
     this.look(order[next] ?? null);
+    if (this.at !== null) this.sketch([this.positions.left[this.at], this.positions.top[this.at]]);
   }
 
   /** Show the row and the values of a point; nothing for null. */
   look(k) {
     this.at = k;
-    const { a, b, labels } = this.data ?? {}, label = labels?.[k] ? ` (${labels[k]})` : "";
-    const said = () => `row ${this.rows[k]}${label}: component ${a} ${short(this.x[k])}, component ${b} ${short(this.y[k])}`;
+    const { a, b } = this.data ?? {};
+    const said = () => `${this.nameOf(k)}: component ${a} ${short(this.x[k])}, component ${b} ${short(this.y[k])}`;
     this.read.textContent = k === null ? "" : said();
     this.paint();
   }
@@ -154,12 +176,13 @@ export class Scatter {
     if (!this.data) return;
     const { left, right, top, bottom } = SCATTER_EDGE;
     this.width = this.canvas.clientWidth || this.width || 560;
-    this.height = Math.round(clamp(this.width, 200, 420));
+    const others = this.width > 256 ? 100 : 222; // pixels above and below the plane: a wide one has the drawing beside it
+    this.height = Math.round(clamp(this.width, 200, clamp(this.element.clientHeight - others, 200, 420)));
     this.canvas.style.height = `${this.height}px`;
     this.ratio = globalThis.devicePixelRatio || 1;
     const size = { width: Math.round(this.width * this.ratio), height: Math.round(this.height * this.ratio) };
     for (const each of [this.canvas, this.base]) Object.assign(each, size);
-    const [xs, ys] = [dotRange(this.x), dotRange(this.y)];
+    const [xs, ys] = this.ranges = [dotRange(this.x), dotRange(this.y)];
     this.across = (x) => left + ((x - xs[0]) / (xs[1] - xs[0])) * (this.width - left - right);
     this.up = (y) => this.height - bottom - ((y - ys[0]) / (ys[1] - ys[0])) * (this.height - top - bottom);
     this.positions = { left: this.x.map(this.across), top: this.y.map(this.up) };

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.fitted_values import FittedValues
@@ -13,6 +14,7 @@ from nmd_lab.widgets.states.frame import MOST_ROWS, Frame
 
 from .axis_labels import texts
 from .components import components_part, typical_rows
+from .drawing import drawing_part
 from .scatter import Plane
 
 
@@ -29,6 +31,7 @@ class FactorsPart:
 
     def __init__(self) -> None:
         self._plane: tuple[Labels, Plane] | None = None
+        self._drawing: tuple[tuple[Any, ...], dict[str, Any] | None] | None = None
         self.actions = {"component": self._act, "plane": self._choose_plane}
         self.forget()
 
@@ -75,6 +78,24 @@ class FactorsPart:
             ),
             "scatter": self._plane[1].points(factors[0]),
         }
+
+    def drawing(
+        self, fitted: FittedValues | None, frame: Frame, X: NDArray[Any] | None = None
+    ) -> dict[str, Any] | None:
+        """Return what the page draws the plane with; the same while the model and X are."""
+        if fitted is None or self._plane is None:
+            return None
+        off, rows = self.off(fitted), self._plane[1].rows
+        key = fitted.W, fitted.H, X, rows, frame.picture, off
+        if (
+            self._drawing is None
+            or any(
+                one is not other for one, other in zip(self._drawing[0][:-1], key[:-1], strict=True)
+            )
+            or self._drawing[0][-1] != off
+        ):
+            self._drawing = key, drawing_part(fitted, off, frame, rows, X)
+        return self._drawing[1]
 
     def _act(self, message: Mapping[str, Any]) -> None:
         """Switch a component off or on, or show the rows that have most of it."""

@@ -22,6 +22,8 @@ class Plane:
     ----------
     a, b : int
         The components.
+    rows : ndarray of int
+        The rows that are drawn.
     """
 
     def __init__(self, labels: Labels) -> None:
@@ -30,7 +32,7 @@ class Plane:
         rows = np.arange(m)
         if m > MOST:
             rows = np.sort(np.random.default_rng(0).choice(m, MOST, replace=False))
-        self._rows, self._total = rows, m
+        self.rows, self._total = rows, m
         names = texts(labels, "rows")
         self.color, numbers, self.values = groups(labels)
         self._labels = [names[row] for row in rows] if names else []
@@ -50,9 +52,9 @@ class Plane:
             "rank": rank,
             "a": a,
             "b": b,
-            "x": np.ascontiguousarray(W[self._rows, a], dtype="<f4").tobytes(),
-            "y": np.ascontiguousarray(W[self._rows, b], dtype="<f4").tobytes(),
-            "rows": self._rows.astype("<i4").tobytes(),
+            "x": np.ascontiguousarray(W[self.rows, a], dtype="<f4").tobytes(),
+            "y": np.ascontiguousarray(W[self.rows, b], dtype="<f4").tobytes(),
+            "rows": self.rows.astype("<i4").tobytes(),
             "labels": self._labels,
             "groups": self._groups,
             "color": self.color,

@@ -111,6 +111,8 @@ class DecompositionView(SamplingView):
         if data.labels.table is not None:
             parts |= self._as_table(data, fitted, parts["facts"])
         parts |= self.factors.parts(fitted, frame, data.labels, self._lost(fitted))
+        if data.labels.table is None and self.state.fit.phase != "running":
+            parts["drawing"] = self.factors.drawing(fitted, frame, data.original)
         return parts
 
     def _as_table(

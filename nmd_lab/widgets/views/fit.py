@@ -136,6 +136,7 @@ class FitView(View):
             "dots": self._trials,
             "tables": [table("facts", ("", ""), facts)],
             **self.factors.parts(self._fitted, frame, fit.labels, ""),
+            "drawing": self.factors.drawing(self._fitted, frame),
         }
 
     def _frame(self) -> Frame:

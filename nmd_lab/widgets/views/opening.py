@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
+from nmd_lab.data.labels import is_frame
+from nmd_lab.data.long_table import RepeatedPairs
 from nmd_lab.data.readers import read_file
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.result.decomposition import Decomposition
@@ -33,6 +37,7 @@ from nmd_lab.widgets.states.study import StudyState
 from .completion import CompletionView
 from .decomposition import DecompositionView
 from .fit import FittedState, FitView
+from .mending import MendingView, ways_with_repeats, ways_with_text
 from .posterior import PosteriorView
 from .study import StudyView
 from .view import View
@@ -52,7 +57,13 @@ def view_of(X: Any, **options: Any) -> View:
     asked = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
     is_rated = X is None and options.get("data") in ratings_choices()
     if is_rated or table_columns(X, asked) is not None or is_sparse(X):
-        return CompletionView(CompletionState(X, **options))
+        try:
+            return CompletionView(CompletionState(X, **options))
+        except RepeatedPairs as fault:
+            return MendingView(*ways_with_repeats(fault), partial(view_of, **options))
+    refused = ways_with_text(X) if is_frame(X) else None
+    if refused is not None:
+        return MendingView(*refused, partial(view_of, **options))
     return DecompositionView(DecompositionState(X, **options))
 
 
@@ -76,7 +87,12 @@ def view_of_file(path: Path, **options: Any) -> View:
         X, said = read_picture(path)
         code = picture_code(path, X)
     else:
-        file = read_file(path, **reading)
+        try:
+            file = read_file(path, **reading)
+        except RepeatedPairs as fault:
+            (row, column), value = fault.pair, fault.value
+            again = partial(view_of, row=row, column=column, value=value, **settings)
+            return MendingView(*ways_with_repeats(fault), again)
         X, said, code = file.X, file.what, file_code(path, reading)
     view = view_of(X, **settings)
     view.data_code, view.said = code, said
@@ -98,4 +114,15 @@ def view_of_upload(name: str, content: bytes) -> View:
         elif isinstance(view, StudyView):
             view = view_of(view.state.results.load())
     view.data_code = view.data_code and view.data_code.replace(path.as_posix(), path.name)
+    return view
+
+
+def view_opened(message: Mapping[str, Any], buffers: Sequence[Any]) -> View:
+    """Return the view of a file that was uploaded, or that has a path on this machine."""
+    name = message["name"]
+    if buffers:
+        view = view_of_upload(name, bytes(buffers[0]))
+    else:
+        view = view_of_file(Path(name).expanduser())
+    view.said = view.said or f"{name} is shown"
     return view

@@ -13,8 +13,8 @@ from nmd_lab.widgets.states.fields import FitState
 
 from .history import History
 
-Action = Callable[[Mapping[str, Any]], None]
-"""What a message of the front end does."""
+Action = Callable[[Mapping[str, Any]], Any]
+"""What a message of the front end does; a view that it returns is shown from then on."""
 
 NO_DATA = "explore data, not what was made of them."
 
