@@ -145,8 +145,8 @@ class Trials:
         """Do a trial.
 
         A patient one has about as many iterations as a fit.  A fresh one goes on even if others are
-        better.  One with a path begins as `init="path"` does, and has the scores after as many
-        iterations as are best.
+        better, and so does one of offsets alone, with which the best one is compared.  One with a
+        path begins as `init="path"` does, and has the scores after as many iterations as are best.
         """
         if len(self.done) < len(self._outcomes):
             return self._again(setting)
@@ -159,7 +159,7 @@ class Trials:
         if refined is None:
             refined = self.options.alpha != "auto"
         began = time.perf_counter()
-        best = None if fresh or path else lowest_of(self.done, setting)
+        best = None if fresh or path or offsets_alone else lowest_of(self.done, setting)
         runs: list[Run] = []
         for index, problem in enumerate(problems):
             start = None if starts is None else starts[index]

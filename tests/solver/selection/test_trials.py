@@ -97,6 +97,22 @@ def test_the_error_and_its_spread():
     assert math.isnan(l1.spread(best))  # there is no unit for both
 
 
+def test_offsets_alone_are_judged_on_all_folds():
+    """Errors that are repeated for folds left out would make the best trial look sure."""
+    X = data(noise=3.0)
+    zeros = Start(np.zeros((40, 1)), np.zeros((1, 30)), True, NO_OFFSETS)
+    found = []
+    for alpha in (None, 0.3, 30.0):  # what was tried before
+        trials = trials_of(X)
+        if alpha is not None:
+            trials.run(setting(alpha=alpha))
+        starts = [zeros] * len(trials.folds)
+        found.append(trials.run(setting(rank=1, alpha=1e6), starts, offsets_alone=True).losses)
+    assert len(trials.folds) > 1
+    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_array_equal(found[2], found[0])
+
+
 def test_a_trial_that_did_not_finish_is_the_worst():
     trial = Trial(setting(), np.array([1.0, np.inf]), 3, 0.1)
     assert trial.mean == math.inf
