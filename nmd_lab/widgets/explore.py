@@ -140,6 +140,6 @@ def explore(X: Any = None, **options: Any) -> Explorer:
     --------
     >>> import nmd_lab as nmd
     >>> nmd.widgets.explore(nmd.datasets.digits(20)).view.title
-    'digits, 20 × 64'
+    'your X 20 × 64'
     """
     return Explorer(X, **options)
