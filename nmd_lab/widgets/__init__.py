@@ -15,6 +15,6 @@ try:
 except ImportError as error:
     raise ImportError("Explorers need ipywidgets: pip install 'nmd-lab[lab]'.") from error
 
-from .explore import Explorer, explore
+from .explorer import Explorer, explore
 
 __all__ = ["Explorer", "explore"]
