@@ -112,9 +112,8 @@ def _space(observations: Observations, facts: Facts, options: Options) -> Space:
     candidates = suitable_nonlinearities(observations) if f is None else [f]
     offsets: str | None = options.offsets
     if offsets == "auto":
-        offsets = "none" if candidates[0].even or not free else None
-        if bounded:
-            offsets = "none"  # each column has a centre
+        # where the rank is bounded, each column has a centre
+        offsets = "none" if bounded or candidates[0].even or not free else None
     offset_alpha: Any = options.offset_alpha
     if offset_alpha == "auto":
         offset_alpha = None if free else options.alpha
