@@ -24,12 +24,7 @@ def rows_of(observations: Observations, rows: slice) -> Observations:
     labels = Labels.plain((rows.stop - rows.start, observations.shape[1]))
     if isinstance(observations, DenseObservations):
         stored = observations.stored_weights
-        block = None if stored is None else stored.of_rows(rows)
-        weights = None
-        if block is not None:
-            weights = (
-                EntryWeights(block, None) if block.dtype == bool else EntryWeights(None, block)
-            )
+        weights = None if stored is None else _entry_weights(stored.of_rows(rows))
         return DenseObservations(np.asarray(observations.stored[rows]), weights, labels)
     assert isinstance(observations, SparseObservations)
     pointers = observations.indptr[rows.start : rows.stop + 1]
@@ -45,25 +40,42 @@ def rows_of(observations: Observations, rows: slice) -> Observations:
     )
 
 
-def chosen_rows(observations: Observations, rows: NDArray[np.intp]) -> SparseObservations:
-    """Return some rows, in their order and without their labels; columns keep theirs."""
-    keep = np.zeros(observations.shape[0], dtype=bool)
+def some_rows(observations: Observations, number: int, rng: np.random.Generator) -> Observations:
+    """Return at most so many of the rows, at random; columns keep their labels."""
+    m = observations.shape[0]
+    if m <= number:
+        return observations
+    rows = np.sort(rng.choice(m, number, replace=False))
+    labels = _without_rows(observations.labels, number)
+    if isinstance(observations, DenseObservations) and observations.limits is None:
+        weights = observations.weights
+        chosen = None if weights is None else _entry_weights(weights[rows])
+        return DenseObservations(np.asarray(observations.stored[rows]), chosen, labels)
+    keep = np.zeros(m, dtype=bool)
     keep[rows] = True
     sparse: SparseObservations = observations.as_sparse()
-    labels = sparse.labels
-    chosen: SparseObservations = sparse.select(keep[sparse.rows])
-    columns = zip(labels.dims, labels.shape, strict=True)
-    sizes = [size for dim, size in columns if dim in labels.columns]
+    entries = sparse.select(keep[sparse.rows])
+    pointers = np.append(entries.indptr[:1], entries.indptr[rows + 1])
+    return replace(entries, indptr=pointers, labels=labels)
+
+
+def _entry_weights(weights: NDArray[Any]) -> EntryWeights:
+    """Return a matrix of weights, or a mask, as it is stored."""
+    is_mask = weights.dtype == bool
+    return EntryWeights(weights, None) if is_mask else EntryWeights(None, weights)
+
+
+def _without_rows(labels: Labels, number: int) -> Labels:
+    """Return the labels of the columns, for so many rows without labels."""
+    sizes = [
+        size for dim, size in zip(labels.dims, labels.shape, strict=True) if dim in labels.columns
+    ]
     return replace(
-        chosen,
-        indptr=np.append(chosen.indptr[:1], chosen.indptr[rows + 1]),
-        labels=replace(
-            labels,
-            dims=(labels.rows[0], *labels.columns),
-            shape=(rows.size, *sizes),
-            rows=labels.rows[:1],
-            coords=labels.coords.drop_dims(labels.rows, errors="ignore"),
-        ),
+        labels,
+        dims=(labels.rows[0], *labels.columns),
+        shape=(number, *sizes),
+        rows=labels.rows[:1],
+        coords=labels.coords.drop_dims(labels.rows, errors="ignore"),
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._interruption import Interruption
 from nmd_lab.data.base import Observations
-from nmd_lab.data.row_blocks import chosen_rows
+from nmd_lab.data.row_blocks import some_rows
 from nmd_lab.data.split import split
 from nmd_lab.solver.loop import nothing
 
@@ -52,7 +52,7 @@ def choose_groups(
     if options.groups != "auto" or problem.n_groups == 1:
         return prepared
     most = max(ROWS, CELLS // problem.shape[1])
-    observed, hidden = split(_some_rows(prepared.observations, most, rng), SHARE, rng)
+    observed, hidden = split(some_rows(prepared.observations, most, rng), SHARE, rng)
     short = replace(options, noise_by="columns", tune=TUNE, draws=DRAWS, chains=1, keep=1)
     short = replace(short, init="auto", targets=None, callback=None, progress=False)
     if options.time_limit is not None:
@@ -66,14 +66,6 @@ def choose_groups(
     worse = within - without
     hurts = worse.sum() > worse.std() * np.sqrt(worse.size)
     return prepared.with_groups(1) if hurts else prepared
-
-
-def _some_rows(observations: Observations, number: int, rng: np.random.Generator) -> Observations:
-    """Return at most so many of the rows, at random."""
-    m = observations.shape[0]
-    if m <= number:
-        return observations
-    return chosen_rows(observations, np.sort(rng.choice(m, number, replace=False)))
 
 
 def _errors(

@@ -19,6 +19,7 @@ from nmd_lab.solver.spec import Spec
 
 from .candidates import suitable_losses, suitable_nonlinearities
 from .folds import Fold, n_held_out
+from .row_sample import ridge_growth, sample_of_rows
 from .search import Search
 from .setting import Trial
 from .space import Space
@@ -45,8 +46,13 @@ def choose(
     `outcomes` has what came out of the first trials, if they are done, and gets that of the others.
     The time limit counts from `began`.
     """
-    observations, (folds, drawn) = data.rest, data.folds_for_trials(rng)
+    observations = data.rest
     low, high = observations.range()
+    plain = data.folds is None and options.validation.alphas is None
+    if plain and _is_bounded(facts, options):
+        data = data._replace(rest=sample_of_rows(observations, rng))
+    growth = ridge_growth(observations.shape, data.rest.shape[0])
+    folds, drawn = data.folds_for_trials(rng)
 
     def after() -> None:
         signals.begin()
@@ -55,7 +61,7 @@ def choose(
     limit = np.inf if options.time_limit is None else options.time_limit
     deadline = time.perf_counter() + SHARE_OF_TIME * limit
     trials = Trials(
-        folds or [Fold(observations, observations.as_sparse())],
+        folds or [Fold(data.rest, data.rest.as_sparse())],
         options,
         max(-low, high),
         rng,
@@ -69,13 +75,14 @@ def choose(
     search = Search(trials, space)
     chosen = search.run() if folds else None
     found: dict[str, Any] = {"limits": trials.limits if folds else facts.limits}
-    if chosen is not None and not (chosen.cold and not trials.stopped()):
+    all_rows = data.rest.shape == observations.shape
+    if chosen is not None and all_rows and not (chosen.cold and not trials.stopped()):
         found["start"] = chosen.starts[0]
     setting = search.guess() if chosen is None else chosen.setting
-    record = _record(search, chosen, drawn)
+    record = _record(search, chosen, drawn, observations.shape)
     settled = replace(
         options,
-        alpha=setting.alpha,
+        alpha=growth * setting.alpha,
         offsets=setting.offsets,
         offset_alpha=setting.offset_alpha,
         init="auto" if options.follows_path and setting.alpha == 0 else options.init,
@@ -103,11 +110,15 @@ def _like(chosen: Trial, options: Options) -> Options:
     return replace(options, init="path", max_iter=chosen.ending, tol=0)
 
 
+def _is_bounded(facts: Facts, options: Options) -> bool:
+    """Return whether the rank is a bound: in a table with classes or levels, with a free ridge."""
+    kinds = () if facts.kinds is None else facts.kinds.kinds
+    return options.alpha == "auto" and any(not kind.loss.smallest_at_x for kind in kinds)
+
+
 def _space(observations: Observations, facts: Facts, options: Options) -> Space:
     """Return what is to be chosen."""
-    free = options.alpha == "auto"
-    kinds = () if facts.kinds is None else facts.kinds.kinds
-    bounded = free and any(not kind.loss.smallest_at_x for kind in kinds)
+    free, bounded = options.alpha == "auto", _is_bounded(facts, options)
     f, loss = facts.nonlinearity, facts.loss
     candidates = suitable_nonlinearities(observations) if f is None else [f]
     offsets: str | None = options.offsets
@@ -135,8 +146,10 @@ def _space(observations: Observations, facts: Facts, options: Options) -> Space:
     )
 
 
-def _record(search: Search, chosen: Trial | None, drawn: str) -> dict[str, Any]:
-    """Return what `Decomposition.selection` tells."""
+def _record(
+    search: Search, chosen: Trial | None, drawn: str, shape: tuple[int, int]
+) -> dict[str, Any]:
+    """Return what `Decomposition.selection` tells, with ridges for all rows."""
     trials, space = search.trials, search.space
     models = {"nonlinearity": space.nonlinearities, "loss": space.losses}
     names = [name for name, several in models.items() if len(several) > 1]
@@ -155,8 +168,11 @@ def _record(search: Search, chosen: Trial | None, drawn: str) -> dict[str, Any]:
         reason = "the fewest components whose held-out error is not clearly above the lowest"
     else:
         reason = "the lowest held-out error"
+    rows = [] if best is None else [trial.row(best) for trial in trials.done]
+    for row in rows:
+        row["alpha"] *= ridge_growth(shape, trials.folds[0].rest.shape[0])
     return {
-        "trials": [trial.row(best) for trial in trials.done] if best is not None else [],
+        "trials": rows,
         "chosen": -1 if chosen is None else trials.done.index(chosen),
         "reason": reason,
         "measure": "" if chosen is None else chosen.measure,
@@ -165,15 +181,20 @@ def _record(search: Search, chosen: Trial | None, drawn: str) -> dict[str, Any]:
             "parts": len(trials.folds) if chosen else 0,
             "drawn": drawn,
         },
-        "note": " ".join(_notes(search, chosen)) if chosen else "",
+        "note": " ".join(_notes(search, chosen, shape[0])) if chosen else "",
         "options": names,
     }
 
 
-def _notes(search: Search, chosen: Trial) -> list[str]:
-    """Return sentences on what a choice does not tell."""
+def _notes(search: Search, chosen: Trial, m: int) -> list[str]:
+    """Return sentences on what a choice among m rows does not tell."""
     space, rank, notes = search.space, chosen.setting.rank, []
-    entries = n_held_out(search.trials.folds)
+    folds = search.trials.folds
+    entries, number = n_held_out(folds), folds[0].rest.shape[0]
+    if number < m:
+        notes.append(
+            f"The trials had {number} of the {m} rows, and their ridges are scaled to all of them."
+        )
     if entries < FEW:
         notes.append(
             f"Only {entries} entries could be held out: errors that differ by some per cent cannot "

@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 
 import nmd_lab as nmd
-from nmd_lab.data.observations import observe
-from nmd_lab.data.row_blocks import chosen_rows
 
 QUICK = {"draws": 2, "tune": 2, "random_state": 0}
 
@@ -60,12 +58,3 @@ def test_a_time_limit_holds_for_the_choice_too():
     posterior = nmd.sample(curve(), time_limit=1e-9, **QUICK)
     assert posterior.stop_reason.code == "time_limit"
     assert posterior.n_draws == 1
-
-
-def test_rows_are_chosen_with_their_entries_and_the_types_of_columns():
-    frame = curve(20).assign(kind=pd.Categorical(list("xyzxy") * 4))
-    observations = observe(frame)
-    rows = np.array([1, 4, 5, 19])
-    chosen = chosen_rows(observations, rows)
-    np.testing.assert_array_equal(chosen.to_array(), observations.to_array()[rows])
-    assert chosen.labels.table == observations.labels.table

@@ -1,0 +1,46 @@
+"""Some of the rows, as observations of their own: their entries, weights and columns."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from nmd_lab.data.observations import observe
+from nmd_lab.data.row_blocks import some_rows
+
+M = 30
+
+
+def frame():
+    rng = np.random.default_rng(0)
+    numbers = np.where(rng.random(M) < 0.2, np.nan, np.arange(M) + 0.5)
+    return pd.DataFrame({"number": numbers, "kind": pd.Categorical(rng.choice(list("xyz"), M))})
+
+
+def long_sparse():
+    X = frame()["number"].fillna(0).to_numpy()
+    return sparse.csr_array(np.column_stack([X, X + 1, np.zeros(M)]))
+
+
+@pytest.mark.parametrize("X", [frame(), frame()[["number"]], long_sparse()])
+def test_rows_are_drawn_in_their_order_with_all_their_entries(X):
+    observations = observe(X)
+    drawn = some_rows(observations, 7, np.random.default_rng(1))
+    rows = np.sort(np.random.default_rng(1).choice(M, 7, replace=False))
+    np.testing.assert_array_equal(drawn.to_array(), observations.to_array()[rows])
+    assert drawn.labels.table == observations.labels.table
+    assert drawn.labels.matrix_shape == drawn.shape
+
+
+def test_weights_go_with_their_rows():
+    X = frame()[["number"]].assign(other=1.0)
+    weights = np.arange(2.0 * M).reshape(M, 2) + 1
+    drawn = some_rows(observe(X, weights=weights), 7, np.random.default_rng(1))
+    rows = np.sort(np.random.default_rng(1).choice(M, 7, replace=False))
+    seen = X.notna().to_numpy()[rows]
+    np.testing.assert_array_equal(drawn.weights, np.where(seen, weights[rows], 0))
+
+
+def test_few_rows_are_all_taken():
+    observations = observe(frame())
+    assert some_rows(observations, M, np.random.default_rng(0)) is observations

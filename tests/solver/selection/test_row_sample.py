@@ -1,0 +1,70 @@
+"""The ridge of a large table is chosen from a sample of its rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import nmd_lab as nmd
+from nmd_lab.solver.selection import row_sample
+from nmd_lab.solver.selection.row_sample import ridge_growth
+
+SHARE_OF_ROWS = "The trials had 300 of the 1500 rows"
+
+
+def table(m=1500, seed=0):
+    """Return a generated table of six numbers and two classes, with holes, and all its numbers."""
+    rng = np.random.default_rng(seed)
+    WH = rng.normal(size=(m, 2)) @ rng.normal(size=(2, 8))
+    numbers = WH[:, :6] + 0.5 * rng.normal(size=(m, 6))
+    X = pd.DataFrame(np.where(rng.random((m, 6)) < 0.2, np.nan, numbers), columns=list("abcdef"))
+    classes = WH[:, 6:] + rng.logistic(size=(m, 2)) > 0
+    for name, column in zip("yz", classes.T, strict=True):
+        X[name] = pd.Categorical(np.where(column, "yes", "no")).astype("category")
+    return X, numbers
+
+
+def error(fit, X, numbers):
+    """Return the error at the holes of the numbers."""
+    hidden = X[list("abcdef")].isna().to_numpy()
+    predicted = fit.reconstruct().sel(column=list("abcdef")).values
+    return np.sqrt(np.mean((predicted - numbers)[hidden] ** 2))
+
+
+@pytest.fixture
+def small_samples(monkeypatch):
+    monkeypatch.setattr(row_sample, "CELLS", 300 * 8 * 0.85)
+    monkeypatch.setattr(row_sample, "ROWS", 300)
+
+
+def test_a_choice_from_some_rows_predicts_as_well_as_from_all(small_samples, monkeypatch):
+    X, numbers = table()
+    some = nmd.complete(X, random_state=0)
+    assert SHARE_OF_ROWS in some.selection.attrs["note"]
+    monkeypatch.undo()
+    every = nmd.complete(X, random_state=0)
+    assert "The trials had" not in every.selection.attrs.get("note", "")
+    assert error(some, X, numbers) < 1.01 * error(every, X, numbers)
+
+
+def test_the_ridge_of_the_fit_is_that_of_all_rows(small_samples):
+    X, _ = table()
+    fit = nmd.complete(X, random_state=0)
+    chosen = fit.selection.isel(trial=fit.selection.attrs["chosen"])
+    assert fit.parameters["alpha"] == chosen["alpha"].item() == fit.chosen["alpha"]
+    again = nmd.complete(X, **fit.chosen, random_state=1)
+    np.testing.assert_allclose(again.reconstruct(), fit.reconstruct(), atol=0.05)
+
+
+def test_given_ridges_are_tried_on_all_rows(small_samples):
+    X, _ = table()
+    choice = nmd.Choice(alphas=[1.0, 10.0])
+    fit = nmd.complete(X, validation=choice, random_state=0)
+    assert fit.parameters["alpha"] in (1.0, 10.0)
+    assert "The trials had" not in fit.selection.attrs.get("note", "")
+
+
+def test_the_ridge_grows_as_the_largest_singular_value_of_noise():
+    rng = np.random.default_rng(0)
+    few, many = (np.linalg.norm(rng.normal(size=(m, 50)), 2) for m in (400, 6400))
+    assert many / few == pytest.approx(ridge_growth((6400, 50), 400), rel=0.03)
+    assert ridge_growth((30, 20), 30) == 1
