@@ -16,7 +16,7 @@ from .problems import available
 from .store import Answer, Store
 
 TITLE = "Default calls beside the best of a grid"
-SEEDS = 3
+SEEDS = 5
 """Number of default calls with other held-out entries."""
 GOAL = 0.5
 """Per cent above the best of the grid that a default call may cost."""
