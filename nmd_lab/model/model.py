@@ -131,7 +131,7 @@ class Model:
             return self.kinds[0].structure
         return "mixed", branches_of(self.kinds)
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Name of the compiled code; models with the same name share the code."""
         return self.kinds[0].name if self.which is None else name_of(self.kinds)
