@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(
-    total: int, show: bool | None, *, done: int = 0, unit: str = "it"
+    total: int | None, show: bool | None, *, done: int = 0, unit: str = "it"
 ) -> Iterator[Callable[[str], None]]:
-    """Give a function that shows one more item and a text."""
+    """Give a function that shows one more item and a text; a total of None is unknown."""
     if show is False or total == 0:
         yield lambda text: None
         return

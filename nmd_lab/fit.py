@@ -121,7 +121,8 @@ def decompose(
     callback : callable, optional
         Function of the `State` of each iteration; a true return value ends the fit.
     progress : bool, optional
-        Whether to show a progress bar.  By default only on a terminal, and only after a second.
+        Whether to show a progress bar.  By default only on a terminal, and only after a second;
+        elsewhere a sentence on stderr if a choice takes more than ten seconds.
     random_state : int, Generator or None
         Seed.  It gives the same bits on one machine with the same number of threads.
     solver : {"auto", "paper"} or ADMM, default "auto"

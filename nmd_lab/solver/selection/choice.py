@@ -18,10 +18,11 @@ from nmd_lab.solver.options import Options
 from nmd_lab.solver.spec import Spec
 
 from .candidates import suitable_losses, suitable_nonlinearities
+from .duration import shown_duration
 from .folds import Fold, n_held_out
 from .row_sample import ridge_growth, sample_of_rows
 from .search import Search
-from .setting import Trial
+from .setting import Setting, Trial
 from .space import Space
 from .trials import Trials
 
@@ -46,66 +47,65 @@ def choose(
     `outcomes` has what came out of the first trials, if they are done, and gets that of the others.
     The time limit counts from `began`.
     """
-    observations = data.rest
+    observations, bounded = data.rest, _is_bounded(facts, options)
     low, high = observations.range()
-    plain = data.folds is None and options.validation.alphas is None
-    if plain and _is_bounded(facts, options):
+    if bounded and data.folds is None and options.validation.alphas is None:
         data = data._replace(rest=sample_of_rows(observations, rng))
-    growth = ridge_growth(observations.shape, data.rest.shape[0])
     folds, drawn = data.folds_for_trials(rng)
-
-    def after() -> None:
-        signals.begin()
-        save()
-
-    limit = np.inf if options.time_limit is None else options.time_limit
-    deadline = time.perf_counter() + SHARE_OF_TIME * limit
-    trials = Trials(
-        folds or [Fold(data.rest, data.rest.as_sparse())],
-        options,
-        max(-low, high),
-        rng,
-        lambda: bool(signals) or time.perf_counter() + trials.repeated > deadline,
-        after=after,
-        limits=facts.limits,
-        kinds=facts.kinds,
-        outcomes=outcomes,
-    )
+    limit = SHARE_OF_TIME * (np.inf if options.time_limit is None else options.time_limit)
+    deadline = time.perf_counter() + limit
     space = _space(observations, facts, options)
-    search = Search(trials, space)
-    chosen = search.run() if folds else None
+    with shown_duration(options.progress, space.rank is not None, limit) as duration:
+
+        def after() -> None:
+            signals.begin()
+            save()
+            duration.show()
+
+        trials = Trials(
+            folds or [Fold(data.rest, data.rest.as_sparse())],
+            options,
+            max(-low, high),
+            rng,
+            lambda: bool(signals) or time.perf_counter() + trials.repeated > deadline,
+            after=after,
+            foresee=duration.foresee,
+            limits=facts.limits,
+            kinds=facts.kinds,
+            outcomes=outcomes,
+        )
+        search = Search(trials, space)
+        chosen = search.run() if folds else None
+    setting = search.guess() if chosen is None else chosen.setting
     found: dict[str, Any] = {"limits": trials.limits if folds else facts.limits}
     all_rows = data.rest.shape == observations.shape
     if chosen is not None and all_rows and not (chosen.cold and not trials.stopped()):
         found["start"] = chosen.starts[0]
-    setting = search.guess() if chosen is None else chosen.setting
-    record = _record(search, chosen, drawn, observations.shape)
-    settled = replace(
+    model = facts.kinds or make_model(setting.nonlinearity, setting.loss)
+    growth = ridge_growth(observations.shape, data.rest.shape[0])
+    return Spec(
+        **vars(_settled(options, setting, chosen, growth)),
+        model=model.with_limits(found["limits"]),
+        rank=setting.rank,
+        **found,
+        selection=_record(search, chosen, drawn, observations.shape),
+        spent=time.perf_counter() - began + trials.repeated,
+    )
+
+
+def _settled(options: Options, setting: Setting, chosen: Trial | None, growth: float) -> Options:
+    """Return the options of a fit with a setting; of a trial, one that begins and ends as it."""
+    options = replace(
         options,
         alpha=growth * setting.alpha,
         offsets=setting.offsets,
         offset_alpha=setting.offset_alpha,
         init="auto" if options.follows_path and setting.alpha == 0 else options.init,
     )
-    if chosen is not None:
-        settled = _like(chosen, settled)
-    model = facts.kinds or make_model(setting.nonlinearity, setting.loss)
-    return Spec(
-        **vars(settled),
-        model=model.with_limits(found["limits"]),
-        rank=setting.rank,
-        **found,
-        selection=record,
-        spent=time.perf_counter() - began + trials.repeated,
-    )
-
-
-def _like(chosen: Trial, options: Options) -> Options:
-    """Return the options of a fit that begins and ends as a trial from a fresh start."""
-    if not chosen.refined:
+    if chosen is not None and not chosen.refined:
         plain = replace(options.solver, refine=False, homotopy=False, polish=False)
         options = replace(options, solver=plain)
-    if chosen.ending is None:
+    if chosen is None or chosen.ending is None:
         return options
     return replace(options, init="path", max_iter=chosen.ending, tol=0)
 

@@ -73,6 +73,7 @@ class Trials:
         rng: np.random.Generator,
         stopped: Callable[[], bool],
         after: Callable[[], None] = lambda: None,
+        foresee: Callable[[Trial], None] = lambda trial: None,
         limits: LimitModel = NO_LIMIT_MODEL,
         outcomes: list[dict[str, Any]] | None = None,
         kinds: Model | None = None,
@@ -81,7 +82,7 @@ class Trials:
         self.folds = [fold.sparse() for fold in folds] if on_observed else folds
         self.options, self.size, self.rng, self._kinds = options, size, rng, kinds
         self._on_observed = on_observed
-        self.stopped, self.after = stopped, after
+        self.stopped, self.after, self.foresee = stopped, after, foresee
         self.metric = options.validation.metric
         self.done: list[Trial] = []
         self.repeated = 0.0
