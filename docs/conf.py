@@ -131,4 +131,4 @@ def setup(app: Any) -> None:
     api.write(HERE / "api.md")
     architecture.draw(HERE / "figures" / "architecture.svg")
     shapes.draw(HERE / "figures")
-    try_it.write(HERE / "_static" / "try_it_data.js")
+    try_it.write(HERE / "_static")
