@@ -52,6 +52,7 @@ def from_fresh_starts(moves: Moves, best: Trial) -> tuple[Trial, Trial | None]:
     for setting in _as_good(moves, best):
         if not moves.stopped:
             moves.trials.run(setting, fresh=True)
+    _try_fewer(moves, best)
     _try_stronger(moves, best)
     return _best_cold(moves, best), fresh
 
@@ -86,6 +87,20 @@ def _as_good(moves: Moves, best: Trial) -> list[Setting]:
     ranks = sorted(tied)
     chosen = {ranks[round(k * (len(ranks) - 1) / (OTHERS - 1))] for k in range(OTHERS) if ranks}
     return [tied[rank].setting for rank in sorted(chosen)]
+
+
+def _try_fewer(moves: Moves, best: Trial) -> None:
+    """Try fewer and fewer components from fresh starts, as long as that helps."""
+    last = _best_cold(moves, best)
+    refined = not last.setting.nonlinearity.linear
+    while last.error > best.error and moves.space.rank is None and not moves.stopped:
+        rank = moves.space.rank_near(round(last.setting.rank / RATIO))
+        if not 0 < rank < last.setting.rank:
+            break
+        fewer = moves.trials.run(last.setting._replace(rank=rank), fresh=True, refined=refined)
+        if fewer.mean >= last.mean:
+            break
+        last = fewer
 
 
 def _try_stronger(moves: Moves, best: Trial) -> None:

@@ -33,6 +33,8 @@ class Progress:
         Lowest mean score of other trials.
     fewest : int
         Least number of iterations.
+    most : int, optional
+        Largest number of iterations.
     is_slow : bool
         Whether the factors must be near a stationary point.
     learns : bool
@@ -55,13 +57,15 @@ class Progress:
         lowest: float,
         fewest: int,
         *,
+        most: int | None = None,
         is_slow: bool = False,
         learns: bool = False,
         keeps_best: bool = False,
     ) -> None:
         self.count, self.best, self.keeps_best = 0, 0, keeps_best
         self._lowest, self._fewest, self._lowest_here = lowest, max(fewest, FEWEST), math.inf
-        self._most = max(MOST_SLOW if is_slow else MOST, round(1.5 * fewest))
+        usual = MOST_SLOW if is_slow else MOST
+        self._most = max(usual if most is None else most, round(1.5 * fewest))
         self._means: list[float] = []
         self._objectives: list[float] = []
         self._residual = math.inf
