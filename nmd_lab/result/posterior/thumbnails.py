@@ -1,0 +1,44 @@
+"""Small pictures of a posterior: mean and standard deviation at some entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nmd_lab._thumbnails import picture
+from nmd_lab.data.labels import COMPONENT
+from nmd_lab.result.thumbnail import Positions, small_picture
+
+from .draws import CHAIN, DRAW
+from .kernels import Array
+from .mixture import Predictive
+from .summaries import mean_of, std_of
+
+FEW = 24
+"""Draws of which the pictures are made."""
+
+
+def thumbnails(posterior: Any) -> list[str]:
+    """Return pictures of the mean and the standard deviation of f(WH), from some of the draws."""
+    sizes = posterior.draws.sizes
+    step = -(-sizes[DRAW] // max(FEW // sizes[CHAIN], 1))
+    draws = posterior.draws.isel({CHAIN: slice(FEW), DRAW: slice(None, None, step)})
+    few = replace(posterior, draws=draws)
+
+    def drawn(name: str, summary: Callable[[Predictive, Array], Array]) -> str:
+        def block(i: Positions, j: Positions) -> Array:
+            rows, columns = (each.ravel() for each in np.meshgrid(i, j, indexing="ij"))
+            values = summary(few.predictive.at(rows, columns), few.linear_block(i, j))
+            return values.reshape(i.size, j.size)
+
+        columns = draws["H"].isel({CHAIN: 0, DRAW: 0, COMPONENT: 0}, drop=True)
+        each = few.kinds is not None
+        return picture(small_picture(few.shape[0], columns, block, by_column=each), name)
+
+    return [
+        drawn("mean", mean_of),
+        drawn("standard deviation", lambda p, v: std_of(p, v, noise=False)),
+    ]
