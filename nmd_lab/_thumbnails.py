@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import struct
+import textwrap
 import zlib
 from base64 import b64encode
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 WIDTH, HEIGHT = 180, 96  # of a picture and of a curve, in pixels
 THINNEST = 48  # least width and height of a picture that is shown, in pixels
+MARGIN = 6  # of a curve, in pixels
 LETTER, LINE = 6.2, 17  # width of a letter and height of a line, in pixels
 MOST_LETTERS = 44  # of the label of an interval
 PLOT = 200  # width of the plot of intervals, in pixels
@@ -40,51 +43,39 @@ def picture(values: NDArray[Any], caption: str) -> str:
     across, down = (max(round(scale * size), THINNEST) for size in (width, height))
     data = b64encode(_png(values)).decode()
     return _captioned(
-        f'<img alt="{escape(caption)}" width="{across}" height="{down}" '
-        f'style="image-rendering: pixelated;" src="data:image/png;base64,{data}"/>',
+        f'<img alt="{escape(caption)}" style="width: {across}px; height: {down}px; '
+        f'image-rendering: pixelated;" src="data:image/png;base64,{data}"/>',
         caption,
     )
 
 
-def curve(
-    x: NDArray[Any], y: NDArray[Any], caption: str, marked: float = np.nan, *, dots: bool = False
-) -> str:
-    """Return y over x, with a ring at the marked x; "" for less than two points."""
-    finite = np.isfinite(x) & np.isfinite(y)
-    x, y = x[finite].astype(float), y[finite].astype(float)
-    if x.size < 2:
-        return ""
-    margin = 6
-    across = margin + (x - x[0]) / ((x[-1] - x[0]) or 1.0) * (WIDTH - 2 * margin)
-    down = margin + (y.max() - y) / (np.ptp(y) or 1.0) * (HEIGHT - 2 * margin)
-    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
-    circles = [(a, b, 2) for a, b in zip(across, down, strict=True)] if dots else []
-    circles += [(across[k], down[k], 5) for k in np.flatnonzero(x == marked)]
-    drawn = f'<polyline points="{points}" stroke-width="1.5"/>' + "".join(
-        f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{r}"/>' for a, b, r in circles
-    )
+def curve(x: NDArray[Any], y: NDArray[Any], marked: float, caption: str) -> str:
+    """Return finite y over ascending x with a dot each, and a ring at the marked x."""
+    across = MARGIN + (x - x[0]) / (x[-1] - x[0]) * (WIDTH - 2 * MARGIN)
+    down = MARGIN + (y.max() - y) / (np.ptp(y) or 1.0) * (HEIGHT - 2 * MARGIN)
+    at = list(zip(across.tolist(), down.tolist(), strict=True))
+    sizes = [2] * len(at) + [5]
+    drawn = f'<polyline points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in at)}" stroke-width="1.5"/>'
+    for (a, b), r in zip([*at, at[int(np.argmin(np.abs(x - marked)))]], sizes, strict=True):
+        drawn += f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{r}"/>'
     return _captioned(_svg(WIDTH, HEIGHT, drawn, caption), caption)
 
 
 def intervals(rows: Sequence[Interval], caption: str) -> str:
     """Return numbers with their intervals, one below the other, and a line at 0."""
-    labels = [
-        label if len(label) <= MOST_LETTERS else f"{label[: MOST_LETTERS - 1]}…"
-        for label in (row.label for row in rows)
-    ]
-    ends = np.array([row[1:] for row in rows] + [(0.0, 0.0, 0.0)])
-    low, high = np.nanmin(ends), np.nanmax(ends)
+    labels = [textwrap.shorten(row.label, MOST_LETTERS, placeholder=" …") for row in rows]
+    ends = np.array([(0.0, 0.0, 0.0), *(row[1:] for row in rows)])
     left = LETTER * max(map(len, labels)) + 10
-    places = left + (ends - low) / ((high - low) or 1.0) * PLOT
-    height = LINE * len(rows)
-    drawn = [f'<path d="M{places[-1, 0]:.1f} 0V{height}" stroke-opacity="0.4"/>']
-    for k, (label, (value, first, last)) in enumerate(zip(labels, places[:-1], strict=True)):
+    places = left + (ends - np.nanmin(ends)) / (np.nanmax(ends) - np.nanmin(ends) or 1.0) * PLOT
+    (zero, _, _), *places = places.tolist()
+    drawn = f'<path d="M{zero:.1f} 0V{LINE * len(rows)}" stroke-opacity="0.4"/>'
+    for k, (label, (value, first, last)) in enumerate(zip(labels, places, strict=True)):
         y = LINE * (k + 0.5)
-        drawn.append(f'<text x="0" y="{y + 4:.1f}" {FONT}>{escape(label)}</text>')
-        drawn.append(f'<circle cx="{value:.1f}" cy="{y:.1f}" r="3" fill="currentColor"/>')
-        if np.isfinite(first + last):
-            drawn.append(f'<path d="M{first:.1f} {y:.1f}H{last:.1f}" stroke-width="1.5"/>')
-    return _captioned(_svg(round(left + PLOT + 6), height, "".join(drawn), caption), caption)
+        drawn += f'<text x="0" y="{y + 4:.1f}" {FONT}>{escape(label)}</text>'
+        drawn += f'<circle cx="{value:.1f}" cy="{y:.1f}" r="3" fill="currentColor"/>'
+        if math.isfinite(first + last):
+            drawn += f'<path d="M{first:.1f} {y:.1f}H{last:.1f}" stroke-width="1.5"/>'
+    return _captioned(_svg(round(left + PLOT + 6), LINE * len(rows), drawn, caption), caption)
 
 
 def _captioned(content: str, caption: str) -> str:

@@ -130,27 +130,24 @@ def _sentence(
     weights: ArrayLike | None,
 ) -> str:
     """Return what the scores say: the best fit, the difference to the next, and worries."""
-    if X is None:
-        sentences = ["Give X= for errors that compare."] if len(named) > 1 else []
-    else:
+    sentences = ["Give X= for errors that compare."]
+    if X is not None:
         order = np.argsort(scored["rmse"].values, kind="stable")[:2]
         best, *second = (list(named)[k] for k in order)
-        error = float(scored["rmse"][order[0]])
-        sentences = [f"{best} has the lowest root mean squared error, {as_text(error)}."]
-        for name in second:
-            squares = []
-            for each in (best, name):
-                x, y, w = compared_entries(named[each], X, observed, weights)
-                squares.append(np.square(x - y))
-            excess = float(scored["rmse"][order[1]]) - error
-            spread = _spread(squares[1] - squares[0], w) / (2 * error + excess or 1.0)
-            verdict = "differs" if excess > 2 * spread else "cannot be told"
-            sentences.append(
-                f"{name} is second and {verdict} from it, with {excess:.2g} ± {spread:.2g} more."
-            )
-    open_ended = [str(name) for name, fit in named.items() if unfinished(fit)]
-    if open_ended:
-        sentences.append(f"Not converged: {', '.join(open_ended)}.")
+        errors = scored["rmse"].values[order]
+        sentences = [f"{best} has the lowest root mean squared error, {as_text(errors[0])}."]
+    if X is not None and second:
+        excess = errors[1] - errors[0]
+        (x, y, w), (_, z, _) = (
+            compared_entries(named[name], X, observed, weights) for name in (best, *second)
+        )
+        spread = _spread(np.square(x - z) - np.square(x - y), w) / (errors.sum() or 1.0)
+        verdict = "differs" if excess > 2 * spread else "cannot be told"
+        sentences.append(
+            f"{second[0]} is second and {verdict} from it, with {excess:.2g} ± {spread:.2g} more."
+        )
+    if names := [str(name) for name, fit in named.items() if unfinished(fit)]:
+        sentences.append(f"Not converged: {', '.join(names)}.")
     if len({*scored["observations_hash"].values}) > 1:
         sentences.append("The fits are of different data.")
     return " ".join(sentences)

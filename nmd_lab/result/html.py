@@ -18,7 +18,6 @@ from .headline import headline_of
 from .selection import TRIAL, VARIABLES, Selections, as_text, best_trials, in_short
 from .thumbnail import small_picture
 
-MOST_POINTS = 140  # on the curve of iterations, approximately
 BEST = 8  # trials in the table of the best
 
 ALWAYS = ("rank", "alpha", "error", "spread")
@@ -38,16 +37,11 @@ def fit_html(fit: Selections, facts: Mapping[str, Any]) -> str:
         fit.fitted.block,
         by_column=fit.kinds is not None,
     )
+    name = f"nmd_lab.Decomposition: X ≈ {fit.nonlinearity}(W H), {size}"
     return frame(
-        [
-            f"nmd_lab.Decomposition: X ≈ {fit.nonlinearity}(W H), {size}",
-            trials.attrs.get("sentence", ""),
-        ],
+        [name, trials.attrs.get("sentence", "")],
         headline_of(fit),
-        thumbnails=[
-            picture(model, "model"),
-            _errors_by_rank(trials) or _error_curve(fit.history),
-        ],
+        thumbnails=[picture(model, "model"), _errors_by_rank(trials)],
         flags=flags_of(fit),
         details={
             "Details": facts_table(facts),
@@ -62,15 +56,16 @@ def _errors_by_rank(trials: xr.Dataset) -> str:
     if not trials.sizes[TRIAL]:
         return ""
     chosen = trials.isel({TRIAL: trials.attrs["chosen"]})
-    comparable = np.isfinite(trials["error"]) & (trials["loss"] == chosen["loss"])
-    errors = trials[["rank", "error"]].isel({TRIAL: comparable.values}).to_dataframe()
+    same_loss = trials["loss"].values == chosen["loss"].item()
+    comparable = same_loss & np.isfinite(trials["error"].values)
+    errors = trials[["rank", "error"]].isel({TRIAL: comparable}).to_dataframe()
     lowest = errors.groupby("rank")["error"].min()
     ranks, rank = lowest.index.to_numpy(), int(chosen["rank"])
     if ranks.size < 2:
         return ""
     ends = f"{lowest.max():.3g} → {lowest.min():.3g}"
     caption = f"held-out error {ends}, rank {ranks[0]} to {ranks[-1]}, ring at {rank}"
-    return curve(np.log(ranks), lowest.to_numpy(), caption, marked=math.log(rank), dots=True)
+    return curve(np.log(ranks), lowest.to_numpy(), math.log(rank), caption)
 
 
 def _best_trials(trials: xr.Dataset) -> str:
@@ -99,17 +94,3 @@ def _notes(about: Mapping[str, Any]) -> dict[str, str]:
         "spread": "standard error of the difference to the lowest error",
     }
     return notes | ({"chosen": about["reason"]} if "reason" in about else {})
-
-
-def _error_curve(history: xr.Dataset) -> str:
-    """Return an error over the iterations, held out if it is known, as a small curve."""
-    held_out = "validation_rmse" in history
-    errors = np.asarray(history["validation_rmse" if held_out else "relative_error"], dtype=float)
-    drawn = np.flatnonzero(np.isfinite(errors) & (errors > 0))
-    if drawn.size < 2:
-        return ""
-    drawn = np.union1d(drawn[:: math.ceil(drawn.size / MOST_POINTS)], drawn[-1:])
-    first, last = errors[drawn[0]], errors[drawn[-1]]
-    name = "held-out" if held_out else "relative"
-    caption = f"{name} error {first:.3g} → {last:.3g} in {errors.size} iterations"
-    return curve(drawn.astype(float), np.log10(errors[drawn]), caption)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from nmd_lab.data.pictures import Picture, picture_of
 
 HEIGHT, WIDTH = 80, 120  # largest size of the picture, in pixels
-TILES = (2, 3), (3, 8)  # fewest and most pictures of rows, down and across
-MOST = 40_000  # entries that are computed, if rows are pictures
+SMALL, MANY, FEW = 16, (8, 24), (3, 3)  # width of small pictures; how many across, and in all
+MOST = 100_000  # entries that are computed, if rows are pictures
 
 Array = NDArray[Any]
 Positions = NDArray[np.intp]
@@ -43,18 +43,17 @@ def small_picture(m: int, columns: xr.DataArray, block: Block, *, by_column: boo
 
 def _of_rows(m: int, n: int, picture: Picture, block: Block) -> Array:
     """Return some rows as pictures, side by side, with gaps of NaN."""
-    sizes = zip((HEIGHT, WIDTH), picture.shape, TILES, strict=True)
-    down, across = (min(max(room // size, few), many) for room, size, (few, many) in sizes)
-    rows = _spread(m, min(down * across, MOST // n))
-    across = min(across, rows.size)
-    down = -(-rows.size // across)
-    height, width = picture.shape
-    canvas = np.full((down * (height + 1), across * (width + 1)), np.nan)
-    for k, row in enumerate(block(rows, np.arange(n))):
-        top, left = k // across * (height + 1), k % across * (width + 1)
-        canvas[top : top + height, left : left + width] = picture(row)
+    across, most = MANY if picture.shape[1] <= SMALL else FEW
+    rows = _spread(m, min(most, MOST // n))
+    tiles = [
+        np.pad(picture(row).astype(float), ((0, 1), (0, 1)), constant_values=np.nan)
+        for row in block(rows, np.arange(n))
+    ]
+    tiles += [np.full_like(tiles[0], np.nan)] * (-len(tiles) % min(across, len(tiles)))
+    lines = [np.hstack(tiles[k : k + across]) for k in range(0, len(tiles), across)]
+    canvas = np.vstack(lines)[:-1, :-1]
     step = math.ceil(max(canvas.shape[0] / HEIGHT, canvas.shape[1] / WIDTH))
-    return _means(canvas[:-1, :-1], step, step)
+    return _means(canvas, step, step)
 
 
 def _channels(columns: xr.DataArray) -> int:

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from nmd_lab._html import facts_table, frame
+from nmd_lab._html import frame
 from nmd_lab._thumbnails import Interval, intervals
 from nmd_lab.result.headline import headline
 from nmd_lab.result.selection import as_text
 from nmd_lab.warnings import NotConvergedWarning
 
-from .summary import IGNORED, about, choices, rank_test, ranked, trials
+from .summary import IGNORED, choices, rank_test, ranked, trials
 
 MOST = 8
 """Largest number of models that are drawn."""
@@ -41,22 +41,15 @@ def study_html(text: str, results: xr.Dataset | None) -> str:
     means = dict(zip((row.label for row in rows), ranking["mean"], strict=True))
     (best, lowest), *others = means.items()
     spread = as_text(ranked(results, name).iloc[0].groupby("seed").mean().std(), 2)
-    measure = f"{results[name].attrs.get('long_name', 'error')}: {best}"
+    over = ", ".join([*trials(results), "seed"])
+    measure = f"{results[name].attrs.get('long_name', 'error')} (mean over {over}): {best}"
     drawn = intervals(rows[:MOST], f"difference to the best, {CONFIDENCE:.0%} intervals")
     return frame(
-        [_comparison(rows), line, f"mean over {_averaged(results)}"],
+        [_comparison(rows), line],
         headline(lowest, f"± {spread} {measure}" if spread else measure, dict(others[:1])),
         thumbnails=[drawn] if others else [],
         flags=flags,
-        details={"Constants": facts_table(about(results)["constants"])},
     )
-
-
-def _averaged(results: xr.Dataset) -> str:
-    """Return over which conditions and seeds a mean is taken."""
-    dims = [f"{dim} {', '.join(map(str, results[dim].values))}" for dim in trials(results)]
-    count = results.sizes["seed"]
-    return " and ".join([*dims, f"{count} seed{'s' if count > 1 else ''}"])
 
 
 def _label(results: xr.Dataset, model: Any) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import re
 from xml.etree import ElementTree as ET
 
@@ -10,6 +12,7 @@ import pytest
 import xarray as xr
 from chosen import selection, trials, with_selection
 from given import given
+from PIL import Image
 
 import nmd_lab
 
@@ -46,17 +49,6 @@ def test_it_is_deterministic_and_has_no_fixed_colours(fit):
     assert not re.search(r"#[0-9a-fA-F]{3,6}\b|rgb|black|white", html)
 
 
-def test_the_curve_follows_the_history(fit):
-    root = ET.fromstring(fit._repr_html_())
-    points = root.find(".//polyline").attrib["points"].split()
-    assert 50 < len(points) <= 150
-    heights = np.array([float(point.split(",")[1]) for point in points])
-    errors = fit.history.relative_error.values
-    assert (heights[0] < heights[-1]) == (errors[0] > errors[-1])
-    assert heights.min() >= 0
-    assert heights.max() < 96
-
-
 def test_it_begins_with_the_headline_and_folds_the_details(fit):
     lead, *_ = root = ET.fromstring(fit._repr_html_())
     number = f"{fit.relative_error:.2g} relative error where seen, nothing is held out"
@@ -82,12 +74,13 @@ def test_errors_of_other_losses_and_unfinished_trials_are_not_compared(fit):
     root = ET.fromstring(with_selection(fit, selection(rows, 2))._repr_html_())
     assert "rank 4 to 8, ring at 8" in "".join(root.itertext())
     rows[1]["error"] = float("nan")
-    with_one = with_selection(fit, selection(rows, 2))._repr_html_()
-    assert "relative error" in "".join(ET.fromstring(with_one).itertext())
+    assert "<svg" not in with_selection(fit, selection(rows, 2))._repr_html_()
+    assert "<svg" not in fit._repr_html_()
 
 
-@pytest.mark.parametrize("iterations", [1, 2])
-def test_short_histories(small, iterations):
-    html = nmd_lab.decompose(small, 2, max_iter=iterations)._repr_html_()
-    assert ("<svg" in html) == (iterations > 1)
-    ET.fromstring(html)
+def test_the_picture_is_a_png_of_a_size_that_pages_do_not_change(fit):
+    image = ET.fromstring(fit._repr_html_()).find(".//img")
+    assert image.attrib["alt"] == "model"
+    assert "width: 72px; height: 96px" in image.attrib["style"]
+    content = base64.b64decode(image.attrib["src"].split(",")[1])
+    assert Image.open(io.BytesIO(content)).size == (15, 20)

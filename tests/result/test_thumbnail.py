@@ -40,6 +40,18 @@ def test_rows_that_are_pictures_stand_side_by_side():
     assert np.isnan(shown[8]).all()
 
 
+@pytest.mark.parametrize(
+    ("rows", "size", "shape"),
+    [(2, 8, (8, 17)), (9, 40, (20, 61)), (1, 300, (75, 75)), (25, 4, (14, 39))],
+)
+def test_pictures_of_all_sizes_fit_in(rows, size, shape):
+    columns = xr.DataArray(np.zeros((size, size)), dims=("y", "x"))
+    X = np.ones((rows, size * size))
+    shown = of(X, columns)
+    assert shown.shape == shape
+    assert np.nanmin(shown) == np.nanmax(shown) == 1
+
+
 def test_colours_are_averaged():
     X = np.arange(24.0).reshape(2, 12)
     columns = xr.DataArray(np.zeros((4, 3)), dims=("x", "channel"))

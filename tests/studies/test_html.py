@@ -28,7 +28,7 @@ def test_it_leads_with_the_best_model_and_its_error(study):
     assert ranking.index[0] == (6,)
     best, second = ranking["mean"]
     assert lead.startswith(f"{best:.2g} ± ")
-    assert "held-out entries: rank 6" in lead
+    assert "held-out entries (mean over missing, seed): rank 6" in lead
     assert lead.endswith(f"· rank 1 {second:.2g}")
 
 
@@ -47,7 +47,7 @@ def test_it_draws_an_interval_for_each_other_model(study):
     root = ET.fromstring(study._repr_html_())
     assert len(root.findall(".//svg/circle")) == 2
     assert len(root.findall(".//svg/path")) == 1 + 1  # the line at the best, and an interval
-    assert "mean over missing 0.2, 0.3 and 3 seeds" in "".join(root.itertext())
+    assert "(mean over missing, seed)" in "".join(root.itertext())
 
 
 def test_flags_count_the_fits_that_failed_or_have_not_converged(study):

@@ -15,7 +15,6 @@ from nmd_lab.result.headline import headline
 
 from .diagnostics import LARGEST_RHAT, PosteriorDiagnostics
 from .draws import CHAIN, DRAW
-from .kernels import Array
 from .thumbnails import thumbnails
 
 FEW_INDEPENDENT = 50
@@ -58,9 +57,8 @@ class PosteriorSummary(PosteriorDiagnostics):
     def _headline(self) -> dict[str, str]:
         """The size of the noise where X is seen, or how likely the model makes an entry there."""
         if self.noise_by == "one" and self.noise != "ordinal":
-            return headline(
-                self._noise_sd.mean(), "standard deviation of the noise, nothing is held out", {}
-            )
+            sd = float((1 / np.sqrt(self.draws["rho"])).mean())
+            return headline(sd, "standard deviation of the noise, nothing is held out", {})
         of_entry = self.trace["log_likelihood"].mean() / self.parameters.get("n_observed", np.nan)
         return headline(float(of_entry), "log-likelihood of an entry, nothing is held out", {})
 
@@ -79,11 +77,6 @@ class PosteriorSummary(PosteriorDiagnostics):
                 f"The draws are worth only {ess:.0f} independent ones: intervals are rough."
             )
         return flags
-
-    @property
-    def _noise_sd(self) -> Array:
-        """Standard deviation of the noise in each draw."""
-        return np.asarray(1 / np.sqrt(self.draws["rho"].values))
 
     @property
     def _formula(self) -> str:
@@ -123,7 +116,7 @@ class PosteriorSummary(PosteriorDiagnostics):
         chains = self.draws.sizes[CHAIN]
         dtype = self.draws["W"].dtype
         rank = f"{float(self.effective_rank.mean()):.1f} of {self.draws.sizes[COMPONENT]}"
-        noise = self._noise_sd
+        noise = 1 / np.sqrt(self.draws["rho"].values)
         size = f"{noise.mean():.3g} ± {noise.std():.1g}"
         if self.noise_by != "one":
             each, whose = noise.mean(axis=(0, 1)), WHOSE[self.noise_by]
