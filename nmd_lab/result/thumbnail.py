@@ -14,7 +14,6 @@ from nmd_lab.data.pictures import Picture, picture_of
 
 HEIGHT, WIDTH = 80, 120  # largest size of the picture, in pixels
 SMALL, MANY, FEW = 16, (8, 24), (3, 3)  # width of small pictures; how many across, and in all
-MOST = 100_000  # entries that are computed, if rows are pictures
 
 Array = NDArray[Any]
 Positions = NDArray[np.intp]
@@ -29,9 +28,9 @@ def small_picture(m: int, columns: xr.DataArray, block: Block, *, by_column: boo
     each column has grey levels of its own.
     """
     n, channels = columns.size, _channels(columns)
-    picture = picture_of(columns, None) if channels == 1 and n <= MOST else None
+    picture = picture_of(columns, None) if channels == 1 else None
     if picture is not None:
-        return _of_rows(m, n, picture, block)
+        return _of_rows(m, picture, block)
     rows, pixels = _spread(m, 2 * HEIGHT), _spread(n // channels, 2 * WIDTH)
     at = (pixels[:, None] * channels + np.arange(channels)).ravel()
     values = block(rows, at).reshape(rows.size, pixels.size, channels).mean(axis=2)
@@ -41,19 +40,32 @@ def small_picture(m: int, columns: xr.DataArray, block: Block, *, by_column: boo
     return _means(values, -(-rows.size // HEIGHT), -(-pixels.size // WIDTH))
 
 
-def _of_rows(m: int, n: int, picture: Picture, block: Block) -> Array:
+def _of_rows(m: int, picture: Picture, block: Block) -> Array:
     """Return some rows as pictures, side by side, with gaps of NaN."""
     across, most = MANY if picture.shape[1] <= SMALL else FEW
-    rows = _spread(m, min(most, MOST // n))
+    rows = _spread(m, most)
+    across = min(across, rows.size)
+    sizes = zip(picture.shape, (-(-rows.size // across), across), (HEIGHT, WIDTH), strict=True)
+    picture, columns = _coarse(picture, max(1, *(a * b // (2 * c) for a, b, c in sizes)))
     tiles = [
         np.pad(picture(row).astype(float), ((0, 1), (0, 1)), constant_values=np.nan)
-        for row in block(rows, np.arange(n))
+        for row in block(rows, columns)
     ]
-    tiles += [np.full_like(tiles[0], np.nan)] * (-len(tiles) % min(across, len(tiles)))
+    tiles += [np.full_like(tiles[0], np.nan)] * (-len(tiles) % across)
     lines = [np.hstack(tiles[k : k + across]) for k in range(0, len(tiles), across)]
     canvas = np.vstack(lines)[:-1, :-1]
     step = math.ceil(max(canvas.shape[0] / HEIGHT, canvas.shape[1] / WIDTH))
     return _means(canvas, step, step)
+
+
+def _coarse(picture: Picture, step: int) -> tuple[Picture, Positions]:
+    """Return every so many pixels of a picture along both sides, and the columns that they are."""
+    height, width = picture.shape
+    assert picture.positions is not None
+    y, x = np.divmod(picture.positions, width)
+    columns = np.flatnonzero((y % step == 0) & (x % step == 0))
+    size = -(-height // step), -(-width // step)
+    return Picture(size, y[columns] // step * size[1] + x[columns] // step), columns
 
 
 def _channels(columns: xr.DataArray) -> int:

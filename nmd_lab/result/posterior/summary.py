@@ -7,7 +7,6 @@ from collections import Counter
 import numpy as np
 
 from nmd_lab._html import facts_table, frame
-from nmd_lab.data.labels import COMPONENT
 from nmd_lab.model.monotone import Monotone
 from nmd_lab.result.column_words import columns_in_words
 from nmd_lab.result.flags import STOPPED
@@ -15,7 +14,7 @@ from nmd_lab.result.headline import headline
 
 from .diagnostics import LARGEST_RHAT, PosteriorDiagnostics
 from .draws import CHAIN, DRAW
-from .thumbnails import thumbnails
+from .thumbnails import few_draws, thumbnails
 
 FEW_INDEPENDENT = 50
 """Effective sample size below which intervals are rough."""
@@ -115,7 +114,8 @@ class PosteriorSummary(PosteriorDiagnostics):
         }
         chains = self.draws.sizes[CHAIN]
         dtype = self.draws["W"].dtype
-        rank = f"{float(self.effective_rank.mean()):.1f} of {self.draws.sizes[COMPONENT]}"
+        some = few_draws(self, self.n_draws)
+        rank = f"{float(some.effective_rank.mean()):.1f} of {self.rank}"
         noise = 1 / np.sqrt(self.draws["rho"].values)
         size = f"{noise.mean():.3g} ± {noise.std():.1g}"
         if self.noise_by != "one":

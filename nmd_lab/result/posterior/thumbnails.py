@@ -20,13 +20,22 @@ from .summaries import mean_of, std_of
 FEW = 24
 """Draws of which the pictures are made."""
 
+NUMBERS, FEWEST = 1 << 21, 6
+"""Numbers of W and H in the draws that a representation reads, and least number of draws."""
+
+
+def few_draws(posterior: Any, most: int) -> Any:
+    """Return a posterior of about so many of the draws, evenly spaced; of fewer large ones."""
+    sizes = posterior.draws.sizes
+    most = min(most, max(NUMBERS // (sum(posterior.shape) * posterior.rank), FEWEST))
+    step = -(-sizes[DRAW] // max(most // sizes[CHAIN], 1))
+    draws = posterior.draws.isel({CHAIN: slice(most), DRAW: slice(None, None, step)})
+    return replace(posterior, draws=draws)
+
 
 def thumbnails(posterior: Any) -> list[str]:
     """Return pictures of the mean and the standard deviation of f(WH), from some of the draws."""
-    sizes = posterior.draws.sizes
-    step = -(-sizes[DRAW] // max(FEW // sizes[CHAIN], 1))
-    draws = posterior.draws.isel({CHAIN: slice(FEW), DRAW: slice(None, None, step)})
-    few = replace(posterior, draws=draws)
+    few = few_draws(posterior, FEW)
 
     def drawn(name: str, summary: Callable[[Predictive, Array], Array]) -> str:
         def block(i: Positions, j: Positions) -> Array:
@@ -34,7 +43,7 @@ def thumbnails(posterior: Any) -> list[str]:
             values = summary(few.predictive.at(rows, columns), few.linear_block(i, j))
             return values.reshape(i.size, j.size)
 
-        columns = draws["H"].isel({CHAIN: 0, DRAW: 0, COMPONENT: 0}, drop=True)
+        columns = few.draws["H"].isel({CHAIN: 0, DRAW: 0, COMPONENT: 0}, drop=True)
         each = few.kinds is not None
         return picture(small_picture(few.shape[0], columns, block, by_column=each), name)
 
