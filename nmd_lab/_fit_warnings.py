@@ -13,6 +13,7 @@ import numpy as np
 from .data.units_apart import sentence_of_units
 from .model.losses import Frobenius
 from .result.decomposition import Decomposition
+from .result.flags import unfinished
 from .solver.bounds import out_of_bounds
 from .solver.options import Options
 from .solver.prepared import Prepared
@@ -26,7 +27,6 @@ from .warnings import (
     UnobservedWarning,
 )
 
-DECREASE = 1e-3  # fall of the objective in the last tenth of the run from which it is unfinished
 ENTRIES_PER_NUMBER = 3.0  # observed entries a number of W and H; with fewer, a long run fits noise
 SHORT_LINES = 0.01  # share of lines with fewer entries than components, from which it does, too
 SAMPLES = 20_000  # entries at which predictions are compared with the data
@@ -111,12 +111,8 @@ def _different_units(problem: Problem) -> str:
 
 def _not_converged(fit: Decomposition, prepared: Prepared) -> str:
     """Return the warning if the last tenth of the iterations still lowered the objective."""
-    options = prepared.spec
-    if options.tol == 0 or fit.stop_reason.code != "max_iter":
-        return ""
-    lowest = np.minimum.accumulate(fit.history["objective"].values)
-    before, after = lowest[-1 - max(1, fit.n_iter // 10) :][0], lowest[-1]
-    if before - after <= DECREASE * abs(after):
+    share = unfinished(fit)
+    if not share:
         return ""
     remedy = (
         "raise max_iter, or pass tol=0 if so many iterations are what you want."
@@ -125,8 +121,8 @@ def _not_converged(fit: Decomposition, prepared: Prepared) -> str:
         "component let more iterations make the predictions worse."
     )
     return (
-        f"max_iter={options.max_iter} ended a fit whose last tenth of iterations still "
-        f"lowered the objective by {(before - after) / abs(before):.1%}: {remedy}"
+        f"max_iter={prepared.spec.max_iter} ended a fit whose last tenth of iterations still "
+        f"lowered the objective by {share:.1%}: {remedy}"
     )
 
 

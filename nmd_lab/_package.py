@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ._threads import one_thread
+from .model.losses import Frobenius
 from .result.decomposition import Decomposition
 from .result.provenance import provenance
 from .solver.constraints.text import constraints_in_parameters
 from .solver.prepared import Prepared
+from .solver.problem import Problem
 from .solver.refinement.stages import optimality
 from .solver.restarts import Solution
 from .solver.run import Run
@@ -56,7 +59,7 @@ def package(prepared: Prepared, solution: Solution) -> Decomposition:
             **_limits(prepared),
             **({"absent_are_zeros": True} if observations.absent_are_zeros else {}),
             "starts": solution.starts,
-            **({} if selection is None else {"selection": selection}),
+            **({} if selection is None else {"selection": selection | _seen(problem, state)}),
             **provenance(observations),
         },
     )
@@ -68,6 +71,16 @@ def _limits(prepared: Prepared) -> dict[str, Any]:
     if prepared.problem.observations.limits is None or model.single is None:
         return {}
     return {"limit_noise": model.limits.sd, "smallest_value": model.limits.smallest}
+
+
+def _seen(problem: Problem, state: State) -> dict[str, Any]:
+    """Return the root mean squared error where a fit has seen X, for `Decomposition.selection`."""
+    kind, observations = problem.model.single, problem.observations
+    if kind is None or type(kind.loss) is not Frobenius or observations.limits is not None:
+        return {}
+    (total,) = observations.weighted_sums()
+    size = math.ldexp(math.sqrt(2 * problem.reference / total), problem.units.of_X)
+    return {"error_where_seen": state.relative_error * size}
 
 
 class ResumableFit:

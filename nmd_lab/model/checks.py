@@ -7,7 +7,6 @@ True
 
 from __future__ import annotations
 
-import html
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._errors import sentence
+from nmd_lab._html import frame, table
 
 from . import _property_checks as checks
 from ._property_checks import Failure
@@ -73,15 +73,12 @@ class CheckReport:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in failure)}</tr>"
-            for failure in self.failures
-        )
-        head = "<tr><th>check</th><th>input</th><th>found</th><th>expected</th></tr>"
-        table = f"<table>{head}{rows}</table>" if rows else ""
-        title = "all checks passed" if self.passed else "some checks failed"
-        return (
-            f"<p><b>{html.escape(self.subject)}</b>: {title} ({len(self.checks)} tried)</p>{table}"
+        verdict = "all checks passed" if self.passed else "some checks failed"
+        rows = table(("check", "input", "found", "expected"), self.failures)
+        return frame(
+            [f"{len(self.checks)} checks tried"],
+            {"value": self.subject, "text": verdict},
+            thumbnails=[] if self.passed else [rows],
         )
 
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .decomposition import Decomposition
 from .entries import compared_entries
+from .flags import unfinished
+from .selection import as_text
 
 
 def compare(
@@ -43,7 +45,8 @@ def compare(
     xarray.Dataset
         Variables over the dimension `fit`: nonlinearity, loss, rank, objective, relative_error,
         n_iter, seconds, stop_reason and observations_hash, which is equal for fits of equal data.
-        With X also rmse and mae, in the units of X.
+        With X also rmse and mae, in the units of X.  Its attribute `sentence` says which fit has
+        the lowest error, whether the second best differs from it, and what should worry.
 
     Raises
     ------
@@ -67,7 +70,8 @@ def compare(
         for fit in named.values()
     ]
     columns = {name: ("fit", [score[name] for score in scores]) for name in scores[0]}
-    return xr.Dataset(columns, coords={"fit": list(named)})
+    scored = xr.Dataset(columns, coords={"fit": list(named)})
+    return scored.assign_attrs(sentence=_sentence(named, scored, X, observed, weights))
 
 
 def _named(fits: Any, more: list[Any], X: Any) -> tuple[dict[Any, Decomposition], Any]:
@@ -116,6 +120,43 @@ def _scores(fit: Decomposition) -> dict[str, Any]:
         "stop_reason": fit.stop_reason,
         "observations_hash": fit.parameters.get("observations_hash", ""),
     }
+
+
+def _sentence(
+    named: Mapping[Any, Decomposition],
+    scored: xr.Dataset,
+    X: Any,
+    observed: ArrayLike | None,
+    weights: ArrayLike | None,
+) -> str:
+    """Return what the scores say: the best fit, the difference to the next, and worries."""
+    sentences = ["Give X= for errors that compare."]
+    if X is not None:
+        order = np.argsort(scored["rmse"].values, kind="stable")[:2]
+        best, *second = (list(named)[k] for k in order)
+        errors = scored["rmse"].values[order]
+        sentences = [f"{best} has the lowest root mean squared error, {as_text(errors[0])}."]
+    if X is not None and second:
+        excess = errors[1] - errors[0]
+        (x, y, w), (_, z, _) = (
+            compared_entries(named[name], X, observed, weights) for name in (best, *second)
+        )
+        spread = _spread(np.square(x - z) - np.square(x - y), w) / (errors.sum() or 1.0)
+        verdict = "differs" if excess > 2 * spread else "cannot be told"
+        sentences.append(
+            f"{second[0]} is second and {verdict} from it, with {excess:.2g} ± {spread:.2g} more."
+        )
+    if names := [str(name) for name, fit in named.items() if unfinished(fit)]:
+        sentences.append(f"Not converged: {', '.join(names)}.")
+    if len({*scored["observations_hash"].values}) > 1:
+        sentences.append("The fits are of different data.")
+    return " ".join(sentences)
+
+
+def _spread(values: NDArray[Any], weights: NDArray[Any]) -> float:
+    """Return the standard error of a weighted mean."""
+    share = weights / weights.sum()
+    return float(np.sqrt(np.sum(np.square(share * (values - np.sum(share * values))))))
 
 
 def _errors(

@@ -24,10 +24,10 @@ from .append import Appending
 from .column_words import columns_in_words
 from .data_errors import DataErrors
 from .filling import Filling
-from .html import to_html
+from .html import fit_html
 from .rankings import Rankings
 from .rotation import Rotations
-from .selection import Selections, in_short
+from .selection import Selections
 
 if TYPE_CHECKING:
     from nmd_lab.plots import PlotAccessor
@@ -245,9 +245,7 @@ class Decomposition(DataErrors, Filling, Appending, Rankings, Rotations, Selecti
             **self._columns,
             **self._choice,
         }
-        formula = f"X ≈ {self.nonlinearity}(W H)"
-        parameters = in_short(self.parameters)
-        return to_html(formula, facts, self.history, parameters, self.selection)
+        return fit_html(self, facts)
 
     def __repr__(self) -> str:
         """Return a summary of a few lines."""

@@ -54,8 +54,10 @@ class Selections(Factors):
         Its attributes are `sentence` (what was chosen, by what, and what is as good), `chosen` (the
         trial that was chosen), `reason`, `measure` (of the error),
         `options` (those that were chosen), `held_out_entries`, `held_out_parts`, `held_out_drawn`,
-        and `note`, sentences on what the trials cannot tell, if there is such a thing.  If nothing
-        was chosen, the Dataset has no trial and no attribute.
+        and `note`, sentences on what the trials cannot tell, if there is such a thing.  Where they
+        are known, `offsets_alone` is the lowest error without components, and `error_where_seen`
+        that of the fit at the entries it has seen.  If nothing was chosen, the Dataset has no trial
+        and no attribute.
 
         Examples
         --------

@@ -26,6 +26,7 @@ from .corruption import NO_NOISE, NOTHING_HIDDEN
 from .dataset import to_dataset
 from .execution import run_cells
 from .grid import ALGORITHM, CONDITIONS, check_names, make_grid, select
+from .html import study_html
 from .known_entries import read_known_entries
 from .plots import StudyPlots
 from .scores import make_metrics
@@ -161,8 +162,7 @@ class Study:
         path : path-like, optional
             NetCDF file for the results, for example "study.nc".  Each fit goes into the file
             study.nc.journal beside it as soon as it is done.  A later run, also of another grid,
-            takes finished fits from there.  It repeats those that failed or exceeded the time
-            limit.
+            takes finished fits from there.  It repeats those that failed or took too long.
         n_jobs : int, default 1
             Number of processes with one thread each; -1 is one for each processor.
         progress : bool, default True
@@ -338,11 +338,13 @@ class Study:
         """Plots of the results: ``error``, ``heatmap`` and ``cost``."""
         return StudyPlots(self.results)
 
+    def _repr_html_(self) -> str:
+        return study_html(repr(self), self._results)
+
     def __repr__(self) -> str:
         """Return the size of the data, the dimensions and the number of finished fits."""
-        cells = self.grid.values.ravel()
-        observations, keys = cells[0].data.observations, {cell.key for cell in cells}
-        (m, n), size = observations.shape, observations.n_observed
+        data, keys = self.grid.values.flat[0].data, {cell.key for cell in self.grid.values.flat}
+        (m, n), size = data.observations.shape, data.observations.n_observed
         dims = ", ".join(f"{dim}: {length}" for dim, length in self.grid.sizes.items())
         done = f"{len(keys & self._records.keys())} of {len(keys)} fits done"
         return f"<nmd_lab.Study>  {m} x {n}, {size} known entries\n  {dims}\n  {done}"

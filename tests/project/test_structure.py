@@ -26,6 +26,8 @@ LAYERS = (
         "_interruption",
         "_atomic",
         "_files",
+        "_html",
+        "_thumbnails",
         "_journal",
         "warnings",
         "checkpoint",

@@ -68,3 +68,20 @@ def test_bad_fits(small):
     fit = nmd_lab.decompose(small, 2, max_iter=3)
     with pytest.raises(ValueError, match="shape"):
         nmd_lab.compare([fit], small.T)
+
+
+def test_its_sentence_says_which_is_best_and_what_should_worry(small, rng):
+    a, b = (nmd_lab.decompose(small, rank, max_iter=300, random_state=0) for rank in (1, 4))
+    scores = nmd_lab.compare({"a": a, "b": b}, small)
+    assert scores.rmse[1] < scores.rmse[0]
+    excess = float(scores.rmse[0] - scores.rmse[1])
+    assert (
+        f"b has the lowest root mean squared error, {float(scores.rmse[1]):.4g}." in scores.sentence
+    )
+    assert f"a is second and differs from it, with {excess:.2g} ± " in scores.sentence
+    assert "a is second and cannot be told" in nmd_lab.compare({"b": b, "a": b}, small).sentence
+    assert "different data" not in scores.sentence
+    other = nmd_lab.decompose(2 * small, 4, max_iter=2, random_state=0)
+    worried = nmd_lab.compare(b, other).sentence
+    assert worried.startswith("Give X= for errors that compare.")
+    assert worried.endswith("Not converged: 1. The fits are of different data.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pandas as pd
@@ -233,8 +234,13 @@ def test_what_is_shown(posterior):
     assert "Gaussian noise" in text
     assert "all sweeps done" in text
     assert "split R-hat" in page
-    assert page.count("<div") == page.count("</div>")
+    assert ET.fromstring(page)[0].tag == "p"
+    assert page.startswith("<div")
+    assert page.count("<img") == 2
+    assert "standard deviation of the noise, nothing is held out" in page
+    assert ("have not settled" in page) == (not posterior.converged)
     short = made_up(np.zeros((3, 4)), "minmax", "l1", "after")
     assert "too few sweeps" in repr(short)
     assert "MinMax(-0.4, 0.9)(W H), noise after f, loss l1" in repr(short)
     assert not short.converged
+    assert "Too few sweeps to judge the chains." in short._repr_html_()

@@ -221,8 +221,8 @@ class DrawnFactors:
                 out += np.where(at < 0, 0, offsets[:, at])
         return out
 
-    def linear_block(self, i: slice, j: slice) -> NDArray[np.float64]:
-        """Return WH plus offsets in each draw of a block, flat, as an array (draws, entries)."""
+    def linear_block(self, i: Any, j: Any) -> NDArray[np.float64]:
+        """Return WH plus offsets in each draw for rows i and columns j, as (draws, entries)."""
         W, H, rows, columns = self.stacked
         out = np.matmul(W[:, i], H[:, j].transpose(0, 2, 1)).astype(np.float64)
         out += self.mean

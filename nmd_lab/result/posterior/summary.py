@@ -6,14 +6,18 @@ from collections import Counter
 
 import numpy as np
 
-from nmd_lab.data.labels import COMPONENT
+from nmd_lab._html import facts_table, frame
 from nmd_lab.model.monotone import Monotone
 from nmd_lab.result.column_words import columns_in_words
-from nmd_lab.result.html import framed, table
-from nmd_lab.result.selection import in_short
+from nmd_lab.result.flags import STOPPED
+from nmd_lab.result.headline import headline
 
-from .diagnostics import PosteriorDiagnostics
+from .diagnostics import LARGEST_RHAT, PosteriorDiagnostics
 from .draws import CHAIN, DRAW
+from .thumbnails import few_draws, thumbnails
+
+FEW_INDEPENDENT = 50
+"""Effective sample size below which intervals are rough."""
 
 NOISES = {
     "gaussian": "Gaussian noise",
@@ -34,17 +38,44 @@ class PosteriorSummary(PosteriorDiagnostics):
 
     def _repr_html_(self) -> str:
         """Return the HTML summary that notebooks show."""
-        return framed(
-            "Posterior",
-            self._formula,
-            table({k: v for k, v in self._facts.items() if v}),
-            in_short(self.parameters),
+        facts = {name: text for name, text in self._facts.items() if text}
+        return frame(
+            [f"nmd_lab.Posterior: {self._formula}"],
+            self._headline,
+            thumbnails=thumbnails(self),
+            flags=self._flags,
+            details={"Details": facts_table(facts), "Parameters": facts_table(self.parameters)},
         )
 
     def __repr__(self) -> str:
         """Return a summary of a few lines."""
         facts = "".join(f"\n  {name}: {text}" for name, text in self._facts.items() if text)
         return f"<nmd_lab.Posterior>  {self._formula}{facts}"
+
+    @property
+    def _headline(self) -> dict[str, str]:
+        """The size of the noise where X is seen, or how likely the model makes an entry there."""
+        if self.noise_by == "one" and self.noise != "ordinal":
+            sd = float((1 / np.sqrt(self.draws["rho"])).mean())
+            return headline(sd, "standard deviation of the noise, nothing is held out", {})
+        of_entry = self.trace["log_likelihood"].mean() / self.parameters.get("n_observed", np.nan)
+        return headline(float(of_entry), "log-likelihood of an entry, nothing is held out", {})
+
+    @property
+    def _flags(self) -> list[str]:
+        """A sentence for each thing that should worry."""
+        flags = [STOPPED[code]] if (code := self.stop_reason.code) in STOPPED else []
+        if np.isnan(float(self.rhat["log_likelihood"])):
+            return [*flags, "Too few sweeps to judge the chains."]
+        if not self.converged:
+            agree = float(self.rhat["log_likelihood"]) < LARGEST_RHAT
+            words = f"predictions have {self._settled}" if agree else self._convergence
+            flags.append(f"The chains have not settled: {words}.")
+        elif (ess := float(self.ess["log_likelihood"])) < FEW_INDEPENDENT:
+            flags.append(
+                f"The draws are worth only {ess:.0f} independent ones: intervals are rough."
+            )
+        return flags
 
     @property
     def _formula(self) -> str:
@@ -83,7 +114,8 @@ class PosteriorSummary(PosteriorDiagnostics):
         }
         chains = self.draws.sizes[CHAIN]
         dtype = self.draws["W"].dtype
-        rank = f"{float(self.effective_rank.mean()):.1f} of {self.draws.sizes[COMPONENT]}"
+        some = few_draws(self, self.n_draws)
+        rank = f"{float(some.effective_rank.mean()):.1f} of {self.rank}"
         noise = 1 / np.sqrt(self.draws["rho"].values)
         size = f"{noise.mean():.3g} ± {noise.std():.1g}"
         if self.noise_by != "one":

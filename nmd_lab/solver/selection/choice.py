@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -157,6 +158,7 @@ def _record(
     names += [name for name in numbers if getattr(space, name) is None]
     comparable = [t for t in trials.done if chosen is not None and t.is_comparable(chosen)]
     best = min(comparable, key=lambda trial: trial.mean, default=None)
+    alone = [t.row(t)["error"] for t in comparable if t.offsets_alone and math.isfinite(t.mean)]
     smaller = best is not None and chosen is not None and best is not chosen
     if chosen is None:
         reason = "no entry could be held out, so there are offsets alone"
@@ -181,6 +183,7 @@ def _record(
             "parts": len(trials.folds) if chosen else 0,
             "drawn": drawn,
         },
+        **({"offsets_alone": min(alone)} if alone else {}),
         "note": " ".join(_notes(search, chosen, shape[0])) if chosen else "",
         "options": names,
     }

@@ -86,6 +86,8 @@ class Trial:
         Whether it says something of its setting, and not of where it began.
     ending : int or None
         Number of iterations of lowest error after a path of ridges; None without a path.
+    offsets_alone : bool
+        Whether there are no components.
     """
 
     setting: Setting
@@ -99,6 +101,7 @@ class Trial:
     metric: str = "deviance"
     counts: bool = True
     ending: int | None = None
+    offsets_alone: bool = False
 
     @property
     def mean(self) -> float:

@@ -191,6 +191,7 @@ class Trials:
         n_iter = sum(run.progress.count for run in runs)
         trial = Trial(setting, completed(losses, best), n_iter, seconds, ends)
         trial.cold, trial.refined, trial.metric = starts is None, refined, self.metric
+        trial.offsets_alone = offsets_alone
         if path:
             trial.ending, losses = best_ending(runs, self.metric, self.options.max_iter)
             trial.losses = losses / self.mean_weight

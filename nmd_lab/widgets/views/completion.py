@@ -10,11 +10,11 @@ import numpy as np
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.widgets.live.findings import LEVEL
 from nmd_lab.widgets.parts.axis_labels import texts
+from nmd_lab.widgets.parts.bar_texts import size_text
 from nmd_lab.widgets.parts.charts import trials_charts
 from nmd_lab.widgets.parts.controls import value_of
 from nmd_lab.widgets.parts.curves import Panel, curves_part
 from nmd_lab.widgets.parts.factors import FactorsPart, lost_text
-from nmd_lab.widgets.parts.headline import size_text
 from nmd_lab.widgets.parts.tables import number_text, table
 from nmd_lab.widgets.states.completion import CompletionState
 from nmd_lab.widgets.states.row_entries import Entry

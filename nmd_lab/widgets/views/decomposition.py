@@ -9,13 +9,14 @@ import numpy as np
 
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
+from nmd_lab.result.headline import headline
 from nmd_lab.solver.state import State
 from nmd_lab.widgets.parts.axis_labels import texts
+from nmd_lab.widgets.parts.bar_texts import size_text
 from nmd_lab.widgets.parts.charts import trials_charts
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
 from nmd_lab.widgets.parts.factors import FactorsPart, lost_text
 from nmd_lab.widgets.parts.grid import Grid
-from nmd_lab.widgets.parts.headline import headline, size_text
 from nmd_lab.widgets.parts.pictures import Shown, at, pictures_part, spread_at
 from nmd_lab.widgets.parts.tables import errors_table
 from nmd_lab.widgets.states.decomposition import DecompositionState

@@ -14,10 +14,10 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.loading import load
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.widgets.parts.axis_labels import texts
+from nmd_lab.widgets.parts.bar_texts import size_text
 from nmd_lab.widgets.parts.charts import trials_charts
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
 from nmd_lab.widgets.parts.factors import FactorsPart
-from nmd_lab.widgets.parts.headline import size_text
 from nmd_lab.widgets.parts.pictures import Shown, pictures_part
 from nmd_lab.widgets.parts.tables import table
 from nmd_lab.widgets.states.code import PRINT_ERROR, call

@@ -10,7 +10,7 @@ from nmd_lab._sample_warnings import sentence_of_chains
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.widgets.parts.axis_labels import texts
-from nmd_lab.widgets.parts.headline import size_text
+from nmd_lab.widgets.parts.bar_texts import size_text
 from nmd_lab.widgets.parts.pictures import Shown, pictures_part, spread_at
 from nmd_lab.widgets.parts.tables import table
 from nmd_lab.widgets.states.frame import Frame, frame_of

@@ -10,10 +10,10 @@ import numpy as np
 import xarray as xr
 
 from nmd_lab.result import netcdf
+from nmd_lab.result.headline import headline
 from nmd_lab.result.selection import as_text
 from nmd_lab.widgets.parts.charts import chart, series
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
-from nmd_lab.widgets.parts.headline import headline
 from nmd_lab.widgets.parts.tables import table
 from nmd_lab.widgets.states.study import StudyState
 from nmd_lab.widgets.states.study_points import NO_DIMENSION, ChartPoint, is_numeric, label_text

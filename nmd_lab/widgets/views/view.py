@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nmd_lab.result.headline import headline_of
 from nmd_lab.widgets.live.background import Background
-from nmd_lab.widgets.parts.headline import headline_of, model_text
+from nmd_lab.widgets.parts.bar_texts import model_text
 from nmd_lab.widgets.states.code import name_in_notebook
 from nmd_lab.widgets.states.fields import FitState
 

@@ -1,0 +1,107 @@
+"""Small pictures for the HTML of a result: a matrix as PNG, a curve and intervals as SVG."""
+
+from __future__ import annotations
+
+import math
+import struct
+import textwrap
+import zlib
+from base64 import b64encode
+from collections.abc import Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+WIDTH, HEIGHT = 180, 96  # of a picture and of a curve, in pixels
+THINNEST = 48  # least width and height of a picture that is shown, in pixels
+MARGIN = 6  # of a curve, in pixels
+LETTER, LINE = 6.2, 17  # width of a letter and height of a line, in pixels
+MOST_LETTERS = 44  # of the label of an interval
+PLOT = 200  # width of the plot of intervals, in pixels
+FONT = 'font-size="11" fill="currentColor" stroke="none"'
+CAPTION = "font-size: 0.85em; opacity: 0.75; color: inherit;"
+
+
+class Interval(NamedTuple):
+    """A number with an interval: `low` and `high` are NaN where it has none."""
+
+    label: str
+    value: float
+    low: float
+    high: float
+
+
+def picture(values: NDArray[Any], caption: str) -> str:
+    """Return a matrix as a grey picture, NaN clear; "" if all values are equal."""
+    finite = values[np.isfinite(values)]
+    if not finite.size or finite.min() == finite.max():
+        return ""
+    height, width = values.shape
+    scale = min(WIDTH / width, HEIGHT / height)
+    across, down = (max(round(scale * size), THINNEST) for size in (width, height))
+    data = b64encode(_png(values)).decode()
+    return _captioned(
+        f'<img alt="{escape(caption)}" style="width: {across}px; height: {down}px; '
+        f'image-rendering: pixelated;" src="data:image/png;base64,{data}"/>',
+        caption,
+    )
+
+
+def curve(x: NDArray[Any], y: NDArray[Any], marked: float, caption: str) -> str:
+    """Return finite y over ascending x with a dot each, and a ring at the marked x."""
+    across = MARGIN + (x - x[0]) / (x[-1] - x[0]) * (WIDTH - 2 * MARGIN)
+    down = MARGIN + (y.max() - y) / (np.ptp(y) or 1.0) * (HEIGHT - 2 * MARGIN)
+    at = list(zip(across.tolist(), down.tolist(), strict=True))
+    sizes = [2] * len(at) + [5]
+    drawn = f'<polyline points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in at)}" stroke-width="1.5"/>'
+    for (a, b), r in zip([*at, at[int(np.argmin(np.abs(x - marked)))]], sizes, strict=True):
+        drawn += f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{r}"/>'
+    return _captioned(_svg(WIDTH, HEIGHT, drawn, caption), caption)
+
+
+def intervals(rows: Sequence[Interval], caption: str) -> str:
+    """Return numbers with their intervals, one below the other, and a line at 0."""
+    labels = [textwrap.shorten(row.label, MOST_LETTERS, placeholder=" …") for row in rows]
+    ends = np.array([(0.0, 0.0, 0.0), *(row[1:] for row in rows)])
+    left = LETTER * max(map(len, labels)) + 10
+    places = left + (ends - np.nanmin(ends)) / (np.nanmax(ends) - np.nanmin(ends) or 1.0) * PLOT
+    (zero, _, _), *places = places.tolist()
+    drawn = f'<path d="M{zero:.1f} 0V{LINE * len(rows)}" stroke-opacity="0.4"/>'
+    for k, (label, (value, first, last)) in enumerate(zip(labels, places, strict=True)):
+        y = LINE * (k + 0.5)
+        drawn += f'<text x="0" y="{y + 4:.1f}" {FONT}>{escape(label)}</text>'
+        drawn += f'<circle cx="{value:.1f}" cy="{y:.1f}" r="3" fill="currentColor"/>'
+        if math.isfinite(first + last):
+            drawn += f'<path d="M{first:.1f} {y:.1f}H{last:.1f}" stroke-width="1.5"/>'
+    return _captioned(_svg(round(left + PLOT + 6), LINE * len(rows), drawn, caption), caption)
+
+
+def _captioned(content: str, caption: str) -> str:
+    """Return a picture above its caption."""
+    return f'<div>{content}<div style="{CAPTION}">{escape(caption)}</div></div>'
+
+
+def _svg(width: int, height: int, content: str, name: str) -> str:
+    """Return an SVG in the colour of the text."""
+    return (
+        f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{escape(name)}" fill="none" stroke="currentColor">{content}</svg>'
+    )
+
+
+def _png(values: NDArray[Any]) -> bytes:
+    """Return a PNG file of grey levels that are clear where a value is not finite."""
+    shown = np.isfinite(values)
+    low, high = values[shown].min(), values[shown].max()
+    share = np.where(shown, values - low, 0) / (high - low)
+    levels = np.stack([255 * share, 255 * shown], axis=-1).astype(np.uint8)
+    height, width = values.shape
+    lines = b"".join(b"\0" + line.tobytes() for line in levels)
+    head = struct.pack(">IIBBBBB", width, height, 8, 4, 0, 0, 0)
+    blocks = ((b"IHDR", head), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in blocks
+    )
