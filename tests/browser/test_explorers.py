@@ -453,7 +453,7 @@ def test_completion(notebook):
 
     enter(page, ".nmd-row", "2")
     page.locator(".nmd-known tbody th", has_text="Apollo 13").wait_for()
-    assert page.locator(".nmd-top tbody tr").count() == 10
+    assert page.locator(".nmd-top tbody tr").count() == 50
     page.locator(".nmd-known tbody button").first.click()
     page.locator(".nmd-known tr[aria-selected]").wait_for()
     enter(page, ".nmd-row", "nobody")

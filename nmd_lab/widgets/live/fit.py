@@ -10,6 +10,7 @@ from typing import Any
 from nmd_lab._fit_warnings import OPTIONS, Messages, messages_after, messages_before
 from nmd_lab._package import ResumableFit
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.state import State
@@ -118,11 +119,14 @@ class LiveFit(Background):
         return self._recording.held_out
 
     @property
+    def hidden(self) -> HeldOut | None:
+        """The entries that the fit has held out; None without any."""
+        return None if self._resumable is None else self._resumable.prepared.held_out
+
+    @property
     def unseen(self) -> Positions | None:
-        """Rows and columns of the entries that the fit has held out; None without any."""
-        fit = self._resumable
-        held_out = None if fit is None else fit.prepared.held_out
-        return None if held_out is None else held_out.positions
+        """Rows and columns of these entries."""
+        return None if self.hidden is None else self.hidden.positions
 
     @property
     def seconds(self) -> float:

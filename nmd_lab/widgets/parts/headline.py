@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.selection import TRIAL, as_text
+from nmd_lab.widgets.live.held_out import validation_error
 
 WORSE = 1.02
 """Ratio to the error of a rival from which a model is said to be worse."""
@@ -21,19 +20,23 @@ def headline(error: float, where: str, rivals: Mapping[str, float]) -> dict[str,
     '· linear 0.16'
     """
     return {
-        "value": as_text(error, 2),
+        "value": _two_digits(error),
         "text": where,
-        "rivals": " ".join(f"· {name} {as_text(each, 2)}" for name, each in rivals.items()),
+        "rivals": " ".join(f"· {name} {_two_digits(each)}" for name, each in rivals.items()),
         "worse": any(error > WORSE * each for each in rivals.values()),
     }
 
 
-def headline_of(fit: Decomposition) -> dict[str, Any]:
+def _two_digits(error: float) -> str:
+    """Return an error with two digits, from 1 on behind the point."""
+    return as_text(error, 2 + (error >= 1))
+
+
+def headline_of(fit: Decomposition, rivals: Mapping[str, float] | None = None) -> dict[str, Any]:
     """Return the held-out error that a fit knows of; if there is none, that where it has seen X."""
-    if "validation_rmse" in fit.history:
-        at = np.flatnonzero(fit.history.iteration.values == fit.parameters["iteration"])
-        errors = fit.history.validation_rmse.values
-        return headline(float(errors[at[0] if at.size else -1]), "off at held-out entries", {})
+    error = validation_error(fit)
+    if error is not None:
+        return headline(error, "off where hidden", rivals or {})
     trials = fit.selection
     if trials.sizes[TRIAL]:
         error = float(trials["error"].values[trials.attrs["chosen"]])
