@@ -15,11 +15,10 @@ export function stars(name, ratings, number, rate) {
     return levelAt((event.clientX - left) / width, count);
   };
   const press = (event) => {
-    const { key } = event, by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[key];
-    const next = by ? clamp(number + by, 0, count) : { Home: 1, End: count, Delete: 0, Backspace: 0 }[key];
+    const next = { ArrowRight: number + 1, ArrowUp: number + 1, ArrowLeft: number - 1, ArrowDown: number - 1, Home: 1, End: count, Delete: 0 }[event.key];
     if (next === undefined) return;
     event.preventDefault();
-    rate(next);
+    rate(clamp(next, 0, count));
   };
   const said = number ? String(ratings[number - 1]) : "not rated";
   const element = html("span", {
