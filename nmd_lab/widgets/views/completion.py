@@ -180,7 +180,7 @@ class CompletionView(SamplingView):
         if not best:
             return [first, table("top", ("predictions come with a fit",), [])]
         rows = [
-            [e.label, number_text(e.predicted, 3), *[f"{e.low:.2g} – {e.high:.2g}"] * sure]
+            [e.label, number_text(e.predicted, 3), *[f"{e.low:.3g} – {e.high:.3g}"] * sure]
             for e in best
         ]
         heads = ("suggested", "predicted", *[f"{100 * LEVEL:.0f} % interval"] * sure)
