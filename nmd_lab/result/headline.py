@@ -20,18 +20,23 @@ def headline(error: float, where: str, rivals: Mapping[str, float]) -> dict[str,
     '· linear 0.16'
     """
     return {
-        "value": as_text(error, 2),
+        "value": _two_digits(error),
         "text": where,
-        "rivals": " ".join(f"· {name} {as_text(each, 2)}" for name, each in rivals.items()),
+        "rivals": " ".join(f"· {name} {_two_digits(each)}" for name, each in rivals.items()),
         "worse": any(error > WORSE * each for each in rivals.values()),
     }
 
 
-def headline_of(fit: Selections) -> dict[str, Any]:
+def _two_digits(error: float) -> str:
+    """Return an error with two digits, from 1 on behind the point."""
+    return as_text(error, 2 + (error >= 1))
+
+
+def headline_of(fit: Selections, rivals: Mapping[str, float] | None = None) -> dict[str, Any]:
     """Return the held-out error that a fit knows of; if there is none, that where it has seen X."""
     trials, off = fit.selection, f"{fit.labels.attrs.get('units', '')} off at".strip()
-    if "validation_rmse" in fit.history:
-        return headline(_returned(fit, "validation_rmse"), f"{off} held-out entries", {})
+    if (validation := validation_error(fit)) is not None:
+        return headline(validation, f"{off} held-out entries", rivals or {})
     if not trials.sizes[TRIAL]:
         where = "relative error where seen, nothing is held out"
         return headline(_returned(fit, "relative_error"), where, {})
@@ -40,8 +45,13 @@ def headline_of(fit: Selections) -> dict[str, Any]:
     measure = str(trials.attrs.get("measure", ""))
     rooted = measure.startswith("root mean squared")
     alone = trials.attrs.get("offsets_alone")
-    rivals = {} if alone is None else {"offsets alone": alone}
-    return headline(error, where if rooted else f"{measure}, held out", rivals)
+    beside = {} if alone is None else {"offsets alone": alone}
+    return headline(error, where if rooted else f"{measure}, held out", beside)
+
+
+def validation_error(fit: Selections) -> float | None:
+    """Return the error of a fit at the entries that stopped it early; None without any."""
+    return _returned(fit, "validation_rmse") if "validation_rmse" in fit.history else None
 
 
 def _returned(fit: Selections, name: str) -> float:

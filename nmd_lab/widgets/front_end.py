@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent / "front"
 
 MODULES = (
     "dom", "axes", "mosaic", "controls", "curves", "pictures", "components", "drawing", "scatter",
-    "dots", "grid", "runs", "explorer",
+    "dots", "grid", "stars", "runs", "explorer",
 )  # fmt: skip
 """Modules in the order in which they need each other."""
 

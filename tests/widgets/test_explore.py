@@ -144,7 +144,7 @@ def test_a_fit(fit, tmp_path):
     explorer = widgets.explore(fit)
     assert isinstance(explorer.view, FitView | PosteriorView)
     assert explorer.result is fit
-    assert f"relative error {fit.relative_error:.6g}" in said(explorer)
+    assert f"relative error {fit.relative_error:.4g}" in said(explorer)
     facts = dict(table(explorer, "facts")["rows"])
     assert "relu" in facts["model"].lower()
     assert explorer.components["count"] == 5

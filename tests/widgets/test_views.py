@@ -384,16 +384,12 @@ def test_completion_tables():
     explorer = widgets.Explorer(data="generated", rank=2, alpha=15.0, iterations=10)
     assert table(explorer, "top")["head"] == ["predictions come with a fit"]
     done(explorer)
-    assert len(table(explorer, "top")["rows"]) == 10
-    act(explorer, "ask", name="top", value="3")
-    assert len(table(explorer, "top")["rows"]) == 3
+    assert len(table(explorer, "top")["rows"]) == 50
     act(explorer, "ask", name="row", value="12345")
     assert "no row is labelled" in explorer.facts["query"][0]["problem"]
     assert explorer.tables == []
     act(explorer, "ask", name="row", value="7")
     assert explorer.facts["query"][0]["problem"] == ""
-    act(explorer, "ask", name="top", value="2.5")
-    assert "'2.5' is no number of entries" in explorer.facts["query"][1]["problem"]
 
 
 @pytest.mark.parametrize("sampled", [False, True])
@@ -409,13 +405,11 @@ def test_predictions_of_held_out_entries_are_marked(sampled):
     else:
         held_out = explorer.fit._resumable.prepared.held_out
         unseen = set(zip(*(each.tolist() for each in held_out.positions), strict=True))
-    act(explorer, "ask", name="top", value="1000")
     known = table(explorer, "known")
-    marks = {k: cells[-1] for k, cells in zip(known["ids"], known["rows"], strict=True)}
-    assert {k for k, mark in marks.items() if mark == "held out"} == {
-        k for k in marks if (0, k) in unseen
-    }
-    assert set(marks.values()) == {"seen", "held out"}
+    marks = {k: cells[0][0] == "●" for k, cells in zip(known["ids"], known["rows"], strict=True)}
+    assert {k for k, is_marked in marks.items() if is_marked} == {k for i, k in unseen if i == 0}
+    assert list(marks.values()) == sorted(marks.values(), reverse=True)  # they come first
+    assert set(marks.values()) == {True, False}
 
 
 def test_a_row_that_is_picked_is_asked_for():
@@ -424,7 +418,14 @@ def test_a_row_that_is_picked_is_asked_for():
     label = str(explorer.state.data.labels("rows")[11])
     assert explorer.facts["query"][0]["value"] == label
     entries = explorer.state.entries(11, 10)[1]
-    assert table(explorer, "top")["ids"] == [entry.column for entry in entries]
+    assert table(explorer, "top")["ids"][:10] == [entry.column for entry in entries]
+    W = explorer.result.W.values[11]
+    assert explorer.scatter["person"] == {"name": label, "x": W[0], "y": W[1]}
+    act(explorer, "ask", name="row", value=str(explorer.state.data.labels("rows")[4]))
+    act(explorer, "select", column=3)  # another choice leaves the row alone
+    assert explorer.facts["query"][0]["value"] == str(explorer.state.data.labels("rows")[4])
+    act(explorer, "lasso", rows=[7])
+    assert explorer.facts["query"][0]["value"] == str(explorer.state.data.labels("rows")[7])
 
 
 def test_without_a_component_of_ratings_the_loss_is_said():

@@ -25,8 +25,11 @@ class Control {
   }
 
   make(id, enter) {
-    const { name, kind, help } = this.field;
-    const change = () => enter(name, kind === "share" ? Number(this.input.value) : this.input.value.trim());
+    const { name, kind, help, searched } = this.field;
+    const change = () => {
+      if (searched) this.value = null; // what was found is no longer to be read
+      enter(name, kind === "share" ? Number(this.input.value) : this.input.value.trim());
+    };
     if (kind === "choice") return html("select", { id, title: help, change });
     if (kind === "share") {
       const input = () => { this.shown.textContent = this.input.value; };
@@ -34,7 +37,8 @@ class Control {
     }
     if (kind !== "text") return html("input", { id, type: "text", inputmode: "decimal", autocomplete: "off", title: help, change });
     this.list = html("datalist", { id: `${id}-list` });
-    const input = html("input", { id, type: "text", list: `${id}-list`, autocomplete: "off", title: help, change });
+    const look = () => searched && enter("search", input.value);
+    const input = html("input", { id, type: "text", list: `${id}-list`, autocomplete: "off", title: help, change, input: look });
     input.append(this.list);
     return input;
   }

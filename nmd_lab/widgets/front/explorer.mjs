@@ -113,7 +113,8 @@ class Page {
     };
     this.places = { ranks: panels.why, alphas: panels.why, intervals: panels.sure };
     this.tabs = new Tabs(panels, (name) => name === "sure" && this.ask());
-    this.lists = html("div", { class: "nmd-lists" }, this.query.element, this.tables.element);
+    this.you = html("button", { type: "button", class: "nmd-you", click: () => send({ do: "ask", name: "row", value: this.person }) }, "☆ rate some yourself");
+    this.lists = html("div", { class: "nmd-lists" }, html("div", { class: "nmd-query" }, this.query.element, this.you), this.tables.element);
     this.stage = html("section", { class: "nmd-stage", "aria-label": "data and model" },
       this.turn(), this.mending, this.pictures.element, this.grid.element, this.lists, this.scatter.element);
     this.frame = html("div", { class: "nmd-frame" }, this.bar(), this.progress, this.said, this.stage, this.tabs.element, this.components.element);
@@ -209,6 +210,8 @@ class Page {
     this.ask_how(facts.asked);
     this.lists.hidden = !facts.query;
     this.query.show(facts.query);
+    this.person = facts.you ?? "you";
+    this.you.setAttribute("aria-pressed", String(Boolean(facts.you)));
     this.tables.show(facts.query ? tables : [], selection?.column);
     this.found.show(facts.query ? [] : tables, selection?.column);
     this.runs.show(get("runs"));

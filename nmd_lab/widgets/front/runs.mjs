@@ -1,6 +1,7 @@
 // Tables: of results, whose rows can be picked, and of the runs so far.
 
 import { html } from "./dom.mjs";
+import { stars } from "./stars.mjs";
 
 /** Small tables of texts; a row that stands for a column of the matrix can be picked. */
 export class Tables {
@@ -13,15 +14,19 @@ export class Tables {
     this.element.hidden = !tables?.length;
     if (this.element.hidden || (tables === this.tables && column === this.column)) return;
     Object.assign(this, { tables, column });
+    const at = [...this.element.querySelectorAll(".nmd-stars")].findIndex((each) => each.matches(":focus"));
     this.element.replaceChildren(...tables.map((each) => this.table(each)));
+    this.element.querySelectorAll(".nmd-stars")[at]?.focus();
   }
 
-  table({ name, caption, head, rows, ids, best }) {
+  table({ name, caption, head, rows, ids, best, ratings, rated }) {
     const lines = rows.map((cells, k) => {
       const [first, ...others] = cells.map((text, j) => html(j ? "td" : "th", {
         class: best?.[k][j] ? "nmd-best" : null, title: text, scope: j ? null : "row",
       }, text));
       if (ids) first.replaceChildren(html("button", { type: "button", click: () => this.pick(ids[k]) }, cells[0]));
+      const rate = (number) => this.send({ do: "rate", column: ids[k], number });
+      if (rated) others.unshift(html("td", {}, stars(cells[0], ratings, rated[k], rate)));
       return html("tr", { "aria-selected": ids && ids[k] === this.column ? "true" : null }, first, ...others);
     });
     const heads = html("thead", {}, html("tr", {}, ...head.map((text) => html(text ? "th" : "td", { scope: text ? "col" : null }, text))));

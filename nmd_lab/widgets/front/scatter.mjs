@@ -21,6 +21,12 @@ export function insideOf(polygon, xs, ys) {
   return found;
 }
 
+/** Return a range around the middle 98 % of numbers, and around another: the rest stands at the edge. */
+export function mostOf(numbers, other) {
+  const sorted = numbers.slice().sort(), cut = Math.floor(sorted.length / 100);
+  return dotRange([...sorted.subarray(cut, sorted.length - cut), other]);
+}
+
 /** The rows as points that a lasso, a click or the keyboard selects. */
 export class Scatter {
   constructor(send) {
@@ -79,6 +85,7 @@ export class Scatter {
       dot.style.color = colors[k % colors.length];
       return html("span", {}, dot, `${text} `);
     });
+    if (data.person) legend.unshift(html("b", {}, `○ ${data.person.name} `));
     this.note.replaceChildren(sampled, ...named, ...legend);
     this.draw();
   }
@@ -176,22 +183,22 @@ export class Scatter {
     if (!this.data) return;
     const { left, right, top, bottom } = SCATTER_EDGE;
     this.width = this.canvas.clientWidth || this.width || 560;
-    const others = this.width > 256 ? 100 : 222; // pixels above and below the plane: a wide one has the drawing beside it
+    const others = Number(getComputedStyle(this.element).getPropertyValue("--nmd-others")); // pixels above and below the plane
     this.height = Math.round(clamp(this.width, 200, clamp(this.element.clientHeight - others, 200, 420)));
     this.canvas.style.height = `${this.height}px`;
     this.ratio = globalThis.devicePixelRatio || 1;
     const size = { width: Math.round(this.width * this.ratio), height: Math.round(this.height * this.ratio) };
     for (const each of [this.canvas, this.base]) Object.assign(each, size);
-    const [xs, ys] = this.ranges = [dotRange(this.x), dotRange(this.y)];
-    this.across = (x) => left + ((x - xs[0]) / (xs[1] - xs[0])) * (this.width - left - right);
-    this.up = (y) => this.height - bottom - ((y - ys[0]) / (ys[1] - ys[0])) * (this.height - top - bottom);
+    const { person } = this.data, [xs, ys] = this.ranges = ["x", "y"].map((axis) => (person ? mostOf(this[axis], person[axis]) : dotRange(this[axis])));
+    this.across = (x) => left + clamp((x - xs[0]) / (xs[1] - xs[0]), 0, 1) * (this.width - left - right);
+    this.up = (y) => this.height - bottom - clamp((y - ys[0]) / (ys[1] - ys[0]), 0, 1) * (this.height - top - bottom);
     this.positions = { left: this.x.map(this.across), top: this.y.map(this.up) };
     const pen = this.base.getContext("2d");
     pen.scale(this.ratio, this.ratio);
     this.axes(pen, xs, ys);
     this.dots(pen);
     const names = `component ${this.data.a} and component ${this.data.b}`;
-    this.canvas.setAttribute("aria-label", `${this.rows.length} rows by ${names}, ${this.selected.size} selected`);
+    this.canvas.setAttribute("aria-label", `${person ? `ring of ${person.name} among ` : ""}${this.rows.length} rows by ${names}, ${this.selected.size} selected`);
     this.look(this.at);
   }
 
@@ -225,7 +232,7 @@ export class Scatter {
     pen.restore();
   }
 
-  /** Draw all points: the selected ones last, larger and with an outline. */
+  /** Draw all points, the selected ones last, larger and with an outline, and a ring around the person that is asked for. */
   dots(pen) {
     const colors = pageColors(this.canvas), groups = this.data.groups ?? [], { left, top } = this.positions;
     const [chosen, others] = [[], []];
@@ -236,7 +243,7 @@ export class Scatter {
       pen.arc(left[k], top[k], r, 0, 2 * Math.PI);
       pen.fill();
     };
-    for (const [points, r, alpha] of [[others, 3, this.selected.size ? 0.3 : 0.75], [chosen, 5, 1]]) {
+    for (const [points, r, alpha] of [[others, 3, this.selected.size || this.data.person ? 0.3 : 0.75], [chosen, 5, 1]]) {
       const simple = points.length > SCATTER_MANY;
       pen.globalAlpha = alpha;
       for (const k of points) {
@@ -245,6 +252,12 @@ export class Scatter {
         if (alpha === 1 && !simple) pen.stroke();
       }
     }
+    const { person } = this.data;
+    if (!person) return;
+    Object.assign(pen, { globalAlpha: 1, lineWidth: 3, strokeStyle: getComputedStyle(this.canvas).getPropertyValue("--nmd-star") });
+    pen.beginPath();
+    pen.arc(this.across(person.x), this.up(person.y), 7, 0, 2 * Math.PI);
+    pen.stroke();
   }
 
   /** Draw the lasso and the ring of the cursor over the points, once in a frame. */

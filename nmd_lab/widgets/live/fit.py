@@ -10,6 +10,7 @@ from typing import Any
 from nmd_lab._fit_warnings import OPTIONS, Messages, messages_after, messages_before
 from nmd_lab._package import ResumableFit
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.state import State
@@ -28,6 +29,13 @@ NO_CHOICE = "stopped before a choice was made"
 
 FIRST_LOOK = "a first look, at the simplest model"
 """Message of a run whose choice is left to the user."""
+
+ENDS = {
+    "converged": "done in {} iterations",
+    "validation": "done in {} iterations, the held-out error does not fall any more",
+    "max_iter": "stopped by the setting after {} iterations",
+}
+"""How a fit ended, by the code of its stop reason; other reasons in their own words."""
 
 LOOK = 40
 """Iterations of a first look, which is shown while settings are chosen."""
@@ -118,11 +126,14 @@ class LiveFit(Background):
         return self._recording.held_out
 
     @property
+    def hidden(self) -> HeldOut | None:
+        """The entries that the fit has held out; None without any."""
+        return None if self._resumable is None else self._resumable.prepared.held_out
+
+    @property
     def unseen(self) -> Positions | None:
-        """Rows and columns of the entries that the fit has held out; None without any."""
-        fit = self._resumable
-        held_out = None if fit is None else fit.prepared.held_out
-        return None if held_out is None else held_out.positions
+        """Rows and columns of these entries."""
+        return None if self.hidden is None else self.hidden.positions
 
     @property
     def seconds(self) -> float:
@@ -171,7 +182,7 @@ class LiveFit(Background):
         """Take a fit that was made elsewhere as the result; it cannot be continued."""
         self._forget()
         self.phase, self.result, self.planned = "finished", result, result.n_iter
-        self.message = f"{result.stop_reason}; relative error {result.relative_error:.6g}"
+        self.message = _ended(result)
 
     def keep(self) -> dict[str, Any]:
         """Return what `recall` needs to come back to the present fit."""
@@ -297,12 +308,10 @@ class LiveFit(Background):
                 return False
             self._resumable, self.result = fit, result
             if stop.is_set() and result.stop_reason.code == "callback":
-                self.phase = "stopped"
-                why = f"stopped after {result.n_iter} iterations"
+                self.phase, why = "stopped", "stopped after {} iterations"
             else:
-                self.phase, why = "finished", str(result.stop_reason)
-                self.planned = self.done
-            self.message = f"{why}; relative error {result.relative_error:.6g}"
+                self.phase, self.planned, why = "finished", self.done, ""
+            self.message = _ended(result, why)
         return True
 
     def _watch(
@@ -317,6 +326,12 @@ class LiveFit(Background):
             progress = f"running: iteration {state.iteration} of {self.planned}"
             self._show_progress(f"{progress}, relative error {state.relative_error:.4g}", stop)
         return stop.is_set()
+
+
+def _ended(result: Decomposition, why: str = "") -> str:
+    """Return what is said of a fit that has ended."""
+    why = why or ENDS.get(result.stop_reason.code, str(result.stop_reason))
+    return f"{why.format(result.n_iter)}; relative error {result.relative_error:.4g}"
 
 
 def overfit(result: Decomposition, recording: Recording) -> Messages:

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.model import Model
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.state import State
 
 EVERY_UP_TO = 20
@@ -92,6 +94,15 @@ class HiddenEntries:
         fitted = state.fitted
         self._mixed = fitted.model.which is not None
         return error_at(fitted.model, self._truth, fitted.at(*self._at), *self._at)
+
+
+def error_of_means(entries: SparseObservations, hidden: HeldOut) -> float:
+    """Return the RMSE at hidden entries of the means of what is seen of columns, or else of all."""
+    n, (_, columns) = entries.shape[1], hidden.positions
+    counts = np.bincount(entries.indices, minlength=n) - np.bincount(columns, minlength=n)
+    sums = np.bincount(entries.indices, entries.values, n) - np.bincount(columns, hidden.values, n)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), sums.sum() / max(counts.sum(), 1))
+    return float(np.sqrt(np.average((hidden.values - means[columns]) ** 2, weights=hidden.weights)))
 
 
 def error_at(

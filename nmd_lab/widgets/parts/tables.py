@@ -36,7 +36,7 @@ def number_text(number: float, digits: int) -> str:
     >>> number_text(0.123456, 3), number_text(float("nan"), 3)
     ('0.123', '–')
     """
-    return "–" if math.isnan(number) else f"{number:.{digits}g}"
+    return "–" if math.isnan(number) else f"{number:#.{digits}g}".rstrip(".")
 
 
 def errors_table(errors: Mapping[str, float], rank: Any) -> list[dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -11,20 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._checks import check_share
+from nmd_lab._package import ResumableFit
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.nonlinearities import NONLINEARITIES
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
+from nmd_lab.result.headline import validation_error
 from nmd_lab.solver.options import OFFSETS
+from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.settings import ADMM, SPLITS
+from nmd_lab.widgets.live.background import Positions
 from nmd_lab.widgets.live.findings import sample
-from nmd_lab.widgets.live.held_out import error_at
+from nmd_lab.widgets.live.held_out import error_at, error_of_means
 
-from .choice import WITHOUT_RIDGE, default_nonlinearity
+from .choice import WITHOUT_RIDGE, default_nonlinearity, parted
 from .code import fit_call
 from .data_choices import ratings_choices
+from .decomposition import MOST_COMPARED as MOST_FITTED
 from .fields import Field, check_option
+from .new_person import NewPerson
 from .ratings import (
     DEFAULT_COLUMNS,
     Ratings,
@@ -33,7 +41,7 @@ from .ratings import (
     reading_code,
     table_columns,
 )
-from .row_entries import Entry, row_entries
+from .row_entries import Entry, Row
 from .sampling import SamplingState, row_intervals
 
 MOST_COMPARED = 50_000
@@ -52,6 +60,8 @@ class CompletionState(SamplingState):
         Data of the user.
     options : dict of str to list of str
         Options of the settings whose options depend on the data.
+    errors : dict of str to float
+        Errors of rivals of the fit at the entries that it has held out.
     """
 
     fields = (
@@ -73,7 +83,7 @@ class CompletionState(SamplingState):
         Field("draws", "Draws", "integer", (), "How sure", "Sweeps of the sampler after tuning"),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 8, "alpha": 15.0, "offset_alpha": 5.0})
-    fit_attributes = (*SamplingState.fit_attributes, "fitted_entries")
+    fit_attributes = (*SamplingState.fit_attributes, "fitted_entries", "errors")
 
     def __init__(
         self,
@@ -111,7 +121,10 @@ class CompletionState(SamplingState):
                 "draws": 300,
             }
         )
+        self.fit.finishing, self.errors = self._compare, dict[str, float]()
         self._loaded: tuple[str, Ratings] | None = None
+        self._person: NewPerson | None = None
+        self._unseen: Positions | None = None
         for name, start in values.items():
             self.set(name, start)
         range_of_values = self.observations.range()
@@ -199,40 +212,76 @@ class CompletionState(SamplingState):
     def start(self) -> None:
         """Start a fit with the present settings."""
         super().start()
-        self.fitted_entries = self.observations
+        self.fitted_entries, self.errors = self.observations, {}
         self._launch(self.data.matrix, absent_are_zeros=False)
 
-    def entries(self, row: int, top: int) -> tuple[list[Entry], list[Entry]]:
-        """Return the largest observed entries of a row, and the best predictions for its others."""
-        posterior, n = self.posterior, self.observations.shape[1]
-        if posterior is not None and self.is_sampled:
-            predicted = posterior.predict(entries_at(row, np.arange(n)))
-            return row_entries(
-                self.data, row, top, predicted, partial(row_intervals, posterior, row)
-            )
-        return row_entries(self.data, row, top, self._predictions(row))
+    def _compare(self, fit: Decomposition) -> None:
+        """Keep the errors of the mean of each column, and of a linear model, where it is hidden."""
+        errors, hidden, entries = self.errors, self.fit.hidden, self.fitted_entries
+        if hidden is None or entries is None:
+            return
+        found = {"item's mean": error_of_means(entries, hidden)}
+        few = self.is_fitted and entries.n_observed <= MOST_FITTED
+        if fit.nonlinearity.name != "identity" and few:
+            model, named = parted(self._arguments | {"nonlinearity": "identity"})
+            rival = ResumableFit(prepare(self.data.matrix, *model, absent_are_zeros=False, **named))
+            linear = rival.advance(fit.n_iter, lambda _: self.fit.result is not fit)
+            found["linear"] = validation_error(linear) or math.nan
+        if self.fit.result is fit:  # no new run has begun meanwhile
+            errors |= found
 
-    def seen(self, row: int, columns: Sequence[int]) -> list[str]:
-        """Return for each entry whether the model that is shown has seen it; dashes before."""
-        shown = self.sample if self.posterior is not None and self.is_sampled else self.fit
-        if (self.shown is None and shown is self.fit) or shown.phase == "running":
-            return ["–"] * len(columns)
-        rows, held_out = shown.unseen or (np.empty(0), np.empty(0))
-        unseen = held_out[rows == row].tolist()
-        return ["held out" if column in unseen else "seen" for column in columns]
+    @property
+    def person(self) -> NewPerson:
+        """Somebody who is not in the chosen data."""
+        if self._person is None or self._person.data is not self.data:
+            self._person = NewPerson(self.data)
+        return self._person
+
+    def entries(self, row: int | None, top: int) -> tuple[list[Entry], list[Entry]]:
+        """Return the ratings of a row, or of the new person, and the best of the others."""
+        if row is None:
+            person = self.person
+            rated = np.array(list(person.ratings), dtype=np.intp)
+            columns = np.array(person.offered)
+            values = np.array([person.ratings.get(k, np.nan) for k in person.offered])
+        else:
+            entries = self.observations
+            of_row = slice(entries.indptr[row], entries.indptr[row + 1])
+            rated, values = entries.indices[of_row].astype(np.intp), entries.values[of_row]
+            order = np.lexsort((-values, ~np.isin(rated, self.hidden_of(row))))[:top]
+            columns, values = rated[order], values[order]
+        model = self._row(row)
+        return model.entries(columns, values), model.best(rated, top)
+
+    def hidden_of(self, row: int) -> NDArray[Any]:
+        """Return the columns of a row that the model has not seen; while it runs, the last."""
+        shown = self.sample if self.is_sampled else self.fit
+        if shown.phase != "running":
+            self._unseen = shown.unseen
+        if self._unseen is None or not (self.is_sampled or self.is_fitted):
+            return np.empty(0, np.intp)
+        return np.asarray(self._unseen[1][self._unseen[0] == row])
 
     @property
     def is_fitted(self) -> bool:
         """Whether the fit is of the chosen data."""
         return self.fitted_entries is self.observations
 
-    def _predictions(self, row: int) -> NDArray[Any]:
-        """Return the predicted row, of the last iterate while the fit runs."""
-        shown = self.shown
-        if shown is None:
-            return np.full(self.observations.shape[1], np.nan)
-        predicted: NDArray[Any] = shown.block([row])[0]
-        return predicted
+    def _row(self, row: int | None) -> Row:
+        """Return what the posterior or the fit says of a row, or of the new person."""
+        posterior, n = self.posterior, self.observations.shape[1]
+        if row is not None and posterior is not None and self.is_sampled:
+            predicted = posterior.predict(entries_at(row, np.arange(n)))
+            return Row(self.data, predicted, partial(row_intervals, posterior, row))
+        fitted, at = self.fitted_row(row)
+        return Row(self.data, np.full(n, np.nan) if fitted is None else fitted.block([at])[0])
+
+    def fitted_row(self, row: int | None) -> tuple[FittedValues | None, int]:
+        """Return the model of a row and its position there; a new person needs a fit that ended."""
+        if row is not None:
+            return self.shown, row
+        result = self.fit.result if self.is_fitted and self.fit.phase != "running" else None
+        return (None if result is None else self.person.fitted(result)), 0
 
     @property
     def shown(self) -> FittedValues | None:
@@ -272,4 +321,5 @@ class CompletionState(SamplingState):
         drawn = self.sample_code(data)
         fitted = fit_call(result, "complete", data, arguments)
         calls = fitted if not drawn else drawn if result is None else f"{fitted}\n{drawn}"
-        return f"import nmd_lab as nmd\n{self.imports}\n{lines}{calls}"
+        rated = self.person.code() if result is not None and self.is_fitted else ""
+        return f"import nmd_lab as nmd\n{self.imports}\n{lines}{calls}{rated}"

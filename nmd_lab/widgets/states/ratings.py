@@ -44,6 +44,10 @@ class Ratings(NamedTuple):
         index = labels.coords.indexes.get(dims[0]) if len(dims) == 1 else None
         return np.arange(size) if index is None else np.asarray(index, dtype=object)
 
+    def column_titles(self, columns: Any = slice(None)) -> list[str]:
+        """Return the titles of columns, or their labels where there are none."""
+        return [str(self.titles.get(label, label)) for label in self.labels("columns")[columns]]
+
     def find(self, label: str) -> int:
         """Return the position of the row with a label, as the user writes it."""
         names = [str(name) for name in self.labels("rows")]

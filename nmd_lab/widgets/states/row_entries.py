@@ -1,4 +1,4 @@
-"""The entries of one row: what is known, and the best of the others."""
+"""The entries of one row: those that are shown, and the best predictions for the others."""
 
 from __future__ import annotations
 
@@ -37,42 +37,40 @@ class Entry(NamedTuple):
     high: float = float("nan")
 
 
-def row_entries(
-    data: Ratings,
-    row: int,
-    top: int,
-    predicted: NDArray[Any],
-    intervals: Intervals | None = None,
-) -> tuple[list[Entry], list[Entry]]:
-    """Return the largest observed entries of a row, and the best predictions for its others."""
-    observations = data.observations
-    of_row = slice(observations.indptr[row], observations.indptr[row + 1])
-    columns, values = observations.indices[of_row], observations.values[of_row]
-    order = np.argsort(-values, kind="stable")[:top]
-    observed = _entries(data, columns[order], values[order], predicted, intervals)
-    if np.isnan(predicted).all():
-        return observed, []
-    others = predicted.copy()
-    others[columns] = -np.inf
-    best = np.argsort(-others, kind="stable")[:top]
-    best = best[others[best] > -np.inf]
-    return observed, _entries(data, best, np.full(best.size, np.nan), predicted, intervals)
+class Row(NamedTuple):
+    """What a model says of one row.
 
+    Attributes
+    ----------
+    data : Ratings
+        The data, for their labels.
+    predicted : ndarray (n,)
+        Predictions of all columns; NaN without a model.
+    intervals : Intervals or None
+        Intervals of new observations.
+    """
 
-def _entries(
-    data: Ratings,
-    columns: NDArray[Any],
-    values: NDArray[Any],
-    predicted: NDArray[Any],
-    intervals: Intervals | None,
-) -> list[Entry]:
-    """Return the entries of some columns, with their labels."""
-    labels, titles = data.labels("columns"), data.titles
-    ends = np.full((columns.size, 2), np.nan) if intervals is None else intervals(columns)
-    return [
-        Entry(
-            str(titles.get(labels[k], labels[k])), int(k), float(x), float(predicted[k]),
-            *map(float, e),
-        )
-        for k, x, e in zip(columns, values, ends, strict=True)
-    ]  # fmt: skip
+    data: Ratings
+    predicted: NDArray[Any]
+    intervals: Intervals | None = None
+
+    def entries(self, columns: NDArray[Any], values: NDArray[Any]) -> list[Entry]:
+        """Return the entries of some columns, with their labels."""
+        ends = np.full((columns.size, 2), np.nan)
+        if self.intervals is not None and columns.size:
+            ends = self.intervals(columns)
+        titles = self.data.column_titles(columns)
+        return [
+            Entry(title, int(k), float(x), float(self.predicted[k]), *map(float, e))
+            for title, k, x, e in zip(titles, columns, values, ends, strict=True)
+        ]
+
+    def best(self, rated: NDArray[Any], top: int) -> list[Entry]:
+        """Return the best predictions for columns that are not rated."""
+        if np.isnan(self.predicted).all():
+            return []
+        others = self.predicted.copy()
+        others[rated] = -np.inf
+        best = np.argsort(-others, kind="stable")[:top]
+        best = best[others[best] > -np.inf]
+        return self.entries(best, np.full(best.size, np.nan))

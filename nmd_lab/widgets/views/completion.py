@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.result.headline import headline_of
 from nmd_lab.widgets.live.findings import LEVEL
 from nmd_lab.widgets.parts.axis_labels import texts
 from nmd_lab.widgets.parts.bar_texts import size_text
@@ -17,7 +18,6 @@ from nmd_lab.widgets.parts.curves import Panel, curves_part
 from nmd_lab.widgets.parts.factors import FactorsPart, lost_text
 from nmd_lab.widgets.parts.tables import number_text, table
 from nmd_lab.widgets.states.completion import CompletionState
-from nmd_lab.widgets.states.row_entries import Entry
 
 from .history import History
 from .sampling import SamplingView
@@ -30,6 +30,15 @@ PANELS = (
 MOST_SUGGESTIONS = 500
 """Number of row labels that are suggested."""
 
+HIDDEN = "● "
+"""Mark in front of an entry that the fit has not seen."""
+
+LISTED = 50
+"""Largest number of entries in a list."""
+
+YOU = "you"
+"""Label of a person who is not in the data."""
+
 
 class CompletionView(SamplingView):
     """Curves, what the posterior says, components, and the entries of one row."""
@@ -38,11 +47,13 @@ class CompletionView(SamplingView):
 
     def __init__(self, state: CompletionState) -> None:
         super().__init__(state, "completion.nc")
-        self.query: dict[str, Any] = {"top": 10}
+        self.asked = self.before = self.search = ""
         self.factors = FactorsPart()
-        self._of_data: tuple[Any, list[str]] | None = None
         self._first_row()
-        self.actions |= self.factors.actions | {"ask": self._ask}
+        self.actions |= self.factors.actions | {
+            "ask": self._ask,
+            "rate": lambda m: self.state.person.rate(m["column"], m["number"]),
+        }
 
     @property
     def source(self) -> tuple[Any, str]:
@@ -62,97 +73,119 @@ class CompletionView(SamplingView):
             self._first_row()
             self.factors.forget()
 
+    def headline(self) -> dict[str, Any] | None:
+        """Return the error where ratings are hidden, beside that of the rivals."""
+        return None if self.result is None else headline_of(self.result, self.state.errors)
+
     def select(self, selection: dict[str, Any] | None) -> None:
-        """Show the entries of the row that was picked."""
+        """Show the entries of the row that was picked, also if it is the only one of a lasso."""
+        before, now = self.selection or {}, selection or {}
         super().select(selection)
-        row = (selection or {}).get("row")
+        row, rows = now.get("row"), now.get("rows") or []
+        if row is None or row == before.get("row"):
+            row = rows[0] if len(rows) == 1 and rows != before.get("rows") else None
         if row is not None:
-            self.query["row"] = str(self.state.data.labels("rows")[row])
+            self.asked = str(self.state.data.labels("rows")[row])
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return curves, intervals, components, plane and the entries of a row."""
         shown, fit = self.state.shown, self.state.fit
-        row, problems = self._asked()
+        row, problem = self._row()
         parts: dict[str, Any] = {
             "curves": curves_part(PANELS, fit.recording, history.overlays(self.state)),
             "dots": self.intervals() | trials_charts(fit.result),
-            "tables": [] if problems else self._tables(row, self.query["top"]),
-            "facts": {"query": self._query(problems)},
+            "tables": [] if problem else self._tables(row),
+            "facts": {"query": self._query(problem), "you": self.before if row is None else None},
         }
         said = "" if shown is None else self._said(shown)
-        labels = self.state.observations.labels
-        parts |= self.factors.parts(shown, None, labels, said, self._columns())
+        labels, data = self.state.observations.labels, self.state.data
+        columns = data.column_titles() if data.titles else texts(labels, "columns")
+        parts |= self.factors.parts(shown, None, labels, said, columns)
+        fitted, at = self.state.fitted_row(row)
+        if parts.get("scatter") and fitted is not None and not problem:
+            plane = parts["scatter"]
+            x, y = (float(fitted.W[at, plane[axis]]) for axis in "ab")
+            plane["person"] = {"name": self.asked, "x": x, "y": y}
         return parts
-
-    def _columns(self) -> list[str]:
-        """Return the titles or labels of the columns; an empty list if there are none."""
-        data = self.state.data
-        if self._of_data is None or self._of_data[0] is not data:
-            names = texts(data.observations.labels, "columns")
-            titles = {str(label): title for label, title in data.titles.items()}
-            columns = [titles.get(name, name) for name in names]
-            if not columns and data.titles:
-                columns = [str(data.titles.get(k, k)) for k in data.labels("columns")]
-            self._of_data = data, columns
-        return self._of_data[1]
 
     def _first_row(self) -> None:
         """Ask for the first row."""
-        self.query["row"] = str(self.state.data.labels("rows")[0])
+        self.asked = str(self.state.data.labels("rows")[0])
 
     def _ask(self, message: Mapping[str, Any]) -> None:
-        """Change the row or the number of its entries."""
-        kind = "integer" if message["name"] == "top" else "text"
-        self.query[message["name"]] = value_of(message["value"], kind)
+        """Change the row, or look for an item that the new person can rate."""
+        name, text = message["name"], value_of(message["value"], "text")
+        self.search = text if name == "search" else ""
+        if name == "row":
+            self.before = self.before if self.asked == YOU else self.asked
+            self.asked = text.strip()
+        elif name == "item" and text:
+            self.state.person.offer(text)
 
-    def _asked(self) -> tuple[int, dict[str, str]]:
-        """Return the row of the query, and what is wrong with it."""
-        row, problems, top = 0, {}, self.query["top"]
+    def _row(self) -> tuple[int | None, str]:
+        """Return the row that is asked for, None for the new person, and what is wrong with it."""
+        if self.asked == YOU:
+            return None, ""
         try:
-            row = self.state.data.find(self.query["row"])
+            return self.state.data.find(self.asked), ""
         except ValueError as error:
-            problems["row"] = str(error)
-        if not isinstance(top, int) or top < 1:
-            problems["top"] = f"{top!r} is no number of entries: give one from 1 on."
-        return row, problems
+            return 0, str(error)
 
-    def _query(self, problems: Mapping[str, str]) -> list[dict[str, Any]]:
-        """Return the two inputs above the tables."""
-        labels = [str(label) for label in self.state.data.labels("rows")[:MOST_SUGGESTIONS]]
-        common = {"group": "", "auto": False, "reason": ""}
-        return [
-            common | {
-                "name": "row", "label": "Row", "kind": "text", "value": self.query["row"],
-                "help": "Label of a row, such as a user", "problem": problems.get("row", ""),
-                "options": [[label, label] for label in labels],
+    def _query(self, problem: str) -> list[dict[str, Any]]:
+        """Return the inputs above the tables."""
+        data, person = self.state.data, self.state.person
+        common: dict[str, Any] = {
+            "kind": "text",
+            "group": "",
+            "auto": False,
+            "reason": "",
+            "problem": "",
+        }
+        rows = [YOU, *map(str, data.labels("rows")[:MOST_SUGGESTIONS])]
+        found = data.column_titles(person.search(self.search))
+        query: list[dict[str, Any]] = [
+            {
+                "name": "row", "label": "Person", "value": self.asked, "problem": problem,
+                "help": "Label of a row, such as a user", "options": [[x, x] for x in rows],
             },
-            common | {
-                "name": "top", "label": "How many", "kind": "integer",
-                "value": str(self.query["top"]), "help": "Number of entries in each table",
-                "problem": problems.get("top", ""), "options": [],
+            {
+                "name": "item", "label": "Add", "value": "", "searched": True,
+                "help": "Words of a title, to rate it, too", "options": [[x, x] for x in found],
             },
         ]  # fmt: skip
+        return [{**common, **field} for field in query[: 1 + (self.asked == YOU)]]
 
-    def _tables(self, row: int, top: int) -> list[dict[str, Any]]:
-        """Return the tables of the known and of the best other entries of a row."""
-        observed, best = self.state.entries(row, top)
-        sure = self.state.is_sampled
-        heads = ["predicted", *([f"{100 * LEVEL:.0f} % interval"] if sure else [])]
-        seen = self.state.seen(row, [entry.column for entry in observed])
-        rows = [
-            [entry.label, number_text(entry.observed, 3), *_model(entry, sure), mark]
-            for entry, mark in zip(observed, seen, strict=True)
-        ]
-        head = ("observed", "value", *heads, "by the fit")
-        tables = [table("known", head, rows, ids=[e.column for e in observed])]
-        if best:
-            rows = [[entry.label, *_model(entry, sure)] for entry in best]
-            tables.append(
-                table("top", ("best of the others", *heads), rows, ids=[e.column for e in best])
-            )
+    def _tables(self, row: int | None) -> list[dict[str, Any]]:
+        """Return the tables of the ratings and of the best predictions for the others."""
+        state, sure = self.state, self.state.is_sampled and row is not None
+        rated, best = state.entries(row, LISTED)
+        ids = [entry.column for entry in rated]
+        if row is None:
+            rows = [[entry.label, number_text(entry.predicted, 3)] for entry in rated]
+            first = table("known", ("your ratings", "", "predicted"), rows, ids=ids)
+            levels, ratings = state.person.levels, state.person.ratings
+            rated_as = [levels.index(ratings[k]) + 1 if k in ratings else 0 for k in ids]
+            first |= {"ratings": levels, "rated": rated_as}
         else:
-            tables.append(table("top", ("predictions come with a fit",), []))
-        return tables
+            hidden = set(state.hidden_of(row).tolist())
+            rows = [
+                [
+                    f"{HIDDEN if entry.column in hidden else ''}{entry.label}",
+                    f"{entry.observed:g}",
+                    number_text(entry.predicted, 3),
+                ]
+                for entry in rated
+            ]
+            name = f"rated ({HIDDEN}hidden)" if hidden else "rated"
+            first = table("known", (name, "value", "predicted"), rows, ids=ids)
+        if not best:
+            return [first, table("top", ("predictions come with a fit",), [])]
+        rows = [
+            [e.label, number_text(e.predicted, 3), *[f"{e.low:.3g} – {e.high:.3g}"] * sure]
+            for e in best
+        ]
+        heads = ("suggested", "predicted", *[f"{100 * LEVEL:.0f} % interval"] * sure)
+        return [first, table("top", heads, rows, ids=[entry.column for entry in best])]
 
     def _said(self, fitted: FittedValues) -> str:
         """Return what is lost without some components, and the rows of the chosen one."""
@@ -164,9 +197,3 @@ class CompletionView(SamplingView):
             named = ", ".join(str(labels[row]) for row in rows)
             said.append(f"rows with most of component {self.factors.chosen}: {named}")
         return "; ".join(said)
-
-
-def _model(entry: Entry, sure: bool) -> list[str]:
-    """Return what the model says of an entry; `sure` adds the interval."""
-    ends = " – ".join(number_text(end, 3) for end in (entry.low, entry.high))
-    return [number_text(entry.predicted, 3), *([ends] if sure else [])]

@@ -3,7 +3,7 @@ import assert from "node:assert";
 import test from "node:test";
 
 import { dotRange, linearTicks, nearestDot, tickText } from "../../../nmd_lab/widgets/front/axes.mjs";
-import { insideOf } from "../../../nmd_lab/widgets/front/scatter.mjs";
+import { insideOf, mostOf } from "../../../nmd_lab/widgets/front/scatter.mjs";
 
 /** Return numbers between 0 and 1 that are the same in each run. */
 function someNumbers(count, seed = 7) {
@@ -79,4 +79,11 @@ test("a range has room around the finite numbers, and only positive ones on a lo
   assert.ok(bottom > 0 && bottom < 0.01 && top > 10);
   assert.deepEqual([dotRange([]), dotRange([0], true)], [[0, 1], [0.1, 1]]);
   assert.deepEqual(dotRange(Float32Array.of(0, 0)), [-1, 1]);
+});
+
+test("a few outliers do not squeeze the others, and the person is within the range", () => {
+  const numbers = Float32Array.from({ length: 200 }, (_, k) => k);
+  numbers[7] = 1e6;
+  const [low, high] = mostOf(numbers, 250);
+  assert.ok(low < 5 && low > -30 && high > 250 && high < 270, `${low} ${high}`);
 });

@@ -1,0 +1,178 @@
+"""Ratings by somebody who is not in the data: they are folded in, and lists and plane follow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from explorer_page import act, done, said, table
+from scipy import sparse
+
+pytest.importorskip("anywidget")
+
+import nmd_lab as nmd
+from nmd_lab import datasets, widgets
+from nmd_lab.widgets.live.held_out import validation_error
+from nmd_lab.widgets.states.new_person import NewPerson
+from nmd_lab.widgets.states.ratings import DEFAULT_COLUMNS, as_ratings
+
+RATINGS = datasets.make_ratings(60, 40, 800, random_state=0)
+TITLED = RATINGS.assign(title=[f"Film {item:02d}" for item in RATINGS["item"]])
+MODEL = {"rank": 3, "alpha": 2.0, "iterations": 20, "offsets": "both"}
+
+
+@pytest.fixture
+def explorer():
+    explorer = done(widgets.explore(RATINGS, **MODEL))
+    act(explorer, "ask", name="row", value="you")
+    return explorer
+
+
+def rated(explorer):
+    """Return the numbers of the ratings among the levels, by column."""
+    known = table(explorer, "known")
+    return dict(zip(known["ids"], known["rated"], strict=True))
+
+
+def series(explorer):
+    """Return the ratings as `fold_in` takes them."""
+    labels, ratings = explorer.state.data.labels("columns"), explorer.state.person.ratings
+    return pd.Series({labels[k]: x for k, x in ratings.items()}, name="you")
+
+
+def test_the_items_with_most_ratings_are_offered(explorer):
+    counts = RATINGS["item"].value_counts()
+    labels = explorer.state.data.labels("columns")
+    offered = [counts[labels[k]] for k in table(explorer, "known")["ids"]]
+    assert offered == counts.to_numpy()[:8].tolist()
+    assert set(rated(explorer).values()) == {0}
+    assert len(table(explorer, "top")["rows"]) == 40  # what suits all
+
+
+def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
+    fit, before = explorer.result, explorer.scatter["person"]
+    first = table(explorer, "top")["rows"]
+    a, b = table(explorer, "known")["ids"][:2]
+    act(explorer, "rate", column=a, number=len(explorer.state.person.levels))
+    act(explorer, "rate", column=b, number=1)
+    w, other = fit.fold_in(series(explorer)), fit.append(series(explorer))
+    assert explorer.scatter["person"] != before
+    assert explorer.scatter["person"]["x"] == pytest.approx(float(w[0, 0]))
+    assert explorer.scatter["person"]["y"] == pytest.approx(float(w[0, 1]))
+    top = table(explorer, "top")
+    assert top["rows"] != first
+    assert not {a, b} & set(top["ids"])
+    expected = other.top("you", 38, exclude=series(explorer))
+    assert top["ids"] == expected.position.values.tolist()
+    assert explorer.result is fit  # which has not run again
+
+
+def test_the_same_star_again_takes_it_back(explorer):
+    before, (a, *_) = explorer.scatter["person"], table(explorer, "known")["ids"]
+    act(explorer, "rate", column=a, number=2)
+    assert rated(explorer)[a] == 2
+    act(explorer, "rate", column=a, number=0)
+    assert rated(explorer)[a] == 0
+    assert explorer.scatter["person"] == before
+
+
+def test_a_new_fit_folds_the_row_in_again(explorer):
+    act(explorer, "rate", column=table(explorer, "known")["ids"][0], number=1)
+    before = explorer.scatter["person"]
+    explorer.state.set("alpha", 8.0)
+    done(explorer)
+    w = explorer.result.fold_in(series(explorer))
+    assert explorer.scatter["person"]["x"] == pytest.approx(float(w[0, 0]))
+    assert explorer.scatter["person"] != before
+
+
+def test_without_a_fit_there_are_stars_and_no_predictions():
+    explorer = widgets.explore(RATINGS, **MODEL)
+    act(explorer, "ask", name="row", value="you")
+    act(explorer, "rate", column=3, number=2)
+    assert {cells[-1] for cells in table(explorer, "known")["rows"]} == {"–"}
+    assert table(explorer, "top")["head"] == ["predictions come with a fit"]
+    assert explorer.state.person.ratings == {3: explorer.state.person.levels[1]}
+
+
+def test_the_button_goes_back_to_the_row_before(explorer):
+    assert explorer.facts["you"] == str(explorer.state.data.labels("rows")[0])
+    act(explorer, "ask", name="row", value=explorer.facts["you"])
+    assert explorer.facts["you"] is None
+    assert len(explorer.facts["query"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "levels"),
+    [
+        ([1, 2, 4, 5], [1, 2, 4, 5]),
+        (np.arange(0.5, 5.5, 0.5), np.arange(0.5, 5.5, 0.5)),
+        (np.linspace(-10, 10, 30), [-10, -5, 0, 5, 10]),
+    ],
+)
+def test_stars_give_the_values_of_the_data_if_these_are_few(values, levels):
+    frame = pd.DataFrame({"user": 0, "item": range(len(values)), "rating": values})
+    assert NewPerson(as_ratings(frame, DEFAULT_COLUMNS, None)).levels == list(levels)
+
+
+def test_any_item_can_be_looked_for():
+    explorer = done(widgets.explore(TITLED, **MODEL))
+    act(explorer, "ask", name="row", value="you")
+    act(explorer, "ask", name="search", value="film")
+    assert len(explorer.facts["query"][1]["options"]) == 12
+    act(explorer, "ask", name="search", value="M 07")
+    assert explorer.facts["query"][1]["options"] == [["Film 07", "Film 07"]]
+    act(explorer, "ask", name="item", value="film 07")
+    assert table(explorer, "known")["rows"][0][0] == "Film 07"
+    assert explorer.facts["query"][1]["options"] == []
+    act(explorer, "ask", name="item", value="nothing")
+    assert "no title holds 'nothing'" in said(explorer)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_copied_code_suggests_the_same(labelled, capsys):
+    table_of = sparse.csr_array((RATINGS["rating"], (RATINGS["user"], RATINGS["item"])))
+    X = RATINGS if labelled else nmd.observations_from_sparse(table_of)
+    explorer = done(widgets.explore(X, **MODEL))
+    act(explorer, "ask", name="row", value="you")
+    assert "you" not in explorer.code()
+    for column, number in [(5, 1), (2, 3)]:
+        act(explorer, "rate", column=column, number=number)
+    names = {"X": X}
+    exec(explorer.state.code("X"), names)
+    you = {"row": "you", "exclude": names["you"]} if labelled else {"row": -1, "exclude": [5, 2]}
+    best = names["fit"].append(names["you"]).top(**you)
+    assert best.position.values.tolist() == table(explorer, "top")["ids"][:10]
+    assert str(best) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("nonlinearity", ["identity", "minmax"])
+def test_the_headline_has_rivals_at_the_same_entries(nonlinearity):
+    explorer = done(widgets.explore(RATINGS, nonlinearity=nonlinearity, validation=0.2, **MODEL))
+    state, fit = explorer.state, explorer.result
+    i, j = state.fit.unseen
+    entries = pd.DataFrame(np.transpose(state.observations.entries()), columns=["i", "j", "x"])
+    hidden = entries.set_index(["i", "j"]).index.isin(list(zip(i, j, strict=True)))
+    seen, held_out = entries[~hidden], entries[hidden]
+    means = seen.groupby("j")["x"].mean().reindex(held_out["j"]).fillna(seen["x"].mean())
+    error = np.sqrt(np.mean((held_out["x"].to_numpy() - means.to_numpy()) ** 2))
+    assert state.errors["item's mean"] == pytest.approx(error)
+    shown = explorer.status["headline"]
+    assert float(shown["value"]) == pytest.approx(validation_error(fit), abs=0.005)
+    assert shown["text"] == "off where hidden"
+    assert float(shown["rivals"].split()[3]) == pytest.approx(error, abs=0.005)
+    assert ("linear" in state.errors) == (nonlinearity == "minmax")
+    if nonlinearity == "minmax":
+        named = state.arguments() | {"nonlinearity": "identity", "max_iter": fit.n_iter}
+        linear = nmd.complete(state.data.matrix, **named)
+        assert state.errors["linear"] == pytest.approx(validation_error(linear))
+
+
+def test_going_back_to_a_run_brings_its_rivals_back():
+    explorer = done(widgets.explore(RATINGS, **MODEL))
+    first = dict(explorer.state.errors)
+    explorer.state.set("seed", 1)
+    done(explorer)
+    assert explorer.state.errors != first
+    act(explorer, "history", number=1, what="back")
+    assert explorer.state.errors == first
