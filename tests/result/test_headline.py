@@ -22,7 +22,7 @@ def test_a_chosen_fit_has_the_error_of_its_trial_and_that_of_offsets_alone(plain
     found = headline_of(fit)
     assert float(found["value"]) == float(fit.selection["error"][fit.selection.chosen]) == 2.5
     assert found["text"] == "off at 7900 held-out entries"
-    assert found["rivals"] == "· offsets alone 2.8"
+    assert found["rivals"] == "· offsets alone 2.75"
     assert not found["worse"]
     assert headline_of(with_selection(plain, selection(trials([8], [3]))))["rivals"] == ""
 

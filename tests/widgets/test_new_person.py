@@ -12,7 +12,7 @@ pytest.importorskip("anywidget")
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets.live.held_out import validation_error
+from nmd_lab.result.headline import validation_error
 from nmd_lab.widgets.states.new_person import NewPerson
 from nmd_lab.widgets.states.ratings import DEFAULT_COLUMNS, as_ratings
 
@@ -159,7 +159,7 @@ def test_the_headline_has_rivals_at_the_same_entries(nonlinearity):
     assert state.errors["item's mean"] == pytest.approx(error)
     shown = explorer.status["headline"]
     assert float(shown["value"]) == pytest.approx(validation_error(fit), abs=0.005)
-    assert shown["text"] == "off where hidden"
+    assert shown["text"] == "off at held-out entries"
     assert float(shown["rivals"].split()[3]) == pytest.approx(error, abs=0.005)
     assert ("linear" in state.errors) == (nonlinearity == "minmax")
     if nonlinearity == "minmax":

@@ -13,7 +13,7 @@ from nmd_lab.solver.settings import ADMM, as_solver
 
 from .choice import default_nonlinearity
 
-PRINT_ERROR = 'print(f"relative error {fit.relative_error:.6g}")\n'
+PRINT_ERROR = 'print(f"relative error {fit.relative_error:.4g}")\n'
 """Last line of a cell that fits."""
 
 
