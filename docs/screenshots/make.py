@@ -2,12 +2,14 @@
 
     PYTHONPATH=tests:tests/browser python docs/screenshots/make.py [name ...]
 
-It needs what the browser tests need.  ``brush.gif`` is made of screenshots, too.
+It needs what the browser tests need.  ``explorers.gif`` is made of screenshots, too: the plane that
+draws, the brush, and the stars.
 """
 
 from __future__ import annotations
 
 import io
+import itertools
 import sys
 import tempfile
 from collections.abc import Callable
@@ -24,8 +26,10 @@ from playwright.sync_api import sync_playwright
 HERE = Path(__file__).parent
 WIDTH, HEIGHT = 1300, 1000
 WAITING = 300.0
-FRAME = 90
-"""Time of a frame of the animated picture, in milliseconds."""
+FRAME, LAST = 110, 1800
+"""Time of a frame of the animated picture, and of the last one of a scene, in milliseconds."""
+GIF_WIDTH = 760
+"""Width of the animated picture, in pixels."""
 
 DECOMPOSITION = """
 import nmd_lab as nmd
@@ -70,6 +74,18 @@ explorer = nmd.widgets.Explorer(
 explorer.start(); explorer.join()
 explorer
 """
+DIGITS_CELL = """
+import nmd_lab as nmd
+explorer = nmd.widgets.explore(nmd.datasets.digits(), nonlinearity="relu", rank=12, alpha=1.0)
+explorer.start(); explorer.join()
+explorer
+"""
+STARS = """
+import nmd_lab as nmd
+explorer = nmd.widgets.explore(nmd.datasets.movielens_small(), rank=8, alpha=15.0, offsets="both")
+explorer.start(); explorer.join()
+explorer
+"""
 PICTURES = {
     "decomposition_light": DECOMPOSITION,
     "decomposition_dark": DECOMPOSITION,
@@ -83,6 +99,8 @@ PICTURES = {
 """Cell of each picture of JupyterLab; the end of the name is the theme or the width."""
 
 THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
+FULL = "() => window.jupyterapp.commands.execute('application:toggle-left-area')"
+"""Hides the files beside the notebook."""
 
 
 def finished(page: Any) -> None:
@@ -100,6 +118,7 @@ def in_lab(browser: Any, address: str, folder: Path, name: str, cell: str) -> No
     theme = "JupyterLab Dark" if name.endswith("dark") else "JupyterLab Light"
     page = notebook.page
     page.evaluate(THEME, theme)
+    page.evaluate(FULL)
     finished(page)
     page.locator(".nmd-explorer").screenshot(path=HERE / f"{name}.png")
     notebook.close()
@@ -117,54 +136,116 @@ def in_program(browser: Any, way: Callable[..., Any], name: str) -> None:
         context.close()
 
 
-def animated(browser: Any, address: str, folder: Path) -> None:
-    """Save an animated picture of the brush."""
-    context = browser.new_context(viewport={"width": 1250, "height": HEIGHT})
-    notebook = Notebook(context.new_page(), address, folder)
-    notebook.open("brush.ipynb", [BRUSH])
-    page = notebook.page
-    page.evaluate(THEME, "JupyterLab Light")
-    page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
-    finished(page)
+class Film:
+    """Frames of an explorer that is used.
+
+    Parameters
+    ----------
+    page : Page
+        Page of the browser.
+    pause : int
+        Milliseconds before each frame.
+    """
+
+    def __init__(self, page: Any, pause: int = 60) -> None:
+        self.page, self.pause, self.frames = page, pause, list[bytes]()
+
+    def shoot(self, count: int = 1) -> None:
+        """Take some frames."""
+        for _ in range(count):
+            self.page.wait_for_timeout(self.pause)
+            self.frames.append(self.page.locator(".nmd-frame").screenshot())
+
+    def move(self, selector: str, places: list[tuple[float, float]], steps: int) -> None:
+        """Move the pointer along places, in shares of the width and height of an element."""
+        box = self.page.locator(selector).first.bounding_box()
+        for begin, end in itertools.pairwise(places):
+            for k in range(steps + 1):
+                x, y = (p + k / steps * (q - p) for p, q in zip(begin, end, strict=True))
+                self.page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
+                self.shoot()
+
+
+def plane_draws(film: Film) -> None:
+    """Move over the plane of the digits."""
+    film.move(".nmd-scatter canvas", [(0.25, 0.75), (0.5, 0.25), (0.85, 0.5), (0.45, 0.85)], 7)
+    film.shoot(4)
+
+
+def brush(film: Film) -> None:
+    """Hide a stripe of the photograph, and swipe over what grows back."""
+    page, canvas = film.page, ".nmd-picture-box canvas"
     page.get_by_role("button", name="hide", exact=True).click()
-    tiles = page.locator(".nmd-pictures")
-    page.locator(".nmd-picture-tools input").evaluate("each => { each.value = 6; }")
-    box = page.locator(".nmd-picture-box canvas").bounding_box()
-    frames = [tiles.screenshot()]
+    page.get_by_label("brush radius").evaluate("each => { each.value = 8; }")
+    film.move(canvas, [(0.15, 0.3), (0.15, 0.3)], 1)
+    page.mouse.down()
+    film.move(canvas, [(0.15, 0.3), (0.47, 0.4)], 10)
+    page.mouse.up()
+    film.shoot(10)
+    page.get_by_role("button", name="look", exact=True).click()
+    swipe = page.locator(".nmd-layers input[type=range], .nmd-pictures input[type=range]").last
+    for share in (0.4, 0.3, 0.2, 0.1, 0.02, 0.2, 0.4, 0.5):
+        swipe.evaluate(
+            "(each, share) => { each.value = Number(each.min) + share * (each.max - each.min);"
+            " each.dispatchEvent(new Event('input')); }",
+            share,
+        )
+        film.shoot()
+    film.shoot(3)
 
-    def stroke(begin: tuple[float, float], end: tuple[float, float], steps: int) -> None:
-        for k in range(steps + 1):
-            x, y = (a + k / steps * (b - a) for a, b in zip(begin, end, strict=True))
-            page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
-            if k == 0:
-                page.mouse.down()
-            page.wait_for_timeout(60)
-            frames.append(tiles.screenshot())
-        page.mouse.up()
-        for _ in range(5):
-            page.wait_for_timeout(60)
-            frames.append(tiles.screenshot())
 
-    stroke((0.25, 0.35), (0.75, 0.35), 12)
-    stroke((0.3, 0.75), (0.8, 0.6), 12)
-    page.get_by_role("button", name="reveal", exact=True).click()
-    stroke((0.25, 0.35), (0.5, 0.35), 8)
+def stars(film: Film) -> None:
+    """Rate three films."""
+    page = film.page
+    page.get_by_role("button", name="rate some yourself").click()
+    film.shoot(3)
+    for k, number in ((0, 10), (2, 2), (4, 9)):
+        row = page.locator(".nmd-known .nmd-stars").nth(k)
+        box = row.bounding_box()
+        count = int(row.get_attribute("aria-valuemax"))
+        number = min(number, count)
+        row.click(position={"x": (number - 0.5) / count * box["width"], "y": box["height"] / 2})
+        film.shoot(8)
+
+
+SCENES = ((DIGITS_CELL, plane_draws), (BRUSH, brush), (STARS, stars))
+"""Cell of each scene of the animated picture, and what is done there."""
+
+
+def animated(browser: Any, address: str, folder: Path) -> None:
+    """Save an animated picture of the explorers."""
+    frames, durations = [], []
+    for cell, scene in SCENES:
+        context = browser.new_context(viewport={"width": 1250, "height": HEIGHT})
+        notebook = Notebook(context.new_page(), address, folder)
+        notebook.open(f"{scene.__name__}.ipynb", [cell])
+        notebook.page.evaluate(THEME, "JupyterLab Light")
+        notebook.page.evaluate(FULL)
+        finished(notebook.page)
+        film = Film(notebook.page)
+        film.shoot()
+        scene(film)
+        frames += film.frames
+        durations += [FRAME] * (len(film.frames) - 1) + [LAST]
+        notebook.close()
+        context.close()
     images = [Image.open(io.BytesIO(each)).convert("RGB") for each in frames]
-    size = (680, round(680 * images[0].height / images[0].width))
-    small = [each.resize(size, Image.Resampling.LANCZOS) for each in images]
-    reduced = [each.quantize(40, dither=Image.Dither.NONE) for each in small]
-    durations = [FRAME] * (len(reduced) - 1) + [1800]
-    reduced[0].save(
-        HERE / "brush.gif", save_all=True, append_images=reduced[1:], duration=durations, loop=0,
+    height = max(round(GIF_WIDTH * each.height / each.width) for each in images)
+    small = []
+    for each in images:
+        sheet = Image.new("RGB", (GIF_WIDTH, height), "white")
+        size = GIF_WIDTH, round(GIF_WIDTH * each.height / each.width)
+        sheet.paste(each.resize(size, Image.Resampling.LANCZOS))
+        small.append(sheet.quantize(128, dither=Image.Dither.NONE))
+    small[0].save(
+        HERE / "explorers.gif", save_all=True, append_images=small[1:], duration=durations, loop=0,
         optimize=True,
     )  # fmt: skip
-    notebook.close()
-    context.close()
 
 
 def main(names: list[str]) -> None:
     """Make the pictures of these names, or all of them."""
-    wanted = names or [*PICTURES, "brush", "voila", "marimo"]
+    wanted = names or [*PICTURES, "explorers", "voila", "marimo"]
     with tempfile.TemporaryDirectory() as temporary, sync_playwright() as started:
         browser = started.chromium.launch(executable_path=find_chromium(), args=FLAGS)
         folder = Path(temporary)
@@ -172,7 +253,7 @@ def main(names: list[str]) -> None:
             for name in wanted:
                 if name in PICTURES:
                     in_lab(browser, address, folder, name, PICTURES[name])
-                elif name == "brush":
+                elif name == "explorers":
                     animated(browser, address, folder)
                 elif name == "voila":
                     in_program(browser, serve_voila, name)

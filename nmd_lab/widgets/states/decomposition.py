@@ -283,7 +283,7 @@ class DecompositionState(PaintingState):
         data, hidden = self.fitted_data, self.hidden
         if hidden is None or data.original.size > MOST_COMPARED:
             return
-        errors = {f"{fit.nonlinearity.name}, {fit.loss.name}": hidden.error(fit)}
+        errors = {"this model": hidden.error(fit)}
         asked = self._arguments | {"nonlinearity": "identity", "loss": "frobenius"}
         if asked != self._arguments:
             model, named = parted(asked)
