@@ -39,7 +39,8 @@ def decompose(
         kept.  The largest magnitude may be from 1e-120 to 1e120, in float32 from 1e-36 to 1e36.
     rank : int or "auto", default "auto"
         Number of components r, from 1 to min(m, n).  "auto": chosen by held-out entries;
-        for a table with classes or levels a bound, since its ridge removes components.
+        for a table with classes or levels a bound, since its ridge removes components; for a sparse
+        matrix of counts by a held-out share of each count (identity or ReLU, Frobenius or KL).
     nonlinearity : str, Nonlinearity, dict or sequence
         Entrywise function f, by default "relu": "relu", "square", "minmax", "modulus", "identity",
         another name or object of `nmd.nonlinearities`, such as `Smooth` of a function, or several
@@ -180,9 +181,10 @@ def decompose(
     ``solver="paper"``, a fixed ρ, ``refine=False`` and constraints on the factors ask.
 
     What is "auto" is chosen by the error at a tenth of the observed entries, which are held out, at
-    random, as blocks if the holes of X are blocks, or as `validation` says.  The fit then has all
-    entries, and begins afresh; it may follow a path of ridges (`init`) and end early.  At most half
-    of `time_limit` is for the trials, which `Decomposition.selection` lists and
+    random, as blocks if the holes of X are blocks, or as `validation` says.  Where absent entries
+    of a sparse X are zeros, only the rank of counts is chosen, by a tenth of each count.  The fit
+    then has all entries, and begins afresh; it may follow a path of ridges (`init`) and end early.
+    At most half of `time_limit` is for the trials, which `Decomposition.selection` lists and
     ``docs/choosing.md`` explains.  `Decomposition.chosen` has the arguments that repeat the fit.
 
     The loss of an entry with limits is 0 where the model satisfies them, and that to the nearest

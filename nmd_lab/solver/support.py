@@ -37,7 +37,8 @@ DATA = {
 """Forms of data for a fit, and the sampler, as sentences and the table name them."""
 
 FEATURES = {
-    "choice": "rank, f, loss or ridge chosen",
+    "rank": "rank chosen",
+    "choice": "f, loss or ridge chosen",
     "kinds": "columns of several kinds",
     "learned": "a loss or an f that is learned",
     "nonlinearity": "a nonlinearity other than the identity",
@@ -67,7 +68,7 @@ TRAITS = {
 """Features that go with all data, but not with all other features."""
 
 NO_SUCH_ARGUMENT = {
-    "sample": {"choice", "validation", "split", "constraint"},
+    "sample": {"rank", "choice", "validation", "split", "constraint"},
 }
 """Features that the sampler cannot be asked for."""
 
@@ -95,12 +96,14 @@ NO: dict[tuple[str, str], str] = {
     ("zeros", "weights"): "use complete(), or a dense X",
     ("zeros", "offsets"): "use complete(), or offsets='none'",
     ("zeros", "split"): "use complete(), or split='everywhere'",
+    ("file", "rank"): VALUES,
     ("file", "choice"): VALUES,
     ("file", "kinds"): "give one loss and one nonlinearity, or X as an array in memory",
     ("file", "learned"): "give its parameters or knots, or X as an array in memory",
     ("file", "device"): "leave one of them out",
     ("file", "validation"): "leave entries out of X, or " + IN_MEMORY,
     ("file", "limits"): IN_MEMORY,
+    ("cluster", "rank"): VALUES,
     ("cluster", "choice"): VALUES,
     ("cluster", "kinds"): "give one loss, one nonlinearity and numbers",
     ("cluster", "learned"): "give its parameters or knots",
@@ -160,7 +163,9 @@ def features_of_fit(
     """Return what a fit has, by word, in the text of the call; `rank` is None if it is chosen."""
     present = features_of_data(X, nonlinearity, loss, limits, weights)
     present |= features_of_compute(options.compute)
-    choosable = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss, "alpha": options.alpha}
+    if rank is None:
+        present["rank"] = "rank='auto'"
+    choosable = {"nonlinearity": nonlinearity, "loss": loss, "alpha": options.alpha}
     if free := [name for name, value in choosable.items() if value is None or is_auto(value)]:
         present["choice"] = f"{free[0]}='auto'"
     if options.validation.splitter is not None:

@@ -58,6 +58,8 @@ def arguments(data, feature, folder):
     some = (rng.random((M, N)) < 0.2) & seen(data)
     model, solver, machine = {}, {}, {}
     match feature:
+        case "rank":
+            model = {"rank": "auto", "validation": nmd.Choice(ranks=[2])}
         case "choice":
             model = {"rank": "auto", "alpha": "auto"}
         case "kinds":
@@ -172,7 +174,7 @@ def test_features_that_do_not_go_together_are_refused(arguments, message):
 @pytest.mark.parametrize(
     "options",
     [
-        *({"rank": "auto"}, {"loss": "ordinal"}, {"offsets": "both"}, {"validation": 0.2}),
+        *({"alpha": "auto"}, {"loss": "ordinal"}, {"offsets": "both"}, {"validation": 0.2}),
         *({"loss": {}}, {"compute": nmd.Compute(work_dir=".")}),
     ],
 )

@@ -25,6 +25,7 @@ from .row_sample import ridge_growth, sample_of_rows
 from .search import Search
 from .setting import Setting, Trial
 from .space import Space
+from .thinning import RankSearch, ThinnedTrials, has_zeros, thinned
 from .trials import Trials
 
 SHARE_OF_TIME = 0.5  # share of a time limit that the trials may take; the fit has the rest
@@ -52,7 +53,10 @@ def choose(
     low, high = observations.range()
     if bounded and data.folds is None and options.validation.alphas is None:
         data = data._replace(rest=sample_of_rows(observations, rng))
-    folds, drawn = data.folds_for_trials(rng)
+    if zeros := has_zeros(observations):
+        folds, drawn = thinned(observations, facts, options, rng), "by thinning"
+    else:
+        folds, drawn = data.folds_for_trials(rng)
     limit = SHARE_OF_TIME * (np.inf if options.time_limit is None else options.time_limit)
     deadline = time.perf_counter() + limit
     space = _space(observations, facts, options)
@@ -63,7 +67,7 @@ def choose(
             save()
             duration.show()
 
-        trials = Trials(
+        trials = (ThinnedTrials if zeros else Trials)(
             folds or [Fold(data.rest, data.rest.as_sparse())],
             options,
             max(-low, high),
@@ -75,7 +79,7 @@ def choose(
             kinds=facts.kinds,
             outcomes=outcomes,
         )
-        search = Search(trials, space)
+        search = (RankSearch if zeros else Search)(trials, space)
         chosen = search.run() if folds else None
     setting = search.guess() if chosen is None else chosen.setting
     found: dict[str, Any] = {"limits": trials.limits if folds else facts.limits}
@@ -148,7 +152,7 @@ def _space(observations: Observations, facts: Facts, options: Options) -> Space:
 
 
 def _record(
-    search: Search, chosen: Trial | None, drawn: str, shape: tuple[int, int]
+    search: Search | RankSearch, chosen: Trial | None, drawn: str, shape: tuple[int, int]
 ) -> dict[str, Any]:
     """Return what `Decomposition.selection` tells, with ridges for all rows."""
     trials, space = search.trials, search.space
@@ -164,7 +168,7 @@ def _record(
         reason = "no entry could be held out, so there are offsets alone"
     elif trials.stopped():
         reason = "the lowest held-out error when the search was stopped"
-    elif chosen.cold:
+    elif chosen.cold and not all(trial.cold for trial in trials.done):
         reason = "the lowest held-out error from a fresh start"
     elif smaller:
         reason = "the fewest components whose held-out error is not clearly above the lowest"
@@ -189,7 +193,7 @@ def _record(
     }
 
 
-def _notes(search: Search, chosen: Trial, m: int) -> list[str]:
+def _notes(search: Search | RankSearch, chosen: Trial, m: int) -> list[str]:
     """Return sentences on what a choice among m rows does not tell."""
     space, rank, notes = search.space, chosen.setting.rank, []
     folds = search.trials.folds

@@ -199,6 +199,10 @@ class Trials:
         if self._estimates_sd:
             self._estimate_sd(trial)
         trial.is_exact = trial.mean <= (self._exact * self.size) ** trial.degree
+        return self.add(trial)
+
+    def add(self, trial: Trial) -> Trial:
+        """Add a trial to the list, and to the outcomes that an interrupted search repeats."""
         self.done.append(trial)
         outcome = {name: value for name, value in vars(trial).items() if name != "setting"}
         state = {"rng": self.rng.bit_generator.state, "sd": self.limits.sd}

@@ -427,7 +427,7 @@ def test_another_word_than_auto(name):
 
 @pytest.mark.parametrize(
     ("options", "named"),
-    [({}, "rank='auto'"), ({"rank": 2, "alpha": "auto"}, "alpha='auto'"),
+    [({"alpha": "auto"}, "alpha='auto'"), ({"rank": 2, "alpha": "auto"}, "alpha='auto'"),
      ({"rank": 2, "nonlinearity": "auto"}, "nonlinearity='auto'"),
      ({"rank": 2, "loss": "auto"}, "loss='auto'")],
 )  # fmt: skip

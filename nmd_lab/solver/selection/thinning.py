@@ -1,0 +1,168 @@
+"""The rank of sparse counts whose absent entries are zeros: a share of each count is held out.
+
+Where every entry counts, none can be left out.  A count can: of x events each is held out with
+probability 1/10.  If x is a Poisson number, the two shares are independent, and their means are as
+nine to one.  A fit to the larger share is judged by nine times the smaller one at all entries.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.model.losses import KL, Frobenius
+from nmd_lab.model.model import Model
+from nmd_lab.model.nonlinearities import Identity, ReLU
+from nmd_lab.solver.facts import Facts
+from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.options import Options
+from nmd_lab.solver.problem import Problem
+from nmd_lab.solver.refinement.plan import make_plan
+from nmd_lab.solver.starting_data import offsets_of
+from nmd_lab.solver.starts import all_starts, run_from
+from nmd_lab.solver.state import State
+from nmd_lab.solver.stopping import StopPolicy
+from nmd_lab.solver.zeros.tiles import Tiles
+
+from .folds import MOST_FOLDS, SHARE, WANTED, Fold, n_held_out
+from .fresh import MANY
+from .search import NO_GAIN
+from .setting import Setting, Trial
+from .space import Space
+from .trials import Trials
+
+MOST_ITERATIONS = 200  # of a trial, whose error then hardly changes
+LARGEST = 2.0**53  # largest count that a double holds exactly
+
+
+def has_zeros(observations: Observations) -> TypeGuard[SparseObservations]:
+    """Return whether absent entries are zeros, so that none can be held out."""
+    return isinstance(observations, SparseObservations) and observations.absent_are_zeros
+
+
+def thinned(
+    counts: SparseObservations, facts: Facts, options: Options, rng: np.random.Generator
+) -> list[Fold]:
+    """Return folds: most of each count, and a multiple of the others with the same mean.
+
+    The others have the entries of which something is held out; if they are few, there are several
+    folds, and no event is held out twice.
+    """
+    _check(counts, facts, options)
+    x, folds = counts.values, list[Fold]()
+    left = x.astype(np.int64)
+    while len(folds) < MOST_FOLDS and n_held_out(folds) < WANTED:
+        share = min(SHARE / (1 - SHARE * len(folds)), 1.0)  # of the events that are in no fold
+        held_out = rng.binomial(left, share)
+        left -= held_out
+        rest = x - held_out.astype(x.dtype)
+        others = counts.with_values(((1 / SHARE - 1) * held_out).astype(x.dtype))
+        others = replace(others.select(held_out > 0), absent_are_zeros=False)
+        folds.append(Fold(counts.with_values(rest).select(rest > 0), others))
+    return folds
+
+
+def row_losses(counts: SparseObservations, model: Model, W: FloatArray, H: FloatArray) -> Any:
+    """Return the mean loss of each row, a tile at a time; absent entries are zeros."""
+    tiles = Tiles(counts.shape, counts.indptr, counts.indices, counts.values)
+    sums = np.zeros(counts.shape[0])
+    for tile in tiles():
+        A = W[tile.rows] @ H[:, tile.columns]
+        x = np.zeros(A.size)
+        x[tiles.positions[tile.stored]] = tiles.x[tile.stored]
+        sums[tile.rows] += model.losses(x.reshape(A.shape), A).sum(axis=1)
+    return sums / counts.shape[1]
+
+
+class ThinnedTrials(Trials):
+    """Fits to most of each count, judged by the others; the scores are those of rows."""
+
+    def run(self, setting: Setting, starts: Sequence[Start] | None = None, **_: Any) -> Trial:
+        """Do a trial, which begins as a fit does, and ends as it or after fewer iterations."""
+        if len(self.done) < len(self._outcomes):
+            return self._again(setting)
+        began, losses, ends, n_iter = time.perf_counter(), [], [], 0
+        for fold, problem in zip(self.folds, self.problems(setting), strict=True):
+            state, iterations = self._fitted(problem, setting.rank)
+            model = problem.units.model
+            losses.append(row_losses(fold.held_out, model, state.W_aug, state.H_aug))
+            ends.append(Start(state.W, state.H, True, state.offsets))
+            n_iter += iterations
+        mean, seconds = np.mean(losses, axis=0), time.perf_counter() - began
+        return self.add(Trial(setting, mean, n_iter, seconds, ends, cold=True, refined=True))
+
+    def _fitted(self, problem: Problem, rank: int) -> tuple[State, int]:
+        """Return the best state of a fit, and its number of iterations."""
+        options = self.options
+        plan = make_plan(problem, rank, options)
+        named = next(all_starts(problem, offsets_of(problem), rank, options, self.rng))
+        policy = StopPolicy(options.tol, window=plan.window)
+        run = run_from(problem, named, options, plan, policy)
+        most = min(options.max_iter, MOST_ITERATIONS)
+        outcome = run.advance(most, callback=lambda _: self.stopped())
+        if outcome.stop_reason.code == "interrupted":
+            raise KeyboardInterrupt
+        return outcome.state, len(outcome.history["seconds"])
+
+
+class RankSearch:
+    """A search for the rank alone, over the ascending ranks of a space."""
+
+    not_repeated = None
+
+    def __init__(self, trials: Trials, space: Space) -> None:
+        self.trials, self.space = trials, space
+
+    def guess(self) -> Setting:
+        """Return the setting of the first trial."""
+        space = self.space
+        assert space.alpha is not None
+        assert space.offset_alpha is not None
+        model = space.nonlinearities[0], space.losses[0]
+        return Setting(*model, 1, space.alpha, "none", space.offset_alpha)
+
+    def run(self) -> Trial:
+        """Return the trial of fewest components whose error is not clearly above the lowest."""
+        space, trials, no_gain = self.space, self.trials, 0
+        first, *others = space.ranks if space.rank is None else (space.rank,)
+        best = trials.run(self.guess()._replace(rank=first))
+        for rank in others:
+            if trials.stopped() or no_gain >= (NO_GAIN if rank <= MANY else 1):
+                break
+            trial = trials.run(self.guess()._replace(rank=rank))
+            if len(trials.done) == 2:  # code may have been compiled in the first one
+                trials.foresee(trial)
+            gains = trial.mean < best.mean
+            best, no_gain = (trial, 0) if gains else (best, no_gain + 1)
+        if trials.stopped():
+            return best
+        return next(trial for trial in trials.done if not best.clearly_below(trial, 1.0))
+
+
+def _check(counts: SparseObservations, facts: Facts, options: Options) -> None:
+    """Raise ValueError if thinning says nothing of a rank: it needs counts, and their means."""
+    x, (f, loss) = counts.values, facts.model.shown
+    wrong = x[(x < 0) | (x != np.floor(x)) | (x > LARGEST)]
+    metric = options.validation.metric
+    if wrong.size:
+        what, remedy = f"X has the value {wrong[0]:g}", "whole numbers >= 0"
+    elif type(loss) not in (Frobenius, KL):
+        what, remedy = f"loss={loss!r} is no loss of means", "loss='frobenius' or 'kl'"
+    elif type(f) not in (Identity, ReLU):
+        what, remedy = f"nonlinearity={f!r} was given", "nonlinearity='identity' or 'relu'"
+    elif metric != "deviance":
+        what, remedy = f"metric={metric!r} was given", "metric='deviance'"
+    elif counts.limits is not None:
+        what, remedy = "X has limits", "X without them"
+    else:
+        return
+    raise ValueError(
+        "rank='auto' of a sparse X whose absent entries are zeros holds out a share of each "
+        f"count, and {what}: give a rank, or {remedy}."
+    )

@@ -1,0 +1,187 @@
+"""The rank of sparse counts whose absent entries are zeros, by thinning."""
+
+from __future__ import annotations
+
+import tracemalloc
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from oracles import distance, forward
+from scipy import sparse
+
+import nmd_lab as nmd
+from nmd_lab.data.observations import observe
+from nmd_lab.model.losses import KL_FLOOR
+from nmd_lab.model.model import make_model
+from nmd_lab.solver.options import Options
+from nmd_lab.solver.selection import thinning
+from nmd_lab.solver.selection.thinning import row_losses, thinned
+from nmd_lab.solver.zeros import tiles
+
+RANKS = {"validation": nmd.Choice(ranks=[1, 3])}
+
+
+def counts(seed=0, m=200, n=120, rank=3, mean=1.0, dtype=float):
+    """Return Poisson counts whose means have a rank; rank 0: all means are equal."""
+    rng = np.random.default_rng(seed)
+    means = rng.gamma(0.5, size=(m, rank)) @ rng.gamma(0.5, size=(rank, n)) if rank else np.ones(1)
+    X = rng.poisson(np.broadcast_to(mean * means / means.mean(), (m, n)))
+    return sparse.csr_array(X.astype(dtype))
+
+
+def folds(X, seed=0):
+    facts = SimpleNamespace(model=make_model("identity", "kl"))
+    observations = observe(X, absent_are_zeros=True)
+    return thinned(observations, facts, Options(), np.random.default_rng(seed))
+
+
+def dense(observations):
+    return observations.to_csr().toarray()
+
+
+def test_the_shares_of_a_fold_sum_to_the_counts():
+    X = counts(mean=0.2)
+    found = folds(X)
+    assert len(found) > 1
+    total = np.zeros(X.shape)
+    for fold in found:
+        share = dense(fold.held_out) / 9
+        np.testing.assert_allclose(dense(fold.rest) + share, X.toarray(), atol=1e-12)
+        total += share
+        assert share.sum() == pytest.approx(0.1 * X.sum(), rel=0.2)
+    assert (np.round(total) <= X.toarray()).all()  # no event is held out twice
+
+
+def test_all_events_of_few_counts_are_held_out():
+    X = counts(m=12, n=8)
+    found = folds(X)
+    assert len(found) == 10
+    np.testing.assert_allclose(sum(dense(fold.held_out) for fold in found), 9 * X.toarray())
+    fit = nmd.decompose(X, "auto", "relu", random_state=0)
+    assert "entries could be held out" in fit.selection.attrs["note"]
+
+
+def test_the_shares_of_poisson_counts_are_independent():
+    X = counts(m=400, n=300, rank=0, mean=4.0)
+    (fold,) = folds(X)
+    rest, others = dense(fold.rest).ravel(), dense(fold.held_out).ravel()
+    assert rest.mean() == pytest.approx(3.6, abs=0.02)
+    assert others.mean() == pytest.approx(3.6, abs=0.06)
+    assert (others / 9).var() == pytest.approx(0.4, rel=0.02)
+    assert abs(np.corrcoef(rest, others)[0, 1]) < 4 / np.sqrt(rest.size)
+
+
+@pytest.mark.parametrize(("f", "loss"), [("identity", "kl"), ("relu", "frobenius")])
+def test_the_error_of_a_row_is_that_of_all_its_entries(f, loss, monkeypatch):
+    monkeypatch.setattr(tiles, "ROWS", 4)
+    monkeypatch.setattr(tiles, "ENTRIES", 30)
+    X, rng = counts(m=23, n=31, mean=0.5), np.random.default_rng(1)
+    W, H = rng.gamma(1, size=(23, 2)), rng.gamma(1, size=(2, 31))
+    W = W if loss == "kl" else W - 1
+    found = row_losses(observe(X, absent_are_zeros=True), make_model(f, loss), W, H)
+    Y = np.maximum(forward(f, W @ H), KL_FLOOR * X.toarray())
+    np.testing.assert_allclose(found, distance(loss, X.toarray(), Y).mean(axis=1))
+
+
+@pytest.mark.parametrize(("f", "loss"), [("identity", "kl"), ("relu", "frobenius")])
+def test_the_rank_of_the_means_is_found(f, loss):
+    fits = [nmd.decompose(counts(seed), "auto", f, loss, random_state=seed) for seed in range(5)]
+    assert sum(fit.rank == 3 for fit in fits) >= 4
+    trials = fits[0].selection
+    assert trials.attrs["options"] == "rank"
+    assert trials.attrs["held_out_drawn"] == "by thinning"
+    assert trials["rank"].values.tolist() == [1, 2, 3, 4, 5, 6]
+    assert np.isfinite(trials["error"]).all()
+    assert "rank 3 was chosen" in trials.attrs["sentence"]
+
+
+@pytest.mark.parametrize("mean", [0.3, 1.0])
+def test_counts_of_one_mean_have_rank_one(mean):
+    for seed in range(3):
+        fit = nmd.decompose(counts(seed, rank=0, mean=mean), "auto", "identity", "kl")
+        assert fit.rank == 1
+
+
+def test_the_chosen_arguments_repeat_the_fit_and_a_seed_the_choice():
+    X = counts(dtype=np.float32)
+    fit = nmd.decompose(X, "auto", "identity", "kl", **RANKS, random_state=0)
+    assert fit.W.dtype == np.float32
+    again = nmd.decompose(X, **fit.chosen, random_state=0)
+    np.testing.assert_allclose(again.reconstruct(), fit.reconstruct(), rtol=1e-5)
+    same = nmd.decompose(X, "auto", "identity", "kl", **RANKS, random_state=0)
+    for name in ("rank", "error", "n_iter"):
+        np.testing.assert_array_equal(same.selection[name], fit.selection[name])
+
+
+def test_constraints_hold_in_trials_and_fit():
+    both = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
+    fit = nmd.decompose(counts(), "auto", "identity", "kl", **both, **RANKS, random_state=0)
+    assert fit.rank == 3
+    assert min(fit.W.min(), fit.H.min()) >= 0
+    assert fit.selection["rank"].values.tolist() == [1, 3]
+
+
+def test_a_time_limit_ends_the_search_with_the_best_so_far():
+    fit = nmd.decompose(counts(), "auto", "identity", "kl", time_limit=0.0, random_state=0)
+    assert fit.rank == 1
+    assert fit.selection.attrs["reason"].endswith("when the search was stopped")
+
+
+def test_a_run_that_was_killed_does_not_repeat_trials(tmp_path, monkeypatch):
+    X, file = counts(), tmp_path / "run.checkpoint"
+    arguments = {"validation": nmd.Choice(ranks=[1, 2, 3]), "random_state": 0}
+    whole = nmd.decompose(X, "auto", "identity", "kl", **arguments)
+    fitted, ranks = thinning.ThinnedTrials._fitted, []
+
+    def killed(self, problem, rank):
+        ranks.append(rank)
+        if len(ranks) == 3:
+            raise KeyboardInterrupt
+        return fitted(self, problem, rank)
+
+    monkeypatch.setattr(thinning.ThinnedTrials, "_fitted", killed)
+    compute = nmd.Compute(checkpoint=file, checkpoint_every=0)
+    with pytest.raises(KeyboardInterrupt):
+        nmd.decompose(X, "auto", "identity", "kl", **arguments, compute=compute)
+    fit = nmd.resume(file, X)
+    assert ranks == [1, 2, 3, 3]
+    np.testing.assert_array_equal(fit.selection["error"], whole.selection["error"])
+    np.testing.assert_array_equal(fit.W, whole.W)
+
+
+def test_no_array_has_the_size_of_the_matrix():
+    m, n = 20_000, 5_000
+    rng = np.random.default_rng(0)
+    at = rng.integers(m, size=20_000), rng.integers(n, size=20_000)
+    X = sparse.csr_array((rng.poisson(3, 20_000) + 1.0, at), shape=(m, n))
+    short = {"max_iter": 2, "tol": 0, "validation": nmd.Choice(ranks=[1, 2])}
+    tracemalloc.start()
+    fit = nmd.decompose(X, "auto", "identity", "kl", **short, random_state=0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert fit.selection.sizes["trial"] == 2
+    assert peak < m * n / 2  # bytes: a mask of all entries would have twice as many
+
+
+@pytest.mark.parametrize(
+    ("value", "arguments", "words"),
+    [
+        (0.5, {}, "X has the value 0.5: give a rank"),
+        (-1.0, {"loss": "frobenius"}, "X has the value -1: give a rank"),
+        (1.0, {"loss": "l1"}, "L1.* is no loss of means: give a rank"),
+        (1.0, {"nonlinearity": "softplus"}, "nonlinearity=.*Soft.*: give a rank"),
+        (1.0, {"validation": nmd.Choice(metric="mae")}, "metric='mae' .*: give a rank"),
+        (1.0, {"at_most": np.eye(6, dtype=bool)}, "limits: give a rank"),
+        (1.0, {"validation": 0.1}, "validation= does not go with a sparse X"),
+        (1.0, {"alpha": "auto"}, "alpha='auto' does not go with a sparse X"),
+        (1.0, {"loss": "auto"}, "loss='auto' does not go with a sparse X"),
+        (1.0, {"nonlinearity": "auto"}, "nonlinearity='auto' does not go with a sparse X"),
+    ],
+)
+def test_what_thinning_cannot_choose_is_refused(value, arguments, words):
+    usual = {"nonlinearity": "identity", "loss": "kl"}
+    with pytest.raises(ValueError, match=words) as caught:
+        nmd.decompose(sparse.csr_array(value * np.eye(6)), **usual | arguments)
+    assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value)
