@@ -28,9 +28,12 @@ given = np.where(hidden, np.nan, picture)
 # %%
 # A linear model and MinMax, both with rank and ridge chosen by held-out pixels, and interpolation
 # -------------------------------------------------------------------------------------------------
+#
+# Which pixels a choice holds out depends on the seed.  The error of MinMax is the mean of three.
 
 linear = nmd.complete(given, nonlinearity="identity", random_state=0)
-bounded = nmd.complete(given, random_state=0)  # finds that MinMax fits
+fits = [nmd.complete(given, random_state=seed) for seed in range(3)]  # find that MinMax fits
+bounded = fits[0]
 grid = np.mgrid[: picture.shape[0], : picture.shape[1]]
 pixels, values = grid[:, ~hidden].T, picture[~hidden]
 interpolated = griddata(pixels, values, tuple(grid), "linear")
@@ -40,7 +43,16 @@ models = {
     "MinMax": bounded.reconstruct().values,
     "interpolation": np.where(np.isnan(interpolated), nearest, interpolated),
 }
-errors = {name: np.sqrt(np.mean((model - picture)[hidden] ** 2)) for name, model in models.items()}
+
+
+def rmse(model):
+    """Return the error at the missing pixels."""
+    return np.sqrt(np.mean((model - picture)[hidden] ** 2))
+
+
+of_seeds = [rmse(fit.reconstruct().values) for fit in fits]
+errors = {name: rmse(model) for name, model in models.items()} | {"MinMax": np.mean(of_seeds)}
+print("MinMax by seed:", *np.round(of_seeds, 4))
 for name, error in errors.items():
     print(f"{name:13} RMSE at the missing pixels {error:.4f}")
 
@@ -48,7 +60,7 @@ figure, axes = plt.subplots(2, 3, figsize=(12, 6.4), layout="constrained")
 offsets = bounded.offsets.mean + bounded.offsets.columns
 product = bounded.W.values @ bounded.H.values + offsets  # inside f
 pictures = {"as the sensor sees it": picture, "given": given}
-pictures |= {f"{name}: {errors[name]:.4f}": model for name, model in models.items()}
+pictures |= {f"{name}: {rmse(model):.4f}": model for name, model in models.items()}
 pictures["MinMax inside f, from dark to bright"] = product
 for ax, (title, image) in zip(axes.flat, pictures.items()):
     low, high = (0, 1) if image is not product else (light.min(), light.max())
@@ -65,6 +77,6 @@ clipped = light > 1.1
 print(f"where the light is above 1.1, its mean is {light[clipped].mean():.2f},", end=" ")
 print(f"and that of WH {product[clipped].mean():.2f}")
 
-assert bounded.nonlinearity.name == "minmax"
-assert errors["interpolation"] < errors["MinMax"] < 0.9 * errors["linear"]
+assert all(fit.nonlinearity.name == "minmax" for fit in fits)
+assert errors["interpolation"] < errors["MinMax"] < 0.85 * errors["linear"]
 assert product[clipped].mean() > 1.05
