@@ -309,7 +309,7 @@ def test_bad_words_and_files_are_refused(matrix, tmp_path, capsys):
         (path, "--rank", "2", "--alpha", "-1"): "alpha=-1.0 is out of range",
         (path, "--offset-alpha", "-1"): "offset_alpha=-1.0 is out of range",
         (path, "--offsets", "atuo"): 'Invalid value "atuo" for --offsets',
-        (str(tmp_path / "holes.npz"), "--decompose"): "a dense X, or leave out --decompose.",
+        (str(tmp_path / "holes.npz"), "--decompose"): "or leave out --decompose.",
         (path, "--rank", "2", "--nonlinearty", "relu"): "Did you mean --nonlinearity?",
         (path, "--rank", "2", "--row", "user"): "row='user' is meant for tables",
         (str(tmp_path / "none.csv"), "--rank", "2"): "does not exist",

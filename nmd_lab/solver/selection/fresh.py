@@ -90,14 +90,17 @@ def _as_good(moves: Moves, best: Trial) -> list[Setting]:
 
 
 def _try_fewer(moves: Moves, best: Trial) -> None:
-    """Try fewer and fewer components from fresh starts, as long as that helps."""
+    """Try fewer and fewer components from fresh starts, as long as that helps.
+
+    With a linear f a start has the largest components first, and many are no worse than few.
+    """
     last = _best_cold(moves, best)
-    refined = not last.setting.nonlinearity.linear
-    while last.error > best.error and moves.space.rank is None and not moves.stopped:
+    may_help = moves.space.rank is None and not last.setting.nonlinearity.linear
+    while may_help and last.error > best.error and not moves.stopped:
         rank = moves.space.rank_near(round(last.setting.rank / RATIO))
         if not 0 < rank < last.setting.rank:
             break
-        fewer = moves.trials.run(last.setting._replace(rank=rank), fresh=True, refined=refined)
+        fewer = moves.trials.run(last.setting._replace(rank=rank), fresh=True, refined=True)
         if fewer.mean >= last.mean:
             break
         last = fewer

@@ -164,5 +164,5 @@ def _check(counts: SparseObservations, facts: Facts, options: Options) -> None:
         return
     raise ValueError(
         "rank='auto' of a sparse X whose absent entries are zeros holds out a share of each "
-        f"count, and {what}: give a rank, or {remedy}."
+        f"count, and {what}: give a rank, or {remedy}, or use complete()."
     )
