@@ -173,7 +173,7 @@ class Trials:
             lowest = lowest**self.mean_weight if by_log else lowest * self.mean_weight
             progress = Progress(
                 *(lowest, fewest),
-                most=self.options.max_iter if fresh or path else None,
+                most=self.options.max_iter if fresh and refined else None,
                 is_slow=slow,
                 learns=learns,
                 keeps_best=path,
