@@ -67,6 +67,33 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     assert explorer.result is fit  # which has not run again
 
 
+def test_what_the_stars_add_is_the_difference_from_somebody_without_ratings(explorer):
+    assert "your stars add" not in table(explorer, "top")["head"]
+    act(explorer, "rate", column=table(explorer, "known")["ids"][0], number=1)
+    top = table(explorer, "top")
+    fit = explorer.result
+    nobody = fit.append(pd.Series(np.nan, fit.H.indexes["item"], name="nobody"), unknown="offsets")
+    usual = nobody.predict("nobody", fit.H.indexes["item"][top["ids"]])
+    assert top["head"] == ["suggested", "predicted", "your stars add"]
+    shown = np.array([row[1:] for row in top["rows"]], dtype=float)
+    np.testing.assert_allclose(shown[:, 0] - usual, shown[:, 1], atol=0.011)
+
+
+def test_a_posterior_gives_the_new_person_intervals_within_the_scale(explorer):
+    a, b = table(explorer, "known")["ids"][:2]
+    explorer.state.set("draws", 40)
+    explorer.how_sure()
+    assert explorer.join(60)
+    act(explorer, "rate", column=a, number=5)
+    act(explorer, "rate", column=b, number=1)
+    top, posterior = table(explorer, "top"), explorer.posterior
+    drawn = posterior.fold_in(series(explorer))
+    ends = drawn.predict_interval(np.zeros(len(top["ids"]), int), top["ids"], level=0.9).clip(1, 5)
+    assert top["head"] == ["suggested", "predicted", "your stars add", "90 % interval"]
+    shown = np.array([row[-1].split(" – ") for row in top["rows"]], dtype=float)
+    np.testing.assert_allclose(shown, ends, atol=0.006)
+
+
 def test_the_same_star_again_takes_it_back(explorer):
     before, (a, *_) = explorer.scatter["person"], table(explorer, "known")["ids"]
     act(explorer, "rate", column=a, number=2)

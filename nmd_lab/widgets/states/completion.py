@@ -269,12 +269,21 @@ class CompletionState(SamplingState):
 
     def _row(self, row: int | None) -> Row:
         """Return what the posterior or the fit says of a row, or of the new person."""
-        posterior, n = self.posterior, self.observations.shape[1]
-        if row is not None and posterior is not None and self.is_sampled:
-            predicted = posterior.predict(entries_at(row, np.arange(n)))
-            return Row(self.data, predicted, partial(row_intervals, posterior, row))
+        posterior, person, usual = self.posterior, self.person, None
+        everything = np.arange(self.observations.shape[1])
         fitted, at = self.fitted_row(row)
-        return Row(self.data, np.full(n, np.nan) if fitted is None else fitted.block([at])[0])
+        rated = row is None and bool(person.ratings)
+        if posterior is not None and self.is_sampled:
+            draws = person.drawn(posterior) if row is None else posterior
+            if rated:
+                nobody = person.drawn(posterior, rated=False)
+                usual = nobody.predict(entries_at(0, everything))
+            predicted = draws.predict(entries_at(at, everything))
+            return Row(self.data, predicted, partial(row_intervals, draws, at), person.ends, usual)
+        if rated and fitted is not None and self.fit.result is not None:
+            usual = person.fitted(self.fit.result, rated=False).block([0])[0]
+        predicted = np.full(everything.size, np.nan) if fitted is None else fitted.block([at])[0]
+        return Row(self.data, predicted, None, person.ends, usual)
 
     def fitted_row(self, row: int | None) -> tuple[FittedValues | None, int]:
         """Return the model of a row and its position there; a new person needs a fit that ended."""

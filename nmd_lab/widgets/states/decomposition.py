@@ -217,7 +217,7 @@ class DecompositionState(PaintingState):
             "seed": lambda: check_option("random_state", values["seed"]),
             "shape": self._check_shape,
             "high": self.nonlinearity,
-            "rank": lambda: self.check_rank(np.shape(self.source())),
+            "rank": lambda: self.check_rank(self.data.shape),
             "alpha": lambda: check_option("alpha", values["alpha"]),
             "rho": lambda: as_rho(values["rho"]),
             "tol": lambda: check_option("tol", values["tol"]),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.posterior.posterior import Posterior
 
 from .code import call, expression
 from .ratings import Ratings
@@ -29,14 +32,24 @@ class NewPerson:
         counts = np.bincount(entries.indices, minlength=entries.shape[1])
         self._by_count = np.argsort(-counts, kind="stable").tolist()
         self.offered: list[int] = self._by_count[:OFFERED]
-        self._folded: tuple[Decomposition, dict[int, float], FittedValues] | None = None
+        self._folded: dict[tuple[str, bool], tuple[Any, dict[int, float], Any]] = {}
 
     @cached_property
     def levels(self) -> list[float]:
         """The ratings that stars can give: those of the data if they are few."""
-        found = np.unique(self.data.observations.values)
-        levels = found if found.size <= MOST_LEVELS else np.linspace(found[0], found[-1], LEVELS)
+        found = self._found
+        levels = found if self.ends else np.linspace(found[0], found[-1], LEVELS)
         return [float(each) for each in levels]
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The ends of the scale of ratings; None if there are so many that there is no scale."""
+        found = self._found
+        return (float(found[0]), float(found[-1])) if found.size <= MOST_LEVELS else None
+
+    @cached_property
+    def _found(self) -> NDArray[Any]:
+        return np.unique(self.data.observations.values)
 
     @cached_property
     def _titles(self) -> list[str]:
@@ -61,19 +74,35 @@ class NewPerson:
             raise ValueError(f"no title holds {text.strip()!r}: give another.")
         self.offered = [found[0], *(k for k in self.offered if k != found[0])]
 
-    def fitted(self, fit: Decomposition) -> FittedValues:
-        """Return the model of this one row, with the H of a fit."""
-        last = self._folded
-        if last is None or last[0] is not fit or last[1] != self.ratings:
-            row = np.full((1, fit.shape[1]), np.nan)
-            row[0, list(self.ratings)] = list(self.ratings.values())
-            w = fit.fold_in(row, unknown="offsets")
-            offsets = fit.fitted.offsets
-            if "offset" in w.coords:
-                offsets = offsets._replace(rows=w.coords["offset"].values)
-            last = fit, dict(self.ratings), fit.fitted._replace(W=w.values, offsets=offsets)
-            self._folded = last
-        return last[2]
+    def fitted(self, fit: Decomposition, *, rated: bool = True) -> FittedValues:
+        """Return the model of this one row, or of one without ratings, with the H of a fit."""
+        found: FittedValues = self._once(self._fitted, fit, self.ratings if rated else {})
+        return found
+
+    def drawn(self, posterior: Posterior, *, rated: bool = True) -> Posterior:
+        """Return the posterior of this one row, or of one without ratings."""
+        found: Posterior = self._once(self._drawn, posterior, self.ratings if rated else {})
+        return found
+
+    def _once(self, fold_in: Any, model: Any, ratings: dict[int, float]) -> Any:
+        """Return a model of one row, worked out again only if ratings or model are other ones."""
+        name = fold_in.__name__, bool(ratings)
+        known = self._folded.get(name)
+        if known is None or known[0] is not model or known[1] != ratings:
+            row = np.full((1, model.shape[1]), np.nan)
+            row[0, list(ratings)] = list(ratings.values())
+            known = self._folded[name] = model, dict(ratings), fold_in(model, row)
+        return known[2]
+
+    def _fitted(self, fit: Decomposition, row: NDArray[Any]) -> FittedValues:
+        w = fit.fold_in(row, unknown="offsets")
+        offsets = fit.fitted.offsets
+        if "offset" in w.coords:
+            offsets = offsets._replace(rows=w.coords["offset"].values)
+        return fit.fitted._replace(W=w.values, offsets=offsets)
+
+    def _drawn(self, posterior: Posterior, row: NDArray[Any]) -> Posterior:
+        return posterior.fold_in(row, unknown="offsets")
 
     def code(self) -> str:
         """Return the code that prints the suggestions; an empty string without ratings."""

@@ -27,6 +27,8 @@ class Entry(NamedTuple):
         Observed value and prediction; NaN without one.
     low, high : float
         Ends of the interval of a new observation; NaN without one.
+    added : float
+        Difference from the prediction for somebody without ratings; NaN if it is not known.
     """
 
     label: str
@@ -35,6 +37,7 @@ class Entry(NamedTuple):
     predicted: float
     low: float = float("nan")
     high: float = float("nan")
+    added: float = float("nan")
 
 
 class Row(NamedTuple):
@@ -48,21 +51,33 @@ class Row(NamedTuple):
         Predictions of all columns; NaN without a model.
     intervals : Intervals or None
         Intervals of new observations.
+    ends : (float, float) or None
+        Ends of the scale, beyond which no interval reaches.
+    usual : ndarray (n,) or None
+        Predictions for somebody without ratings.
     """
 
     data: Ratings
     predicted: NDArray[Any]
     intervals: Intervals | None = None
+    ends: tuple[float, float] | None = None
+    usual: NDArray[Any] | None = None
 
     def entries(self, columns: NDArray[Any], values: NDArray[Any]) -> list[Entry]:
         """Return the entries of some columns, with their labels."""
         ends = np.full((columns.size, 2), np.nan)
         if self.intervals is not None and columns.size:
             ends = self.intervals(columns)
+            ends = ends if self.ends is None else np.clip(ends, *self.ends)
+        added = np.full(columns.size, np.nan)
+        if self.usual is not None:
+            added = self.predicted[columns] - self.usual[columns]
         titles = self.data.column_titles(columns)
         return [
-            Entry(title, int(k), float(x), float(self.predicted[k]), *map(float, e))
-            for title, k, x, e in zip(titles, columns, values, ends, strict=True)
+            Entry(
+                title, int(k), float(x), float(self.predicted[k]), float(a), float(b), float(more)
+            )
+            for title, k, x, (a, b), more in zip(titles, columns, values, ends, added, strict=True)
         ]
 
     def best(self, rated: NDArray[Any], top: int) -> list[Entry]:

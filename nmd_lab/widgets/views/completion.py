@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -157,7 +158,7 @@ class CompletionView(SamplingView):
 
     def _tables(self, row: int | None) -> list[dict[str, Any]]:
         """Return the tables of the ratings and of the best predictions for the others."""
-        state, sure = self.state, self.state.is_sampled and row is not None
+        state, sure = self.state, self.state.is_sampled
         rated, best = state.entries(row, LISTED)
         ids = [entry.column for entry in rated]
         if row is None:
@@ -180,11 +181,18 @@ class CompletionView(SamplingView):
             first = table("known", (name, "value", "predicted"), rows, ids=ids)
         if not best:
             return [first, table("top", ("predictions come with a fit",), [])]
+        stars = not math.isnan(best[0].added)
         rows = [
-            [e.label, number_text(e.predicted, 3), *[f"{e.low:.3g} – {e.high:.3g}"] * sure]
+            [
+                e.label,
+                number_text(e.predicted, 3),
+                *[f"{e.added:+.2f}"] * stars,
+                *[f"{e.low:.3g} – {e.high:.3g}"] * sure,
+            ]
             for e in best
         ]
-        heads = ("suggested", "predicted", *[f"{100 * LEVEL:.0f} % interval"] * sure)
+        intervals = [f"{100 * LEVEL:.0f} % interval"] * sure
+        heads = ("suggested", "predicted", *["your stars add"] * stars, *intervals)
         return [first, table("top", heads, rows, ids=[entry.column for entry in best])]
 
     def _said(self, fitted: FittedValues) -> str:
