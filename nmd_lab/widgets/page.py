@@ -30,8 +30,7 @@ from .views.view import View
 
 Message = Mapping[str, Any]
 
-SETTINGS = ("rank", "alpha", "nonlinearity")
-"""Settings that are traits, too."""
+SETTINGS = ("rank", "alpha", "nonlinearity")  # settings that are traits, too
 
 PARTS = (
     "facts", "curves", "pictures", "modelled", "grid", "components", "scatter", "drawing", "dots",

@@ -15,8 +15,7 @@ from nmd_lab._errors import sentence
 STARTING = "starting; the first run of a model is compiled, which takes some seconds …"
 """Message until the first progress."""
 
-Positions = tuple[NDArray[np.integer], NDArray[np.integer]]
-"""Rows and columns of entries."""
+Positions = tuple[NDArray[np.integer], NDArray[np.integer]]  # rows and columns of entries
 
 Phase = Literal["ready", "running", "stopped", "finished", "failed"]
 

@@ -24,8 +24,7 @@ from .snapshots import Snapshots
 FAR, OVERFIT = 0.5, 10.0
 """Held-out error, and its ratio to the observed one, from which a fit is overfitted."""
 
-NO_CHOICE = "stopped before a choice was made"
-"""Message of a run that was stopped while it chose."""
+NO_CHOICE = "stopped before a choice was made"  # message of a run that was stopped while it chose
 
 FIRST_LOOK = "a first look, at the simplest model"
 """Message of a run whose choice is left to the user."""
@@ -37,17 +36,10 @@ ENDS = {
 }
 """How a fit ended, by the code of its stop reason; other reasons in their own words."""
 
-LOOK = 40
-"""Iterations of a first look, which is shown while settings are chosen."""
-
-TRIALS = 300
-"""Iterations of a choice, about, by which its time is told after a first look."""
-
-MIXED = 8
-"""Ratio of these iterations for a mixed table, whose trials take long."""
-
-SOON = 10.0
-"""Seconds up to which a choice begins by itself after a first look."""
+LOOK = 40  # iterations of a first look, which is shown while settings are chosen
+TRIALS = 300  # iterations of a choice, about, by which its time is told after a first look
+MIXED = 8  # ratio of these iterations for a mixed table, whose trials take long
+SOON = 10.0  # seconds up to which a choice begins by itself after a first look
 
 KEPT = ("phase", "message", "warnings", "planned", "result", "_recording", "_resumable")
 """Attributes that belong to one fit."""

@@ -24,27 +24,13 @@ from .findings import Findings, findings
 
 
 class SampleSettings(NamedTuple):
-    """What `nmd_lab.sample` is called with, and which entries it does not see.
+    """What `nmd_lab.sample` is called with, and which entries it does not see."""
 
-    Attributes
-    ----------
-    rank : int
-        Largest number of components.
-    nonlinearity : str or Nonlinearity
-        Nonlinearity f.
-    options : dict of str to object
-        Options draws, offsets and random_state.
-    held_out : float
-        Share of the observed entries that are held out; 0 for none.
-    observed : ndarray of bool or None
-        The entries that it sees, in the place of a share.
-    """
-
-    rank: int
-    nonlinearity: Any
-    options: dict[str, Any]
-    held_out: float
-    observed: Any = None
+    rank: int  # largest number of components
+    nonlinearity: Any  # nonlinearity f
+    options: dict[str, Any]  # options draws, offsets and random_state
+    held_out: float  # share of the observed entries that are held out; 0 for none
+    observed: Any = None  # the entries that it sees, in the place of a share
 
     def parts(self, X: Any) -> tuple[Any, Any]:
         """Return the entries that the sampler sees and those that it does not, or None."""

@@ -14,37 +14,20 @@ from nmd_lab.widgets.states.frame import Frame
 Array = NDArray[Any]
 
 
-MANY_HOLES = 0.25
-"""Share of hidden entries from which data are shown with their holes."""
+MANY_HOLES = 0.25  # share of hidden entries from which data are shown with their holes
 
 
 class Shown(NamedTuple):
-    """What the pictures show beside the model.
+    """What the pictures show beside the model."""
 
-    Attributes
-    ----------
-    frame : Frame
-        Which entries.
-    original, seen, spread : ndarray or None
-        Data, what the fit sees of them, and the standard deviation of a posterior, at the entries.
-    limits : (float, float)
-        Smallest and largest value of the data.
-    names : list of str
-        Labels of all rows; empty if there are none.
-    can_brush : bool
-        Whether entries can be hidden and revealed.
-    n_painted : int
-        Number of entries that were.
-    """
-
-    frame: Frame
+    frame: Frame  # which entries
     original: Array | None
     seen: Array | None
-    limits: tuple[float, float]
-    names: list[str]
+    limits: tuple[float, float]  # smallest and largest value of the data
+    names: list[str]  # labels of all rows; empty if there are none
     spread: Array | None = None
-    can_brush: bool = False
-    n_painted: int = 0
+    can_brush: bool = False  # whether entries can be hidden and revealed
+    n_painted: int = 0  # number of entries that were
 
 
 def pictures_part(

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from .frame import Frame
 
-WIDTH = 92
-"""Longest line of the code."""
+WIDTH = 92  # longest line of the code
 
 
 class Paint:

@@ -20,8 +20,7 @@ DIGITS = 4
 Keep = Callable[[], None]
 Choose = Callable[[Interruption], Keep]
 
-WITHOUT_RIDGE = ("none", "global")
-"""Kinds of offsets that have no ridge."""
+WITHOUT_RIDGE = ("none", "global")  # kinds of offsets that have no ridge
 
 
 class Choosing(Interruption):

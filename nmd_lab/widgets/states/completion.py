@@ -47,8 +47,7 @@ from .sampling import SamplingState, row_intervals
 MOST_COMPARED = 50_000
 """Largest number of entries at which errors with and without components are compared."""
 
-OWN_DATA = "your ratings"
-"""Option for the data that the user gave."""
+OWN_DATA = "your ratings"  # option for the data that the user gave
 
 
 class CompletionState(SamplingState):

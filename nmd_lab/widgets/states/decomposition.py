@@ -46,17 +46,13 @@ from .painting import PaintingState
 MOST_COMPARED = 2_000_000
 """Largest number of entries of a matrix that is fitted by a linear model, too."""
 
-OWN_DATA = "your X"
-"""Option for the data that the user gave."""
+OWN_DATA = "your X"  # option for the data that the user gave
 
 HIDDEN = 0.1
 """Share of the entries that are hidden at first, so that there is something to tell a model by."""
 
-SHAPES = ("auto", "none")
-"""Suggestions for the shape of a picture: from labels or values, or none."""
-
-PENALTIES = ("auto", "balanced", "paper")
-"""Rules for ρ that are suggested."""
+SHAPES = ("auto", "none")  # suggestions for the shape of a picture: from labels or values, or none
+PENALTIES = ("auto", "balanced", "paper")  # rules for ρ that are suggested
 
 
 class DecompositionState(PaintingState):

@@ -18,27 +18,13 @@ IMPORT = "import nmd_lab as nmd\n"
 
 
 class Cell(NamedTuple):
-    """What a cell repeats.
+    """What a cell repeats."""
 
-    Attributes
-    ----------
-    imports : str
-        Further imports.
-    load : str
-        Lines that give X.
-    values : mapping
-        Settings of noise and missing entries.
-    data : MatrixData
-        The data.
-    arguments : mapping
-        Arguments of the fit.
-    """
-
-    imports: str
-    load: str
-    values: Mapping[str, Any]
-    data: MatrixData
-    arguments: Mapping[str, Any]
+    imports: str  # further imports
+    load: str  # lines that give X
+    values: Mapping[str, Any]  # settings of noise and missing entries
+    data: MatrixData  # the data
+    arguments: Mapping[str, Any]  # arguments of the fit
 
     def code(
         self, result: Decomposition | None, paint: Paint | None, before: BeforeBrush | None

@@ -15,36 +15,16 @@ from nmd_lab.widgets.live.fit import LiveFit
 
 
 class Field(NamedTuple):
-    """One setting.
+    """One setting."""
 
-    Attributes
-    ----------
-    name : str
-        Name in the state's dict of values.
-    label : str
-        Label in front of the input.
-    kind : {"choice", "integer", "number", "share", "text"}
-        Kind of the input.
-    options : tuple of str
-        Options of a choice, or suggestions for a text.
-    group : str
-        Heading above the field.
-    help : str
-        Tooltip of one line.
-    option_labels : mapping of str to str
-        Labels of options whose names alone would not do.
-    auto : bool
-        Whether "auto" is a value, which is then chosen by held-out entries.
-    """
-
-    name: str
-    label: str
-    kind: Literal["choice", "integer", "number", "share", "text"]
-    options: tuple[str, ...] = ()
-    group: str = ""
-    help: str = ""
+    name: str  # name in the state's dict of values
+    label: str  # label in front of the input
+    kind: Literal["choice", "integer", "number", "share", "text"]  # kind of the input
+    options: tuple[str, ...] = ()  # options of a choice, or suggestions for a text
+    group: str = ""  # heading above the field
+    help: str = ""  # tooltip of one line
     option_labels: Mapping[str, str] = MappingProxyType({})
-    auto: bool = False
+    auto: bool = False  # whether "auto" is a value, which is then chosen by held-out entries
 
 
 class SettingsState:

@@ -18,29 +18,16 @@ from .frame import Frame
 from .matrix_data import MatrixData
 from .sampling import SamplingState
 
-BRUSH_ITERATIONS = 100
-"""Number of iterations after each stroke of the brush."""
-
-JOIN = 5.0
-"""Longest time that a stroke of the brush waits for a run to stop, in seconds."""
+BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
+JOIN = 5.0  # longest time that a stroke of the brush waits for a run to stop, in seconds
 
 
 class BeforeBrush(NamedTuple):
-    """What was there before the first stroke of the brush.
+    """What was there before the first stroke of the brush."""
 
-    Attributes
-    ----------
-    fit : Decomposition
-        The fit.
-    paint : Paint or None
-        Its paint.
-    saved : dict
-        What brings it back, see `FitState.recall`.
-    """
-
-    fit: Decomposition
-    paint: Paint | None
-    saved: dict[str, Any]
+    fit: Decomposition  # the fit
+    paint: Paint | None  # its paint
+    saved: dict[str, Any]  # what brings it back, see `FitState.recall`
 
 
 class PaintingState(SamplingState):

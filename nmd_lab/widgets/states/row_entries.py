@@ -15,22 +15,10 @@ Intervals = Callable[[NDArray[np.intp]], NDArray[Any]]
 
 
 class Entry(NamedTuple):
-    """One entry of a row.
+    """One entry of a row."""
 
-    Attributes
-    ----------
-    label : str
-        Title or label of its column.
-    column : int
-        Its position.
-    observed, predicted : float
-        Observed value and prediction; NaN without one.
-    low, high : float
-        Ends of the interval of a new observation; NaN without one.
-    """
-
-    label: str
-    column: int
+    label: str  # title or label of its column
+    column: int  # its position
     observed: float
     predicted: float
     low: float = float("nan")
@@ -38,21 +26,11 @@ class Entry(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a model says of one row.
+    """What a model says of one row."""
 
-    Attributes
-    ----------
-    data : Ratings
-        The data, for their labels.
-    predicted : ndarray (n,)
-        Predictions of all columns; NaN without a model.
-    intervals : Intervals or None
-        Intervals of new observations.
-    """
-
-    data: Ratings
-    predicted: NDArray[Any]
-    intervals: Intervals | None = None
+    data: Ratings  # the data, for their labels
+    predicted: NDArray[Any]  # predictions of all columns; NaN without a model
+    intervals: Intervals | None = None  # intervals of new observations
 
     def entries(self, columns: NDArray[Any], values: NDArray[Any]) -> list[Entry]:
         """Return the entries of some columns, with their labels."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from .view import View
 
-QUICK = 1.0
-"""Seconds of a fit up to which a change of a setting fits again."""
+QUICK = 1.0  # seconds of a fit up to which a change of a setting fits again
 
 
 def begin(view: View) -> None:

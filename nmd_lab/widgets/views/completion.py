@@ -27,17 +27,10 @@ PANELS = (
     Panel("relative error of the others", {"relative_error": "observed"}),
 )
 
-MOST_SUGGESTIONS = 500
-"""Number of row labels that are suggested."""
-
-HIDDEN = "● "
-"""Mark in front of an entry that the fit has not seen."""
-
-LISTED = 50
-"""Largest number of entries in a list."""
-
-YOU = "you"
-"""Label of a person who is not in the data."""
+MOST_SUGGESTIONS = 500  # number of row labels that are suggested
+HIDDEN = "● "  # mark in front of an entry that the fit has not seen
+LISTED = 50  # largest number of entries in a list
+YOU = "you"  # label of a person who is not in the data
 
 
 class CompletionView(SamplingView):

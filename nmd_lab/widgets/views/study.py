@@ -24,8 +24,7 @@ from .view import View
 CHOSEN = "_chosen"
 """How the names of variables end that hold what the fits chose by held-out entries."""
 
-MOST_CELLS = 12
-"""Largest number of fits of a point that are listed."""
+MOST_CELLS = 12  # largest number of fits of a point that are listed
 
 PANELS = (Panel("relative error", {"relative_error": "observed"}), RESIDUALS)
 
