@@ -26,7 +26,7 @@ class Findings(NamedTuple):
     coverage: float  # share of the intervals that hold the observed value
     rmse: float  # root mean squared error of the posterior mean
     entries: SparseObservations  # the entries, or a sample of them, to be drawn
-    mean: NDArray[Any]
+    mean: NDArray[Any]  # posterior mean, and the ends of the intervals, at these
     low: NDArray[Any]
     high: NDArray[Any]
 

@@ -28,7 +28,7 @@ class Grid(NamedTuple):
     """A table with what the model says of it."""
 
     table: TypedTable  # columns of the table
-    original: Array
+    original: Array  # data, and what the fit sees of them
     observed: Array
     fitted: FittedValues | None  # the model
     posterior: Posterior | None  # draws, for intervals

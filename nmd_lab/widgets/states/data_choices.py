@@ -21,7 +21,7 @@ class DataChoice(NamedTuple):
 
     name: str  # name of the function that loads it
     arguments: dict[str, Any]  # arguments of the function
-    variable: str | None = None
+    variable: str | None = None  # of the loaded Dataset; None: everything that is loaded
 
     @property
     def code(self) -> str:

@@ -23,7 +23,7 @@ class Field(NamedTuple):
     options: tuple[str, ...] = ()  # options of a choice, or suggestions for a text
     group: str = ""  # heading above the field
     help: str = ""  # tooltip of one line
-    option_labels: Mapping[str, str] = MappingProxyType({})
+    option_labels: Mapping[str, str] = MappingProxyType({})  # where names alone would not do
     auto: bool = False  # whether "auto" is a value, which is then chosen by held-out entries
 
 

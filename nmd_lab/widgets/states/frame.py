@@ -29,8 +29,8 @@ class Frame(NamedTuple):
     """Entries of a matrix as pictures."""
 
     rows: Rows
-    columns: Rows
-    n_pictures: int
+    columns: Rows  # the entries are those at the crossings
+    n_pictures: int  # number and size of the pictures; 3 channels for colours
     height: int
     width: int
     channels: int

@@ -30,8 +30,8 @@ class Given(NamedTuple):
     """What the user gave, as a matrix."""
 
     matrix: Any  # the matrix
-    channels: int = 1
-    code: str = ""
+    channels: int = 1  # neighbouring columns that make a pixel: 3 for a picture in colours
+    code: str = ""  # what makes the matrix, after the name ``images``; empty if given as it is
 
 
 def as_matrix(X: Any) -> Given:

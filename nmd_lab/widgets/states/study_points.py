@@ -17,7 +17,7 @@ NO_DIMENSION = "none"  # option for a chart without colours or without panels
 class ChartPoint(NamedTuple):
     """The best model at one position of the chart."""
 
-    panel: str
+    panel: str  # labels of panel and colour; empty without
     color: str
     place: float  # position along x
     labels: dict[str, Any]  # labels of the model, and of the conditions that the chart tells apart

@@ -22,7 +22,8 @@ def follow(view: View, name: str) -> str:
     if name == "data":
         state.open()
         return ""
-    seconds = state.fit.seconds
+    result = state.fit.result
+    seconds = 0.0 if result is None else float(result.history.seconds[-1])
     if seconds < QUICK:
         state.start()
         return ""

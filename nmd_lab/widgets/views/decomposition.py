@@ -166,7 +166,7 @@ class DecompositionView(SamplingView):
             return None
         if self._chosen_iteration is None or self._chosen_iteration[:2] != self._run():
             return fit.state
-        return fit.snapshots[self._chosen_iteration[2]]
+        return fit.recording.snapshots[self._chosen_iteration[2]]
 
     def _run(self) -> tuple[Any, int]:
         """Return what tells the present run from others, and from its continuation."""
@@ -175,7 +175,7 @@ class DecompositionView(SamplingView):
     def _iterations(self) -> list[int]:
         """Return the iterations that can be shown again, once the fit has stopped."""
         fit = self.state.fit
-        return [] if fit.phase == "running" else fit.snapshots.iterations
+        return [] if fit.phase == "running" else fit.recording.snapshots.iterations
 
     def _frame_of(self, data: MatrixData, state: State | None) -> Frame:
         """Return which entries are shown: selected rows, those of a component, or all."""
@@ -225,7 +225,7 @@ class DecompositionView(SamplingView):
     def _show_iteration(self, message: Mapping[str, Any]) -> None:
         """Show an earlier iterate; the last one follows the fit."""
         iteration = int(message["iteration"])
-        if iteration not in self.state.fit.snapshots.iterations:
+        if iteration not in self.state.fit.recording.snapshots.iterations:
             raise ValueError(f"iteration {iteration} is not kept: choose another.")
         self._chosen_iteration = *self._run(), iteration
 

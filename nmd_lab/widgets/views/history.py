@@ -24,7 +24,7 @@ class PastRun(NamedTuple):
     @property
     def recording(self) -> Any:
         """Curves and iterates."""
-        return self.saved["fit"]["_recording"]
+        return self.saved["fit"]["recording"]
 
 
 class History:
