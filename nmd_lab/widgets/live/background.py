@@ -96,7 +96,7 @@ class Background:
                 self.tell()
 
     def _update(self, stop: threading.Event, **values: Any) -> bool:
-        """Change attributes, unless the run is forgotten already; return whether it still counts."""
+        """Change attributes, unless the run is forgotten; return whether it still counts."""
         with self._lock:
             if stop is self._stop:
                 self.__dict__ |= values

@@ -133,6 +133,7 @@ class LiveFit(Background):
         """Take a fit that was made elsewhere as the result; it cannot be continued."""
         self._forget()
         self.phase, self.result, self.planned = "finished", result, result.n_iter
+        self.recording.read(result.history)
         self.message = _ended(result)
 
     def keep(self) -> dict[str, Any]:

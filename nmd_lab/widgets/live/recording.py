@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.state import State
 
 from .held_out import is_measured
@@ -77,6 +79,12 @@ class Recording:
     def again(self) -> Recording:
         """Return an empty recording with the same measure."""
         return Recording(self._measure)
+
+    def read(self, history: Any) -> None:
+        """Take the history of a fit that was made elsewhere."""
+        self._curves = {str(name): history[name].values.tolist() for name in history.variables}
+        errors = self._curves.get(VALIDATION, [])
+        self._held_out = dict(zip(history.iteration.values.tolist(), errors, strict=False))
 
     @property
     def measures(self) -> bool:

@@ -94,10 +94,10 @@ class Grid(NamedTuple):
                 texts[k] = _ends(low, high)
         return texts
 
-    def cell(self, row: int, at: int) -> dict[str, Any] | None:
+    def cell(self, row: int | None, at: int | None) -> dict[str, Any] | None:
         """Return what the model says of one cell: shares of classes, or nested intervals."""
         found = [(column, where) for column, where in self.table.blocks() if at in where]
-        if self.fitted is None or not found or not 0 <= row < len(self.original):
+        if self.fitted is None or row is None or not found or not 0 <= row < len(self.original):
             return None
         ((column, where),) = found
         values = self.fitted.block(np.array([row]), where)
