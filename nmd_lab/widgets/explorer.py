@@ -80,7 +80,7 @@ class Explorer(Page):
     @property
     def posterior(self) -> Any:
         """Draws from the posterior; None until the sampler has stopped."""
-        return self.view.posterior
+        return self.state.posterior
 
     def choose(self) -> None:
         """Choose all settings that may be "auto", and fit with them, as "find everything" does.

@@ -22,7 +22,6 @@ from .front_end import script, style
 from .live.fit import LiveFit
 from .parts.controls import controls_part, value_of
 from .parts.static import static_html
-from .views.by_itself import begin, follow
 from .views.history import History
 from .views.opening import view_opened
 from .views.status import status_part
@@ -30,8 +29,7 @@ from .views.view import View
 
 Message = Mapping[str, Any]
 
-SETTINGS = ("rank", "alpha", "nonlinearity")
-"""Settings that are traits, too."""
+SETTINGS = ("rank", "alpha", "nonlinearity")  # settings that are traits, too
 
 PARTS = (
     "facts", "curves", "pictures", "modelled", "grid", "components", "scatter", "drawing", "dots",
@@ -88,7 +86,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     def _take(self, view: View) -> None:
         """Show a view; one before it is closed by `show`."""
         self.view, self.history = view, History()
-        for work in view.works:
+        for work in view.state.works:
             work.listeners.append(self._refresh)
         self._settings_changed()
 
@@ -231,7 +229,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     def _opened(self) -> None:
         """Fit as soon as the page is open; from now on changes on the page fit again."""
         self._is_open = True
-        begin(self.view)
+        self.view.begin()
 
     def _set(self, name: str, value: Any) -> None:
         """Change a setting to what the user entered."""
@@ -239,7 +237,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         if value == "" and name in self.state.numbers:  # "auto" was turned off
             value = self.state.numbers[name]
         self._change(name, value_of(value, kinds.get(name, "text")))
-        said = follow(self.view, name) if self._is_open else ""
+        said = self.view.follow(name) if self._is_open else ""
         if said:
             self._tell(said)
 

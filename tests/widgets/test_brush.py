@@ -98,11 +98,11 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     np.testing.assert_array_equal(explorer.result.W, expected.W)
     truth, model = X[hidden], explorer.result.reconstruct().values[hidden]
     error = np.linalg.norm(truth - model) / np.linalg.norm(truth)
-    assert explorer.fit.held_out[explorer.result.n_iter] == pytest.approx(error)
+    assert explorer.fit.recording.held_out[explorer.result.n_iter] == pytest.approx(error)
     panel, points = explorer.curves["panels"][0], arrays_of(explorer.curves)
     assert panel["lowest"] is None  # the first iterates remember the pixels
     (before_peak, at_peak), after = points["remembered"][1][-2:], points["held_out"][1]
-    assert before_peak < at_peak == after[0] == max(explorer.fit.held_out.values())
+    assert before_peak < at_peak == after[0] == max(explorer.fit.recording.held_out.values())
     assert explorer.runs[-1]["held_out"] == f"{error:.4g}"
     painted(explorer, [(20, 30)], 20, hide=False)
     assert not np.isnan(picture(explorer, "seen")).any()

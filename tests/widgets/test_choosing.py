@@ -14,7 +14,7 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.selection.trials import Trials
-from nmd_lab.widgets.states import choosing as choosing_state
+from nmd_lab.widgets.states import model as model_state
 from nmd_lab.widgets.states.completion import CompletionState
 from nmd_lab.widgets.states.decomposition import DecompositionState
 
@@ -90,7 +90,7 @@ def test_with_numbers_nothing_is_tried():
 
 
 def test_an_f_with_bounds_brings_them(monkeypatch):
-    monkeypatch.setattr(choosing_state, "choice_for", lambda *_, **__: made_up())
+    monkeypatch.setattr(model_state, "choice_for", lambda *_, **__: made_up())
     state = CompletionState(data="generated", iterations=5)
     assert state.reasons()["low"] == "only minmax has bounds"
     state.set("low", -9.0)
@@ -116,7 +116,7 @@ def test_what_the_user_changes_meanwhile_stays(monkeypatch):
         state.set("seed", 4)
         return made_up()
 
-    monkeypatch.setattr(choosing_state, "choice_for", changes)
+    monkeypatch.setattr(model_state, "choice_for", changes)
     state.start()
     fit = joined(state)
     assert (state.values["alpha"], state.values["rank"]) == (99.0, 3)
@@ -134,7 +134,7 @@ def test_a_choice_that_does_not_end_leaves_auto(how, monkeypatch):
         wait_for(lambda: bool(asked))
         return made_up()
 
-    monkeypatch.setattr(choosing_state, "choice_for", endless)
+    monkeypatch.setattr(model_state, "choice_for", endless)
     state.start()
     thread = state.fit._thread
     wait_for(lambda: state.fit.message.startswith("choosing"))
@@ -156,7 +156,7 @@ def test_stop_during_a_choice_leaves_the_earlier_fit(monkeypatch):
         wait_for(lambda: bool(asked))
         return made_up()
 
-    monkeypatch.setattr(choosing_state, "choice_for", endless)
+    monkeypatch.setattr(model_state, "choice_for", endless)
     act(explorer, "choose")
     wait_for(lambda: said(explorer).startswith("choosing"))
     act(explorer, "stop")
@@ -211,7 +211,8 @@ def test_a_wrong_number_is_named_and_auto_is_right():
     state.set("offsets", "none")
     assert "offset_alpha" not in state.problems()
     assert state.reasons()["offset_alpha"] == "no offsets of rows or columns"
-    state.choose_all()
+    for name in state.choosable:
+        state.set(name, "auto")
     assert state.problems() == {}
 
 
@@ -220,7 +221,7 @@ def shown(explorer, names=CHOOSABLE):
 
 
 def test_controls_show_auto_and_then_what_was_chosen(monkeypatch):
-    monkeypatch.setattr(choosing_state, "choice_for", lambda *_, **__: made_up())
+    monkeypatch.setattr(model_state, "choice_for", lambda *_, **__: made_up())
     explorer = widgets.Explorer(data="generated", iterations=5)
     assert shown(explorer) == dict.fromkeys(CHOOSABLE, "auto")
     assert explorer.status["notes"] == []
@@ -255,7 +256,7 @@ def test_auto_of_a_single_setting():
 
 
 def test_choose_for_me(monkeypatch):
-    monkeypatch.setattr(choosing_state, "choice_for", lambda *_, **__: made_up())
+    monkeypatch.setattr(model_state, "choice_for", lambda *_, **__: made_up())
     explorer = widgets.Explorer(data="generated", rank=999, alpha=1.0, iterations=0)
     assert "max_iter=0 is too small" in button(explorer, "choose")["title"]
     enter(explorer, "iterations", "5")
@@ -285,7 +286,7 @@ def test_nothing_else_can_be_started_during_a_choice(monkeypatch):
         wait_for(lambda: bool(asked))
         return made_up()
 
-    monkeypatch.setattr(choosing_state, "choice_for", endless)
+    monkeypatch.setattr(model_state, "choice_for", endless)
     explorer = widgets.Explorer(data="generated", iterations=5)
     explorer.start()
     assert button(explorer, "run")["disabled"]

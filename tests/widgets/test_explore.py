@@ -15,8 +15,7 @@ from nmd_lab.data.readers import read_file
 from nmd_lab.widgets.states.frame import MOST_ROWS
 from nmd_lab.widgets.views.completion import CompletionView
 from nmd_lab.widgets.views.decomposition import DecompositionView
-from nmd_lab.widgets.views.fit import FitView
-from nmd_lab.widgets.views.posterior import PosteriorView
+from nmd_lab.widgets.views.result import FitView, PosteriorView
 
 RATINGS = datasets.make_ratings(20, 15, 80, random_state=0)
 
@@ -148,7 +147,10 @@ def test_a_fit(fit, tmp_path):
     facts = dict(table(explorer, "facts")["rows"])
     assert "relu" in facts["model"].lower()
     assert explorer.components["count"] == 5
-    assert explorer.state.curves["relative_error"] == fit.history.relative_error.values.tolist()
+    assert (
+        explorer.fit.recording.curves["relative_error"]
+        == fit.history.relative_error.values.tolist()
+    )
     assert explorer.curves["sizes"]["relative_error"] == fit.n_iter
     every = np.linspace(0, 59, MOST_ROWS).astype(int)
     model = fit.reconstruct().values
@@ -200,7 +202,7 @@ def test_fits_of_other_kinds():
     )
     explorer = widgets.explore(completed)
     errors = completed.history.validation_rmse
-    assert list(explorer.state.held_out.values()) == errors.values.tolist()
+    assert list(explorer.fit.recording.held_out.values()) == errors.values.tolist()
     assert f"lowest {float(errors.min()):.4g}" in explorer.curves["caption"]
     shown = picture(explorer, "reconstruction")[0, ..., 0]
     np.testing.assert_allclose(shown, completed.reconstruct().values, rtol=1e-5)

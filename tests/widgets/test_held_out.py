@@ -40,7 +40,7 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
     explorer = plain(widgets.explore, digits, missing=0.3, rank=12, iterations=120)
     explorer.start()
     assert explorer.join(PATIENCE)
-    held_out = explorer.fit.held_out
+    held_out = explorer.fit.recording.held_out
     assert list(held_out) == scheduled(120)
     assert len(held_out) > 40
     check_curve(explorer.state, digits, held_out)
@@ -57,8 +57,8 @@ def test_pauses_add_their_last_iteration(small, rng):
     state.fit.join(PATIENCE)
     state.proceed()
     state.fit.join(PATIENCE)
-    assert sorted({*scheduled(60), 30}) == list(state.fit.held_out)
-    check_curve(state, X, state.fit.held_out)
+    assert sorted({*scheduled(60), 30}) == list(state.fit.recording.held_out)
+    check_curve(state, X, state.fit.recording.held_out)
 
 
 def test_stop_measures_where_it_stands(small):
@@ -67,26 +67,26 @@ def test_stop_measures_where_it_stands(small):
     wait_for(lambda: state.fit.state is not None and state.fit.state.iteration > 40)
     state.fit.stop()
     assert state.fit.join(PATIENCE)
-    assert list(state.fit.held_out) == scheduled(state.fit.result.n_iter)
+    assert list(state.fit.recording.held_out) == scheduled(state.fit.result.n_iter)
 
 
 def test_a_second_run_with_other_settings_has_its_own_curve(small):
     state = plain(DecompositionState, small, rank=2, iterations=10, missing=0.2)
     state.start()
     state.fit.join(PATIENCE)
-    first = state.fit.held_out
+    first = state.fit.recording.held_out
     state.set("missing", 0.4)
     state.set("rank", 3)
-    assert state.fit.held_out == first  # it is that of the fit, not that of the settings
+    assert state.fit.recording.held_out == first  # it is that of the fit, not that of the settings
     check_curve(state, small, first)
     state.start()
     state.fit.join(PATIENCE)
-    check_curve(state, small, state.fit.held_out)
-    assert state.fit.held_out != first
+    check_curve(state, small, state.fit.recording.held_out)
+    assert state.fit.recording.held_out != first
     state.set("missing", 0.0)
     state.start()
     state.fit.join(PATIENCE)
-    assert state.fit.held_out == {}
+    assert state.fit.recording.held_out == {}
 
 
 def test_completion_shows_the_error_of_each_iteration():
@@ -95,7 +95,7 @@ def test_completion_shows_the_error_of_each_iteration():
     state.start()
     state.fit.join(PATIENCE)
     history = state.fit.result.history
-    assert state.fit.held_out == dict(
+    assert state.fit.recording.held_out == dict(
         zip(history.iteration.values.tolist(), history.validation_rmse.values.tolist(), strict=True)
     )
 
@@ -104,16 +104,16 @@ def test_what_is_read_does_not_change_while_it_runs(small):
     state = plain(DecompositionState, small, rank=4, iterations=ENDLESS, missing=0.2, rho="1")
     state.start()
     wait_for(lambda: state.fit.state is not None)
-    curves, held_out = state.fit.curves, state.fit.held_out
+    curves, held_out = state.fit.recording.curves, state.fit.recording.held_out
     lengths, count = {len(numbers) for numbers in curves.values()}, len(held_out)
     assert len(lengths) == 1
     seen = state.fit.state.iteration
     wait_for(lambda: state.fit.state.iteration > 2 * seen + 40)
     assert {len(numbers) for numbers in curves.values()} == lengths
-    assert len(held_out) == count < len(state.fit.held_out)
+    assert len(held_out) == count < len(state.fit.recording.held_out)
     state.fit.reset()
     assert state.fit.join(PATIENCE)
-    assert (state.fit.curves, state.fit.held_out) == ({}, {})
+    assert (state.fit.recording.curves, state.fit.recording.held_out) == ({}, {})
 
 
 def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
@@ -141,7 +141,7 @@ def test_float32_is_kept():
     state.start()
     state.fit.join(PATIENCE)
     assert state.fit.state.W.dtype == np.float32
-    assert len(state.fit.held_out) == 5
+    assert len(state.fit.recording.held_out) == 5
 
 
 def test_the_schedule_does_not_depend_on_the_number_of_iterations():

@@ -26,7 +26,9 @@ def test_each_run_has_a_line(explorer):
     assert (second["settings"], second["current"]) == ("rank 5", True)
     assert second["error"] == f"{explorer.result.relative_error:.4g}"
     assert second["held_out"] == table(explorer, "errors")["rows"][0][-1]
-    assert float(second["held_out"]) > min(explorer.fit.held_out.values())  # which nobody saves
+    assert float(second["held_out"]) > min(
+        explorer.fit.recording.held_out.values()
+    )  # which nobody saves
     enter(explorer, "seed", "3")
     done(explorer)
     assert [line["settings"] for line in explorer.runs] == [

@@ -11,7 +11,7 @@ from waiting import PATIENCE, wait_for
 import nmd_lab as nmd
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.widgets.live.fit import LiveFit, ResumableFit
-from nmd_lab.widgets.live.snapshots import Snapshots
+from nmd_lab.widgets.live.recording import Snapshots
 
 ENDLESS = 10**9
 
@@ -67,7 +67,7 @@ def test_stop_keeps_the_last_state_as_max_iter_would(small):
     assert fit.message.startswith(f"stopped after {count} iterations; relative error")
     whole = nmd.decompose(small, 3, max_iter=count, tol=0, random_state=0)
     np.testing.assert_array_equal(fit.result.W, whole.W)
-    assert fit.curves["iteration"] == list(range(1, count + 1))
+    assert fit.recording.curves["iteration"] == list(range(1, count + 1))
 
 
 def test_stop_is_heard_at_once(small):
@@ -92,7 +92,7 @@ def test_continue_goes_on(small):
     fit.proceed(3)
     fit.join()
     assert fit.result.n_iter == 7
-    assert fit.curves["iteration"] == list(range(1, 8))
+    assert fit.recording.curves["iteration"] == list(range(1, 8))
     assert fit.planned == 7
 
 
@@ -102,7 +102,12 @@ def test_reset_forgets_even_a_running_fit(small):
     wait_for(lambda: fit.state is not None)
     fit.reset()
     assert fit.join(PATIENCE)
-    assert (fit.phase, fit.state, fit.result, len(fit.snapshots)) == ("ready", None, None, 0)
+    assert (fit.phase, fit.state, fit.result, len(fit.recording.snapshots)) == (
+        "ready",
+        None,
+        None,
+        0,
+    )
     fit.proceed(3)
     assert fit.phase == "ready"
 
@@ -114,7 +119,7 @@ def test_a_new_start_is_not_disturbed_by_the_old(small):
     fit.start(preparing(small), 7)
     fit.join(PATIENCE)
     assert (fit.phase, fit.result.n_iter) == ("finished", 7)
-    assert fit.curves["iteration"] == list(range(1, 8))
+    assert fit.recording.curves["iteration"] == list(range(1, 8))
 
 
 def test_an_error_becomes_a_sentence(small):

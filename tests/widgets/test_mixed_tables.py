@@ -51,7 +51,7 @@ def test_a_held_out_error_is_that_of_the_library(explorer):
     unseen = observe(np.where(np.isnan(data.observed), data.original, np.nan)).as_sparse()
     last = explorer.fit.state
     expected = HeldOut(unseen, fit.kinds).rmse(last.W_aug, last.H_aug)
-    assert explorer.fit.held_out[30] == pytest.approx(expected)
+    assert explorer.fit.recording.held_out[30] == pytest.approx(expected)
     assert expected < 0.8  # the best constants have about 1
     listed = float(table(explorer, "errors")["rows"][0][-1])
     assert listed == pytest.approx(expected, rel=1e-3)

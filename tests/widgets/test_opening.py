@@ -9,7 +9,7 @@ from waiting import PATIENCE
 
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets.live import fit as live
-from nmd_lab.widgets.views import by_itself
+from nmd_lab.widgets.views import view
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_fit_that_is_there_stays_when_the_page_is_opened_again(digits):
 
 
 def test_a_changed_setting_fits_again_if_that_is_quick(digits, monkeypatch):
-    monkeypatch.setattr(by_itself, "QUICK", np.inf)
+    monkeypatch.setattr(view, "QUICK", np.inf)
     explorer = plain(widgets.explore, digits, iterations=5)
     act(explorer, "opened")
     assert explorer.join(PATIENCE)
@@ -73,7 +73,7 @@ def test_a_changed_setting_fits_again_if_that_is_quick(digits, monkeypatch):
     assert explorer.result.rank == 3
     enter(explorer, "iterations", "9")  # which changes no model
     assert explorer.fit.phase == "finished"
-    monkeypatch.setattr(by_itself, "QUICK", 0.0)
+    monkeypatch.setattr(view, "QUICK", 0.0)
     enter(explorer, "rank", "2")
     assert said(explorer).startswith("changed: Run takes about")
     assert explorer.result.rank == 3

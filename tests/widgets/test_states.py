@@ -99,7 +99,7 @@ def test_the_rival_is_the_linear_model_of_the_same_entries(small):
     ]
     assert list(state.errors) == ["this model", "linear", "column means"]
     assert list(state.errors.values()) == pytest.approx(expected)
-    assert state.fit.held_out[20] == pytest.approx(state.errors["this model"])
+    assert state.fit.recording.held_out[20] == pytest.approx(state.errors["this model"])
     state.set("missing", 0.0)
     run(state)
     assert state.errors == {}  # what a model has seen does not tell it from another

@@ -299,7 +299,7 @@ def test_an_error_in_the_solver_is_in_the_status_line(explorer, monkeypatch):
     def fails(*arguments, **options):
         raise MemoryError("no room for T & U")
 
-    monkeypatch.setattr("nmd_lab.widgets.states.choosing.prepare", fails)
+    monkeypatch.setattr("nmd_lab.widgets.states.choice.prepare", fails)
     done(explorer)
     assert said(explorer) == "MemoryError: no room for T & U"
     assert explorer.status["failed"]

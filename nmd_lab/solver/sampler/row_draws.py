@@ -105,7 +105,7 @@ has_pattern = compile_inner(_has_pattern)
 
 
 def _sum_absent(  # type: ignore[no-untyped-def]
-    indices, begin, end, partners, rho_of_partners, absent, part, of_absent
+    indices, begin, end, partners, rho_of_partners, absent, of_some, of_absent
 ):
     """Overwrite of_absent with Σ_j ρ_j p_j p_jᵀ over the entries that a row does not store."""
     n, d = partners.shape
@@ -120,8 +120,8 @@ def _sum_absent(  # type: ignore[no-untyped-def]
                 absent[count, a] = root * partners[j, a]
             count += 1
         if count == CHUNK or (j == n - 1 and count):
-            np.dot(absent[:count].T, absent[:count], part)
-            of_absent += part
+            np.dot(absent[:count].T, absent[:count], of_some)
+            of_absent += of_some
             count = 0
 
 
@@ -160,7 +160,7 @@ def _draw_rows(  # type: ignore[no-untyped-def]
     gathered = np.empty((CHUNK, d), partners.dtype)
     product = np.empty((d, d), partners.dtype)
     normal, b, noise = np.empty((d, d)), np.empty(d), np.empty(d)
-    absent, part = np.empty((CHUNK, d)), np.empty((d, d))
+    absent, of_some = np.empty((CHUNK, d)), np.empty((d, d))
     of_absent = np.empty((d, d))  # sum to subtract
     before, behind = 0, 0  # entries of the row to which that sum belongs
     stream = np.empty(4, np.uint64)
@@ -198,7 +198,9 @@ def _draw_rows(  # type: ignore[no-untyped-def]
                 count = 0
         if from_all:  # less the entries that are not stored
             if not has_pattern(indices, begin, end, before, behind):
-                sum_absent(indices, begin, end, partners, rho_of_partners, absent, part, of_absent)
+                sum_absent(
+                    indices, begin, end, partners, rho_of_partners, absent, of_some, of_absent
+                )
                 before, behind = begin, end
             for a in range(d):
                 for c in range(d):

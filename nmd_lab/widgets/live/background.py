@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from nmd_lab._errors import sentence
 
+# The message until the first progress
 STARTING = "starting; the first run of a model is compiled, which takes some seconds …"
-"""Message until the first progress."""
-
-Positions = tuple[NDArray[np.integer], NDArray[np.integer]]
-"""Rows and columns of entries."""
+Positions = tuple[NDArray[np.integer], NDArray[np.integer]]  # rows and columns of entries
 
 Phase = Literal["ready", "running", "stopped", "finished", "failed"]
 
@@ -25,26 +23,10 @@ PAUSE = 11.0  # the same in durations of the call: listeners take at most 1/12 o
 
 
 class Background:
-    """Work in a worker thread, of which at most one run counts: the last one begun.
-
-    Attributes
-    ----------
-    phase : {"ready", "running", "stopped", "finished", "failed"}
-        Phase of the work.
-    message : str
-        Phase and progress in one sentence.
-    warnings : tuple of str
-        Sentences that the same work outside an explorer would give as warnings.
-    planned : int
-        Number of steps at the end of the present run.
-    began, done_before : float and int
-        When the steps of the present run began (`time.perf_counter`), and their number before it.
-    listeners : list of callable
-        Functions without arguments that are called after a change of the above, from any thread.
-        While the work runs they are called at most sixteen times a second.
-    """
+    """Work in a worker thread, of which at most one run counts: the last one begun."""
 
     def __init__(self) -> None:
+        # Called after each change, from any thread; at most sixteen times a second during a run
         self.listeners: list[Callable[[], None]] = []
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -53,10 +35,10 @@ class Background:
 
     def _clear(self) -> None:
         self.phase: Phase = "ready"
-        self.message = "ready"
-        self.warnings: tuple[str, ...] = ()
-        self.planned = 0
-        self.began, self.done_before = 0.0, 0
+        self.message = "ready"  # phase and progress in one sentence
+        self.warnings: tuple[str, ...] = ()  # what the same work outside an explorer would warn of
+        self.planned = 0  # number of steps at the end of the present run
+        self.began, self.done_before = 0.0, 0  # time and number of steps at its beginning
         self._next_look = 0.0
 
     @property
@@ -87,8 +69,7 @@ class Background:
         """Wait at most `timeout` seconds for the run to end, and return whether it has ended."""
         if self._thread is not None:
             self._thread.join(timeout)
-            return not self._thread.is_alive()
-        return True
+        return self._thread is None or not self._thread.is_alive()
 
     def tell(self) -> None:
         """Call the listeners."""
@@ -111,11 +92,15 @@ class Background:
         try:
             work(stop)
         except Exception as error:
-            with self._lock:
-                if stop is not self._stop:
-                    return
-                self.phase, self.message = "failed", sentence(error)
-            self.tell()
+            if self._update(stop, message=sentence(error), phase="failed"):
+                self.tell()
+
+    def _update(self, stop: threading.Event, **values: Any) -> bool:
+        """Change attributes, unless the run is forgotten; return whether it still counts."""
+        with self._lock:
+            if stop is self._stop:
+                self.__dict__ |= values
+            return stop is self._stop
 
     def _is_time_to_look(self) -> bool:
         """Return whether the listeners have had their pause."""

@@ -12,38 +12,21 @@ from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.posterior import Posterior
 
-LEVEL = 0.9
-"""Probability of the intervals."""
+LEVEL = 0.9  # probability of the intervals
 
 MOST_CHECKED, MOST_DRAWN = 5000, 500
 """Largest numbers of entries that are checked and drawn; of more, a random sample."""
 
 
 class Findings(NamedTuple):
-    """What a posterior says at known entries.
+    """What a posterior says at known entries."""
 
-    Attributes
-    ----------
-    held_out : bool
-        Whether the sampler has not seen the entries.
-    n_entries : int
-        Number of entries.
-    coverage : float
-        Share of the intervals that hold the observed value.
-    rmse : float
-        Root mean squared error of the posterior mean.
-    entries : SparseObservations
-        The entries, or a sample of them, to be drawn.
-    mean, low, high : ndarray
-        Posterior mean, and the ends of the intervals, at these.
-    """
-
-    held_out: bool
-    n_entries: int
-    coverage: float
-    rmse: float
-    entries: SparseObservations
-    mean: NDArray[Any]
+    held_out: bool  # whether the sampler has not seen the entries
+    n_entries: int  # number of entries
+    coverage: float  # share of the intervals that hold the observed value
+    rmse: float  # root mean squared error of the posterior mean
+    entries: SparseObservations  # the entries, or a sample of them, to be drawn
+    mean: NDArray[Any]  # posterior mean, and the ends of the intervals, at these
     low: NDArray[Any]
     high: NDArray[Any]
 

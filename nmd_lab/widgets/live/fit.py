@@ -19,13 +19,11 @@ from nmd_lab.widgets.states.choice import Choose, Choosing
 
 from .background import STARTING, Background, Positions
 from .recording import Measure, Recording
-from .snapshots import Snapshots
 
 FAR, OVERFIT = 0.5, 10.0
 """Held-out error, and its ratio to the observed one, from which a fit is overfitted."""
 
-NO_CHOICE = "stopped before a choice was made"
-"""Message of a run that was stopped while it chose."""
+NO_CHOICE = "stopped before a choice was made"  # message of a run that was stopped while it chose
 
 FIRST_LOOK = "a first look, at the simplest model"
 """Message of a run whose choice is left to the user."""
@@ -37,93 +35,47 @@ ENDS = {
 }
 """How a fit ended, by the code of its stop reason; other reasons in their own words."""
 
-LOOK = 40
-"""Iterations of a first look, which is shown while settings are chosen."""
+LOOK = 40  # iterations of a first look, which is shown while settings are chosen
+TRIALS = 300  # iterations of a choice, about, by which its time is told after a first look
+MIXED = 8  # ratio of these iterations for a mixed table, whose trials take long
+SOON = 10.0  # seconds up to which a choice begins by itself after a first look
 
-TRIALS = 300
-"""Iterations of a choice, about, by which its time is told after a first look."""
-
-MIXED = 8
-"""Ratio of these iterations for a mixed table, whose trials take long."""
-
-SOON = 10.0
-"""Seconds up to which a choice begins by itself after a first look."""
-
-KEPT = ("phase", "message", "warnings", "planned", "result", "_recording", "_resumable")
+KEPT = ("phase", "message", "warnings", "planned", "result", "recording", "_resumable")
 """Attributes that belong to one fit."""
 
 
 class LiveFit(Background):
     """The fit of an explorer, in a worker thread; at most one fit runs at a time.
 
-    Attributes
+    Parameters
     ----------
-    phase : {"ready", "running", "stopped", "finished", "failed"}
-        Phase of the fit.
     settings : collection of str
         Names that the advice of warnings may name.
-    message : str
-        Phase and progress in one sentence.
-    warnings : tuple of str
-        Sentences that a fit outside an explorer would give as warnings.  That more iterations would
-        help is not among them, since the curves show it.
-    result : Decomposition or None
-        Result of the iterations so far; None until the fit first stops.
-    snapshots : Snapshots
-        Iterates that can be looked at again.
-    curves : dict of str to list of float
-        Iteration numbers, errors and residuals of all iterations so far.
-    held_out : dict of int to float
-        Held-out errors by iteration, if there are held-out entries.
-    state : State or None
-        Last iterate.
-    planned : int
-        Iteration at which the present run ends.
-    listeners : list of callable
-        Functions without arguments that are called after a change of the above, from any thread.
-        While the fit runs they are called at most sixteen times a second.
-    finishing : callable or None
-        Function that is called with the result, in the worker thread, after each run.
-    giving_up : callable or None
-        Function that is called there when a run was stopped before a choice was made.
     """
 
     def __init__(self, settings: Collection[str] = OPTIONS) -> None:
         self.settings = settings
+        # Called in the worker thread: with the result after each run, and when a run was stopped
+        # before a choice was made
         self.finishing: Callable[[Decomposition], None] | None = None
         self.giving_up: Callable[[], None] | None = None
         super().__init__()
 
     def _clear(self) -> None:
         super()._clear()
-        self.result: Decomposition | None = None
-        self._recording = Recording()
+        self.result: Decomposition | None = None  # of the iterations so far, once it has stopped
+        self.recording = Recording()  # what is kept of the iterates; another one for each fit
         self._resumable: ResumableFit | None = None
+
+    @property
+    def state(self) -> State | None:
+        """Last iterate."""
+        return self.recording.state
 
     @property
     def done(self) -> int:
         """Number of the last iteration."""
         return 0 if self.state is None else self.state.iteration
-
-    @property
-    def recording(self) -> Recording:
-        """What is kept of the iterates; another one for each fit."""
-        return self._recording
-
-    @property
-    def snapshots(self) -> Snapshots:
-        """Iterates that can be looked at again."""
-        return self._recording.snapshots
-
-    @property
-    def curves(self) -> dict[str, list[float]]:
-        """A copy of the numbers of all iterations so far."""
-        return self._recording.curves
-
-    @property
-    def held_out(self) -> dict[int, float]:
-        """A copy of the held-out errors so far, by iteration."""
-        return self._recording.held_out
 
     @property
     def hidden(self) -> HeldOut | None:
@@ -134,16 +86,6 @@ class LiveFit(Background):
     def unseen(self) -> Positions | None:
         """Rows and columns of these entries."""
         return None if self.hidden is None else self.hidden.positions
-
-    @property
-    def seconds(self) -> float:
-        """How long the last fit took; 0 before one."""
-        return 0.0 if self.result is None else float(self.result.history.seconds[-1])
-
-    @property
-    def state(self) -> State | None:
-        """Last iterate."""
-        return self._recording.state
 
     @property
     def can_proceed(self) -> bool:
@@ -169,19 +111,29 @@ class LiveFit(Background):
         choice that would take long is left to the user.
         """
         self._forget()
-        self._recording = Recording(measure, remembers=remembers)
-        self._launch(lambda: ResumableFit(prepare()), iterations, choose, look)
+        recording = self.recording = Recording(measure, remembers=remembers)
+        self.planned = iterations
+
+        def work(stop: threading.Event) -> None:
+            if look is not None and not self._looked(look, stop, recording.again()):
+                return
+            if choose is None or self._chosen(choose, stop):
+                self._work(ResumableFit(prepare()), iterations, stop, recording)
+
+        self._begin(work, "nmd-fit")
 
     def proceed(self, iterations: int) -> None:
         """Continue the fit for so many iterations, if `can_proceed` holds."""
-        resumable = self._resumable
-        if self.can_proceed and resumable is not None:
-            self._launch(lambda: resumable, iterations)
+        fit, recording = self._resumable, self.recording
+        if self.can_proceed and fit is not None:
+            self.planned = iterations + self.done
+            self._begin(lambda stop: self._work(fit, iterations, stop, recording), "nmd-fit")
 
     def show(self, result: Decomposition) -> None:
         """Take a fit that was made elsewhere as the result; it cannot be continued."""
         self._forget()
         self.phase, self.result, self.planned = "finished", result, result.n_iter
+        self.recording.read(result.history)
         self.message = _ended(result)
 
     def keep(self) -> dict[str, Any]:
@@ -191,79 +143,61 @@ class LiveFit(Background):
     def recall(self, saved: dict[str, Any]) -> None:
         """Come back to a fit, which can be continued if it could be before."""
         self._forget()
-        for name, value in saved.items():
-            setattr(self, name, value)
-
-    def _launch(
-        self,
-        fit: Callable[[], ResumableFit],
-        iterations: int,
-        choose: Choose | None = None,
-        look: Callable[[], Prepared] | None = None,
-    ) -> None:
-        self.planned = iterations + self.done
-        recording = self._recording
-
-        def work(stop: threading.Event) -> None:
-            if look is None or self._looked(look, stop, recording):
-                self._work(fit, iterations, stop, recording, choose)
-
-        self._begin(work, "nmd-fit")
+        self.__dict__ |= saved
 
     def _looked(
         self, look: Callable[[], Prepared], stop: threading.Event, recording: Recording
     ) -> bool:
         """Show a short fit of simple settings; return whether the choice is to follow at once."""
-        fit, first = ResumableFit(look()), recording.again()
-        with self._lock:
-            if stop is not self._stop:
-                return False
-            self._recording, self.planned = first, LOOK
-        fit.advance(2, lambda state: self._watch(state, fit, stop, first))  # which compiles
+        fit, planned = ResumableFit(look()), self.planned
+        if not self._update(stop, recording=recording, planned=LOOK):
+            return False
+        self._advance(fit, 2, stop, recording)  # which compiles
         began = time.perf_counter()
-        result = fit.advance(LOOK, lambda state: self._watch(state, fit, stop, first))
+        result = self._advance(fit, LOOK, stop, recording)
         trials = TRIALS * (1 if result.fitted.model.which is None else MIXED)
         left = trials * (time.perf_counter() - began) / max(result.n_iter - 2, 1)
-        first.end(result)
-        with self._lock:
-            if stop is not self._stop:
-                return False
-            self._resumable, self.result = fit, result
-            goes_on = left < SOON and not stop.is_set()
-            if not goes_on:
-                self.phase = "stopped"
-                self.message = f"{FIRST_LOOK}; “find everything” takes about {left:.0f} s"
-                self.planned = self.done
-        self.tell()
-        if self.finishing is not None:
-            self.finishing(result)
-            self.tell()
+        recording.end(result)
+        goes_on = left < SOON and not stop.is_set()
+        ended = (
+            {"planned": planned}
+            if goes_on
+            else {
+                "message": f"{FIRST_LOOK}; “find everything” takes about {left:.0f} s",
+                "planned": self.done,
+                "phase": "stopped",
+            }
+        )
+        if not self._update(stop, _resumable=fit, result=result, **ended):
+            return False
+        self._finish(result)
         return goes_on
 
     def _work(
-        self,
-        make: Callable[[], ResumableFit],
-        iterations: int,
-        stop: threading.Event,
-        recording: Recording,
-        choose: Choose | None,
+        self, fit: ResumableFit, iterations: int, stop: threading.Event, recording: Recording
     ) -> None:
         """Do the fit; `stop` tells this run from later ones."""
-        if choose is not None and not self._chosen(choose, stop):
+        if not self._update(stop, recording=recording):
             return
-        fit = make()
-        with self._lock:
-            if stop is not self._stop:
-                return
-            self._recording = recording
         before = messages_before(fit.prepared)
-        self._warn(before, stop)
-        result = fit.advance(iterations, lambda state: self._watch(state, fit, stop, recording))
+        self._update(stop, warnings=_sentences(before))
+        result = self._advance(fit, iterations, stop, recording)
         recording.end(result)
         after = overfit(result, recording) | messages_after(result, fit.prepared, self.settings)
-        self._warn(before | after, stop)
-        if not self._ended(fit, result, stop):
-            return
+        stopped = stop.is_set() and result.stop_reason.code == "callback"
+        if self._update(
+            stop,
+            warnings=_sentences(before | after),
+            _resumable=fit,
+            result=result,
+            message=_ended(result, "stopped after {} iterations" if stopped else ""),
+            planned=self.planned if stopped else self.done,
+            phase="stopped" if stopped else "finished",
+        ):
+            self._finish(result)
+
+    def _finish(self, result: Decomposition) -> None:
+        """Tell of the end of a run, and again after what is to be done then."""
         self.tell()
         if self.finishing is not None:
             self.finishing(result)
@@ -291,41 +225,27 @@ class LiveFit(Background):
         if self._is_time_to_look():
             self._show_progress(f"choosing by held-out entries: {trials} trials so far", stop)
 
-    def _warn(self, messages: Messages, stop: threading.Event) -> None:
-        """Keep what a fit would warn of, unless the run is forgotten already."""
-        with self._lock:
-            if stop is self._stop:
-                self.warnings = tuple(
-                    message
-                    for category, message in messages.items()
-                    if category is not NotConvergedWarning
-                )
+    def _advance(
+        self, fit: ResumableFit, iterations: int, stop: threading.Event, recording: Recording
+    ) -> Decomposition:
+        """Go on with a fit, and keep what is to be shown of each iterate."""
 
-    def _ended(self, fit: ResumableFit, result: Decomposition, stop: threading.Event) -> bool:
-        """Show the end of a run; return False if the run is forgotten already."""
-        with self._lock:
+        def watch(state: State) -> bool:
             if stop is not self._stop:
-                return False
-            self._resumable, self.result = fit, result
-            if stop.is_set() and result.stop_reason.code == "callback":
-                self.phase, why = "stopped", "stopped after {} iterations"
-            else:
-                self.phase, self.planned, why = "finished", self.done, ""
-            self.message = _ended(result, why)
-        return True
+                return True
+            history = {} if fit.run is None else fit.run.state.history
+            recording.add(state, history[VALIDATION][-1] if VALIDATION in history else None)
+            if self._is_time_to_look():
+                progress = f"running: iteration {state.iteration} of {self.planned}"
+                self._show_progress(f"{progress}, relative error {state.relative_error:.4g}", stop)
+            return stop.is_set()
 
-    def _watch(
-        self, state: State, fit: ResumableFit, stop: threading.Event, recording: Recording
-    ) -> bool:
-        """Keep what is to be shown of a state; return whether to stop."""
-        if stop is not self._stop:
-            return True
-        history = {} if fit.run is None else fit.run.state.history
-        recording.add(state, history[VALIDATION][-1] if VALIDATION in history else None)
-        if self._is_time_to_look():
-            progress = f"running: iteration {state.iteration} of {self.planned}"
-            self._show_progress(f"{progress}, relative error {state.relative_error:.4g}", stop)
-        return stop.is_set()
+        return fit.advance(iterations, watch)
+
+
+def _sentences(messages: Messages) -> tuple[str, ...]:
+    """Return what a fit would warn of, but not that more iterations help: the curves show it."""
+    return tuple(text for kind, text in messages.items() if kind is not NotConvergedWarning)
 
 
 def _ended(result: Decomposition, why: str = "") -> str:

@@ -14,11 +14,8 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.state import State
 
-EVERY_UP_TO = 20
-"""Up to here each iteration is measured."""
-
-GROWTH = 1.05
-"""Ratio of later measured iterations: about every 5 %."""
+EVERY_UP_TO = 20  # up to here each iteration is measured
+GROWTH = 1.05  # ratio of later measured iterations: about every 5 %
 
 
 def is_measured(iteration: int) -> bool:

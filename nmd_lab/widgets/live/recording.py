@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.state import State
 
 from .held_out import is_measured
-from .snapshots import Snapshots
 
 Measure = Callable[[State | Decomposition], float]
 
@@ -17,26 +18,59 @@ CURVES = ("iteration", "relative_error", "primal_residual", "dual_residual")
 """Numbers of a state that are kept for each iteration."""
 
 
+class Snapshots:
+    """The iterates at multiples of a stride, with the first and the last one.
+
+    The stride doubles whenever too many are kept.
+    """
+
+    def __init__(self, most: int = 60, least: int = 6, memory: int = 1 << 26) -> None:
+        self._most, self._least, self._memory = most, least, memory
+        self._states: dict[int, State] = {}
+        self._last: State | None = None
+        self._stride = 1
+
+    def add(self, state: State) -> None:
+        """Take the next iterate."""
+        self._last = state
+        if self._states and state.iteration % self._stride:
+            return
+        # A new dict, since another thread may be reading the old one
+        states = self._states | {state.iteration: state}
+        size = state.W_aug.nbytes + state.H_aug.nbytes
+        if len(states) >= max(self._least, min(self._most, self._memory // size)):
+            self._stride *= 2
+            first = next(iter(states))
+            states = {i: s for i, s in states.items() if i % self._stride == 0 or i == first}
+        self._states = states
+
+    @property
+    def iterations(self) -> list[int]:
+        """The iterations that can be asked for, in order."""
+        stored, last = list(self._states), self._last
+        return stored if last is None or last.iteration in stored else [*stored, last.iteration]
+
+    def __getitem__(self, iteration: int) -> State:
+        last = self._last
+        if last is not None and iteration == last.iteration:
+            return last
+        return self._states[iteration]
+
+    def __len__(self) -> int:
+        return len(self.iterations)
+
+
 class Recording:
     """The iterates of one fit: curves of all, held-out errors, and snapshots of some.
 
-    Attributes
-    ----------
-    snapshots : Snapshots
-        Iterates that can be looked at again.
-    state : State or None
-        Last iterate.
-    of_result : float or None
-        Held-out error of the result, which may be an earlier iterate than the last.
-    remembers : bool
-        Whether the fit begins at one that has seen held-out entries.
+    With `remembers`, the fit begins at one that has seen held-out entries.
     """
 
     def __init__(self, measure: Measure | None = None, *, remembers: bool = False) -> None:
-        self.of_result: float | None = None
+        self.of_result: float | None = None  # held-out error of the result, an earlier iterate
         self.remembers = remembers
         self.snapshots = Snapshots()
-        self.state: State | None = None
+        self.state: State | None = None  # last iterate
         self._measure = measure
         self._lock = threading.Lock()
         self._curves: dict[str, list[float]] = {name: [] for name in CURVES}
@@ -45,6 +79,12 @@ class Recording:
     def again(self) -> Recording:
         """Return an empty recording with the same measure."""
         return Recording(self._measure)
+
+    def read(self, history: Any) -> None:
+        """Take the history of a fit that was made elsewhere."""
+        self._curves = {str(name): history[name].values.tolist() for name in history.variables}
+        errors = self._curves.get(VALIDATION, [])
+        self._held_out = dict(zip(history.iteration.values.tolist(), errors, strict=False))
 
     @property
     def measures(self) -> bool:

@@ -24,27 +24,13 @@ from .findings import Findings, findings
 
 
 class SampleSettings(NamedTuple):
-    """What `nmd_lab.sample` is called with, and which entries it does not see.
+    """What `nmd_lab.sample` is called with, and which entries it does not see."""
 
-    Attributes
-    ----------
-    rank : int
-        Largest number of components.
-    nonlinearity : str or Nonlinearity
-        Nonlinearity f.
-    options : dict of str to object
-        Options draws, offsets and random_state.
-    held_out : float
-        Share of the observed entries that are held out; 0 for none.
-    observed : ndarray of bool or None
-        The entries that it sees, in the place of a share.
-    """
-
-    rank: int
-    nonlinearity: Any
-    options: dict[str, Any]
-    held_out: float
-    observed: Any = None
+    rank: int  # largest number of components
+    nonlinearity: Any  # nonlinearity f
+    options: dict[str, Any]  # options draws, offsets and random_state
+    held_out: float  # share of the observed entries that are held out; 0 for none
+    observed: Any = None  # the entries that it sees, in the place of a share
 
     def parts(self, X: Any) -> tuple[Any, Any]:
         """Return the entries that the sampler sees and those that it does not, or None."""
@@ -56,26 +42,14 @@ class SampleSettings(NamedTuple):
 
 
 class LiveSample(Background):
-    """Draws from a posterior in a worker thread; at most one run at a time.
-
-    Attributes
-    ----------
-    posterior : Posterior or None
-        Draws of the last run; None until it ends.
-    findings : Findings or None
-        What the posterior says beside the data.
-    settings : SampleSettings or None
-        What the posterior was drawn with.
-    unseen : (ndarray, ndarray) or None
-        Rows and columns of the entries that the sampler has not seen.
-    """
+    """Draws from a posterior in a worker thread; at most one run at a time."""
 
     def _clear(self) -> None:
         super()._clear()
-        self.posterior: Posterior | None = None
-        self.findings: Findings | None = None
-        self.settings: SampleSettings | None = None
-        self.unseen: Positions | None = None
+        self.posterior: Posterior | None = None  # draws of the last run, once it has ended
+        self.findings: Findings | None = None  # what they say beside the data
+        self.settings: SampleSettings | None = None  # what they were drawn with
+        self.unseen: Positions | None = None  # entries that the sampler has not seen
         self._done = 0
 
     @property
@@ -95,27 +69,25 @@ class LiveSample(Background):
         seen, held_out = settings.parts(X)
         posterior = _drawn(seen, settings, lambda sweep: self._watch(sweep.sweep, stop))
         n_draws = posterior.trace.sizes["sweep"]
-        found = None
+        stopped = posterior.stop_reason.code == "callback"
+        values: dict[str, Any] = {"message": "stopped before the first draw: let it run longer"}
         if n_draws:
             self._show_progress("computing intervals …", stop)
             found = findings(posterior, X, held_out)
-        with self._lock:
-            if stop is not self._stop:
-                return
-            stopped = posterior.stop_reason.code == "callback"
-            self.phase = "stopped" if stopped else "finished"
-            if found is None:
-                self.message = "stopped before the first draw: let it run longer"
-            else:
-                self.posterior, self.findings, self.settings = posterior, found, settings
-                self.unseen = (
-                    None if held_out is None else observe(held_out).as_sparse().entries()[:2]
-                )
-                begins = "stopped after" if stopped else "finished:"
-                self.message = f"{begins} {n_draws} draws; {found.summary}"
-                warning = sentence_of_chains(posterior, "raise Draws")
-                self.warnings = (warning,) if warning else ()
-        self.tell()
+            begins = "stopped after" if stopped else "finished:"
+            warning = sentence_of_chains(posterior, "raise Draws")
+            values = {
+                "posterior": posterior,
+                "findings": found,
+                "settings": settings,
+                "unseen": held_out
+                if held_out is None
+                else observe(held_out).as_sparse().entries()[:2],
+                "message": f"{begins} {n_draws} draws; {found.summary}",
+                "warnings": (warning,) if warning else (),
+            }
+        if self._update(stop, **values, phase="stopped" if stopped else "finished"):
+            self.tell()
 
     def _watch(self, sweep: int, stop: threading.Event) -> bool:
         """Show how far it is; return whether to stop."""

@@ -12,8 +12,7 @@ from nmd_lab.widgets.states.frame import Frame
 
 Array = NDArray[Any]
 
-MOST = 60
-"""Largest number of components that are shown."""
+MOST = 60  # largest number of components that are shown
 
 SIDE, BARS, LISTED = 56, 64, 5
 """Largest number of pixels along a side, of bars, and of labels of a component."""

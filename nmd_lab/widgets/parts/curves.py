@@ -11,35 +11,22 @@ from numpy.typing import NDArray
 from nmd_lab.widgets.live.held_out import lowest
 from nmd_lab.widgets.live.recording import Recording
 
-MOST_POINTS = 800
-"""Number of points above which a curve is thinned to half as many."""
+MOST_POINTS = 800  # number of points above which a curve is thinned to half as many
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b38600", "#3d8fc4", "#7a5195", "#6b6b6b")
 """Colours of the curves (Okabe and Ito, 2008), as in ``front/dom.mjs``."""
 
-REMEMBERED = "remembered"
-"""Key of the held-out errors of iterates that still remember the entries."""
+REMEMBERED = "remembered"  # key of the held-out errors of iterates that still remember the entries
 
-Points = tuple[Sequence[float], Sequence[float]]
-"""Iterations, and numbers."""
+Points = tuple[Sequence[float], Sequence[float]]  # iterations, and numbers
 
 
 class Panel(NamedTuple):
-    """One pair of axes.
+    """One pair of axes."""
 
-    Attributes
-    ----------
-    title : str
-        Title above the axes.
-    labels : dict of str to str
-        Label in the legend of each curve, by the curve's key.
-    lowest : str or None, default None
-        Key of the curve whose lowest point is marked.
-    """
-
-    title: str
-    labels: Mapping[str, str]
-    lowest: str | None = None
+    title: str  # title above the axes
+    labels: Mapping[str, str]  # label in the legend of each curve, by the curve's key
+    lowest: str | None = None  # key of the curve whose lowest point is marked
 
 
 RESIDUALS = Panel("residuals", {"primal_residual": "‖T − WH‖", "dual_residual": "dual"})

@@ -16,14 +16,9 @@ from nmd_lab.widgets.states.frame import Frame
 
 Array = NDArray[Any]
 
-MOST_COLUMNS = 4096
-"""Largest number of columns of a row that is drawn."""
-
-MOST_VALUES = 4_000_000
-"""Largest number of entries of which the data are sent, as a byte each."""
-
-STEPS = 4097
-"""Length of the table of f."""
+MOST_COLUMNS = 4096  # largest number of columns of a row that is drawn
+MOST_VALUES = 4_000_000  # largest number of entries of which the data are sent, as a byte each
+STEPS = 4097  # length of the table of f
 
 
 def drawing_part(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.states.frame import MOST_ROWS, Frame
 
 from .axis_labels import texts
@@ -19,26 +20,18 @@ from .scatter import Plane
 
 
 class FactorsPart:
-    """Components, some of which are switched off, and rows in the plane of two of them.
-
-    Attributes
-    ----------
-    chosen : int or None
-        Component whose rows are shown.
-    actions : dict of str to callable
-        What the messages of the front end do, by their name.
-    """
+    """Components, some of which are switched off, and rows in the plane of two of them."""
 
     def __init__(self) -> None:
-        self._plane: tuple[Labels, Plane] | None = None
-        self._drawing: tuple[tuple[Any, ...], dict[str, Any] | None] | None = None
+        self._plane: Plane | None = None
+        self._drawing = Latest[dict[str, Any] | None]()
         self.actions = {"component": self._act, "plane": self._choose_plane}
         self.forget()
 
     def forget(self) -> None:
         """Switch all components on, since they are those of another model."""
         self._off: set[int] = set()
-        self.chosen: int | None = None
+        self.chosen: int | None = None  # component whose rows are shown
 
     def off(self, fitted: FittedValues | None) -> list[int]:
         """Return the components of a model that are switched off."""
@@ -66,8 +59,8 @@ class FactorsPart:
         columns: Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Return the components and the plane."""
-        if self._plane is None or self._plane[0] is not labels:
-            self._plane = labels, Plane(labels)
+        if self._plane is None or self._plane.of is not labels:
+            self._plane = Plane(labels)
         if fitted is None:
             return {}
         factors = np.asarray(fitted.W), fitted.H
@@ -76,7 +69,7 @@ class FactorsPart:
             "components": components_part(
                 factors, frame, names, self.off(fitted), self.chosen, said
             ),
-            "scatter": self._plane[1].points(factors[0]),
+            "scatter": self._plane.points(factors[0]),
         }
 
     def drawing(
@@ -85,17 +78,11 @@ class FactorsPart:
         """Return what the page draws the plane with; the same while the model and X are."""
         if fitted is None or self._plane is None:
             return None
-        off, rows = self.off(fitted), self._plane[1].rows
-        key = fitted.W, fitted.H, X, rows, frame.picture, off
-        if (
-            self._drawing is None
-            or any(
-                one is not other for one, other in zip(self._drawing[0][:-1], key[:-1], strict=True)
-            )
-            or self._drawing[0][-1] != off
-        ):
-            self._drawing = key, drawing_part(fitted, off, frame, rows, X)
-        return self._drawing[1]
+        off, rows = self.off(fitted), self._plane.rows
+        return self._drawing(
+            lambda: drawing_part(fitted, off, frame, rows, X),
+            *(fitted.W, fitted.H, X, rows, frame.picture, off),
+        )
 
     def _act(self, message: Mapping[str, Any]) -> None:
         """Switch a component off or on, or show the rows that have most of it."""
@@ -108,10 +95,4 @@ class FactorsPart:
     def _choose_plane(self, message: Mapping[str, Any]) -> None:
         """Show the plane of other components."""
         if self._plane is not None:
-            self._plane[1].choose(message["a"], message["b"])
-
-
-def lost_text(off: Sequence[int], before: float, after: float) -> str:
-    """Return what is lost without some components in words."""
-    named = ", ".join(map(str, off))
-    return f"without component {named}: relative error {before:.4g} becomes {after:.4g}"
+            self._plane.a, self._plane.b = int(message["a"]), int(message["b"])

@@ -18,33 +18,20 @@ Array = NDArray[Any]
 MOST_SHOWN, BINS = 80, 14
 """Largest number of rows that are shown, and number of bars of a histogram."""
 
-LEVELS = (0.95, 0.8, 0.5)
-"""Probabilities of the intervals of a single cell."""
+LEVELS = (0.95, 0.8, 0.5)  # probabilities of the intervals of a single cell
 
 SEEN, HIDDEN, MISSING = 0, 1, 2
 """What a cell is: seen by the fit, hidden from it, or missing in the data."""
 
 
 class Grid(NamedTuple):
-    """A table with what the model says of it.
+    """A table with what the model says of it."""
 
-    Attributes
-    ----------
-    table : TypedTable
-        Columns of the table.
-    original, observed : ndarray (m, n)
-        Data, and what the fit sees of them.
-    fitted : FittedValues or None
-        The model.
-    posterior : Posterior or None
-        Draws, for intervals.
-    """
-
-    table: TypedTable
-    original: Array
+    table: TypedTable  # columns of the table
+    original: Array  # data, and what the fit sees of them
     observed: Array
-    fitted: FittedValues | None
-    posterior: Posterior | None
+    fitted: FittedValues | None  # the model
+    posterior: Posterior | None  # draws, for intervals
 
     def shown(self, rows: Array | None, names: list[str]) -> dict[str, Any]:
         """Return the columns and the cells of some rows; by default of the first ones."""
@@ -107,10 +94,10 @@ class Grid(NamedTuple):
                 texts[k] = _ends(low, high)
         return texts
 
-    def cell(self, row: int, at: int) -> dict[str, Any] | None:
+    def cell(self, row: int | None, at: int | None) -> dict[str, Any] | None:
         """Return what the model says of one cell: shares of classes, or nested intervals."""
         found = [(column, where) for column, where in self.table.blocks() if at in where]
-        if self.fitted is None or not found or not 0 <= row < len(self.original):
+        if self.fitted is None or row is None or not found or not 0 <= row < len(self.original):
             return None
         ((column, where),) = found
         values = self.fitted.block(np.array([row]), where)

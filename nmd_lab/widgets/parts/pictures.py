@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,46 +14,31 @@ from nmd_lab.widgets.states.frame import Frame
 
 Array = NDArray[Any]
 
-
-MANY_HOLES = 0.25
-"""Share of hidden entries from which data are shown with their holes."""
-
-
-class Shown(NamedTuple):
-    """What the pictures show beside the model.
-
-    Attributes
-    ----------
-    frame : Frame
-        Which entries.
-    original, seen, spread : ndarray or None
-        Data, what the fit sees of them, and the standard deviation of a posterior, at the entries.
-    limits : (float, float)
-        Smallest and largest value of the data.
-    names : list of str
-        Labels of all rows; empty if there are none.
-    can_brush : bool
-        Whether entries can be hidden and revealed.
-    n_painted : int
-        Number of entries that were.
-    """
-
-    frame: Frame
-    original: Array | None
-    seen: Array | None
-    limits: tuple[float, float]
-    names: list[str]
-    spread: Array | None = None
-    can_brush: bool = False
-    n_painted: int = 0
+MANY_HOLES = 0.25  # share of hidden entries from which data are shown with their holes
 
 
 def pictures_part(
-    shown: Shown, beside: Array | None = None, beside_title: str = ""
+    frame: Frame,
+    limits: tuple[float, float],
+    names: Sequence[str],
+    *,
+    original: Array | None = None,
+    seen: Array | None = None,
+    spread: Array | None = None,
+    beside: Array | None = None,
+    beside_title: str = "",
+    can_brush: bool = False,
+    n_painted: int = 0,
 ) -> dict[str, Any]:
-    """Return the pictures that stay as they are while a fit runs."""
-    frame, (low, high) = shown.frame, shown.limits
+    """Return the pictures that stay as they are while a fit runs.
+
+    `limits` are those of the data, `names` the labels of all rows, `seen` what the fit sees.
+    """
     rows = frame.rows.tolist() if frame.picture is not None else [0]
+    hidden = 0.0
+    if original is not None and seen is not None:
+        hidden = float(np.mean(np.isnan(seen) & ~np.isnan(original)))
+    pictures = {"original": original, "seen": seen, "spread": spread, "beside": beside}
     return {
         "count": frame.n_pictures,
         "height": frame.height,
@@ -60,31 +46,17 @@ def pictures_part(
         "channels": frame.channels,
         "step": frame.step,
         "layout": "matrix" if frame.picture is None else "rows",
-        "scale": "rgb" if frame.channels == 3 else "gray" if low >= 0 else "signed",
-        "low": low,
-        "high": high,
+        "scale": "rgb" if frame.channels == 3 else "gray" if limits[0] >= 0 else "signed",
+        "low": limits[0],
+        "high": limits[1],
         "ids": rows,
-        "labels": [shown.names[row] if shown.names else "" for row in rows],
-        "original": _bytes(frame, shown.original),
-        "seen": _bytes(frame, shown.seen),
-        "spread": _bytes(frame, shown.spread),
-        "beside": _bytes(frame, beside),
+        "labels": [names[row] if names else "" for row in rows],
+        **{name: x if x is None else frame.arranged(x) for name, x in pictures.items()},
         "beside_title": beside_title,
-        "can_brush": shown.can_brush,
-        "n_painted": shown.n_painted,
-        "many_holes": shown.n_painted > 0 or _share_hidden(shown) > MANY_HOLES,
+        "can_brush": can_brush,
+        "n_painted": n_painted,
+        "many_holes": n_painted > 0 or hidden > MANY_HOLES,
     }
-
-
-def _share_hidden(shown: Shown) -> float:
-    """Return the share of what is shown that the fit does not see."""
-    if shown.original is None or shown.seen is None:
-        return 0.0
-    return float(np.mean(np.isnan(shown.seen) & ~np.isnan(shown.original)))
-
-
-def _bytes(frame: Frame, values: Array | None) -> bytes | None:
-    return None if values is None else frame.arranged(values)
 
 
 def at(frame: Frame, matrix: Array) -> Array:

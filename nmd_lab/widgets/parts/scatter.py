@@ -16,18 +16,10 @@ MOST = 20_000
 
 
 class Plane:
-    """Two components whose plane is shown.
-
-    Attributes
-    ----------
-    a, b : int
-        The components.
-    rows : ndarray of int
-        The rows that are drawn.
-    """
+    """Two components whose plane is shown, and the rows that are drawn in it."""
 
     def __init__(self, labels: Labels) -> None:
-        self.a, self.b = 0, 1
+        self.of, self.a, self.b = labels, 0, 1
         m = labels.matrix_shape[0]
         rows = np.arange(m)
         if m > MOST:
@@ -37,10 +29,6 @@ class Plane:
         self.color, numbers, self.values = groups(labels)
         self._labels = [names[row] for row in rows] if names else []
         self._groups = [numbers[row] for row in rows] if numbers else []
-
-    def choose(self, a: int, b: int) -> None:
-        """Show the plane of other components."""
-        self.a, self.b = int(a), int(b)
 
     def points(self, W: NDArray[Any] | None) -> dict[str, Any] | None:
         """Return the points; None without W or with fewer than two components."""

@@ -13,8 +13,7 @@ from .curves import COLORS, REMEMBERED, arrays_of
 from .images import as_png
 
 GRAY = "#8a8a8a"
-WIDTH, HEIGHT = 360, 150
-"""Size of the curves, in pixels."""
+WIDTH, HEIGHT = 360, 150  # size of the curves, in pixels
 
 
 def static_html(explorer: Any) -> str:

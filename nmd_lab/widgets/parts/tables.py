@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-MEANS = "column means"
-"""Name of the rival that has no rank."""
+MEANS = "column means"  # name of the rival that has no rank
 
 
 def table(

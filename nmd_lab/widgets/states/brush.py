@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab.result.decomposition import Decomposition
+
 from .frame import Frame
 
-WIDTH = 92
-"""Longest line of the code."""
+WIDTH = 92  # longest line of the code
 
 
 class Paint:
-    """What the brush has done to the entries of a matrix.
-
-    Attributes
-    ----------
-    signs : ndarray of int8 (m, n)
-        -1 for hidden entries, 1 for revealed ones, 0 for the others.
-    """
+    """What the brush has done to the entries of a matrix."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
+        # -1 for hidden entries, 1 for revealed ones, 0 for the others
         self.signs = np.zeros(shape, dtype=np.int8)
 
     @property
@@ -66,6 +63,14 @@ class Paint:
         return "".join(
             _loop(runs(self.signs == sign), word) for sign, word in ((-1, "False"), (1, "True"))
         )
+
+
+class BeforeBrush(NamedTuple):
+    """What was there before the first stroke of the brush after a run."""
+
+    fit: Decomposition
+    paint: Paint | None  # that of the fit
+    saved: dict[str, Any]  # what brings it back, see `FitState.recall`
 
 
 def disc(

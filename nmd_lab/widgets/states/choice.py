@@ -12,16 +12,14 @@ from nmd_lab._threads import one_thread
 from nmd_lab.result.selection import as_text
 from nmd_lab.solver.options import COMPLETION_DEFAULTS
 from nmd_lab.solver.prepare import prepare
+from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.spec import Spec
 
-DIGITS = 4
-"""Significant digits of chosen ridges, in the controls, in the copied code and in the fit."""
+WITHOUT_RIDGE = ("none", "global")  # kinds of offsets that have no ridge
+DIGITS = 4  # significant digits of chosen ridges, in the controls, the copied code and the fit
 
 Keep = Callable[[], None]
 Choose = Callable[[Interruption], Keep]
-
-WITHOUT_RIDGE = ("none", "global")
-"""Kinds of offsets that have no ridge."""
 
 
 class Choosing(Interruption):
@@ -32,7 +30,6 @@ class Choosing(Interruption):
         self._stop, self._watch, self._trials = stop, watch, 0
 
     def __bool__(self) -> bool:
-        """Return whether the choice is to end."""
         self._watch(self._trials)
         return self._stop.is_set()
 
@@ -41,12 +38,13 @@ class Choosing(Interruption):
         self._trials += 1
 
 
-def parted(arguments: Mapping[str, Any]) -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
-    """Return rank, nonlinearity and loss of a call of `complete`, and its options."""
-    named = COMPLETION_DEFAULTS | dict(arguments)
-    rank, loss = named.pop("rank", "auto"), named.pop("loss", "frobenius")
-    f = named.pop("nonlinearity", None)
-    return (rank, default_nonlinearity(named["alpha"]) if f is None else f, loss), named
+def complete_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of a call of `complete`, and its defaults of those that decide the model."""
+    plain = {"rank": "auto", "nonlinearity": None, "loss": "frobenius"}
+    named = plain | COMPLETION_DEFAULTS | dict(arguments)
+    if named["nonlinearity"] is None:
+        named["nonlinearity"] = default_nonlinearity(named["alpha"])
+    return named
 
 
 def default_nonlinearity(alpha: float | str) -> str:
@@ -56,33 +54,30 @@ def default_nonlinearity(alpha: float | str) -> str:
 
 def is_open(arguments: Mapping[str, Any]) -> bool:
     """Return whether trials have to decide an argument of a fit."""
-    (rank, f, loss), named = parted(arguments)
-    return any(is_auto(each) for each in (rank, f, loss, named["alpha"]))
+    named = complete_arguments(arguments)
+    return any(is_auto(named[name]) for name in ("rank", "nonlinearity", "loss", "alpha"))
 
 
-def choice_for(
-    X: Any, arguments: Mapping[str, Any], *, absent_are_zeros: bool, asked: Interruption
-) -> Spec:
+def prepared(X: Any, arguments: Mapping[str, Any], **more: Any) -> Prepared:
+    """Return what a fit of X begins with, given arguments of a call of `complete`."""
+    return prepare(X, **{"absent_are_zeros": False} | complete_arguments(arguments) | more)
+
+
+def choice_for(X: Any, arguments: Mapping[str, Any], *, asked: Interruption, **more: Any) -> Spec:
     """Return the specification with what was chosen for what is "auto".
 
     Explorers go on until the fit has converged, so that no trial ends early after a path of ridges.
     """
-    model, named = parted(arguments)
-    named = {"init": "svd"} | named
     with one_thread():
-        prepared = prepare(
-            X, *model, absent_are_zeros=absent_are_zeros, interruption=asked, **named
-        )
-    return prepared.spec
+        return prepared(X, {"init": "svd"} | dict(arguments), interruption=asked, **more).spec
 
 
 def chosen_arguments(arguments: Mapping[str, Any], choice: Spec) -> dict[str, Any]:
     """Return the values of a choice for those arguments of a fit that are "auto"."""
-    (rank, f, loss), named = parted(arguments)
-    arguments = {"offset_alpha": "auto"} | named | {"rank": rank, "nonlinearity": f, "loss": loss}
+    named = {"offset_alpha": "auto"} | complete_arguments(arguments)
     nonlinearity, d = choice.model.shown
     chosen = {"nonlinearity": nonlinearity, "loss": d.name} | _numbers(choice)
-    return {name: value for name, value in chosen.items() if is_auto(arguments[name])}
+    return {name: value for name, value in chosen.items() if is_auto(named[name])}
 
 
 def settings_of(choice: Spec) -> dict[str, Any]:

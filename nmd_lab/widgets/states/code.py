@@ -13,8 +13,7 @@ from nmd_lab.solver.settings import ADMM, as_solver
 
 from .choice import default_nonlinearity
 
-PRINT_ERROR = 'print(f"relative error {fit.relative_error:.4g}")\n'
-"""Last line of a cell that fits."""
+PRINT_ERROR = 'print(f"relative error {fit.relative_error:.4g}")\n'  # last line of a cell that fits
 
 
 class Code(str):

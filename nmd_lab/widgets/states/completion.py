@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._checks import check_share
-from nmd_lab._package import ResumableFit
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.headline import validation_error
+from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.solver.options import OFFSETS
-from nmd_lab.solver.prepare import prepare
-from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.settings import ADMM, SPLITS
 from nmd_lab.widgets.live.background import Positions
-from nmd_lab.widgets.live.findings import sample
+from nmd_lab.widgets.live.findings import LEVEL, sample
 from nmd_lab.widgets.live.held_out import error_at, error_of_means
+from nmd_lab.widgets.live.recording import Measure
 
-from .choice import WITHOUT_RIDGE, default_nonlinearity, parted
+from .choice import WITHOUT_RIDGE, default_nonlinearity
 from .code import fit_call
 from .data_choices import ratings_choices
 from .decomposition import MOST_COMPARED as MOST_FITTED
 from .fields import Field, check_option
+from .model import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState
 from .new_person import NewPerson
 from .ratings import (
     DEFAULT_COLUMNS,
@@ -41,49 +39,48 @@ from .ratings import (
     reading_code,
     table_columns,
 )
-from .row_entries import Entry, Row
-from .sampling import SamplingState, row_intervals
 
-MOST_COMPARED = 50_000
-"""Largest number of entries at which errors with and without components are compared."""
+MOST_COMPARED = 50_000  # entries at which errors without components are compared, at most
+OWN_DATA = "your ratings"  # option for the data that the user gave
 
-OWN_DATA = "your ratings"
-"""Option for the data that the user gave."""
+Numbers = NDArray[Any]
 
 
-class CompletionState(SamplingState):
-    """Partly observed entries, a model of them, a fit and draws that can be stopped.
+class Entry(NamedTuple):
+    """One entry of a row; NaN for what is not known of it."""
 
-    Attributes
-    ----------
-    ratings : matrix, DataFrame or None
-        Data of the user.
-    options : dict of str to list of str
-        Options of the settings whose options depend on the data.
-    errors : dict of str to float
-        Errors of rivals of the fit at the entries that it has held out.
-    """
+    label: str  # title or label of its column
+    column: int
+    observed: float
+    predicted: float
+    low: float  # ends of the interval of a new observation
+    high: float
+    added: float  # difference from the prediction for somebody without ratings
+
+
+class CompletionState(ModelState):
+    """Partly observed entries, a model of them, a fit and draws that can be stopped."""
 
     fields = (
         Field("data", "Data", "choice", group="Data"),
-        Field("validation", "Held out", "share", (), "Data", "Share of held-out entries"),
-        Field("seed", "Seed", "integer", (), "Data", "Seed of the split and of the start"),
-        Field("nonlinearity", "f", "choice", ("auto", *NONLINEARITIES), "Model", "X ≈ f(W H)",
-              {name: f.label for name, f in NONLINEARITIES.items()}, auto=True),
-        Field("low", "Lower bound", "number", (), "Model"),
-        Field("high", "Upper bound", "number", (), "Model"),
-        Field("rank", "Rank", "integer", (), "Model", "Number of components", auto=True),
-        Field("alpha", "Ridge alpha", "number", (), "Model", "Keeps W and H small", auto=True),
+        Field("validation", "Held out", "share", (), "Data", "Share of held-out entries",
+              value=0.1, check=lambda share: check_share("validation", share)),
+        Field("seed", "Seed", "integer", (), "Data", "Seed of the split and of the start",
+              value=0, check=check_option("random_state")),
+        F, LOW, HIGH, RANK, ALPHA,
         Field("offsets", "Offsets", "choice", OFFSETS, "Model", "Offsets added to W H", auto=True),
         Field("offset_alpha", "Their ridge", "number", (), "Model",
-              "Keeps the offsets of rows and columns small", auto=True),
-        Field("split", "Split", "choice", SPLITS, "Solver", "Where T = W H holds"),
-        Field("patience", "Patience", "integer", (), "Solver", "Iterations without a lower error"),
-        Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
-        Field("draws", "Draws", "integer", (), "How sure", "Sweeps of the sampler after tuning"),
+              "Keeps the offsets of rows and columns small", auto=True, value="auto",
+              check=check_option("offset_alpha")),
+        Field("split", "Split", "choice", SPLITS, "Solver", "Where T = W H holds", value="auto"),
+        Field("patience", "Patience", "integer", (), "Solver", "Iterations without a lower error",
+              value=20, check=lambda patience: ADMM(patience=patience)),
+        ITERATIONS._replace(value=200), DRAWS._replace(value=300),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 8, "alpha": 15.0, "offset_alpha": 5.0})
-    fit_attributes = (*SamplingState.fit_attributes, "fitted_entries", "errors")
+    fit_attributes = (*ModelState.fit_attributes, "fitted_entries")
+    hidden_share = "validation"
+    fitted_entries: SparseObservations | None = None
 
     def __init__(
         self,
@@ -95,41 +92,20 @@ class CompletionState(SamplingState):
         titles: Mapping[Any, str] | None = None,
         **values: Any,
     ) -> None:
-        self.ratings = ratings
-        self.fitted_entries: SparseObservations | None = None
+        self.ratings, self._titles = ratings, titles
         asked = {"row": row, "column": column, "value": value}
         self.columns = table_columns(ratings, asked) or asked
-        self._titles = titles
-        self.options = {
-            "data": ([OWN_DATA] if ratings is not None else []) + list(ratings_choices())
-        }
-        super().__init__(
-            {
-                "data": self.options["data"][0],
-                "validation": 0.1,
-                "seed": 0,
-                "nonlinearity": default_nonlinearity(values.get("alpha", "auto")),
-                "low": 0.0,
-                "high": 1.0,
-                "rank": "auto",
-                "alpha": "auto",
-                "offsets": "auto" if values.get("alpha", "auto") == "auto" else "both",
-                "offset_alpha": "auto",
-                "split": "auto",
-                "patience": 20,
-                "iterations": 200,
-                "draws": 300,
-            }
-        )
-        self.fit.finishing, self.errors = self._compare, dict[str, float]()
+        choices = ([OWN_DATA] if ratings is not None else []) + list(ratings_choices())
+        self.options = {"data": choices}
         self._loaded: tuple[str, Ratings] | None = None
         self._person: NewPerson | None = None
         self._unseen: Positions | None = None
-        for name, start in values.items():
-            self.set(name, start)
-        range_of_values = self.observations.range()
-        for name, end in zip(("low", "high"), range_of_values, strict=True):
-            self.values[name] = values.get(name, end)
+        alpha = values.get("alpha", "auto")
+        offsets = "auto" if alpha == "auto" else "both"
+        first = {"nonlinearity": default_nonlinearity(alpha), "offsets": offsets}
+        super().__init__({"data": choices[0], **first}, values)
+        ends = zip(("low", "high"), self.observations.range(), strict=True)
+        self.values |= {name: values.get(name, end) for name, end in ends}
 
     @property
     def data(self) -> Ratings:
@@ -149,14 +125,14 @@ class CompletionState(SamplingState):
         return self.data.observations
 
     def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the arguments of the fit without the data, see `ChoosingState.arguments`."""
+        """Return the arguments of the fit without the data."""
         values = self.values if values is None else values
         arguments = {
             "rank": values["rank"],
             "nonlinearity": self.nonlinearity(values),
             "offsets": values["offsets"],
             "alpha": values["alpha"],
-            "solver": self._solver(values),
+            "solver": ADMM(split=values["split"]),
             "random_state": values["seed"],
             "max_iter": values["iterations"],
         }
@@ -164,12 +140,8 @@ class CompletionState(SamplingState):
             arguments["offset_alpha"] = values["offset_alpha"]
         if values["validation"] > 0:
             arguments["validation"] = values["validation"]
+            arguments["solver"] = ADMM(split=values["split"], patience=values["patience"])
         return arguments
-
-    def _solver(self, values: Mapping[str, Any]) -> ADMM:
-        """Return the settings of the algorithm."""
-        patience = {"patience": values["patience"]} if values["validation"] > 0 else {}
-        return ADMM(split=values["split"], **patience)
 
     def reasons(self) -> dict[str, str]:
         """Return why settings have no effect now, by the name of each such setting."""
@@ -186,34 +158,19 @@ class CompletionState(SamplingState):
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""
-        values = self.values
-        return {
-            "validation": lambda: check_share("validation", values["validation"]),
-            "seed": lambda: check_option("random_state", values["seed"]),
+        return super().checks() | {
             "high": self.nonlinearity,
             "rank": lambda: self.check_rank(self.observations.shape),
-            "alpha": lambda: check_option("alpha", values["alpha"]),
-            "offset_alpha": lambda: check_option("offset_alpha", values["offset_alpha"]),
-            "patience": lambda: ADMM(patience=values["patience"]),
-            "iterations": lambda: check_option("max_iter", values["iterations"]),
-            "draws": lambda: SampleOptions(draws=values["draws"]),
         }
 
-    @property
-    def share_hidden(self) -> float:
-        """Share of held-out entries."""
-        share: float = self.values["validation"]
-        return share
+    def to_sample(self) -> tuple[Any, Any]:
+        """Return the data of the sampler, of which it sees a random share."""
+        return self.data.matrix, None
 
-    def sample_now(self) -> None:
-        """Draw from the posterior with the present settings."""
-        self._launch_sampler(self.data.matrix)
-
-    def start(self) -> None:
-        """Start a fit with the present settings."""
-        super().start()
-        self.fitted_entries, self.errors = self.observations, {}
-        self._launch(self.data.matrix, absent_are_zeros=False)
+    def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
+        """Take the present data as those of the fit, which holds out entries itself."""
+        self.fitted_entries = self.observations
+        return self.data.matrix, {}, None
 
     def _compare(self, fit: Decomposition) -> None:
         """Keep the errors of the mean of each column, and of a linear model, where it is hidden."""
@@ -223,9 +180,7 @@ class CompletionState(SamplingState):
         found = {"item's mean": error_of_means(entries, hidden)}
         few = self.is_fitted and entries.n_observed <= MOST_FITTED
         if fit.nonlinearity.name != "identity" and few:
-            model, named = parted(self._arguments | {"nonlinearity": "identity"})
-            rival = ResumableFit(prepare(self.data.matrix, *model, absent_are_zeros=False, **named))
-            linear = rival.advance(fit.n_iter, lambda _: self.fit.result is not fit)
+            linear = self._rival(fit, self.data.matrix, {"nonlinearity": "identity"})
             found["linear"] = validation_error(linear) or math.nan
         if self.fit.result is fit:  # no new run has begun meanwhile
             errors |= found
@@ -250,8 +205,34 @@ class CompletionState(SamplingState):
             rated, values = entries.indices[of_row].astype(np.intp), entries.values[of_row]
             order = np.lexsort((-values, ~np.isin(rated, self.hidden_of(row))))[:top]
             columns, values = rated[order], values[order]
-        model = self._row(row)
-        return model.entries(columns, values), model.best(rated, top)
+        predicted = self._predicted(row)
+        is_rated = row is None and bool(self.person.ratings)
+        usual = self._predicted(None, rated=False) if is_rated else np.full_like(predicted, np.nan)
+        others = np.where(np.isnan(predicted).all(), -np.inf, predicted)
+        others[rated] = -np.inf
+        best = np.argsort(-others, kind="stable")[:top]
+        best = best[others[best] > -np.inf]
+        added = predicted - usual
+        return (
+            self._entries(row, columns, values, predicted, added),
+            self._entries(row, best, np.full(best.size, np.nan), predicted, added),
+        )
+
+    def _entries(self, row: int | None, columns: Numbers, *numbers: Numbers) -> list[Entry]:
+        """Return the entries of some columns, with their intervals if there is a posterior."""
+        values, predicted, added = numbers
+        ends = np.full((columns.size, 2), np.nan)
+        draws, at = self._drawn(row)
+        if draws is not None and columns.size:
+            ends = np.asarray(draws.predict_interval(entries_at(at, columns), level=LEVEL))
+            ends = ends if self.person.ends is None else ends.clip(*self.person.ends)
+        about = predicted[columns], *ends.T, added[columns]
+        return [
+            Entry(title, int(k), *map(float, each))
+            for title, k, *each in zip(
+                self.data.column_titles(columns), columns, values, *about, strict=True
+            )
+        ]
 
     def hidden_of(self, row: int) -> NDArray[Any]:
         """Return the columns of a row that the model has not seen; while it runs, the last."""
@@ -267,30 +248,29 @@ class CompletionState(SamplingState):
         """Whether the fit is of the chosen data."""
         return self.fitted_entries is self.observations
 
-    def _row(self, row: int | None) -> Row:
-        """Return what the posterior or the fit says of a row, or of the new person."""
-        posterior, person, usual = self.posterior, self.person, None
-        everything = np.arange(self.observations.shape[1])
-        fitted, at = self.fitted_row(row)
-        rated = row is None and bool(person.ratings)
-        if posterior is not None and self.is_sampled:
-            draws = person.drawn(posterior) if row is None else posterior
-            if rated:
-                nobody = person.drawn(posterior, rated=False)
-                usual = nobody.predict(entries_at(0, everything))
-            predicted = draws.predict(entries_at(at, everything))
-            return Row(self.data, predicted, partial(row_intervals, draws, at), person.ends, usual)
-        if rated and fitted is not None and self.fit.result is not None:
-            usual = person.fitted(self.fit.result, rated=False).block([0])[0]
-        predicted = np.full(everything.size, np.nan) if fitted is None else fitted.block([at])[0]
-        return Row(self.data, predicted, None, person.ends, usual)
+    def _predicted(self, row: int | None, *, rated: bool = True) -> Numbers:
+        """Return what posterior or fit predict for a row or for the new person; NaN without one."""
+        n = self.observations.shape[1]
+        draws, at = self._drawn(row, rated=rated)
+        if draws is not None:
+            return np.asarray(draws.predict(entries_at(at, np.arange(n))))
+        fitted, at = self.fitted_row(row, rated=rated)
+        return np.full(n, np.nan) if fitted is None else np.asarray(fitted.block([at])[0])
 
-    def fitted_row(self, row: int | None) -> tuple[FittedValues | None, int]:
+    def _drawn(self, row: int | None, *, rated: bool = True) -> tuple[Posterior | None, int]:
+        """Return the posterior of a row, or of the new person, and its position there."""
+        if self.posterior is None or not self.is_sampled:
+            return None, 0
+        if row is not None:
+            return self.posterior, row
+        return self.person.drawn(self.posterior, rated=rated), 0
+
+    def fitted_row(self, row: int | None, *, rated: bool = True) -> tuple[FittedValues | None, int]:
         """Return the model of a row and its position there; a new person needs a fit that ended."""
         if row is not None:
             return self.shown, row
         result = self.fit.result if self.is_fitted and self.fit.phase != "running" else None
-        return (None if result is None else self.person.fitted(result)), 0
+        return (None if result is None else self.person.fitted(result, rated=rated)), 0
 
     @property
     def shown(self) -> FittedValues | None:
@@ -305,8 +285,8 @@ class CompletionState(SamplingState):
         """Return the error at a sample of the entries with and without components."""
         rows, columns, x = sample(self.observations, MOST_COMPARED).entries()
         with_all, without = (
-            error_at(fitted.model, x, fitted.without(which).at(rows, columns), rows, columns)
-            for which in ([], list(off))
+            error_at(fitted.model, x, each.at(rows, columns), rows, columns)
+            for each in (fitted, fitted.without(list(off)))
         )
         return with_all, without
 

@@ -17,21 +17,11 @@ from .code import call
 
 
 class DataChoice(NamedTuple):
-    """A data set of `nmd_lab.datasets`.
+    """A data set of `nmd_lab.datasets`."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the function that loads it.
-    arguments : dict
-        Arguments of the function.
-    variable : str or None, default None
-        Variable of the loaded Dataset that is meant; None: everything that is loaded.
-    """
-
-    name: str
-    arguments: dict[str, Any]
-    variable: str | None = None
+    name: str  # name of the function that loads it
+    arguments: dict[str, Any]  # arguments of the function
+    variable: str | None = None  # of the loaded Dataset; None: everything that is loaded
 
     @property
     def code(self) -> str:

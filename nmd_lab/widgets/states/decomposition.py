@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -10,28 +10,26 @@ import numpy as np
 import xarray as xr
 
 from nmd_lab._checks import check_share
-from nmd_lab._package import ResumableFit
+from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.pictures import picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.model import make_model
-from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.options import Options
-from nmd_lab.solver.prepare import prepare
-from nmd_lab.solver.sampler.options import SampleOptions
+from nmd_lab.solver.penalty import as_penalty_rule
 from nmd_lab.solver.settings import ADMM
+from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.live.held_out import HiddenEntries, error_at
 from nmd_lab.widgets.live.recording import Measure
-from nmd_lab.widgets.live.sample import SampleSettings
 
-from .brush import Paint
-from .choice import parted
+from .brush import BeforeBrush, Paint
+from .choice import prepared
 from .data_choices import load_matrix, matrix_choices
-from .decomposition_code import Cell, loading_lines, mask_code
-from .fields import Field, as_rho, check_option
-from .frame import guessed_shape
+from .decomposition_code import fitting_code, loading_lines, mask_code
+from .fields import Field, check_option
+from .frame import Frame, guessed_shape
 from .matrix_data import (
     NO_PICTURE,
     NOISES,
@@ -41,66 +39,67 @@ from .matrix_data import (
     corrupted,
     corrupting_code,
 )
-from .painting import PaintingState
+from .model import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState
 
-MOST_COMPARED = 2_000_000
-"""Largest number of entries of a matrix that is fitted by a linear model, too."""
-
-OWN_DATA = "your X"
-"""Option for the data that the user gave."""
-
-HIDDEN = 0.1
-"""Share of the entries that are hidden at first, so that there is something to tell a model by."""
-
-SHAPES = ("auto", "none")
-"""Suggestions for the shape of a picture: from labels or values, or none."""
-
-PENALTIES = ("auto", "balanced", "paper")
-"""Rules for ρ that are suggested."""
+MOST_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too, at most
+OWN_DATA = "your X"  # option for the data that the user gave
+HIDDEN = 0.1  # share of the entries that are hidden at first, to tell a model by
+SHAPES = ("auto", "none")  # suggestions for the shape of a picture: from labels or values, or none
+PENALTIES = ("auto", "balanced", "paper")  # rules for ρ that are suggested
+CORRUPTING = ("data", "noise", "level", "missing", "seed")  # settings that change the data of a fit
+BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
+JOIN = 5.0  # longest time that a stroke of the brush waits for a run to stop, in seconds
 
 
-class DecompositionState(PaintingState):
+def as_rho(text: str) -> Any:
+    """Return the name of a penalty rule or a fixed penalty."""
+    try:
+        rho: str | float = float(text)
+    except ValueError:
+        rho = text.strip()
+    as_penalty_rule(rho)
+    return rho
+
+
+class DecompositionState(ModelState):
     """A matrix, a model of it, and a fit that can be stopped.
 
-    Attributes
-    ----------
-    X : matrix or None
-        Data of the user.
-    options : dict of str to list of str
-        Options of the settings whose options depend on the data.
-    errors : dict of str to float
-        Errors of the finished fit and of the linear model of its rank at the hidden entries, which
-        both have not seen; empty if nothing is hidden.
-    hidden : HiddenEntries or None
-        The hidden entries at which the iterates of the fit are measured, see `LiveFit.held_out`.
+    Each stroke of the brush fits again from the factors before the first one, with all that is
+    painted so far, so that a few lines of code repeat it.
     """
 
     fields = (
         Field("data", "Data", "choice", group="Data"),
         Field("noise", "Noise", "choice", NOISES, "Data", "Noise added to every entry",
-              {"salt_and_pepper": "salt and pepper"}),
-        Field("level", "Noise level", "number", (), "Data"),
-        Field("missing", "Missing", "share", (), "Data", "Share of hidden entries"),
+              {"salt_and_pepper": "salt and pepper"}, value="none"),
+        Field("level", "Noise level", "number", (), "Data", value=0.1),
+        Field("missing", "Missing", "share", (), "Data", "Share of hidden entries", value=HIDDEN,
+              check=lambda share: check_share("missing", share)),
         Field("shape", "Picture", "text", SHAPES, "Data",
-              "Height x width of the picture that each row is"),
-        Field("seed", "Seed", "integer", (), "Data", "Seed of noise, holes and random starts"),
-        Field("nonlinearity", "f", "choice", ("auto", *NONLINEARITIES), "Model", "X ≈ f(W H)",
-              {name: f.label for name, f in NONLINEARITIES.items()}, auto=True),
-        Field("low", "Lower bound", "number", (), "Model"),
-        Field("high", "Upper bound", "number", (), "Model"),
+              "Height x width of the picture that each row is", value="auto"),
+        Field("seed", "Seed", "integer", (), "Data", "Seed of noise, holes and random starts",
+              value=0, check=check_option("random_state")),
+        F, LOW, HIGH,
         Field("loss", "Loss", "choice", tuple(LOSSES), "Model", "",
-              {name: loss.label for name, loss in LOSSES.items()}),
-        Field("rank", "Rank", "integer", (), "Model", "Number of components", auto=True),
-        Field("alpha", "Ridge alpha", "number", (), "Solver", "Keeps W and H small", auto=True),
-        Field("rho", "Penalty ρ", "text", PENALTIES, "Solver", "A rule or a number"),
+              {name: loss.label for name, loss in LOSSES.items()}, value="frobenius"),
+        RANK, ALPHA._replace(group="Solver"),
+        Field("rho", "Penalty ρ", "text", PENALTIES, "Solver", "A rule or a number", value="auto",
+              check=as_rho),
         Field("tol", "Tolerance", "number", (), "Solver",
-              "Relative gain that is worth 100 more iterations; 0: all iterations"),
-        Field("iterations", "Iterations", "integer", (), "Solver", "Number of each run"),
-        Field("draws", "Draws", "integer", (), "How sure", "Sweeps of the sampler after tuning"),
+              "Relative gain that is worth 100 more iterations; 0: all iterations",
+              value=Options().tol, check=check_option("tol")),
+        ITERATIONS._replace(value=300), DRAWS._replace(value=150),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 10, "alpha": 1.0})
-    fit_attributes = (*PaintingState.fit_attributes, "errors", "hidden")
-    lengths = (*PaintingState.lengths, "shape")
+    fit_attributes = (
+        *ModelState.fit_attributes,
+        *("hidden", "fitted_data", "fitted_paint", "paint", "before_brush"),
+    )
+    lengths = (*ModelState.lengths, "shape")
+    hidden_share = "missing"
+    fitted_data: MatrixData | None = None
+    fitted_paint: Paint | None = None
+    paint: Paint | None = None  # what the brush has done
 
     def __init__(self, X: Any = None, shape: tuple[int, int] | None = None, **values: Any) -> None:
         if is_sparse(X):
@@ -108,51 +107,41 @@ class DecompositionState(PaintingState):
         self.given, self._matrix = X, as_matrix(X)
         self.X = self._matrix.matrix
         self.options = {"data": ([OWN_DATA] if X is not None else []) + list(matrix_choices())}
-        defaults = {
-            "data": self.options["data"][0],
-            "noise": "none",
-            "level": 0.1,
-            "missing": HIDDEN,
-            "shape": "auto" if shape is None else " x ".join(map(str, shape)),
-            "seed": 0,
-            "nonlinearity": "auto",
-            "low": 0.0,
-            "high": 1.0,
-            "loss": "frobenius",
-            "rank": "auto",
-            "alpha": "auto",
-            "rho": "auto",
-            "tol": Options().tol,
-            "iterations": 300,
-            "draws": 150,
-        }
-        super().__init__(defaults)
         self._data: tuple[Any, MatrixData] | None = None
+        self._shape = Latest[tuple[int, int]]()
         self._guess: tuple[Any, tuple[int, int] | None] | None = None
-        for name, value in values.items():
-            self.set(name, value)
-        self.fit.finishing = self._compare
-        self._clear()
+        first = {"data": self.options["data"][0]}
+        if shape is not None:
+            first["shape"] = " x ".join(map(str, shape))
+        super().__init__(first, values)
 
     def _clear(self) -> None:
-        """Forget what belongs to a fit."""
-        self.errors: dict[str, float] = {}
-        self.hidden: HiddenEntries | None = None
-        self.before_brush = None
+        super()._clear()
+        self.hidden: HiddenEntries | None = None  # where the iterates of the fit are measured
+        self.before_brush: BeforeBrush | None = None
 
     def source(self) -> Any:
         """Return the original matrix."""
         return self.X if self.values["data"] == OWN_DATA else load_matrix(self.values["data"])
 
+    def _matrix_shape(self) -> tuple[int, int]:
+        """Return the shape of the matrix that is fitted; categories have a column for each."""
+        X = self.source()
+        return self._shape(lambda: observe_dense(X).shape, X)
+
     def data_with(self, paint: Paint | None) -> MatrixData:
         """Return the data with the noise and the holes of the present settings, and some paint."""
-        names = ("data", "noise", "level", "missing", "seed", "shape")
-        key = (*(self.values[name] for name in names), paint)
+        key = (*(self.values[name] for name in (*CORRUPTING, "shape")), paint)
         if self._data is None or self._data[0] != key:
             channels = self._matrix.channels if self.values["data"] == OWN_DATA else 1
             layout = self._layout()
             self._data = key, MatrixData(self.source(), self.values, layout, channels, paint)
         return self._data[1]
+
+    @property
+    def data(self) -> MatrixData:
+        """The data of the present settings, with the present paint."""
+        return self.data_with(self.paint)
 
     def _layout(self) -> tuple[int, int] | None:
         """Return the shape of the picture that each row is; None for that of the labels, if any."""
@@ -174,7 +163,7 @@ class DecompositionState(PaintingState):
             picture_of(xr.DataArray(np.zeros(np.shape(self.source())[1])), layout)
 
     def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the arguments of the fit without the matrix, see `ChoosingState.arguments`."""
+        """Return the arguments of the fit without the matrix."""
         values = self.values if values is None else values
         return {
             "rank": values["rank"],
@@ -211,18 +200,11 @@ class DecompositionState(PaintingState):
             model = make_model(self.nonlinearity(), values["loss"])
             model.loss.check_data(*self.data.observed_limits)
 
-        return {
-            "missing": lambda: check_share("missing", values["missing"]),
+        return super().checks() | {
             "level": lambda: corrupted(self.source(), values | {"missing": 0}),
-            "seed": lambda: check_option("random_state", values["seed"]),
             "shape": self._check_shape,
             "high": self.nonlinearity,
-            "rank": lambda: self.check_rank(self.data.shape),
-            "alpha": lambda: check_option("alpha", values["alpha"]),
-            "rho": lambda: as_rho(values["rho"]),
-            "tol": lambda: check_option("tol", values["tol"]),
-            "iterations": lambda: check_option("max_iter", values["iterations"]),
-            "draws": lambda: SampleOptions(draws=values["draws"]),
+            "rank": lambda: self.check_rank(self._matrix_shape()),
             "loss": loss,
         }
 
@@ -232,85 +214,108 @@ class DecompositionState(PaintingState):
         if name == "data":
             self.paint = None
 
-    @property
-    def share_hidden(self) -> float:
-        """Share of the entries that neither fit nor sampler sees."""
-        share: float = self.values["missing"]
-        return share
+    def to_sample(self) -> tuple[Any, Any]:
+        """Return the data of the sampler, and what is not hidden or painted over."""
+        return corrupted(self.source(), self.values | {"missing": 0.0}), self.data.mask
 
-    def sample_settings(self) -> SampleSettings:
-        """Return what the sampler is called with; it does not see what is painted over."""
-        return super().sample_settings()._replace(observed=self.data.mask)
-
-    def sample_now(self) -> None:
-        """Draw from the posterior with the present settings."""
-        self._launch_sampler(corrupted(self.source(), self.values | {"missing": 0.0}))
-
-    def start(self) -> None:
-        """Start a fit with the present settings."""
-        super().start()
-        self.fit.reset(tell=False)  # first: nothing draws the old fit beside the new data
-        self._clear()
-        measure, data = self.prepare_measure(), self.fitted_data
-        holes = data.has_holes
-        self._launch(data.seen, absent_are_zeros=not holes, measure=measure, observed=data.mask)
-
-    def prepare_measure(self) -> Measure | None:
-        """Take the present data as those of the fit; measure the entries that it does not see."""
+    def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
+        """Take the present data as those of the fit, which measures the entries it does not see."""
         data = self.fitted_data = self.data
-        self.fitted_paint, self.errors = self.paint, {}
+        self.fitted_paint = self.paint
         rows, columns = data.hidden
         self.hidden = HiddenEntries(data.original, rows, columns) if rows.size else None
-        return None if self.hidden is None else self.hidden.error
+        options = {"absent_are_zeros": not data.has_holes, "observed": data.mask}
+        return data.seen, options, None if self.hidden is None else self.hidden.error
 
-    def reset(self) -> None:
-        """Forget the fit."""
-        self._clear()
-        super().reset()
+    def brush(
+        self,
+        frame: Frame,
+        picture: int,
+        points: Iterable[Sequence[float]],
+        radius: float,
+        hide: bool,
+    ) -> None:
+        """Hide or reveal entries around points of a picture, and go on from the present factors."""
+        paint = Paint(self.data.shape) if self.paint is None else self.paint
+        self._repaint(paint.touched(frame, picture, points, radius, hide=hide))
+
+    def unpaint(self) -> None:
+        """Go back to the fit before the first stroke; without one, fit again without paint."""
+        if self.before_brush is not None and not self.changed:
+            self.recall(self.before_brush.saved)
+            self.fit.tell()
+        else:
+            self._repaint(None)
+
+    def _repaint(self, paint: Paint | None) -> None:
+        """Take other painted entries, and fit again from the factors before the first stroke.
+
+        While the settings are not those of the fit, the paint only counts in the next run.
+        """
+        if self.fit.phase == "running" and self.before_brush is None:
+            self.fit.stop()
+            self.fit.join(JOIN)
+        data, before = self.data_with(paint), self.before_brush
+        if np.isnan(data.observed).all():
+            raise ValueError("the brush would hide everything: reveal some pixels first.")
+        if before is None and self.fit.result is not None:
+            before = BeforeBrush(self.fit.result, self.fitted_paint, self.keep())
+        self.paint = paint
+        if before is None or not self._arguments or self.changed:
+            return
+        X, options, measure = self.to_fit()
+        self.errors, self.before_brush = {}, before
+        options |= {"absent_are_zeros": False, "max_iter": BRUSH_ITERATIONS, "init": before.fit}
+        arguments = self._arguments | options
+        seen_before = ~np.isnan(before.saved["fitted_data"].observed[data.hidden])
+        self.fit.start(
+            lambda: prepared(X, arguments),
+            BRUSH_ITERATIONS,
+            measure,
+            remembers=bool(seen_before.any()),
+        )
 
     def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
         """Return the error at the observed entries with and without some components."""
+        assert self.fitted_data is not None
         observed = self.fitted_data.observed
         seen = np.nonzero(~np.isnan(observed))
         with_all, without = (
-            error_at(fitted.model, observed[seen], fitted.without(which).block()[seen], *seen)
-            for which in ([], list(off))
+            error_at(fitted.model, observed[seen], each.block()[seen], *seen)
+            for each in (fitted, fitted.without(list(off)))
         )
         return with_all, without
 
     def _compare(self, fit: Decomposition) -> None:
         """Keep the held-out errors of the fit, and of the linear model of its rank and entries."""
         data, hidden = self.fitted_data, self.hidden
-        if hidden is None or data.original.size > MOST_COMPARED:
+        if data is None or hidden is None or data.original.size > MOST_COMPARED:
             return
         errors = {"this model": hidden.error(fit)}
-        asked = self._arguments | {"nonlinearity": "identity", "loss": "frobenius"}
-        if asked != self._arguments:
-            model, named = parted(asked)
-            rival = ResumableFit(
-                prepare(data.seen, *model, absent_are_zeros=False, observed=data.mask, **named)
-            )
-            linear = rival.advance(fit.n_iter, lambda _: self.fit.result is not fit)
-            errors["linear"] = hidden.error(linear)
+        linear = {"nonlinearity": "identity", "loss": "frobenius"}
+        if self._arguments != self._arguments | linear:
+            rival = self._rival(fit, data.seen, linear | {"observed": data.mask})
+            errors["linear"] = hidden.error(rival)
         errors["column means"] = hidden.error_of_means(data.observed, fit)
         if self.fit.result is fit:  # no new run has begun meanwhile
             self.errors = errors
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats the fit, or that makes one if there is none."""
-        result, values = self.fit.result, self.values
-        if result is not None and self._arguments:
+        result, values, before = self.fit.result, self.values, self.before_brush
+        if result is not None and self._arguments and self.fitted_data is not None:
             values, arguments = values | self.fitted_settings, self._arguments
-            data = self.fitted_data
+            data, paint = self.fitted_data, self.fitted_paint
         else:
-            result, arguments, data = None, self.arguments(), self.data
-        source = name if values["data"] == OWN_DATA else matrix_choices()[values["data"]].code
+            result = before = None
+            arguments, data, paint = self.arguments(), self.data, self.paint
         is_own = values["data"] == OWN_DATA
+        source = name if is_own else matrix_choices()[values["data"]].code
         load = loading_lines(source, self._matrix.code if is_own else "", is_own=is_own)
-        paint = self.paint if result is None else self.fitted_paint
-        before = None if result is None else self.before_brush
-        cell = Cell(self.imports, load, values, data, arguments)
-        return cell.code(result, paint, before) + self._drawn_code(paint)
+        body = fitting_code(data, values, arguments, result, paint, before)
+        imports = "import numpy as np\n\n" if "np." in body else ""
+        head = f"{imports}import nmd_lab as nmd\n{self.imports}\n{load}"
+        return head + body + self._drawn_code(paint)
 
     def _drawn_code(self, paint: Paint | None) -> str:
         """Return the lines that make the posterior, with the mask of its paint."""

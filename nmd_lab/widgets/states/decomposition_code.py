@@ -3,73 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from nmd_lab.result.decomposition import Decomposition
 
-from .brush import Paint
+from .brush import BeforeBrush, Paint
 from .code import Code, fit_call
 from .matrix_data import MatrixData, corrupting_code
-from .painting import BeforeBrush
-
-IMPORT = "import nmd_lab as nmd\n"
 
 
-class Cell(NamedTuple):
-    """What a cell repeats.
+def fitting_code(
+    data: MatrixData,
+    values: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    result: Decomposition | None,
+    paint: Paint | None,
+    before: BeforeBrush | None,
+) -> str:
+    """Return the lines that add noise and holes to X, and fit: before strokes and after them."""
+    lines, seen = corrupting_code(values)
+    # Without a choice there are no offsets to name
+    named = {k: v for k, v in arguments.items() if k != "offsets" or arguments["alpha"] == "auto"}
 
-    Attributes
-    ----------
-    imports : str
-        Further imports.
-    load : str
-        Lines that give X.
-    values : mapping
-        Settings of noise and missing entries.
-    data : MatrixData
-        The data.
-    arguments : mapping
-        Arguments of the fit.
-    """
-
-    imports: str
-    load: str
-    values: Mapping[str, Any]
-    data: MatrixData
-    arguments: Mapping[str, Any]
-
-    def code(
-        self, result: Decomposition | None, paint: Paint | None, before: BeforeBrush | None
-    ) -> str:
-        """Return the cell."""
-        body, _ = corrupting_code(self.values)
-        if before is not None:
-            body += self._fit(before.fit, before.paint, {})
-        body += self._fit(result, paint, {} if before is None else {"init": Code("fit")})
-        imports = "import numpy as np\n\n" if "np." in body else ""
-        return f"{imports}{IMPORT}{self.imports}\n{self.load}{body}"
-
-    def _fit(
-        self, result: Decomposition | None, paint: Paint | None, options: dict[str, Any]
-    ) -> str:
-        """Return the lines of a fit, with the mask of its paint before it."""
-        _, seen = corrupting_code(self.values)
+    def fit(result: Decomposition | None, paint: Paint | None, **options: Any) -> str:
         if paint is None or not paint.n_painted:
-            holes = self.values["missing"] > 0 or bool(np.isnan(self.data.original).any())
+            holes = values["missing"] > 0 or bool(np.isnan(data.original).any())
             verb = "complete" if holes or options else "decompose"
-            return fit_call(result, verb, seen, self._named | options)
-        _, noisy = corrupting_code({**self.values, "missing": 0})
-        return mask_code(seen, paint) + fit_call(
-            result, "complete", noisy, self._named | options | {"observed": Code("mask")}
-        )
+            return fit_call(result, verb, seen, named | options)
+        _, noisy = corrupting_code({**values, "missing": 0})
+        options["observed"] = Code("mask")
+        return mask_code(seen, paint) + fit_call(result, "complete", noisy, named | options)
 
-    @property
-    def _named(self) -> dict[str, Any]:
-        """Arguments that the call names; without a choice there are no offsets to name."""
-        chosen = self.arguments["alpha"] == "auto"
-        return {k: v for k, v in self.arguments.items() if k != "offsets" or chosen}
+    if before is None:
+        return lines + fit(result, paint)
+    return lines + fit(before.fit, before.paint) + fit(result, paint, init=Code("fit"))
 
 
 def mask_code(seen: str, paint: Paint) -> str:

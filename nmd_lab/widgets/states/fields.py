@@ -3,65 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from nmd_lab._checks import check_word
 from nmd_lab._errors import sentence
 from nmd_lab.solver.options import Options
-from nmd_lab.solver.penalty import as_penalty_rule
 from nmd_lab.widgets.live.background import Background
 from nmd_lab.widgets.live.fit import LiveFit
 
+Check = Callable[[Any], Any]  # raises an error if a value is wrong
+
+
+def check_option(name: str) -> Check:
+    """Return what checks an option of a fit as a fit does."""
+    return lambda value: Options.of({name: value})
+
 
 class Field(NamedTuple):
-    """One setting.
-
-    Attributes
-    ----------
-    name : str
-        Name in the state's dict of values.
-    label : str
-        Label in front of the input.
-    kind : {"choice", "integer", "number", "share", "text"}
-        Kind of the input.
-    options : tuple of str
-        Options of a choice, or suggestions for a text.
-    group : str
-        Heading above the field.
-    help : str
-        Tooltip of one line.
-    option_labels : mapping of str to str
-        Labels of options whose names alone would not do.
-    auto : bool
-        Whether "auto" is a value, which is then chosen by held-out entries.
-    """
+    """One setting."""
 
     name: str
-    label: str
+    label: str  # in front of the input
     kind: Literal["choice", "integer", "number", "share", "text"]
-    options: tuple[str, ...] = ()
-    group: str = ""
-    help: str = ""
-    option_labels: Mapping[str, str] = MappingProxyType({})
-    auto: bool = False
+    options: tuple[str, ...] = ()  # options of a choice, or suggestions for a text
+    group: str = ""  # heading above the field
+    help: str = ""  # tooltip of one line
+    option_labels: Mapping[str, str] = MappingProxyType({})  # where names alone would not do
+    auto: bool = False  # whether "auto" is a value, which is then chosen by held-out entries
+    value: Any = None  # at first
+    check: Check | None = None  # what is right whatever the other settings are
 
 
-class SettingsState:
-    """Values of fields, with one sentence for each that is wrong or without effect."""
+class FitState:
+    """Settings with one sentence for each that is wrong or without effect, and a fit with them."""
 
     fields: Sequence[Field] = ()
-    options: Mapping[str, Sequence[str]] = MappingProxyType({})
+    options: Mapping[str, Sequence[str]] = MappingProxyType({})  # those that depend on the data
+    numbers: Mapping[str, Any] = MappingProxyType({})  # what an input shows as "auto" is turned off
+    lengths: tuple[str, ...] = ("iterations",)  # settings that change no model
+    fit_attributes: tuple[str, ...] = ("fitted_settings",)  # those that belong to one fit
+    imports = ""  # lines of the copied code that import what reads the data of the user
 
-    def __init__(self, values: dict[str, Any]) -> None:
-        self.values = values
+    def __init__(self, first: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+        self.values = {field.name: field.value for field in self.fields} | dict(first)
+        self.fit = LiveFit(settings=tuple(self.values))
+        self.active: Background = self.fit  # what was begun last; its progress is shown
+        self.works: list[Background] = [self.fit]
+        self.fitted_settings: dict[str, Any] = {}  # without `lengths`; empty before a fit
+        for name, value in values.items():
+            self.set(name, value)
 
     def set(self, name: str, value: Any) -> None:
         """Change a setting."""
         if name not in self.values:
             raise KeyError(f"{name!r} is no setting: choose from {list(self.values)}.")
-        field = next((each for each in self.fields if each.name == name), None)
-        if field is not None and field.kind == "choice":
+        field = next(each for each in self.fields if each.name == name)
+        if field.kind == "choice":
             check_word(name, value, tuple(self.options.get(name, field.options)))
         self.values[name] = value
 
@@ -71,7 +70,11 @@ class SettingsState:
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""
-        return {}
+        return {
+            field.name: partial(field.check, self.values[field.name])
+            for field in self.fields
+            if field.check is not None
+        }
 
     def problems(self) -> dict[str, str]:
         """Return what is wrong and what to do, by the name of each wrong setting."""
@@ -87,64 +90,27 @@ class SettingsState:
                         problems[name] = message
         return problems
 
-
-class FitState(SettingsState):
-    """Settings, and the fit that is made with them.
-
-    Attributes
-    ----------
-    options : dict of str to list of str
-        Options of the settings whose options depend on the data.
-    numbers : mapping of str to number
-        Numbers that an input shows when the user turns "auto" off.
-    fit : LiveFit
-        The fit, which can be stopped and continued.
-    fitted_settings : dict
-        Settings with which the fit was started, without `lengths`; empty before a fit.
-    lengths : tuple of str
-        Names of the settings that say how long something runs, and change no model.
-    fit_attributes : tuple of str
-        Names of the attributes that belong to one fit.
-    imports : str
-        Lines of the copied code that import what reads the data of the user.
-    """
-
-    options: Mapping[str, Sequence[str]]
-    numbers: Mapping[str, Any] = MappingProxyType({})
-    imports: str = ""
-    lengths: tuple[str, ...] = ("iterations",)
-    fit_attributes: tuple[str, ...] = ("fitted_settings",)
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        super().__init__(values)
-        self.fit = LiveFit(settings=tuple(values))
-        self.fitted_settings: dict[str, Any] = {}
-
     @property
-    def active(self) -> Background:
-        """The work that was begun last; its progress is shown."""
-        return self.fit
+    def posterior(self) -> Any:
+        """Draws from the posterior; None without any."""
+        return None
 
     @property
     def changed(self) -> bool:
         """Whether the settings differ from those of the fit."""
-        return bool(self.fitted_settings) and self._settings() != self.fitted_settings
+        return bool(self.fitted_settings) and self._settings(self.values) != self.fitted_settings
 
-    def _settings(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return settings without `lengths`, by default the present ones."""
-        values = self.values if values is None else values
+    def _settings(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return settings without `lengths`."""
         return {name: value for name, value in values.items() if name not in self.lengths}
 
-    def start(self) -> None:
-        """Start a fit with the present settings."""
+    def start(self, *, looks: bool = False) -> None:
+        """Start a fit with the present settings; with a first look before a choice if `looks`."""
         raise NotImplementedError
-
-    def open(self) -> None:
-        """Start by itself when the page is opened."""
-        self.start()
 
     def proceed(self) -> None:
         """Continue the fit."""
+        self.active = self.fit
         self.fit.proceed(self.values["iterations"])
 
     def reset(self) -> None:
@@ -165,20 +131,5 @@ class FitState(SettingsState):
         self.values |= saved["values"]
 
     def code(self, name: str | None = None) -> str:
-        """Return a notebook cell that repeats the fit."""
-        raise NotImplementedError
-
-
-def check_option(name: str, value: Any) -> Options:
-    """Check one option of a fit as a fit does."""
-    return Options.of({name: value})
-
-
-def as_rho(text: str) -> Any:
-    """Return the name of a penalty rule or a fixed penalty."""
-    try:
-        rho: str | float = float(text)
-    except ValueError:
-        rho = text.strip()
-    as_penalty_rule(rho)
-    return rho
+        """Return a notebook cell that repeats the fit; empty where nothing was done."""
+        return ""

@@ -14,14 +14,9 @@ from nmd_lab.data.labels import RESULT_ATTRIBUTE
 
 from .code import call
 
-PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
-"""Endings of files with a picture."""
-
-PICTURE_IMPORT = "import numpy as np\nfrom PIL import Image\n"
-"""Imports of `picture_code`."""
-
-READER_IMPORT = "from nmd_lab.data.readers import read_matrix\n"
-"""Import of what `file_code` calls."""
+PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")  # endings of files with a picture
+PICTURE_IMPORT = "import numpy as np\nfrom PIL import Image\n"  # imports of `picture_code`
+READER_IMPORT = "from nmd_lab.data.readers import read_matrix\n"  # import of what `file_code` calls
 
 
 def file_code(path: Path, options: Mapping[str, Any]) -> str:

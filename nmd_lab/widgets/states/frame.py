@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.pictures import Picture
 
-MOST_PIXELS = 640
-"""Largest number of pixels along a side; of longer sides, each pixel is a mean."""
+MOST_PIXELS = 640  # largest number of pixels along a side; of longer sides, each pixel is a mean
 
 MOST_AVERAGED, FEW = 8_000_000, 3
 """Entries of a matrix up to which all count in the means, and how many a side of more do."""
 
-MOST_ROWS = 20
-"""Number of rows that are shown if each is a picture."""
+MOST_ROWS = 20  # number of rows that are shown if each is a picture
 
 Array = NDArray[Any]
 Rows = NDArray[np.intp]
@@ -28,28 +26,16 @@ Block = Callable[[Rows, Rows], Array]
 
 
 class Frame(NamedTuple):
-    """Entries of a matrix as pictures.
-
-    Attributes
-    ----------
-    rows, columns : ndarray of int
-        The entries: those at the crossings.
-    n_pictures, height, width, channels : int
-        Number and size of the pictures; 3 channels for colours.
-    step : int
-        Each pixel is the mean of so many rows and columns of the matrix.
-    picture : Picture or None
-        Layout of a row, if each is a picture.
-    """
+    """Entries of a matrix as pictures."""
 
     rows: Rows
-    columns: Rows
-    n_pictures: int
+    columns: Rows  # the entries are those at the crossings
+    n_pictures: int  # number and size of the pictures; 3 channels for colours
     height: int
     width: int
     channels: int
-    step: int
-    picture: Picture | None
+    step: int  # each pixel is the mean of so many rows and columns of the matrix
+    picture: Picture | None  # layout of a row, if each is a picture
 
     @property
     def size(self) -> int:

@@ -23,26 +23,15 @@ NOISES = ("none", "gaussian", "salt_and_pepper", "poisson")
 """Kinds of noise: functions of `nmd_lab.datasets`, or none."""
 
 
-NO_PICTURE = (0, 0)
-"""Layout of rows that are no pictures, whatever the labels say."""
+NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever the labels say
 
 
 class Given(NamedTuple):
-    """What the user gave, as a matrix.
+    """What the user gave, as a matrix."""
 
-    Attributes
-    ----------
-    matrix : matrix
-        The matrix.
-    channels : int
-        Number of neighbouring columns that make a pixel: 3 for a picture in colours.
-    code : str
-        Code after the name ``images`` that makes the matrix; empty if it was given as it is.
-    """
-
-    matrix: Any
-    channels: int = 1
-    code: str = ""
+    matrix: Any  # the matrix
+    channels: int = 1  # neighbouring columns that make a pixel: 3 for a picture in colours
+    code: str = ""  # what makes the matrix, after the name ``images``; empty if given as it is
 
 
 def as_matrix(X: Any) -> Given:

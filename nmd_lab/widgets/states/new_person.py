@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.widgets.latest import Latest
 
 from .code import call, expression
 from .ratings import Ratings
@@ -32,7 +34,7 @@ class NewPerson:
         counts = np.bincount(entries.indices, minlength=entries.shape[1])
         self._by_count = np.argsort(-counts, kind="stable").tolist()
         self.offered: list[int] = self._by_count[:OFFERED]
-        self._folded: dict[tuple[str, bool], tuple[Any, dict[int, float], Any]] = {}
+        self._folded: defaultdict[Any, Latest[Any]] = defaultdict(Latest)
 
     @cached_property
     def levels(self) -> list[float]:
@@ -86,13 +88,14 @@ class NewPerson:
 
     def _once(self, fold_in: Any, model: Any, ratings: dict[int, float]) -> Any:
         """Return a model of one row, worked out again only if ratings or model are other ones."""
-        name = fold_in.__name__, bool(ratings)
-        known = self._folded.get(name)
-        if known is None or known[0] is not model or known[1] != ratings:
+
+        def folded() -> Any:
             row = np.full((1, model.shape[1]), np.nan)
             row[0, list(ratings)] = list(ratings.values())
-            known = self._folded[name] = model, dict(ratings), fold_in(model, row)
-        return known[2]
+            return fold_in(model, row)
+
+        latest = self._folded[fold_in.__name__, bool(ratings)]
+        return latest(folded, model, dict(ratings))
 
     def _fitted(self, fit: Decomposition, row: NDArray[Any]) -> FittedValues:
         w = fit.fold_in(row, unknown="offsets")

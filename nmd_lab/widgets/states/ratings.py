@@ -21,21 +21,11 @@ DEFAULT_COLUMNS = {"row": "user", "column": "item", "value": "rating"}
 
 
 class Ratings(NamedTuple):
-    """Partly observed data.
+    """Partly observed data."""
 
-    Attributes
-    ----------
-    matrix : object
-        The data as `nmd_lab.complete` takes them.
-    observations : SparseObservations
-        The observed entries.
-    titles : mapping
-        Titles by column label, such as the names of films.
-    """
-
-    matrix: Any
-    observations: SparseObservations
-    titles: Mapping[Any, str]
+    matrix: Any  # the data as `nmd_lab.complete` takes them
+    observations: SparseObservations  # the observed entries
+    titles: Mapping[Any, str]  # titles by column label, such as the names of films
 
     def labels(self, axis: Literal["rows", "columns"]) -> NDArray[Any]:
         """Return the labels of the rows or of the columns; their positions if there are none."""

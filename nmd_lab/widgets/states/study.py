@@ -13,45 +13,26 @@ import xarray as xr
 from nmd_lab._interruption import Interruption
 from nmd_lab.fit import complete
 from nmd_lab.result import netcdf
-from nmd_lab.solver.prepare import prepare
-from nmd_lab.solver.prepared import Prepared
 from nmd_lab.studies import Study
 from nmd_lab.studies.grid import ALGORITHM, select
 from nmd_lab.studies.summary import about, trials, variable
 
-from .choice import Keep, choice_for, chosen_arguments, is_open, parted
+from .choice import Keep, choice_for, chosen_arguments, is_open, prepared
 from .code import PRINT_ERROR, call, expression, stopping_arguments
-from .fields import Field, FitState, check_option
+from .fields import Field, FitState
+from .model import ITERATIONS
 from .study_points import NO_DIMENSION, ChartPoint, as_python, chart_points, is_numeric
 
 
 class StudyState(FitState):
-    """The results of a study, the layout of their chart, and a repeated fit.
-
-    Attributes
-    ----------
-    study : Study or None
-        The study, if it was given.
-    path : Path or None
-        The path, if it was given.
-    results : Dataset
-        Results of the study.
-    options : dict of str to list of str
-        Options of the settings.
-    selected : ChartPoint or None
-        The chosen point.
-    fitted_point : ChartPoint or None
-        The point whose fit is repeated.
-    """
+    """The results of a study, the layout of their chart, and a repeated fit."""
 
     fields = (
         Field("metric", "Measure", "choice", group="Picture"),
         Field("x", "Along x", "choice", group="Picture"),
         Field("color", "Colour", "choice", group="Picture"),
         Field("panel", "Panels", "choice", group="Picture"),
-        Field(
-            "iterations", "Iterations", "integer", (), "The fit of a point", "Number of each run"
-        ),
+        ITERATIONS._replace(group="The fit of a point"),
     )
 
     def __init__(self, study: Study | xr.Dataset | str | os.PathLike[str], **values: Any) -> None:
@@ -70,17 +51,10 @@ class StudyState(FitState):
         self.options = {"metric": metrics, "x": dims}
         self.options |= {name: [NO_DIMENSION, *dims] for name in ("color", "panel")}
         self.selected: ChartPoint | None = None
-        self.fitted_point: ChartPoint | None = None
+        self.fitted_point: ChartPoint | None = None  # whose fit is repeated
         self._chosen: dict[str, Any] = {}
-        super().__init__(
-            {
-                "metric": variable(self.results, None),
-                **self._first_layout(dims),
-                "iterations": int(constants.get("max_iter", 500)),
-            }
-        )
-        for name, value in values.items():
-            self.set(name, value)
+        first = {"metric": variable(self.results, None), **self._first_layout(dims)}
+        super().__init__(first | {"iterations": int(constants.get("max_iter", 500))}, values)
 
     def _first_layout(self, dims: list[str]) -> dict[str, str]:
         """Return the dimensions along x and of the colours with which the chart starts."""
@@ -114,10 +88,9 @@ class StudyState(FitState):
             if values[name] != NO_DIMENSION and values[name] in others:
                 raise ValueError(f"{values[name]} is shown already: choose another, or none.")
 
-        return {
+        return super().checks() | {
             "color": lambda: check_unused("color"),
             "panel": lambda: check_unused("panel"),
-            "iterations": lambda: check_option("max_iter", values["iterations"]),
         }
 
     def points(self) -> list[ChartPoint]:
@@ -175,7 +148,7 @@ class StudyState(FitState):
             arguments = self.study.cell(**self.labels(point)).arguments
             self.values["iterations"] = int(arguments.get("max_iter", 500))
 
-    def start(self) -> None:
+    def start(self, *, looks: bool = False) -> None:
         """Repeat the fit of the chosen point with its first seed."""
         why = self.why_not()
         if why is not None or self.study is None or self.selected is None:
@@ -184,16 +157,15 @@ class StudyState(FitState):
         cell = self.study.cell(**self.labels(self.selected))
         chosen = self._chosen = {}
 
-        def prepared() -> Prepared:
-            model, named = parted(cell.arguments | chosen)
-            return prepare(cell.X, *model, absent_are_zeros=False, **named)
-
         def choose(asked: Interruption) -> Keep:
-            choice = choice_for(cell.X, cell.arguments, absent_are_zeros=False, asked=asked)
+            choice = choice_for(cell.X, cell.arguments, asked=asked)
             return partial(chosen.update, chosen_arguments(cell.arguments, choice))
 
-        iterations = self.values["iterations"]
-        self.fit.start(prepared, iterations, choose=choose if is_open(cell.arguments) else None)
+        self.fit.start(
+            lambda: prepared(cell.X, cell.arguments | chosen),
+            self.values["iterations"],
+            choose=choose if is_open(cell.arguments) else None,
+        )
 
     def reset(self) -> None:
         """Forget the fit."""

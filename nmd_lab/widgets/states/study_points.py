@@ -11,30 +11,17 @@ from numpy.typing import NDArray
 
 from nmd_lab.studies.summary import labels_of, ranked, trials
 
-NO_DIMENSION = "none"
-"""Option for a chart without colours or without panels."""
+NO_DIMENSION = "none"  # option for a chart without colours or without panels
 
 
 class ChartPoint(NamedTuple):
-    """The best model at one position of the chart.
+    """The best model at one position of the chart."""
 
-    Attributes
-    ----------
-    panel, color : str
-        Labels of its panel and its colour; empty without panels or colours.
-    place : float
-        Position along x.
-    labels : dict
-        Labels of the model, and of the conditions that the chart tells apart.
-    scores : ndarray (conditions, seeds)
-        Errors of the model.
-    """
-
-    panel: str
+    panel: str  # labels of panel and colour; empty without
     color: str
-    place: float
-    labels: dict[str, Any]
-    scores: NDArray[np.floating]
+    place: float  # position along x
+    labels: dict[str, Any]  # labels of the model, and of the conditions that the chart tells apart
+    scores: NDArray[np.floating]  # errors of the model
 
     @property
     def mean(self) -> float:

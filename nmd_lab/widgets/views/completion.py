@@ -13,53 +13,38 @@ from nmd_lab.result.headline import headline_of
 from nmd_lab.widgets.live.findings import LEVEL
 from nmd_lab.widgets.parts.axis_labels import texts
 from nmd_lab.widgets.parts.bar_texts import size_text
-from nmd_lab.widgets.parts.charts import trials_charts
 from nmd_lab.widgets.parts.controls import value_of
-from nmd_lab.widgets.parts.curves import Panel, curves_part
-from nmd_lab.widgets.parts.factors import FactorsPart, lost_text
+from nmd_lab.widgets.parts.curves import Panel
 from nmd_lab.widgets.parts.tables import number_text, table
-from nmd_lab.widgets.states.completion import CompletionState
+from nmd_lab.widgets.states.completion import CompletionState, Entry
 
 from .history import History
-from .sampling import SamplingView
+from .model import ModelView
 
-PANELS = (
-    Panel("error of held-out entries (RMSE)", {"held_out": "held out"}, "held_out"),
-    Panel("relative error of the others", {"relative_error": "observed"}),
-)
-
-MOST_SUGGESTIONS = 500
-"""Number of row labels that are suggested."""
-
-HIDDEN = "● "
-"""Mark in front of an entry that the fit has not seen."""
-
-LISTED = 50
-"""Largest number of entries in a list."""
-
-YOU = "you"
-"""Label of a person who is not in the data."""
+MOST_SUGGESTIONS = 500  # number of row labels that are suggested
+HIDDEN = "● "  # mark in front of an entry that the fit has not seen
+LISTED = 50  # largest number of entries in a list
+YOU = "you"  # label of a person who is not in the data
 
 
-class CompletionView(SamplingView):
+class CompletionView(ModelView):
     """Curves, what the posterior says, components, and the entries of one row."""
 
     state: CompletionState
+    panels = (
+        Panel("error of held-out entries (RMSE)", {"held_out": "held out"}, "held_out"),
+        Panel("relative error of the others", {"relative_error": "observed"}),
+    )
+    other_models = ("data",)
 
     def __init__(self, state: CompletionState) -> None:
-        super().__init__(state, "completion.nc")
-        self.asked = self.before = self.search = ""
-        self.factors = FactorsPart()
+        super().__init__(state, "completion.nc", (state.ratings, "ratings"))
+        self.before = self.search = ""
         self._first_row()
-        self.actions |= self.factors.actions | {
+        self.actions |= {
             "ask": self._ask,
             "rate": lambda m: self.state.person.rate(m["column"], m["number"]),
         }
-
-    @property
-    def source(self) -> tuple[Any, str]:
-        """What the user gave, and the attribute of the state that holds it."""
-        return self.state.ratings, "ratings"
 
     @property
     def title(self) -> str:
@@ -70,9 +55,9 @@ class CompletionView(SamplingView):
 
     def setting_changed(self, name: str) -> None:
         """Ask for the first row of other data."""
+        super().setting_changed(name)
         if name == "data":
             self._first_row()
-            self.factors.forget()
 
     def headline(self) -> dict[str, Any] | None:
         """Return the error where ratings are hidden, beside that of the rivals."""
@@ -88,21 +73,19 @@ class CompletionView(SamplingView):
         if row is not None:
             self.asked = str(self.state.data.labels("rows")[row])
 
-    def parts(self, history: History) -> dict[str, Any]:
+    def parts(self, history: History, where: str = "") -> dict[str, Any]:
         """Return curves, intervals, components, plane and the entries of a row."""
-        shown, fit = self.state.shown, self.state.fit
+        state, shown = self.state, self.state.shown
         row, problem = self._row()
-        parts: dict[str, Any] = {
-            "curves": curves_part(PANELS, fit.recording, history.overlays(self.state)),
-            "dots": self.intervals() | trials_charts(fit.result),
+        labels, data = state.observations.labels, state.data
+        columns = data.column_titles() if data.titles else texts(labels, "columns")
+        said = "; ".join(filter(None, (self.lost(shown), self._typical(shown))))
+        parts = super().parts(history) | {
             "tables": [] if problem else self._tables(row),
             "facts": {"query": self._query(problem), "you": self.before if row is None else None},
+            **self.factors.parts(shown, None, labels, said, columns),
         }
-        said = "" if shown is None else self._said(shown)
-        labels, data = self.state.observations.labels, self.state.data
-        columns = data.column_titles() if data.titles else texts(labels, "columns")
-        parts |= self.factors.parts(shown, None, labels, said, columns)
-        fitted, at = self.state.fitted_row(row)
+        fitted, at = state.fitted_row(row)
         if parts.get("scatter") and fitted is not None and not problem:
             plane = parts["scatter"]
             x, y = (float(fitted.W[at, plane[axis]]) for axis in "ab")
@@ -135,13 +118,7 @@ class CompletionView(SamplingView):
     def _query(self, problem: str) -> list[dict[str, Any]]:
         """Return the inputs above the tables."""
         data, person = self.state.data, self.state.person
-        common: dict[str, Any] = {
-            "kind": "text",
-            "group": "",
-            "auto": False,
-            "reason": "",
-            "problem": "",
-        }
+        common = {"kind": "text", "group": "", "auto": False, "reason": "", "problem": ""}
         rows = [YOU, *map(str, data.labels("rows")[:MOST_SUGGESTIONS])]
         found = data.column_titles(person.search(self.search))
         query: list[dict[str, Any]] = [
@@ -158,30 +135,11 @@ class CompletionView(SamplingView):
 
     def _tables(self, row: int | None) -> list[dict[str, Any]]:
         """Return the tables of the ratings and of the best predictions for the others."""
-        state, sure = self.state, self.state.is_sampled
-        rated, best = state.entries(row, LISTED)
-        ids = [entry.column for entry in rated]
-        if row is None:
-            rows = [[entry.label, number_text(entry.predicted, 3)] for entry in rated]
-            first = table("known", ("your ratings", "", "predicted"), rows, ids=ids)
-            levels, ratings = state.person.levels, state.person.ratings
-            rated_as = [levels.index(ratings[k]) + 1 if k in ratings else 0 for k in ids]
-            first |= {"ratings": levels, "rated": rated_as}
-        else:
-            hidden = set(state.hidden_of(row).tolist())
-            rows = [
-                [
-                    f"{HIDDEN if entry.column in hidden else ''}{entry.label}",
-                    f"{entry.observed:g}",
-                    number_text(entry.predicted, 3),
-                ]
-                for entry in rated
-            ]
-            name = f"rated ({HIDDEN}hidden)" if hidden else "rated"
-            first = table("known", (name, "value", "predicted"), rows, ids=ids)
+        rated, best = self.state.entries(row, LISTED)
+        first = self._your_ratings(rated) if row is None else self._ratings(row, rated)
         if not best:
             return [first, table("top", ("predictions come with a fit",), [])]
-        stars = not math.isnan(best[0].added)
+        sure, stars = self.state.is_sampled, not math.isnan(best[0].added)
         rows = [
             [
                 e.label,
@@ -195,13 +153,34 @@ class CompletionView(SamplingView):
         heads = ("suggested", "predicted", *["your stars add"] * stars, *intervals)
         return [first, table("top", heads, rows, ids=[entry.column for entry in best])]
 
-    def _said(self, fitted: FittedValues) -> str:
-        """Return what is lost without some components, and the rows of the chosen one."""
-        said, off = [], self.factors.off(fitted)
-        if off and self.state.fit.phase != "running":
-            said.append(lost_text(off, *self.state.loss_without(fitted, off)))
-        labels, rows = self.state.data.labels("rows"), self.factors.rows(fitted)
-        if rows is not None:
-            named = ", ".join(str(labels[row]) for row in rows)
-            said.append(f"rows with most of component {self.factors.chosen}: {named}")
-        return "; ".join(said)
+    def _your_ratings(self, rated: list[Entry]) -> dict[str, Any]:
+        """Return the table in which the new person rates."""
+        levels, ratings = self.state.person.levels, self.state.person.ratings
+        ids = [entry.column for entry in rated]
+        rows = [[entry.label, number_text(entry.predicted, 3)] for entry in rated]
+        rated_as = [levels.index(ratings[k]) + 1 if k in ratings else 0 for k in ids]
+        shown = table("known", ("your ratings", "", "predicted"), rows, ids=ids)
+        return shown | {"ratings": levels, "rated": rated_as}
+
+    def _ratings(self, row: int, rated: list[Entry]) -> dict[str, Any]:
+        """Return the table of the ratings of a row, with a mark where the model has not seen it."""
+        hidden = set(self.state.hidden_of(row).tolist())
+        rows = [
+            [
+                f"{HIDDEN if entry.column in hidden else ''}{entry.label}",
+                f"{entry.observed:g}",
+                number_text(entry.predicted, 3),
+            ]
+            for entry in rated
+        ]
+        name = f"rated ({HIDDEN}hidden)" if hidden else "rated"
+        ids = [entry.column for entry in rated]
+        return table("known", (name, "value", "predicted"), rows, ids=ids)
+
+    def _typical(self, shown: FittedValues | None) -> str:
+        """Return the rows of the chosen component in words."""
+        rows = None if shown is None else self.factors.rows(shown)
+        if rows is None:
+            return ""
+        named = ", ".join(str(label) for label in self.state.data.labels("rows")[rows])
+        return f"rows with most of component {self.factors.chosen}: {named}"

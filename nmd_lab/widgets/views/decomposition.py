@@ -10,60 +10,46 @@ import numpy as np
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.headline import headline
+from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.solver.state import State
+from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.axis_labels import texts
 from nmd_lab.widgets.parts.bar_texts import size_text
-from nmd_lab.widgets.parts.charts import trials_charts
-from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
-from nmd_lab.widgets.parts.factors import FactorsPart, lost_text
+from nmd_lab.widgets.parts.curves import RESIDUALS, Panel
 from nmd_lab.widgets.parts.grid import Grid
-from nmd_lab.widgets.parts.pictures import Shown, at, pictures_part, spread_at
+from nmd_lab.widgets.parts.pictures import at, pictures_part, spread_at
 from nmd_lab.widgets.parts.tables import errors_table
-from nmd_lab.widgets.states.decomposition import DecompositionState
+from nmd_lab.widgets.states.decomposition import CORRUPTING, DecompositionState
 from nmd_lab.widgets.states.frame import Frame
 from nmd_lab.widgets.states.matrix_data import MatrixData
 
-from .history import History
-from .sampling import SamplingView
-
-PANELS = (
-    Panel("relative error", {"relative_error": "observed", "held_out": "held out"}, "held_out"),
-    RESIDUALS,
-)
-
-FITTED_SETTINGS = ("data", "noise", "level", "missing", "seed")
-"""Settings that change the data of a fit."""
-
-DATA_SETTINGS = ("data", "noise", "level", "missing", "seed", "shape")
-"""Settings that change what is shown before a fit."""
+from .history import History, PastRun
+from .model import ModelView
 
 
-class DecompositionView(SamplingView):
+class DecompositionView(ModelView):
     """Pictures of the data and of the model, the brush, components and the plane of the rows."""
 
     state: DecompositionState
+    panels = (
+        Panel("relative error", {"relative_error": "observed", "held_out": "held out"}, "held_out"),
+        RESIDUALS,
+    )
+    other_models = ("data", "rank")
 
     def __init__(self, state: DecompositionState) -> None:
-        super().__init__(state, "fit.nc")
-        self.factors = FactorsPart()
+        super().__init__(state, "fit.nc", (state.given, "given"))
         self._chosen_iteration: tuple[Any, int, int] | None = None
-        self._frame: tuple[Any, Frame] | None = None
-        self._still: tuple[Any, dict[str, Any]] | None = None
-        self._said: tuple[Any, str] | None = None
-        self.buttons["scan"] = "Find the rank"
-        self.titles["scan"] = "Try ranks by held-out entries, and fit with the best one"
-        self.actions |= self.factors.actions | {
+        self._frames, self._still = Latest[Frame](), Latest[dict[str, Any]]()
+        trying = "Try ranks by held-out entries, and fit with the best one"
+        self.buttons["scan"] = "Find the rank", trying
+        self.actions |= {
             "scan": self._scan,
             "brush": self._brush,
             "brush_end": lambda _: None,
             "unpaint": lambda _: self.state.unpaint(),
             "iteration": self._show_iteration,
         }
-
-    @property
-    def source(self) -> tuple[Any, str]:
-        """What the user gave, and the attribute of the state that holds it."""
-        return self.state.given, "given"
 
     @property
     def title(self) -> str:
@@ -82,76 +68,47 @@ class DecompositionView(SamplingView):
         (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
         return headline(error, hidden.words, dict(rivals))
 
-    def parts(self, history: History) -> dict[str, Any]:
+    def parts(self, history: History, where: str = "") -> dict[str, Any]:
         """Return the pictures, curves, components, plane, trials and errors."""
-        state, data = self._shown_state(), self._data()
-        hidden = self.state.hidden
-        curves = curves_part(
-            PANELS,
-            self.state.fit.recording,
-            history.overlays(self.state),
-            hidden.sample if hidden else "",
-        )
-        parts: dict[str, Any] = {
-            "curves": curves,
-            "dots": self.intervals() | trials_charts(self.state.fit.result),
+        state, fit, hidden = self._shown_state(), self.state.fit, self.state.hidden
+        data, running = self._data(), fit.phase == "running"
+        iterations = [] if running else fit.recording.snapshots.iterations
+        parts = super().parts(history, hidden.sample if hidden else "") | {
             "tables": errors_table(self.state.errors, self.state.fitted_settings.get("rank")),
-            "facts": {"iterations": self._iterations(), "iteration": state and state.iteration},
+            "facts": {"iterations": iterations, "iteration": state and state.iteration},
         }
         if data is None:
             return parts
         frame = self._frame_of(data, state)
-        parts["pictures"] = self._pictures(data, frame, history)
+        posterior = self.state.posterior if self.state.is_sampled else None
+        parts["pictures"] = self._pictures(data, frame, history.beside_run(), posterior)
         fitted = None if state is None else state.fitted
-        if fitted is not None:
-            shown = fitted.without(self.factors.off(fitted))
+        shown = None if fitted is None else fitted.without(self.factors.off(fitted))
+        if shown is not None:
             parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))
-        elif self.state.is_sampled and self.posterior is not None:
-            mean = self.posterior.predict(entries_at(frame.rows[:, None], frame.columns))
+        elif posterior is not None:
+            mean = posterior.predict(entries_at(frame.rows[:, None], frame.columns))
             parts["modelled"] = frame.arranged(mean.reshape(frame.rows.size, -1))
         if data.labels.table is not None:
-            parts |= self._as_table(data, fitted, parts["facts"])
-        parts |= self.factors.parts(fitted, frame, data.labels, self._lost(fitted))
-        if data.labels.table is None and self.state.fit.phase != "running":
+            grid = Grid(data.labels.table, data.original, data.observed, shown, posterior)
+            parts["grid"] = grid.shown(self._rows(data, fitted), texts(data.labels, "rows"))
+            picked = self.selection or {}
+            parts["facts"]["cell"] = grid.cell(picked.get("row"), picked.get("column"))
+        parts |= self.factors.parts(fitted, frame, data.labels, self.lost(fitted))
+        if data.labels.table is None and not running:
             parts["drawing"] = self.factors.drawing(fitted, frame, data.original)
         return parts
-
-    def _as_table(
-        self, data: MatrixData, fitted: FittedValues | None, facts: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Return the table, and what the model says of the cell that was picked."""
-        assert data.labels.table is not None
-        posterior = self.posterior if self.state.is_sampled else None
-        shown = None if fitted is None else fitted.without(self.factors.off(fitted))
-        grid = Grid(data.labels.table, data.original, data.observed, shown, posterior)
-        rows = self.factors.shown_rows(fitted, self.selection, data.shape[0])
-        picked = self.selection or {}
-        row, column = picked.get("row"), picked.get("column")
-        cell = None if row is None or column is None else grid.cell(row, column)
-        table = grid.shown(rows, texts(data.labels, "rows"))
-        return {"grid": table, "facts": facts | {"cell": cell}}
 
     def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entry at a pixel of a picture."""
         data = self._data()
         return {} if data is None else self._frame_of(data, self._shown_state()).entry(message)
 
-    def setting_changed(self, name: str) -> None:
-        """Forget the switched-off components of another model."""
-        if name in ("data", "rank"):
-            self.factors.forget()
-
-    def why_disabled(self, name: str) -> str:
-        """Return why a button has no use now, or an empty string."""
-        if name == "scan":
-            return next((s for n, s in self.state.problems().items() if n != "rank"), "")
-        return super().why_disabled(name)
-
     def _data(self) -> MatrixData | None:
         """Return the data of the settings, or those of the fit where the settings are wrong."""
-        fitted: MatrixData | None = getattr(self.state, "fitted_data", None)
-        if self.state.fit.phase == "running" or {*DATA_SETTINGS} & set(self.state.problems()):
-            return fitted
+        wrong = {*CORRUPTING, "shape"} & set(self.state.problems())
+        if self.state.fit.phase == "running" or wrong:
+            return self.state.fitted_data
         return self.state.data
 
     def _shown_state(self) -> State | None:
@@ -162,77 +119,59 @@ class DecompositionView(SamplingView):
         fit, fitted = self.state.fit, self.state.fitted_settings
         if fit.phase == "running" or fit.state is None:
             return fit.state
-        if any(self.state.values[name] != fitted.get(name) for name in FITTED_SETTINGS):
+        if any(self.state.values[name] != fitted.get(name) for name in CORRUPTING):
             return None
         if self._chosen_iteration is None or self._chosen_iteration[:2] != self._run():
             return fit.state
-        return fit.snapshots[self._chosen_iteration[2]]
+        return fit.recording.snapshots[self._chosen_iteration[2]]
 
     def _run(self) -> tuple[Any, int]:
         """Return what tells the present run from others, and from its continuation."""
         return self.state.fit.recording, self.state.fit.done
 
-    def _iterations(self) -> list[int]:
-        """Return the iterations that can be shown again, once the fit has stopped."""
-        fit = self.state.fit
-        return [] if fit.phase == "running" else fit.snapshots.iterations
+    def _rows(self, data: MatrixData, fitted: FittedValues | None) -> Any:
+        """Return selected rows, or those of a component; None for neither."""
+        return self.factors.shown_rows(fitted, self.selection, data.shape[0])
 
     def _frame_of(self, data: MatrixData, state: State | None) -> Frame:
         """Return which entries are shown: selected rows, those of a component, or all."""
-        fitted = None if state is None else state.fitted
-        shown = self.factors.shown_rows(fitted, self.selection, data.shape[0])
-        key = data, None if shown is None else shown.tolist()
-        if self._frame is None or self._frame[0] != key:
-            self._frame = key, data.frame(shown)
-        return self._frame[1]
+        rows = self._rows(data, None if state is None else state.fitted)
+        key = None if rows is None else rows.tolist()
+        return self._frames(lambda: data.frame(rows), data, key)
 
-    def _pictures(self, data: MatrixData, frame: Frame, history: History) -> dict[str, Any]:
+    def _pictures(
+        self, data: MatrixData, frame: Frame, run: PastRun | None, posterior: Posterior | None
+    ) -> dict[str, Any]:
         """Return the pictures that do not change while the fit runs."""
-        run = history.beside_run()
-        posterior = self.posterior if self.state.is_sampled else None
-        key = data, frame, run, posterior
-        if self._still is None or any(
-            one is not other for one, other in zip(self._still[0], key, strict=True)
-        ):
-            paint = self.state.paint
-            shown = Shown(
+
+        def pictures() -> dict[str, Any]:
+            paint, same = self.state.paint, run if run and run.fit.shape == data.shape else None
+            return pictures_part(
                 frame,
-                at(frame, data.original),
-                at(frame, data.observed),
                 data.limits,
                 texts(data.labels, "rows"),
+                original=at(frame, data.original),
+                seen=at(frame, data.observed),
+                spread=None if posterior is None else spread_at(posterior, frame),
+                beside=None if same is None else frame.means(data.shape, same.fit.fitted.block),
+                beside_title="" if same is None else f"run {same.number}",
                 can_brush=True,
                 n_painted=0 if paint is None else paint.n_painted,
-                spread=None if posterior is None else spread_at(posterior, frame),
             )
-            beside, title = None, ""
-            if run is not None and run.fit.shape == data.shape:
-                beside = frame.means(data.shape, run.fit.fitted.block)
-                title = f"run {run.number}"
-            self._still = key, pictures_part(shown, beside, title)
-        return self._still[1]
 
-    def _lost(self, fitted: FittedValues | None) -> str:
-        """Return what is lost without the switched-off components."""
-        off = self.factors.off(fitted)
-        if fitted is None or not off or self.state.fit.phase == "running":
-            return ""
-        key = fitted.H, off
-        if self._said is None or self._said[0][0] is not key[0] or self._said[0][1] != off:
-            self._said = key, lost_text(off, *self.state.loss_without(fitted, off))
-        return self._said[1]
+        return self._still(pictures, data, frame, run, posterior)
 
     def _show_iteration(self, message: Mapping[str, Any]) -> None:
         """Show an earlier iterate; the last one follows the fit."""
         iteration = int(message["iteration"])
-        if iteration not in self.state.fit.snapshots.iterations:
+        if iteration not in self.state.fit.recording.snapshots.iterations:
             raise ValueError(f"iteration {iteration} is not kept: choose another.")
         self._chosen_iteration = *self._run(), iteration
 
     def brush(
         self, picture: int, points: Iterable[Sequence[float]], radius: float, *, hide: bool
     ) -> None:
-        """Hide or reveal what the brush has touched, see `PaintingState.brush`."""
+        """Hide or reveal what the brush has touched, see `DecompositionState.brush`."""
         data = self._data()
         if data is None:
             raise ValueError("the settings of the data are wrong: put them right first.")

@@ -6,26 +6,15 @@ from typing import Any, NamedTuple
 
 from nmd_lab.widgets.states.fields import FitState
 
-MOST = 12
-"""Number of runs that are kept; the oldest one is forgotten first."""
+MOST = 12  # number of runs that are kept; the oldest one is forgotten first
 
 
 class PastRun(NamedTuple):
-    """One run, and what is needed to go back to it.
+    """One run, and what is needed to go back to it."""
 
-    Attributes
-    ----------
-    number : int
-        Number of the run, from 1 on.
-    saved : dict
-        What `FitState.keep` returned.
-    settings : dict
-        Settings of the fit.
-    """
-
-    number: int
-    saved: dict[str, Any]
-    settings: dict[str, Any]
+    number: int  # number of the run, from 1 on
+    saved: dict[str, Any]  # what `FitState.keep` returned
+    settings: dict[str, Any]  # settings of the fit
 
     @property
     def fit(self) -> Any:
@@ -35,7 +24,7 @@ class PastRun(NamedTuple):
     @property
     def recording(self) -> Any:
         """Curves and iterates."""
-        return self.saved["fit"]["_recording"]
+        return self.saved["fit"]["recording"]
 
 
 class History:

@@ -18,24 +18,13 @@ Ways = dict[str, Callable[[], Any]]
 """What can be done, in words, and functions that return the data after it."""
 
 
-class RefusedState(FitState):
-    """No data yet, and so no settings."""
-
-    def __init__(self) -> None:
-        super().__init__({})
-
-    def code(self, name: str | None = None) -> str:
-        """Return nothing, since nothing was done."""
-        return ""
-
-
 class MendingView(View):
     """A question, and a button for each answer; `again` gives the view of what it makes."""
 
     can_fit = False
 
     def __init__(self, fault: str, ways: Ways, again: Callable[[Any], View]) -> None:
-        super().__init__(RefusedState(), "fit.nc")
+        super().__init__(FitState({}, {}), "fit.nc")
         self.fault, self.ways, self.said = fault, ways, "first a question about the data"
         self.actions["mend"] = lambda message: again(ways[message["way"]]())
 

@@ -36,9 +36,8 @@ from nmd_lab.widgets.states.study import StudyState
 
 from .completion import CompletionView
 from .decomposition import DecompositionView
-from .fit import FittedState, FitView
 from .mending import MendingView, ways_with_repeats, ways_with_text
-from .posterior import PosteriorView
+from .result import FittedState, FitView, PosteriorView, ResultView
 from .study import StudyView
 from .view import View
 
@@ -67,11 +66,10 @@ def view_of(X: Any, **options: Any) -> View:
     return DecompositionView(DecompositionState(X, **options))
 
 
-def view_of_result(fit: Any, shape: tuple[int, int] | None = None) -> FitView | PosteriorView:
+def view_of_result(fit: Any, shape: tuple[int, int] | None = None) -> ResultView:
     """Return the view of a fit or a posterior, or of the file of either."""
     state = FittedState(fit, shape)
-    is_drawn = isinstance(state.decomposition, Posterior)
-    return PosteriorView(state) if is_drawn else FitView(state)
+    return FitView(state) if state.posterior is None else PosteriorView(state)
 
 
 def view_of_file(path: Path, **options: Any) -> View:
@@ -109,7 +107,7 @@ def view_of_upload(name: str, content: bytes) -> View:
             view = view_of_file(path)
         except ValueError as error:
             raise ValueError(str(error).replace(f"{path.parent.as_posix()}/", "")) from error
-        if isinstance(view, FitView | PosteriorView):
+        if isinstance(view, ResultView):
             view = view_of_result(view.result)
         elif isinstance(view, StudyView):
             view = view_of(view.state.results.load())

@@ -60,15 +60,10 @@ def reasons(view: View) -> dict[str, str]:
 
 def buttons(view: View, why: dict[str, str]) -> dict[str, dict[str, Any]]:
     """Return label, tooltip and state of each button, by the name of its action."""
-    titles = TITLES | view.titles
-    labels = {name: name.capitalize() for name in why} | view.buttons
+    texts = {name: (name.capitalize(), title) for name, title in TITLES.items()} | view.buttons
     return {
-        name: {
-            "label": labels[name],
-            "disabled": bool(reason),
-            "title": reason or titles.get(name, ""),
-        }
-        for name, reason in why.items()
+        name: {"label": texts[name][0], "disabled": bool(text), "title": text or texts[name][1]}
+        for name, text in why.items()
     }
 
 

@@ -12,6 +12,7 @@ import xarray as xr
 from nmd_lab.result import netcdf
 from nmd_lab.result.headline import headline
 from nmd_lab.result.selection import as_text
+from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import chart, series
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
 from nmd_lab.widgets.parts.tables import table
@@ -24,8 +25,7 @@ from .view import View
 CHOSEN = "_chosen"
 """How the names of variables end that hold what the fits chose by held-out entries."""
 
-MOST_CELLS = 12
-"""Largest number of fits of a point that are listed."""
+MOST_CELLS = 12  # largest number of fits of a point that are listed
 
 PANELS = (Panel("relative error", {"relative_error": "observed"}), RESIDUALS)
 
@@ -36,18 +36,12 @@ class StudyView(View):
     state: StudyState
 
     def __init__(self, state: StudyState, study: Any) -> None:
-        super().__init__(state, "study-fit.nc")
-        self._study = study
+        attribute = "results" if state.study is None else "study"
+        super().__init__(state, "study-fit.nc", (study if state.path is None else None, attribute))
         self.points: list[ChartPoint] = []
         self._drawn: tuple[Any, dict[str, Any]] | None = None
-        self.actions["point"] = lambda m: self.choose_point(self.points[m["id"]])
-
-    @property
-    def source(self) -> tuple[Any, str]:
-        """What the user gave."""
-        if self.state.path is not None:
-            return None, ""
-        return self._study, "results" if self.state.study is None else "study"
+        self._cells = Latest[xr.Dataset]()
+        self.actions["point"] = lambda m: self.state.choose(self.points[m["id"]])
 
     @property
     def result(self) -> Any:
@@ -55,11 +49,7 @@ class StudyView(View):
         chosen = self.state.selected
         if self.state.fit.result is not None or chosen is None:
             return self.state.fit.result
-        if self._cells is None or self._cells[0] is not chosen:
-            self._cells = chosen, self.state.cells(chosen)
-        return self._cells[1]
-
-    _cells: tuple[ChartPoint, xr.Dataset] | None = None
+        return self._cells(lambda: self.state.cells(chosen), chosen)
 
     def cannot_run(self) -> str:
         """Return why the fit of the point cannot be repeated, or an empty string."""
@@ -69,11 +59,7 @@ class StudyView(View):
         """Choose the lowest point if none is chosen."""
         best = self._best()
         if self.state.selected is None and best is not None:
-            self.choose_point(best)
-
-    def choose_point(self, point: ChartPoint) -> None:
-        """Choose a point, and show its details."""
-        self.state.choose(point)
+            self.state.choose(best)
 
     def write(self, path: Path) -> None:
         """Write the repeated fit, or the cells of the point, to a file."""

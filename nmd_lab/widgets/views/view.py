@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from nmd_lab.result.headline import headline_of
-from nmd_lab.widgets.live.background import Background
 from nmd_lab.widgets.parts.bar_texts import model_text
 from nmd_lab.widgets.states.code import name_in_notebook
 from nmd_lab.widgets.states.fields import FitState
@@ -18,48 +17,29 @@ Action = Callable[[Mapping[str, Any]], Any]
 """What a message of the front end does; a view that it returns is shown from then on."""
 
 NO_DATA = "explore data, not what was made of them."
+QUICK = 1.0  # seconds of a fit up to which a change of a setting fits again
 
 
 class View:
-    """The base of the views.
+    """The base of the views; by default, there is nothing to fit.
 
-    Attributes
-    ----------
-    actions : dict of str to Action
-        What the messages of the front end do, by their name.
-    buttons : dict of str to str
-        Labels of the buttons beside Run, Stop, Continue and Reset, by the name of their action.
-    titles : dict of str to str
-        Tooltips of these buttons while they are enabled.
-    selection : dict or None
-        Positions "row" and "column", "pixel" in a picture, and list "rows".
-    data_code, said : str or None, and str
-        Code that gives the data and a line about them, if they are from a file.
-    can_fit : bool
-        Whether there are data to fit, and so buttons and controls.
-    opens : bool
-        Whether a fit begins by itself when the page is opened.
-    posterior : Posterior or None
-        Draws from the posterior.
+    `source` is what the user gave and the attribute of the state that holds it.
     """
 
-    can_fit = True
-    opens = False
-    posterior: Any = None
+    can_fit = True  # whether there are data to fit, and so buttons and controls
+    opens = False  # whether a fit begins by itself when the page is opened
 
-    def __init__(self, state: FitState, filename: str) -> None:
-        self.state, self.filename = state, filename
+    def __init__(
+        self, state: FitState, filename: str, source: tuple[Any, str] = (None, "")
+    ) -> None:
+        self.state, self.filename, self.source = state, filename, source
         self.actions: dict[str, Action] = {}
-        self.buttons: dict[str, str] = {}
-        self.titles: dict[str, str] = {}
+        # Label and tooltip of the buttons beside Run, Stop, Continue and Reset, by their action
+        self.buttons: dict[str, tuple[str, str]] = {}
         self.selection: dict[str, Any] | None = None
+        # Code that gives the data and a line about them, if they are from a file
         self.data_code: str | None = None
         self.said = ""
-
-    @property
-    def works(self) -> list[Background]:
-        """What runs in the background, and whose changes are shown."""
-        return [self.state.fit]
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return the parts of the page between the buttons and the runs, by their names."""
@@ -73,13 +53,8 @@ class View:
         return {}
 
     def select(self, selection: dict[str, Any] | None) -> None:
-        """Take what was picked."""
+        """Take what was picked: "row", "column", "pixel" in a picture, and the list "rows"."""
         self.selection = selection
-
-    @property
-    def source(self) -> tuple[Any, str]:
-        """What the user gave, and the attribute of the state that holds it."""
-        return None, ""
 
     @property
     def result(self) -> Any:
@@ -143,8 +118,25 @@ class View:
                 name = f"{variable}.state.{attribute}"
         return self.state.code(name)
 
+    def begin(self) -> None:
+        """Fit as soon as the page is open, unless there is something to see already."""
+        fresh = self.state.active.phase == "ready" and self.result is None
+        if fresh and self.opens and not self.cannot_run():
+            self.state.start(looks=True)
+
+    def follow(self, name: str) -> str:
+        """Fit again after a setting was changed on the page, or say how long that would take."""
+        if not self.opens or name in self.state.lengths or self.cannot_run():
+            return ""
+        result = self.state.fit.result
+        seconds = 0.0 if result is None else float(result.history.seconds[-1])
+        if name != "data" and seconds >= QUICK:
+            return f"changed: Run takes about {seconds:.0f} s"
+        self.state.start(looks=name == "data")
+        return ""
+
     def close(self) -> None:
         """Stop everything, and forget it."""
-        for work in self.works:
+        for work in self.state.works:
             work.reset(tell=False)
             work.listeners.clear()

@@ -1,0 +1,278 @@
+"""State of an explorer of data: a fit whose settings may be "auto", and draws of a posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nmd_lab._checks import check_rank
+from nmd_lab._interruption import Interruption
+from nmd_lab._package import ResumableFit
+from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
+from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.solver.prepared import Prepared
+from nmd_lab.solver.sampler.options import SampleOptions
+from nmd_lab.solver.spec import Spec
+from nmd_lab.widgets.live.fit import NO_CHOICE
+from nmd_lab.widgets.live.recording import Measure
+from nmd_lab.widgets.live.sample import LiveSample, SampleSettings
+
+from .choice import Keep, choice_for, has_bounds, is_open, prepared, sentence_of, settings_of
+from .code import Code, call
+from .fields import Field, FitState, check_option
+
+F = Field(
+    "nonlinearity", "f", "choice", ("auto", *NONLINEARITIES), "Model", "X ≈ f(W H)",
+    {name: f.label for name, f in NONLINEARITIES.items()}, auto=True, value="auto",
+)  # fmt: skip
+LOW = Field("low", "Lower bound", "number", (), "Model", value=0.0)
+HIGH = Field("high", "Upper bound", "number", (), "Model", value=1.0)
+RANK = Field(
+    "rank", "Rank", "integer", (), "Model", "Number of components", auto=True, value="auto"
+)
+ALPHA = Field(
+    "alpha", "Ridge alpha", "number", (), "Model", "Keeps W and H small", auto=True, value="auto",
+    check=check_option("alpha"),
+)  # fmt: skip
+ITERATIONS = Field(
+    "iterations", "Iterations", "integer", (), "Solver", "Number of each run",
+    check=check_option("max_iter"),
+)  # fmt: skip
+DRAWS = Field(
+    "draws", "Draws", "integer", (), "How sure", "Sweeps of the sampler after tuning",
+    check=lambda draws: SampleOptions(draws=draws),
+)  # fmt: skip
+
+# Settings that have to be right for the sampler
+SAMPLED = ("data", "validation", "missing", "seed", "high", "rank", "draws")
+
+
+class ModelState(FitState):
+    """Settings of a fit of data, some of which may be "auto", and of a sampler of the same model.
+
+    A choice puts numbers in the place of "auto".  The fit then begins as one with these numbers
+    does, so that the copied code repeats it.
+    """
+
+    lengths: tuple[str, ...] = ("iterations", "draws")
+    fit_attributes = (*FitState.fit_attributes, "decided", "choice", "errors", "_arguments")
+    hidden_share: str  # the setting that says how many entries neither fit nor sampler sees
+
+    def __init__(self, first: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+        self._clear()
+        super().__init__(first, values)
+        self.sample = LiveSample()
+        self.works = [self.sample, self.fit]
+        self.sampled_settings: dict[str, Any] = {}  # with which it was started, without `lengths`
+        self._earlier: dict[str, Any] | None = None
+        self.fit.giving_up, self.fit.finishing = self._bring_back, self._compare
+
+    def _clear(self) -> None:
+        """Forget what belongs to a fit."""
+        self.decided: dict[str, Any] = {}  # what the last run found for "auto"; a new dict for each
+        self.choice = ""  # a sentence that says what was chosen and why
+        self.errors: dict[str, float] = {}  # of the fit and its rivals, at entries it has not seen
+        self._arguments: dict[str, Any] = {}
+
+    def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the arguments of the fit without the matrix."""
+        raise NotImplementedError
+
+    def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
+        """Take the present data as those of the fit; return them and what else `prepare` takes.
+
+        The last one measures the error of iterates at hidden entries.
+        """
+        raise NotImplementedError
+
+    def to_sample(self) -> tuple[Any, Any]:
+        """Return the data of the sampler, and which entries it sees if not a random share."""
+        raise NotImplementedError
+
+    def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
+        """Return the error with and without some components."""
+        raise NotImplementedError
+
+    def _compare(self, fit: Decomposition) -> None:
+        """Keep the errors of a finished fit and of its rivals at entries that it has not seen."""
+        raise NotImplementedError
+
+    @property
+    def choosable(self) -> list[str]:
+        """Names of the settings that may be "auto"."""
+        return [field.name for field in self.fields if field.auto]
+
+    @property
+    def _has_bounds(self) -> bool:
+        """Whether the present f has bounds."""
+        name = self.values["nonlinearity"]
+        return name != "auto" and has_bounds(NONLINEARITIES[name])
+
+    def nonlinearity(self, values: Mapping[str, Any] | None = None) -> str | Nonlinearity:
+        """Return f as a fit takes it."""
+        values = self.values if values is None else values
+        name = str(values["nonlinearity"])
+        if name == "auto" or not has_bounds(NONLINEARITIES[name]):
+            return name
+        bounds = {"a": values["low"], "b": values["high"]}
+        return NONLINEARITIES[name](**bounds)
+
+    def check_rank(self, shape: tuple[int, int]) -> None:
+        """Raise an error if the rank is neither "auto" nor right for a matrix of a shape."""
+        if self.values["rank"] != "auto":
+            check_rank(self.values["rank"], shape)
+
+    def simple(self, settings: Mapping[str, Any], shape: tuple[int, int]) -> dict[str, Any]:
+        """Return settings with the simplest values in the place of "auto"."""
+        rank = max(1, min(self.numbers["rank"], min(shape) // 3))
+        plain = {"nonlinearity": "identity", "offsets": "none", **self.numbers, "rank": rank}
+        return {
+            name: plain.get(name, value) if value == "auto" and name in self.choosable else value
+            for name, value in settings.items()
+        }
+
+    def start(self, *, looks: bool = False) -> None:
+        """Choose what is "auto", and fit; all of it in the thread of the fit."""
+        earlier = None if self.fit.result is None else self.keep()
+        self._forget()
+        self._earlier = earlier
+        X, options, measure = self.to_fit()
+        settings, asked_for = dict(self.values), self.arguments()
+        choice: Spec | None = None
+
+        def choose(asked: Interruption) -> Keep:
+            nonlocal choice
+            choice = choice_for(X, asked_for, asked=asked, **options)
+            return partial(self._decide, settings, choice)
+
+        def ready() -> Prepared:
+            made_of = prepared(X, self.arguments(settings), **options)
+            selection = None if choice is None else choice.selection
+            return made_of._replace(spec=replace(made_of.spec, selection=selection))
+
+        def look() -> Prepared:
+            self._arguments = self.arguments(self.simple(settings, np.shape(X)))
+            return prepared(X, self._arguments, **options)
+
+        chooses = is_open(asked_for)
+        plain = {"offsets": "none", "offset_alpha": settings["alpha"]}
+        self._settle(settings, {} if chooses else plain)
+        self.fit.start(
+            ready,
+            settings["iterations"],
+            measure,
+            choose if chooses else None,
+            look=look if chooses and looks else None,
+        )
+
+    def reset(self) -> None:
+        """Forget the fit and the posterior."""
+        self._forget()
+        super().reset()
+
+    def _forget(self) -> None:
+        """Forget the fit and the posterior, and tell nobody."""
+        self.active, self.sampled_settings = self.fit, {}
+        self.sample.reset(tell=False)
+        self.fit.reset(tell=False)  # first: from now on a running choice changes nothing
+        self._clear()
+
+    def _bring_back(self) -> None:
+        """Come back to the fit before a choice that was not made; the settings stay."""
+        if self._earlier is None:
+            return
+        self.fit.recall(self._earlier["fit"])
+        for name in self.fit_attributes:
+            if name != "paint":  # which is the user's, as the settings are
+                setattr(self, name, self._earlier[name])
+        self.fit.message = f"{NO_CHOICE}; the earlier fit is shown"
+
+    def _decide(self, settings: dict[str, Any], choice: Spec) -> None:
+        """Take the values of a choice for what is "auto" in the settings of a run."""
+        self._settle(settings, settings_of(choice))
+        names = [name for name in self.choosable if name in self.decided]
+        self.choice = sentence_of(choice, names)
+
+    def _settle(self, settings: dict[str, Any], found: Mapping[str, Any]) -> None:
+        """Put values in the place of "auto", unless the user has changed the setting meanwhile."""
+        names = [name for name in self.choosable if settings.get(name) == "auto" and name in found]
+        if "nonlinearity" in names:
+            names += [name for name in ("low", "high") if name in found]
+        self.decided = {name: found[name] for name in names}
+        for name, value in self.decided.items():
+            if self.values[name] == settings[name]:
+                self.values[name] = value
+        settings |= self.decided
+        self.fitted_settings = self._settings(settings)
+        self._arguments = self.arguments(settings)
+
+    def _rival(self, fit: Decomposition, X: Any, options: Mapping[str, Any]) -> Decomposition:
+        """Return a fit like another one, with other options, unless a new run begins meanwhile."""
+        rival = ResumableFit(prepared(X, self._arguments | dict(options)))
+        return rival.advance(fit.n_iter, lambda _: self.fit.result is not fit)
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """Draws from the posterior; None until they have been asked for."""
+        return self.sample.posterior
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the posterior is of the chosen data."""
+        same = self.sampled_settings.get("data") == self.values["data"]
+        return self.posterior is not None and same
+
+    def cannot_sample(self) -> str:
+        """Return why no draws can be made with the present settings, or an empty string."""
+        for name, label in (("nonlinearity", "f"), ("rank", "the rank")):
+            if self.values[name] == "auto":
+                return f"{label} is not chosen yet: press Run first, or choose"
+        problems = self.problems()
+        return next((problems[name] for name in SAMPLED if name in problems), "")
+
+    def sample_now(self) -> None:
+        """Draw from the posterior with the present settings; a fit of the same data stays."""
+        values, (X, observed) = self.values, self.to_sample()
+        if self.fitted_settings.get("data") != values["data"]:
+            self.fit.reset(tell=False)
+            self._clear()
+            self.fitted_settings = {}
+        self.active, self.sampled_settings = self.sample, self._settings(values)
+        options = {"offsets": values.get("offsets", "none"), "draws": values["draws"]}
+        options["random_state"], share = values["seed"], values[self.hidden_share]
+        self.sample.start(
+            X, SampleSettings(values["rank"], self.nonlinearity(), options, share, observed)
+        )
+
+    def sample_code(self, data: str) -> str:
+        """Return the code that makes the posterior; an empty string if there is none."""
+        posterior, settings = self.posterior, self.sample.settings
+        if posterior is None or settings is None:
+            return ""
+        options = settings.options | _as_long(posterior)
+        if settings.nonlinearity != "identity":
+            options = {"nonlinearity": settings.nonlinearity} | options
+        split, seen, last = "", data, "posterior\n"
+        if settings.held_out > 0:
+            share = {"test_size": settings.held_out, "random_state": options["random_state"]}
+            split = f"seen, held_out = {call('nmd.split_observed', data, **share)}\n"
+            seen, last = "seen", "posterior.plot.predictions(held_out)\n"
+        if settings.observed is not None:
+            options["observed"] = Code("mask")
+        drawn = call("nmd.sample", seen, rank=settings.rank, **options)
+        return f"{split}posterior = {drawn}\n{last}"
+
+
+def _as_long(posterior: Posterior) -> dict[str, int]:
+    """Return the options with which a sampler ends with the same draws, even of a stopped run."""
+    sweeps, n_draws = posterior.trace.sizes["sweep"], posterior.draws.sizes["draw"]
+    step = posterior.parameters["step"]
+    if step == 1:
+        return {"draws": sweeps}
+    return {"draws": n_draws * step if sweeps >= step else sweeps, "keep": n_draws}

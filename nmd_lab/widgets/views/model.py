@@ -1,0 +1,96 @@
+"""What the explorers of data share: buttons that choose, and that say how sure a model is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.widgets.latest import Latest
+from nmd_lab.widgets.parts.charts import intervals_chart, trials_charts
+from nmd_lab.widgets.parts.curves import Panel, curves_part
+from nmd_lab.widgets.parts.factors import FactorsPart
+from nmd_lab.widgets.states.model import ModelState
+
+from .history import History
+from .view import View
+
+
+class ModelView(View):
+    """A view with the buttons "Find everything" and "How sure?"."""
+
+    state: ModelState
+    opens = True
+    panels: Sequence[Panel]
+    other_models: Collection[str]  # settings that make another model: its components are all on
+
+    def __init__(self, state: ModelState, filename: str, source: tuple[Any, str]) -> None:
+        super().__init__(state, filename, source)
+        labels = ", ".join(field.label for field in state.fields if field.auto)
+        choosing = f"Choose {labels} by held-out entries, and fit with them"
+        sampling = "Draw from the posterior of this model: predictions with intervals"
+        self.buttons = {
+            "choose": ("Find everything", choosing),
+            "sample": ("How sure?", sampling),
+        }
+        self.factors = FactorsPart()
+        self._lost = Latest[str]()
+        self.actions |= self.factors.actions | {
+            "choose": lambda _: self.choose(),
+            "sample": lambda _: self.how_sure(),
+        }
+
+    def parts(self, history: History, where: str = "") -> dict[str, Any]:
+        """Return the curves and the charts; subclasses add the others."""
+        fit, found = self.state.fit, self.state.sample.findings
+        intervals = {} if found is None else {"intervals": intervals_chart(found)}
+        past = history.overlays(self.state)
+        return {
+            "curves": curves_part(self.panels, fit.recording, past, where),
+            "dots": intervals | trials_charts(fit.result),
+        }
+
+    def lost(self, fitted: FittedValues | None) -> str:
+        """Return what is lost without the switched-off components."""
+        off = self.factors.off(fitted)
+        if fitted is None or not off or self.state.fit.phase == "running":
+            return ""
+
+        def said() -> str:
+            before, after = self.state.loss_without(fitted, off)
+            named = ", ".join(map(str, off))
+            return f"without component {named}: relative error {before:.4g} becomes {after:.4g}"
+
+        return self._lost(said, fitted.H, off)
+
+    def setting_changed(self, name: str) -> None:
+        """Switch on the components of another model."""
+        if name in self.other_models:
+            self.factors.forget()
+
+    def choose(self) -> None:
+        """Choose all settings that may be "auto", and fit with them."""
+        for name in self.state.choosable:
+            self.state.set(name, "auto")
+        if problem := self.cannot_run():
+            raise ValueError(problem)
+        self.state.start()
+
+    def how_sure(self) -> None:
+        """Draw from the posterior with the present settings."""
+        if problem := self.state.cannot_sample():
+            raise ValueError(problem)
+        self.state.sample_now()
+
+    def why_disabled(self, name: str) -> str:
+        """Return why a button has no use now, or an empty string."""
+        if name == "sample":
+            return self.state.cannot_sample()
+        chosen = ["rank"] if name == "scan" else self.state.choosable
+        problems = self.state.problems().items()
+        return next((text for each, text in problems if each not in chosen), "")
+
+    def notes(self) -> list[str]:
+        """Return what was chosen, and what the posterior says."""
+        found = self.state.sample.findings
+        return [self.state.choice, "" if found is None else found.caption]
