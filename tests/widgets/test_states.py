@@ -13,7 +13,7 @@ import nmd_lab as nmd
 from nmd_lab import datasets
 from nmd_lab.metrics import relative_error
 from nmd_lab.result import netcdf
-from nmd_lab.widgets.parts.components import typical_rows
+from nmd_lab.widgets.parts.factors import typical_rows
 from nmd_lab.widgets.states.completion import CompletionState
 from nmd_lab.widgets.states.decomposition import DecompositionState
 from nmd_lab.widgets.states.study import StudyState

@@ -13,17 +13,23 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.states.frame import MOST_ROWS, Frame
 
-from .axis_labels import texts
-from .components import components_part, typical_rows
 from .drawing import drawing_part
-from .scatter import Plane
+from .texts import groups, texts
+
+Array = NDArray[Any]
+
+MOST_COMPONENTS = 60  # largest number of components that are shown
+MOST_POINTS = 20_000  # rows in the plane; of more, a random sample that is always the same
+SIDE, BARS, LISTED = 56, 64, 5
+"""Largest number of pixels along a side, of bars, and of labels of a component."""
 
 
 class FactorsPart:
     """Components, some of which are switched off, and rows in the plane of two of them."""
 
     def __init__(self) -> None:
-        self._plane: Plane | None = None
+        self._plane = 0, 1
+        self._points: Points | None = None
         self._drawing = Latest[dict[str, Any] | None]()
         self.actions = {"component": self._act, "plane": self._choose_plane}
         self.forget()
@@ -59,26 +65,25 @@ class FactorsPart:
         columns: Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Return the components and the plane."""
-        if self._plane is None or self._plane.of is not labels:
-            self._plane = Plane(labels)
+        if self._points is None or self._points.labels is not labels:
+            self._points = Points(labels)
         if fitted is None:
             return {}
-        factors = np.asarray(fitted.W), fitted.H
+        W, H = np.asarray(fitted.W), fitted.H
         names = texts(labels, "columns") if columns is None else columns
+        switched = {"off": self.off(fitted), "chosen": self.chosen, "said": said}
         return {
-            "components": components_part(
-                factors, frame, names, self.off(fitted), self.chosen, said
-            ),
-            "scatter": self._plane.points(factors[0]),
+            "components": components_part(W, H, frame, names) | switched,
+            "scatter": self._points.shown(W, *self._plane),
         }
 
     def drawing(
         self, fitted: FittedValues | None, frame: Frame, X: NDArray[Any] | None = None
     ) -> dict[str, Any] | None:
         """Return what the page draws the plane with; the same while the model and X are."""
-        if fitted is None or self._plane is None:
+        if fitted is None or self._points is None:
             return None
-        off, rows = self.off(fitted), self._plane.rows
+        off, rows = self.off(fitted), self._points.rows
         return self._drawing(
             lambda: drawing_part(fitted, off, frame, rows, X),
             *(fitted.W, fitted.H, X, rows, frame.picture, off),
@@ -94,5 +99,91 @@ class FactorsPart:
 
     def _choose_plane(self, message: Mapping[str, Any]) -> None:
         """Show the plane of other components."""
-        if self._plane is not None:
-            self._plane.a, self._plane.b = int(message["a"]), int(message["b"])
+        self._plane = int(message["a"]), int(message["b"])
+
+
+class Points:
+    """The rows that are drawn in a plane of two components."""
+
+    def __init__(self, labels: Labels) -> None:
+        self.labels, m = labels, labels.matrix_shape[0]
+        self.rows = np.arange(m)
+        if m > MOST_POINTS:
+            self.rows = np.sort(np.random.default_rng(0).choice(m, MOST_POINTS, replace=False))
+        names, (color, numbers, values) = texts(labels, "rows"), groups(labels)
+        self._texts = {
+            "labels": [names[row] for row in self.rows] if names else [],
+            "groups": [numbers[row] for row in self.rows] if numbers else [],
+            "color": color,
+            "values": values,
+            "total": m,
+        }
+
+    def shown(self, W: Array, a: int, b: int) -> dict[str, Any] | None:
+        """Return the points in the plane of two components; None with fewer."""
+        rank = W.shape[1]
+        if rank < 2:
+            return None
+        a, b = min(a, rank - 1), min(b, rank - 1)
+        x, y = (np.ascontiguousarray(W[self.rows, k], dtype="<f4").tobytes() for k in (a, b))
+        rows = self.rows.astype("<i4").tobytes()
+        return {"rank": rank, "a": a, "b": b, "x": x, "y": y, "rows": rows, **self._texts}
+
+
+def components_part(
+    W: Array, H: Array, frame: Frame | None, labels: Sequence[str]
+) -> dict[str, Any]:
+    """Return the components as pictures, lists of labels or bars, by what each contributes."""
+    size, count = np.linalg.norm(W, axis=0)[:, None], min(H.shape[0], MOST_COMPONENTS)
+    kind, values = "list" if labels else "bars", np.zeros((count, 0, 0))
+    lists: list[list[list[Any]]] = []
+    if frame is not None and (frame.picture is not None or (not labels and _is_picture(frame))):
+        kind = "image"
+        values = np.stack([_image(W[:, k], size[k] * H[k], frame) for k in range(count)])
+    elif labels:
+        lists = [_largest(H[k], labels) for k in range(count)]
+    else:
+        values = (size * H)[:count, None, :: max(1, -(-H.shape[1] // BARS))]
+    return {
+        "kind": kind,
+        "count": count,
+        "height": values.shape[1],
+        "width": values.shape[2],
+        "values": np.ascontiguousarray(values, dtype="<f4").tobytes(),
+        "lists": lists,
+        "shares": _shares(W, H)[:count],
+    }
+
+
+def _is_picture(frame: Frame) -> bool:
+    """Return whether a whole matrix is a picture rather than a table."""
+    return frame.channels == 3 or min(frame.height, frame.width) > BARS
+
+
+def _shares(W: Array, H: Array) -> list[float]:
+    """Return the share of each component in the sum of squares of what all of them add."""
+    sizes = np.square(np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1)).astype(float)
+    shares: list[float] = (sizes / (sizes.sum() or 1.0)).tolist()
+    return shares
+
+
+def _image(w: Array, h: Array, frame: Frame) -> Array:
+    """Return a component as a small picture, NaN where there is no pixel."""
+    if frame.picture is None:
+        down, right = (max(1, -(-each // SIDE)) for each in (frame.height, frame.width))
+        rows, columns = frame.rows[::down], frame.columns[:: frame.channels][::right]
+        return np.outer(w[rows] / (np.linalg.norm(w) or 1.0), h[columns])
+    image = frame.picture(h)
+    step = max(1, -(-max(image.shape) // SIDE))
+    return image[::step, ::step]
+
+
+def _largest(h: Array, labels: Sequence[str]) -> list[list[Any]]:
+    """Return the labels with the largest absolute numbers, and the numbers."""
+    order = np.argsort(-np.abs(h), kind="stable")[:LISTED]
+    return [[labels[k], float(h[k])] for k in order]
+
+
+def typical_rows(W: Array, component: int, count: int) -> NDArray[np.intp]:
+    """Return the rows with the largest absolute weights of a component, largest first."""
+    return np.argsort(-np.abs(W[:, component]), kind="stable")[:count]

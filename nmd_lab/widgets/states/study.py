@@ -3,25 +3,91 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from nmd_lab._interruption import Interruption
 from nmd_lab.fit import complete
 from nmd_lab.result import netcdf
 from nmd_lab.studies import Study
 from nmd_lab.studies.grid import ALGORITHM, select
-from nmd_lab.studies.summary import about, trials, variable
+from nmd_lab.studies.summary import about, labels_of, ranked, trials, variable
 
 from .choice import Keep, choice_for, chosen_arguments, is_open, prepared
 from .code import PRINT_ERROR, call, expression, stopping_arguments
 from .fields import Field, FitState
 from .model import ITERATIONS
-from .study_points import NO_DIMENSION, ChartPoint, as_python, chart_points, is_numeric
+
+NO_DIMENSION = "none"  # option for a chart without colours or without panels
+
+
+class ChartPoint(NamedTuple):
+    """The best model at one position of the chart."""
+
+    panel: str  # labels of panel and colour; empty without
+    color: str
+    place: float  # position along x
+    labels: dict[str, Any]  # labels of the model, and of the conditions that the chart tells apart
+    scores: NDArray[np.floating]  # errors of the model, for each condition and seed
+
+    @property
+    def mean(self) -> float:
+        """Mean error over conditions and seeds."""
+        return float(self.scores.mean())
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the error over seeds."""
+        by_seed = self.scores.mean(axis=0)
+        return float(by_seed.std(ddof=1)) if by_seed.size > 1 else 0.0
+
+
+def chart_points(
+    results: xr.Dataset, metric: str, x: str, color: str, panel: str
+) -> list[ChartPoint]:
+    """Return the points of a chart: at each position the model with the lowest mean error."""
+    points = []
+    for panel_label, in_panel in _split(results, panel):
+        for color_label, in_color in _split(in_panel, color):
+            for index, label in enumerate(in_color[x].values):
+                here = in_color.isel({x: [index]})
+                models = ranked(here, metric)
+                if models.empty:
+                    continue
+                scores = models.iloc[0].to_numpy().reshape(-1, here.sizes["seed"])
+                labels = labels_of(here, models.index[0]) | {
+                    dim: here[dim].values.tolist()[0]
+                    for dim in trials(here)
+                    if results.sizes[dim] == 1 or dim in (x, color, panel)
+                }
+                place = float(label) if is_numeric(results, x) else float(index)
+                points.append(ChartPoint(panel_label, color_label, place, labels, scores))
+    return points
+
+
+def _split(results: xr.Dataset, dim: str) -> Iterator[tuple[str, xr.Dataset]]:
+    """Yield the results at each label of a dimension, or all of them without a dimension."""
+    if dim == NO_DIMENSION:
+        yield "", results
+        return
+    for index, label in enumerate(results[dim].values):
+        yield label_text(label), results.isel({dim: [index]})
+
+
+def is_numeric(results: xr.Dataset, dim: str) -> bool:
+    """Return whether the labels of a dimension are numbers."""
+    return results[dim].dtype.kind in "iuf"
+
+
+def label_text(label: Any) -> str:
+    """Return a label for the user: short numbers, and spaces instead of underscores."""
+    return f"{label:g}" if isinstance(label, float) else str(label).replace("_", " ")
 
 
 class StudyState(FitState):
@@ -36,12 +102,13 @@ class StudyState(FitState):
     )
 
     def __init__(self, study: Study | xr.Dataset | str | os.PathLike[str], **values: Any) -> None:
-        self.study = study if isinstance(study, Study) else None
-        self.path = Path(study) if isinstance(study, str | os.PathLike) else None
+        self.study, self.path = None, None
         if isinstance(study, Study):
-            self.results = study.results
+            self.study, self.results = study, study.results
+        elif isinstance(study, xr.Dataset):
+            self.results = study
         else:
-            self.results = study if isinstance(study, xr.Dataset) else netcdf.read(study)
+            self.path, self.results = Path(study), netcdf.read(study)
         constants = about(self.results)["constants"]
         dims = [str(dim) for dim in self.results.dims if dim != "seed"]
         if not dims:
@@ -58,9 +125,8 @@ class StudyState(FitState):
 
     def _first_layout(self, dims: list[str]) -> dict[str, str]:
         """Return the dimensions along x and of the colours with which the chart starts."""
-        x = max(
-            dims, key=lambda dim: (dim == "rank", is_numeric(self.results, dim), self._size(dim))
-        )
+        results = self.results
+        x = max(dims, key=lambda dim: (dim == "rank", is_numeric(results, dim), self._size(dim)))
         varied = [dim for dim in dims if dim != x and self._size(dim) > 1]
         color = next(iter(varied), NO_DIMENSION)
         conditions = (dim for dim in trials(self.results) if dim in varied and dim != color)
@@ -72,12 +138,10 @@ class StudyState(FitState):
 
     def reasons(self) -> dict[str, str]:
         """Return why settings have no effect now, by the name of each such setting."""
-        reasons = {}
+        why, layout = self.why_not(), dict[str, str]()
         if len(self.options["x"]) == 1:
-            reasons = dict.fromkeys(("x", "color", "panel"), "the study varies nothing else")
-        if (why := self.why_not()) is not None:
-            reasons["iterations"] = why
-        return reasons
+            layout = dict.fromkeys(("x", "color", "panel"), "the study varies nothing else")
+        return layout if why is None else layout | {"iterations": why}
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""
@@ -120,7 +184,8 @@ class StudyState(FitState):
     def labels(self, point: ChartPoint) -> dict[str, Any]:
         """Return the labels of the first cell of a point."""
         cells = self.cells(point)
-        return {str(dim): as_python(cells[dim].values[0]) for dim in cells.dims}
+        firsts = {str(dim): cells[dim].values[0] for dim in cells.dims}
+        return {dim: x.item() if isinstance(x, np.generic) else x for dim, x in firsts.items()}
 
     def why_not(self) -> str | None:
         """Return why the fit of the chosen point cannot be repeated, or None if it can."""
@@ -174,7 +239,7 @@ class StudyState(FitState):
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats the fit, or that draws the chart if there is none."""
-        lines = "import nmd_lab as nmd\n"
+        lines, values = "import nmd_lab as nmd\n", self.values
         if self.fitted_point is not None and self.fit.result is not None:
             cell = call(f"{name or 'study'}.cell", **self.labels(self.fitted_point))
             other = self._chosen | stopping_arguments(self.fit.result, "auto", validated=False)
@@ -187,7 +252,6 @@ class StudyState(FitState):
             results = call("netcdf.read", f'"{self.path.as_posix()}"')
         elif self.study is not None:
             results = f"{name or 'study'}.results"
-        values = self.values
         color = {} if values["color"] == NO_DIMENSION else {"color": values["color"]}
         options = {"metric": values["metric"], **color}
         chart = call("StudyPlots(results).error", f'"{values["x"]}"', **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,13 @@ from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import chart, series
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
 from nmd_lab.widgets.parts.tables import table
-from nmd_lab.widgets.states.study import StudyState
-from nmd_lab.widgets.states.study_points import NO_DIMENSION, ChartPoint, is_numeric, label_text
+from nmd_lab.widgets.states.study import (
+    NO_DIMENSION,
+    ChartPoint,
+    StudyState,
+    is_numeric,
+    label_text,
+)
 
 from .history import History
 from .view import View
@@ -39,7 +45,8 @@ class StudyView(View):
         attribute = "results" if state.study is None else "study"
         super().__init__(state, "study-fit.nc", (study if state.path is None else None, attribute))
         self.points: list[ChartPoint] = []
-        self._drawn: tuple[Any, dict[str, Any]] | None = None
+        self._shown: dict[str, Any] | None = None
+        self._drawn = Latest[dict[str, Any]]()
         self._cells = Latest[xr.Dataset]()
         self.actions["point"] = lambda m: self.state.choose(self.points[m["id"]])
 
@@ -98,45 +105,31 @@ class StudyView(View):
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return the chart, the details of the chosen point, and its curves."""
-        chosen = self.state.selected
-        shown = self._chart()
+        chosen, values = self.state.selected, self.state.values
+        wrong = {"color", "panel"} & set(self.state.problems())
+        if self._shown is None or not wrong:  # meanwhile, the chart before it stays
+            layout = (values[name] for name in ("metric", "x", "color", "panel"))
+            self._shown = self._drawn(self._chart, *layout)
         labels = None if chosen is None else chosen.labels
-        at = next((k for k, point in enumerate(self.points) if point.labels == labels), None)
         said = "click a point to see the fits behind it"
-        tables = (
-            [table("details", [], [], caption=said)] if chosen is None else [self._about(chosen)]
-        )
+        about = table("details", [], [], caption=said) if chosen is None else self._about(chosen)
         return {
-            "dots": {"study": shown},
-            "facts": {"point": at},
-            "tables": tables,
+            "dots": {"study": self._shown},
+            "facts": {
+                "point": next((k for k, p in enumerate(self.points) if p.labels == labels), None)
+            },
+            "tables": [about],
             "curves": curves_part(PANELS, self.state.fit.recording, history.overlays(self.state)),
         }
 
     def _chart(self) -> dict[str, Any]:
-        """Return the chart; that before while the layout is wrong."""
-        values = self.state.values
-        layout = tuple(values[name] for name in ("metric", "x", "color", "panel"))
-        wrong = {"color", "panel"} & set(self.state.problems())
-        if self._drawn is None or (self._drawn[0] != layout and not wrong):
-            self._drawn = layout, self._points_chart()
-        return self._drawn[1]
-
-    def _points_chart(self) -> dict[str, Any]:
         """Return the chart of the present layout, and keep its points."""
         state, values = self.state, self.state.values
         results, x, metric = state.results, values["x"], values["metric"]
         points = state.points()
         if not points:
             raise ValueError(f"{metric} is NaN everywhere: choose another measure.")
-        joined = is_numeric(results, x)
-        self.points = [
-            point
-            for panel in dict.fromkeys(point.panel for point in points)
-            for color in dict.fromkeys(point.color for point in points)
-            for point in points
-            if (point.panel, point.color) == (panel, color)
-        ]
+        self.points, joined = points, is_numeric(results, x)
         ticks = [
             [float(label) if joined else float(k), label_text(label)]
             for k, label in enumerate(results[x].values)
@@ -145,8 +138,8 @@ class StudyView(View):
         return chart(
             f"mean over {' and '.join(averaged)}" if averaged else "",
             label_text(x),
-            str(results[metric].attrs.get("long_name", metric)),
-            _panels(self.points, joined, values["panel"]),
+            self._measure,
+            _panels(points, joined, values["panel"]),
             color="" if values["color"] == NO_DIMENSION else label_text(values["color"]),
             ticks=ticks,
             joined=joined,
@@ -178,26 +171,19 @@ class StudyView(View):
 def _panels(
     points: list[ChartPoint], joined: bool, panel_dim: str, shift: float = 0.1
 ) -> list[dict[str, Any]]:
-    """Return the points of each panel, with their numbers."""
+    """Return the points of each panel, with their numbers; they are in order."""
     panels = []
-    for panel in dict.fromkeys(point.panel for point in points):
-        colors = list(dict.fromkeys(point.color for point in points if point.panel == panel))
+    for panel, in_panel in groupby(enumerate(points), lambda each: each[1].panel):
+        colors = [list(some) for _, some in groupby(in_panel, lambda each: each[1].color)]
         lines = []
-        for k, color in enumerate(colors):
-            found = [(i, p) for i, p in enumerate(points) if (p.panel, p.color) == (panel, color)]
+        for k, found in enumerate(colors):
+            ids, some = [i for i, _ in found], [point for _, point in found]
             offset = 0.0 if joined else shift * (k - (len(colors) - 1) / 2)
-            means = np.array([point.mean for _, point in found])
-            spread = np.array([point.spread for _, point in found])
-            lines.append(
-                series(
-                    color,
-                    [point.place + offset for _, point in found],
-                    means,
-                    [_labels_text(point.labels) for _, point in found],
-                    (means - spread, means + spread),
-                    [i for i, _ in found],
-                )
-            )
+            means, spread = np.transpose([(point.mean, point.spread) for point in some])
+            names = [_labels_text(point.labels) for point in some]
+            places = [point.place + offset for point in some]
+            ends = means - spread, means + spread
+            lines.append(series(some[0].color, places, means, names, ends, ids))
         panels.append({"title": panel and f"{label_text(panel_dim)} {panel}", "series": lines})
     return panels
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nmd_lab.result.headline import headline_of
-from nmd_lab.widgets.parts.bar_texts import model_text
+from nmd_lab.widgets.parts.texts import model_text
 from nmd_lab.widgets.states.code import name_in_notebook
 from nmd_lab.widgets.states.fields import FitState
 
