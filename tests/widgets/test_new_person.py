@@ -13,6 +13,7 @@ pytest.importorskip("anywidget")
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.result.headline import validation_error
+from nmd_lab.widgets.parts.factors import signs_of
 from nmd_lab.widgets.states.new_person import NewPerson
 from nmd_lab.widgets.states.ratings import DEFAULT_COLUMNS, as_ratings
 
@@ -55,7 +56,8 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     a, b = table(explorer, "known")["ids"][:2]
     act(explorer, "rate", column=a, number=len(explorer.state.person.levels))
     act(explorer, "rate", column=b, number=1)
-    w, other = fit.fold_in(series(explorer)), fit.append(series(explorer))
+    w = fit.fold_in(series(explorer)).values * signs_of(fit.fitted)
+    other = fit.append(series(explorer))
     assert explorer.scatter["person"] != before
     assert explorer.scatter["person"]["x"] == pytest.approx(float(w[0, 0]))
     assert explorer.scatter["person"]["y"] == pytest.approx(float(w[0, 1]))
@@ -108,7 +110,7 @@ def test_a_new_fit_folds_the_row_in_again(explorer):
     before = explorer.scatter["person"]
     explorer.state.set("alpha", 8.0)
     done(explorer)
-    w = explorer.result.fold_in(series(explorer))
+    w = explorer.result.fold_in(series(explorer)).values * signs_of(explorer.result.fitted)
     assert explorer.scatter["person"]["x"] == pytest.approx(float(w[0, 0]))
     assert explorer.scatter["person"] != before
 

@@ -13,6 +13,7 @@ from nmd_lab.result.headline import headline_of
 from nmd_lab.widgets.live.findings import LEVEL
 from nmd_lab.widgets.parts.controls import value_of
 from nmd_lab.widgets.parts.curves import Panel
+from nmd_lab.widgets.parts.factors import signs_of
 from nmd_lab.widgets.parts.tables import number_text, table
 from nmd_lab.widgets.parts.texts import size_text, texts
 from nmd_lab.widgets.states.completion import CompletionState, Entry
@@ -86,8 +87,8 @@ class CompletionView(ModelView):
         }
         fitted, at = state.fitted_row(row)
         if parts.get("scatter") and fitted is not None and not problem:
-            plane = parts["scatter"]
-            x, y = (float(fitted.W[at, plane[axis]]) for axis in "ab")
+            plane, signs = parts["scatter"], signs_of(shown or fitted)
+            x, y = (float(fitted.W[at, k] * signs[k]) for k in (plane["a"], plane["b"]))
             plane["person"] = {"name": self.asked, "x": x, "y": y}
         return parts
 
