@@ -14,8 +14,7 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.result.headline import validation_error
 from nmd_lab.widgets.parts.factors import signs_of
-from nmd_lab.widgets.states.new_person import NewPerson
-from nmd_lab.widgets.states.ratings import DEFAULT_COLUMNS, as_ratings
+from nmd_lab.widgets.states.ratings import DEFAULT_COLUMNS, NewPerson, as_ratings
 
 RATINGS = datasets.make_ratings(60, 40, 800, random_state=0)
 TITLED = RATINGS.assign(title=[f"Film {item:02d}" for item in RATINGS["item"]])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.selection import TRIAL, as_text
-from nmd_lab.widgets.live.findings import Findings
+from nmd_lab.widgets.live.sample import Findings
 
 Chart = dict[str, Any]
 Numbers = Sequence[float] | NDArray[Any]

@@ -66,7 +66,7 @@ class FactorsPart:
     ) -> dict[str, Any]:
         """Return the components and the plane."""
         if self._points is None or self._points.labels is not labels:
-            self._points = Points(labels)
+            self._points, self._plane = Points(labels), (0, 1)
         if fitted is None:
             return {}
         W, H, *_ = oriented(fitted)

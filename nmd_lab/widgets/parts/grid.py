@@ -11,7 +11,7 @@ from nmd_lab.data.typed_table import TypedColumn, TypedTable
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.posterior import Posterior
-from nmd_lab.widgets.live.findings import LEVEL
+from nmd_lab.widgets.live.sample import LEVEL
 
 Array = NDArray[Any]
 

@@ -19,10 +19,11 @@ from nmd_lab.result.headline import validation_error
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.solver.options import OFFSETS
 from nmd_lab.solver.settings import ADMM, SPLITS
+from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.live.background import Positions
-from nmd_lab.widgets.live.findings import LEVEL, sample
 from nmd_lab.widgets.live.held_out import error_at, error_of_means
 from nmd_lab.widgets.live.recording import Measure
+from nmd_lab.widgets.live.sample import LEVEL, sample
 
 from .choice import WITHOUT_RIDGE, default_nonlinearity
 from .code import fit_call
@@ -30,12 +31,11 @@ from .data_choices import ratings_choices
 from .decomposition import MOST_COMPARED as MOST_FITTED
 from .fields import Field, check_option
 from .model import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState
-from .new_person import NewPerson
 from .ratings import (
     DEFAULT_COLUMNS,
+    NewPerson,
     Ratings,
     as_ratings,
-    is_table,
     reading_code,
     table_columns,
 )
@@ -97,8 +97,7 @@ class CompletionState(ModelState):
         self.columns = table_columns(ratings, asked) or asked
         choices = ([OWN_DATA] if ratings is not None else []) + list(ratings_choices())
         self.options = {"data": choices}
-        self._loaded: tuple[str, Ratings] | None = None
-        self._person: NewPerson | None = None
+        self._loaded, self._person = Latest[Ratings](), Latest[NewPerson]()
         self._unseen: Positions | None = None
         alpha = values.get("alpha", "auto")
         offsets = "auto" if alpha == "auto" else "both"
@@ -111,13 +110,11 @@ class CompletionState(ModelState):
     def data(self) -> Ratings:
         """The chosen data."""
         name = self.values["data"]
-        if self._loaded is None or self._loaded[0] != name:
-            if name == OWN_DATA:
-                loaded = as_ratings(self.ratings, self.columns, self._titles)
-            else:
-                loaded = as_ratings(ratings_choices()[name].load(), DEFAULT_COLUMNS, None)
-            self._loaded = name, loaded
-        return self._loaded[1]
+        if name == OWN_DATA:
+            data = self.ratings, self.columns, self._titles
+            return self._loaded(lambda: as_ratings(*data), name)
+        choice = ratings_choices()[name]
+        return self._loaded(lambda: as_ratings(choice.load(), DEFAULT_COLUMNS, None), name)
 
     @property
     def observations(self) -> SparseObservations:
@@ -188,9 +185,7 @@ class CompletionState(ModelState):
     @property
     def person(self) -> NewPerson:
         """Somebody who is not in the chosen data."""
-        if self._person is None or self._person.data is not self.data:
-            self._person = NewPerson(self.data)
-        return self._person
+        return self._person(lambda: NewPerson(self.data), self.data)
 
     def entries(self, row: int | None, top: int) -> tuple[list[Entry], list[Entry]]:
         """Return the ratings of a row, or of the new person, and the best of the others."""
@@ -300,7 +295,7 @@ class CompletionState(ModelState):
             values = values if self.posterior is None else values | self.sampled_settings
         if values["data"] == OWN_DATA:
             data, columns = name or "...", self.columns
-            from_table = is_table(self.ratings, columns)
+            from_table = table_columns(self.ratings, columns) is not None
         else:
             data, columns = ratings_choices()[values["data"]].code, DEFAULT_COLUMNS
             from_table = True

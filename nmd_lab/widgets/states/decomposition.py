@@ -27,7 +27,6 @@ from nmd_lab.widgets.live.recording import Measure
 from .brush import BeforeBrush, Paint
 from .choice import prepared
 from .data_choices import load_matrix, matrix_choices
-from .decomposition_code import fitting_code, loading_lines, mask_code
 from .fields import Field, check_option
 from .frame import Frame, guessed_shape
 from .matrix_data import (
@@ -38,6 +37,9 @@ from .matrix_data import (
     as_shape,
     corrupted,
     corrupting_code,
+    fitting_code,
+    loading_lines,
+    mask_code,
 )
 from .model import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState
 
@@ -107,9 +109,8 @@ class DecompositionState(ModelState):
         self.given, self._matrix = X, as_matrix(X)
         self.X = self._matrix.matrix
         self.options = {"data": ([OWN_DATA] if X is not None else []) + list(matrix_choices())}
-        self._data: tuple[Any, MatrixData] | None = None
+        self._data, self._guess = Latest[MatrixData](), Latest[tuple[int, int] | None]()
         self._shape = Latest[tuple[int, int]]()
-        self._guess: tuple[Any, tuple[int, int] | None] | None = None
         first = {"data": self.options["data"][0]}
         if shape is not None:
             first["shape"] = " x ".join(map(str, shape))
@@ -131,12 +132,13 @@ class DecompositionState(ModelState):
 
     def data_with(self, paint: Paint | None) -> MatrixData:
         """Return the data with the noise and the holes of the present settings, and some paint."""
-        key = (*(self.values[name] for name in (*CORRUPTING, "shape")), paint)
-        if self._data is None or self._data[0] != key:
-            channels = self._matrix.channels if self.values["data"] == OWN_DATA else 1
-            layout = self._layout()
-            self._data = key, MatrixData(self.source(), self.values, layout, channels, paint)
-        return self._data[1]
+        values = self.values
+
+        def made() -> MatrixData:
+            channels = self._matrix.channels if values["data"] == OWN_DATA else 1
+            return MatrixData(self.source(), values, self._layout(), channels, paint)
+
+        return self._data(made, *(values[name] for name in (*CORRUPTING, "shape")), paint)
 
     @property
     def data(self) -> MatrixData:
@@ -150,11 +152,10 @@ class DecompositionState(ModelState):
             return NO_PICTURE
         if text != "auto":
             return as_shape(text)
-        if self._guess is None or self._guess[0] is not self.source():
-            X = self.source()
-            plain = type(X) is np.ndarray
-            self._guess = X, guessed_shape(np.asarray(X, dtype=float)) if plain else None
-        return self._guess[1]
+        X = self.source()
+        if type(X) is not np.ndarray:
+            return None
+        return self._guess(lambda: guessed_shape(np.asarray(X, dtype=float)), X)
 
     def _check_shape(self) -> None:
         """Raise an error if rows cannot be pictures of the given shape."""

@@ -69,21 +69,18 @@ class Frame(NamedTuple):
             means: Array = total / counts
         return means
 
-    def place(self, picture: int, y: float, x: float) -> tuple[int, int, int]:
-        """Return row and column of the matrix at a pixel, and the number of the pixel."""
-        y, x = int(y), int(x)
+    def entry(self, at: Mapping[str, Any]) -> dict[str, int]:
+        """Return row and column of the matrix, and number of the pixel, at y, x of a picture."""
+        y, x = int(at["y"]), int(at["x"])
         pixel = y * self.width + x
         if self.picture is None:
-            return int(self.rows[y]), int(self.columns[x * self.channels]), pixel
-        at = self.columns_at(np.array([pixel]))
-        if not at.size:
-            raise ValueError("no entry of the matrix is at this pixel.")
-        return int(self.rows[picture]), int(at[0]), pixel
-
-    def entry(self, at: Mapping[str, Any]) -> dict[str, int]:
-        """Return `place` by name, for a mapping with `picture`, `y` and `x`."""
-        row, column, pixel = self.place(int(at["picture"]), at["y"], at["x"])
-        return {"row": row, "column": column, "pixel": pixel}
+            row, column = self.rows[y], self.columns[x * self.channels]
+        else:
+            found = self.columns_at(np.array([pixel]))
+            if not found.size:
+                raise ValueError("no entry of the matrix is at this pixel.")
+            row, column = self.rows[int(at["picture"])], found[0]
+        return {"row": int(row), "column": int(column), "pixel": pixel}
 
     def columns_at(self, pixels: Rows) -> Rows:
         """Return the columns at pixels of a row that is a picture, where there are some."""

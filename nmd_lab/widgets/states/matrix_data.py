@@ -14,9 +14,10 @@ from nmd_lab import datasets
 from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.data.split import split_observed
+from nmd_lab.result.decomposition import Decomposition
 
-from .brush import Paint
-from .code import call
+from .brush import BeforeBrush, Paint
+from .code import Code, call, fit_call
 from .frame import Frame, frame_of
 
 NOISES = ("none", "gaussian", "salt_and_pepper", "poisson")
@@ -88,25 +89,7 @@ def corrupting_code(values: Mapping[str, Any]) -> tuple[str, str]:
 
 
 class MatrixData:
-    """A matrix, and what of it a fit gets.
-
-    Attributes
-    ----------
-    seen : matrix
-        Matrix that the fit gets, with the labels of X.
-    observed : ndarray of bool (m, n) or None
-        Entries of it that the fit sees; None without paint.
-    original, observed : ndarray (m, n)
-        X and what the fit sees as arrays, NaN where an entry is missing.
-    hidden : (ndarray, ndarray)
-        Rows and columns of the entries that are missing in `observed` only.
-    labels : Labels
-        Labels of X.
-    picture : Picture or None
-        Layout of a row as a picture, if the rows are pictures.
-    has_holes : bool
-        Whether any entry is missing.
-    """
+    """A matrix as arrays with NaN where an entry is missing, and what of it a fit gets."""
 
     def __init__(
         self,
@@ -118,17 +101,17 @@ class MatrixData:
     ) -> None:
         observations = observe_dense(X)
         self.labels, self.original = observations.labels, observations.to_array()
-        self.seen = corrupted(X, values)
+        self.seen = corrupted(X, values)  # what the fit gets, with the labels of X
         self.observed, self.mask = observe_dense(self.seen).to_array(), None
         if paint is not None and paint.n_painted:
             self.seen = corrupted(X, {**values, "missing": 0})
-            self.mask = paint.mask(~np.isnan(self.observed))
+            self.mask = paint.mask(~np.isnan(self.observed))  # what the fit sees of it
             self.observed = np.where(self.mask, observe_dense(self.seen).to_array(), np.nan)
         row = X[0] if isinstance(X, xr.DataArray) else xr.DataArray(np.zeros(self.shape[1]))
-        self.picture: Picture | None = None
-        if channels == 1 and layout != NO_PICTURE:
-            self.picture = picture_of(row, layout)
+        is_plain = channels > 1 or layout == NO_PICTURE
+        self.picture: Picture | None = None if is_plain else picture_of(row, layout)
         self.channels = channels
+        # Rows and columns of the entries that only the fit misses
         self.hidden = np.nonzero(np.isnan(self.observed) & ~np.isnan(self.original))
         self.has_holes = bool(np.isnan(self.observed).any())
 
@@ -151,3 +134,45 @@ class MatrixData:
     def frame(self, rows: NDArray[np.intp] | None = None) -> Frame:
         """Return what is shown: some rows if they are pictures, otherwise the whole matrix."""
         return frame_of(self.shape, self.picture, self.channels, rows)
+
+
+def fitting_code(
+    data: MatrixData,
+    values: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    result: Decomposition | None,
+    paint: Paint | None,
+    before: BeforeBrush | None,
+) -> str:
+    """Return the lines that add noise and holes to X, and fit: before strokes and after them."""
+    lines, seen = corrupting_code(values)
+    # Without a choice there are no offsets to name
+    named = {k: v for k, v in arguments.items() if k != "offsets" or arguments["alpha"] == "auto"}
+
+    def fit(result: Decomposition | None, paint: Paint | None, **options: Any) -> str:
+        if paint is None or not paint.n_painted:
+            holes = values["missing"] > 0 or bool(np.isnan(data.original).any())
+            verb = "complete" if holes or options else "decompose"
+            return fit_call(result, verb, seen, named | options)
+        _, noisy = corrupting_code({**values, "missing": 0})
+        options["observed"] = Code("mask")
+        return mask_code(seen, paint) + fit_call(result, "complete", noisy, named | options)
+
+    if before is None:
+        return lines + fit(result, paint)
+    return lines + fit(before.fit, before.paint) + fit(result, paint, init=Code("fit"))
+
+
+def mask_code(seen: str, paint: Paint) -> str:
+    """Return the lines that make the mask of what is seen."""
+    return f"mask = np.isfinite(np.asarray({seen}, dtype=float))\n{paint.code()}"
+
+
+def loading_lines(source: str | None, making: str, *, is_own: bool) -> str:
+    """Return the lines that give X."""
+    if making:
+        lines = "" if source == "images" else f"images = {source or '...'}  # your data\n"
+        return f"{lines}X = images{making}\n"
+    if source == "X":
+        return ""
+    return f"X = {source or '...'}{'  # your data' if is_own else ''}\n"

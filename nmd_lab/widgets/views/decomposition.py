@@ -16,8 +16,7 @@ from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel
 from nmd_lab.widgets.parts.grid import Grid
 from nmd_lab.widgets.parts.pictures import at, pictures_part, spread_at
-from nmd_lab.widgets.parts.tables import errors_table
-from nmd_lab.widgets.parts.texts import size_text, texts
+from nmd_lab.widgets.parts.texts import errors_table, size_text, texts
 from nmd_lab.widgets.states.decomposition import CORRUPTING, DecompositionState
 from nmd_lab.widgets.states.frame import Frame
 from nmd_lab.widgets.states.matrix_data import MatrixData

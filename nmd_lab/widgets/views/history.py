@@ -28,22 +28,12 @@ class PastRun(NamedTuple):
 
 
 class History:
-    """Runs of one state, the newest last.
-
-    Attributes
-    ----------
-    entries : list of PastRun
-        The runs that are kept.
-    overlaid : set of int
-        Numbers of the runs whose curves are drawn, too.
-    beside : int or None
-        Number of the run whose picture is shown beside the present one.
-    """
+    """Runs of one state, the newest last."""
 
     def __init__(self) -> None:
         self.entries: list[PastRun] = []
-        self.overlaid: set[int] = set()
-        self.beside: int | None = None
+        self.overlaid: set[int] = set()  # numbers of the runs whose curves are drawn, too
+        self.beside: int | None = None  # that whose picture is shown beside the present one
         self._count = 0
 
     def lines(self, state: FitState) -> list[dict[str, Any]]:

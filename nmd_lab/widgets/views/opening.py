@@ -8,9 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
+from PIL import Image
 
-from nmd_lab.data.labels import is_frame
+from nmd_lab.data.labels import RESULT_ATTRIBUTE, is_frame
 from nmd_lab.data.long_table import RepeatedPairs
 from nmd_lab.data.readers import read_file
 from nmd_lab.data.sparse import is_sparse
@@ -18,19 +20,10 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.loading import result_of
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.studies import Study
+from nmd_lab.widgets.states.code import call
 from nmd_lab.widgets.states.completion import CompletionState
 from nmd_lab.widgets.states.data_choices import ratings_choices
 from nmd_lab.widgets.states.decomposition import DecompositionState
-from nmd_lab.widgets.states.file_data import (
-    PICTURE_IMPORT,
-    PICTURES,
-    READER_IMPORT,
-    file_code,
-    kind_of_dataset,
-    kind_of_result,
-    picture_code,
-    read_picture,
-)
 from nmd_lab.widgets.states.ratings import DEFAULT_COLUMNS, table_columns
 from nmd_lab.widgets.states.study import StudyState
 
@@ -43,6 +36,55 @@ from .view import View
 
 FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index")
 """Options that say what to read of a file."""
+
+
+PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")  # endings of files with a picture
+PICTURE_IMPORT = "import numpy as np\nfrom PIL import Image\n"  # imports of `picture_code`
+READER_IMPORT = "from nmd_lab.data.readers import read_matrix\n"  # import of what `file_code` calls
+
+
+def file_code(path: Path, options: Mapping[str, Any]) -> str:
+    """Return the code that reads the matrix in a file."""
+    return call("read_matrix", f'"{path.as_posix()}"', **options)
+
+
+def kind_of_result(path: Path) -> str | None:
+    """Return "fit" or "study" for a file of a result, None for any other file."""
+    if path.suffix != ".nc" or not path.is_file():
+        return None
+    try:
+        with xr.open_dataset(path) as opened:
+            return kind_of_dataset(opened)
+    except (LookupError, OSError, RuntimeError, TypeError, ValueError):
+        return None
+
+
+def kind_of_dataset(dataset: xr.Dataset) -> str | None:
+    """Return "fit" or "study" for the Dataset of a result, None for any other one."""
+    if RESULT_ATTRIBUTE not in dataset.attrs:
+        return None
+    return "fit" if {"W", "H"} <= set(dataset.variables) else "study"
+
+
+def read_picture(path: Path) -> tuple[Any, str]:
+    """Return the picture in a file, grey or in colours (height, width, 3), and a line about it."""
+    try:
+        with Image.open(path) as opened:
+            picture = np.asarray(opened.convert("RGB"))
+    except OSError as error:
+        raise ValueError(f"{path.name} holds no picture that can be read: {error}.") from error
+    height, width, _ = picture.shape
+    is_gray = bool((picture == picture[..., :1]).all())
+    size = f"{height} x {width} pixels"
+    if is_gray:
+        return picture[..., 0] / 255, f"a grey picture of {size}"
+    return picture / 255, f"a picture of {size} in colours"
+
+
+def picture_code(path: Path, X: Any) -> str:
+    """Return the code that reads a picture as `read_picture` has read it."""
+    code = f'np.asarray(Image.open("{path.as_posix()}").convert("RGB"))'
+    return f"{code}[..., 0] / 255" if X.ndim == 2 else f"{code} / 255"
 
 
 def view_of(X: Any, **options: Any) -> View:

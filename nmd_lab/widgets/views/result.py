@@ -20,8 +20,7 @@ from nmd_lab.widgets.parts.charts import trials_charts
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
 from nmd_lab.widgets.parts.factors import FactorsPart
 from nmd_lab.widgets.parts.pictures import pictures_part, spread_at
-from nmd_lab.widgets.parts.tables import table
-from nmd_lab.widgets.parts.texts import size_text, texts
+from nmd_lab.widgets.parts.texts import size_text, table, texts
 from nmd_lab.widgets.states.code import PRINT_ERROR, call
 from nmd_lab.widgets.states.fields import FitState
 from nmd_lab.widgets.states.frame import Frame, frame_of

@@ -16,7 +16,7 @@ from nmd_lab.result.selection import as_text
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import chart, series
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
-from nmd_lab.widgets.parts.tables import table
+from nmd_lab.widgets.parts.texts import table
 from nmd_lab.widgets.states.study import (
     NO_DIMENSION,
     ChartPoint,
