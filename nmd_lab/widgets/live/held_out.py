@@ -44,13 +44,7 @@ def lowest(held_out: Mapping[int, float]) -> tuple[int, float] | None:
 
 
 class HiddenEntries:
-    """Entries that a fit does not see, to measure the error of its iterates there.
-
-    Attributes
-    ----------
-    sample : str
-        Words that say how many entries are used; empty if all are.
-    """
+    """Entries that a fit does not see, to measure the error of its iterates there."""
 
     def __init__(
         self,
@@ -59,14 +53,12 @@ class HiddenEntries:
         columns: NDArray[np.intp],
         most: int = 100_000,
     ) -> None:
-        n_hidden = rows.size
-        if rows.size > most:
-            drawn = np.random.default_rng(0).choice(rows.size, most, replace=False)
+        n_hidden, self.sample = rows.size, ""  # words that say how many are used; empty for all
+        if n_hidden > most:
+            drawn = np.random.default_rng(0).choice(n_hidden, most, replace=False)
             drawn.sort()
             rows, columns = rows[drawn], columns[drawn]
-        self.sample = ""
-        if rows.size < n_hidden:
-            self.sample = f" (a sample of {rows.size} of {n_hidden} hidden entries)"
+            self.sample = f" (a sample of {most} of {n_hidden} hidden entries)"
         self._truth, self._at = truth[rows, columns], (rows, columns)
         self._mixed = False
 

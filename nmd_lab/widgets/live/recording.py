@@ -14,8 +14,8 @@ from .held_out import is_measured
 
 Measure = Callable[[State | Decomposition], float]
 
+# Numbers of a state that are kept for each iteration
 CURVES = ("iteration", "relative_error", "primal_residual", "dual_residual")
-"""Numbers of a state that are kept for each iteration."""
 
 
 class Snapshots:

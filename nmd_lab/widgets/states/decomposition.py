@@ -23,7 +23,6 @@ from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.live.held_out import HiddenEntries, error_at
 from nmd_lab.widgets.live.recording import Measure
 
-from .brush import BeforeBrush, Paint
 from .choice import prepared
 from .data_choices import load_matrix, matrix_choices
 from .fields import Field, check_option
@@ -31,7 +30,9 @@ from .frame import Frame, guessed_shape
 from .matrix_data import (
     NO_PICTURE,
     NOISES,
+    BeforeBrush,
     MatrixData,
+    Paint,
     as_matrix,
     as_shape,
     corrupted,
