@@ -20,8 +20,8 @@ from nmd_lab._errors import sentence
 
 from .front_end import script, style
 from .live.fit import LiveFit
-from .parts.controls import controls_part, value_of
 from .parts.static import static_html
+from .states.fields import value_of
 from .views.history import History
 from .views.opening import view_opened
 from .views.status import status_part
@@ -107,12 +107,8 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         """
         if self.comm is None:
             raise ValueError("the explorer is closed: make another one.")
-        self.view.prepare_start()
-        problem = self.view.cannot_run()
-        if problem:
-            raise ValueError(problem)
         self._note = None
-        self.state.start()
+        self.view.start()
 
     def stop(self) -> None:
         """Stop at the next iteration, as Stop does."""
@@ -274,7 +270,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     def _show_settings(self) -> None:
         """Show the settings in the controls and the traits."""
         with self._lock:
-            self.controls = controls_part(self.state) if self.view.can_fit else []
+            self.controls = self.state.controls() if self.view.can_fit else []
             self._reflecting = True
             try:
                 for name in SETTINGS:

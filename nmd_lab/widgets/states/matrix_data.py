@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -25,8 +25,6 @@ NOISES = ("none", "gaussian", "salt_and_pepper", "poisson")
 
 
 NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever the labels say
-
-
 MASK_WIDTH = 92  # longest line of the code of a mask
 
 
@@ -151,20 +149,13 @@ class Paint:
         """Number of entries that were hidden or revealed."""
         return int(np.count_nonzero(self.signs))
 
-    def touched(
-        self,
-        frame: Frame,
-        picture: int,
-        points: Iterable[Sequence[float]],
-        radius: float,
-        *,
-        hide: bool,
-    ) -> Paint:
-        """Return the paint after discs around some points of a picture have been touched."""
+    def touched(self, frame: Frame, stroke: Mapping[str, Any]) -> Paint:
+        """Return the paint after a stroke: discs of a radius around points of a picture."""
         result = Paint(self.signs.shape)
         result.signs = self.signs.copy()
-        step, sign = frame.step, -1 if hide else 1
-        for y, x in points:
+        picture, radius = int(stroke["picture"]), float(stroke["radius"])
+        step, sign = frame.step, -1 if stroke["hide"] else 1
+        for y, x in stroke["points"]:
             if frame.picture is None:
                 m, n = self.signs.shape
                 centre = (y + 0.5) * step - 0.5, (x + 0.5) * step - 0.5

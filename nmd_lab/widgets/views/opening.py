@@ -196,29 +196,23 @@ def view_of_file(path: Path, **options: Any) -> View:
     return view
 
 
-def view_of_upload(name: str, content: bytes) -> View:
-    """Return the view of a file that was uploaded; it is written to a folder of its own."""
-    with tempfile.TemporaryDirectory(prefix="nmd-lab-") as folder:
-        path = Path(folder) / Path(name).name
-        path.write_bytes(content)
-        try:
-            view = view_of_file(path)
-        except ValueError as error:
-            raise ValueError(str(error).replace(f"{path.parent.as_posix()}/", "")) from error
-        if isinstance(view, ResultView):
-            view = view_of_result(view.result)
-        elif isinstance(view, StudyView):
-            view = view_of(view.state.results.load())
-    view.data_code = view.data_code and view.data_code.replace(path.as_posix(), path.name)
-    return view
-
-
 def view_opened(message: Mapping[str, Any], buffers: Sequence[Any]) -> View:
-    """Return the view of a file that was uploaded, or that has a path on this machine."""
+    """Return the view of a file that has a path on this machine, or that was uploaded."""
     name = message["name"]
-    if buffers:
-        view = view_of_upload(name, bytes(buffers[0]))
-    else:
+    if not buffers:
         view = view_of_file(Path(name).expanduser())
+    else:
+        with tempfile.TemporaryDirectory(prefix="nmd-lab-") as folder:
+            path = Path(folder) / Path(name).name
+            path.write_bytes(bytes(buffers[0]))
+            try:
+                view = view_of_file(path)
+            except ValueError as error:
+                raise ValueError(str(error).replace(f"{path.parent.as_posix()}/", "")) from error
+            if isinstance(view, ResultView):
+                view = view_of_result(view.result)
+            elif isinstance(view, StudyView):
+                view = view_of(view.state.results.load())
+        view.data_code = view.data_code and view.data_code.replace(path.as_posix(), path.name)
     view.said = view.said or f"{name} is shown"
     return view
