@@ -37,14 +37,11 @@ from .result import FittedState, FitView, PosteriorView, ResultView
 from .study import StudyView
 from .view import View
 
+# Options that say what to read of a file
 FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index")
-"""Options that say what to read of a file."""
-
-
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")  # endings of files with a picture
 PICTURE_IMPORT = "import numpy as np\nfrom PIL import Image\n"  # imports of their code
 READER_IMPORT = "from nmd_lab.data.readers import read_matrix\n"  # import of the code of others
-
 
 Ways = dict[str, Callable[[], Any]]
 """What can be done, in words, and functions that return the data after it."""
