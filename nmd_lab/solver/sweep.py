@@ -25,11 +25,14 @@ import numpy as np
 
 from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray
+from nmd_lab.model.model import Model
 
 from .constraints.steps import ConstrainedColumns
 from .ridge import Ridge
 from .split_variable import SplitVariable
 from .storage import Block, Storage, thread_shares
+
+SLOW = 8  # time of the T-update of a class or a level, over that of a square
 
 RowStep = Callable[[Block, FloatArray, FloatArray], None]
 """Function of a block, its S and StW.  It computes the block's rows of the next W.  If the H-step
@@ -80,7 +83,7 @@ class Sweep:
 
     def __post_init__(self) -> None:
         """Set the number of parts of the rows."""
-        self.parts = number_of_shares(self.storage, self.threads)
+        self.parts = number_of_shares(self.storage, self.threads, self.split_variable.model)
 
     def update_T_and_W(
         self, W: FloatArray, H: FloatArray, penalty: float, *, projected: bool = False
@@ -192,7 +195,8 @@ class Sweep:
             result.projected_change = float(np.linalg.norm(CtW))
 
 
-def number_of_shares(storage: Storage, threads: int) -> int:
+def number_of_shares(storage: Storage, threads: int, model: Model) -> int:
     """Return the number of parts of the rows: at most one for each thread, and none too small."""
     threads = storage.device.threads(threads)
-    return max(1, min(threads, thread_shares(storage.n_entries)))
+    work = SLOW if any(not kind.loss.smallest_at_x for kind in model.kinds) else 1
+    return max(1, min(threads, thread_shares(work * storage.n_entries)))

@@ -12,6 +12,7 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.readers import read_file
+from nmd_lab.widgets.parts.factors import oriented
 from nmd_lab.widgets.states.frame import MOST_ROWS
 from nmd_lab.widgets.views.completion import CompletionView
 from nmd_lab.widgets.views.decomposition import DecompositionView
@@ -157,7 +158,7 @@ def test_a_fit(fit, tmp_path):
     shown = picture(explorer, "reconstruction").reshape(MOST_ROWS, 64)
     np.testing.assert_allclose(shown, model[every], atol=1e-6)
     act(explorer, "component", k=2, what="rows")
-    rows = np.argsort(-np.abs(fit.W.values[:, 2]), kind="stable")[:MOST_ROWS]
+    rows = np.argsort(-oriented(fit.fitted).W[:, 2], kind="stable")[:MOST_ROWS]
     shown = picture(explorer, "reconstruction").reshape(MOST_ROWS, 64)
     np.testing.assert_allclose(shown, model[rows], atol=1e-6)
     with pytest.raises(ValueError, match="a fit holds no data"):

@@ -106,3 +106,10 @@ def test_a_table_that_is_mostly_missing_is_chosen_for_and_filled(frame):
     assert explorer.nonlinearity == "identity"
     assert explorer.status["notes"][0].startswith("chosen: f identity, rank ")
     assert not explorer.status["failed"]
+
+
+def test_a_rank_may_count_the_categories(frame):
+    explorer = widgets.explore(frame, rank=6)  # four columns, one of them with three categories
+    assert not explorer.state.problems()
+    explorer.state.set("rank", 7)
+    assert "smaller side of X, 6" in explorer.state.problems()["rank"]

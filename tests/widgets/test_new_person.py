@@ -13,6 +13,7 @@ pytest.importorskip("anywidget")
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.result.headline import validation_error
+from nmd_lab.widgets.parts.factors import signs_of
 from nmd_lab.widgets.states.ratings import DEFAULT_COLUMNS, NewPerson, as_ratings
 
 RATINGS = datasets.make_ratings(60, 40, 800, random_state=0)
@@ -54,7 +55,8 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     a, b = table(explorer, "known")["ids"][:2]
     act(explorer, "rate", column=a, number=len(explorer.state.person.levels))
     act(explorer, "rate", column=b, number=1)
-    w, other = fit.fold_in(series(explorer)), fit.append(series(explorer))
+    w = fit.fold_in(series(explorer)).values * signs_of(fit.fitted)
+    other = fit.append(series(explorer))
     assert explorer.scatter["person"] != before
     assert explorer.scatter["person"]["x"] == pytest.approx(float(w[0, 0]))
     assert explorer.scatter["person"]["y"] == pytest.approx(float(w[0, 1]))
@@ -64,6 +66,33 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     expected = other.top("you", 38, exclude=series(explorer))
     assert top["ids"] == expected.position.values.tolist()
     assert explorer.result is fit  # which has not run again
+
+
+def test_what_the_stars_add_is_the_difference_from_somebody_without_ratings(explorer):
+    assert "your stars add" not in table(explorer, "top")["head"]
+    act(explorer, "rate", column=table(explorer, "known")["ids"][0], number=1)
+    top = table(explorer, "top")
+    fit = explorer.result
+    nobody = fit.append(pd.Series(np.nan, fit.H.indexes["item"], name="nobody"), unknown="offsets")
+    usual = nobody.predict("nobody", fit.H.indexes["item"][top["ids"]])
+    assert top["head"] == ["suggested", "predicted", "your stars add"]
+    shown = np.array([row[1:] for row in top["rows"]], dtype=float)
+    np.testing.assert_allclose(shown[:, 0] - usual, shown[:, 1], atol=0.011)
+
+
+def test_a_posterior_gives_the_new_person_intervals_within_the_scale(explorer):
+    a, b = table(explorer, "known")["ids"][:2]
+    explorer.state.set("draws", 40)
+    explorer.how_sure()
+    assert explorer.join(60)
+    act(explorer, "rate", column=a, number=5)
+    act(explorer, "rate", column=b, number=1)
+    top, posterior = table(explorer, "top"), explorer.posterior
+    drawn = posterior.fold_in(series(explorer))
+    ends = drawn.predict_interval(np.zeros(len(top["ids"]), int), top["ids"], level=0.9).clip(1, 5)
+    assert top["head"] == ["suggested", "predicted", "your stars add", "90 % interval"]
+    shown = np.array([row[-1].split(" – ") for row in top["rows"]], dtype=float)
+    np.testing.assert_allclose(shown, ends, atol=0.006)
 
 
 def test_the_same_star_again_takes_it_back(explorer):
@@ -80,7 +109,7 @@ def test_a_new_fit_folds_the_row_in_again(explorer):
     before = explorer.scatter["person"]
     explorer.state.set("alpha", 8.0)
     done(explorer)
-    w = explorer.result.fold_in(series(explorer))
+    w = explorer.result.fold_in(series(explorer)).values * signs_of(explorer.result.fitted)
     assert explorer.scatter["person"]["x"] == pytest.approx(float(w[0, 0]))
     assert explorer.scatter["person"] != before
 

@@ -13,7 +13,7 @@ import nmd_lab as nmd
 from nmd_lab import datasets
 from nmd_lab.metrics import relative_error
 from nmd_lab.result import netcdf
-from nmd_lab.widgets.parts.factors import typical_rows
+from nmd_lab.widgets.parts.factors import FactorsPart, oriented
 from nmd_lab.widgets.states.completion import CompletionState
 from nmd_lab.widgets.states.decomposition import DecompositionState
 from nmd_lab.widgets.states.study import StudyState
@@ -147,11 +147,19 @@ def test_sparse_data_belong_elsewhere():
 
 
 def test_rows_of_a_component_have_most_of_it():
+    """Its sign is that of most of it, whatever the fit has; the model stays the same."""
     state = plain(DecompositionState, datasets.digits(50), rank=4, iterations=5)
-    fit = run(state)
-    rows = typical_rows(fit.W.values, 2, 9)
-    weights = np.abs(fit.W.values[:, 2])
-    assert weights[rows].min() >= np.delete(weights, rows).max()
+    fitted = run(state).fitted
+    turned = fitted._replace(W=-fitted.W, H=-fitted.H)
+    shown, of_turned = oriented(fitted), oriented(turned)
+    np.testing.assert_array_equal(shown.W, of_turned.W)
+    np.testing.assert_allclose(shown.block(), fitted.block())
+    W = np.asarray(shown.W)
+    assert ((W * np.abs(W)).sum(axis=0) > 0).all()
+    factors = FactorsPart()
+    factors.chosen = 2
+    rows = factors.rows(turned, 9)
+    assert W[rows, 2].min() >= np.delete(W[:, 2], rows).max()
 
 
 TABLE = pd.DataFrame(

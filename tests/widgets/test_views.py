@@ -18,6 +18,7 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.observations import observe
+from nmd_lab.widgets.parts.factors import oriented
 from nmd_lab.widgets.states.frame import MOST_ROWS
 from nmd_lab.widgets.views.completion import CompletionView
 from nmd_lab.widgets.views.decomposition import DecompositionView
@@ -88,7 +89,8 @@ def test_a_component_shows_its_rows(explorer):
     before = explorer.pictures["ids"]
     act(explorer, "component", k=2, what="rows")
     assert explorer.components["chosen"] == 2
-    largest = np.argsort(-np.abs(explorer.result.W.values[:, 2]), kind="stable")[:MOST_ROWS]
+    W = oriented(explorer.result.fitted).W
+    largest = np.argsort(-W[:, 2], kind="stable")[:MOST_ROWS]
     assert explorer.pictures["ids"] == largest.tolist()
     act(explorer, "component", k=2, what="rows")
     assert explorer.pictures["ids"] == before
@@ -130,7 +132,7 @@ def test_another_plane_of_the_rows(explorer):
     done(explorer)
     act(explorer, "plane", a=3, b=1)
     shown = explorer.scatter
-    W = explorer.result.W.values
+    W = oriented(explorer.result.fitted).W
     np.testing.assert_allclose(np.frombuffer(shown["x"], "<f4"), W[:, 3], rtol=1e-6)
     np.testing.assert_allclose(np.frombuffer(shown["y"], "<f4"), W[:, 1], rtol=1e-6)
     digit = datasets.digits(60).digit.values
@@ -419,7 +421,7 @@ def test_a_row_that_is_picked_is_asked_for():
     assert explorer.facts["query"][0]["value"] == label
     entries = explorer.state.entries(11, 10)[1]
     assert table(explorer, "top")["ids"][:10] == [entry.column for entry in entries]
-    W = explorer.result.W.values[11]
+    W = oriented(explorer.result.fitted).W[11]
     assert explorer.scatter["person"] == {"name": label, "x": W[0], "y": W[1]}
     act(explorer, "ask", name="row", value=str(explorer.state.data.labels("rows")[4]))
     act(explorer, "select", column=3)  # another choice leaves the row alone
@@ -495,7 +497,7 @@ def test_components_are_drawn_by_what_they_contribute(explorer):
     done(explorer)
     shown, fit = explorer.components, explorer.result
     values = np.frombuffer(shown["values"], "<f4").reshape(4, 8, 8)
-    W, H = fit.factors
+    W, H, *_ = oriented(fit.fitted)
     expected = np.linalg.norm(W, axis=0)[:, None] * H
     np.testing.assert_allclose(values.reshape(4, 64), expected, rtol=1e-5, atol=1e-6)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.model.loss import Loss
 
-SHORT = 1e-7  # of a step of Newton's method after which no other one is needed
+SHORT = 1e-5  # of a step of Halley's method after which no other one is needed
 
 STARTING_LOG_ODDS = 2.0
 """Log-odds with which a fit begins where the larger value is observed, and minus this elsewhere."""
@@ -74,17 +74,19 @@ class Logistic(Loss):
     def proximal(q: float, x: float, rho: float, p: tuple[float, ...]) -> float:
         """Return the root of rho (z - s q) = 1 / (1 + exp(z)), times s.
 
-        The right side falls and is convex for z > 0, concave for z < 0.  From 0, or from the end of
-        the interval of the root that is nearer to it, Newton's iterates never leap over the root.
+        The right side lies between 0 and 1.  It is convex for z > 0, concave for z < 0, and its
+        tangent at 0 is 1/2 - z/4.  These bound the root, and Halley's iterates begin at the bound.
         """
         s = 1.0 if x > 0.5 else -1.0
         centre = s * q
-        positive = rho * centre + 0.5 >= 0.0
-        z = max(centre, 0.0) if positive else min(centre + 1.0 / rho, 0.0)
+        z = (rho * centre + 0.5) / (rho + 0.25)
+        z = max(centre, z) if z > 0.0 else min(centre + 1.0 / rho, z)
         for _ in range(100):
             small = math.exp(-abs(z))
-            share = small / (1.0 + small) if z > 0.0 else 1.0 / (1.0 + small)
-            step = (rho * (z - centre) - share) / (rho + small / ((1.0 + small) * (1.0 + small)))
+            inverse = 1.0 / (1.0 + small)
+            share, variance = small * inverse if z > 0.0 else inverse, small * inverse * inverse
+            gap, slope = rho * (z - centre) - share, rho + variance
+            step = gap * slope / (slope * slope - gap * (share - 0.5) * variance)
             z -= step
             if abs(step) <= SHORT * (1.0 + abs(z)):
                 break

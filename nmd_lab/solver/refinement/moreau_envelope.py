@@ -71,7 +71,7 @@ class MoreauEnvelope(StoredEntries):
     ) -> None:
         super().__init__(observations, model, storage.device)
         self.storage, self.size = storage, storage.n_entries
-        self.parts = number_of_shares(storage, threads)
+        self.parts = number_of_shares(storage, threads, model)
         self.U: Any = None
         self._dtype = observations.dtype
         self._none = self.device.empty((storage.block_size,), observations.dtype)

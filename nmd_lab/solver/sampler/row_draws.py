@@ -90,6 +90,45 @@ draw_label = compile_inner(_draw_label)
 """``draw_label(normal, b, linear, ...)`` draws the group of a row; see `_draw_label`."""
 
 
+def _has_pattern(indices, begin, end, before, behind):  # type: ignore[no-untyped-def]
+    """Return whether two rows, neither of them empty, store the same entries."""
+    alike = 0
+    while begin + alike < end and before + alike < behind:
+        if indices[begin + alike] != indices[before + alike]:
+            return False
+        alike += 1
+    return alike > 0 and alike == end - begin == behind - before
+
+
+has_pattern = compile_inner(_has_pattern)
+"""``has_pattern(indices, begin, end, before, behind)`` compares two rows; see `_has_pattern`."""
+
+
+def _sum_absent(  # type: ignore[no-untyped-def]
+    indices, begin, end, partners, rho_of_partners, absent, of_some, of_absent
+):
+    """Overwrite of_absent with Σ_j ρ_j p_j p_jᵀ over the entries that a row does not store."""
+    n, d = partners.shape
+    of_absent[:] = 0.0
+    count, k = 0, begin
+    for j in range(n):
+        if k < end and indices[k] == j:
+            k += 1
+        else:
+            root = math.sqrt(rho_of_partners[j]) if rho_of_partners.size else 1.0
+            for a in range(d):
+                absent[count, a] = root * partners[j, a]
+            count += 1
+        if count == CHUNK or (j == n - 1 and count):
+            np.dot(absent[:count].T, absent[:count], of_some)
+            of_absent += of_some
+            count = 0
+
+
+sum_absent = compile_inner(_sum_absent)
+"""``sum_absent(indices, begin, end, ...)`` sums over absent entries; see `_sum_absent`."""
+
+
 def _draw_rows(  # type: ignore[no-untyped-def]
     indptr,
     indices,
@@ -121,7 +160,9 @@ def _draw_rows(  # type: ignore[no-untyped-def]
     gathered = np.empty((CHUNK, d), partners.dtype)
     product = np.empty((d, d), partners.dtype)
     normal, b, noise = np.empty((d, d)), np.empty(d), np.empty(d)
-    absent, of_absent = np.empty((CHUNK, d)), np.empty((d, d))  # whose sum is subtracted
+    absent, of_some = np.empty((CHUNK, d)), np.empty((d, d))
+    of_absent = np.empty((d, d))  # sum to subtract
+    before, behind = 0, 0  # entries of the row to which that sum belongs
     stream = np.empty(4, np.uint64)
     for i in range(first, last):
         if done.size and done[i]:
@@ -156,24 +197,14 @@ def _draw_rows(  # type: ignore[no-untyped-def]
                 normal += product
                 count = 0
         if from_all:  # less the entries that are not stored
+            if not has_pattern(indices, begin, end, before, behind):
+                sum_absent(
+                    indices, begin, end, partners, rho_of_partners, absent, of_some, of_absent
+                )
+                before, behind = begin, end
             for a in range(d):
                 for c in range(d):
-                    normal[a, c] += of_row * of_all[a, c]
-            k = begin
-            for j in range(n):
-                stored = k < end and indices[k] == j
-                if stored:
-                    k += 1
-                else:
-                    tau = of_row * (rho_of_partners[j] if rho_of_partners.size else 1.0)
-                    root = math.sqrt(tau)
-                    for a in range(d):
-                        absent[count, a] = root * partners[j, a]
-                    count += 1
-                if count == CHUNK or (j == n - 1 and count):
-                    np.dot(absent[:count].T, absent[:count], of_absent)
-                    normal -= of_absent
-                    count = 0
+                    normal[a, c] += of_row * (of_all[a, c] - of_absent[a, c])
         start_stream(stream, seed, sweep, kind, i)
         if in_groups:
             if labels[i] < 0:

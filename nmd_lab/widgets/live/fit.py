@@ -257,9 +257,10 @@ def _ended(result: Decomposition, why: str = "") -> str:
 def overfit(result: Decomposition, recording: Recording) -> Messages:
     """Return what is to be said of a fit that is much better at what it has seen."""
     hidden, seen = recording.of_result, result.relative_error
-    if hidden is None or not recording.measures or hidden < max(FAR, OVERFIT * seen):
+    chosen = result.selection.sizes["trial"] > 0
+    if chosen or hidden is None or not recording.measures or hidden < max(FAR, OVERFIT * seen):
         return {}
     return {
         OverfitWarning: f"the error is {hidden:.3g} at held-out entries and {seen:.3g} at observed "
-        "ones: give a ridge (alpha) or a smaller rank."
+        "ones: give a larger ridge (alpha) or a smaller rank."
     }

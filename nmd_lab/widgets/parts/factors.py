@@ -54,7 +54,7 @@ class FactorsPart:
         """Return the rows with most of the chosen component; None without one."""
         if fitted is None or self.chosen is None or self.chosen >= fitted.H.shape[0]:
             return None
-        return typical_rows(np.asarray(fitted.W), self.chosen, count)
+        return np.argsort(-oriented(fitted).W[:, self.chosen], kind="stable")[:count]
 
     def parts(
         self,
@@ -69,7 +69,7 @@ class FactorsPart:
             self._points, self._plane = Points(labels), (0, 1)
         if fitted is None:
             return {}
-        W, H = np.asarray(fitted.W), fitted.H
+        W, H, *_ = oriented(fitted)
         names = texts(labels, "columns") if columns is None else columns
         switched = {"off": self.off(fitted), "chosen": self.chosen, "said": said}
         return {
@@ -85,7 +85,7 @@ class FactorsPart:
             return None
         off, rows = self.off(fitted), self._points.rows
         return self._drawing(
-            lambda: drawing_part(fitted, off, frame, rows, X),
+            lambda: drawing_part(oriented(fitted), off, frame, rows, X),
             *(fitted.W, fitted.H, X, rows, frame.picture, off),
         )
 
@@ -184,6 +184,16 @@ def _largest(h: Array, labels: Sequence[str]) -> list[list[Any]]:
     return [[labels[k], float(h[k])] for k in order]
 
 
-def typical_rows(W: Array, component: int, count: int) -> NDArray[np.intp]:
-    """Return the rows with the largest absolute weights of a component, largest first."""
-    return np.argsort(-np.abs(W[:, component]), kind="stable")[:count]
+def oriented(fitted: FittedValues) -> FittedValues:
+    """Return the same model, with components whose rows have more of them than of their negative.
+
+    The sign of a component says nothing, and may be another one in the next fit.
+    """
+    signs = signs_of(fitted)
+    return fitted._replace(W=np.asarray(fitted.W) * signs, H=fitted.H * signs[:, None])
+
+
+def signs_of(fitted: FittedValues) -> Array:
+    """Return the signs (rank,) by which `oriented` multiplies components."""
+    W = np.asarray(fitted.W)
+    return np.where((W * np.abs(W)).sum(axis=0) < 0, -1, 1).astype(W.dtype)

@@ -16,6 +16,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.headline import validation_error
+from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.solver.options import OFFSETS
 from nmd_lab.solver.settings import ADMM, SPLITS
 from nmd_lab.widgets.latest import Latest
@@ -41,6 +42,8 @@ from .ratings import (
 MOST_COMPARED = 50_000  # entries at which errors without components are compared, at most
 OWN_DATA = "your ratings"  # option for the data that the user gave
 
+Numbers = NDArray[Any]
+
 
 class Entry(NamedTuple):
     """One entry of a row; NaN for what is not known of it."""
@@ -51,6 +54,7 @@ class Entry(NamedTuple):
     predicted: float
     low: float  # ends of the interval of a new observation
     high: float
+    added: float  # difference from the prediction for somebody without ratings
 
 
 class CompletionState(ModelState):
@@ -196,26 +200,31 @@ class CompletionState(ModelState):
             order = np.lexsort((-values, ~np.isin(rated, self.hidden_of(row))))[:top]
             columns, values = rated[order], values[order]
         predicted = self._predicted(row)
+        is_rated = row is None and bool(self.person.ratings)
+        usual = self._predicted(None, rated=False) if is_rated else np.full_like(predicted, np.nan)
         others = np.where(np.isnan(predicted).all(), -np.inf, predicted)
         others[rated] = -np.inf
         best = np.argsort(-others, kind="stable")[:top]
         best = best[others[best] > -np.inf]
+        added = predicted - usual
         return (
-            self._entries(row, columns, values, predicted),
-            self._entries(row, best, np.full(best.size, np.nan), predicted),
+            self._entries(row, columns, values, predicted, added),
+            self._entries(row, best, np.full(best.size, np.nan), predicted, added),
         )
 
-    def _entries(
-        self, row: int | None, columns: NDArray[Any], values: NDArray[Any], predicted: NDArray[Any]
-    ) -> list[Entry]:
+    def _entries(self, row: int | None, columns: Numbers, *numbers: Numbers) -> list[Entry]:
         """Return the entries of some columns, with their intervals if there is a posterior."""
+        values, predicted, added = numbers
         ends = np.full((columns.size, 2), np.nan)
-        if row is not None and self.posterior is not None and self.is_sampled and columns.size:
-            ends = self.posterior.predict_interval(entries_at(row, columns), level=LEVEL)
+        draws, at = self._drawn(row)
+        if draws is not None and columns.size:
+            ends = np.asarray(draws.predict_interval(entries_at(at, columns), level=LEVEL))
+            ends = ends if self.person.ends is None else ends.clip(*self.person.ends)
+        about = predicted[columns], *ends.T, added[columns]
         return [
-            Entry(title, int(k), float(x), float(predicted[k]), float(low), float(high))
-            for title, k, x, (low, high) in zip(
-                self.data.column_titles(columns), columns, values, np.asarray(ends), strict=True
+            Entry(title, int(k), *map(float, each))
+            for title, k, *each in zip(
+                self.data.column_titles(columns), columns, values, *about, strict=True
             )
         ]
 
@@ -233,20 +242,29 @@ class CompletionState(ModelState):
         """Whether the fit is of the chosen data."""
         return self.fitted_entries is self.observations
 
-    def _predicted(self, row: int | None) -> NDArray[Any]:
+    def _predicted(self, row: int | None, *, rated: bool = True) -> Numbers:
         """Return what posterior or fit predict for a row or for the new person; NaN without one."""
         n = self.observations.shape[1]
-        if row is not None and self.posterior is not None and self.is_sampled:
-            return np.asarray(self.posterior.predict(entries_at(row, np.arange(n))))
-        fitted, at = self.fitted_row(row)
+        draws, at = self._drawn(row, rated=rated)
+        if draws is not None:
+            return np.asarray(draws.predict(entries_at(at, np.arange(n))))
+        fitted, at = self.fitted_row(row, rated=rated)
         return np.full(n, np.nan) if fitted is None else np.asarray(fitted.block([at])[0])
 
-    def fitted_row(self, row: int | None) -> tuple[FittedValues | None, int]:
+    def _drawn(self, row: int | None, *, rated: bool = True) -> tuple[Posterior | None, int]:
+        """Return the posterior of a row, or of the new person, and its position there."""
+        if self.posterior is None or not self.is_sampled:
+            return None, 0
+        if row is not None:
+            return self.posterior, row
+        return self.person.drawn(self.posterior, rated=rated), 0
+
+    def fitted_row(self, row: int | None, *, rated: bool = True) -> tuple[FittedValues | None, int]:
         """Return the model of a row and its position there; a new person needs a fit that ended."""
         if row is not None:
             return self.shown, row
         result = self.fit.result if self.is_fitted and self.fit.phase != "running" else None
-        return (None if result is None else self.person.fitted(result)), 0
+        return (None if result is None else self.person.fitted(result, rated=rated)), 0
 
     @property
     def shown(self) -> FittedValues | None:

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from nmd_lab._checks import check_share
+from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.pictures import picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.fitted_values import FittedValues
@@ -109,6 +110,7 @@ class DecompositionState(ModelState):
         self.X = self._matrix.matrix
         self.options = {"data": ([OWN_DATA] if X is not None else []) + list(matrix_choices())}
         self._data, self._guess = Latest[MatrixData](), Latest[tuple[int, int] | None]()
+        self._shape = Latest[tuple[int, int]]()
         first = {"data": self.options["data"][0]}
         if shape is not None:
             first["shape"] = " x ".join(map(str, shape))
@@ -122,6 +124,11 @@ class DecompositionState(ModelState):
     def source(self) -> Any:
         """Return the original matrix."""
         return self.X if self.values["data"] == OWN_DATA else load_matrix(self.values["data"])
+
+    def _matrix_shape(self) -> tuple[int, int]:
+        """Return the shape of the matrix that is fitted; categories have a column for each."""
+        X = self.source()
+        return self._shape(lambda: observe_dense(X).shape, X)
 
     def data_with(self, paint: Paint | None) -> MatrixData:
         """Return the data with the noise and the holes of the present settings, and some paint."""
@@ -198,7 +205,7 @@ class DecompositionState(ModelState):
             "level": lambda: corrupted(self.source(), values | {"missing": 0}),
             "shape": self._check_shape,
             "high": self.nonlinearity,
-            "rank": lambda: self.check_rank(np.shape(self.source())),
+            "rank": lambda: self.check_rank(self._matrix_shape()),
             "loss": loss,
         }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -16,6 +17,7 @@ from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.usual_columns import has_repeats, long_table_columns
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.widgets.latest import Latest
 
 from .code import call, expression
@@ -94,14 +96,24 @@ class NewPerson:
         counts = np.bincount(entries.indices, minlength=entries.shape[1])
         self._by_count = np.argsort(-counts, kind="stable").tolist()
         self.offered: list[int] = self._by_count[:OFFERED]
-        self._folded = Latest[FittedValues]()
+        self._folded: defaultdict[Any, Latest[Any]] = defaultdict(Latest)
 
     @cached_property
     def levels(self) -> list[float]:
         """The ratings that stars can give: those of the data if they are few."""
-        found = np.unique(self.data.observations.values)
-        levels = found if found.size <= MOST_LEVELS else np.linspace(found[0], found[-1], LEVELS)
+        found = self._found
+        levels = found if self.ends else np.linspace(found[0], found[-1], LEVELS)
         return [float(each) for each in levels]
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The ends of the scale of ratings; None if there are so many that there is no scale."""
+        found = self._found
+        return (float(found[0]), float(found[-1])) if found.size <= MOST_LEVELS else None
+
+    @cached_property
+    def _found(self) -> NDArray[Any]:
+        return np.unique(self.data.observations.values)
 
     @cached_property
     def _titles(self) -> list[str]:
@@ -126,18 +138,31 @@ class NewPerson:
             raise ValueError(f"no title holds {text.strip()!r}: give another.")
         self.offered = [found[0], *(k for k in self.offered if k != found[0])]
 
-    def fitted(self, fit: Decomposition) -> FittedValues:
-        """Return the model of this one row, with the H of a fit."""
+    def fitted(self, fit: Decomposition, *, rated: bool = True) -> FittedValues:
+        """Return the model of this one row, or of one without ratings, with the H of a fit."""
 
-        def folded() -> FittedValues:
-            row = np.full((1, fit.shape[1]), np.nan)
-            row[0, list(self.ratings)] = list(self.ratings.values())
+        def folded(row: NDArray[Any]) -> FittedValues:
             w, offsets = fit.fold_in(row, unknown="offsets"), fit.fitted.offsets
             if "offset" in w.coords:
                 offsets = offsets._replace(rows=w.coords["offset"].values)
             return fit.fitted._replace(W=w.values, offsets=offsets)
 
-        return self._folded(folded, fit, dict(self.ratings))
+        found: FittedValues = self._once(folded, fit, rated)
+        return found
+
+    def drawn(self, posterior: Posterior, *, rated: bool = True) -> Posterior:
+        """Return the posterior of this one row, or of one without ratings."""
+        found: Posterior = self._once(
+            lambda row: posterior.fold_in(row, unknown="offsets"), posterior, rated
+        )
+        return found
+
+    def _once(self, fold_in: Callable[[NDArray[Any]], Any], model: Any, rated: bool) -> Any:
+        """Return a model of one row, worked out again only if ratings or model are other ones."""
+        ratings = dict(self.ratings) if rated else {}
+        row = np.full((1, model.shape[1]), np.nan)
+        row[0, list(ratings)] = list(ratings.values())
+        return self._folded[type(model), bool(ratings)](lambda: fold_in(row), model, ratings)
 
     def code(self) -> str:
         """Return the code that prints the suggestions; an empty string without ratings."""

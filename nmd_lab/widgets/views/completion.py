@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.headline import headline_of
 from nmd_lab.widgets.live.sample import LEVEL
 from nmd_lab.widgets.parts.curves import Panel
+from nmd_lab.widgets.parts.factors import signs_of
 from nmd_lab.widgets.parts.texts import number_text, size_text, table, texts
 from nmd_lab.widgets.states.completion import CompletionState, Entry
 from nmd_lab.widgets.states.fields import value_of
@@ -84,8 +86,8 @@ class CompletionView(ModelView):
         }
         fitted, at = state.fitted_row(row)
         if parts.get("scatter") and fitted is not None and not problem:
-            plane = parts["scatter"]
-            x, y = (float(fitted.W[at, plane[axis]]) for axis in "ab")
+            plane, signs = parts["scatter"], signs_of(shown or fitted)
+            x, y = (float(fitted.W[at, k] * signs[k]) for k in (plane["a"], plane["b"]))
             plane["person"] = {"name": self.asked, "x": x, "y": y}
         return parts
 
@@ -136,12 +138,18 @@ class CompletionView(ModelView):
         first = self._your_ratings(rated) if row is None else self._ratings(row, rated)
         if not best:
             return [first, table("top", ("predictions come with a fit",), [])]
-        sure = self.state.is_sampled and row is not None
+        sure, stars = self.state.is_sampled, not math.isnan(best[0].added)
         rows = [
-            [e.label, number_text(e.predicted, 3), *[f"{e.low:.3g} – {e.high:.3g}"] * sure]
+            [
+                e.label,
+                number_text(e.predicted, 3),
+                *[f"{e.added:+.2f}"] * stars,
+                *[f"{e.low:.3g} – {e.high:.3g}"] * sure,
+            ]
             for e in best
         ]
-        heads = ("suggested", "predicted", *[f"{100 * LEVEL:.0f} % interval"] * sure)
+        intervals = [f"{100 * LEVEL:.0f} % interval"] * sure
+        heads = ("suggested", "predicted", *["your stars add"] * stars, *intervals)
         return [first, table("top", heads, rows, ids=[entry.column for entry in best])]
 
     def _your_ratings(self, rated: list[Entry]) -> dict[str, Any]:

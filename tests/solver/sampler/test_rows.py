@@ -93,8 +93,13 @@ def test_sparse_rows_with_weights_have_their_gaussian(dtype, transposed):
 
 @pytest.mark.parametrize("rho_of", ["rows", "partners"])
 def test_rows_with_few_holes_have_their_gaussian_with_noise_of_their_own(rho_of):
-    """A row that stores more than half takes the sum over all partners less the others."""
+    """A row that stores more than half takes the sum over all partners less the others.
+
+    Two rows lack the same entries, so that the second takes over that sum of the first.
+    """
     T, _, partner, prior = problem(float)
+    T[:2] = np.random.default_rng(5).normal(size=(2, N))
+    T[:2, [1, 4]] = np.nan
     rho = np.random.default_rng(2).uniform(0.5, 4, M if rho_of == "rows" else N)
     weights = np.broadcast_to(rho[:, None] if rho_of == "rows" else rho, (M, N)) / RHO
     T[2, 1:6] = np.nan  # and one that stores less
