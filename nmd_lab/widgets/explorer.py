@@ -129,7 +129,7 @@ class Explorer(Page):
         ValueError
             If nothing would be left to see, or if there is no matrix.
         """
-        self.view.brush(picture, points, radius, hide=hide)
+        self.view.brush({"picture": picture, "points": points, "radius": radius, "hide": hide})
         self._refresh()
 
 

@@ -20,8 +20,8 @@ from nmd_lab._errors import sentence
 
 from .front_end import script, style
 from .live.fit import LiveFit
-from .parts.controls import controls_part, value_of
 from .parts.static import static_html
+from .states.fields import value_of
 from .views.history import History
 from .views.opening import view_opened
 from .views.status import status_part
@@ -31,14 +31,10 @@ Message = Mapping[str, Any]
 
 SETTINGS = ("rank", "alpha", "nonlinearity")  # settings that are traits, too
 
-PARTS = (
-    "facts", "curves", "pictures", "modelled", "grid", "components", "scatter", "drawing", "dots",
-    "tables",
-)  # fmt: skip
-"""Parts of the page that come from the view."""
-
+# Parts of the page that come from the view, and those of them that stay until a run has its first
+# iterate, so that nothing on the page moves
 STAYING = ("curves", "modelled", "components", "scatter")
-"""Parts that stay until a run has its first iterate, so that nothing on the page moves."""
+PARTS = ("facts", "pictures", "grid", "drawing", "dots", "tables", *STAYING)
 
 
 def _trait() -> Any:
@@ -111,12 +107,8 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         """
         if self.comm is None:
             raise ValueError("the explorer is closed: make another one.")
-        self.view.prepare_start()
-        problem = self.view.cannot_run()
-        if problem:
-            raise ValueError(problem)
         self._note = None
-        self.state.start()
+        self.view.start()
 
     def stop(self) -> None:
         """Stop at the next iteration, as Stop does."""
@@ -194,7 +186,6 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         self._picture = show(self._static(), raw=True, display_id=True)
 
     def _static(self) -> dict[str, str]:
-        """Return the picture for readers without a kernel."""
         return {"text/html": static_html(self), "text/plain": ""}
 
     def _receive(self, _: Any, message: Message, buffers: list[Any]) -> None:
@@ -207,7 +198,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             "reset": lambda _: self.state.reset(),
             "set": lambda m: self._set(m["name"], m["value"]),
             "save": lambda m: self.save(m["filename"]),
-            "select": self._select,
+            "select": lambda m: self.select(**self._place(m)),
             "lasso": lambda m: self.select(rows=list(m["rows"])),
             "history": lambda m: self.history.act(self.state, m["number"], m["what"]),
             "open": lambda m: view_opened(m, buffers),
@@ -249,12 +240,11 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             self.selection = None
         self._settings_changed()
 
-    def _select(self, message: Message) -> None:
-        """Pick what the message says."""
+    def _place(self, message: Message) -> dict[str, Any]:
+        """Return what a message picks: in a picture, the entry at a pixel."""
         if "picture" in message:
-            self.select(**self.view.place(message))
-        else:
-            self.select(**{name: value for name, value in message.items() if name != "do"})
+            return self.view.place(message)
+        return {name: value for name, value in message.items() if name != "do"}
 
     def _setting_given(self, change: Any) -> None:
         """Change the setting whose trait was set from outside."""
@@ -280,7 +270,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     def _show_settings(self) -> None:
         """Show the settings in the controls and the traits."""
         with self._lock:
-            self.controls = controls_part(self.state) if self.view.can_fit else []
+            self.controls = self.state.controls() if self.view.can_fit else []
             self._reflecting = True
             try:
                 for name in SETTINGS:
@@ -305,7 +295,8 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
                 running = self.state.active.phase == "running"
                 if not running:
                     self._show_settings()  # a choice may have put numbers in the place of "auto"
-                    self._show_code()
+                    if not self.state.problems() or self.view.result is not None:
+                        self.code_text = self.code()
                     self.runs = self.history.lines(self.state)
                 parts = self.view.parts(self.history)
                 for name in PARTS:
@@ -319,8 +310,3 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             self.value = self.result = result
             if self._picture is not None:
                 self._picture.update(self._static(), raw=True)
-
-    def _show_code(self) -> None:
-        """Show the present code, unless the settings are wrong."""
-        if not self.state.problems() or self.view.result is not None:
-            self.code_text = self.code()

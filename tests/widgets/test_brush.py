@@ -14,8 +14,8 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.pictures import Picture
 from nmd_lab.widgets.parts.curves import arrays_of
-from nmd_lab.widgets.states.brush import Paint, disc, runs
 from nmd_lab.widgets.states.frame import frame_of
+from nmd_lab.widgets.states.matrix_data import Paint, disc, runs
 
 TENTHS = st.integers(-30, 150).map(lambda number: number / 10)
 
@@ -23,6 +23,10 @@ TENTHS = st.integers(-30, 150).map(lambda number: number / 10)
 def smooth(size=(40, 60)):
     y, x = np.mgrid[0 : 1 : size[0] * 1j, 0 : 1 : size[1] * 1j]
     return 0.5 + 0.3 * np.sin(5 * x) * np.cos(3 * y) + 0.2 * x * y
+
+
+def stroke(picture, point, radius):
+    return {"picture": picture, "points": [point], "radius": radius, "hide": True}
 
 
 def painted(explorer, points, radius=3.0, *, hide=True, number=0):
@@ -59,7 +63,7 @@ def test_runs_give_the_entries_back(rows):
 def test_the_brush_reaches_all_of_a_matrix_that_is_thinned_and_all_colours():
     frame = frame_of((2000, 900), None, channels=3)
     assert frame.step == 4
-    paint = Paint((2000, 900)).touched(frame, 0, [(100, 20)], 5, hide=True)
+    paint = Paint((2000, 900)).touched(frame, stroke(0, (100, 20), 5))
     rows, columns = np.nonzero(paint.signs)
     assert (rows.min(), rows.max()) == (382, 421)
     assert (columns.min() // 3, columns.max() // 3) == (62, 101)
@@ -70,7 +74,7 @@ def test_the_brush_reaches_all_of_a_matrix_that_is_thinned_and_all_colours():
 def test_the_brush_finds_the_columns_of_pixels_that_are_in_another_order():
     positions = np.array([3, 2, 1, 0])
     frame = frame_of((5, 4), Picture((2, 2), positions), rows=np.array([4, 1]))
-    paint = Paint((5, 4)).touched(frame, 1, [(0, 0)], 0.4, hide=True)
+    paint = Paint((5, 4)).touched(frame, stroke(1, (0, 0), 0.4))
     assert np.argwhere(paint.signs).tolist() == [[1, 3]]
 
 

@@ -12,8 +12,8 @@ from nmd_lab import datasets, widgets
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.model import make_model
 from nmd_lab.model.offsets import NO_OFFSETS
-from nmd_lab.widgets.parts import drawing
-from nmd_lab.widgets.parts.drawing import drawing_part
+from nmd_lab.widgets.parts import pictures
+from nmd_lab.widgets.parts.pictures import drawing_part
 from nmd_lab.widgets.states.frame import frame_of
 
 
@@ -95,12 +95,12 @@ def test_nothing_is_sent_again_while_the_fit_stays():
 def test_wide_rows_and_columns_of_several_kinds_are_not_drawn(monkeypatch):
     mixed = pd.DataFrame({"a": np.arange(30.0), "b": list("xyz") * 10, "c": np.arange(30) % 2 == 0})
     assert done(widgets.explore(mixed, rank=2, iterations=5)).drawing is None
-    monkeypatch.setattr(drawing, "MOST_COLUMNS", 63)
+    monkeypatch.setattr(pictures, "MOST_COLUMNS", 63)
     assert digits().drawing is None
 
 
 def test_the_data_of_many_rows_are_not_sent(monkeypatch):
-    monkeypatch.setattr(drawing, "MOST_VALUES", 40 * 64 - 1)
+    monkeypatch.setattr(pictures, "MOST_VALUES", 40 * 64 - 1)
     explorer = digits()
     assert explorer.drawing["data"] is None
     expected = explorer.result.reconstruct().values[5]

@@ -11,7 +11,7 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.observations import observe
 from nmd_lab.metrics import relative_error
-from nmd_lab.widgets.live.held_out import HiddenEntries, is_measured
+from nmd_lab.widgets.live.recording import HiddenEntries, is_measured
 from nmd_lab.widgets.states.completion import CompletionState
 from nmd_lab.widgets.states.decomposition import DecompositionState
 

@@ -205,7 +205,12 @@ class LiveFit(Background):
 
     def _chosen(self, choose: Choose, stop: threading.Event) -> bool:
         """Let a run choose its settings; return False if it has been stopped or forgotten."""
-        keep = choose(Choosing(stop, lambda trials: self._watch_choice(trials, stop)))
+
+        def watch(trials: int) -> None:
+            if self._is_time_to_look():
+                self._show_progress(f"choosing by held-out entries: {trials} trials so far", stop)
+
+        keep = choose(Choosing(stop, watch))
         with self._lock:
             if stop is not self._stop:
                 return False
@@ -219,11 +224,6 @@ class LiveFit(Background):
             self.giving_up()
         self.tell()
         return not stopped
-
-    def _watch_choice(self, trials: int, stop: threading.Event) -> None:
-        """Show now and then how many trials a choice has made."""
-        if self._is_time_to_look():
-            self._show_progress(f"choosing by held-out entries: {trials} trials so far", stop)
 
     def _advance(
         self, fit: ResumableFit, iterations: int, stop: threading.Event, recording: Recording

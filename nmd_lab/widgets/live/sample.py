@@ -62,42 +62,35 @@ class Findings(NamedTuple):
         return f"{self.n_entries} held-out entries: RMSE of the posterior mean {self.rmse:.4g}"
 
 
-def findings(posterior: Posterior, X: Any, held_out: Any) -> Findings:
+def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) -> Findings:
     """Return what a posterior says at held-out entries, or at seen ones if there are none."""
-    entries = None if held_out is None else observe(held_out).as_sparse()
-    unseen = entries is not None and entries.n_observed > 0
-    observations = entries if entries is not None and unseen else observe(X).as_sparse()
-    checked = sample(observations, MOST_CHECKED)
-    mean, low, high = _at(posterior, checked)
-    x = checked.values
-    drawn = sample(checked, MOST_DRAWN)
+    unseen = held_out is not None and held_out.n_observed > 0
+    checked = sample(held_out if held_out and unseen else observe(X).as_sparse(), MOST_CHECKED)
+    (rows, columns, x), drawn = checked.entries(), _some(checked.n_observed, MOST_DRAWN)
+    at = entries_at(rows, columns)
+    mean, (low, high) = posterior.predict(at), posterior.predict_interval(at, level=LEVEL).T
     return Findings(
         unseen,
         x.size,
         float(np.mean((low <= x) & (x <= high))),
         float(np.sqrt(np.mean((mean - x) ** 2))),
-        drawn,
-        *_at(posterior, drawn),
+        checked.select(drawn),
+        *(mean[drawn], low[drawn], high[drawn]),
     )
-
-
-def _at(
-    posterior: Posterior, entries: SparseObservations
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the posterior mean and the ends of the intervals of new observations."""
-    rows, columns, _ = entries.entries()
-    at = entries_at(rows, columns)
-    low, high = posterior.predict_interval(at, level=LEVEL).T
-    return posterior.predict(at), low, high
 
 
 def sample(entries: SparseObservations, most: int) -> SparseObservations:
     """Return observations, or a random sample of them that is always the same."""
-    if entries.n_observed <= most:
-        return entries
-    drawn = np.zeros(entries.n_observed, dtype=bool)
-    drawn[np.random.default_rng(0).choice(drawn.size, most, replace=False)] = True
-    return entries.select(drawn)
+    few = entries.n_observed <= most
+    return entries if few else entries.select(_some(entries.n_observed, most))
+
+
+def _some(count: int, most: int) -> NDArray[np.bool_]:
+    """Return which of some things are in a random sample that is always the same."""
+    drawn = np.full(count, count <= most)
+    if count > most:
+        drawn[np.random.default_rng(0).choice(count, most, replace=False)] = True
+    return drawn
 
 
 class SampleSettings(NamedTuple):
@@ -143,7 +136,8 @@ class LiveSample(Background):
     def _work(self, X: Any, settings: SampleSettings, stop: threading.Event) -> None:
         """Draw and look at the draws; `stop` tells this run from later ones."""
         self._show_progress("preparing the sampler …", stop)
-        seen, held_out = settings.parts(X)
+        seen, hidden = settings.parts(X)
+        held_out = None if hidden is None else observe(hidden).as_sparse()
         posterior = _drawn(seen, settings, lambda sweep: self._watch(sweep.sweep, stop))
         n_draws = posterior.trace.sizes["sweep"]
         stopped = posterior.stop_reason.code == "callback"
@@ -157,9 +151,7 @@ class LiveSample(Background):
                 "posterior": posterior,
                 "findings": found,
                 "settings": settings,
-                "unseen": held_out
-                if held_out is None
-                else observe(held_out).as_sparse().entries()[:2],
+                "unseen": None if held_out is None else held_out.entries()[:2],
                 "message": f"{begins} {n_draws} draws; {found.summary}",
                 "warnings": (warning,) if warning else (),
             }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from nmd_lab.result.decomposition import Decomposition
@@ -13,7 +14,7 @@ from nmd_lab.result.selection import TRIAL, as_text
 from nmd_lab.widgets.live.sample import Findings
 
 Chart = dict[str, Any]
-Numbers = Sequence[float] | NDArray[Any]
+Numbers = Sequence[float] | NDArray[Any] | pd.Series
 
 
 def chart(title: str, x: str, y: str, panels: Sequence[dict[str, Any]], **other: Any) -> Chart:
@@ -26,25 +27,21 @@ def series(
     label: str,
     x: Numbers,
     y: Numbers,
-    names: Sequence[str],
+    names: Sequence[str] | pd.Series,
     spread: tuple[Numbers, Numbers] | None = None,
     ids: Sequence[int] | None = None,
 ) -> dict[str, Any]:
     """Return the points of one colour."""
-    low, high = (None, None) if spread is None else map(_plain, spread)
+    low, high = (None, None) if spread is None else spread
+    numbers = {"x": x, "y": y, "low": low, "high": high}
     return {
         "label": label,
-        "x": _plain(x),
-        "y": _plain(y),
-        "low": low,
-        "high": high,
+        **{
+            name: each if each is None else list(map(float, each)) for name, each in numbers.items()
+        },
         "ids": None if ids is None else list(ids),
         "names": list(names),
     }
-
-
-def _plain(numbers: Numbers) -> list[float]:
-    return [float(number) for number in numbers]
 
 
 def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
@@ -52,65 +49,49 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
     trials = None if fit is None else fit.selection
     if trials is None or not trials.sizes[TRIAL]:
         return {}
-    finite = trials.isel({TRIAL: np.flatnonzero(np.isfinite(trials["error"].values))})
-    if not finite.sizes[TRIAL]:
-        return {}
-    measure = f"held-out {finite.attrs.get('measure', 'error')}"
+    names = ("nonlinearity", "loss", "rank", "alpha", "error", "spread")
+    table = pd.DataFrame({name: trials[name].values for name in names})
+    table = table[np.isfinite(table["error"])]
+    models = zip(*(table[name].tolist() for name in ("nonlinearity", "rank", "alpha")), strict=True)
+    table["name"] = [f"{f}, rank {rank}, alpha {as_text(alpha)}" for f, rank, alpha in models]
+    measure = f"held-out {trials.attrs.get('measure', 'error')}"
     found = {}
-    if np.unique(finite["rank"].values).size > 1:
-        found["ranks"] = _by_rank(finite, measure)
-    if np.unique(finite["alpha"].values).size > 1:
-        found["alphas"] = _by_alpha(finite, measure)
+    if table["rank"].nunique() > 1:
+        found["ranks"] = _by_rank(table, measure)
+    if table["alpha"].nunique() > 1:
+        found["alphas"] = _by_alpha(table, measure)
     return found
 
 
-def _by_rank(trials: Any, measure: str) -> Chart:
+def _by_rank(trials: pd.DataFrame, measure: str) -> Chart:
     """Return the lowest error of each rank, with its spread, for each nonlinearity and loss."""
     lines = []
-    for model in _models(trials):
-        ordered = model.isel({TRIAL: np.argsort(model["error"].values, kind="stable")})
-        best = ordered.isel({TRIAL: np.unique(ordered["rank"].values, return_index=True)[1]})
-        errors, spread = best["error"].values, np.nan_to_num(best["spread"].values)
-        names = [_trial_name(best.isel({TRIAL: k})) for k in range(errors.size)]
+    for (f, loss), model in trials.groupby(["nonlinearity", "loss"], sort=False):
+        ordered = model.sort_values("error", kind="stable")
+        best = ordered.drop_duplicates("rank").sort_values("rank")
+        errors, spread = best["error"].to_numpy(), np.nan_to_num(best["spread"])
         ends = errors - spread, errors + spread
-        lines.append(series(_model_name(best), best["rank"].values, errors, names, ends))
+        lines.append(series(f"{f}, {loss}", best["rank"], errors, best["name"], ends))
     panels = [{"title": "", "series": lines}]
     return chart("lowest error of each rank", "rank", measure, panels, joined=True, color="model")
 
 
-def _by_alpha(trials: Any, measure: str) -> Chart:
+def _by_alpha(trials: pd.DataFrame, measure: str) -> Chart:
     """Return the error of each trial against alpha, on a logarithmic axis, by rank."""
-    alphas = trials["alpha"].values
-    tried = np.unique(alphas)
-    positive = tried[tried > 0]
-    zero = np.log10(positive[0]) - 1 if positive.size else 0.0
-    place = np.where(alphas > 0, np.log10(np.where(alphas > 0, alphas, 1.0)), zero)
-    lines = []
-    for rank in np.unique(trials["rank"].values).tolist():
-        which = np.flatnonzero(trials["rank"].values == rank)
-        which = which[np.argsort(place[which], kind="stable")]
-        names = [_trial_name(trials.isel({TRIAL: k})) for k in which]
-        lines.append(series(f"rank {rank}", place[which], trials["error"].values[which], names))
+    tried = np.unique(trials["alpha"])
+    zero = float(np.log10(tried[tried > 0][0])) - 1 if np.any(tried > 0) else 0.0
+
+    def place(alpha: float) -> float:
+        return float(np.log10(alpha)) if alpha > 0 else zero
+
+    lines = [
+        series(f"rank {rank}", some["alpha"].map(place), some["error"], some["name"])
+        for rank, some in trials.sort_values("alpha", kind="stable").groupby("rank")
+    ]
     shown = tried[np.unique(np.linspace(0, tried.size - 1, min(6, tried.size)).astype(int))]
-    ticks = [[float(np.log10(a)) if a > 0 else float(zero), as_text(a, 2)] for a in shown]
+    ticks = [[place(alpha), as_text(alpha, 2)] for alpha in shown]
     panels = [{"title": "", "series": lines}]
     return chart("all trials by alpha", "alpha", measure, panels, ticks=ticks, color="rank")
-
-
-def _models(trials: Any) -> list[Any]:
-    """Return the trials of each pair of a nonlinearity and a loss."""
-    pairs = zip(trials["nonlinearity"].values, trials["loss"].values, strict=True)
-    names = np.array([f"{f}, {loss}" for f, loss in pairs])
-    return [trials.isel({TRIAL: np.flatnonzero(names == name)}) for name in dict.fromkeys(names)]
-
-
-def _model_name(trials: Any) -> str:
-    return f"{trials['nonlinearity'].values[0]}, {trials['loss'].values[0]}"
-
-
-def _trial_name(trial: Any) -> str:
-    f, rank, alpha = (trial[name].item() for name in ("nonlinearity", "rank", "alpha"))
-    return f"{f}, rank {rank}, alpha {as_text(alpha)}"
 
 
 def intervals_chart(found: Findings) -> Chart:

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.widgets.live.held_out import REMEMBERED, lowest
-from nmd_lab.widgets.live.recording import Recording
+from nmd_lab.widgets.live.recording import REMEMBERED, Recording, lowest
 
 MOST_POINTS = 800  # number of points above which a curve is thinned to half as many
 

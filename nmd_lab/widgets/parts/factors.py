@@ -13,7 +13,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.states.frame import MOST_ROWS, Frame
 
-from .drawing import drawing_part
+from .pictures import drawing_part
 from .texts import groups, texts
 
 Array = NDArray[Any]

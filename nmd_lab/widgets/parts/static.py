@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from nmd_lab.widgets.live.held_out import REMEMBERED
+from nmd_lab.widgets.live.recording import REMEMBERED
 
 from .curves import COLORS, arrays_of
 

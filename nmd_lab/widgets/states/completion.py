@@ -21,8 +21,7 @@ from nmd_lab.solver.options import OFFSETS
 from nmd_lab.solver.settings import ADMM, SPLITS
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.live.background import Positions
-from nmd_lab.widgets.live.held_out import error_at, error_of_means
-from nmd_lab.widgets.live.recording import Measure
+from nmd_lab.widgets.live.recording import Measure, error_at, error_of_means
 from nmd_lab.widgets.live.sample import LEVEL, sample
 
 from .choice import WITHOUT_RIDGE, default_nonlinearity

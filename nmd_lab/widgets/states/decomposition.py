@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -21,18 +21,18 @@ from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
 from nmd_lab.solver.settings import ADMM
 from nmd_lab.widgets.latest import Latest
-from nmd_lab.widgets.live.held_out import HiddenEntries, error_at
-from nmd_lab.widgets.live.recording import Measure
+from nmd_lab.widgets.live.recording import HiddenEntries, Measure, error_at
 
-from .brush import BeforeBrush, Paint
 from .choice import prepared
 from .data_choices import load_matrix, matrix_choices
 from .fields import Field, check_option
-from .frame import Frame, guessed_shape
+from .frame import guessed_shape
 from .matrix_data import (
     NO_PICTURE,
     NOISES,
+    BeforeBrush,
     MatrixData,
+    Paint,
     as_matrix,
     as_shape,
     corrupted,
@@ -231,27 +231,15 @@ class DecompositionState(ModelState):
         options = {"absent_are_zeros": not data.has_holes, "observed": data.mask}
         return data.seen, options, None if self.hidden is None else self.hidden.error
 
-    def brush(
-        self,
-        frame: Frame,
-        picture: int,
-        points: Iterable[Sequence[float]],
-        radius: float,
-        hide: bool,
-    ) -> None:
-        """Hide or reveal entries around points of a picture, and go on from the present factors."""
-        paint = Paint(self.data.shape) if self.paint is None else self.paint
-        self._repaint(paint.touched(frame, picture, points, radius, hide=hide))
-
     def unpaint(self) -> None:
         """Go back to the fit before the first stroke; without one, fit again without paint."""
         if self.before_brush is not None and not self.changed:
             self.recall(self.before_brush.saved)
             self.fit.tell()
         else:
-            self._repaint(None)
+            self.repaint(None)
 
-    def _repaint(self, paint: Paint | None) -> None:
+    def repaint(self, paint: Paint | None) -> None:
         """Take other painted entries, and fit again from the factors before the first stroke.
 
         While the settings are not those of the fit, the paint only counts in the next run.

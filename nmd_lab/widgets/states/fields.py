@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -95,6 +96,28 @@ class FitState:
         """Draws from the posterior; None without any."""
         return None
 
+    def controls(self) -> list[dict[str, Any]]:
+        """Return each field with its value, and what is wrong with it or why it has no effect."""
+        problems, reasons = self.problems(), self.reasons()
+        return [
+            {
+                "name": field.name,
+                "label": field.label,
+                "kind": field.kind,
+                "options": [
+                    [each, field.option_labels.get(each, each)]
+                    for each in self.options.get(field.name, field.options)
+                ],
+                "group": field.group,
+                "help": field.help or field.label,
+                "auto": field.auto and field.kind in ("integer", "number"),
+                "value": entered(self.values[field.name], field.kind),
+                "problem": problems.get(field.name, ""),
+                "reason": reasons.get(field.name, ""),
+            }
+            for field in self.fields
+        ]
+
     @property
     def changed(self) -> bool:
         """Whether the settings differ from those of the fit."""
@@ -133,3 +156,35 @@ class FitState:
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats the fit; empty where nothing was done."""
         return ""
+
+
+def entered(value: Any, kind: str) -> Any:
+    """Return a value as an input shows it.
+
+    >>> (
+    ...     entered(3.0, "number"),
+    ...     entered(12, "integer"),
+    ...     entered("auto", "integer"),
+    ...     entered(0.5, "share"),
+    ... )
+    ('3', '12', 'auto', 0.5)
+    """
+    if value is None:
+        return ""
+    if kind in ("integer", "number") and isinstance(value, numbers.Number):
+        return f"{value:.12g}"
+    return value if kind == "share" else str(value)
+
+
+def value_of(value: Any, kind: str) -> Any:
+    """Return what was entered: as a number where the kind asks for one and it is one.
+
+    >>> value_of("12", "integer"), value_of("2.7", "integer"), value_of("1,5", "number")
+    (12, '2.7', '1,5')
+    """
+    if kind not in ("integer", "number") or value == "auto":
+        return value
+    try:
+        return int(value) if kind == "integer" else float(value)
+    except (TypeError, ValueError):
+        return value  # which the check of the setting refuses, with what was entered

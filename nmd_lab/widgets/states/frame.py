@@ -37,11 +37,6 @@ class Frame(NamedTuple):
     step: int  # each pixel is the mean of so many rows and columns of the matrix
     picture: Picture | None  # layout of a row, if each is a picture
 
-    @property
-    def size(self) -> int:
-        """Number of values in all pictures."""
-        return self.n_pictures * self.height * self.width * self.channels
-
     def arranged(self, values: Array) -> bytes:
         """Return the values at the crossings, picture after picture, as float32."""
         if self.picture is not None:

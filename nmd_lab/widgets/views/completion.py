@@ -11,11 +11,11 @@ import numpy as np
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.headline import headline_of
 from nmd_lab.widgets.live.sample import LEVEL
-from nmd_lab.widgets.parts.controls import value_of
 from nmd_lab.widgets.parts.curves import Panel
 from nmd_lab.widgets.parts.factors import signs_of
 from nmd_lab.widgets.parts.texts import number_text, size_text, table, texts
 from nmd_lab.widgets.states.completion import CompletionState, Entry
+from nmd_lab.widgets.states.fields import value_of
 
 from .history import History
 from .model import ModelView

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from nmd_lab.widgets.parts.pictures import at, pictures_part, spread_at
 from nmd_lab.widgets.parts.texts import errors_table, size_text, texts
 from nmd_lab.widgets.states.decomposition import CORRUPTING, DecompositionState
 from nmd_lab.widgets.states.frame import Frame
-from nmd_lab.widgets.states.matrix_data import MatrixData
+from nmd_lab.widgets.states.matrix_data import MatrixData, Paint
 
 from .history import History, PastRun
 from .model import ModelView
@@ -46,7 +46,7 @@ class DecompositionView(ModelView):
         self.buttons["scan"] = "Find the rank", trying
         self.actions |= {
             "scan": self._scan,
-            "brush": self._brush,
+            "brush": self.brush,
             "brush_end": lambda _: None,
             "unpaint": lambda _: self.state.unpaint(),
             "iteration": self._show_iteration,
@@ -85,7 +85,7 @@ class DecompositionView(ModelView):
             return parts
         frame = self._frame_of(data, state)
         posterior = self.state.posterior if self.state.is_sampled else None
-        parts["pictures"] = self._pictures(data, frame, history.beside_run(), posterior)
+        parts["pictures"] = self._pictures(data, frame, history.find(history.beside), posterior)
         fitted = None if state is None else state.fitted
         shown = None if fitted is None else fitted.without(self.factors.off(fitted))
         if shown is not None:
@@ -183,19 +183,13 @@ class DecompositionView(ModelView):
             raise ValueError(f"iteration {iteration} is not kept: choose another.")
         self._chosen_iteration = *self._run(), iteration
 
-    def brush(
-        self, picture: int, points: Iterable[Sequence[float]], radius: float, *, hide: bool
-    ) -> None:
-        """Hide or reveal what the brush has touched, see `DecompositionState.brush`."""
+    def brush(self, stroke: Mapping[str, Any]) -> None:
+        """Hide or reveal what the brush has touched, and go on from the present factors."""
         data = self._data()
         if data is None:
             raise ValueError("the settings of the data are wrong: put them right first.")
-        self.state.brush(self._frame_of(data, self._shown_state()), picture, points, radius, hide)
-
-    def _brush(self, message: Mapping[str, Any]) -> None:
-        """Do what a stroke asks for."""
-        picture, hide = int(message["picture"]), bool(message["hide"])
-        self.brush(picture, message["points"], float(message["radius"]), hide=hide)
+        paint = Paint(data.shape) if self.state.paint is None else self.state.paint
+        self.state.repaint(paint.touched(self._frame_of(data, self._shown_state()), stroke))
 
     def _scan(self, _: Mapping[str, Any]) -> None:
         """Try ranks by held-out entries, and fit with the best one."""

@@ -14,7 +14,6 @@ class PastRun(NamedTuple):
 
     number: int  # number of the run, from 1 on
     saved: dict[str, Any]  # what `FitState.keep` returned
-    settings: dict[str, Any]  # settings of the fit
 
     @property
     def fit(self) -> Any:
@@ -49,7 +48,7 @@ class History:
 
     def act(self, state: FitState, number: int, what: str) -> None:
         """Do what a button beside a run asks for."""
-        entry = next((each for each in self.entries if each.number == number), None)
+        entry = self.find(number)
         if entry is None:
             raise ValueError(f"run {number} is not kept: choose another.")
         if what == "overlay":
@@ -68,9 +67,9 @@ class History:
             if entry.number in self.overlaid and entry is not current
         ]
 
-    def beside_run(self) -> PastRun | None:
-        """Return the run whose picture is shown beside the present one, or None."""
-        return next((each for each in self.entries if each.number == self.beside), None)
+    def find(self, number: int | None) -> PastRun | None:
+        """Return the run with a number, if it is kept."""
+        return next((each for each in self.entries if each.number == number), None)
 
     def _keep(self, state: FitState) -> None:
         """Add the present run, or bring its entry up to date."""
@@ -83,7 +82,7 @@ class History:
         if not replaced:
             self._count += 1
         number = replaced[0].number if replaced else self._count
-        entry = PastRun(number, state.keep(), dict(state.fitted_settings))
+        entry = PastRun(number, state.keep())
         others = [each for each in self.entries if each.number != number]
         self.entries = sorted([*others, entry], key=lambda each: each.number)[-MOST:]
 
@@ -105,13 +104,12 @@ class History:
 
     def _differences(self, entry: PastRun) -> str:
         """Return the settings of a run that are not those of all runs; the rank in any case."""
-        different = [
-            name
-            for name, value in entry.settings.items()
-            if name == "rank" or any(each.settings.get(name) != value for each in self.entries)
+        others, paint = [each.saved["values"] for each in self.entries], entry.saved.get("paint")
+        shown = [
+            f"{name.replace('_', ' ')} {_text(value)}"
+            for name, value in entry.saved["values"].items()
+            if name == "rank" or any(other.get(name) != value for other in others)
         ]
-        shown = [f"{name.replace('_', ' ')} {_text(entry.settings[name])}" for name in different]
-        paint = entry.saved.get("paint")
         return ", ".join([*shown, *([f"{paint.n_painted} entries painted"] if paint else [])])
 
 

@@ -75,9 +75,7 @@ class ModelView(View):
         """Choose all settings that may be "auto", and fit with them."""
         for name in self.state.choosable:
             self.state.set(name, "auto")
-        if problem := self.cannot_run():
-            raise ValueError(problem)
-        self.state.start()
+        self.start()
 
     def how_sure(self) -> None:
         """Draw from the posterior with the present settings."""

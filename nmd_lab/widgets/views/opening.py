@@ -1,9 +1,9 @@
-"""The view that suits data, results or a file."""
+"""The view that suits data, results or a file, or that asks what to do with faulty data."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,9 @@ from PIL import Image
 from nmd_lab.data.labels import RESULT_ATTRIBUTE, is_frame
 from nmd_lab.data.long_table import RepeatedPairs
 from nmd_lab.data.readers import read_file
+from nmd_lab.data.refused_columns import DROPPED, description, refused_columns
 from nmd_lab.data.sparse import is_sparse
+from nmd_lab.data.typed_table import MOST_CATEGORIES
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.loading import result_of
 from nmd_lab.result.posterior.posterior import Posterior
@@ -24,28 +26,85 @@ from nmd_lab.widgets.states.code import call
 from nmd_lab.widgets.states.completion import CompletionState
 from nmd_lab.widgets.states.data_choices import ratings_choices
 from nmd_lab.widgets.states.decomposition import DecompositionState
+from nmd_lab.widgets.states.fields import FitState
 from nmd_lab.widgets.states.ratings import DEFAULT_COLUMNS, table_columns
 from nmd_lab.widgets.states.study import StudyState
 
 from .completion import CompletionView
 from .decomposition import DecompositionView
-from .mending import MendingView, ways_with_repeats, ways_with_text
+from .history import History
 from .result import FittedState, FitView, PosteriorView, ResultView
 from .study import StudyView
 from .view import View
 
+# Options that say what to read of a file
 FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index")
-"""Options that say what to read of a file."""
-
-
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")  # endings of files with a picture
-PICTURE_IMPORT = "import numpy as np\nfrom PIL import Image\n"  # imports of `picture_code`
-READER_IMPORT = "from nmd_lab.data.readers import read_matrix\n"  # import of what `file_code` calls
+PICTURE_IMPORT = "import numpy as np\nfrom PIL import Image\n"  # imports of their code
+READER_IMPORT = "from nmd_lab.data.readers import read_matrix\n"  # import of the code of others
+
+Ways = dict[str, Callable[[], Any]]
+"""What can be done, in words, and functions that return the data after it."""
 
 
-def file_code(path: Path, options: Mapping[str, Any]) -> str:
-    """Return the code that reads the matrix in a file."""
-    return call("read_matrix", f'"{path.as_posix()}"', **options)
+class MendingView(View):
+    """A question, and a button for each answer; `again` gives the view of what it makes."""
+
+    can_fit = False
+
+    def __init__(self, fault: str, ways: Ways, again: Callable[[Any], View]) -> None:
+        super().__init__(FitState({}, {}), "fit.nc")
+        self.fault, self.ways, self.said = fault, ways, "first a question about the data"
+        self.actions["mend"] = lambda message: again(ways[message["way"]]())
+
+    def parts(self, history: History) -> dict[str, Any]:
+        """Return the question."""
+        return {"facts": {"asked": {"fault": self.fault, "ways": list(self.ways)}}}
+
+    def cannot_run(self) -> str:
+        """Return why nothing runs here."""
+        return self.fault
+
+
+def ways_with_text(frame: Any) -> tuple[str, Ways] | None:
+    """Return what is wrong with columns of text, and what can be done; None for other faults."""
+    refused = refused_columns(frame)
+    if not refused or not set(refused) <= set(DROPPED):
+        return None
+    names = [name for some in refused.values() for name in some]
+    most = min(MOST_CATEGORIES, len(frame) // 2)
+    classes = [name for name in refused.get("identifiers", []) if frame[name].nunique() <= most]
+    others = [name for name in names if name not in classes]
+    kind = " of text" * (set(refused) == {"identifiers"})
+    count = f"{len(names)} columns" if len(names) > 1 else "column"
+    ways: Ways = {
+        f"leave out the {count}{kind} ({_listed(names)})": lambda: frame.drop(columns=names)
+    }
+    if classes:
+        rest = f", leave out {_listed(others)}" if others else ""
+        ways[f"treat {_listed(classes)} as classes{rest}"] = lambda: frame.drop(
+            columns=others
+        ).astype(dict.fromkeys(classes, "category"))
+    return f"The table has {description(frame, refused)}.", ways
+
+
+def ways_with_repeats(fault: RepeatedPairs) -> tuple[str, Ways]:
+    """Return what is wrong with a long table, and what can be done."""
+    frame, pair, value = fault.frame, list(fault.pair), fault.value
+    count = int((~frame[frame.duplicated(pair)].duplicated(pair)).sum())
+    cells = f"{count} cells have" if count > 1 else "One cell has"
+    last = partial(frame.drop_duplicates, pair, keep="last")
+
+    def mean() -> Any:
+        means = frame.groupby(pair)[value].transform("mean")
+        return frame.assign(**{value: means}).drop_duplicates(pair, keep="last")
+
+    ways: Ways = {"take the mean": mean, "take the last": last}
+    return f"{cells} several values: lines with the same {pair[0]} and {pair[1]}.", ways
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(map(str, names))
 
 
 def kind_of_result(path: Path) -> str | None:
@@ -66,25 +125,19 @@ def kind_of_dataset(dataset: xr.Dataset) -> str | None:
     return "fit" if {"W", "H"} <= set(dataset.variables) else "study"
 
 
-def read_picture(path: Path) -> tuple[Any, str]:
-    """Return the picture in a file, grey or in colours (height, width, 3), and a line about it."""
+def read_picture(path: Path) -> tuple[Any, str, str]:
+    """Return the picture in a file, grey or (height, width, 3), a line about it, and its code."""
     try:
         with Image.open(path) as opened:
             picture = np.asarray(opened.convert("RGB"))
     except OSError as error:
         raise ValueError(f"{path.name} holds no picture that can be read: {error}.") from error
     height, width, _ = picture.shape
-    is_gray = bool((picture == picture[..., :1]).all())
     size = f"{height} x {width} pixels"
-    if is_gray:
-        return picture[..., 0] / 255, f"a grey picture of {size}"
-    return picture / 255, f"a picture of {size} in colours"
-
-
-def picture_code(path: Path, X: Any) -> str:
-    """Return the code that reads a picture as `read_picture` has read it."""
     code = f'np.asarray(Image.open("{path.as_posix()}").convert("RGB"))'
-    return f"{code}[..., 0] / 255" if X.ndim == 2 else f"{code} / 255"
+    if (picture == picture[..., :1]).all():
+        return picture[..., 0] / 255, f"a grey picture of {size}", f"{code}[..., 0] / 255"
+    return picture / 255, f"a picture of {size} in colours", f"{code} / 255"
 
 
 def view_of(X: Any, **options: Any) -> View:
@@ -124,8 +177,8 @@ def view_of_file(path: Path, **options: Any) -> View:
     reading = {name: value for name, value in options.items() if name in FILE_OPTIONS}
     settings = {name: value for name, value in options.items() if name not in FILE_OPTIONS}
     if path.suffix.lower() in PICTURES:
-        X, said = read_picture(path)
-        code = picture_code(path, X)
+        X, said, code = read_picture(path)
+        imports = PICTURE_IMPORT
     else:
         try:
             file = read_file(path, **reading)
@@ -133,36 +186,30 @@ def view_of_file(path: Path, **options: Any) -> View:
             (row, column), value = fault.pair, fault.value
             again = partial(view_of, row=row, column=column, value=value, **settings)
             return MendingView(*ways_with_repeats(fault), again)
-        X, said, code = file.X, file.what, file_code(path, reading)
+        X, said, imports = file.X, file.what, READER_IMPORT
+        code = call("read_matrix", f'"{path.as_posix()}"', **reading)
     view = view_of(X, **settings)
-    view.data_code, view.said = code, said
-    view.state.imports = READER_IMPORT if path.suffix.lower() not in PICTURES else PICTURE_IMPORT
-    return view
-
-
-def view_of_upload(name: str, content: bytes) -> View:
-    """Return the view of a file that was uploaded; it is written to a folder of its own."""
-    with tempfile.TemporaryDirectory(prefix="nmd-lab-") as folder:
-        path = Path(folder) / Path(name).name
-        path.write_bytes(content)
-        try:
-            view = view_of_file(path)
-        except ValueError as error:
-            raise ValueError(str(error).replace(f"{path.parent.as_posix()}/", "")) from error
-        if isinstance(view, ResultView):
-            view = view_of_result(view.result)
-        elif isinstance(view, StudyView):
-            view = view_of(view.state.results.load())
-    view.data_code = view.data_code and view.data_code.replace(path.as_posix(), path.name)
+    view.data_code, view.said, view.state.imports = code, said, imports
     return view
 
 
 def view_opened(message: Mapping[str, Any], buffers: Sequence[Any]) -> View:
-    """Return the view of a file that was uploaded, or that has a path on this machine."""
+    """Return the view of a file that has a path on this machine, or that was uploaded."""
     name = message["name"]
-    if buffers:
-        view = view_of_upload(name, bytes(buffers[0]))
-    else:
+    if not buffers:
         view = view_of_file(Path(name).expanduser())
+    else:
+        with tempfile.TemporaryDirectory(prefix="nmd-lab-") as folder:
+            path = Path(folder) / Path(name).name
+            path.write_bytes(bytes(buffers[0]))
+            try:
+                view = view_of_file(path)
+            except ValueError as error:
+                raise ValueError(str(error).replace(f"{path.parent.as_posix()}/", "")) from error
+            if isinstance(view, ResultView):
+                view = view_of_result(view.result)
+            elif isinstance(view, StudyView):
+                view = view_of(view.state.results.load())
+        view.data_code = view.data_code and view.data_code.replace(path.as_posix(), path.name)
     view.said = view.said or f"{name} is shown"
     return view

@@ -62,11 +62,12 @@ class StudyView(View):
         """Return why the fit of the point cannot be repeated, or an empty string."""
         return self.state.why_not() or super().cannot_run()
 
-    def prepare_start(self) -> None:
-        """Choose the lowest point if none is chosen."""
+    def start(self) -> None:
+        """Repeat the fit of the chosen point, or else of the lowest one."""
         best = self._best()
         if self.state.selected is None and best is not None:
             self.state.choose(best)
+        super().start()
 
     def write(self, path: Path) -> None:
         """Write the repeated fit, or the cells of the point, to a file."""

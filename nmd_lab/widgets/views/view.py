@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +69,7 @@ class View:
         """Draw from the posterior with the present settings."""
         raise ValueError(f"nothing can be drawn here: {NO_DATA}")
 
-    def brush(
-        self, picture: int, points: Iterable[Sequence[float]], radius: float, *, hide: bool
-    ) -> None:
+    def brush(self, stroke: Mapping[str, Any]) -> None:
         """Hide or reveal pixels, and fit again from the present factors."""
         raise ValueError("no pixels can be hidden here: explore a matrix.")
 
@@ -97,8 +95,11 @@ class View:
         """Return why a button of `buttons` has no use now, or an empty string."""
         raise NotImplementedError(name)
 
-    def prepare_start(self) -> None:
-        """Set what a fit needs before `start` checks whether it can run."""
+    def start(self) -> None:
+        """Start a fit with the present settings, if it can run."""
+        if problem := self.cannot_run():
+            raise ValueError(problem)
+        self.state.start()
 
     def notes(self) -> list[str]:
         """Return lines below the status line."""
