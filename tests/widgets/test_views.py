@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import warnings
@@ -477,6 +478,30 @@ def test_study_points(tmp_path):
     only = widgets.Explorer(results)
     assert button(only, "run")["disabled"]
     assert "give the Study itself" in button(only, "run")["title"]
+
+
+def test_a_study_compares_the_best_model_with_the_next_one_by_seed():
+    study = nmd.Study(
+        datasets.digits(40), nonlinearity=["relu", "identity"], rank=[2, 4], missing=[0.2, 0.5],
+        n_splits=3, max_iter=10, alpha=1.0,
+    )  # fmt: skip
+    study.run(progress=False)
+    explorer = widgets.explore(study, x="rank", color="nonlinearity", panel="missing")
+    metric = explorer.state.values["metric"]
+    errors = study.results[metric].transpose("missing", "nonlinearity", "rank", "seed")
+    missing = int(errors.mean("seed").min(("nonlinearity", "rank")).argmin("missing"))
+    models = errors.isel(missing=missing).values.reshape(4, 3)
+    first, second = np.argsort(models.mean(axis=1))[:2]
+    difference = models[second] - models[first]
+    shown = explorer.status["headline"]
+    assert float(shown["value"]) == pytest.approx(models[first].mean(), rel=0.05)
+    worse, error = re.search(r"([\d.]+) worse ± ([\d.]+)", shown["rivals"]).groups()
+    assert float(worse) == pytest.approx(difference.mean(), rel=0.06)
+    expected = difference.std(ddof=1) / np.sqrt(3)
+    assert float(error) == pytest.approx(expected, abs=0.06 * difference.mean())
+    clear = difference.mean() > 2 * expected
+    assert ("no clear difference" in shown["rivals"]) != clear
+    assert explorer.status["model"].startswith(f"best at missing {[0.2, 0.5][missing]}: ")
 
 
 def test_a_study_says_what_is_averaged_and_takes_panels_for_conditions():

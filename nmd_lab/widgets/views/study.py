@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
@@ -13,6 +14,7 @@ import xarray as xr
 from nmd_lab.result import netcdf
 from nmd_lab.result.headline import headline
 from nmd_lab.result.selection import as_text
+from nmd_lab.studies.grid import CONDITIONS
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import chart, series
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
@@ -32,6 +34,7 @@ CHOSEN = "_chosen"
 """How the names of variables end that hold what the fits chose by held-out entries."""
 
 MOST_CELLS = 12  # largest number of fits of a point that are listed
+CLEARLY = 2.0  # standard errors of a paired difference from which one model is said to be better
 
 PANELS = (Panel("relative error", {"relative_error": "observed"}), RESIDUALS)
 
@@ -84,16 +87,43 @@ class StudyView(View):
 
     @property
     def model(self) -> str:
-        """Say which point is the best."""
+        """Say which point is the best, and where: a share of holes is no choice of the user."""
         best = self._best()
-        return "" if best is None else f"best: {_labels_text(best.labels)}"
+        if best is None:
+            return ""
+        where = _labels_text(_conditions(best))
+        return f"best{where and ' at '}{where}: {_labels_text(_model(best))}"
 
     def headline(self) -> dict[str, Any] | None:
-        """Return the lowest mean of the measure."""
+        """Return the lowest mean of the measure, and the difference from the next model."""
         best = self._best()
         if best is None:
             return None
-        return headline(best.mean, f"± {as_text(best.spread, 2)} {self._measure}", {})
+        n_seeds = best.scores.shape[1]
+        over = (
+            f"± {as_text(best.spread, 2)} over {n_seeds} seeds" if n_seeds > 1 else "with one seed"
+        )
+        return headline(best.mean, over, {}) | {"rivals": self._difference(best)}
+
+    def _difference(self, best: ChartPoint) -> str:
+        """Return the paired difference of the next model in the same conditions in words."""
+        others = [
+            point
+            for point in self.points
+            if _conditions(point) == _conditions(best) and _model(point) != _model(best)
+        ]
+        if not others:
+            return ""
+        other = min(others, key=lambda point: point.mean)
+        by_seed = (other.scores - best.scores).mean(axis=0)
+        more = float(by_seed.mean())
+        places = max(0, 1 - math.floor(math.log10(more))) if more > 0 else 2
+        text = f"· next: {_labels_text(_model(other))}, {more:.{places}f} worse"
+        if by_seed.size < 2:
+            return text
+        error = float(by_seed.std(ddof=1) / np.sqrt(by_seed.size))
+        clear = "" if more > CLEARLY * error else ", no clear difference"
+        return f"{text} ± {error:.{places}f}{clear}"
 
     def _best(self) -> ChartPoint | None:
         """Return the lowest point."""
@@ -187,6 +217,16 @@ def _panels(
             lines.append(series(some[0].color, places, means, names, ends, ids))
         panels.append({"title": panel and f"{label_text(panel_dim)} {panel}", "series": lines})
     return panels
+
+
+def _conditions(point: ChartPoint) -> dict[str, Any]:
+    """Return the labels of a point that describe the data."""
+    return {name: label for name, label in point.labels.items() if name in CONDITIONS}
+
+
+def _model(point: ChartPoint) -> dict[str, Any]:
+    """Return the labels of a point that describe the model."""
+    return {name: label for name, label in point.labels.items() if name not in CONDITIONS}
 
 
 def _labels_text(labels: Mapping[str, Any]) -> str:
