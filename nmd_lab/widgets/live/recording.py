@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -142,19 +142,6 @@ def is_measured(iteration: int) -> bool:
         return True
     step = math.log(GROWTH)
     return math.floor(math.log(iteration) / step) > math.floor(math.log(iteration - 1) / step)
-
-
-def lowest(held_out: Mapping[int, float]) -> tuple[int, float] | None:
-    """Return the iteration of the lowest finite error, and the error; None if there is none.
-
-    >>> lowest({1: 0.5, 2: 0.3, 3: 0.4})
-    (2, 0.3)
-    """
-    finite = [(error, iteration) for iteration, error in held_out.items() if math.isfinite(error)]
-    if not finite:
-        return None
-    error, iteration = min(finite)
-    return iteration, error
 
 
 class HiddenEntries:
