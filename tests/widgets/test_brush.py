@@ -106,8 +106,10 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     panel, points = explorer.curves["panels"][0], arrays_of(explorer.curves)
     assert panel["lowest"] is None  # the first iterates remember the pixels
     (before_peak, at_peak), after = points["remembered"][1][-2:], points["held_out"][1]
-    assert before_peak < at_peak == after[0] == max(explorer.fit.recording.held_out.values())
-    assert explorer.runs[-1]["held_out"] == f"{error:.4g}"
+    assert before_peak < at_peak == after[0] == max(points["held_out"][1])
+    size = np.sqrt(np.mean(truth**2))  # shown in the unit of the data
+    assert at_peak == pytest.approx(size * max(explorer.fit.recording.held_out.values()))
+    assert explorer.runs[-1]["held_out"] == f"{size * error:.4g}"
     painted(explorer, [(20, 30)], 20, hide=False)
     assert not np.isnan(picture(explorer, "seen")).any()
 
@@ -248,3 +250,16 @@ def test_a_refused_stroke_changes_nothing():
     assert "the brush would hide everything" in said(explorer)
     assert (explorer.result, explorer.state.paint.n_painted) == before
     repeated(explorer, X)
+
+
+def test_the_headline_has_the_error_where_the_brush_has_hidden():
+    X = np.outer(np.linspace(0.2, 1, 40), np.linspace(1, 2, 60))
+    X += np.random.default_rng(0).normal(scale=0.02, size=X.shape)
+    explorer = done(plain(widgets.explore, X, rank=1, missing=0.2, alpha=0.1, iterations=40))
+    assert "where you painted" not in explorer.status["headline"]["text"]
+    painted(explorer, [(20, 30)], 6)
+    hidden = explorer.state.paint.signs < 0
+    error = np.sqrt(np.mean((X - explorer.result.reconstruct().values)[hidden] ** 2))
+    assert f", {error:.2g} where you painted" in explorer.status["headline"]["text"]
+    act(explorer, "unpaint")
+    assert "where you painted" not in explorer.status["headline"]["text"]

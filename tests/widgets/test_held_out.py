@@ -46,7 +46,10 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
     check_curve(explorer.state, digits, held_out)
     best = min(held_out, key=held_out.get)
     assert 1 < best < 120
-    said = f"lowest {held_out[best]:.4g} at iteration {best}, {held_out[120]:.4g} at 120"
+    rows, columns = explorer.state.fitted_data.hidden
+    size = np.sqrt(np.mean(digits.values[rows, columns] ** 2))  # shown in the unit of the data
+    shown = [f"{size * held_out[k]:.4g}" for k in (best, 120)]
+    said = f"lowest {shown[0]} at iteration {best}, {shown[1]} at 120"
     assert said in explorer.curves["caption"]
 
 

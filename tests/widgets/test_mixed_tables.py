@@ -113,3 +113,23 @@ def test_a_rank_may_count_the_categories(frame):
     assert not explorer.state.problems()
     explorer.state.set("rank", 7)
     assert "smaller side of X, 6" in explorer.state.problems()["rank"]
+
+
+def test_the_cells_that_the_model_is_least_sure_of_are_listed(frame):
+    settings = {"rank": 2, "alpha": 0.1, "nonlinearity": "identity", "draws": 60}
+    explorer = done(widgets.explore(frame, missing=0.2, **settings))
+    assert [each["name"] for each in explorer.tables] == ["errors"]
+    explorer.how_sure()
+    assert explorer.join(60)
+    unsure, posterior = table(explorer, "unsure"), explorer.posterior
+    observed = explorer.state.fitted_data.observed
+    assert all(np.isnan(observed[row, column]) for row, column in unsure["ids"])
+    numbers = [k for k, cells in enumerate(unsure["rows"]) if "sure" not in cells[2]]
+    row, column = unsure["ids"][numbers[0]]
+    low, high = posterior.predict_interval(row, column, level=0.9)[0]
+    shown = unsure["rows"][numbers[0]][2].split(" – ")
+    np.testing.assert_allclose(np.array(shown, dtype=float), [low, high], rtol=0.01)
+    categories = [cells for cells in unsure["rows"] if cells[0].startswith("place")]
+    assert all(cells[1] in "abc" and cells[2].endswith("% sure") for cells in categories)
+    act(explorer, "select", row=row, column=column)
+    assert explorer.facts["cell"]["title"] == unsure["rows"][numbers[0]][0]

@@ -172,7 +172,7 @@ def test_an_error_is_a_sentence(monkeypatch):
     ("settings", "reason"),
     [
         ({"rank": "auto"}, "the rank is not chosen yet"),
-        ({"nonlinearity": "auto"}, "f is not chosen yet"),
+        ({"nonlinearity": "auto"}, "the nonlinearity is not chosen yet"),
         ({"rank": 301}, "rank=301 exceeds"),
         ({"draws": 0}, "draws=0"),
         ({"alpha": -1.0}, ""),

@@ -102,9 +102,9 @@ def test_the_explorer_shows_what_the_posterior_says():
 
 def test_the_button_says_why_it_is_disabled():
     explorer = widgets.Explorer(data="generated")
-    assert "press Run first" in button(explorer, "sample")["title"]
+    assert "press Run, which chooses it" in button(explorer, "sample")["title"]
     assert button(explorer, "sample")["disabled"]
-    with pytest.raises(ValueError, match="f is not chosen yet"):
+    with pytest.raises(ValueError, match="the nonlinearity is not chosen yet"):
         explorer.how_sure()
     explorer = widgets.Explorer(**MODEL | {"draws": 100_000})
     explorer.how_sure()

@@ -99,16 +99,17 @@ class Page {
     this.said = html("div", { class: "nmd-status", role: "status", "aria-live": "polite" });
     this.notes = html("div", { class: "nmd-notes", role: "status" });
     this.reason = html("p", { class: "nmd-choice" });
-    const parts = { pictures: Pictures, grid: Grid, cell: CellBox, curves: Curves, components: Components, scatter: Scatter, tables: Tables, found: Tables, runs: Runs };
+    const parts = { pictures: Pictures, grid: Grid, cell: CellBox, curves: Curves, components: Components, scatter: Scatter, tables: Tables, found: Tables, doubts: Tables, runs: Runs };
     for (const [name, Part] of Object.entries(parts)) this[name] = new Part(send);
     this.charts = {};
     this.buttons = {};
     this.choosing = html("div", { class: "nmd-asks" });
+    this.unsure = html("p", { class: "nmd-choice" });
     this.asking = html("div", { class: "nmd-asks" });
     this.mending = html("div", { class: "nmd-mending", role: "group", "aria-label": "what to do with the data" });
     const panel = (...children) => html("div", { class: "nmd-panel" }, ...children);
     const panels = {
-      error: panel(this.notes, this.curves.element, this.found.element), why: panel(this.choosing, this.reason), sure: panel(this.cell.element, this.asking),
+      error: panel(this.notes, this.curves.element, this.found.element), why: panel(this.choosing, this.reason), sure: panel(this.cell.element, this.asking, this.unsure, this.doubts.element),
       runs: panel(this.runs.element, this.keeper()), solver: panel(this.controls.element, this.opener(), this.curves.solver),
     };
     this.places = { ranks: panels.why, alphas: panels.why, intervals: panels.sure };
@@ -213,7 +214,8 @@ class Page {
     this.person = facts.you ?? "you";
     this.you.setAttribute("aria-pressed", String(Boolean(facts.you)));
     this.tables.show(facts.query ? tables : [], selection?.column);
-    this.found.show(facts.query ? [] : tables, selection?.column);
+    this.found.show(facts.query ? [] : tables.filter(({ name }) => name !== "unsure"), selection?.column);
+    this.doubts.show(tables.filter(({ name }) => name === "unsure"));
     this.runs.show(get("runs"));
     const code = get("code_text") ?? "";
     if (this.code.value !== code) this.code.value = code;
@@ -245,6 +247,7 @@ class Page {
     this.headline.title = headline ? `${headline.value} ${headline.text} ${headline.rivals}` : "";
     this.notes.replaceChildren(...warnings.map((text) => html("div", { class: "nmd-warning" }, `Warning: ${text}`)));
     this.reason.textContent = notes[0] ?? "";
+    this.unsure.textContent = buttons.sample?.disabled && phase !== "running" ? buttons.sample.title : "";
     const uses = { why: names.includes("choose") || this.charts.ranks, sure: names.includes("sample") || this.charts.intervals, solver: this.model.get("controls")?.length };
     this.tabs.allow(Object.keys(TABS).filter((name) => !(name in uses) || uses[name]));
     this.tabs.buttons.error.textContent = stage === "study" ? "Point" : TABS.error;

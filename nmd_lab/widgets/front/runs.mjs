@@ -3,7 +3,7 @@
 import { html } from "./dom.mjs";
 import { stars } from "./stars.mjs";
 
-/** Small tables of texts; a row that stands for a column of the matrix can be picked. */
+/** Small tables of texts; a row that stands for a column of the matrix, or for a cell, can be picked. */
 export class Tables {
   constructor(send) {
     this.send = send;
@@ -12,7 +12,8 @@ export class Tables {
 
   show(tables, column) {
     this.element.hidden = !tables?.length;
-    if (this.element.hidden || (tables === this.tables && column === this.column)) return;
+    const same = (each, k) => each === this.tables?.[k];
+    if (this.element.hidden || (tables.length === this.tables?.length && tables.every(same) && column === this.column)) return;
     Object.assign(this, { tables, column });
     const at = [...this.element.querySelectorAll(".nmd-stars")].findIndex((each) => each.matches(":focus"));
     this.element.replaceChildren(...tables.map((each) => this.table(each)));
@@ -34,8 +35,8 @@ export class Tables {
     return html("div", { class: `nmd-table-box nmd-${name}-box` }, caption ? html("div", {}, caption) : null, shown);
   }
 
-  pick(column) {
-    this.send({ do: "select", column });
+  pick(id) {
+    this.send(Array.isArray(id) ? { do: "select", row: id[0], column: id[1] } : { do: "select", column: id });
   }
 }
 

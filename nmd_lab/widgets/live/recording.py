@@ -22,6 +22,7 @@ Measure = Callable[[State | Decomposition], float]
 # Numbers of a state that are kept for each iteration
 CURVES = ("iteration", "relative_error", "primal_residual", "dual_residual")
 EVERY_UP_TO = 20  # up to here each iteration is measured
+REMEMBERED = "remembered"  # key of the held-out errors of iterates that still remember the entries
 GROWTH = 1.05  # ratio of later measured iterations: about every 5 %
 
 
@@ -153,25 +154,34 @@ class HiddenEntries:
         rows: NDArray[np.intp],
         columns: NDArray[np.intp],
         most: int = 100_000,
+        seen: NDArray[np.floating] | None = None,
     ) -> None:
         n_hidden, self.sample = rows.size, ""  # words that say how many are used; empty for all
+        self._seen = None if seen is None else _size(seen[~np.isnan(seen)])
         if n_hidden > most:
             drawn = np.random.default_rng(0).choice(n_hidden, most, replace=False)
             drawn.sort()
             rows, columns = rows[drawn], columns[drawn]
             self.sample = f" (a sample of {most} of {n_hidden} hidden entries)"
         self._truth, self._at = truth[rows, columns], (rows, columns)
-        self._mixed = False
+        self.is_mixed = False
 
     def in_units(self, error: float) -> float:
         """Return an error as the root mean square of differences, in the unit of the data."""
-        scale = float(np.sqrt(np.mean(np.square(self._truth)))) if self._truth.size else 1.0
-        return error if self._mixed else error * scale
+        return error if self.is_mixed else error * _size(self._truth)
+
+    @property
+    def sizes(self) -> dict[str, float]:
+        """Factors of relative errors that give them the unit of the data, by their names."""
+        if self.is_mixed or self._seen is None:
+            return {}
+        size = self.in_units(1.0)
+        return {"relative_error": self._seen, "held_out": size, REMEMBERED: size}
 
     @property
     def words(self) -> str:
         """Say what the error in the unit of the data is."""
-        return "column deviations off where hidden" if self._mixed else "off where hidden"
+        return "column deviations off where hidden" if self.is_mixed else "off where hidden"
 
     def error_of_means(self, seen: NDArray[np.floating], state: State | Decomposition) -> float:
         """Return the error of the mean of what is seen of each column."""
@@ -179,11 +189,21 @@ class HiddenEntries:
         means = np.nansum(seen, axis=0) / np.maximum(counts, 1)
         return error_at(state.fitted.model, self._truth, means[self._at[1]], *self._at)
 
-    def error(self, state: State | Decomposition) -> float:
-        """Return the error of f(WH) at the entries."""
-        fitted = state.fitted
-        self._mixed = fitted.model.which is not None
-        return error_at(fitted.model, self._truth, fitted.at(*self._at), *self._at)
+    def error(self, state: State | Decomposition, within: NDArray[np.bool_] | None = None) -> float:
+        """Return the error of f(WH) at the entries, or at those of them that a mask has."""
+        fitted, truth, at = state.fitted, self._truth, self._at
+        self.is_mixed = fitted.model.which is not None
+        if within is not None:
+            some = within[at]
+            truth, at = truth[some], (at[0][some], at[1][some])
+        error = error_at(fitted.model, truth, fitted.at(*at), *at)
+        is_whole = within is None or self.is_mixed
+        return error if is_whole else error * _size(truth) / _size(self._truth)
+
+
+def _size(x: NDArray[np.floating]) -> float:
+    """Return the root mean square; 1 without entries."""
+    return float(np.sqrt(np.mean(np.square(x)))) if x.size else 1.0
 
 
 def error_of_means(entries: SparseObservations, hidden: HeldOut) -> float:

@@ -95,9 +95,19 @@ def _by_alpha(trials: pd.DataFrame, measure: str) -> Chart:
 
 
 def intervals_chart(found: Findings) -> Chart:
-    """Return predicted against observed values, with the intervals of a posterior."""
+    """Return predicted against observed values, with the intervals of a posterior.
+
+    Columns of a table, which have units of their own, are shown in their standard deviations.
+    """
     rows, columns, x = found.entries.entries()
     names = [f"row {i}, column {j}" for i, j in zip(rows.tolist(), columns.tolist(), strict=True)]
-    points = series("", x, found.mean, names, (found.low, found.high))
-    panels = [{"title": "", "series": [points]}]
-    return chart(found.summary, "observed", "predicted", panels, diagonal=True)
+    centre, size, unit = np.zeros(x.shape), np.ones(x.shape), ""
+    if found.entries.labels.table is not None:
+        counts = np.maximum(np.bincount(columns), 1)
+        means = np.bincount(columns, x) / counts
+        spreads = np.sqrt(np.bincount(columns, (x - means[columns]) ** 2) / counts)
+        centre, size = means[columns], np.where(spreads > 0, spreads, 1)[columns]
+        unit = ", in deviations of the column"
+    x, mean, low, high = ((each - centre) / size for each in (x, found.mean, found.low, found.high))
+    panels = [{"title": "", "series": [series("", x, mean, names, (low, high))]}]
+    return chart(found.summary, f"observed{unit}", "predicted", panels, diagonal=True)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.widgets.live.recording import Recording
+from nmd_lab.widgets.live.recording import REMEMBERED, Recording
 
 MOST_POINTS = 800  # number of points above which a curve is thinned to half as many
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b38600", "#3d8fc4", "#7a5195", "#6b6b6b")
 """Colours of the curves (Okabe and Ito, 2008), as in ``front/dom.mjs``."""
-
-REMEMBERED = "remembered"  # key of the held-out errors of iterates that still remember the entries
 
 Points = tuple[Sequence[float], Sequence[float]]  # iterations, and numbers
 
@@ -38,14 +37,17 @@ def curves_part(
     recording: Recording | Any,
     past: Sequence[tuple[str, Recording]] = (),
     where: str = "",
+    sizes: Mapping[str, float] = MappingProxyType({}),
 ) -> dict[str, Any] | None:
-    """Return panels and points, or None if there are no points."""
+    """Return panels and points, or None if there are no points; errors are multiplied by sizes."""
     keys = [key for panel in panels for key in panel.labels]
-    data = points_of(recording, keys, "")
+    data = points_of(recording, keys, "", sizes)
     if not data:
         return None
     for label, other in past:
-        data |= points_of(other, keys, f" {label}")
+        data |= points_of(other, keys, f" {label}", sizes)
+    size = sizes.get("held_out", 1.0)
+    held_out = {iteration: size * error for iteration, error in recording.held_out.items()}
     thinned = {key: _thinned(*points) for key, points in data.items()}
     labels = ["", *(f" {label}" for label, _ in past)]
     return {
@@ -54,11 +56,13 @@ def curves_part(
         ],
         "sizes": {key: points.shape[1] for key, points in thinned.items()},
         "values": b"".join(points.tobytes() for points in thinned.values()),
-        "caption": caption(recording.held_out, where, remembers=recording.remembers),
+        "caption": caption(held_out, where, remembers=recording.remembers),
     }
 
 
-def points_of(recording: Any, keys: Sequence[str], suffix: str) -> dict[str, Points]:
+def points_of(
+    recording: Any, keys: Sequence[str], suffix: str, sizes: Mapping[str, float]
+) -> dict[str, Points]:
     """Return the points of those curves that have some, by key and suffix.
 
     A fit that begins at one that has seen the held-out entries forgets them while their error rises
@@ -73,7 +77,8 @@ def points_of(recording: Any, keys: Sequence[str], suffix: str) -> dict[str, Poi
         found |= {"held_out": (x[end:], y[end:]), REMEMBERED: (x[: end + 1], y[: end + 1])}
         if not end:
             del found[REMEMBERED]
-    return {f"{key}{suffix}": points for key, points in found.items() if len(points[0])}
+    scaled = {key: (x, [sizes.get(key, 1.0) * each for each in y]) for key, (x, y) in found.items()}
+    return {f"{key}{suffix}": points for key, points in scaled.items() if len(points[0])}
 
 
 def arrays_of(curves: Mapping[str, Any]) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:

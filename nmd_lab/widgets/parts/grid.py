@@ -10,13 +10,19 @@ from numpy.typing import NDArray
 from nmd_lab.data.typed_table import TypedColumn, TypedTable
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
+from nmd_lab.result.posterior.cells import cells_at
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.widgets.live.sample import LEVEL
+
+from .texts import table
 
 Array = NDArray[Any]
 
 MOST_SHOWN, BINS = 80, 14
 """Largest number of rows that are shown, and number of bars of a histogram."""
+
+MOST_CHECKED, LEAST_SURE = 5000, 12
+"""Cells that are looked at, a random sample of more; and those that are listed."""
 
 LEVELS = (0.95, 0.8, 0.5)  # probabilities of the intervals of a single cell
 
@@ -108,6 +114,28 @@ class Grid(NamedTuple):
         if column.is_class:
             return about | {"bars": _shares(column, values[0])}
         return about | {"bars": [], "intervals": self._nested(row, int(where[0]))}
+
+    def least_sure(self, names: list[str]) -> dict[str, Any] | None:
+        """Return a table of the cells that the model is least sure of; None without draws."""
+        if self.posterior is None:
+            return None
+        i, j = np.nonzero(np.isnan(self.observed))
+        if i.size > MOST_CHECKED:
+            some = np.sort(np.random.default_rng(0).choice(i.size, MOST_CHECKED, replace=False))
+            i, j = i[some], j[some]
+        cells = cells_at(self.posterior, i, j).nlargest(LEAST_SURE, "unsure")
+        at = cells[["row", "column"]].to_numpy(dtype=np.intp)
+        ends = np.asarray(self.posterior.predict_interval(entries_at(*at.T), level=LEVEL))
+        columns = {int(where[0]): column for column, where in self.table.blocks()}
+        rows = []
+        for (row, k), cell, interval in zip(at, cells.to_dict("records"), ends, strict=True):
+            column, predicted = columns[int(k)], cell["predicted"]
+            filled, sure = str(predicted), f"{100 * cell.get('probability', 1):.0f} % sure"
+            if cell["kind"] == "number":
+                filled, sure = _text(column, float(predicted)), _ends(*interval)
+            rows.append([f"{column.name}, row {names[row] if names else row}", filled, sure])
+        head = ("least sure", "filled with", f"{100 * LEVEL:.0f} % interval")
+        return table("unsure", head, rows, ids=at.tolist())
 
     def _nested(self, row: int, at: int) -> list[str]:
         """Return intervals of several probabilities as texts, the widest first."""

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from .curves import COLORS, REMEMBERED, arrays_of
+from nmd_lab.widgets.live.recording import REMEMBERED
+
+from .curves import COLORS, arrays_of
 
 GRAY = "#8a8a8a"
 MISSING, POSITIVE, NEGATIVE = (127, 155, 184), (213, 94, 0), (0, 114, 178)

@@ -67,16 +67,16 @@ def table(
     rows: Sequence[Sequence[str]],
     *,
     caption: str = "",
-    ids: Sequence[int] | None = None,
+    ids: Sequence[Any] | None = None,
     best: Sequence[Sequence[bool]] | None = None,
 ) -> dict[str, Any]:
-    """Return a table."""
+    """Return a table; `ids` has the column of each line, or its row and column, to be picked."""
     return {
         "name": name,
         "caption": caption,
         "head": list(head),
         "rows": [list(row) for row in rows],
-        "ids": None if ids is None else [int(each) for each in ids],
+        "ids": None if ids is None else np.asarray(ids).tolist(),
         "best": None if best is None else [list(row) for row in best],
     }
 

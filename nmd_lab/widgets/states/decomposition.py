@@ -95,7 +95,7 @@ class DecompositionState(ModelState):
     numbers = MappingProxyType({"rank": 10, "alpha": 1.0})
     fit_attributes = (
         *ModelState.fit_attributes,
-        *("hidden", "fitted_data", "fitted_paint", "paint", "before_brush"),
+        *("hidden", "fitted_data", "fitted_paint", "paint", "before_brush", "painted_error"),
     )
     lengths = (*ModelState.lengths, "shape")
     hidden_share = "missing"
@@ -120,6 +120,7 @@ class DecompositionState(ModelState):
         super()._clear()
         self.hidden: HiddenEntries | None = None  # where the iterates of the fit are measured
         self.before_brush: BeforeBrush | None = None
+        self.painted_error: float | None = None  # that of the fit where the brush has hidden X
 
     def source(self) -> Any:
         """Return the original matrix."""
@@ -224,7 +225,9 @@ class DecompositionState(ModelState):
         data = self.fitted_data = self.data
         self.fitted_paint = self.paint
         rows, columns = data.hidden
-        self.hidden = HiddenEntries(data.original, rows, columns) if rows.size else None
+        self.hidden = None
+        if rows.size:
+            self.hidden = HiddenEntries(data.original, rows, columns, seen=data.observed)
         options = {"absent_are_zeros": not data.has_holes, "observed": data.mask}
         return data.seen, options, None if self.hidden is None else self.hidden.error
 
@@ -253,7 +256,7 @@ class DecompositionState(ModelState):
         if before is None or not self._arguments or self.changed:
             return
         X, options, measure = self.to_fit()
-        self.errors, self.before_brush = {}, before
+        self.errors, self.painted_error, self.before_brush = {}, None, before
         options |= {"absent_are_zeros": False, "max_iter": BRUSH_ITERATIONS, "init": before.fit}
         arguments = self._arguments | options
         seen_before = ~np.isnan(before.saved["fitted_data"].observed[data.hidden])
@@ -280,6 +283,8 @@ class DecompositionState(ModelState):
         data, hidden = self.fitted_data, self.hidden
         if data is None or hidden is None or data.original.size > MOST_COMPARED:
             return
+        paint = self.fitted_paint
+        painted = None if paint is None else hidden.error(fit, paint.signs < 0)
         errors = {"this model": hidden.error(fit)}
         linear = {"nonlinearity": "identity", "loss": "frobenius"}
         if self._arguments != self._arguments | linear:
@@ -287,7 +292,7 @@ class DecompositionState(ModelState):
             errors["linear"] = hidden.error(rival)
         errors["column means"] = hidden.error_of_means(data.observed, fit)
         if self.fit.result is fit:  # no new run has begun meanwhile
-            self.errors = errors
+            self.errors, self.painted_error = errors, painted
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats the fit, or that makes one if there is none."""

@@ -230,9 +230,9 @@ class ModelState(FitState):
 
     def cannot_sample(self) -> str:
         """Return why no draws can be made with the present settings, or an empty string."""
-        for name, label in (("nonlinearity", "f"), ("rank", "the rank")):
+        for name, label in (("nonlinearity", "nonlinearity"), ("rank", "rank")):
             if self.values[name] == "auto":
-                return f"{label} is not chosen yet: press Run first, or choose"
+                return f"the {label} is not chosen yet: press Run, which chooses it"
         problems = self.problems()
         return next((problems[name] for name in SAMPLED if name in problems), "")
 

@@ -72,7 +72,7 @@ class CompletionView(ModelView):
         if row is not None:
             self.asked = str(self.state.data.labels("rows")[row])
 
-    def parts(self, history: History, where: str = "") -> dict[str, Any]:
+    def parts(self, history: History, *_: Any) -> dict[str, Any]:
         """Return curves, intervals, components, plane and the entries of a row."""
         state, shown = self.state, self.state.shown
         row, problem = self._row()

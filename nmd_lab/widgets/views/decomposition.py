@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.headline import headline
 from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.selection import as_text
 from nmd_lab.solver.state import State
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel
@@ -30,7 +32,7 @@ class DecompositionView(ModelView):
 
     state: DecompositionState
     panels = (
-        Panel("relative error", {"relative_error": "observed", "held_out": "held out"}, "held_out"),
+        Panel("error", {"relative_error": "where seen", "held_out": "where hidden"}, "held_out"),
         RESIDUALS,
     )
     other_models = ("data", "rank")
@@ -39,6 +41,7 @@ class DecompositionView(ModelView):
         super().__init__(state, "fit.nc", (state.given, "given"))
         self._chosen_iteration: tuple[Any, int, int] | None = None
         self._frames, self._still = Latest[Frame](), Latest[dict[str, Any]]()
+        self._doubts = Latest[dict[str, Any] | None]()
         trying = "Try ranks by held-out entries, and fit with the best one"
         self.buttons["scan"] = "Find the rank", trying
         self.actions |= {
@@ -64,15 +67,18 @@ class DecompositionView(ModelView):
         if not errors or hidden is None:
             return super().headline()
         (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
-        return headline(error, hidden.words, dict(rivals))
+        words, painted = hidden.words, self.state.painted_error
+        if painted is not None and not math.isnan(painted):
+            words += f", {as_text(hidden.in_units(painted), 2)} where you painted"
+        return headline(error, words, dict(rivals))
 
-    def parts(self, history: History, where: str = "") -> dict[str, Any]:
+    def parts(self, history: History, *_: Any) -> dict[str, Any]:
         """Return the pictures, curves, components, plane, trials and errors."""
         state, fit, hidden = self._shown_state(), self.state.fit, self.state.hidden
         data, running = self._data(), fit.phase == "running"
         iterations = [] if running else fit.recording.snapshots.iterations
-        parts = super().parts(history, hidden.sample if hidden else "") | {
-            "tables": errors_table(self.state.errors, self.state.fitted_settings.get("rank")),
+        parts = super().parts(history, *((hidden.sample, hidden.sizes) if hidden else ())) | {
+            "tables": self._errors(),
             "facts": {"iterations": iterations, "iteration": state and state.iteration},
         }
         if data is None:
@@ -89,13 +95,24 @@ class DecompositionView(ModelView):
             parts["modelled"] = frame.arranged(mean.reshape(frame.rows.size, -1))
         if data.labels.table is not None:
             grid = Grid(data.labels.table, data.original, data.observed, shown, posterior)
-            parts["grid"] = grid.shown(self._rows(data, fitted), texts(data.labels, "rows"))
+            names = texts(data.labels, "rows")
+            doubts = self._doubts(lambda: grid.least_sure(names), data, posterior)
+            parts["tables"] += [] if doubts is None else [doubts]
+            parts["grid"] = grid.shown(self._rows(data, fitted), names)
             picked = self.selection or {}
             parts["facts"]["cell"] = grid.cell(picked.get("row"), picked.get("column"))
         parts |= self.factors.parts(fitted, frame, data.labels, self.lost(fitted))
         if data.labels.table is None and not running:
             parts["drawing"] = self.factors.drawing(fitted, frame, data.original)
         return parts
+
+    def _errors(self) -> list[dict[str, Any]]:
+        """Return the table of held-out errors, in the unit of the data."""
+        hidden, errors = self.state.hidden, self.state.errors
+        if hidden is None:
+            return []
+        in_units = {name: hidden.in_units(error) for name, error in errors.items()}
+        return errors_table(in_units, self.state.fitted_settings.get("rank"))
 
     def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entry at a pixel of a picture."""

@@ -88,12 +88,14 @@ class History:
 
     def _line(self, entry: PastRun, is_current: bool) -> dict[str, Any]:
         """Return a line of the table."""
-        held_out = entry.recording.of_result
+        held_out, hidden = entry.recording.of_result, entry.saved.get("hidden")
+        sizes = {} if hidden is None else hidden.sizes  # errors are in the unit of the data
+        seen = entry.fit.relative_error * sizes.get("relative_error", 1.0)
         return {
             "number": entry.number,
             "settings": self._differences(entry),
-            "error": f"{entry.fit.relative_error:.4g}",
-            "held_out": "" if held_out is None else f"{held_out:.4g}",
+            "error": f"{seen:.4g}",
+            "held_out": "" if held_out is None else f"{held_out * sizes.get('held_out', 1.0):.4g}",
             "iterations": entry.fit.n_iter,
             "current": is_current,
             "overlaid": entry.number in self.overlaid,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from nmd_lab.model.fitted_values import FittedValues
@@ -40,13 +41,15 @@ class ModelView(View):
             "sample": lambda _: self.how_sure(),
         }
 
-    def parts(self, history: History, where: str = "") -> dict[str, Any]:
+    def parts(
+        self, history: History, where: str = "", sizes: Mapping[str, float] = MappingProxyType({})
+    ) -> dict[str, Any]:
         """Return the curves and the charts; subclasses add the others."""
         fit, found = self.state.fit, self.state.sample.findings
         intervals = {} if found is None else {"intervals": intervals_chart(found)}
         past = history.overlays(self.state)
         return {
-            "curves": curves_part(self.panels, fit.recording, past, where),
+            "curves": curves_part(self.panels, fit.recording, past, where, sizes),
             "dots": intervals | trials_charts(fit.result),
         }
 
