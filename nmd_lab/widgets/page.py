@@ -24,8 +24,7 @@ from .parts.static import static_html
 from .states.fields import value_of
 from .views.history import History
 from .views.opening import view_opened
-from .views.status import status_part
-from .views.view import View
+from .views.view import View, status_part
 
 Message = Mapping[str, Any]
 

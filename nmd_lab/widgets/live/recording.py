@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -145,19 +145,6 @@ def is_measured(iteration: int) -> bool:
     return math.floor(math.log(iteration) / step) > math.floor(math.log(iteration - 1) / step)
 
 
-def lowest(held_out: Mapping[int, float]) -> tuple[int, float] | None:
-    """Return the iteration of the lowest finite error, and the error; None if there is none.
-
-    >>> lowest({1: 0.5, 2: 0.3, 3: 0.4})
-    (2, 0.3)
-    """
-    finite = [(error, iteration) for iteration, error in held_out.items() if math.isfinite(error)]
-    if not finite:
-        return None
-    error, iteration = min(finite)
-    return iteration, error
-
-
 class HiddenEntries:
     """Entries that a fit does not see, to measure the error of its iterates there."""
 
@@ -210,12 +197,13 @@ class HiddenEntries:
             some = within[at]
             truth, at = truth[some], (at[0][some], at[1][some])
         error = error_at(fitted.model, truth, fitted.at(*at), *at)
-        return error if self.is_mixed else error * _size(truth) / _size(self._truth)
+        is_whole = within is None or self.is_mixed
+        return error if is_whole else error * _size(truth) / _size(self._truth)
 
 
 def _size(x: NDArray[np.floating]) -> float:
-    """Return the root mean square; 1 without entries."""
-    return float(np.sqrt(np.mean(np.square(x)))) if x.size else 1.0
+    """Return the root mean square; 1 if all is zero."""
+    return float(np.sqrt(np.mean(np.square(x)))) or 1.0 if x.size else 1.0
 
 
 def error_of_means(entries: SparseObservations, hidden: HeldOut) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.widgets.live.recording import REMEMBERED, Recording, lowest
+from nmd_lab.widgets.live.recording import REMEMBERED, Recording
 
 MOST_POINTS = 800  # number of points above which a curve is thinned to half as many
 
@@ -95,14 +96,14 @@ def caption(held_out: Mapping[int, float], where: str = "", *, remembers: bool =
     >>> caption({1: 0.5, 2: 0.25, 3: 0.4})
     'held-out error: lowest 0.25 at iteration 2, 0.4 at 3'
     """
-    point = lowest(held_out)
-    if point is None:
+    finite = {k: error for k, error in held_out.items() if math.isfinite(error)}
+    if not finite:
         return ""
-    last = max(held_out)
+    best, last = min(finite, key=lambda k: finite[k]), max(held_out)
     if remembers:
         return f"held-out error: {held_out[last]:.4g} at {last}{where}; grey: the fit still forgets"
     return (
-        f"held-out error: lowest {point[1]:.4g} at iteration {point[0]}, "
+        f"held-out error: lowest {finite[best]:.4g} at iteration {best}, "
         f"{held_out[last]:.4g} at {last}{where}"
     )
 

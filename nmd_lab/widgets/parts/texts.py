@@ -42,17 +42,13 @@ def groups(labels: Labels) -> tuple[str, list[int], list[str]]:
 
 def model_text(fit: Any) -> str:
     """Return rank, nonlinearity and ridge of a fit or a posterior in a few words."""
-    words = [f"{fit.rank} component{'s' if fit.rank != 1 else ''}", _name(fit.nonlinearity)]
+    names = {"identity": "linear", "relu": "ReLU", "minmax": "MinMax", "mixed": "by column"}
+    f = str(fit.nonlinearity.name)
+    words = [f"{fit.rank} component{'s' if fit.rank != 1 else ''}", names.get(f, f)]
     alpha = fit.parameters.get("alpha")
     if isinstance(alpha, float | int) and alpha > 0:
         words.append(f"ridge {as_text(alpha, 3)}")
     return " · ".join(words)
-
-
-def _name(f: Any) -> str:
-    """Return the name of f: "linear" for the identity."""
-    names = {"identity": "linear", "relu": "ReLU", "minmax": "MinMax", "mixed": "by column"}
-    return names.get(f.name, str(f.name))
 
 
 def size_text(name: str, shape: tuple[int, int], share: float = 1.0) -> str:

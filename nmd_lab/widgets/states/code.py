@@ -14,6 +14,7 @@ from nmd_lab.solver.settings import ADMM, as_solver
 from .choice import default_nonlinearity
 
 PRINT_ERROR = 'print(f"relative error {fit.relative_error:.4g}")\n'  # last line of a cell that fits
+WIDTH = 88  # longest call on one line
 
 
 class Code(str):
@@ -44,15 +45,10 @@ def expression(value: Any) -> str:
 
 
 def call(function: str, *positional: str, **named: Any) -> str:
-    """Return the code of a call."""
-    named_code = [f"{name}={expression(value)}" for name, value in named.items()]
-    return _wrapped(function, [*positional, *named_code])
-
-
-def _wrapped(function: str, arguments: list[str], width: int = 88) -> str:
-    """Return a call on one line, or with an argument a line if it is longer than `width`."""
+    """Return the code of a call, with an argument a line if it is too long for one."""
+    arguments = [*positional, *(f"{name}={expression(value)}" for name, value in named.items())]
     line = f"{function}({', '.join(arguments)})"
-    if len(line) <= width:
+    if len(line) <= WIDTH:
         return line
     return f"{function}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
 
