@@ -396,7 +396,7 @@ def test_lasso_and_links(notebook):
     status_says(page, "^(?!running).*relative error")
     begun = page.evaluate("document.querySelector('.nmd-pictures').pictures.data.ids.join()")
     page.get_by_role("button", name="plane", exact=True).click()
-    scatter = page.locator(".nmd-scatter canvas")
+    scatter = page.locator(".nmd-scatter > canvas")
     scatter.scroll_into_view_if_needed()
     box = scatter.bounding_box()
     lefts, rows = page.evaluate(
@@ -497,9 +497,10 @@ def test_choose_for_me(notebook):
     assert rank.input_value() == ""  # a number that does not count is not to be read
     assert rank.get_attribute("placeholder") == "auto"
     assert notebook.run('print(explorer.state.values["rank"])') == "auto"
-    page.click(".nmd-rank .nmd-auto")
-    page.wait_for_function("!document.querySelector('.nmd-rank input').disabled")
-    assert rank.input_value() == "8"
+    page.wait_for_function(
+        "!document.querySelector('.nmd-rank input').disabled"
+    )  # it is chosen anew
+    assert rank.input_value() == notebook.run('print(explorer.state.values["rank"])')
     page.set_viewport_size({"width": 720, "height": 1500})
     page.wait_for_function("document.querySelector('.nmd-rank input').clientWidth > 60")
     assert notebook.errors == []
