@@ -1,49 +1,44 @@
-// Axes of charts: ticks, ranges, the point near a place, and colours for the page.
+// Axes of charts: ticks, ranges, places of numbers, and the point near a place.
 
-import { COLORS, colorParts } from "./dom.mjs";
+import { COLORS, clamp, svg } from "./dom.mjs";
 
-/** Return 1, 2 or 5 times a power of ten, the smallest that is at least as large as a number. */
-function niceStep(number) {
-  const power = 10 ** Math.floor(Math.log10(number));
-  return [1, 2, 5, 10].find((each) => each * power >= 0.999 * number) * power;
-}
-
-/** Return the multiples of a step in a range. */
-function multiples(step, low, high) {
-  const ticks = [];
-  for (let k = Math.ceil(low / step - 1e-9); k <= high / step + 1e-9; k++) ticks.push(Number((k * step).toPrecision(12)));
+/** Return the multiples in a range of the smallest 1, 2 or 5 times a power of ten above a number. */
+function multiples(least, low, high) {
+  const power = 10 ** Math.floor(Math.log10(least)), ticks = [];
+  const step = [1, 2, 5, 10].find((each) => each * power >= 0.999 * least) * power;
+  for (let k = Math.ceil(low / step - 1e-9); k <= high / step + 1e-9; k++) {
+    ticks.push(Number((k * step).toPrecision(12)));
+  }
   return ticks;
 }
 
-/** Return the tick values of a logarithmic axis: few of 1, 2 and 5 times a power of ten. */
-export function logTicks(low, high) {
-  if (high < 5 * low) return multiples(niceStep((high - low) / 4), low, high);
-  const ticks = [];
-  const steps = high / low > 1000 ? [1] : [1, 2, 5];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
-    for (const step of steps) {
-      const tick = step * 10 ** power;
-      if (tick >= low && tick <= high) ticks.push(Number(tick.toPrecision(2)));
-    }
-  }
-  const every = Math.ceil(ticks.length / 5);
-  return ticks.filter((_, k) => k % every === 0);
-}
+/** Return the tick values of an axis, about so many. */
+export const linearTicks = (low, high, count = 7) => multiples((high - low) / count, low, high);
 
 /** Return the tick values of an axis of whole numbers. */
-export function wholeTicks(low, high) {
-  return multiples(niceStep(Math.max((high - low) / 5, 1)), low, high);
+export const wholeTicks = (low, high) => multiples(Math.max((high - low) / 5, 1), low, high);
+
+/** Return the tick values of a logarithmic axis: few of 1, 2 and 5 times a power of ten. */
+export function logTicks(low, high) {
+  if (high < 5 * low) return linearTicks(low, high, 4);
+  const ticks = [], steps = high / low > 1000 ? [1] : [1, 2, 5];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
+    ticks.push(...steps.map((step) => Number((step * 10 ** power).toPrecision(2))));
+  }
+  const shown = ticks.filter((tick) => tick >= low && tick <= high);
+  return shown.filter((_, k) => k % Math.ceil(shown.length / 5) === 0);
 }
 
-/** Return the position of the x nearest to a number; x is ascending. */
+/** Return the text of a tick. */
+export function tickText(tick) {
+  const plain = tick === 0 || (Math.abs(tick) >= 0.001 && Math.abs(tick) < 1e5);
+  return plain ? String(tick) : tick.toExponential().replace("e+", "e");
+}
+
+/** Return the position of the x nearest to a number. */
 export function nearest(x, number) {
-  let [low, high] = [0, x.length - 1];
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (x[middle] <= number) low = middle;
-    else high = middle;
-  }
-  return Math.abs(x[low] - number) <= Math.abs(x[high] - number) ? low : high;
+  const away = (k) => Math.abs(x[k] - number);
+  return x.reduce((best, _, k) => (away(k) < away(best) ? k : best), 0);
 }
 
 /** Return the position of the point nearest to a place; -1 if none is within reach. */
@@ -56,32 +51,57 @@ export function nearestDot(lefts, tops, left, top, reach) {
   return best;
 }
 
-/** Return the multiples of 1, 2 or 5 times a power of ten in a range, about so many. */
-export function linearTicks(low, high, count = 7) {
-  const rough = (high - low) / count;
-  if (!(rough > 0 && rough < Infinity)) return Number.isFinite(low) ? [low] : [];
-  return multiples(niceStep(rough), low, high);
-}
-
-/** Return the text of a tick. */
-export function tickText(tick) {
-  const plain = tick === 0 || (Math.abs(tick) >= 0.001 && Math.abs(tick) < 1e5);
-  return plain ? String(tick) : tick.toExponential().replace("e+", "e");
-}
-
 /** Return a range with some room around all numbers that an axis can show. */
-export function dotRange(all, log = false, share = 0.06) {
+export function rangeOf(all, log = false, share = 0.06) {
   const good = all.filter((each) => Number.isFinite(each) && (!log || each > 0));
   if (!good.length) return log ? [0.1, 1] : [0, 1];
-  const [low, high] = good.reduce(([a, b], each) => [Math.min(a, each), Math.max(b, each)], [Infinity, -Infinity]);
-  const factor = Math.max(1.05, (high / low) ** share);
+  const low = good.reduce((a, b) => Math.min(a, b)), high = good.reduce((a, b) => Math.max(a, b));
+  const factor = Math.max(1.02, (high / low) ** share);
   const room = share * (high - low) || 0.1 * Math.abs(high) || 1;
   return log ? [low / factor, high * factor] : [low - room, high + room];
 }
 
-/** Return the colours for the page around an element: brighter ones where its text is light. */
+/** Places in a box of pixels: numbers outside of the ranges stand at its edge. */
+export class Axes {
+  constructor(box, xs, ys, log = false) {
+    Object.assign(this, box, { xs, ys, scale: log ? Math.log : Number });
+  }
+
+  across(x) {
+    const share = clamp((x - this.xs[0]) / (this.xs[1] - this.xs[0]), 0, 1);
+    return this.left + share * (this.right - this.left);
+  }
+
+  up(y) {
+    const [low, high, at] = [...this.ys, y].map(this.scale);
+    return this.bottom - clamp((at - low) / (high - low), 0, 1) * (this.bottom - this.top);
+  }
+
+  /** Return the x and, without logarithms, the y at a place. */
+  valuesAt(left, top) {
+    const { xs, ys } = this, across = (left - this.left) / (this.right - this.left);
+    const up = (this.bottom - top) / (this.bottom - this.top);
+    const between = ([low, high], share) => low + clamp(share, 0, 1) * (high - low);
+    return [between(xs, across), between(ys, up)];
+  }
+
+  /** Return a line across the box at each tick of y, and the texts beside them. */
+  rows(ticks, texts = true) {
+    const { left, right } = this;
+    return ticks.flatMap((tick) => {
+      const y = this.up(tick), line = { x1: left, x2: right, y1: y, y2: y };
+      return [svg("line", { ...line, stroke: "currentColor", opacity: 0.15 }),
+        texts ? svgText(tickText(tick), left - 5, y, { "text-anchor": "end", dy: "0.33em" }) : ""];
+    });
+  }
+}
+
+/** Return a text of an SVG drawing, centred at a place. */
+export const svgText = (text, x, y, more) => svg("text", { x, y, "text-anchor": "middle", ...more }, text);
+
+/** Return the colours for the page around an element: brighter ones where that is dark. */
 export function pageColors(element) {
-  const [red, green, blue] = colorParts(getComputedStyle(element).color);
-  const brighter = (part) => Math.min(255, Math.round(1.7 * parseInt(part, 16))).toString(16).padStart(2, "0");
-  return red + green + blue > 384 ? COLORS.map((color) => color.replace(/[\da-f]{2}/g, brighter)) : COLORS;
+  const part = (text) => Math.min(255, Math.round(1.7 * parseInt(text, 16))).toString(16).padStart(2, "0");
+  const isDark = element.closest('[data-theme="dark"]');
+  return isDark ? COLORS.map((color) => color.replace(/[\da-f]{2}/g, part)) : COLORS;
 }

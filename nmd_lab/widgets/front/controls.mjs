@@ -1,68 +1,59 @@
 // Inputs with a label, a note that says what is wrong, and "auto" beside numbers.
 
-import { html } from "./dom.mjs";
+import { button, html, set } from "./dom.mjs";
 
 let inputCount = 0;
 
 /** One input; `enter(name, value)` hears of what the user enters. */
 class Control {
   constructor(field, enter) {
-    const id = `nmd-input-${(inputCount += 1)}`;
+    const id = `nmd-input-${(inputCount += 1)}`, { name, label, kind, help } = field;
     this.field = field;
-    this.note = html("div", { class: "nmd-note", id: `${id}-note` });
+    this.note = html("div.nmd-note", { id: `${id}-note` });
     this.input = this.make(id, enter);
-    this.input.setAttribute("aria-describedby", `${id}-note`);
-    this.shown = field.kind === "share" ? html("output", { for: id }) : null;
+    this.shown = kind === "share" ? html("output", { for: id }) : null;
     this.auto = field.auto
-      ? html("button", {
-        type: "button", class: "nmd-auto", title: `Choose the ${field.label} by held-out entries`, "aria-pressed": "false",
-        click: () => enter(field.name, this.auto.getAttribute("aria-pressed") === "true" ? "" : "auto"),
-      }, "auto")
+      ? button("auto", () => enter(name, this.isAuto ? "" : "auto"), { class: "nmd-auto",
+        title: `Choose the ${label} by held-out entries`, "aria-label": `${label}: choose by held-out entries` })
       : null;
-    const label = html("label", { for: id, title: field.help }, field.label);
-    const line = html("div", { class: "nmd-line" }, label, this.input, this.shown, this.auto);
-    this.element = html("div", { class: `nmd-control nmd-${field.name.replaceAll("_", "-")}` }, line, this.note);
+    const labelled = html("label", { for: id, title: help }, label);
+    const line = html("div.nmd-line", labelled, this.input, this.shown, this.auto);
+    this.element = html(`div.nmd-control.nmd-${name.replaceAll("_", "-")}`, line, this.note);
   }
 
   make(id, enter) {
-    const { name, kind, help, searched } = this.field;
+    const { name, kind, help: title, searched } = this.field;
     const change = () => {
       if (searched) this.value = null; // what was found is no longer to be read
       enter(name, kind === "share" ? Number(this.input.value) : this.input.value.trim());
     };
-    if (kind === "choice") return html("select", { id, title: help, change });
+    const about = { id, title, change, "aria-describedby": `${id}-note` };
+    if (kind === "choice") return html("select", about);
     if (kind === "share") {
       const input = () => { this.shown.textContent = this.input.value; };
-      return html("input", { id, type: "range", min: 0, max: 0.95, step: 0.05, title: help, change, input });
+      return html("input", { ...about, type: "range", min: 0, max: 0.95, step: 0.05, input });
     }
-    if (kind !== "text") return html("input", { id, type: "text", inputmode: "decimal", autocomplete: "off", title: help, change });
+    Object.assign(about, { type: "text", autocomplete: "off" });
+    if (kind !== "text") return html("input", { ...about, inputmode: "decimal" });
     this.list = html("datalist", { id: `${id}-list` });
-    const look = () => searched && enter("search", input.value);
-    const input = html("input", { id, type: "text", list: `${id}-list`, autocomplete: "off", title: help, change, input: look });
-    input.append(this.list);
-    return input;
+    const input = () => searched && enter("search", this.input.value);
+    return html("input", { ...about, list: `${id}-list`, input }, this.list);
   }
 
   /** Show the value that Python has, unless the user is just entering another. */
-  show(field) {
-    const { options, problem, reason } = field, isAuto = field.auto && field.value === "auto";
-    const listed = JSON.stringify(options);
-    if (listed !== this.listed) {
-      this.listed = listed;
-      const made = options.map(([value, label]) => html("option", { value }, this.list ? "" : label));
-      (this.list ?? this.input).replaceChildren(...(this.list || this.field.kind === "choice" ? made : []));
+  show({ options, problem, reason, auto, value: given }) {
+    const listed = JSON.stringify(options), place = this.list ?? this.input;
+    this.isAuto = auto && given === "auto";
+    if (listed !== this.listed && (this.list || this.field.kind === "choice")) {
+      place.replaceChildren(...options.map(([value, label]) => html("option", { value }, this.list ? "" : label)));
     }
-    const value = String(isAuto ? "" : field.value);
+    this.listed = listed;
+    const value = String(this.isAuto ? "" : given);
     if (this.value !== value || !this.input.matches(":focus")) this.input.value = value;
     this.value = value;
     if (this.shown) this.shown.textContent = this.input.value;
-    this.input.disabled = isAuto;
-    this.input.placeholder = isAuto ? "auto" : "";
-    this.input.setAttribute("aria-invalid", String(Boolean(problem)));
-    if (this.auto) {
-      this.auto.setAttribute("aria-pressed", String(isAuto));
-      this.auto.setAttribute("aria-label", `${this.field.label}: choose by held-out entries`);
-    }
+    set(this.input, { disabled: this.isAuto, placeholder: this.isAuto ? "auto" : null, "aria-invalid": Boolean(problem) });
+    this.auto?.setAttribute("aria-pressed", this.isAuto);
     this.note.textContent = problem;
     this.note.hidden = !problem;
     this.element.hidden = Boolean(reason);
@@ -74,8 +65,7 @@ class Control {
 export class Controls {
   constructor(enter, name = "settings") {
     this.enter = enter;
-    this.element = html("div", { class: "nmd-controls", role: "group", "aria-label": name });
-    this.known = "";
+    this.element = html("div.nmd-controls", { role: "group", "aria-label": name });
   }
 
   show(fields) {
@@ -85,20 +75,16 @@ export class Controls {
     if (known !== this.known) this.rebuild(fields);
     this.known = known;
     fields.forEach((field, k) => this.controls[k].show(field));
-    for (const { heading, group } of this.headings) heading.hidden = fields.every((field) => field.group !== group || field.reason);
+    for (const [name, heading] of Object.entries(this.headings)) {
+      heading.hidden = fields.every(({ group, reason }) => group !== name || reason);
+    }
   }
 
   rebuild(fields) {
+    const names = [...new Set(fields.map(({ group }) => group).filter(Boolean))];
+    this.headings = Object.fromEntries(names.map((name) => [name, html("div.nmd-heading", name)]));
     this.controls = fields.map((field) => new Control(field, this.enter));
-    const parts = [];
-    this.headings = [];
-    fields.forEach(({ group }, k) => {
-      if (group && group !== fields[k - 1]?.group) {
-        this.headings.push({ group, heading: html("div", { class: "nmd-heading" }, group) });
-        parts.push(this.headings.at(-1).heading);
-      }
-      parts.push(this.controls[k].element);
-    });
-    this.element.replaceChildren(...parts);
+    this.element.replaceChildren(...this.controls.map(({ element }) => element));
+    for (const name of names) this.controls.find(({ field }) => field.group === name).element.before(this.headings[name]);
   }
 }

@@ -1,22 +1,48 @@
 // Elements, numbers and words that all parts of an explorer use.
 
-/** Return an HTML element with attributes (functions become listeners) and children. */
-export function html(tag, attributes = {}, ...children) {
-  return filled(document.createElement(tag), attributes, children);
-}
-
-/** Return an SVG element with attributes (functions become listeners) and children. */
-export function svg(tag, attributes = {}, ...children) {
-  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
-}
-
-function filled(made, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") made.addEventListener(name, value);
-    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
+/** Return a function that makes elements: "tag.class", then attributes (functions become listeners) and children. */
+const maker = (create) => (name, ...rest) => {
+  const [tag, ...classes] = name.split("."), made = create(tag);
+  if (classes.length) made.setAttribute("class", classes.join(" "));
+  for (const each of rest.filter((part) => part !== null)) {
+    if (each.constructor === Object) set(made, each);
+    else made.append(each);
   }
-  made.append(...children.filter((child) => child !== null && child !== undefined));
   return made;
+};
+export const html = maker((tag) => document.createElement(tag));
+export const svg = maker((tag) => document.createElementNS("http://www.w3.org/2000/svg", tag));
+
+/** Set attributes of an element; null, and false where it is no word of ARIA, takes one away. */
+export function set(element, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    const aria = name.startsWith("aria-");
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if ((value ?? null) === null || (value === false && !aria)) element.removeAttribute(name);
+    else element.setAttribute(name, value === true && !aria ? "" : value);
+  }
+  return element;
+}
+
+/** Return a button with a text. */
+export function button(text, click, attributes = {}) {
+  return html("button", { type: "button", click, ...attributes }, text);
+}
+
+/** Return what a table has for the key of an event, which then does nothing else. */
+export function keyOf(event, table) {
+  const found = table[event.key];
+  if (found === undefined) return found;
+  event.preventDefault();
+  event.stopPropagation();
+  return found;
+}
+
+/** Replace the children of an element; the focus stays in what is at the same place of a selector. */
+export function replace(element, children, selector) {
+  const at = [...element.querySelectorAll(selector)].findIndex((each) => each.matches(":focus"));
+  element.replaceChildren(...children);
+  element.querySelectorAll(selector)[at]?.focus();
 }
 
 /** Return the numbers in the bytes that Python has sent; none for nothing. */
@@ -45,40 +71,22 @@ export function colorParts(color) {
   return [...context.getImageData(0, 0, 1, 1).data];
 }
 
-/** Return a function that runs at once, and then at most once in so many milliseconds, with the last arguments. */
-export function throttled(action, pause) {
-  let timer = null, waiting = null;
-  const run = () => {
-    timer = null;
-    if (waiting === null) return;
-    const given = waiting;
-    waiting = null;
-    timer = setTimeout(run, pause);
-    action(...given);
-  };
-  return (...given) => {
-    waiting = given;
-    if (timer === null) run();
-  };
-}
-
 /** Hand a text or a Blob to the user as a file. */
-export function download(content, name, type = "image/svg+xml") {
-  const address = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+export function download(content, name, type) {
+  const address = URL.createObjectURL(new Blob([content], { type }));
   html("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
+const LOOKS = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family", "filter"];
+
 /** Hand a drawing to the user as an SVG file that looks the same without this page. */
 export function downloadSvg(drawing, name) {
-  const copy = drawing.cloneNode(true);
-  const originals = [drawing, ...drawing.querySelectorAll("*")];
+  const copy = drawing.cloneNode(true), originals = [drawing, ...drawing.querySelectorAll("*")];
   [copy, ...copy.querySelectorAll("*")].forEach((element, k) => {
     const style = getComputedStyle(originals[k]);
-    for (const name of ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family", "filter"]) {
-      element.style.setProperty(name, style.getPropertyValue(name));
-    }
+    for (const look of LOOKS) element.style.setProperty(look, style.getPropertyValue(look));
   });
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  download(new XMLSerializer().serializeToString(copy), name);
+  download(new XMLSerializer().serializeToString(copy), name, "image/svg+xml");
 }

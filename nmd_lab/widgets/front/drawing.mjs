@@ -1,8 +1,7 @@
 // What the model draws at a place of the plane, f(wH), beside the data of the nearest row.
 
 import { clamp, html, numbers } from "./dom.mjs";
-import { fillMosaic, mosaicOf, pictureScale } from "./mosaic.mjs";
-import { PictureSheet } from "./pictures.mjs";
+import { PictureSheet, mosaicOf, pictureScale } from "./mosaic.mjs";
 
 /** Return f(wH) of weights w: H has a row of `size` values for each, and f is a table between two numbers. */
 export function drawnValues(w, H, { low, high }, table) {
@@ -38,14 +37,13 @@ export function decodedValues(codes, { low, high }) {
 export class Drawing {
   constructor() {
     const figure = (caption) => {
-      const sheet = new PictureSheet(), said = html("figcaption", {}, caption);
-      sheet.canvas.setAttribute("aria-hidden", "true");
-      return { sheet, said, element: html("figure", {}, sheet.canvas, said) };
+      const sheet = new PictureSheet(), said = html("figcaption", caption);
+      return { sheet, said, element: html("figure", sheet.canvas, said) };
     };
     this.model = figure("model here");
     this.nearest = figure("");
-    this.said = html("p", { class: "nmd-drawing-said" });
-    this.element = html("div", { class: "nmd-drawing" }, html("div", {}, this.model.element, this.nearest.element), this.said);
+    this.said = html("p.nmd-drawing-said");
+    this.element = html("div.nmd-drawing", html("div", this.model.element, this.nearest.element), this.said);
     this.show(null, null);
   }
 
@@ -57,26 +55,23 @@ export class Drawing {
     this.element.classList.toggle("nmd-drawn", false);
     this.said.textContent = data ? "Move over the plane: the model draws." : "";
     if (!data) return;
-    Object.assign(this, { W: numbers(data.W), H: numbers(data.H), table: numbers(data.table), codes: numbers(data.data?.codes, Uint8Array) });
-    this.mosaic = mosaicOf({ count: 1, height: data.height, width: data.width });
-    for (const { sheet } of [this.model, this.nearest]) sheet.resize(this.mosaic);
+    Object.assign(this, { W: numbers(data.W), H: numbers(data.H), table: numbers(data.table) });
+    this.codes = numbers(data.data?.codes, Uint8Array);
+    const mosaic = mosaicOf({ count: 1, height: data.height, width: data.width });
+    for (const { sheet } of [this.model, this.nearest]) sheet.resize(mosaic);
     this.element.classList.toggle("nmd-flat", data.height === 1);
     this.nearest.element.hidden = !data.data;
   }
 
   /** Draw weights w, and beside them the row at position k. */
   draw(w, k, name) {
-    const { data } = this, size = data.height * data.width * data.channels;
+    const { data, codes } = this, size = data.height * data.width * data.channels;
     this.values = drawnValues(w, this.H, data, this.table);
-    this.fill(this.model.sheet, this.values);
-    if (data.data) this.fill(this.nearest.sheet, decodedValues(this.codes.subarray(k * size, (k + 1) * size), data.data));
+    this.model.sheet.fill(this.values, this.scale);
+    const row = codes.subarray(k * size, (k + 1) * size);
+    if (data.data) this.nearest.sheet.fill(decodedValues(row, data.data), this.scale);
     this.nearest.said.textContent = `data of ${name}`;
     this.said.textContent = data.rank > 4 ? "other components: mean of the near rows" : "";
     this.element.classList.toggle("nmd-drawn", true);
-  }
-
-  fill(sheet, values) {
-    fillMosaic(sheet.pixels, values, this.mosaic, this.scale);
-    sheet.changed();
   }
 }

@@ -1,13 +1,19 @@
 // Pictures as pixels: palettes, places in a mosaic, discs of a brush, and the paths of marks.
 
+import { html } from "./dom.mjs";
+
 const VIRIDIS_COLORS = [[68, 1, 84], [65, 68, 135], [42, 120, 142], [34, 168, 132], [122, 209, 81], [253, 231, 37]];
 const blendColors = (a, b, share) => a.map((each, k) => Math.round(each + share * (b[k] - each)));
 const packColor = ([red, green, blue]) => ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 
-/** Palettes: the red, green and blue of an entry 0 to 255; entry 128 of the signed one is white. */
+const signedColors = (below, above) => (entry) =>
+  blendColors([255, 255, 255], entry < 128 ? below : above, Math.abs(entry - 128) / 128);
+
+/** Palettes: the red, green and blue of an entry 0 to 255; entry 128 of the signed ones is white. */
 export const PICTURE_PALETTES = {
   gray: (entry) => [entry, entry, entry],
-  signed: (entry) => blendColors([255, 255, 255], entry < 128 ? [0, 82, 155] : [196, 78, 0], Math.abs(entry - 128) / 128),
+  signed: signedColors([0, 82, 155], [196, 78, 0]),
+  component: signedColors([0, 114, 178], [213, 94, 0]),
   spread: (entry) => {
     const k = Math.min(4, Math.floor(entry / 51));
     return blendColors(VIRIDIS_COLORS[k], VIRIDIS_COLORS[k + 1], entry / 51 - k);
@@ -18,9 +24,11 @@ const PALETTE_TABLES = Object.fromEntries(Object.entries(PICTURE_PALETTES)
 
 /** Return how values become palette entries (value * gain + base), and the color of holes. */
 export function pictureScale(kind, low, high) {
-  const gain = kind === "signed" ? 127 / (Math.max(Math.abs(low), Math.abs(high)) || 1) : 255 / (high - low || 1);
+  const isSigned = kind === "signed" || kind === "component";
+  const gain = isSigned ? 127 / (Math.max(Math.abs(low), Math.abs(high)) || 1) : 255 / (high - low || 1);
   const hole = packColor(kind === "gray" || kind === "rgb" ? [127, 155, 184] : [140, 140, 140]);
-  return { table: PALETTE_TABLES[kind], hole, gain, base: kind === "signed" ? 128 : -low * gain };
+  const base = isSigned ? 128 : -low * gain;
+  return { table: PALETTE_TABLES[kind], hole: kind === "component" ? 0 : hole, gain, base };
 }
 
 /** Return the places of pictures in a square mosaic with gaps of one pixel. */
@@ -96,6 +104,30 @@ export function fillMosaic(pixels, values, mosaic, { table, hole, gain, base }) 
   }
 }
 
+/** The pixels of a mosaic, on a canvas. */
+export class PictureSheet {
+  constructor() {
+    this.canvas = html("canvas", { "aria-hidden": "true" });
+  }
+
+  resize(mosaic) {
+    this.mosaic = mosaic;
+    Object.assign(this.canvas, { width: mosaic.across, height: mosaic.down });
+    this.image = new ImageData(mosaic.across, mosaic.down);
+    this.pixels = new Uint32Array(this.image.data.buffer);
+  }
+
+  fill(values, scale) {
+    fillMosaic(this.pixels, values, this.mosaic, scale);
+    this.changed();
+  }
+
+  /** Take over pixels that have changed. */
+  changed() {
+    this.canvas.getContext("2d").putImageData(this.image, 0, 0);
+  }
+}
+
 /** Return the path of lines through a pixel, up to the edges of its picture, and around it. */
 export function pixelCross(mosaic, { picture, y, x }) {
   const [left, top] = mosaicCorner(mosaic, picture), right = left + mosaic.width, bottom = top + mosaic.height;
@@ -104,4 +136,3 @@ export function pixelCross(mosaic, { picture, y, x }) {
 }
 export const pictureBox = (left, top, width, height) => `M${left} ${top}h${width}v${height}h${-width}z`;
 export const brushCircle = (left, top, r) => `M${left - r} ${top}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`;
-

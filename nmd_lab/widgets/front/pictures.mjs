@@ -1,87 +1,75 @@
 // The stage of a matrix: data and model in one picture with a swipe, other layers, zoom, selection, and a brush.
 
-import { html, svg, numbers, short, clamp, throttled, download } from "./dom.mjs";
+import { button, clamp, download, html, keyOf, numbers, set, short, svg } from "./dom.mjs";
 import {
-  absoluteLimit, brushCircle, channelMeans, discSpans, fillMosaic, mosaicCorner, mosaicOf, mosaicPixel, pictureBox,
+  PictureSheet, absoluteLimit, brushCircle, channelMeans, discSpans, mosaicCorner, mosaicOf, mosaicPixel, pictureBox,
   pictureScale, pixelCross, strokePoints,
 } from "./mosaic.mjs";
 
 const PICTURE_LAYERS = { compare: "data | model", residual: "residual", uncertainty: "doubt", beside: "beside" };
 const PICTURE_NAMES = { original: "data", seen: "data with holes", reconstruction: "model", residual: "residual",
   uncertainty: "doubt", beside: "beside" };
-const PICTURE_MODES = { look: "look", zoom: "zoom", hide: "hide", reveal: "reveal" };
+const PICTURE_MODES = ["look", "zoom", "hide", "reveal"];
 const PICTURE_ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const PICTURE_GRIP = 9; // pixels beside the edge between data and model at which it can be dragged
-
-/** The pixels of one layer. */
-export class PictureSheet {
-  constructor() {
-    this.canvas = html("canvas");
-  }
-
-  resize({ across, down }) {
-    Object.assign(this.canvas, { width: across, height: down });
-    this.image = new ImageData(across, down);
-    this.pixels = new Uint32Array(this.image.data.buffer);
-  }
-
-  /** Take over pixels that have changed. */
-  changed() {
-    this.canvas.getContext("2d").putImageData(this.image, 0, 0);
-  }
-}
+const PICTURE_PAUSE = 60; // milliseconds between messages about a stroke of the brush
 
 export class Pictures {
   constructor(send) {
     Object.assign(this, { send, frames: 0, data: null, values: {}, cursor: null, drag: null, stroke: null, points: [],
       layer: "compare", holes: null, notes: {} });
     this.sheets = Object.fromEntries(Object.keys(PICTURE_NAMES).map((name) => [name, new PictureSheet()]));
-    this.canvas = html("canvas", { role: "img", tabindex: 0, "aria-keyshortcuts": "Enter Space + - Escape" });
-    const listeners = { pointerdown: this.down, pointermove: this.move, pointerup: this.up, pointercancel: this.up,
-      keydown: this.key, wheel: this.wheel, pointerleave: () => this.drag || this.look(null),
-      dblclick: () => this.brushing || this.window(0, 0, 1) };
-    for (const [event, action] of Object.entries(listeners)) this.canvas.addEventListener(event, action.bind(this));
-    this.paths = ["selected", "cursor", "box"].map((mark) => [`nmd-halo nmd-mark-${mark}`, `nmd-mark-${mark}`]
-      .map((name) => svg("path", { class: name })));
+    this.canvas = html("canvas", {
+      role: "img", tabindex: 0, "aria-keyshortcuts": "Enter Space + - Escape",
+      pointerdown: (event) => this.down(event), pointermove: (event) => this.move(event),
+      pointerup: (event) => this.up(event), pointercancel: (event) => this.up(event),
+      pointerleave: () => this.drag || this.look(null), keydown: (event) => this.key(event),
+      wheel: (event) => this.wheel(event), dblclick: () => this.brushing || this.window(0, 0, 1),
+    });
+    const pair = (mark) => ["path.nmd-halo", "path"].map((tag) => svg(`${tag}.nmd-mark-${mark}`));
+    this.paths = ["selected", "cursor", "box"].map(pair);
     this.over = svg("svg", { preserveAspectRatio: "none", "aria-hidden": "true" }, ...this.paths.flat());
-    this.edge = html("div", { class: "nmd-edge", "aria-hidden": "true" });
-    this.corners = ["left", "right"].map((side) => html("span", { class: `nmd-corner nmd-${side}`, "aria-hidden": "true" }));
-    this.box = html("div", { class: "nmd-picture-box" }, this.canvas, this.over, this.edge, ...this.corners);
-    this.read = html("output", { class: "nmd-read", "aria-live": "off" });
-    this.element = html("div", { class: "nmd-pictures", hidden: true }, this.toolbar(),
-      html("div", { class: "nmd-picture-area" }, this.box), this.footer(), this.read);
+    this.edge = html("div.nmd-edge", { "aria-hidden": "true" });
+    this.corners = ["left", "right"].map((side) => html(`span.nmd-corner.nmd-${side}`, { "aria-hidden": "true" }));
+    this.box = html("div.nmd-picture-box", this.canvas, this.over, this.edge, ...this.corners);
+    this.read = html("output.nmd-read", { "aria-live": "off" });
+    this.element = html("div.nmd-pictures", { hidden: true }, this.toolbar(),
+      html("div.nmd-picture-area", this.box), this.footer(), this.read);
     this.element.pictures = this;
-    this.sendSoon = throttled(() => this.sendPoints(), 60);
     this.choose("look");
   }
 
   toolbar() {
-    const button = (text, click) => html("button", { type: "button", click }, text);
-    this.buttons = {};
-    for (const [mode, text] of Object.entries(PICTURE_MODES)) this.buttons[mode] = button(text, () => this.choose(mode));
-    this.size = html("input", { type: "range", min: 1, max: 40, "aria-label": "brush radius", title: "brush radius", input: () => this.mark() });
+    this.buttons = Object.fromEntries(PICTURE_MODES.map((mode) => [mode, button(mode, () => this.choose(mode))]));
+    const range = { type: "range", min: 1, max: 40, "aria-label": "brush radius", title: "brush radius" };
+    this.size = html("input", { ...range, input: () => this.mark() });
     this.forget = button("forget paint", () => this.send({ do: "unpaint" }));
-    this.brushTools = [this.buttons.hide, this.buttons.reveal, this.size, this.forget];
-    return html("div", { class: "nmd-picture-tools", role: "toolbar", "aria-label": "tools of the pictures" },
-      this.buttons.look, this.buttons.zoom, ...this.brushTools, html("span", { class: "nmd-gap" }), button("PNG", () => this.save()));
+    const { look, zoom, hide, reveal } = this.buttons;
+    this.brushTools = [hide, reveal, this.size, this.forget];
+    const save = button("PNG", () => this.save());
+    return html("div.nmd-picture-tools", { role: "toolbar", "aria-label": "tools of the pictures" },
+      look, zoom, ...this.brushTools, html("span.nmd-gap"), save);
   }
 
   /** Return what chooses the layer, and where data end and the model begins. */
   footer() {
-    this.layers = {};
-    for (const [name, text] of Object.entries(PICTURE_LAYERS)) {
-      this.layers[name] = html("button", { type: "button", click: () => this.show_layer(name) }, text);
-    }
-    this.holed = html("button", { type: "button", title: "Show the data with what the fit does not see cut out",
-      click: () => { this.holes = !this.withHoles; this.draw(); } }, "holes");
-    this.swipe = html("input", { type: "range", min: 0, max: 100, value: 50, "aria-label": "where data end and the model begins",
-      input: () => this.draw() });
-    return html("div", { class: "nmd-layers", role: "toolbar", "aria-label": "layers" }, ...Object.values(this.layers), this.holed, this.swipe);
+    this.layers = Object.fromEntries(Object.entries(PICTURE_LAYERS).map(([name, text]) => [name, button(text, () => {
+      this.layer = name;
+      this.draw();
+    })]));
+    const cut = () => {
+      this.holes = !this.withHoles;
+      this.draw();
+    };
+    this.holed = button("holes", cut, { title: "Show the data with what the fit does not see cut out" });
+    const range = { type: "range", min: 0, max: 100, value: 50, "aria-label": "where data end and the model begins" };
+    this.swipe = html("input", { ...range, input: () => this.draw() });
+    const shown = [...Object.values(this.layers), this.holed, this.swipe];
+    return html("div.nmd-layers", { role: "toolbar", "aria-label": "layers" }, ...shown);
   }
 
   get brushing() { return this.mode === "hide" || this.mode === "reveal"; }
   get withHoles() { return this.values.seen !== null && (this.holes ?? (this.brushing || this.data.many_holes)); }
-  get shown() { return Object.keys(PICTURE_NAMES).filter((name) => this.values[name]); }
   title(name) { return (name === "beside" && this.data.beside_title) || PICTURE_NAMES[name]; }
 
   /** Return the sheets on the left and on the right of the edge. */
@@ -94,24 +82,19 @@ export class Pictures {
 
   choose(mode) {
     this.mode = this.element.dataset.mode = mode;
-    for (const [name, button] of Object.entries(this.buttons)) button.setAttribute("aria-pressed", String(name === mode));
-    if (this.data?.count) this.draw();
-    this.mark();
-  }
-
-  show_layer(name) {
-    this.layer = name;
+    for (const [name, each] of Object.entries(this.buttons)) each.setAttribute("aria-pressed", name === mode);
     this.draw();
+    this.mark();
   }
 
   /** Show data, the reconstruction, and the selected entry; only what is new is drawn. */
   show(data, model, selection) {
-    const fresh = data !== this.data, moved = ["row", "column"].some((name) => selection?.[name] !== this.selection?.[name]);
+    const fresh = data !== this.data;
     this.selection = selection;
     if (fresh) this.load(data);
     if (data?.count && (fresh || model !== this.model)) this.step(model);
     this.model = model;
-    if (fresh || moved) this.mark();
+    this.mark();
   }
 
   /** Return the numbers in bytes, and null unless there is one for each value. */
@@ -169,46 +152,43 @@ export class Pictures {
 
   /** Fill a sheet with the colours of its values. */
   paint(name, scale, note = "") {
-    if (!this.values[name]) return;
     this.notes[name] = note;
-    fillMosaic(this.sheets[name].pixels, this.values[name], this.mosaic, scale);
-    this.sheets[name].changed();
+    if (this.values[name]) this.sheets[name].fill(this.values[name], scale);
   }
 
   /** Draw the window: one layer, or data and model on both sides of the edge. */
   draw() {
     if (!this.data?.count) return;
-    const { values } = this, { width, height } = this.canvas, context = this.canvas.getContext("2d");
-    if (this.layer !== "compare" && !values[this.layer]) this.layer = "compare";
-    const [left, right] = this.sides, both = left !== right, share = both ? Number(this.swipe.value) / 100 : 0;
-    const { view } = this;
-    context.imageSmoothingEnabled = view.width > width || view.height > height;
-    context.clearRect(0, 0, width, height);
-    const put = (name, from, to) => {
-      if (!name || to <= from) return;
+    const { view, swipe, edge } = this, { width, height } = this.canvas, pen = this.canvas.getContext("2d");
+    if (this.layer !== "compare" && !this.values[this.layer]) this.layer = "compare";
+    const [left, right] = this.sides, both = left !== right, share = both ? Number(swipe.value) / 100 : 0;
+    pen.imageSmoothingEnabled = view.width > width || view.height > height;
+    pen.clearRect(0, 0, width, height);
+    for (const [name, from, to] of [[left, 0, share], [right, share, 1]]) {
+      if (!name || to <= from) continue;
       const begin = view.left + from * view.width, wide = (to - from) * view.width;
-      context.drawImage(this.sheets[name].canvas, begin, view.top, wide, view.height, from * width, 0, (to - from) * width, height);
-    };
-    put(left, 0, share);
-    put(right, share, 1);
-    this.edge.hidden = !both;
-    this.edge.style.left = `${100 * share}%`;
-    this.swipe.disabled = !both;
+      pen.drawImage(this.sheets[name].canvas, begin, view.top, wide, view.height, from * width, 0, (to - from) * width, height);
+    }
+    edge.hidden = swipe.disabled = !both;
+    edge.style.left = `${100 * share}%`;
+    this.describe(left, right);
+  }
+
+  /** Bring buttons and texts in line with the sheets on both sides of the edge. */
+  describe(left, right) {
+    const { values, data: { beside_title, count, height, width, layout } } = this, both = left !== right;
     const corner = (name) => (name ? [this.title(name), this.notes[name]].filter(Boolean).join(", ") : "");
     this.corners[0].textContent = both ? corner(left) : "";
     this.corners[1].textContent = corner(right);
-    for (const [name, button] of Object.entries(this.layers)) {
-      button.hidden = name === "beside" && !values.beside;
-      button.disabled = name !== "compare" && !values[name];
-      button.setAttribute("aria-pressed", String(name === this.layer));
+    for (const [name, each] of Object.entries(this.layers)) {
+      const missing = name !== "compare" && !values[name];
+      set(each, { hidden: name === "beside" && missing, disabled: missing, "aria-pressed": name === this.layer });
     }
-    this.layers.beside.textContent = this.data.beside_title || "beside";
-    this.holed.setAttribute("aria-pressed", String(Boolean(this.withHoles)));
-    this.holed.disabled = !values.seen || this.layer !== "compare";
-    const { count, height: high, width: wide, layout } = this.data;
+    this.layers.beside.textContent = beside_title || "beside";
+    set(this.holed, { "aria-pressed": this.withHoles, disabled: !values.seen || this.layer !== "compare" });
     const what = layout === "matrix" ? "matrix" : `${count} picture${count === 1 ? "" : "s"}`;
     const names = both ? `${this.title(left)} left, ${this.title(right)} right` : this.title(right ?? "original");
-    this.canvas.setAttribute("aria-label", `${names}: ${what} of ${high} x ${wide} pixels`);
+    this.canvas.setAttribute("aria-label", `${names}: ${what} of ${height} x ${width} pixels`);
   }
 
   /** Show a part of the mosaic (1: all) that begins at a place. */
@@ -243,7 +223,7 @@ export class Pictures {
   }
 
   channelsAt(layer, picture, y, x) {
-    const { count, height, width } = this.data, values = this.values[layer] ?? [];
+    const { count, height, width } = this.data, values = this.values[layer];
     const channels = values.length / (count * height * width), at = ((picture * height + y) * width + x) * channels;
     return Array.from({ length: channels }, (_, k) => values[at + k]);
   }
@@ -255,7 +235,8 @@ export class Pictures {
     const where = layout === "matrix" ? (step > 1 ? `mean of rows ${y * step} to ${(y + 1) * step - 1}, columns ${x * step} to ${(x + 1) * step - 1}`
       : `row ${y}, column ${x}${label}`)
       : `picture ${ids?.[picture]}${label}, pixel ${y}, ${x}`;
-    const said = this.cursor && this.shown.filter((name) => name !== "seen").map((name) => {
+    const shown = Object.keys(PICTURE_NAMES).filter((name) => this.values[name] && name !== "seen");
+    const said = this.cursor && shown.map((name) => {
       const each = this.channelsAt(name, picture, y, x);
       return `${this.title(name)} ${each.some(Number.isNaN) ? "missing" : each.map((value) => short(value, 3)).join(" / ")}`;
     });
@@ -264,7 +245,7 @@ export class Pictures {
 
   /** Return the path around the selected picture and through the selected pixel. */
   selectedPath() {
-    const { row, column } = this.selection ?? {}, { layout, step, ids, height, width } = this.data, matrix = layout === "matrix";
+    const { row, column } = this.selection, { layout, step, ids, height, width } = this.data, matrix = layout === "matrix";
     const picture = matrix ? 0 : Array.from(ids).indexOf(row), corner = mosaicCorner(this.mosaic, picture);
     if (!Number.isFinite(row) || picture < 0) return "";
     const y = Math.floor(matrix ? row / step : column / width), x = matrix ? Math.floor(column / step) : column % width;
@@ -367,8 +348,15 @@ export class Pictures {
     this.draw();
   }
 
+  /** Send what was painted since the last message, some time after its first point. */
+  sendSoon() {
+    this.timer ??= setTimeout(() => this.sendPoints(), PICTURE_PAUSE);
+  }
+
   sendPoints() {
     const { picture, hide, radius } = this.stroke ?? {};
+    clearTimeout(this.timer);
+    this.timer = null;
     if (this.points.length) this.send({ do: "brush", hide, picture, points: this.points.splice(0), radius });
   }
 
@@ -381,19 +369,19 @@ export class Pictures {
   }
 
   key(event) {
-    const { key } = event, arrow = PICTURE_ARROWS[key], { left, top, width, height, part } = this.view;
+    const { left, top, width, height, part } = this.view;
     const centre = this.cursor?.place ?? [left + width / 2, top + height / 2];
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const closer = () => this.zoom(0.5, centre), all = () => this.window(0, 0, 1), dab = () => {
+      if (this.drag) return;
+      this.begin();
+      this.finish();
+    };
+    const arrow = keyOf(event, PICTURE_ARROWS);
     if (arrow && event.shiftKey) this.window(left + (arrow[0] * width) / 10, top + (arrow[1] * height) / 10, part);
     else if (arrow) this.walk(arrow, centre);
-    else if (key === "Enter") this.select();
-    else if (key === " " && this.brushing) { if (!this.drag) { this.begin(); this.finish(); } }
-    else if (key === "+" || key === "=") this.zoom(0.5, centre);
-    else if (key === "-") this.zoom(2, centre);
-    else if (key === "Escape" || key === "0") this.window(0, 0, 1);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+    else keyOf(event, { Enter: () => this.select(), " ": this.brushing ? dab : undefined, "+": closer, "=": closer,
+      "-": () => this.zoom(2, centre), Escape: all, 0: all })?.();
   }
 
   /** Move the cursor by a pixel, over gaps too, and the window with it; without a cursor, begin at a place. */
@@ -407,6 +395,6 @@ export class Pictures {
 
   /** Hand what is shown to the user as a PNG file. */
   save() {
-    this.canvas.toBlob((blob) => download(blob, `${this.sides[1]}.png`));
+    this.canvas.toBlob((blob) => download(blob, `${this.sides[1]}.png`, "image/png"));
   }
 }

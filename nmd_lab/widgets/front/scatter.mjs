@@ -1,10 +1,9 @@
 // The rows of a matrix in the plane of two components, on a canvas: lasso, selection and values.
 
-import { clamp, html, numbers, short } from "./dom.mjs";
-import { dotRange, linearTicks, nearestDot, pageColors, tickText } from "./axes.mjs";
+import { clamp, html, keyOf, numbers, short } from "./dom.mjs";
+import { Axes, linearTicks, nearestDot, pageColors, rangeOf, tickText } from "./axes.mjs";
 import { Drawing, nearMean } from "./drawing.mjs";
 
-const SCATTER_EDGE = { left: 42, right: 8, top: 8, bottom: 34 };
 const SCATTER_REACH = 12, SCATTER_MANY = 2000, SCATTER_DRAG = 4;
 
 /** Return the positions of the points inside a closed polygon of [x, y] (even-odd rule). */
@@ -24,46 +23,38 @@ export function insideOf(polygon, xs, ys) {
 /** Return a range around the middle 98 % of numbers, and around another: the rest stands at the edge. */
 export function mostOf(numbers, other) {
   const sorted = numbers.slice().sort(), cut = Math.floor(sorted.length / 100);
-  return dotRange([...sorted.subarray(cut, sorted.length - cut), other]);
+  return rangeOf([...sorted.subarray(cut, sorted.length - cut), other]);
+}
+
+function circle(pen, x, y, r) {
+  pen.beginPath();
+  pen.arc(x, y, r, 0, 2 * Math.PI);
 }
 
 /** The rows as points that a lasso, a click or the keyboard selects. */
 export class Scatter {
   constructor(send) {
-    Object.assign(this, { send, data: null, at: null, lasso: null, selected: new Set(), rows: [], orders: {} });
-    this.positions = { left: new Float32Array(0), top: new Float32Array(0) };
-    this.choices = ["a", "b"].map((key) => html("select", { change: () => this.choose(), "data-axis": key }));
-    this.note = html("div", { class: "nmd-scatter-note" });
-    const labels = ["plane of", "and"].map((text, k) => html("label", {}, text, this.choices[k]));
-    this.canvas = html("canvas", { role: "img", tabindex: 0 });
+    Object.assign(this, { send, data: null, at: null, lasso: null, selected: new Set(), rows: [] });
+    const change = () => {
+      const [a, b] = this.choices.map(({ value }) => Number(value));
+      send({ do: "plane", a, b });
+    };
+    this.choices = ["a", "b"].map(() => html("select", { change }));
+    const labels = ["plane of", "and"].map((text, k) => html("label", text, this.choices[k]));
+    const head = html("div.nmd-scatter-head", ...labels);
+    this.canvas = html("canvas", {
+      role: "img", tabindex: 0, keydown: (event) => this.press(event),
+      pointerdown: (event) => this.down(event), pointermove: (event) => this.move(this.placeOf(event)),
+      pointerup: (event) => this.lasso && this.release(this.placeOf(event)),
+      pointerleave: () => this.look(null), pointercancel: () => this.drop(),
+    });
     this.base = html("canvas");
-    this.read = html("output", { class: "nmd-read" });
+    this.note = html("div.nmd-scatter-note");
+    this.read = html("output.nmd-read");
     this.drawing = new Drawing();
-    const head = html("div", { class: "nmd-scatter-head" }, ...labels);
-    this.element = html("div", { class: "nmd-scatter nmd-nothing" }, head, this.canvas, this.note, this.drawing.element, this.read);
+    this.element = html("div.nmd-scatter.nmd-nothing", head, this.canvas, this.note, this.drawing.element, this.read);
     this.element.scatter = this;
-    this.listen();
     new ResizeObserver(() => ![0, this.width].includes(this.canvas.clientWidth) && this.draw()).observe(this.element);
-  }
-
-  listen() {
-    const on = (kind, action) => this.canvas.addEventListener(kind, action);
-    on("pointerdown", (event) => {
-      if (event.button !== 0) return;
-      this.lasso = [this.placeOf(event)];
-      this.canvas.setPointerCapture?.(event.pointerId);
-    });
-    on("pointermove", (event) => {
-      const place = this.placeOf(event);
-      if (this.lasso) this.lasso.push(place);
-      this.look(this.lasso ? null : this.near(place));
-      this.sketch(place);
-    });
-    on("pointerup", (event) => this.lasso && this.release(this.placeOf(event)));
-    on("pointerleave", () => this.look(null));
-    on("pointercancel", () => this.drop());
-    on("keydown", (event) => this.press(event));
-    on("transitionend", () => this.draw());
   }
 
   /** Show other points, or nothing for null, with these rows selected. */
@@ -73,26 +64,22 @@ export class Scatter {
     if (!data) return;
     [this.x, this.y, this.rows] = [numbers(data.x), numbers(data.y), numbers(data.rows, Int32Array)];
     if (this.at >= this.rows.length) this.at = null;
+    const option = (_, c) => html("option", { value: c }, String(c));
     this.choices.forEach((choice, k) => {
-      const names = Array.from({ length: data.rank }, (_, c) => String(c));
-      if (choice.length !== data.rank) choice.replaceChildren(...names.map((name, c) => html("option", { value: c }, name)));
+      if (choice.length !== data.rank) choice.replaceChildren(...Array.from({ length: data.rank }, option));
       choice.value = String(k ? data.b : data.a);
     });
-    const sampled = data.total > this.rows.length ? `a sample of ${this.rows.length} of ${data.total} rows` : "";
-    const colors = pageColors(this.canvas), named = data.color ? [`${data.color}: `] : [];
-    const legend = (data.values ?? []).map((text, k) => {
-      const dot = html("span", { "aria-hidden": "true" }, "● ");
-      dot.style.color = colors[k % colors.length];
-      return html("span", {}, dot, `${text} `);
-    });
-    if (data.person) legend.unshift(html("b", {}, `○ ${data.person.name} `));
-    this.note.replaceChildren(sampled, ...named, ...legend);
+    this.note.replaceChildren(...this.legend());
     this.draw();
   }
 
-  choose() {
-    const [a, b] = this.choices.map(({ value }) => Number(value));
-    this.send({ do: "plane", a, b });
+  /** Return what stands below the plane: whose ring it is, and the colours. */
+  legend() {
+    const { total, color, values, person } = this.data, colors = pageColors(this.canvas);
+    const sampled = total > this.rows.length ? `a sample of ${this.rows.length} of ${total} rows` : "";
+    const named = (values ?? []).map((text, k) => html("span",
+      html("span", { "aria-hidden": "true", style: `color: ${colors[k % colors.length]}` }, "● "), `${text} `));
+    return [sampled, color ? `${color}: ` : "", person ? html("b", `○ ${person.name} `) : "", ...named];
   }
 
   placeOf(event) {
@@ -101,21 +88,18 @@ export class Scatter {
   }
 
   /** Return the point near a place, or null. */
-  near([left, top], reach = SCATTER_REACH) {
-    const k = nearestDot(this.positions.left, this.positions.top, left, top, reach);
+  near(place, reach = SCATTER_REACH) {
+    const k = nearestDot(this.positions.left, this.positions.top, ...place, reach);
     return k < 0 ? null : k;
   }
 
   /** Draw what the model has at a place. */
-  sketch([left, top]) {
-    const { left: west, right, top: north, bottom } = SCATTER_EDGE, [xs, ys] = this.ranges;
-    const share = [(left - west) / (this.width - west - right), (this.height - bottom - top) / (this.height - north - bottom)]
-      .map((each) => clamp(each, 0, 1));
-    const k = this.near([left, top], Infinity);
-    if (k === null || !this.drawing.data) return;
-    const w = nearMean(this.drawing.W, this.positions, [left, top]);
-    [w[this.data.a], w[this.data.b]] = [xs, ys].map(([from, to], axis) => from + share[axis] * (to - from));
-    this.drawing.draw(w, k, this.nameOf(k));
+  sketch(place) {
+    const k = this.near(place, Infinity), { data, drawing } = this;
+    if (k === null || !drawing.data) return;
+    const w = nearMean(drawing.W, this.positions, place);
+    [w[data.a], w[data.b]] = this.axes.valuesAt(...place);
+    drawing.draw(w, k, this.nameOf(k));
   }
 
   nameOf(k) {
@@ -123,11 +107,22 @@ export class Scatter {
     return `row ${this.rows[k]}${label ? ` (${label})` : ""}`;
   }
 
+  down(event) {
+    if (event.button !== 0) return;
+    this.lasso = [this.placeOf(event)];
+    this.canvas.setPointerCapture(event.pointerId);
+  }
+
+  move(place) {
+    this.lasso?.push(place);
+    this.look(this.lasso ? null : this.near(place));
+    this.sketch(place);
+  }
+
   /** Select what the lasso holds, or the point under a click. */
   release(place) {
-    const path = [...this.lasso, place], [[left, top]] = path;
+    const path = [...this.lasso, place], [[left, top]] = path, near = this.near(place);
     const click = path.every(([x, y]) => Math.hypot(x - left, y - top) < SCATTER_DRAG);
-    const near = this.near(place);
     const inside = click ? [near].filter((k) => k !== null) : insideOf(path, this.positions.left, this.positions.top);
     this.drop();
     this.select(inside.map((k) => this.rows[k]));
@@ -144,19 +139,18 @@ export class Scatter {
     this.send({ do: "lasso", rows });
   }
 
+  /** Select the row under the cursor, too; or no longer. */
+  toggle() {
+    const row = this.rows[this.at], rest = [...this.selected].filter((each) => each !== row);
+    if (this.at !== null) this.select(this.selected.has(row) ? rest : [...rest, row]);
+  }
+
   press(event) {
-    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowUp: 1, ArrowDown: -1 }[event.key];
-    const row = this.at === null ? null : this.rows[this.at];
-    if (step) this.step(event.key === "ArrowRight" || event.key === "ArrowLeft" ? "x" : "y", step);
-    else if (event.key === "Escape" && this.lasso) this.drop();
-    else if (event.key === "Escape") this.select([]);
-    else if ((event.key === "Enter" || event.key === " ") && row === null) return;
-    else if (event.key === "Enter" || event.key === " ") {
-      const rest = [...this.selected].filter((each) => each !== row);
-      this.select(this.selected.has(row) ? rest : [...rest, row]);
-    } else return;
-    event.preventDefault();
-    event.stopPropagation();
+    const [toggle, step] = [() => this.toggle(), (axis, by) => () => this.step(axis, by)];
+    keyOf(event, {
+      ArrowRight: step("x", 1), ArrowLeft: step("x", -1), ArrowUp: step("y", 1), ArrowDown: step("y", -1),
+      Enter: toggle, " ": toggle, Escape: () => (this.lasso ? this.drop() : this.select([])),
+    })?.();
   }
 
   /** Move the cursor to the next point in the order of an axis. */
@@ -164,16 +158,16 @@ export class Scatter {
     const values = this[axis];
     const finite = () => Array.from(values.keys()).filter((k) => Number.isFinite(this.x[k] + this.y[k]));
     const order = (this.orders[axis] ??= finite().sort((a, b) => values[a] - values[b]));
-    const next = this.at === null ? (by > 0 ? 0 : order.length - 1) : clamp(order.indexOf(this.at) + by, 0, order.length - 1);
-    this.look(order[next] ?? null);
+    const next = this.at === null ? (by > 0 ? 0 : order.length - 1) : order.indexOf(this.at) + by;
+    this.look(order[clamp(next, 0, order.length - 1)] ?? null);
     if (this.at !== null) this.sketch([this.positions.left[this.at], this.positions.top[this.at]]);
   }
 
   /** Show the row and the values of a point; nothing for null. */
   look(k) {
-    this.at = k;
     const { a, b } = this.data ?? {};
     const said = () => `${this.nameOf(k)}: component ${a} ${short(this.x[k])}, component ${b} ${short(this.y[k])}`;
+    this.at = k;
     this.read.textContent = k === null ? "" : said();
     this.paint();
   }
@@ -181,98 +175,89 @@ export class Scatter {
   /** Set the size of the canvas and the places of the points, and draw everything but the cursor. */
   draw() {
     if (!this.data) return;
-    const { left, right, top, bottom } = SCATTER_EDGE;
     this.width = this.canvas.clientWidth || this.width || 560;
     const others = Number(getComputedStyle(this.element).getPropertyValue("--nmd-others")); // pixels above and below the plane
     this.height = Math.round(clamp(this.width, 200, clamp(this.element.clientHeight - others, 200, 420)));
     this.canvas.style.height = `${this.height}px`;
     this.ratio = globalThis.devicePixelRatio || 1;
-    const size = { width: Math.round(this.width * this.ratio), height: Math.round(this.height * this.ratio) };
-    for (const each of [this.canvas, this.base]) Object.assign(each, size);
-    const { person } = this.data, [xs, ys] = this.ranges = ["x", "y"].map((axis) => (person ? mostOf(this[axis], person[axis]) : dotRange(this[axis])));
-    this.across = (x) => left + clamp((x - xs[0]) / (xs[1] - xs[0]), 0, 1) * (this.width - left - right);
-    this.up = (y) => this.height - bottom - clamp((y - ys[0]) / (ys[1] - ys[0]), 0, 1) * (this.height - top - bottom);
-    this.positions = { left: this.x.map(this.across), top: this.y.map(this.up) };
+    const [width, height] = [this.width, this.height].map((size) => Math.round(size * this.ratio));
+    for (const each of [this.canvas, this.base]) Object.assign(each, { width, height });
+    const { a, b, person } = this.data, box = { left: 42, right: this.width - 8, top: 8, bottom: this.height - 34 };
+    const axes = new Axes(box, ...["x", "y"].map((axis) => (person ? mostOf(this[axis], person[axis]) : rangeOf(this[axis]))));
+    this.axes = axes;
+    this.positions = { left: this.x.map((x) => axes.across(x)), top: this.y.map((y) => axes.up(y)) };
     const pen = this.base.getContext("2d");
     pen.scale(this.ratio, this.ratio);
-    this.axes(pen, xs, ys);
+    this.frame(pen);
     this.dots(pen);
-    const names = `component ${this.data.a} and component ${this.data.b}`;
-    this.canvas.setAttribute("aria-label", `${person ? `ring of ${person.name} among ` : ""}${this.rows.length} rows by ${names}, ${this.selected.size} selected`);
+    const what = `${person ? `ring of ${person.name} among ` : ""}${this.rows.length} rows`;
+    this.canvas.setAttribute("aria-label", `${what} by component ${a} and component ${b}, ${this.selected.size} selected`);
     this.look(this.at);
   }
 
   /** Draw the ticks, the names of the components and the lines at zero. */
-  axes(pen, xs, ys) {
-    const { color, fontFamily } = getComputedStyle(this.canvas);
-    const { left, right, top, bottom } = SCATTER_EDGE, floor = this.height - bottom, end = this.width - right;
-    Object.assign(pen, { fillStyle: color, strokeStyle: color, font: `11px ${fontFamily || "sans-serif"}` });
+  frame(pen) {
+    const { color, fontFamily } = getComputedStyle(this.canvas), { axes, data } = this;
+    const { left, right, top, bottom, xs, ys } = axes;
+    Object.assign(pen, { fillStyle: color, strokeStyle: color, font: `11px ${fontFamily}`, textAlign: "center" });
     const line = (alpha, ...box) => {
       pen.globalAlpha = alpha;
       pen.strokeRect(...box);
       pen.globalAlpha = 1;
     };
-    line(0.25, left, top, end - left, floor - top);
-    pen.textAlign = "center";
-    for (const tick of linearTicks(...xs, 4)) {
-      pen.fillText(tickText(tick), this.across(tick), floor + 14);
-      if (tick === 0) line(0.4, this.across(0), top, 0, floor - top);
-    }
-    pen.fillText(`component ${this.data.a}`, (left + end) / 2, this.height - 5);
-    pen.textAlign = "right";
-    for (const tick of linearTicks(...ys, 5)) {
-      pen.fillText(tickText(tick), left - 5, this.up(tick) + 4);
-      if (tick === 0) line(0.4, left, this.up(0), end - left, 0);
-    }
-    pen.textAlign = "center";
+    line(0.25, left, top, right - left, bottom - top);
+    if (xs[0] < 0 && xs[1] > 0) line(0.4, axes.across(0), top, 0, bottom - top);
+    if (ys[0] < 0 && ys[1] > 0) line(0.4, left, axes.up(0), right - left, 0);
+    for (const tick of linearTicks(...xs, 4)) pen.fillText(tickText(tick), axes.across(tick), bottom + 14);
+    pen.fillText(`component ${data.a}`, (left + right) / 2, this.height - 5);
     pen.save();
-    pen.translate(11, (top + floor) / 2);
+    pen.textAlign = "right";
+    for (const tick of linearTicks(...ys, 5)) pen.fillText(tickText(tick), left - 5, axes.up(tick) + 4);
+    pen.textAlign = "center";
+    pen.translate(11, (top + bottom) / 2);
     pen.rotate(-Math.PI / 2);
-    pen.fillText(`component ${this.data.b}`, 0, 0);
+    pen.fillText(`component ${data.b}`, 0, 0);
     pen.restore();
   }
 
   /** Draw all points, the selected ones last, larger and with an outline, and a ring around the person that is asked for. */
   dots(pen) {
-    const colors = pageColors(this.canvas), groups = this.data.groups ?? [], { left, top } = this.positions;
+    const colors = pageColors(this.canvas), { groups, person } = this.data, { left, top } = this.positions;
     const [chosen, others] = [[], []];
     this.rows.forEach((row, k) => (this.selected.has(row) ? chosen : others).push(k));
-    const dot = (k, r, simple) => {
-      if (simple) return pen.fillRect(left[k] - r, top[k] - r, 2 * r, 2 * r);
-      pen.beginPath();
-      pen.arc(left[k], top[k], r, 0, 2 * Math.PI);
-      pen.fill();
-    };
-    for (const [points, r, alpha] of [[others, 3, this.selected.size || this.data.person ? 0.3 : 0.75], [chosen, 5, 1]]) {
-      const simple = points.length > SCATTER_MANY;
+    const faint = this.selected.size || person ? 0.3 : 0.75;
+    for (const [points, size, alpha] of [[others, 3, faint], [chosen, 5, 1]]) {
+      const many = points.length > SCATTER_MANY, r = many ? size / 2 : size;
       pen.globalAlpha = alpha;
       for (const k of points) {
         pen.fillStyle = colors[Math.abs(groups[k] ?? 0) % colors.length];
-        dot(k, simple ? r / 2 : r, simple);
-        if (alpha === 1 && !simple) pen.stroke();
+        if (many) {
+          pen.fillRect(left[k] - r, top[k] - r, 2 * r, 2 * r);
+          continue;
+        }
+        circle(pen, left[k], top[k], r);
+        pen.fill();
+        if (alpha === 1) pen.stroke();
       }
     }
-    const { person } = this.data;
     if (!person) return;
-    Object.assign(pen, { globalAlpha: 1, lineWidth: 3, strokeStyle: getComputedStyle(this.canvas).getPropertyValue("--nmd-star") });
-    pen.beginPath();
-    pen.arc(this.across(person.x), this.up(person.y), 7, 0, 2 * Math.PI);
+    const strokeStyle = getComputedStyle(this.canvas).getPropertyValue("--nmd-star");
+    Object.assign(pen, { globalAlpha: 1, lineWidth: 3, strokeStyle });
+    circle(pen, this.axes.across(person.x), this.axes.up(person.y), 7);
     pen.stroke();
   }
 
   /** Draw the lasso and the ring of the cursor over the points, once in a frame. */
   paint() {
-    if (this.frame || !this.data) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = null;
-      const pen = this.canvas.getContext("2d");
-      pen.setTransform(1, 0, 0, 1, 0, 0);
-      pen.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    if (this.painting || !this.data) return;
+    this.painting = requestAnimationFrame(() => {
+      this.painting = null;
+      const pen = this.canvas.getContext("2d"), { left, top } = this.positions;
+      this.canvas.width += 0; // which clears it
       pen.drawImage(this.base, 0, 0);
       pen.scale(this.ratio, this.ratio);
       pen.strokeStyle = pen.fillStyle = getComputedStyle(this.canvas).color;
-      pen.beginPath();
-      if (this.at !== null) pen.arc(this.positions.left[this.at], this.positions.top[this.at], 8, 0, 2 * Math.PI);
+      if (this.at !== null) circle(pen, left[this.at], top[this.at], 8);
       pen.stroke();
       pen.beginPath();
       for (const place of this.lasso ?? []) pen.lineTo(...place);
@@ -280,7 +265,6 @@ export class Scatter {
       pen.stroke();
       pen.globalAlpha = 0.1;
       pen.fill("evenodd");
-      pen.globalAlpha = 1;
     });
   }
 }

@@ -19,15 +19,10 @@ test("joined points are in the order of x, and each keeps its id and name", () =
 });
 
 test("points of all panels and series are numbered", () => {
-  const one = { label: "", x: [0], y: [1], low: null, high: null, ids: null, names: null };
+  const one = { label: "", x: [0], y: [1], low: null, high: null, ids: null, names: ["0"] };
   const points = dotPoints({ panels: [{ title: "a", series: [one, one] }, { title: "b", series: [one] }] });
   assert.deepEqual(points.map(({ panel, number }) => [panel, number]), [[0, 0], [0, 1], [1, 0]]);
   assert.deepEqual([points[0].id, points[0].low, points[0].name], [null, null, "0"]);
-});
-
-test("a log axis shows positive values only", () => {
-  const one = { label: "", x: [0, 1, 2], y: [0, -1, 2], low: null, high: null, ids: null, names: null };
-  assert.deepEqual(dotPoints({ panels: [{ title: "", series: [one] }], log: true }).map(({ x }) => x), [2]);
 });
 
 test("texts are cut to a width", () => {
