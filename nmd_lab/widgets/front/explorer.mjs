@@ -121,6 +121,7 @@ class Page {
   middle() {
     const { send } = this, rate = () => {
       this.say("one moment …", "running");
+      this.shownStatus = null;  // the next one is shown, even if it is the same
       send({ do: "ask", name: "row", value: this.person });
     };
     // Where there is no room for both, two buttons turn from the pictures to the plane

@@ -77,7 +77,7 @@ export class Scatter {
   legend() {
     const { total, color, values, person } = this.data, colors = pageColors(this.canvas);
     const sampled = total > this.rows.length ? `a sample of ${this.rows.length} of ${total} rows` : "";
-    const named = (values ?? []).map((text, k) => html("span",
+    const named = (values ?? []).map((text, k) => html("span", { style: "display: inline-block; margin-right: 4px" },
       html("span", { "aria-hidden": "true", style: `color: ${colors[k % colors.length]}` }, "● "), `${text} `));
     return [sampled, color ? `${color}: ` : "", person ? html("b", `○ ${person.name} `) : "", ...named];
   }

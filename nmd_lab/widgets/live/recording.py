@@ -181,7 +181,7 @@ class HiddenEntries:
     @property
     def words(self) -> str:
         """Say what the error in the unit of the data is."""
-        return "column deviations off where hidden" if self.is_mixed else "off where hidden"
+        return "SD off where hidden" if self.is_mixed else "off where hidden"
 
     def error_of_means(self, seen: NDArray[np.floating], state: State | Decomposition) -> float:
         """Return the error of the mean of what is seen of each column."""

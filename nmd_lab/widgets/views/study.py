@@ -118,7 +118,11 @@ class StudyView(View):
         by_seed = (other.scores - best.scores).mean(axis=0)
         more = float(by_seed.mean())
         places = max(0, 1 - math.floor(math.log10(more))) if more > 0 else 2
-        text = f"· next: {_labels_text(_model(other))}, {more:.{places}f} worse"
+        different = _model(other).items() - _model(best).items()
+        name = ", ".join(
+            x if isinstance(x, str) else f"{dim} {x:g}" for dim, x in sorted(different)
+        )
+        text = f"· {label_text(name)}: {more:.{places}f} worse"
         if by_seed.size < 2:
             return text
         error = float(by_seed.std(ddof=1) / np.sqrt(by_seed.size))
@@ -227,6 +231,14 @@ def _conditions(point: ChartPoint) -> dict[str, Any]:
 def _model(point: ChartPoint) -> dict[str, Any]:
     """Return the labels of a point that describe the model."""
     return {name: label for name, label in point.labels.items() if name not in CONDITIONS}
+
+
+def _name(point: ChartPoint, best: ChartPoint) -> str:
+    """Return what of a model is not as in the best one."""
+    labels, others = _model(point), _model(best)
+    different = {dim: label for dim, label in labels.items() if label != others.get(dim)}
+    words = (x if isinstance(x, str) else f"{dim} {label_text(x)}" for dim, x in different.items())
+    return label_text(", ".join(words))
 
 
 def _labels_text(labels: Mapping[str, Any]) -> str:
