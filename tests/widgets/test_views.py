@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from explorer_page import act, button, control, done, enter, picture, plain, said, table
-from scipy import sparse
+from scipy import sparse, stats
 from waiting import PATIENCE
 
 import nmd_lab as nmd
@@ -499,8 +499,8 @@ def test_a_study_compares_the_best_model_with_the_next_one_by_seed():
     assert float(worse) == pytest.approx(difference.mean(), rel=0.06)
     expected = difference.std(ddof=1) / np.sqrt(3)
     assert float(error) == pytest.approx(expected, abs=0.06 * difference.mean())
-    clear = difference.mean() > 2 * expected
-    assert ("no clear difference" in shown["rivals"]) != clear
+    clear = stats.ttest_rel(models[second], models[first], alternative="greater").pvalue < 0.025
+    assert ("not clearly" in shown["rivals"]) != clear
     assert explorer.status["model"].startswith(f"best at missing {[0.2, 0.5][missing]}: ")
 
 

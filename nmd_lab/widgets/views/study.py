@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy import stats
 
 from nmd_lab.result import netcdf
 from nmd_lab.result.headline import headline
@@ -34,7 +35,7 @@ CHOSEN = "_chosen"
 """How the names of variables end that hold what the fits chose by held-out entries."""
 
 MOST_CELLS = 12  # largest number of fits of a point that are listed
-CLEARLY = 2.0  # standard errors of a paired difference from which one model is said to be better
+CLEARLY = 0.975  # quantile of Student's t beyond which a paired difference is said to be clear
 
 PANELS = (Panel("relative error", {"relative_error": "observed"}), RESIDUALS)
 
@@ -81,9 +82,8 @@ class StudyView(View):
 
     @property
     def title(self) -> str:
-        """What the study varies."""
-        sizes = self.state.results.sizes
-        return "study: " + " × ".join(f"{sizes[dim]} {label_text(dim)}" for dim in sizes)
+        """The size of the study."""
+        return f"study of {math.prod(self.state.results.sizes.values())} fits"
 
     @property
     def model(self) -> str:
@@ -92,7 +92,7 @@ class StudyView(View):
         if best is None:
             return ""
         where = _labels_text(_conditions(best))
-        return f"best{where and ' at '}{where}: {_labels_text(_model(best))}"
+        return f"best{where and ' at '}{where}: {_words(_model(best))}"
 
     def headline(self) -> dict[str, Any] | None:
         """Return the lowest mean of the measure, and the difference from the next model."""
@@ -126,7 +126,7 @@ class StudyView(View):
         if by_seed.size < 2:
             return text
         error = float(by_seed.std(ddof=1) / np.sqrt(by_seed.size))
-        clear = "" if more > CLEARLY * error else ", no clear difference"
+        clear = "" if more > stats.t.ppf(CLEARLY, by_seed.size - 1) * error else ", not clearly"
         return f"{text} ± {error:.{places}f}{clear}"
 
     def _best(self) -> ChartPoint | None:
@@ -235,10 +235,14 @@ def _model(point: ChartPoint) -> dict[str, Any]:
 
 def _name(point: ChartPoint, best: ChartPoint) -> str:
     """Return what of a model is not as in the best one."""
-    labels, others = _model(point), _model(best)
-    different = {dim: label for dim, label in labels.items() if label != others.get(dim)}
-    words = (x if isinstance(x, str) else f"{dim} {label_text(x)}" for dim, x in different.items())
-    return label_text(", ".join(words))
+    others = _model(best)
+    return _words({k: label for k, label in _model(point).items() if label != others.get(k)})
+
+
+def _words(labels: Mapping[str, Any]) -> str:
+    """Return the labels of a model on one line; a word says for itself what it is."""
+    each = (x if isinstance(x, str) else f"{dim} {label_text(x)}" for dim, x in labels.items())
+    return label_text(", ".join(each))
 
 
 def _labels_text(labels: Mapping[str, Any]) -> str:
