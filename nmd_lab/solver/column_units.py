@@ -21,19 +21,15 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.model.kind import Kind
 from nmd_lab.model.losses import Frobenius, Loss
 from nmd_lab.model.monotone import Monotone
 
-Doubles = NDArray[np.float64]
-Costs = Callable[[Doubles], Doubles]
-"""A function of constants T, whose values are the mean losses there."""
-
 REACH = 5.0  # standard deviations of the starting T in which the best constant is looked for
-GRID, ROUNDS = 17, 9  # constants that are compared at once, and how often
+GRID = 17  # constants that are compared first
 PRECISION = 1e-8  # error of the best constant, as a share of this distance
 STEP = 1e-2  # distance for the second derivative, in standard deviations of the starting T
 LARGEST = 3.0  # size of a column whose T has a unit of its own (log-odds, logarithms), at most
@@ -50,14 +46,9 @@ def with_units(kind: Kind, x: FloatArray, weights: FloatArray) -> Kind:
     values, position = np.unique(x, return_inverse=True)
     shares = np.bincount(position, weights)
 
-    def costs(t: Doubles) -> Doubles:
-        y = np.repeat(f(t), values.size)
-        of_values = loss(np.tile(values, t.size), y).reshape(t.size, values.size)
-        means = of_values @ shares / shares.sum()
-        return np.where(np.isfinite(means), means, np.inf)
-
     def cost(t: float) -> float:
-        return float(costs(np.array([t]))[0])
+        value = float(np.average(loss(values, f(np.full(values.size, t))), weights=shares))
+        return value if math.isfinite(value) else math.inf
 
     if type(loss) is Frobenius and isinstance(f, Monotone):  # T has the units of X
         return kind._replace(centre=mean, size=spread or 1.0, weight=_weight(loss, cost(mean)))
@@ -65,7 +56,7 @@ def with_units(kind: Kind, x: FloatArray, weights: FloatArray) -> Kind:
         size = math.sqrt(float(np.average(np.square(T), weights=weights))) or 1.0
         return kind._replace(centre=0.0, size=size, weight=_weight(loss, cost(mean)))
     plain = type(loss) is Frobenius and f.linear
-    centre = mean if plain else _best_constant(costs, mean, spread)
+    centre = mean if plain else _best_constant(cost, mean, spread)
     median = float(np.median(T))
     if cost(median) <= (1 + PRECISION) * cost(centre):
         centre = median  # many constants may be best for absolute errors
@@ -105,11 +96,16 @@ def _size(
     return size if distance else min(size, LARGEST)
 
 
-def _best_constant(costs: Costs, mean: float, spread: float) -> float:
-    """Return the T of lowest cost near the mean of the starting T, on ever finer grids."""
-    best, reach = mean, REACH * (spread or 1.0)
-    for _ in range(ROUNDS):
-        grid = np.append(best + reach * np.linspace(-1.0, 1.0, GRID), best)
-        best = float(grid[np.argmin(costs(grid))])
-        reach *= 2.0 / (GRID - 1)
-    return best
+def _best_constant(cost: Callable[[float], float], mean: float, spread: float) -> float:
+    """Return the T of lowest cost near the mean of the starting T."""
+    reach = REACH * (spread or 1.0)
+    grid = np.append(np.linspace(-1.0, 1.0, GRID), 0.0)
+    costs = [cost(mean + reach * float(s)) for s in grid]
+    best, step = int(np.argmin(costs)), 2.0 / (GRID - 1)
+    found = minimize_scalar(
+        lambda s: cost(mean + reach * s),
+        bounds=(grid[best] - step, grid[best] + step),
+        method="bounded",
+        options={"xatol": PRECISION},
+    )
+    return mean + reach * float(found.x if found.fun < costs[best] else grid[best])
