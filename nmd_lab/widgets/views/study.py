@@ -118,11 +118,7 @@ class StudyView(View):
         by_seed = (other.scores - best.scores).mean(axis=0)
         more = float(by_seed.mean())
         places = max(0, 1 - math.floor(math.log10(more))) if more > 0 else 2
-        different = _model(other).items() - _model(best).items()
-        name = ", ".join(
-            x if isinstance(x, str) else f"{dim} {x:g}" for dim, x in sorted(different)
-        )
-        text = f"· {label_text(name)}: {more:.{places}f} worse"
+        text = f"· {_name(other, best)}: {more:.{places}f} worse"
         if by_seed.size < 2:
             return text
         error = float(by_seed.std(ddof=1) / np.sqrt(by_seed.size))
