@@ -101,6 +101,11 @@ class Model:
         return all(kind.loss.smooth for kind in self.kinds)
 
     @property
+    def has_classes(self) -> bool:
+        """Whether a loss is that of classes or levels, and so smallest at no x."""
+        return any(not kind.loss.smallest_at_x for kind in self.kinds)
+
+    @property
     def fits_exactly(self) -> bool:
         """Whether there is one loss, and it is smallest at x."""
         return self.which is None and self.loss.smallest_at_x

@@ -198,5 +198,5 @@ class Sweep:
 def number_of_shares(storage: Storage, threads: int, model: Model) -> int:
     """Return the number of parts of the rows: at most one for each thread, and none too small."""
     threads = storage.device.threads(threads)
-    work = SLOW if any(not kind.loss.smallest_at_x for kind in model.kinds) else 1
+    work = SLOW if model.has_classes else 1
     return max(1, min(threads, thread_shares(work * storage.n_entries)))

@@ -117,8 +117,7 @@ def _settled(options: Options, setting: Setting, chosen: Trial | None, growth: f
 
 def _is_bounded(facts: Facts, options: Options) -> bool:
     """Return whether the rank is a bound: in a table with classes or levels, with a free ridge."""
-    kinds = () if facts.kinds is None else facts.kinds.kinds
-    return options.alpha == "auto" and any(not kind.loss.smallest_at_x for kind in kinds)
+    return options.alpha == "auto" and facts.kinds is not None and facts.kinds.has_classes
 
 
 def _space(observations: Observations, facts: Facts, options: Options) -> Space:
