@@ -57,7 +57,8 @@ class ModelState(FitState):
     """Settings of a fit of data, some of which may be "auto", and of a sampler of the same model.
 
     A choice puts numbers in the place of "auto".  The fit then begins as one with these numbers
-    does, so that the copied code repeats it.
+    does, so that the copied code repeats it.  Subclasses know the data: they say how these are
+    given to fit and sampler, and how a fit is judged.
     """
 
     lengths: tuple[str, ...] = ("iterations", "draws")

@@ -160,9 +160,13 @@ class NewPerson:
     def _once(self, fold_in: Callable[[NDArray[Any]], Any], model: Any, rated: bool) -> Any:
         """Return a model of one row, worked out again only if ratings or model are other ones."""
         ratings = dict(self.ratings) if rated else {}
-        row = np.full((1, model.shape[1]), np.nan)
-        row[0, list(ratings)] = list(ratings.values())
-        return self._folded[type(model), bool(ratings)](lambda: fold_in(row), model, ratings)
+
+        def folded() -> Any:
+            row = np.full((1, model.shape[1]), np.nan)
+            row[0, list(ratings)] = list(ratings.values())
+            return fold_in(row)
+
+        return self._folded[type(model), bool(ratings)](folded, model, ratings)
 
     def code(self) -> str:
         """Return the code that prints the suggestions; an empty string without ratings."""
