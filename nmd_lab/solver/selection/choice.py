@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,17 +19,14 @@ from nmd_lab.solver.spec import Spec
 
 from .candidates import suitable_losses, suitable_nonlinearities
 from .duration import shown_duration
-from .folds import Fold, n_held_out
-from .row_sample import ridge_growth, sample_of_rows
-from .search import Search
+from .record import record_of
+from .row_sample import sample_of_rows
 from .setting import Setting, Trial
 from .space import Space
-from .thinning import RankSearch, ThinnedTrials, has_zeros, thinned
-from .trials import Trials
+from .stages import Stages
 
 SHARE_OF_TIME = 0.5  # share of a time limit that the trials may take; the fit has the rest
 MOST_OF_TABLE = 64  # components of a table with classes or levels, whose ridge removes some
-FEW = 500  # held-out entries below which luck decides between settings that are nearly as good
 
 
 def choose(
@@ -49,17 +45,13 @@ def choose(
     `outcomes` has what came out of the first trials, if they are done, and gets that of the others.
     The time limit counts from `began`.
     """
-    observations, bounded = data.rest, _is_bounded(facts, options)
-    low, high = observations.range()
-    if bounded and data.folds is None and options.validation.alphas is None:
-        data = data._replace(rest=sample_of_rows(observations, rng))
-    if zeros := has_zeros(observations):
-        folds, drawn = thinned(observations, facts, options, rng), "by thinning"
-    else:
-        folds, drawn = data.folds_for_trials(rng)
+    observations, space = data.rest, _space(data.rest, facts, options)
+    is_bounded = _is_bounded(facts, options)
+    (low, high), few, m = observations.range(), observations, observations.shape[0]
+    if space.alpha is None and space.given_alphas is None and data.folds is None:
+        few = sample_of_rows(observations, rng, has_classes=is_bounded)
     limit = SHARE_OF_TIME * (np.inf if options.time_limit is None else options.time_limit)
     deadline = time.perf_counter() + limit
-    space = _space(observations, facts, options)
     with shown_duration(options.progress, space.rank is not None, limit) as duration:
 
         def after() -> None:
@@ -67,34 +59,27 @@ def choose(
             save()
             duration.show()
 
-        trials = (ThinnedTrials if zeros else Trials)(
-            folds or [Fold(data.rest, data.rest.as_sparse())],
-            options,
-            max(-low, high),
-            rng,
-            lambda: bool(signals) or time.perf_counter() + trials.repeated > deadline,
-            after=after,
-            foresee=duration.foresee,
-            limits=facts.limits,
-            kinds=facts.kinds,
-            outcomes=outcomes,
-        )
-        search = (RankSearch if zeros else Search)(trials, space)
-        chosen = search.run() if folds else None
-    setting = search.guess() if chosen is None else chosen.setting
-    found: dict[str, Any] = {"limits": trials.limits if folds else facts.limits}
-    all_rows = data.rest.shape == observations.shape
-    if chosen is not None and all_rows and not (chosen.cold and not trials.stopped()):
+        def is_over(repeated: float) -> bool:
+            return bool(signals) or time.perf_counter() + repeated > deadline
+
+        hooks = (is_over, after, duration.foresee)
+        stages = Stages(facts, options, max(-low, high), rng, outcomes, *hooks)
+        last = stages.search(data._replace(rest=few), space)
+        if last.n_rows < m and last.has_ridge and not is_bounded:
+            last = stages.with_all_rows(last, data)
+    setting, chosen = last.setting, last.chosen
+    limits = facts.limits if chosen is None else last.trials.limits
+    found: dict[str, Any] = {"limits": limits}
+    if chosen is not None and last.n_rows == m and (last.trials.stopped() or not chosen.cold):
         found["start"] = chosen.starts[0]
     model = facts.kinds or make_model(setting.nonlinearity, setting.loss)
-    growth = ridge_growth(observations.shape, data.rest.shape[0])
     return Spec(
-        **vars(_settled(options, setting, chosen, growth)),
-        model=model.with_limits(found["limits"]),
+        **vars(_settled(options, setting, chosen, last.growth(m))),
+        model=model.with_limits(limits),
         rank=setting.rank,
         **found,
-        selection=_record(search, chosen, drawn, observations.shape),
-        spent=time.perf_counter() - began + trials.repeated,
+        selection=record_of(stages.done, m),
+        spent=time.perf_counter() - began + stages.repeated,
     )
 
 
@@ -148,74 +133,3 @@ def _space(observations: Observations, facts: Facts, options: Options) -> Space:
         given_ranks=ranks,
         given_alphas=alphas,
     )
-
-
-def _record(
-    search: Search | RankSearch, chosen: Trial | None, drawn: str, shape: tuple[int, int]
-) -> dict[str, Any]:
-    """Return what `Decomposition.selection` tells, with ridges for all rows."""
-    trials, space = search.trials, search.space
-    models = {"nonlinearity": space.nonlinearities, "loss": space.losses}
-    names = [name for name, several in models.items() if len(several) > 1]
-    numbers = ("rank", "alpha", "offsets", "offset_alpha")
-    names += [name for name in numbers if getattr(space, name) is None]
-    comparable = [t for t in trials.done if chosen is not None and t.is_comparable(chosen)]
-    best = min(comparable, key=lambda trial: trial.mean, default=None)
-    alone = [t.row(t)["error"] for t in comparable if t.offsets_alone and math.isfinite(t.mean)]
-    smaller = best is not None and chosen is not None and best is not chosen
-    if chosen is None:
-        reason = "no entry could be held out, so there are offsets alone"
-    elif trials.stopped():
-        reason = "the lowest held-out error when the search was stopped"
-    elif chosen.cold and not all(trial.cold for trial in trials.done):
-        reason = "the lowest held-out error from a fresh start"
-    elif smaller:
-        reason = "the fewest components whose held-out error is not clearly above the lowest"
-    else:
-        reason = "the lowest held-out error"
-    rows = [] if best is None else [trial.row(best) for trial in trials.done]
-    for row in rows:
-        row["alpha"] *= ridge_growth(shape, trials.folds[0].rest.shape[0])
-    return {
-        "trials": rows,
-        "chosen": -1 if chosen is None else trials.done.index(chosen),
-        "reason": reason,
-        "measure": "" if chosen is None else chosen.measure,
-        "held_out": {
-            "entries": n_held_out(trials.folds) if chosen else 0,
-            "parts": len(trials.folds) if chosen else 0,
-            "drawn": drawn,
-        },
-        **({"offsets_alone": min(alone)} if alone else {}),
-        "note": " ".join(_notes(search, chosen, shape[0])) if chosen else "",
-        "options": names,
-    }
-
-
-def _notes(search: Search | RankSearch, chosen: Trial, m: int) -> list[str]:
-    """Return sentences on what a choice among m rows does not tell."""
-    space, rank, notes = search.space, chosen.setting.rank, []
-    folds = search.trials.folds
-    entries, number = n_held_out(folds), folds[0].rest.shape[0]
-    if number < m:
-        notes.append(
-            f"The trials had {number} of the {m} rows, and their ridges are scaled to all of them."
-        )
-    if entries < FEW:
-        notes.append(
-            f"Only {entries} entries could be held out: errors that differ by some per cent cannot "
-            "be told apart, and another seed may choose another rank or ridge."
-        )
-    if space.rank is None and max(space.ranks) <= rank < space.largest_rank:
-        notes.append(
-            f"Rank {rank} is the largest that is tried: more components may predict better, so "
-            "give a larger rank to see."
-        )
-    if search.not_repeated is not None:
-        best, fresh = search.not_repeated
-        notes.append(
-            f"The best trial had the error {best.error:.4g}, but from a fresh start its setting "
-            f"had {fresh.error:.4g}: the error depends on where a fit begins, and a setting was "
-            "taken for its error from a fresh start."
-        )
-    return notes

@@ -7,7 +7,7 @@ that were as good are tried, and then stronger ridges.  A fit that ends early af
 
 from __future__ import annotations
 
-from .moves import Moves, is_close, mean_of, of_model
+from .moves import FINE, Moves, is_close, mean_of, of_model
 from .setting import Setting, Trial
 
 COARSE = 10**0.5  # factor between ridges of the first path, and from fresh starts
@@ -55,6 +55,19 @@ def from_fresh_starts(moves: Moves, best: Trial) -> tuple[Trial, Trial | None]:
     _try_fewer(moves, best)
     _try_stronger(moves, best)
     return _best_cold(moves, best), fresh
+
+
+def ridge_from_fresh_starts(moves: Moves, setting: Setting, *, path: bool) -> Trial:
+    """Return the best trial from fresh starts, or along paths, with ridges around that given.
+
+    Along a path larger ranks are tried, too.
+    """
+
+    def run(setting: Setting) -> Trial:
+        return moves.trials.run(setting, path=path, fresh=not path)
+
+    best = moves.climb_with(run(setting), "alpha", FINE, run)
+    return _of_larger_rank(moves, best) if path else best
 
 
 def _best_cold(moves: Moves, best: Trial) -> Trial:

@@ -1,4 +1,4 @@
-"""A sample of the rows of a large table, from which its ridge is chosen."""
+"""A sample of the rows of large data, from which their settings are chosen."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ import numpy as np
 from nmd_lab.data.base import Observations
 from nmd_lab.data.row_blocks import some_rows
 
-CELLS = 100_000  # observed cells from which a ridge is chosen
-ROWS = 1000  # least number of rows for that; as many as columns at least
-WORTH_IT = 2  # rows of a table, over those wanted, from which some are drawn
+CELLS = 300_000  # observed cells from which settings are chosen
+CELLS_WITH_CLASSES = 100_000  # the same for a table with classes or levels, which take longer
+ROWS = 1000  # least number of rows for that
+OVER_COLUMNS = 4  # least number of rows, over that of columns
+WORTH_IT = 2  # rows, over those wanted, from which some are drawn
 
 
-def sample_of_rows(observations: Observations, rng: np.random.Generator) -> Observations:
+def sample_of_rows(
+    observations: Observations, rng: np.random.Generator, *, has_classes: bool
+) -> Observations:
     """Return as many of the rows as a choice needs, or all of them."""
     m, n = observations.shape
-    number = max(ROWS, n, round(CELLS * m / observations.n_observed))
+    cells = CELLS_WITH_CLASSES if has_classes else CELLS
+    number = max(ROWS, OVER_COLUMNS * n, round(cells * m / observations.n_observed))
     return observations if m < WORTH_IT * number else some_rows(observations, number, rng)
 
 

@@ -77,6 +77,7 @@ class Trials:
         limits: LimitModel = NO_LIMIT_MODEL,
         outcomes: list[dict[str, Any]] | None = None,
         kinds: Model | None = None,
+        n_before: int = 0,
     ) -> None:
         on_observed = observed_only(folds[0].rest, options.solver.split)
         self.folds = [fold.sparse() for fold in folds] if on_observed else folds
@@ -94,12 +95,18 @@ class Trials:
         first = first_sd(folds[0].rest) if self._estimates_sd else limits.sd
         self.limits = limits._replace(sd=first)
         self._outcomes = [] if outcomes is None else outcomes
+        self._n_before = n_before  # outcomes of other trials
         self._problems: dict[tuple[Nonlinearity, Loss, str], list[Problem]] = {}
 
     @property
     def has_limits(self) -> bool:
         """Whether only limits are known of some entries."""
         return self.folds[0].rest.limits is not None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether an interrupted choice has done the next trial."""
+        return self._n_before + len(self.done) < len(self._outcomes)
 
     @property
     def is_mixed(self) -> bool:
@@ -149,7 +156,7 @@ class Trials:
         better, and so does one of offsets alone, with which the best one is compared.  One with a
         path begins as `init="path"` does, and has the scores after as many iterations as are best.
         """
-        if len(self.done) < len(self._outcomes):
+        if self.is_done:
             return self._again(setting)
         problems = self.problems(setting)
         learns = problems[0].units.model.learns
@@ -212,7 +219,7 @@ class Trials:
 
     def _again(self, setting: Setting) -> Trial:
         """Return the outcome of a trial that an interrupted search has done."""
-        before = self._outcomes[len(self.done)]
+        before = self._outcomes[self._n_before + len(self.done)]
         self.rng.bit_generator.state = before["rng"]
         self.limits = self.limits._replace(sd=before["sd"])
         self.done.append(Trial(setting, **before["outcome"]))
