@@ -86,9 +86,9 @@ class Grid(NamedTuple):
         model[unseen], sure[unseen] = self._model(column, rows[unseen], at)
         has_order = column.kind in ("number", "ordered", "values")
         share = np.where(state == MISSING, model, shown) - low
+        share = np.clip(np.nan_to_num(share * has_order / ((high - low) or 1.0)), 0, 1)
         return {
             "name": str(column.name),
-            "kind": column.kind,
             "at": int(at[0]),
             "bars": _bars(column, data, low, high),
             "low": _text(column, low),
@@ -97,9 +97,7 @@ class Grid(NamedTuple):
             "data": [_text(column, x) for x in shown],
             "model": [_text(column, x) for x in model],
             "sure": sure.tolist(),
-            "share": np.clip(np.nan_to_num(share * has_order / ((high - low) or 1)), 0, 1)
-            .round(3)
-            .tolist(),
+            "share": share.round(3).tolist(),
         }
 
     def _numbers(self, column: TypedColumn, values: Array) -> Array:
@@ -119,10 +117,9 @@ class Grid(NamedTuple):
             cells = entries_at(rows, np.full(rows.size, at[0]))
             ends = np.asarray(self.posterior.predict_interval(cells, level=LEVEL))
             return self.posterior.predict(cells), [_ends(low, high) for low, high in ends]
-        nothing = np.full(rows.size, np.nan), [""] * rows.size
         if self.fitted is None:
-            return nothing
-        return self._numbers(column, self.fitted.block(rows, at)), nothing[1]
+            return np.full(rows.size, np.nan), [""] * rows.size
+        return self._numbers(column, self.fitted.block(rows, at)), [""] * rows.size
 
     def _shares(self, column: TypedColumn, rows: Array, at: Array) -> Array | None:
         """Return the probability of each class; None for numbers, and levels without draws."""
