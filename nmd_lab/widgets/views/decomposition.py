@@ -47,7 +47,6 @@ class DecompositionView(ModelView):
         self.actions |= {
             "scan": self._scan,
             "brush": self.brush,
-            "brush_end": lambda _: None,
             "unpaint": lambda _: self.state.unpaint(),
             "iteration": self._show_iteration,
             "arrange": self._arrange,
