@@ -75,7 +75,7 @@ def test_what_the_stars_add_is_the_difference_from_somebody_without_ratings(expl
     fit = explorer.result
     nobody = fit.append(pd.Series(np.nan, fit.H.indexes["item"], name="nobody"), unknown="offsets")
     usual = nobody.predict("nobody", fit.H.indexes["item"][top["ids"]])
-    assert top["head"] == ["suggested", "by the fit", "your stars add"]
+    assert top["head"] == ["suggested", "by the\xa0fit", "your stars add"]
     shown = np.array([row[1:] for row in top["rows"]], dtype=float)
     np.testing.assert_allclose(shown[:, 0] - usual, shown[:, 1], atol=0.011)
 

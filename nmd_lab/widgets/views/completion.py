@@ -155,7 +155,11 @@ class CompletionView(ModelView):
     @property
     def _by(self) -> str:
         """Say what predicts: the fit, or from the draws on their mean."""
-        return "mean of\N{NO-BREAK SPACE}draws" if self.state.is_sampled else "by the fit"
+        return (
+            "mean of\N{NO-BREAK SPACE}draws"
+            if self.state.is_sampled
+            else "by the\N{NO-BREAK SPACE}fit"
+        )
 
     def _your_ratings(self, rated: list[Entry]) -> dict[str, Any]:
         """Return the table in which the new person rates."""
