@@ -125,6 +125,7 @@ def test_the_plane_draws_under_the_pointer_and_moves_nothing(notebook, width):
     page.set_viewport_size({"width": width, "height": 1000})
     notebook.open(f"plane{width}.ipynb", [DIGITS])
     ended(page, 1)
+    page.wait_for_selector(".nmd-errors td", state="attached")  # the bar has its last words
     turn = page.get_by_role("button", name="plane", exact=True)
     assert turn.is_visible() == (width == 900)
     if turn.is_visible():
