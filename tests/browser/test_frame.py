@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import numpy as np
 import pytest
@@ -76,6 +77,37 @@ def test_a_button_leaves_out_a_column_of_text_and_runs(notebook):
     assert notebook.errors == []
 
 
+MIXED = """
+import nmd_lab as nmd, numpy as np, pandas as pd
+z = np.random.default_rng(0).normal(size=250)
+frame = pd.DataFrame({"size": z, "price": 2 * z + 1, "large": pd.array(z > 0, "boolean")})
+frame.loc[7, "large"] = pd.NA
+explorer = nmd.widgets.explore(frame, rank=1, alpha=1.0, nonlinearity="identity")
+explorer
+"""
+
+
+def test_a_table_sorts_and_shows_all_rows(notebook):
+    page = notebook.page
+    notebook.open("mixed.ipynb", [MIXED])
+    ended(page, 1)
+    first = page.locator(".nmd-grid-box tbody tr").first.locator("th")
+    rows = ast.literal_eval(notebook.run('print(frame["price"].argsort().tolist())'))
+    for state, row in (("ascending", rows[0]), ("descending", rows[-1])):
+        page.get_by_role("button", name="price", exact=True).click()
+        page.locator(f".nmd-grid-box th[aria-sort={state}]").wait_for()
+        assert first.inner_text() == str(row)
+    page.get_by_role("button", name="›").click()
+    page.locator(".nmd-grid-stage .nmd-read", has_text="rows 201 to 250 of 250").wait_for()
+    assert first.inner_text() == str(rows[49])
+    page.get_by_role("button", name="large", exact=True).click()  # what is missing comes last
+    page.get_by_role("button", name="›").click()
+    assert re.fullmatch(
+        r"(True|False)\d+ %", page.inner_text(".nmd-state-2 >> nth=-1").replace("\n", "")
+    )
+    assert notebook.errors == []
+
+
 DRAWN = "() => [...document.querySelector('.nmd-scatter').scatter.drawing.values ?? []]"
 AT = "() => (({ rows, at }) => rows[at])(document.querySelector('.nmd-scatter').scatter)"
 
@@ -93,6 +125,7 @@ def test_the_plane_draws_under_the_pointer_and_moves_nothing(notebook, width):
     page.set_viewport_size({"width": width, "height": 1000})
     notebook.open(f"plane{width}.ipynb", [DIGITS])
     ended(page, 1)
+    page.wait_for_selector(".nmd-errors td", state="attached")  # the bar has its last words
     turn = page.get_by_role("button", name="plane", exact=True)
     assert turn.is_visible() == (width == 900)
     if turn.is_visible():
@@ -139,5 +172,8 @@ def test_nothing_moves(notebook, which, width):
         assert places(page, which) == before
     page.click(".nmd-component >> nth=0")
     page.locator('.nmd-component[aria-pressed="false"]').wait_for()
+    assert places(page, which) == before
+    page.click(".nmd-all-on")
+    page.locator('.nmd-component[aria-pressed="false"]').wait_for(state="detached")
     assert places(page, which) == before
     assert notebook.errors == []

@@ -99,5 +99,7 @@ def test_what_needs_a_kernel_is_disabled_and_says_why(page):
 
 def test_the_picture_has_a_layer_of_doubt_and_intervals_that_were_checked(page):
     page.click(f"{PICTURE} button:has-text('doubt')")
+    assert "0 (dark) to " in page.inner_text(f"{PICTURE} .nmd-corner.nmd-right")
+    assert "standard deviation" in page.inner_text(f"{PICTURE} .nmd-pictures > .nmd-read")
     page.click(f"{PICTURE} [role=tab]:has-text('How sure')")
     page.wait_for_selector(f"{PICTURE} [role=tabpanel]:not([hidden]) svg")

@@ -31,7 +31,6 @@ def stroke(picture, point, radius):
 
 def painted(explorer, points, radius=3.0, *, hide=True, number=0):
     act(explorer, "brush", hide=hide, picture=number, points=points, radius=radius)
-    act(explorer, "brush_end")
     assert explorer.join(PATIENCE)
 
 

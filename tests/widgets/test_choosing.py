@@ -326,7 +326,6 @@ def test_the_explorer_of_a_fit_shows_the_choice():
     assert "the lowest of 9 trials" in str(facts)
     (line,) = explorer.dots["ranks"]["panels"][0]["series"]
     assert line["x"] == [2, 4, 8]
-    assert len(explorer.dots["alphas"]["panels"][0]["series"]) == 3
     assert "fit.plot.selection()\n" in explorer.code()
     explorer = widgets.explore(plain)
     assert explorer.dots == {}

@@ -49,6 +49,16 @@ def test_a_long_curve_is_thinned_but_keeps_its_ends_and_its_minimum():
     np.testing.assert_array_equal(y, numbers[x.astype(int) - 1])
 
 
+def test_held_out_errors_have_one_colour_in_all_explorers_and_runs_have_others():
+    both = Panel("error", {"relative_error": "seen", "held_out": "hidden"})
+    alone = Panel("held out", {"held_out": "hidden"})
+    run = recording({1: 0.5}, relative_error=[4.0])
+    part = curves_part([both, alone], run, [("run 3", run)])
+    first, second = ({c["key"]: c["color"] for c in panel["curves"]} for panel in part["panels"])
+    assert second.items() <= first.items()
+    assert len(set(first.values())) == len(first) == 4
+
+
 def test_other_runs_have_curves_of_their_own():
     part = curves_part(PANELS, recording(a=[2.0, 1.0]), [("run 3", recording({1: 0.5}, a=[4.0]))])
     labels = [[each["label"] for each in panel["curves"]] for panel in part["panels"]]
@@ -57,11 +67,6 @@ def test_other_runs_have_curves_of_their_own():
     assert {key: points[1].tolist() for key, points in arrays_of(part).items()} == {
         "a": [2, 1], "a run 3": [4], "held_out run 3": [0.5],
     }  # fmt: skip
-
-
-def test_the_caption():
-    part = curves_part(PANELS, recording({1: 3.0, 2: 1.0, 3: 2.0}, a=[3.0]), where=" of X")
-    assert part["caption"] == "held-out error: lowest 1 at iteration 2, 2 at 3 of X"
 
 
 def in_node(code):

@@ -204,7 +204,7 @@ def test_fits_of_other_kinds():
     explorer = widgets.explore(completed)
     errors = completed.history.validation_rmse
     assert list(explorer.fit.recording.held_out.values()) == errors.values.tolist()
-    assert f"lowest {float(errors.min()):.4g}" in explorer.curves["caption"]
+    assert explorer.curves["panels"][0]["lowest"] == "held_out"
     shown = picture(explorer, "reconstruction")[0, ..., 0]
     np.testing.assert_allclose(shown, completed.reconstruct().values, rtol=1e-5)
     photograph = datasets.photograph("flower", size=(40, 60))

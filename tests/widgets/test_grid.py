@@ -60,7 +60,10 @@ def test_cells_say_whether_they_are_seen_hidden_or_filled(explorer, frame):
     np.testing.assert_array_equal(np.array(shown["state"]) == 2, missing)
     np.testing.assert_array_equal(np.array(shown["state"]) == 1, hidden & ~missing)
     model = explorer.result.reconstruct().values[:, 1]
-    np.testing.assert_allclose([float(each) for each in shown["model"]], model, rtol=1e-3)
+    unseen = missing | hidden
+    np.testing.assert_array_equal(np.array(shown["model"]) != "", unseen)
+    filled = [float(each) for each in shown["model"] if each]
+    np.testing.assert_allclose(filled, model[unseen], rtol=1e-3)
     assert columns(explorer)["place"]["data"] == frame["place"].astype(str).tolist()
 
 
@@ -78,17 +81,62 @@ def test_a_cell_that_is_picked_says_what_the_model_expects(explorer, frame):
 
 
 def test_filled_cells_have_the_intervals_of_the_posterior(explorer):
-    assert not any(columns(explorer)["income"]["interval"])
+    assert not any(columns(explorer)["income"]["sure"])
     explorer.how_sure()
     assert explorer.join(PATIENCE)
     shown = columns(explorer)["income"]
     low, high = explorer.posterior.predict_interval([0], [1], level=0.9)[0]
-    assert [float(each) for each in shown["interval"][0].split(" – ")] == pytest.approx(
+    assert [float(each) for each in shown["sure"][0].split(" – ")] == pytest.approx(
         [low, high], rel=5e-3
     )
     seen = shown["state"].index(0)
-    assert shown["interval"][seen] == ""
+    assert shown["sure"][seen] == ""
+    mean = explorer.posterior.predict([0], [1])[0]
+    assert float(shown["model"][0]) == pytest.approx(mean, rel=1e-3)
     act(explorer, "select", row=0, column=1)
     assert [text.split(":")[0] for text in explorer.facts["cell"]["intervals"]] == [
         "95 %", "80 %", "50 %",
     ]  # fmt: skip
+
+
+def test_filled_classes_have_the_probability_of_the_fit_and_then_of_the_draws(frame):
+    settings = {"rank": 2, "alpha": 0.5, "nonlinearity": "identity", "iterations": 20, "draws": 20}
+    explorer = done(widgets.explore(frame, missing=0.1, **settings))
+    for _ in ("fit", "draws"):
+        shown = columns(explorer)["place"]
+        row = next(k for k, state in enumerate(shown["state"]) if state)
+        act(explorer, "select", row=row, column=shown["at"])
+        name, most = max(explorer.facts["cell"]["bars"], key=lambda bar: bar[1])
+        assert (shown["model"][row], shown["sure"][row]) == (name, f"{100 * most:.0f} %")
+        assert f"model {name}" in explorer.facts["cell"]["text"]
+        if explorer.posterior is None:
+            explorer.how_sure()
+            assert explorer.join(PATIENCE)
+            assert explorer.grid["drawn"]
+    share = explorer.posterior.probabilities("place", rows=[row]).max(axis=1).iloc[0]
+    assert most == pytest.approx(share)
+    act(explorer, "component", k=0, what="off")  # which only the fit can be without
+    assert not explorer.grid["drawn"]
+
+
+def test_a_click_on_a_head_sorts_and_another_one_reverses(frame):
+    explorer = widgets.explore(frame, missing=0.0, rank=2, nonlinearity="identity", alpha=0.5)
+    at = columns(explorer)["income"]["at"]
+    for ascending in (True, False):
+        act(explorer, "arrange", column=at)
+        expected = frame["income"].sort_values(ascending=ascending, kind="stable").index
+        assert explorer.grid["rows"][:51] == expected[:51].tolist()
+        assert frame["income"][explorer.grid["rows"][51:]].isna().all()
+        assert (explorer.grid["column"], explorer.grid["reverse"]) == (at, not ascending)
+
+
+def test_all_rows_of_a_long_table_can_be_turned_to():
+    frame = pd.DataFrame({"a": np.arange(450.0), "b": np.arange(450) % 2 == 0})
+    explorer = widgets.explore(frame, missing=0.0, rank=1, nonlinearity="identity", alpha=0.5)
+    act(explorer, "arrange", column=0)
+    act(explorer, "arrange", column=0)
+    seen = list(explorer.grid["rows"])
+    while len(seen) < explorer.grid["total"]:
+        act(explorer, "arrange", begin=explorer.grid["begin"] + explorer.grid["page"])
+        seen += explorer.grid["rows"]
+    assert seen == list(range(449, -1, -1))

@@ -12,6 +12,7 @@ from nmd_lab import datasets, widgets
 from nmd_lab.data.observations import observe
 from nmd_lab.metrics import relative_error
 from nmd_lab.widgets.live.recording import HiddenEntries, is_measured
+from nmd_lab.widgets.parts.curves import arrays_of
 from nmd_lab.widgets.states.completion import CompletionState
 from nmd_lab.widgets.states.decomposition import DecompositionState
 
@@ -48,9 +49,9 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
     assert 1 < best < 120
     rows, columns = explorer.state.fitted_data.hidden
     size = np.sqrt(np.mean(digits.values[rows, columns] ** 2))  # shown in the unit of the data
-    shown = [f"{size * held_out[k]:.4g}" for k in (best, 120)]
-    said = f"lowest {shown[0]} at iteration {best}, {shown[1]} at 120"
-    assert said in explorer.curves["caption"]
+    shown = dict(zip(*arrays_of(explorer.curves)["held_out"], strict=True))
+    assert shown == pytest.approx({k: size * error for k, error in held_out.items()})
+    assert explorer.curves["panels"][0]["lowest"] == "held_out"
 
 
 def test_pauses_add_their_last_iteration(small, rng):
@@ -132,7 +133,7 @@ def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
         relative_error(small, np.maximum(W @ H, 0))
     )
     some = HiddenEntries(small, rows, columns, most=50)
-    assert some.sample == f" (a sample of 50 of {small.size} hidden entries)"
+    assert some.sample == f"held-out error: of a sample of 50 of {small.size} hidden entries"
     again = HiddenEntries(small, rows, columns, most=50)
     assert some.error(state.fit.state) == again.error(state.fit.state)
     assert some.error(state.fit.state) != everything.error(state.fit.state)

@@ -121,6 +121,11 @@ def test_the_cells_that_the_model_is_least_sure_of_are_listed(frame):
     assert [each["name"] for each in explorer.tables] == ["errors"]
     explorer.how_sure()
     assert explorer.join(60)
+    seen, _ = nmd.split_observed(frame, 0.2, random_state=0)
+    with pytest.warns(nmd.warnings.NotConvergedWarning):
+        expected = nmd.sample(seen, draws=60, random_state=0)  # an f of their own for columns
+    assert expected.draws.identical(explorer.posterior.draws)
+    assert 'nmd.sample(seen, rank="auto"' in explorer.code_text.replace("\n    ", "")
     unsure, posterior = table(explorer, "unsure"), explorer.posterior
     observed = explorer.state.fitted_data.observed
     assert all(np.isnan(observed[row, column]) for row, column in unsure["ids"])

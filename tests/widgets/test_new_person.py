@@ -75,7 +75,7 @@ def test_what_the_stars_add_is_the_difference_from_somebody_without_ratings(expl
     fit = explorer.result
     nobody = fit.append(pd.Series(np.nan, fit.H.indexes["item"], name="nobody"), unknown="offsets")
     usual = nobody.predict("nobody", fit.H.indexes["item"][top["ids"]])
-    assert top["head"] == ["suggested", "predicted", "your stars add"]
+    assert top["head"] == ["suggested", "by the\xa0fit", "your stars add"]
     shown = np.array([row[1:] for row in top["rows"]], dtype=float)
     np.testing.assert_allclose(shown[:, 0] - usual, shown[:, 1], atol=0.011)
 
@@ -90,7 +90,7 @@ def test_a_posterior_gives_the_new_person_intervals_within_the_scale(explorer):
     top, posterior = table(explorer, "top"), explorer.posterior
     drawn = posterior.fold_in(series(explorer))
     ends = drawn.predict_interval(np.zeros(len(top["ids"]), int), top["ids"], level=0.9).clip(1, 5)
-    assert top["head"] == ["suggested", "predicted", "your stars add", "90 % interval"]
+    assert top["head"] == ["suggested", "mean of\xa0draws", "your stars add", "90 % interval"]
     shown = np.array([row[-1].split(" – ") for row in top["rows"]], dtype=float)
     np.testing.assert_allclose(shown, ends, atol=0.006)
 

@@ -45,6 +45,16 @@ def test_a_run_fills_everything(explorer):
     assert explorer.curves["sizes"]["relative_error"] == 10
 
 
+def test_one_of_a_kind_has_no_plural():
+    explorer = plain(widgets.Explorer, datasets.digits(60), rank=1, iterations=1, tol=0)
+    done(explorer)
+    assert said(explorer).startswith("stopped by the setting after 1 iteration; ")
+    assert explorer.status["model"].startswith("1 component ·")
+    study = nmd.Study(datasets.digits(30), rank=[2], n_splits=1, max_iter=2)
+    study.run(progress=False)
+    assert widgets.explore(study).status["title"] == "study of 1 fit"
+
+
 def test_pictures_show_the_data_with_holes_and_the_model(explorer):
     done(explorer)
     original, seen = picture(explorer, "original"), picture(explorer, "seen")
@@ -137,7 +147,8 @@ def test_another_plane_of_the_rows(explorer):
     np.testing.assert_allclose(np.frombuffer(shown["x"], "<f4"), W[:, 3], rtol=1e-6)
     np.testing.assert_allclose(np.frombuffer(shown["y"], "<f4"), W[:, 1], rtol=1e-6)
     digit = datasets.digits(60).digit.values
-    assert (shown["color"], shown["groups"]) == ("digit", digit.tolist())
+    assert (shown["color"], shown["groups"]) == ("digit", digit.clip(max=8).tolist())
+    assert shown["values"] == [*"01234567", "other: 8, 9"]  # more colours are not told apart
 
 
 def test_other_data_are_shown_without_the_old_model():

@@ -1,6 +1,6 @@
 // Axes of charts: ticks, ranges, places of numbers, and the point near a place.
 
-import { COLORS, clamp, svg } from "./dom.mjs";
+import { clamp, svg } from "./dom.mjs";
 
 /** Return the multiples in a range of the smallest 1, 2 or 5 times a power of ten above a number. */
 function multiples(least, low, high) {
@@ -98,10 +98,3 @@ export class Axes {
 
 /** Return a text of an SVG drawing, centred at a place. */
 export const svgText = (text, x, y, more) => svg("text", { x, y, "text-anchor": "middle", ...more }, text);
-
-/** Return the colours for the page around an element: brighter ones where that is dark. */
-export function pageColors(element) {
-  const part = (text) => Math.min(255, Math.round(1.7 * parseInt(text, 16))).toString(16).padStart(2, "0");
-  const isDark = element.closest('[data-theme="dark"]');
-  return isDark ? COLORS.map((color) => color.replace(/[\da-f]{2}/g, part)) : COLORS;
-}

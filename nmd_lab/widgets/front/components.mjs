@@ -6,18 +6,22 @@ import { PictureSheet, mosaicOf, pictureScale } from "./mosaic.mjs";
 export class Components {
   constructor(send) {
     this.send = send;
-    this.said = html("p.nmd-caption", { role: "status" });
+    this.said = html("span.nmd-caption", { role: "status" });
+    this.on = button("", () => this.data.off.forEach((k) => send({ do: "component", k, what: "off" })), { class: "nmd-all-on" });
     const keydown = (event) => this.step(event), name = "components, orange adds, blue takes away";
     this.grid = html("div.nmd-gallery", { role: "group", "aria-label": "components", keydown });
-    this.element = html("section.nmd-components", { "aria-label": name }, this.grid, this.said);
+    this.element = html("section.nmd-components", { "aria-label": name }, this.grid,
+      html("p.nmd-strip-note", this.on, this.said, html("span.nmd-hint", "a click on a component switches it off")));
   }
 
   show(data) {
     this.grid.hidden = !data;
     if (data === this.data) return;
     this.data = data;
-    this.said.textContent = data ? data.said : "";
+    this.said.textContent = data?.said ?? "";
     if (!data) return;
+    this.on.textContent = `${data.off.length} of ${data.count} off: all on`;
+    this.on.hidden = !data.off.length;
     const key = `${data.kind} ${data.count}`;
     if (key !== this.key) this.rebuild(data);
     this.key = key;
@@ -29,7 +33,7 @@ export class Components {
       if (data.kind === "bars") drawBars(tile.sheet.canvas, own, largest);
       if (data.kind !== "image") return;
       tile.sheet.resize(mosaicOf({ count: 1, height: data.height, width: data.width }));
-      tile.sheet.fill(own, pictureScale("component", -largest, largest));
+      tile.sheet.fill(own, { ...pictureScale("signed", -largest, largest), hole: 0 });
     });
     const order = data.shares.map((_, k) => k).sort((a, b) => data.shares[b] - data.shares[a]);
     if (order.every((k, at) => this.grid.children[at] === this.tiles[k].element)) return;
@@ -46,7 +50,7 @@ export class Components {
       const main = button(picture, act("off"), { class: "nmd-component" });
       main.append(html("span.nmd-share", { "aria-hidden": "true" }));
       const title = `Rows that are strongest in component ${k}`, label = `rows with most of component ${k}`;
-      const rows = button(`${k}`, act("rows"), { class: "nmd-rows", title, "aria-label": label });
+      const rows = button(`rows of ${k}`, act("rows"), { class: "nmd-rows", title, "aria-label": label });
       return { main, rows, picture, sheet, element: html(`div.nmd-kind-${kind}`, main, rows) };
     });
     this.grid.replaceChildren();
@@ -71,11 +75,10 @@ export class Components {
 
   describe({ main, rows, picture }, k, data) {
     const off = data.off.includes(k), share = `${short(100 * data.shares[k], 2)} %`, list = data.lists[k] ?? [];
-    const what = `Component ${k}, ${share} of what the model adds: switch ${off ? "on" : "off"}`;
+    const what = `Component ${k}, ${share} of what the model adds; click: ${off ? "on" : "off"}`;
     const labels = list.map(([label]) => label).join(", ");
     set(main, {
-      "aria-pressed": !off,
-      "aria-label": `component ${k}${labels && `: ${labels}`}`,
+      "aria-pressed": !off, "aria-label": `component ${k}${labels && `: ${labels}`}`,
       title: [what, list.map(([label, number]) => `${label} ${short(number, 2)}`).join(", ")].filter(Boolean).join(". "),
     });
     main.lastChild.style.width = `${(100 * data.shares[k]) / Math.max(...data.shares)}%`;

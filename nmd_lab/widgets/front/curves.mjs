@@ -1,6 +1,6 @@
 // Curves over iterations: log axes, values under the cursor, and the way to an earlier iteration.
 
-import { COLORS, clamp, html, keyOf, numbers, set, short, svg } from "./dom.mjs";
+import { clamp, html, keyOf, numbers, set, short, svg } from "./dom.mjs";
 import { Axes, logTicks, nearest, rangeOf, svgText, wholeTicks } from "./axes.mjs";
 
 const WIDTH = 290, BOX = { left: 40, right: 282, top: 8, bottom: 142 };
@@ -13,9 +13,6 @@ function decodeCurves(sizes, values) {
   for (const [key, size] of Object.entries(sizes)) curves[key] = { x: next(size), y: next(size) };
   return curves;
 }
-
-/** Return the colour of a curve; grey where its fit still remembers what it is measured at. */
-const colorOf = (key, k) => (key.startsWith("remembered") ? "#8a8a8a" : COLORS[k % COLORS.length]);
 
 /** Return a line from the top to the bottom of the axes. */
 const upright = (tag, x) => svg(tag, { x1: x, x2: x, y1: BOX.top, y2: BOX.bottom });
@@ -37,7 +34,7 @@ class CurvePanel {
       pointerleave: () => this.look(null),
     });
     this.read = html("output.nmd-read");
-    const legend = about.curves.map(({ key, label }, k) => html("span", { style: `--curve: ${colorOf(key, k)}` }, label));
+    const legend = about.curves.map(({ color, label }) => html("span", { style: `--curve: ${color}` }, label));
     const head = html("div.nmd-curves-head", html("strong", about.title), ...legend);
     this.element = html("div.nmd-curves-panel", { "data-panel": number }, head, this.drawing, this.read);
   }
@@ -66,9 +63,7 @@ class CurvePanel {
   /** Take new points, by key, and the iterations that can be shown. */
   take(curves, { iterations = [], iteration = null }) {
     Object.assign(this, { iterations, chosen: iteration });
-    this.shown = this.about.curves
-      .map((each, k) => ({ ...each, color: colorOf(each.key, k), ...curves[each.key] }))
-      .filter(({ x }) => x);
+    this.shown = this.about.curves.map((each) => ({ ...each, ...curves[each.key] })).filter(({ x }) => x);
     const last = Math.max(1, ...this.shown.map(({ x }) => x.at(-1)));
     const ys = this.shown.flatMap(({ y }) => Array.from(y));
     this.axes = new Axes(BOX, [0, 1.02 * last], rangeOf(ys, true, 0.08), true);

@@ -59,9 +59,14 @@ export function short(number, digits = 4) {
 /** Return a number between two others. */
 export const clamp = (number, low, high) => Math.min(high, Math.max(low, number));
 
-/** Colours of curves and dots that people with any kind of colour blindness tell apart (Okabe and Ito, 2008). */
-export const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b38600", "#3d8fc4", "#7a5195", "#6b6b6b",
-  "#9c4f00", "#004d73", "#66b38f", "#8c1d40"];
+/** Colours that people with any kind of colour blindness tell apart (Okabe and Ito, 2008), and that of all others. */
+const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442"], OTHER = "#8a8a8a";
+
+/** Return what gives the colour of a number, the last one of which is that of the text around an element. */
+export function pageColors(element) {
+  const colors = [...COLORS, getComputedStyle(element).color];
+  return (k) => colors[k] ?? OTHER;
+}
 
 /** Return red, green, blue and opacity of a colour in any notation of CSS, from 0 to 255. */
 export function colorParts(color) {

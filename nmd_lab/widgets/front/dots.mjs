@@ -2,10 +2,8 @@
 //
 // While there are few points, each is a button that the keyboard reaches; otherwise they only show their values.
 
-import { button, clamp, downloadSvg, html, keyOf, set, short, svg } from "./dom.mjs";
-import {
-  Axes, linearTicks, nearestDot, pageColors, rangeOf, svgText, tickText, wholeTicks,
-} from "./axes.mjs";
+import { button, clamp, downloadSvg, html, keyOf, pageColors, set, short, svg } from "./dom.mjs";
+import { Axes, linearTicks, nearestDot, rangeOf, svgText, tickText, wholeTicks } from "./axes.mjs";
 
 const DOT_LEFT = 56, DOT_RIGHT = 12, DOT_BETWEEN = 18, DOT_LETTER = 6.3;
 const DOT_BUTTONS = 150, DOT_REACH = 20, DOT_ON_ANOTHER = 6;
@@ -156,8 +154,8 @@ export class DotChart {
   /** Set the colours; return the legend, in as many lines as it needs, and where it ends. */
   legend() {
     this.labels = [...new Set(this.data.panels.flatMap(({ series }) => series.map(({ label }) => label)))];
-    const colors = pageColors(this.drawing);
-    this.colors = this.labels.map((_, k) => colors[k % colors.length]);
+    const colorOf = pageColors(this.drawing);
+    this.colors = this.labels.map((_, k) => colorOf(k));
     if (!this.labels.some(Boolean)) return { legend: [], end: 0 };
     let [left, end] = [DOT_LEFT, 18];
     const legend = [this.data.color, ...this.labels].flatMap((label, k) => {

@@ -15,10 +15,8 @@ const FILES = ".csv,.tsv,.txt,.gz,.data,.npy,.npz,.mtx,.nc,.png,.jpg,.jpeg,.tif,
 
 const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 10 MiB
 
-const PARTS = [
-  "controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "drawing", "dots", "tables", "runs",
-  "code_text", "selection",
-];
+const PARTS = ["controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "drawing",
+  "dots", "tables", "runs", "code_text", "selection"];
 
 /** Return whether the page around an element is dark, and so its text light. */
 function isDark(element) {
@@ -157,7 +155,7 @@ class Page {
       runs: panel(this.runs.element, keeper),
       solver: panel(this.controls.element, this.opener(), this.curves.solver),
     };
-    this.places = { ranks: panels.why, alphas: panels.why, intervals: panels.sure };
+    this.places = { ranks: panels.why, intervals: panels.sure };
     this.tabs = new Tabs(panels, (name) => name === "sure" && this.ask());
     return this.tabs.element;
   }

@@ -1,17 +1,20 @@
 // A table drawn as a table: histograms in its heads, bars on the scale of each column, and filled cells marked.
 
-import { clamp, html, keyOf, short } from "./dom.mjs";
+import { button, clamp, html, keyOf, replace, set, short } from "./dom.mjs";
 
 const GRID_STATES = ["seen", "hidden from the fit", "missing, filled in"];
 const GRID_STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-const GRID_NOTE = "italic: missing, filled in by the model; dotted: hidden from the fit, data → model";
+const GRID_NOTE = "italic: missing, filled in by the model; dotted: hidden from it, data → model; % of a class: its probability";
 
 export class Grid {
   constructor(send) {
     Object.assign(this, { send, data: null, at: [0, 0] });
     this.head = html("tr");
     this.body = html("tbody");
-    this.note = html("p.nmd-read");
+    const turn = (text, title, by) => button(text, () => send({ do: "arrange", begin: this.data.begin + by * this.data.page }), { title });
+    this.pages = [turn("‹", "earlier rows", -1), turn("›", "later rows", 1)];
+    this.said = html("span");
+    this.note = html("p.nmd-read", ...this.pages, this.said);
     const table = html("table", html("thead", this.head), this.body);
     const about = { role: "group", "aria-label": "table of data and model", tabindex: 0 };
     const box = html("div.nmd-grid-box", { ...about, keydown: (event) => this.step(event) }, table);
@@ -23,27 +26,31 @@ export class Grid {
     this.element.hidden = !data;
     if (!data || (data === this.data && !moved)) return;
     Object.assign(this, { data, row, column });
-    this.head.replaceChildren(html("td"), ...data.columns.map((each) => this.top(each)));
+    replace(this.head, [html("td"), ...data.columns.map((each) => this.top(each))], "button");
     this.body.replaceChildren(...data.rows.map((_, k) => html("tr",
       html("th", { scope: "row" }, data.labels[k]), ...data.columns.map((each, j) => this.cell(each, k, j)))));
-    this.note.textContent = `${data.rows.length} of ${data.total} rows; ${GRID_NOTE}`;
+    const { begin, page, total, drawn, rows } = data, model = drawn ? "mean of the draws and 90 % interval" : "the fit";
+    [begin === 0, begin + page >= total].forEach((disabled, k) => set(this.pages[k], { disabled, hidden: total <= page }));
+    this.said.textContent = ` rows ${begin + 1} to ${begin + rows.length} of ${total}; model: ${model}; ${GRID_NOTE}`;
   }
 
   /** Return the head of a column: its name, and a histogram on its own scale. */
-  top({ name, bars, low, high }) {
+  top({ name, bars, low, high, at }) {
+    const { column, reverse } = this.data, title = `${name}: ${low} to ${high}; click: sort`;
+    const sorted = at !== column ? null : reverse ? "descending" : "ascending";
     const drawn = bars.map((share) => html("i", { style: `height: ${Math.max(share ? 1 : 0, 20 * share)}px` }));
-    return html("th", { scope: "col", title: `${name}: ${low} to ${high}` }, name,
+    return html("th", { scope: "col", title, "aria-sort": sorted }, button(name, () => this.send({ do: "arrange", column: at })),
       html("span.nmd-bars", { "aria-hidden": "true" }, ...drawn));
   }
 
   cell(column, k, j) {
-    const state = column.state[k], data = column.data[k], model = column.model?.[k] ?? "", interval = column.interval[k];
+    const state = column.state[k], data = column.data[k], model = column.model[k], sure = column.sure[k];
     const text = state === 0 ? data : state === 1 && model ? `${data} → ${model}` : model || "–";
     return html(`td.nmd-cell.nmd-state-${state}`, {
       style: `--share: ${100 * column.share[k]}%`,
       "aria-selected": (this.data.rows[k] === this.row && column.at === this.column) || null,
-      title: `${column.name}: ${GRID_STATES[state]}${interval && `, ${interval}`}`, click: () => this.pick(k, j),
-    }, text, interval && state === 2 ? html("small", interval) : null);
+      title: `${column.name}: ${GRID_STATES[state]}${sure && `, ${sure}`}`, click: () => this.pick(k, j),
+    }, text, sure && state === 2 ? html("small", sure) : null);
   }
 
   pick(k, j) {

@@ -6,14 +6,10 @@ const VIRIDIS_COLORS = [[68, 1, 84], [65, 68, 135], [42, 120, 142], [34, 168, 13
 const blendColors = (a, b, share) => a.map((each, k) => Math.round(each + share * (b[k] - each)));
 const packColor = ([red, green, blue]) => ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 
-const signedColors = (below, above) => (entry) =>
-  blendColors([255, 255, 255], entry < 128 ? below : above, Math.abs(entry - 128) / 128);
-
-/** Palettes: the red, green and blue of an entry 0 to 255; entry 128 of the signed ones is white. */
+/** Palettes: the red, green and blue of an entry 0 to 255; entry 128 of the signed one is white. */
 export const PICTURE_PALETTES = {
   gray: (entry) => [entry, entry, entry],
-  signed: signedColors([0, 82, 155], [196, 78, 0]),
-  component: signedColors([0, 114, 178], [213, 94, 0]),
+  signed: (entry) => blendColors([255, 255, 255], entry < 128 ? [0, 114, 178] : [213, 94, 0], Math.abs(entry - 128) / 128),
   spread: (entry) => {
     const k = Math.min(4, Math.floor(entry / 51));
     return blendColors(VIRIDIS_COLORS[k], VIRIDIS_COLORS[k + 1], entry / 51 - k);
@@ -24,11 +20,11 @@ const PALETTE_TABLES = Object.fromEntries(Object.entries(PICTURE_PALETTES)
 
 /** Return how values become palette entries (value * gain + base), and the color of holes. */
 export function pictureScale(kind, low, high) {
-  const isSigned = kind === "signed" || kind === "component";
+  const isSigned = kind === "signed";
   const gain = isSigned ? 127 / (Math.max(Math.abs(low), Math.abs(high)) || 1) : 255 / (high - low || 1);
   const hole = packColor(kind === "gray" || kind === "rgb" ? [127, 155, 184] : [140, 140, 140]);
   const base = isSigned ? 128 : -low * gain;
-  return { table: PALETTE_TABLES[kind], hole: kind === "component" ? 0 : hole, gain, base };
+  return { table: PALETTE_TABLES[kind], hole, gain, base };
 }
 
 /** Return the places of pictures in a square mosaic with gaps of one pixel. */

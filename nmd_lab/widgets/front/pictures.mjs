@@ -1,14 +1,13 @@
 // The stage of a matrix: data and model in one picture with a swipe, other layers, zoom, selection, and a brush.
 
 import { button, clamp, download, html, keyOf, numbers, set, short, svg } from "./dom.mjs";
-import {
-  PictureSheet, absoluteLimit, brushCircle, channelMeans, discSpans, mosaicCorner, mosaicOf, mosaicPixel, pictureBox,
-  pictureScale, pixelCross, strokePoints,
-} from "./mosaic.mjs";
+import { PictureSheet, absoluteLimit, brushCircle, channelMeans, discSpans, mosaicCorner, mosaicOf, mosaicPixel,
+  pictureBox, pictureScale, pixelCross, strokePoints } from "./mosaic.mjs";
 
 const PICTURE_LAYERS = { compare: "data | model", residual: "residual", uncertainty: "doubt", beside: "beside" };
 const PICTURE_NAMES = { original: "data", seen: "data with holes", reconstruction: "model", residual: "residual",
   uncertainty: "doubt", beside: "beside" };
+const PICTURE_DOUBT = "doubt: standard deviation over the draws of what the model expects, in the unit of the data";
 const PICTURE_MODES = ["look", "zoom", "hide", "reveal"];
 const PICTURE_ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const PICTURE_GRIP = 9; // pixels beside the edge between data and model at which it can be dragged
@@ -56,7 +55,8 @@ export class Pictures {
     this.layers = Object.fromEntries(Object.entries(PICTURE_LAYERS).map(([name, text]) => [name, button(text, () => {
       this.layer = name;
       this.draw();
-    })]));
+      this.say();
+    }, { title: name === "uncertainty" ? PICTURE_DOUBT : null })]));
     const cut = () => {
       this.holes = !this.withHoles;
       this.draw();
@@ -117,7 +117,7 @@ export class Pictures {
     this.values = { original, seen, uncertainty, beside: this.decoded(data.beside) };
     this.scale = pictureScale(data.scale, data.low, data.high);
     for (const name of ["original", "seen", "beside"]) this.paint(name, this.scale);
-    this.paint("uncertainty", pictureScale("spread", 0, most), `0 to ${short(most, 2)}`);
+    this.paint("uncertainty", pictureScale("spread", 0, most), `0 (dark) to ${short(most, 2)} (light)`);
     for (const tool of this.brushTools) tool.hidden = !data.can_brush;
     this.forget.disabled = !data.n_painted;
     if (!data.can_brush && this.brushing) this.choose("look");
@@ -169,6 +169,7 @@ export class Pictures {
       const begin = view.left + from * view.width, wide = (to - from) * view.width;
       pen.drawImage(this.sheets[name].canvas, begin, view.top, wide, view.height, from * width, 0, (to - from) * width, height);
     }
+    this.element.dataset.palette = { uncertainty: "spread", residual: "signed" }[this.layer] ?? this.data.scale;
     edge.hidden = swipe.disabled = !both;
     edge.style.left = `${100 * share}%`;
     this.describe(left, right);
@@ -240,7 +241,8 @@ export class Pictures {
       const each = this.channelsAt(name, picture, y, x);
       return `${this.title(name)} ${each.some(Number.isNaN) ? "missing" : each.map((value) => short(value, 3)).join(" / ")}`;
     });
-    this.read.textContent = said ? `${where}: ${said.join(", ")}` : "";
+    const about = this.layer === "uncertainty" ? PICTURE_DOUBT : "";
+    this.read.textContent = said ? `${where}: ${said.join(", ")}` : about;
   }
 
   /** Return the path around the selected picture and through the selected pixel. */
@@ -365,7 +367,6 @@ export class Pictures {
     if (!this.stroke) return;
     this.sendPoints();
     this.stroke = null;
-    this.send({ do: "brush_end" });
   }
 
   key(event) {

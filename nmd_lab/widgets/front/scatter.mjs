@@ -1,7 +1,7 @@
 // The rows of a matrix in the plane of two components, on a canvas: lasso, selection and values.
 
-import { clamp, html, keyOf, numbers, short } from "./dom.mjs";
-import { Axes, linearTicks, nearestDot, pageColors, rangeOf, tickText } from "./axes.mjs";
+import { clamp, html, keyOf, numbers, pageColors, short } from "./dom.mjs";
+import { Axes, linearTicks, nearestDot, rangeOf, tickText } from "./axes.mjs";
 import { Drawing, nearMean } from "./drawing.mjs";
 
 const SCATTER_REACH = 12, SCATTER_MANY = 2000, SCATTER_DRAG = 4;
@@ -75,10 +75,10 @@ export class Scatter {
 
   /** Return what stands below the plane: whose ring it is, and the colours. */
   legend() {
-    const { total, color, values, person } = this.data, colors = pageColors(this.canvas);
+    const { total, color, values, person } = this.data, colorOf = pageColors(this.canvas);
     const sampled = total > this.rows.length ? `a sample of ${this.rows.length} of ${total} rows` : "";
     const named = (values ?? []).map((text, k) => html("span", { style: "display: inline-block; margin-right: 4px" },
-      html("span", { "aria-hidden": "true", style: `color: ${colors[k % colors.length]}` }, "● "), `${text} `));
+      html("span", { "aria-hidden": "true", style: `color: ${colorOf(k)}` }, "● "), `${text} `));
     return [sampled, color ? `${color}: ` : "", person ? html("b", `○ ${person.name} `) : "", ...named];
   }
 
@@ -222,7 +222,7 @@ export class Scatter {
 
   /** Draw all points, the selected ones last, larger and with an outline, and a ring around the person that is asked for. */
   dots(pen) {
-    const colors = pageColors(this.canvas), { groups, person } = this.data, { left, top } = this.positions;
+    const colorOf = pageColors(this.canvas), { groups, person } = this.data, { left, top } = this.positions;
     const [chosen, others] = [[], []];
     this.rows.forEach((row, k) => (this.selected.has(row) ? chosen : others).push(k));
     const faint = this.selected.size || person ? 0.3 : 0.75;
@@ -230,7 +230,7 @@ export class Scatter {
       const many = points.length > SCATTER_MANY, r = many ? size / 2 : size;
       pen.globalAlpha = alpha;
       for (const k of points) {
-        pen.fillStyle = colors[Math.abs(groups[k] ?? 0) % colors.length];
+        pen.fillStyle = colorOf(groups[k] ?? 0);
         if (many) {
           pen.fillRect(left[k] - r, top[k] - r, 2 * r, 2 * r);
           continue;

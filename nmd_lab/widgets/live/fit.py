@@ -15,6 +15,7 @@ from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.state import State
 from nmd_lab.warnings import NotConvergedWarning, OverfitWarning
+from nmd_lab.widgets.parts.texts import many
 from nmd_lab.widgets.states.choice import Choose, Choosing
 
 from .background import STARTING, Background, Positions
@@ -29,9 +30,9 @@ FIRST_LOOK = "a first look, at the simplest model"
 """Message of a run whose choice is left to the user."""
 
 ENDS = {
-    "converged": "done in {} iterations",
-    "validation": "done in {} iterations, the held-out error does not fall any more",
-    "max_iter": "stopped by the setting after {} iterations",
+    "converged": "done in {}",
+    "validation": "done in {}, the held-out error does not fall any more",
+    "max_iter": "stopped by the setting after {}",
 }
 """How a fit ended, by the code of its stop reason; other reasons in their own words."""
 
@@ -45,16 +46,10 @@ KEPT = ("phase", "message", "warnings", "planned", "result", "recording", "_resu
 
 
 class LiveFit(Background):
-    """The fit of an explorer, in a worker thread; at most one fit runs at a time.
-
-    Parameters
-    ----------
-    settings : collection of str
-        Names that the advice of warnings may name.
-    """
+    """The fit of an explorer, in a worker thread; at most one fit runs at a time."""
 
     def __init__(self, settings: Collection[str] = OPTIONS) -> None:
-        self.settings = settings
+        self.settings = settings  # names that the advice of warnings may name
         # Called in the worker thread: with the result after each run, and when a run was stopped
         # before a choice was made
         self.finishing: Callable[[Decomposition], None] | None = None
@@ -195,7 +190,7 @@ class LiveFit(Background):
             warnings=_sentences(before | after),
             _resumable=fit,
             result=result,
-            message=_ended(result, "stopped after {} iterations" if stopped else ""),
+            message=_ended(result, "stopped after {}" if stopped else ""),
             planned=self.planned if stopped else self.done,
             phase="stopped" if stopped else "finished",
         ):
@@ -213,7 +208,9 @@ class LiveFit(Background):
 
         def watch(trials: int) -> None:
             if self._is_time_to_look():
-                self._show_progress(f"choosing by held-out entries: {trials} trials so far", stop)
+                self._show_progress(
+                    f"choosing by held-out entries: {many(trials, 'trial')} so far", stop
+                )
 
         keep = choose(Choosing(stop, watch))
         with self._lock:
@@ -256,7 +253,8 @@ def _sentences(messages: Messages) -> tuple[str, ...]:
 def _ended(result: Decomposition, why: str = "") -> str:
     """Return what is said of a fit that has ended."""
     why = why or ENDS.get(result.stop_reason.code, str(result.stop_reason))
-    return f"{why.format(result.n_iter)}; relative error {result.relative_error:.4g}"
+    why = why.format(many(result.n_iter, "iteration"))
+    return f"{why}; relative error {result.relative_error:.4g}"
 
 
 def overfit(result: Decomposition, recording: Recording) -> Messages:

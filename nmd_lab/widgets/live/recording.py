@@ -162,7 +162,7 @@ class HiddenEntries:
             drawn = np.random.default_rng(0).choice(n_hidden, most, replace=False)
             drawn.sort()
             rows, columns = rows[drawn], columns[drawn]
-            self.sample = f" (a sample of {most} of {n_hidden} hidden entries)"
+            self.sample = f"held-out error: of a sample of {most} of {n_hidden} hidden entries"
         self._truth, self._at = truth[rows, columns], (rows, columns)
         self.is_mixed = False
 

@@ -21,6 +21,7 @@ from nmd_lab.data.split import split_observed
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.solver.sampler.options import SampleOptions
+from nmd_lab.widgets.parts.texts import many
 
 from .background import Background, Positions
 
@@ -46,10 +47,8 @@ class Findings(NamedTuple):
     def summary(self) -> str:
         """The coverage in one line."""
         which = "held-out" if self.held_out else "known"
-        return (
-            f"{100 * self.coverage:.0f} % of the {100 * LEVEL:.0f} % intervals hold the {which} "
-            "value"
-        )
+        share = f"{100 * self.coverage:.0f} % of the {100 * LEVEL:.0f} % intervals"
+        return f"{share} hold the {which} value"
 
     @property
     def caption(self) -> str:
@@ -96,7 +95,7 @@ def _some(count: int, most: int) -> NDArray[np.bool_]:
 class SampleSettings(NamedTuple):
     """What `nmd_lab.sample` is called with, and which entries it does not see."""
 
-    rank: int  # largest number of components
+    rank: int | str  # largest number of components
     nonlinearity: Any  # nonlinearity f
     options: dict[str, Any]  # options draws, offsets and random_state
     held_out: float  # share of the observed entries that are held out; 0 for none
@@ -152,7 +151,7 @@ class LiveSample(Background):
                 "findings": found,
                 "settings": settings,
                 "unseen": None if held_out is None else held_out.entries()[:2],
-                "message": f"{begins} {n_draws} draws; {found.summary}",
+                "message": f"{begins} {many(n_draws, 'draw')}; {found.summary}",
                 "warnings": (warning,) if warning else (),
             }
         if self._update(stop, **values, phase="stopped" if stopped else "finished"):

@@ -19,7 +19,7 @@ Numbers = Sequence[float] | NDArray[Any] | pd.Series
 
 def chart(title: str, x: str, y: str, panels: Sequence[dict[str, Any]], **other: Any) -> Chart:
     """Return a chart of panels side by side."""
-    plain = {"color": "", "joined": False, "log": False, "ticks": None, "diagonal": False}
+    plain = {"color": "", "joined": False, "ticks": None, "diagonal": False}
     return plain | other | {"title": title, "x": x, "y": y, "panels": list(panels)}
 
 
@@ -45,7 +45,7 @@ def series(
 
 
 def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
-    """Return the held-out errors of the trials of a choice, by rank and by alpha; none without."""
+    """Return the held-out errors of the trials of a choice by rank; none without."""
     trials = None if fit is None else fit.selection
     if trials is None or not trials.sizes[TRIAL]:
         return {}
@@ -55,12 +55,7 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
     models = zip(*(table[name].tolist() for name in ("nonlinearity", "rank", "alpha")), strict=True)
     table["name"] = [f"{f}, rank {rank}, alpha {as_text(alpha)}" for f, rank, alpha in models]
     measure = f"held-out {trials.attrs.get('measure', 'error')}"
-    found = {}
-    if table["rank"].nunique() > 1:
-        found["ranks"] = _by_rank(table, measure)
-    if table["alpha"].nunique() > 1:
-        found["alphas"] = _by_alpha(table, measure)
-    return found
+    return {"ranks": _by_rank(table, measure)} if table["rank"].nunique() > 1 else {}
 
 
 def _by_rank(trials: pd.DataFrame, measure: str) -> Chart:
@@ -74,24 +69,6 @@ def _by_rank(trials: pd.DataFrame, measure: str) -> Chart:
         lines.append(series(f"{f}, {loss}", best["rank"], errors, best["name"], ends))
     panels = [{"title": "", "series": lines}]
     return chart("lowest error of each rank", "rank", measure, panels, joined=True, color="model")
-
-
-def _by_alpha(trials: pd.DataFrame, measure: str) -> Chart:
-    """Return the error of each trial against alpha, on a logarithmic axis, by rank."""
-    tried = np.unique(trials["alpha"])
-    zero = float(np.log10(tried[tried > 0][0])) - 1 if np.any(tried > 0) else 0.0
-
-    def place(alpha: float) -> float:
-        return float(np.log10(alpha)) if alpha > 0 else zero
-
-    lines = [
-        series(f"rank {rank}", some["alpha"].map(place), some["error"], some["name"])
-        for rank, some in trials.sort_values("alpha", kind="stable").groupby("rank")
-    ]
-    shown = tried[np.unique(np.linspace(0, tried.size - 1, min(6, tried.size)).astype(int))]
-    ticks = [[place(alpha), as_text(alpha, 2)] for alpha in shown]
-    panels = [{"title": "", "series": lines}]
-    return chart("all trials by alpha", "alpha", measure, panels, ticks=ticks, color="rank")
 
 
 def intervals_chart(found: Findings) -> Chart:

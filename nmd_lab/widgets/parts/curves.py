@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -14,8 +13,11 @@ from nmd_lab.widgets.live.recording import REMEMBERED, Recording
 
 MOST_POINTS = 800  # number of points above which a curve is thinned to half as many
 
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b38600", "#3d8fc4", "#7a5195", "#6b6b6b")
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442")
 """Colours of the curves (Okabe and Ito, 2008), as in ``front/dom.mjs``."""
+
+GRAY = "#8a8a8a"  # of what the fit still remembers
+SECOND = ("held_out", "dual_residual")  # curves in the second colour, the others in the first
 
 Points = tuple[Sequence[float], Sequence[float]]  # iterations, and numbers
 
@@ -46,8 +48,6 @@ def curves_part(
         return None
     for label, other in past:
         data |= points_of(other, keys, f" {label}", sizes)
-    size = sizes.get("held_out", 1.0)
-    held_out = {iteration: size * error for iteration, error in recording.held_out.items()}
     thinned = {key: _thinned(*points) for key, points in data.items()}
     labels = ["", *(f" {label}" for label, _ in past)]
     return {
@@ -56,7 +56,7 @@ def curves_part(
         ],
         "sizes": {key: points.shape[1] for key, points in thinned.items()},
         "values": b"".join(points.tobytes() for points in thinned.values()),
-        "caption": caption(held_out, where, remembers=recording.remembers),
+        "caption": where,
     }
 
 
@@ -90,24 +90,6 @@ def arrays_of(curves: Mapping[str, Any]) -> dict[str, tuple[NDArray[Any], NDArra
     return found
 
 
-def caption(held_out: Mapping[int, float], where: str = "", *, remembers: bool = False) -> str:
-    """Return the lowest and the last held-out error in words; empty without one.
-
-    >>> caption({1: 0.5, 2: 0.25, 3: 0.4})
-    'held-out error: lowest 0.25 at iteration 2, 0.4 at 3'
-    """
-    finite = {k: error for k, error in held_out.items() if math.isfinite(error)}
-    if not finite:
-        return ""
-    best, last = min(finite, key=lambda k: finite[k]), max(held_out)
-    if remembers:
-        return f"held-out error: {held_out[last]:.4g} at {last}{where}; grey: the fit still forgets"
-    return (
-        f"held-out error: lowest {finite[best]:.4g} at iteration {best}, "
-        f"{held_out[last]:.4g} at {last}{where}"
-    )
-
-
 def _described(
     panel: Panel, suffixes: Sequence[str], points: Mapping[str, Any], *, mark: bool
 ) -> dict[str, Any]:
@@ -116,8 +98,13 @@ def _described(
     if "held_out" in labels and any(f"{REMEMBERED}{suffix}" in points for suffix in suffixes):
         labels[REMEMBERED] = "seen before"
     curves = [
-        {"key": f"{key}{suffix}", "label": f"{label}{suffix and ','}{suffix}", "past": bool(suffix)}
-        for suffix in suffixes
+        {
+            "key": f"{key}{suffix}",
+            "label": f"{label}{suffix and ','}{suffix}",
+            "color": GRAY if key == REMEMBERED else COLORS[(2 * k + (key in SECOND)) % len(COLORS)],
+            "past": bool(suffix),
+        }
+        for k, suffix in enumerate(suffixes)
         for key, label in labels.items()
         if (not suffix and key in panel.labels) or f"{key}{suffix}" in points
     ]

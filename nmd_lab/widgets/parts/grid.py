@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +19,8 @@ from .texts import table
 
 Array = NDArray[Any]
 
-MOST_SHOWN, BINS = 80, 14
-"""Largest number of rows that are shown, and number of bars of a histogram."""
+MOST_SHOWN, BINS = 200, 14
+"""Largest number of rows that are shown at once, and number of bars of a histogram."""
 
 MOST_CHECKED, LEAST_SURE = 5000, 12
 """Cells that are looked at, a random sample of more; and those that are listed."""
@@ -30,53 +31,73 @@ SEEN, HIDDEN, MISSING = 0, 1, 2
 """What a cell is: seen by the fit, hidden from it, or missing in the data."""
 
 
+class Order(NamedTuple):
+    """Which rows are shown: from which one on, and the column by which they are sorted."""
+
+    column: int | None = None  # its first column of the matrix
+    reverse: bool = False
+    begin: int = 0
+
+    def after(self, message: Mapping[str, Any]) -> Order:
+        """Return the order after a click on the head of a column, or on a button of the pages."""
+        if "begin" in message:
+            return self._replace(begin=message["begin"])
+        column = message["column"]
+        return Order(column, column == self.column and not self.reverse)
+
+
 class Grid(NamedTuple):
-    """A table with what the model says of it."""
+    """A table with what the model says of it: the draws if there are some, otherwise the fit."""
 
     table: TypedTable  # columns of the table
     original: Array  # data, and what the fit sees of them
     observed: Array
     fitted: FittedValues | None  # the model
-    posterior: Posterior | None  # draws, for intervals
+    posterior: Posterior | None  # draws of it
 
-    def shown(self, rows: Array | None, names: list[str]) -> dict[str, Any]:
-        """Return the columns and the cells of some rows; by default of the first ones."""
+    def shown(self, rows: Array | None, names: list[str], order: Order) -> dict[str, Any]:
+        """Return the columns and the cells of a page of some rows, or of all."""
         rows = np.arange(len(self.original)) if rows is None else rows
-        rows = rows[:MOST_SHOWN]
+        for column, at in self.table.blocks():
+            if at[0] == order.column:
+                values = self._numbers(column, self.original[rows][:, at])
+                rows = rows[np.argsort(-values if order.reverse else values, kind="stable")]
+        begin = order.begin if order.begin < rows.size else 0
+        page = rows[begin : begin + MOST_SHOWN]
         return {
-            "rows": rows.tolist(),
-            "labels": [names[row] if names else str(row) for row in rows],
-            "total": len(self.original),
-            "columns": [self._column(column, at, rows) for column, at in self.table.blocks()],
+            **order._asdict(),
+            "begin": begin,
+            "page": MOST_SHOWN,
+            "total": rows.size,
+            "rows": page.tolist(),
+            "labels": [names[row] if names else str(row) for row in page],
+            "columns": [self._column(column, at, page) for column, at in self.table.blocks()],
+            "drawn": self.posterior is not None,
         }
 
     def _column(self, column: TypedColumn, at: Array, rows: Array) -> dict[str, Any]:
-        """Return the head and the cells of a column."""
+        """Return the head and the cells of a column; the model is that of cells it has not seen."""
         data = self._numbers(column, self.original[:, at])
-        model = None
-        if self.fitted is not None:
-            model = self._numbers(column, self.fitted.block(rows, at))
         low, high = _range(column, data)
+        shown, model, sure = data[rows], np.full(rows.size, np.nan), np.full(rows.size, "", object)
         state = np.where(np.isnan(self.observed[rows][:, at[0]]), HIDDEN, SEEN)
-        state[np.isnan(data[rows])] = MISSING
-        shown = data[rows].copy()
-        if model is not None:
-            shown[state == MISSING] = model[state == MISSING]
+        state[np.isnan(shown)] = MISSING
+        unseen = np.flatnonzero(state != SEEN)
+        model[unseen], sure[unseen] = self._model(column, rows[unseen], at)
         has_order = column.kind in ("number", "ordered", "values")
-        share = (shown - low) / ((high - low) or 1.0) * has_order
-        filled = self._intervals(column, at, rows, state)
+        share = np.where(state == MISSING, model, shown) - low
+        share = np.clip(np.nan_to_num(share * has_order / ((high - low) or 1.0)), 0, 1)
         return {
             "name": str(column.name),
-            "kind": column.kind,
             "at": int(at[0]),
             "bars": _bars(column, data, low, high),
             "low": _text(column, low),
             "high": _text(column, high),
             "state": state.tolist(),
-            "data": [_text(column, x) for x in data[rows]],
-            "model": None if model is None else [_text(column, x) for x in model],
-            "interval": filled,
-            "share": np.clip(np.nan_to_num(share), 0, 1).round(3).tolist(),
+            "data": [_text(column, x) for x in shown],
+            "model": [_text(column, x) for x in model],
+            "sure": sure.tolist(),
+            "share": share.round(3).tolist(),
         }
 
     def _numbers(self, column: TypedColumn, values: Array) -> Array:
@@ -87,33 +108,49 @@ class Grid(NamedTuple):
             return positions
         return np.asarray(values[:, 0], dtype=float)
 
-    def _intervals(self, column: TypedColumn, at: Array, rows: Array, state: Array) -> list[str]:
-        """Return the intervals of numbers that are filled in."""
-        texts = [""] * rows.size
-        if self.posterior is None or column.is_class:
-            return texts
-        wanted = np.flatnonzero(state != SEEN)
-        if wanted.size:
-            cells = entries_at(rows[wanted], np.full(wanted.size, at[0]))
+    def _model(self, column: TypedColumn, rows: Array, at: Array) -> tuple[Array, list[str]]:
+        """Return what the model expects, one number a row, and how sure it is; NaN without one."""
+        shares = self._shares(column, rows, at)
+        if shares is not None:
+            return shares.argmax(axis=1), [f"{100 * most:.0f} %" for most in shares.max(axis=1)]
+        if self.posterior is not None and rows.size:
+            cells = entries_at(rows, np.full(rows.size, at[0]))
             ends = np.asarray(self.posterior.predict_interval(cells, level=LEVEL))
-            for k, (low, high) in zip(wanted, ends, strict=True):
-                texts[k] = _ends(low, high)
-        return texts
+            return self.posterior.predict(cells), [_ends(low, high) for low, high in ends]
+        if self.fitted is None:
+            return np.full(rows.size, np.nan), [""] * rows.size
+        return self._numbers(column, self.fitted.block(rows, at)), [""] * rows.size
+
+    def _shares(self, column: TypedColumn, rows: Array, at: Array) -> Array | None:
+        """Return the probability of each class; None for numbers, and levels without draws."""
+        if column.is_class and self.posterior is not None:
+            return self.posterior.mean_shares(rows, at)
+        if self.fitted is None or column.kind not in ("boolean", "categories"):
+            return None
+        shares = np.clip(self.fitted.block(rows, at), 0, 1)
+        if not column.has_indicators:
+            return np.hstack([1 - shares, shares])
+        shares += np.finfo(float).tiny
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def cell(self, row: int | None, at: int | None) -> dict[str, Any] | None:
         """Return what the model says of one cell: shares of classes, or nested intervals."""
         found = [(column, where) for column, where in self.table.blocks() if at in where]
-        if self.fitted is None or row is None or not found or not 0 <= row < len(self.original):
+        if row is None or not found or not 0 <= row < len(self.original):
             return None
-        ((column, where),) = found
-        values = self.fitted.block(np.array([row]), where)
-        data = self._numbers(column, self.original[[row]][:, where])[0]
+        ((column, where),), rows = found, np.array([row])
+        ((model,), _), shares = self._model(column, rows, where), self._shares(column, rows, where)
+        if np.isnan(model):
+            return None
+        data = self._numbers(column, self.original[rows][:, where])[0]
         text = "missing" if np.isnan(data) else f"data {_text(column, data)}"
-        model = _text(column, self._numbers(column, values)[0])
-        about = {"title": f"{column.name}, row {row}", "text": f"{text}, model {model}"}
-        if column.is_class:
-            return about | {"bars": _shares(column, values[0])}
-        return about | {"bars": [], "intervals": self._nested(row, int(where[0]))}
+        named = [] if shares is None else zip(column.classes, shares[0].tolist(), strict=True)
+        return {
+            "title": f"{column.name}, row {row}",
+            "text": f"{text}, model {_text(column, model)}",
+            "bars": [[str(name), share] for name, share in named],
+            "intervals": [] if column.is_class else self._nested(row, int(where[0])),
+        }
 
     def least_sure(self, names: list[str]) -> dict[str, Any] | None:
         """Return a table of the cells that the model is least sure of; None without draws."""
@@ -145,15 +182,6 @@ class Grid(NamedTuple):
         ends = [np.asarray(self.posterior.predict_interval(cell, level=p))[0] for p in LEVELS]
         texts = zip(LEVELS, ends, strict=True)
         return [f"{100 * p:.0f} %: {_ends(low, high)}" for p, (low, high) in texts]
-
-
-def _shares(column: TypedColumn, values: Array) -> list[list[Any]]:
-    """Return the share of each class."""
-    shares = np.clip(values.astype(float), 0, 1)
-    if shares.size == 1:
-        shares = np.array([1 - shares[0], shares[0]])
-    names = [str(each) for each in column.classes] if column.categories else ["False", "True"]
-    return [[name, float(s)] for name, s in zip(names, shares / (shares.sum() or 1), strict=False)]
 
 
 def _range(column: TypedColumn, data: Array) -> tuple[float, float]:

@@ -13,11 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from nmd_lab.widgets.live.recording import REMEMBERED
+from .curves import arrays_of
 
-from .curves import COLORS, arrays_of
-
-GRAY = "#8a8a8a"
 MISSING, POSITIVE, NEGATIVE = (127, 155, 184), (213, 94, 0), (0, 114, 178)
 """Colours of holes, and of the largest positive and negative number."""
 
@@ -60,12 +57,11 @@ def _chart(panel: Mapping[str, Any], curves: Mapping[str, Any]) -> str:
     last = max(x[-1] for _, x, _ in shown)
     low, high = (f(np.concatenate([y for *_, y in shown])) for f in (np.min, np.max))
     lines = []
-    for k, (curve, x, y) in enumerate(shown):
+    for curve, x, y in shown:
         left = x / max(last, 1) * (WIDTH - 10) + 5
         top = (high - y) / ((high - low) or 1.0) * (HEIGHT - 30) + 5
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(left, top, strict=True))
-        color = GRAY if curve["key"].startswith(REMEMBERED) else COLORS[k % len(COLORS)]
-        lines.append(f'<polyline points="{points}" fill="none" stroke="{color}"/>')
+        lines.append(f'<polyline points="{points}" fill="none" stroke="{curve["color"]}"/>')
     said = ", ".join(f"{each['label']} {10 ** y[-1]:.4g}" for each, _, y in shown)
     text = escape(f"{panel['title']}: {said} at iteration {last:.0f}")
     return (

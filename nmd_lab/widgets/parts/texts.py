@@ -13,8 +13,8 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.result.selection import as_text
 
 MEANS = "column means"  # name of the rival that has no rank
-MOST_GROUPS = 12
-"""Largest number of distinct values of a coordinate that gives points their colours."""
+MOST_GROUPS, MOST_COLORS = 12, 8
+"""Largest number of values of a coordinate that colours points, and of these colours."""
 
 
 def texts(labels: Labels, axis: Literal["rows", "columns"]) -> list[str]:
@@ -36,15 +36,23 @@ def groups(labels: Labels) -> tuple[str, list[int], list[str]]:
                 continue
             values, numbers = np.unique(coordinate.values, return_inverse=True)
             if 1 < len(values) <= MOST_GROUPS:
-                return str(name), numbers.tolist(), [str(value) for value in values]
+                names = [str(value) for value in values]
+                if others := ", ".join(names[MOST_COLORS:]):
+                    names[MOST_COLORS:] = [f"other: {others}"]
+                return str(name), np.minimum(numbers, MOST_COLORS).tolist(), names
     return "", [], []
+
+
+def many(count: int, thing: str) -> str:
+    """Return how many things there are, such as "1 fit" or "2 fits"."""
+    return f"{count} {thing}{'s' if count != 1 else ''}"
 
 
 def model_text(fit: Any) -> str:
     """Return rank, nonlinearity and ridge of a fit or a posterior in a few words."""
     names = {"identity": "linear", "relu": "ReLU", "minmax": "MinMax", "mixed": "by column"}
     f = str(fit.nonlinearity.name)
-    words = [f"{fit.rank} component{'s' if fit.rank != 1 else ''}", names.get(f, f)]
+    words = [many(fit.rank, "component"), names.get(f, f)]
     alpha = fit.parameters.get("alpha")
     if isinstance(alpha, float | int) and alpha > 0:
         words.append(f"ridge {as_text(alpha, 3)}")
@@ -52,11 +60,7 @@ def model_text(fit: Any) -> str:
 
 
 def size_text(name: str, shape: tuple[int, int], share: float = 1.0) -> str:
-    """Return the name and the size of data, and the share that is known if that is not all.
-
-    >>> size_text("ratings", (671, 9066), 0.0163)
-    'ratings 671 × 9066, 1.6 % known'
-    """
+    """Return the name and the size of data, and the share that is known if that is not all."""
     more = f", {as_text(100 * share, 2)} % known" if share < 1 else ""
     return f"{name} {shape[0]} × {shape[1]}{more}"
 
@@ -82,11 +86,7 @@ def table(
 
 
 def number_text(number: float, digits: int) -> str:
-    """Return a number with so many significant digits, and a dash for NaN.
-
-    >>> number_text(0.123456, 3), number_text(float("nan"), 3)
-    ('0.123', '–')
-    """
+    """Return a number with so many significant digits, and a dash for NaN."""
     return "–" if math.isnan(number) else f"{number:#.{digits}g}".rstrip(".")
 
 

@@ -14,6 +14,7 @@ from nmd_lab.solver.options import COMPLETION_DEFAULTS
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.spec import Spec
+from nmd_lab.widgets.parts.texts import many
 
 WITHOUT_RIDGE = ("none", "global")  # kinds of offsets that have no ridge
 DIGITS = 4  # significant digits of chosen ridges, in the controls, the copied code and the fit
@@ -129,5 +130,5 @@ def sentence_of(choice: Spec, names: Collection[str]) -> str:
     entries, error = record["held_out"]["entries"], rows[record["chosen"]]["error"]
     return (
         f"{found}. Why: {record['reason']} ({record['measure']} {as_text(error)} at {entries} "
-        f"held-out entries, {len(rows)} trials)."
+        f"held-out entries, {many(len(rows), 'trial')})."
     )

@@ -12,6 +12,8 @@ import numpy as np
 from nmd_lab._checks import check_rank
 from nmd_lab._interruption import Interruption
 from nmd_lab._package import ResumableFit
+from nmd_lab.data.dense import observe_dense
+from nmd_lab.data.labels import is_frame
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
@@ -245,11 +247,13 @@ class ModelState(FitState):
             self._clear()
             self.fitted_settings = {}
         self.active, self.sampled_settings = self.sample, self._settings(values)
-        options = {"offsets": values.get("offsets", "none"), "draws": values["draws"]}
-        options["random_state"], share = values["seed"], values[self.hidden_share]
-        self.sample.start(
-            X, SampleSettings(values["rank"], self.nonlinearity(), options, share, observed)
-        )
+        options = {"draws": values["draws"], "random_state": values["seed"]}
+        rank, f, share = values["rank"], self.nonlinearity(), values[self.hidden_share]
+        if is_frame(X) and observe_dense(X).labels.table is not None:  # f is drawn by column
+            rank = f = "auto"
+        else:
+            options["offsets"] = values.get("offsets", "none")
+        self.sample.start(X, SampleSettings(rank, f, options, share, observed))
 
     def sample_code(self, data: str) -> str:
         """Return the code that makes the posterior; an empty string if there is none."""

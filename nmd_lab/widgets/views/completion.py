@@ -149,8 +149,17 @@ class CompletionView(ModelView):
             for e in best
         ]
         intervals = [f"{100 * LEVEL:.0f} % interval"] * sure
-        heads = ("suggested", "predicted", *["your stars add"] * stars, *intervals)
+        heads = ("suggested", self._by, *["your stars add"] * stars, *intervals)
         return [first, table("top", heads, rows, ids=[entry.column for entry in best])]
+
+    @property
+    def _by(self) -> str:
+        """Say what predicts: the fit, or from the draws on their mean."""
+        return (
+            "mean of\N{NO-BREAK SPACE}draws"
+            if self.state.is_sampled
+            else "by the\N{NO-BREAK SPACE}fit"
+        )
 
     def _your_ratings(self, rated: list[Entry]) -> dict[str, Any]:
         """Return the table in which the new person rates."""
@@ -158,7 +167,7 @@ class CompletionView(ModelView):
         ids = [entry.column for entry in rated]
         rows = [[entry.label, number_text(entry.predicted, 3)] for entry in rated]
         rated_as = [levels.index(ratings[k]) + 1 if k in ratings else 0 for k in ids]
-        shown = table("known", ("your ratings", "", "predicted"), rows, ids=ids)
+        shown = table("known", ("your ratings", "", self._by), rows, ids=ids)
         return shown | {"ratings": levels, "rated": rated_as}
 
     def _ratings(self, row: int, rated: list[Entry]) -> dict[str, Any]:
@@ -174,7 +183,7 @@ class CompletionView(ModelView):
         ]
         name = f"rated ({HIDDEN}hidden)" if hidden else "rated"
         ids = [entry.column for entry in rated]
-        return table("known", (name, "value", "predicted"), rows, ids=ids)
+        return table("known", (name, "value", self._by), rows, ids=ids)
 
     def _typical(self, shown: FittedValues | None) -> str:
         """Return the rows of the chosen component in words."""

@@ -16,7 +16,7 @@ from nmd_lab.result.selection import as_text
 from nmd_lab.solver.state import State
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel
-from nmd_lab.widgets.parts.grid import Grid
+from nmd_lab.widgets.parts.grid import Grid, Order
 from nmd_lab.widgets.parts.pictures import at, pictures_part, spread_at
 from nmd_lab.widgets.parts.texts import errors_table, size_text, texts
 from nmd_lab.widgets.states.decomposition import CORRUPTING, DecompositionState
@@ -41,15 +41,15 @@ class DecompositionView(ModelView):
         super().__init__(state, "fit.nc", (state.given, "given"))
         self._chosen_iteration: tuple[Any, int, int] | None = None
         self._frames, self._still = Latest[Frame](), Latest[dict[str, Any]]()
-        self._doubts = Latest[dict[str, Any] | None]()
+        self._doubts, self._order = Latest[dict[str, Any] | None](), Order()
         trying = "Try ranks by held-out entries, and fit with the best one"
         self.buttons["scan"] = "Find the rank", trying
         self.actions |= {
             "scan": self._scan,
             "brush": self.brush,
-            "brush_end": lambda _: None,
             "unpaint": lambda _: self.state.unpaint(),
             "iteration": self._show_iteration,
+            "arrange": self._arrange,
         }
 
     @property
@@ -94,11 +94,12 @@ class DecompositionView(ModelView):
             mean = posterior.predict(entries_at(frame.rows[:, None], frame.columns))
             parts["modelled"] = frame.arranged(mean.reshape(frame.rows.size, -1))
         if data.labels.table is not None:
-            grid = Grid(data.labels.table, data.original, data.observed, shown, posterior)
+            drawn = Grid(data.labels.table, data.original, data.observed, shown, posterior)
             names = texts(data.labels, "rows")
-            doubts = self._doubts(lambda: grid.least_sure(names), data, posterior)
+            doubts = self._doubts(lambda: drawn.least_sure(names), data, posterior)
             parts["tables"] += [] if doubts is None else [doubts]
-            parts["grid"] = grid.shown(self._rows(data, fitted), names)
+            grid = drawn._replace(posterior=None) if self.factors.off(fitted) else drawn
+            parts["grid"] = grid.shown(self._rows(data, fitted), names, self._order)
             picked = self.selection or {}
             parts["facts"]["cell"] = grid.cell(picked.get("row"), picked.get("column"))
         parts |= self.factors.parts(fitted, frame, data.labels, self.lost(fitted))
@@ -182,6 +183,10 @@ class DecompositionView(ModelView):
         if iteration not in self.state.fit.recording.snapshots.iterations:
             raise ValueError(f"iteration {iteration} is not kept: choose another.")
         self._chosen_iteration = *self._run(), iteration
+
+    def _arrange(self, message: Mapping[str, Any]) -> None:
+        """Sort the rows of a table by a column, or show other ones."""
+        self._order = self._order.after(message)
 
     def brush(self, stroke: Mapping[str, Any]) -> None:
         """Hide or reveal what the brush has touched, and go on from the present factors."""

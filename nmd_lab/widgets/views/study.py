@@ -19,7 +19,7 @@ from nmd_lab.studies.grid import CONDITIONS
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import chart, series
 from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
-from nmd_lab.widgets.parts.texts import table
+from nmd_lab.widgets.parts.texts import many, table
 from nmd_lab.widgets.states.study import (
     NO_DIMENSION,
     ChartPoint,
@@ -83,7 +83,7 @@ class StudyView(View):
     @property
     def title(self) -> str:
         """The size of the study."""
-        return f"study of {math.prod(self.state.results.sizes.values())} fits"
+        return f"study of {many(math.prod(self.state.results.sizes.values()), 'fit')}"
 
     @property
     def model(self) -> str:
