@@ -41,7 +41,8 @@ def from_fresh_starts(moves: Moves, best: Trial) -> tuple[Trial, Trial | None]:
     path = None
     if moves.space.alpha is None and moves.trials.may_follow_path(best.setting):
         path = moves.trials.run(best.setting, path=True)
-        wider = _of_larger_rank(moves, path) if _repeats(path, best) else path
+        first = path if _repeats(path, best) else _of_best_ridge(moves, path)
+        wider = _of_larger_rank(moves, first)
         if wider.mean < best.mean:
             return wider, None
     fresh = moves.trials.run(best.setting, fresh=True)
@@ -62,12 +63,19 @@ def ridge_from_fresh_starts(moves: Moves, setting: Setting, *, path: bool) -> Tr
 
     Along a path larger ranks are tried, too.
     """
+    first = moves.trials.run(setting, path=path, fresh=not path)
+    best = _of_best_ridge(moves, first)
+    return _of_larger_rank(moves, best) if path else best
+
+
+def _of_best_ridge(moves: Moves, trial: Trial) -> Trial:
+    """Return the best trial that begins as this one, with ridges around its own."""
+    path = trial.ending is not None
 
     def run(setting: Setting) -> Trial:
         return moves.trials.run(setting, path=path, fresh=not path)
 
-    best = moves.climb_with(run(setting), "alpha", FINE, run)
-    return _of_larger_rank(moves, best) if path else best
+    return moves.climb_with(trial, "alpha", FINE, run)
 
 
 def _best_cold(moves: Moves, best: Trial) -> Trial:
