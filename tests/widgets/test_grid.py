@@ -94,9 +94,9 @@ def test_filled_cells_have_the_intervals_of_the_posterior(explorer):
     mean = explorer.posterior.predict([0], [1])[0]
     assert float(shown["model"][0]) == pytest.approx(mean, rel=1e-3)
     act(explorer, "select", row=0, column=1)
-    assert [text.split(":")[0] for text in explorer.facts["cell"]["intervals"]] == [
-        "95 %", "80 %", "50 %",
-    ]  # fmt: skip
+    intervals = explorer.facts["cell"]["intervals"]
+    assert [text.split(":")[0] for text in intervals] == ["90 %", "50 %"]
+    assert intervals[0].endswith(shown["sure"][0])
 
 
 def test_filled_classes_have_the_probability_of_the_fit_and_then_of_the_draws(frame):

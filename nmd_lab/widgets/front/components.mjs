@@ -7,11 +7,12 @@ export class Components {
   constructor(send) {
     this.send = send;
     this.said = html("span.nmd-caption", { role: "status" });
-    this.on = button("", () => this.data.off.forEach((k) => send({ do: "component", k, what: "off" })), { class: "nmd-all-on" });
+    this.hint = html("span.nmd-hint");
+    this.on = button("", () => this.data.off.forEach((k) => send({ do: "component", k, what: "off" })), { class: "nmd-all-on", hidden: true });
     const keydown = (event) => this.step(event), name = "components, orange adds, blue takes away";
     this.grid = html("div.nmd-gallery", { role: "group", "aria-label": "components", keydown });
     this.element = html("section.nmd-components", { "aria-label": name }, this.grid,
-      html("p.nmd-strip-note", this.on, this.said, html("span.nmd-hint", "a click on a component switches it off")));
+      html("p.nmd-strip-note", this.on, this.said, this.hint));
   }
 
   show(data) {
@@ -19,6 +20,7 @@ export class Components {
     if (data === this.data) return;
     this.data = data;
     this.said.textContent = data?.said ?? "";
+    this.hint.textContent = `${data?.kind === "list" ? "" : "orange adds, blue takes away; "}a click on a component switches it off`;
     if (!data) return;
     this.on.textContent = `${data.off.length} of ${data.count} off: all on`;
     this.on.hidden = !data.off.length;

@@ -84,13 +84,14 @@ export class DotChart {
     if (next?.button) this.send({ do: "point", chart: this.name, id: next.id });
   }
 
-  /** Show the name and the value of a point; nothing without one. */
+  /** Show the name and the value of a point, or of the chosen one at its place; nothing without one. */
   look(point) {
     this.ring?.replaceChildren(...(point ? [svg("circle", { cx: point.left, cy: point.top, r: 6.5 })] : []));
-    const bar = point && point.low !== null ? ` (${short(point.low)} to ${short(point.high)})` : "";
     const { here, next } = point ? nextHere(this.points, point, this.selected) : { here: [] };
+    const named = here.find(({ id }) => id !== null && id === this.selected) ?? point;
+    const bar = named && named.low !== null ? ` (${short(named.low)} to ${short(named.high)})` : "";
     const more = here.length > 1 && next.button ? ` – ${here.length} points here, click again for the next` : "";
-    this.read.textContent = point ? `${point.name}: ${short(point.y)}${bar}${more}` : "";
+    this.read.textContent = named ? `${named.name}: ${short(named.y)}${bar}${more}` : "";
   }
 
   draw() {

@@ -31,6 +31,7 @@ export class Grid {
       html("th", { scope: "row" }, data.labels[k]), ...data.columns.map((each, j) => this.cell(each, k, j)))));
     const { begin, page, total, drawn, rows } = data, model = drawn ? "mean of the draws and 90 % interval" : "the fit";
     [begin === 0, begin + page >= total].forEach((disabled, k) => set(this.pages[k], { disabled, hidden: total <= page }));
+    if (moved) this.body.querySelector("[aria-selected]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.said.textContent = ` rows ${begin + 1} to ${begin + rows.length} of ${total}; model: ${model}; ${GRID_NOTE}`;
   }
 
@@ -39,7 +40,8 @@ export class Grid {
     const { column, reverse } = this.data, title = `${name}: ${low} to ${high}; click: sort`;
     const sorted = at !== column ? null : reverse ? "descending" : "ascending";
     const drawn = bars.map((share) => html("i", { style: `height: ${Math.max(share ? 1 : 0, 20 * share)}px` }));
-    return html("th", { scope: "col", title, "aria-sort": sorted }, button(name, () => this.send({ do: "arrange", column: at })),
+    const click = () => this.send({ do: "arrange", column: at });
+    return html("th", { scope: "col", title, "aria-sort": sorted, click }, button(name, null),
       html("span.nmd-bars", { "aria-hidden": "true" }, ...drawn));
   }
 

@@ -238,8 +238,7 @@ class LiveFit(Background):
             history = {} if fit.run is None else fit.run.state.history
             recording.add(state, history[VALIDATION][-1] if VALIDATION in history else None)
             if self._is_time_to_look():
-                progress = f"running: iteration {state.iteration} of {self.planned}"
-                self._show_progress(f"{progress}, relative error {state.relative_error:.4g}", stop)
+                self._show_progress(f"running: iteration {state.iteration} of {self.planned}", stop)
             return stop.is_set()
 
         return fit.advance(iterations, watch)
@@ -253,8 +252,7 @@ def _sentences(messages: Messages) -> tuple[str, ...]:
 def _ended(result: Decomposition, why: str = "") -> str:
     """Return what is said of a fit that has ended."""
     why = why or ENDS.get(result.stop_reason.code, str(result.stop_reason))
-    why = why.format(many(result.n_iter, "iteration"))
-    return f"{why}; relative error {result.relative_error:.4g}"
+    return why.format(many(result.n_iter, "iteration"))
 
 
 def overfit(result: Decomposition, recording: Recording) -> Messages:

@@ -27,6 +27,7 @@ from .background import Background, Positions
 
 LEVEL = 0.9  # probability of the intervals
 
+TOO_FEW = 0.07  # difference from the level at which intervals hold too few values
 MOST_CHECKED, MOST_DRAWN = 5000, 500
 """Largest numbers of entries that are checked and drawn; of more, a random sample."""
 
@@ -48,7 +49,8 @@ class Findings(NamedTuple):
         """The coverage in one line."""
         which = "held-out" if self.held_out else "known"
         share = f"{100 * self.coverage:.0f} % of the {100 * LEVEL:.0f} % intervals"
-        return f"{share} hold the {which} value"
+        few = ": too few, so doubt more" if self.coverage < LEVEL - TOO_FEW else ""
+        return f"{share} hold the {which} value{few}"
 
     @property
     def caption(self) -> str:

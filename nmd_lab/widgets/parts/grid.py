@@ -25,7 +25,7 @@ MOST_SHOWN, BINS = 200, 14
 MOST_CHECKED, LEAST_SURE = 5000, 12
 """Cells that are looked at, a random sample of more; and those that are listed."""
 
-LEVELS = (0.95, 0.8, 0.5)  # probabilities of the intervals of a single cell
+LEVELS = (LEVEL, 0.5)  # probabilities of the intervals of a single cell
 
 SEEN, HIDDEN, MISSING = 0, 1, 2
 """What a cell is: seen by the fit, hidden from it, or missing in the data."""
@@ -172,7 +172,8 @@ class Grid(NamedTuple):
                 filled, sure = _text(column, float(predicted)), _ends(*interval)
             rows.append([f"{column.name}, row {names[row] if names else row}", filled, sure])
         head = ("least sure", "filled with", f"{100 * LEVEL:.0f} % interval")
-        return table("unsure", head, rows, ids=at.tolist())
+        said = "by the spread of the draws over that of the column; a class by its chance to be wrong"
+        return table("unsure", head, rows, ids=at.tolist(), caption=said)
 
     def _nested(self, row: int, at: int) -> list[str]:
         """Return intervals of several probabilities as texts, the widest first."""

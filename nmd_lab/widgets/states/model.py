@@ -76,6 +76,13 @@ class ModelState(FitState):
         self._earlier: dict[str, Any] | None = None
         self.fit.giving_up, self.fit.finishing = self._bring_back, self._compare
 
+    def set(self, name: str, value: Any) -> None:
+        """Change a setting; what was chosen for other data is to be chosen again."""
+        super().set(name, value)
+        if name == "data":
+            chosen = (each for each in self.choosable if each in self.decided)
+            self.values |= {k: "auto" for k in chosen if self.values[k] == self.decided[k]}
+
     def _clear(self) -> None:
         """Forget what belongs to a fit."""
         self.decided: dict[str, Any] = {}  # what the last run found for "auto"; a new dict for each

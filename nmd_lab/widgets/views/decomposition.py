@@ -102,7 +102,8 @@ class DecompositionView(ModelView):
             parts["grid"] = grid.shown(self._rows(data, fitted), names, self._order)
             picked = self.selection or {}
             parts["facts"]["cell"] = grid.cell(picked.get("row"), picked.get("column"))
-        parts |= self.factors.parts(fitted, frame, data.labels, self.lost(fitted))
+        size = hidden.sizes.get("relative_error") if hidden else None
+        parts |= self.factors.parts(fitted, frame, data.labels, self.lost(fitted, size))
         if data.labels.table is None and not running:
             parts["drawing"] = self.factors.drawing(fitted, frame, data.original)
         return parts

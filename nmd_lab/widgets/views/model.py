@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.result.selection import as_text
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import intervals_chart, trials_charts
 from nmd_lab.widgets.parts.curves import Panel, curves_part
@@ -53,16 +54,17 @@ class ModelView(View):
             "dots": intervals | trials_charts(fit.result),
         }
 
-    def lost(self, fitted: FittedValues | None) -> str:
-        """Return what is lost without the switched-off components."""
+    def lost(self, fitted: FittedValues | None, size: float | None = None) -> str:
+        """Return what is lost without some components; `size` makes an error one of the unit."""
         off = self.factors.off(fitted)
         if fitted is None or not off or self.state.fit.phase == "running":
             return ""
 
         def said() -> str:
-            before, after = self.state.loss_without(fitted, off)
+            before, after = ((size or 1.0) * e for e in self.state.loss_without(fitted, off))
+            what = "off where seen" if size else "relative error"
             named = ", ".join(map(str, off))
-            return f"without component {named}: relative error {before:.4g} becomes {after:.4g}"
+            return f"without {named}: {what} {as_text(before, 3)} → {as_text(after, 3)}"
 
         return self._lost(said, fitted.H, off)
 

@@ -101,7 +101,9 @@ class StudyView(View):
             return None
         n_seeds = best.scores.shape[1]
         over = (
-            f"± {as_text(best.spread, 2)} over {n_seeds} seeds" if n_seeds > 1 else "with one seed"
+            f"(SD {as_text(best.spread, 2)} over {n_seeds} seeds)"
+            if n_seeds > 1
+            else "with one seed"
         )
         return headline(best.mean, over, {}) | {"rivals": self._difference(best)}
 
@@ -122,8 +124,8 @@ class StudyView(View):
         if by_seed.size < 2:
             return text
         error = float(by_seed.std(ddof=1) / np.sqrt(by_seed.size))
-        clear = "" if more > stats.t.ppf(CLEARLY, by_seed.size - 1) * error else ", not clearly"
-        return f"{text} ± {error:.{places}f}{clear}"
+        clear = more > stats.t.ppf(CLEARLY, by_seed.size - 1) * error
+        return f"{text} (SE {error:.{places}f}), {'clearly' if clear else 'not clearly'}"
 
     def _best(self) -> ChartPoint | None:
         """Return the lowest point."""
@@ -182,7 +184,7 @@ class StudyView(View):
         metric = self.state.values["metric"]
         dims = [str(dim) for dim in cells.dims if cells.sizes[dim] > 1]
         chosen = [str(name) for name in cells.data_vars if str(name).endswith(CHOSEN)]
-        names = dict.fromkeys([metric, *chosen, "n_iter", "seconds", "stop_reason"])
+        names = dict.fromkeys([metric, *chosen, "n_iter", "seconds"])
         columns = [name for name in names if name in cells]
         indices = list(np.ndindex(*(cells.sizes[dim] for dim in dims)))
         rows = []
@@ -193,7 +195,7 @@ class StudyView(View):
                 + [_value_text(cell[name].values.item()) for name in columns]
             )
         more = len(indices) - MOST_CELLS
-        caption = f"{_labels_text(point.labels)}: {point.mean:.4g} ± {point.spread:.2g}"
+        caption = f"{_labels_text(point.labels)}: {point.mean:.4g} (SD {point.spread:.2g})"
         caption += f" (the first {MOST_CELLS} of {len(indices)} fits)" if more > 0 else ""
         head = [name.replace("_", " ") for name in [*dims, *columns]]
         return table("details", head, rows, caption=caption)
