@@ -172,7 +172,7 @@ class Grid(NamedTuple):
                 filled, sure = _text(column, float(predicted)), _ends(*interval)
             rows.append([f"{column.name}, row {names[row] if names else row}", filled, sure])
         head = ("least sure", "filled with", f"{100 * LEVEL:.0f} % interval")
-        said = "by the spread of the draws over that of the column; a class by its chance to be wrong"
+        said = "by the spread of the draws over that of the column; a class: its chance to be wrong"
         return table("unsure", head, rows, ids=at.tolist(), caption=said)
 
     def _nested(self, row: int, at: int) -> list[str]:
