@@ -121,7 +121,7 @@ def test_without_a_component_the_loss_is_said(explorer):
     before, lost = (
         np.sqrt(np.mean((seen - each)[there] ** 2)) for each in (fit.reconstruct().values, without)
     )
-    expected = f"without 1: off where seen {before:.3g} → {lost:.3g}"
+    expected = f"without component 1: off where seen {before:.3g} → {lost:.3g}"
     assert explorer.components["said"] == expected
     assert explorer.components["off"] == [1]
     act(explorer, "component", k=1, what="off")
@@ -447,7 +447,7 @@ def test_without_a_component_of_ratings_the_loss_is_said():
     explorer = done(widgets.Explorer(data="generated", rank=3, alpha=2.0, iterations=30))
     act(explorer, "component", k=0, what="off")
     words = explorer.components["said"].split()
-    before, after = float(words[4]), float(words[6])
+    before, after = float(words[5]), float(words[7])
     rows, columns, x = explorer.state.observations.entries()
     predicted = explorer.result.predict(rows, columns)
     assert before == pytest.approx(np.linalg.norm(x - predicted) / np.linalg.norm(x), rel=5e-3)

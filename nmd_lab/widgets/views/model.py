@@ -64,7 +64,7 @@ class ModelView(View):
             before, after = ((size or 1.0) * e for e in self.state.loss_without(fitted, off))
             what = "off where seen" if size else "relative error"
             named = ", ".join(map(str, off))
-            return f"without {named}: {what} {as_text(before, 3)} → {as_text(after, 3)}"
+            return f"without component {named}: {what} {as_text(before, 3)} → {as_text(after, 3)}"
 
         return self._lost(said, fitted.H, off)
 
