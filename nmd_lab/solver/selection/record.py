@@ -34,11 +34,11 @@ def record_of(stages: list[Stage], m: int) -> dict[str, Any]:
         reason = "the fewest components whose held-out error is not clearly above the lowest"
     else:
         reason = "the lowest held-out error"
-    rows = [row for stage in stages for row in _rows(stage, m)]
-    in_the_last = -1 if chosen is None else trials.done.index(chosen)
+    before = [row | {"spread": math.nan} for stage in stages[:-1] for row in _rows(stage, m)]
+    rows = before + _rows(last, m)  # errors of several stages are at different entries
     return {
         "trials": rows,
-        "chosen": -1 if chosen is None else len(rows) - len(trials.done) + in_the_last,
+        "chosen": -1 if chosen is None else len(before) + trials.done.index(chosen),
         "reason": reason,
         "measure": "" if chosen is None else chosen.measure,
         "held_out": {
