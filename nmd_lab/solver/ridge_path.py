@@ -20,6 +20,7 @@ from .state import state_of
 
 STEP = 10**0.5  # largest ratio of a ridge to the next one
 ROUNDING = 1e-6  # of their number, which multiples of the data do not change
+TRACE = 1e-12  # share of a start that is added after each ridge, above rounding errors
 ITERATIONS = 6  # with each of them
 
 
@@ -32,10 +33,12 @@ def after_strong_ridges(
     """Return the factors that strong ridges leave of a start, in the units of the problem.
 
     The first ridge is the least one that removes all components, of which the first is the largest
-    one.  Under a stronger one they would become so small that rounding errors decide how they grow.
+    one.  Small components would become so small that rounding errors decide how they grow, so that
+    a trace of the start is added to them.
     """
     largest = float(np.linalg.norm(start.W[:, 0]) * np.linalg.norm(start.H[0]))
     steps = _steps(problem.natural_penalty * largest * _mean_weight(problem) / problem.alpha)
+    W, H = TRACE * start.W, TRACE * start.H
     for ratio in steps:
         if stopped():
             break
@@ -46,6 +49,7 @@ def after_strong_ridges(
         state = state_of(stronger, iterate)
         reached = Start(state.W, state.H, from_factors=True, offsets=state.offsets)
         start = problem.units.scaled_start(reached)
+        start = start._replace(W=start.W + W, H=start.H + H)
     return start
 
 

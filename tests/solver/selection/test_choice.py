@@ -178,8 +178,8 @@ def test_multiples_of_the_data_give_the_same_choice(scale):
         one.parameters["offset_alpha"], rel=1e-6
     )
     errors = other.selection["error"].values / scale
-    # After a path of ridges, small components grow from what rounding has left of them.
-    np.testing.assert_allclose(errors, one.selection["error"].values, rtol=1e-4)
+    # After a path of ridges, small components grow from little more than rounding errors.
+    np.testing.assert_allclose(errors, one.selection["error"].values, rtol=1e-5)
     predictions = other.reconstruct().values / scale
     np.testing.assert_allclose(predictions, one.reconstruct().values, rtol=1e-6, atol=1e-6)
 
