@@ -16,8 +16,6 @@ from nmd_lab._errors import sentence
 STARTING = "starting; the first run of a model is compiled, which takes some seconds …"
 Positions = tuple[NDArray[np.integer], NDArray[np.integer]]  # rows and columns of entries
 
-Phase = Literal["ready", "running", "stopped", "finished", "failed"]
-
 INTERVAL = 0.06  # seconds, at least, from the end of a call of the listeners to the next call
 PAUSE = 11.0  # the same in durations of the call: listeners take at most 1/12 of the time
 
@@ -34,7 +32,7 @@ class Background:
         self._clear()
 
     def _clear(self) -> None:
-        self.phase: Phase = "ready"
+        self.phase: Literal["ready", "running", "stopped", "finished", "failed"] = "ready"
         self.message = "ready"  # phase and progress in one sentence
         self.warnings: tuple[str, ...] = ()  # what the same work outside an explorer would warn of
         self.planned = 0  # number of steps at the end of the present run
@@ -53,17 +51,13 @@ class Background:
             self.message = "stopping …"
 
     def reset(self, *, tell: bool = True) -> None:
-        """Forget the work; if it runs, it stops at its next step without calling listeners."""
-        self._forget()
-        if tell:
-            self.tell()
-
-    def _forget(self) -> None:
-        """Make everything as new; running work no longer changes it."""
+        """Forget the work; if it runs, it stops at its next step and no longer changes anything."""
         with self._lock:
             self._stop.set()
             self._stop = threading.Event()
             self._clear()
+        if tell:
+            self.tell()
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait at most `timeout` seconds for the run to end, and return whether it has ended."""
@@ -78,22 +72,20 @@ class Background:
 
     def _begin(self, work: Callable[[threading.Event], Any], name: str) -> None:
         """Run work in a thread; its argument is set when it is to stop, and tells runs apart."""
-        self._stop = threading.Event()
+        stop = self._stop = threading.Event()
         self.phase, self.message = "running", STARTING
         self.began, self.done_before = time.perf_counter(), self.done
-        self._thread = threading.Thread(
-            target=self._guard, args=(work, self._stop), name=name, daemon=True
-        )
+
+        def guarded() -> None:
+            try:
+                work(stop)
+            except Exception as error:
+                if self._update(stop, message=sentence(error), phase="failed"):
+                    self.tell()
+
+        self._thread = threading.Thread(target=guarded, name=name, daemon=True)
         self.tell()
         self._thread.start()
-
-    def _guard(self, work: Callable[[threading.Event], Any], stop: threading.Event) -> None:
-        """Do the work; show an error as a sentence, unless the run is forgotten already."""
-        try:
-            work(stop)
-        except Exception as error:
-            if self._update(stop, message=sentence(error), phase="failed"):
-                self.tell()
 
     def _update(self, stop: threading.Event, **values: Any) -> bool:
         """Change attributes, unless the run is forgotten; return whether it still counts."""
@@ -102,12 +94,10 @@ class Background:
                 self.__dict__ |= values
             return stop is self._stop
 
-    def _is_time_to_look(self) -> bool:
-        """Return whether the listeners have had their pause."""
-        return time.perf_counter() >= self._next_look
-
-    def _show_progress(self, message: str, stop: threading.Event) -> None:
-        """Tell the listeners how far it is, and decide when to tell them again."""
+    def _show_progress(self, stop: threading.Event, message: str, *, now: bool = False) -> None:
+        """Tell the listeners how far it is, now or once they have had their pause."""
+        if not now and time.perf_counter() < self._next_look:
+            return
         with self._lock:
             if stop.is_set():
                 return

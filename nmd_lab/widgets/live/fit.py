@@ -21,28 +21,20 @@ from nmd_lab.widgets.states.choice import Choose, Choosing
 from .background import STARTING, Background, Positions
 from .recording import Measure, Recording
 
-FAR, OVERFIT = 0.5, 10.0
-"""Held-out error, and its ratio to the observed one, from which a fit is overfitted."""
-
+FAR, OVERFIT = 0.5, 10.0  # held-out error, and its ratio to the observed one, of an overfit
 NO_CHOICE = "stopped before a choice was made"  # message of a run that was stopped while it chose
-
-FIRST_LOOK = "a first look, at the simplest model"
-"""Message of a run whose choice is left to the user."""
-
-ENDS = {
+ENDS = {  # how a fit ended, by the code of its stop reason; other reasons in their own words
     "converged": "done in {}",
     "validation": "done in {}, the held-out error does not fall any more",
     "max_iter": "stopped by the setting after {}",
 }
-"""How a fit ended, by the code of its stop reason; other reasons in their own words."""
-
 LOOK = 40  # iterations of a first look, which is shown while settings are chosen
 TRIALS = 300  # iterations of a choice, about, by which its time is told after a first look
 MIXED = 8  # ratio of these iterations for a mixed table, whose trials take long
 SOON = 10.0  # seconds up to which a choice begins by itself after a first look
 
+# Attributes that belong to one fit
 KEPT = ("phase", "message", "warnings", "planned", "result", "recording", "_resumable")
-"""Attributes that belong to one fit."""
 
 
 class LiveFit(Background):
@@ -66,11 +58,6 @@ class LiveFit(Background):
     def state(self) -> State | None:
         """Last iterate."""
         return self.recording.state
-
-    @property
-    def held_out(self) -> dict[int, float]:
-        """Errors of iterates at the held-out entries, by iteration."""
-        return self.recording.held_out
 
     @property
     def done(self) -> int:
@@ -105,12 +92,8 @@ class LiveFit(Background):
         remembers: bool = False,
         look: Callable[[], Prepared] | None = None,
     ) -> None:
-        """Start a new fit; `remembers` if its start has seen what `measure` measures.
-
-        With `look`, a short fit of simple settings comes first, and is shown during the choice.  A
-        choice that would take long is left to the user.
-        """
-        self._forget()
+        """Start a new fit, after a first `look` and a choice; a long choice is left to the user."""
+        self.reset(tell=False)
         recording = self.recording = Recording(measure, remembers=remembers)
         self.planned = iterations
 
@@ -131,7 +114,7 @@ class LiveFit(Background):
 
     def show(self, result: Decomposition) -> None:
         """Take a fit that was made elsewhere as the result; it cannot be continued."""
-        self._forget()
+        self.reset(tell=False)
         self.phase, self.result, self.planned = "finished", result, result.n_iter
         self.recording.read(result.history)
         self.message = _ended(result)
@@ -142,7 +125,7 @@ class LiveFit(Background):
 
     def recall(self, saved: dict[str, Any]) -> None:
         """Come back to a fit, which can be continued if it could be before."""
-        self._forget()
+        self.reset(tell=False)
         self.__dict__ |= saved
 
     def _looked(
@@ -159,16 +142,12 @@ class LiveFit(Background):
         left = trials * (time.perf_counter() - began) / max(result.n_iter - 2, 1)
         recording.end(result)
         goes_on = left < SOON and not stop.is_set()
-        ended = (
-            {"planned": planned}
-            if goes_on
-            else {
-                "message": f"{FIRST_LOOK}; “find everything” takes about {left:.0f} s",
-                "planned": self.done,
-                "phase": "stopped",
-            }
-        )
-        if not self._update(stop, _resumable=fit, result=result, **ended):
+        found: dict[str, Any] = {"_resumable": fit, "result": result, "planned": planned}
+        if not goes_on:
+            took = f"“find everything” takes about {left:.0f} s"
+            found["message"] = f"a first look, at the simplest model; {took}"
+            found |= {"planned": self.done, "phase": "stopped"}
+        if not self._update(stop, **found):
             return False
         self._finish(result)
         return goes_on
@@ -177,10 +156,9 @@ class LiveFit(Background):
         self, fit: ResumableFit, iterations: int, stop: threading.Event, recording: Recording
     ) -> None:
         """Do the fit; `stop` tells this run from later ones."""
-        if not self._update(stop, recording=recording):
-            return
         before = messages_before(fit.prepared)
-        self._update(stop, warnings=_sentences(before))
+        if not self._update(stop, recording=recording, warnings=_sentences(before)):
+            return
         result = self._advance(fit, iterations, stop, recording)
         recording.end(result)
         after = overfit(result, recording) | messages_after(result, fit.prepared, self.settings)
@@ -207,10 +185,8 @@ class LiveFit(Background):
         """Let a run choose its settings; return False if it has been stopped or forgotten."""
 
         def watch(trials: int) -> None:
-            if self._is_time_to_look():
-                self._show_progress(
-                    f"choosing by held-out entries: {many(trials, 'trial')} so far", stop
-                )
+            so_far = f"{many(trials, 'trial')} so far"
+            self._show_progress(stop, f"choosing by held-out entries: {so_far}")
 
         keep = choose(Choosing(stop, watch))
         with self._lock:
@@ -237,8 +213,7 @@ class LiveFit(Background):
                 return True
             history = {} if fit.run is None else fit.run.state.history
             recording.add(state, history[VALIDATION][-1] if VALIDATION in history else None)
-            if self._is_time_to_look():
-                self._show_progress(f"running: iteration {state.iteration} of {self.planned}", stop)
+            self._show_progress(stop, f"running: iteration {state.iteration} of {self.planned}")
             return stop.is_set()
 
         return fit.advance(iterations, watch)

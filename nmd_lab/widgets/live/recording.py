@@ -27,53 +27,38 @@ GROWTH = 1.05  # ratio of later measured iterations: about every 5 %
 
 
 class Snapshots:
-    """The iterates at multiples of a stride, with the first and the last one.
-
-    The stride doubles whenever too many are kept.
-    """
+    """The iterates at multiples of a stride, which grows with them, and the first and the last."""
 
     def __init__(self, most: int = 60, least: int = 6, memory: int = 1 << 26) -> None:
         self._most, self._least, self._memory = most, least, memory
         self._states: dict[int, State] = {}
-        self._last: State | None = None
         self._stride = 1
 
     def add(self, state: State) -> None:
         """Take the next iterate."""
-        self._last = state
-        if self._states and state.iteration % self._stride:
-            return
-        # A new dict, since another thread may be reading the old one
         states = self._states | {state.iteration: state}
-        size = state.W_aug.nbytes + state.H_aug.nbytes
-        if len(states) >= max(self._least, min(self._most, self._memory // size)):
+        ends = next(iter(states)), state.iteration
+        most = self._memory // (state.W_aug.nbytes + state.H_aug.nbytes)
+        if len(states) >= max(self._least, min(self._most, most)):
             self._stride *= 2
-            first = next(iter(states))
-            states = {i: s for i, s in states.items() if i % self._stride == 0 or i == first}
-        self._states = states
+        # A new dict, since another thread may be reading the old one
+        self._states = {i: s for i, s in states.items() if i % self._stride == 0 or i in ends}
 
     @property
     def iterations(self) -> list[int]:
         """The iterations that can be asked for, in order."""
-        stored, last = list(self._states), self._last
-        return stored if last is None or last.iteration in stored else [*stored, last.iteration]
+        return list(self._states)
 
     def __getitem__(self, iteration: int) -> State:
-        last = self._last
-        if last is not None and iteration == last.iteration:
-            return last
         return self._states[iteration]
 
 
 class Recording:
-    """The iterates of one fit: curves of all, held-out errors, and snapshots of some.
-
-    With `remembers`, the fit begins at one that has seen held-out entries.
-    """
+    """The iterates of one fit: curves of all, held-out errors, and snapshots of some."""
 
     def __init__(self, measure: Measure | None = None, *, remembers: bool = False) -> None:
         self.of_result: float | None = None  # held-out error of the result, an earlier iterate
-        self.remembers = remembers
+        self.remembers = remembers  # whether the fit begins at one that has seen these entries
         self.snapshots = Snapshots()
         self.state: State | None = None  # last iterate
         self._measure = measure
@@ -122,15 +107,22 @@ class Recording:
 
     def end(self, result: Decomposition) -> None:
         """Measure the held-out errors of the last iterate and of the result."""
+        state = self.state
         if self._measure is None:
             self.of_result = self._held_out.get(result.parameters["iteration"])
             return
-        self.of_result, state = self._measure(result), self.state
-        if state is None or state.iteration in self._held_out:
-            return
-        error = self._measure(state)
-        with self._lock:
-            self._held_out[state.iteration] = error
+        self.of_result = self._measure(result)
+        if state is not None and state.iteration not in self._held_out:
+            error = self._measure(state)
+            with self._lock:
+                self._held_out[state.iteration] = error
+
+
+def in_sample(count: int, most: int) -> NDArray[np.bool_]:
+    """Return which of so many things are in a random sample of at most so many, always the same."""
+    drawn = np.zeros(count, dtype=bool)
+    drawn[np.random.default_rng(0).choice(count, min(count, most), replace=False)] = True
+    return drawn
 
 
 def is_measured(iteration: int) -> bool:
@@ -159,11 +151,10 @@ class HiddenEntries:
         n_hidden, self.sample = rows.size, ""  # words that say how many are used; empty for all
         self._seen = None if seen is None else _size(seen[~np.isnan(seen)])
         if n_hidden > most:
-            drawn = np.random.default_rng(0).choice(n_hidden, most, replace=False)
-            drawn.sort()
-            rows, columns = rows[drawn], columns[drawn]
             self.sample = f"held-out error: of a sample of {most} of {n_hidden} hidden entries"
-        self._truth, self._at = truth[rows, columns], (rows, columns)
+        drawn = in_sample(n_hidden, most)
+        self._at = rows[drawn], columns[drawn]
+        self._truth = truth[self._at]
         self.is_mixed = False
 
     def in_units(self, error: float) -> float:
@@ -222,18 +213,9 @@ def error_at(
     rows: NDArray[np.integer],
     columns: NDArray[np.integer],
 ) -> float:
-    """Return the relative error (Frobenius) at entries.
-
-    Columns of a mixed table have units of their own.  Their error is that of the library at
-    held-out entries (`nmd_lab.solver.held_out`), which is about 1 for the best constants.
-    """
-    if model.which is None:
-        return relative(truth, fitted)
-    errors = model.in_units(truth - fitted, rows, columns)
-    return float(np.sqrt(np.mean(np.square(errors)))) if errors.size else float("nan")
-
-
-def relative(truth: NDArray[np.floating], model: NDArray[np.floating]) -> float:
-    """Return ‖truth - model‖ / ‖truth‖, NaN if the truth is empty or zero."""
+    """Return the relative error at entries; that of a mixed table in the units of its columns."""
+    if model.which is not None:
+        errors = model.in_units(truth - fitted, rows, columns)
+        return float(np.sqrt(np.mean(np.square(errors)))) if errors.size else float("nan")
     size = float(np.linalg.norm(truth))
-    return float(np.linalg.norm(truth - model)) / size if size else float("nan")
+    return float(np.linalg.norm(truth - fitted)) / size if size else float("nan")

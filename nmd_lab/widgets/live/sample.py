@@ -24,19 +24,19 @@ from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.widgets.parts.texts import many
 
 from .background import Background, Positions
+from .recording import in_sample
 
 LEVEL = 0.9  # probability of the intervals
 
 TOO_FEW = 0.07  # difference from the level at which intervals hold too few values
-MOST_CHECKED, MOST_DRAWN = 5000, 500
-"""Largest numbers of entries that are checked and drawn; of more, a random sample."""
+MOST_CHECKED, MOST_DRAWN = 5000, 500  # entries that are checked and drawn; of more, a sample
 
 
 class Findings(NamedTuple):
     """What a posterior says at known entries."""
 
     held_out: bool  # whether the sampler has not seen the entries
-    n_entries: int  # number of entries
+    n_entries: int
     coverage: float  # share of the intervals that hold the observed value
     rmse: float  # root mean squared error of the posterior mean
     entries: SparseObservations  # the entries, or a sample of them, to be drawn
@@ -55,19 +55,18 @@ class Findings(NamedTuple):
     @property
     def caption(self) -> str:
         """The line below the chart."""
-        if not self.held_out:
-            return (
-                f"{self.n_entries} entries that the sampler has seen, RMSE {self.rmse:.4g}: hold "
-                "some out to judge the intervals"
-            )
-        return f"{self.n_entries} held-out entries: RMSE of the posterior mean {self.rmse:.4g}"
+        if self.held_out:
+            return f"{self.n_entries} held-out entries: RMSE of the posterior mean {self.rmse:.4g}"
+        seen = f"{self.n_entries} entries that the sampler has seen, RMSE {self.rmse:.4g}"
+        return f"{seen}: hold some out to judge the intervals"
 
 
 def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) -> Findings:
     """Return what a posterior says at held-out entries, or at seen ones if there are none."""
     unseen = held_out is not None and held_out.n_observed > 0
-    checked = sample(held_out if held_out and unseen else observe(X).as_sparse(), MOST_CHECKED)
-    (rows, columns, x), drawn = checked.entries(), _some(checked.n_observed, MOST_DRAWN)
+    known = held_out if held_out and unseen else observe(X).as_sparse()
+    checked = known.select(in_sample(known.n_observed, MOST_CHECKED))
+    (rows, columns, x), drawn = checked.entries(), in_sample(checked.n_observed, MOST_DRAWN)
     at = entries_at(rows, columns)
     mean, (low, high) = posterior.predict(at), posterior.predict_interval(at, level=LEVEL).T
     return Findings(
@@ -78,20 +77,6 @@ def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) 
         checked.select(drawn),
         *(mean[drawn], low[drawn], high[drawn]),
     )
-
-
-def sample(entries: SparseObservations, most: int) -> SparseObservations:
-    """Return observations, or a random sample of them that is always the same."""
-    few = entries.n_observed <= most
-    return entries if few else entries.select(_some(entries.n_observed, most))
-
-
-def _some(count: int, most: int) -> NDArray[np.bool_]:
-    """Return which of some things are in a random sample that is always the same."""
-    drawn = np.full(count, count <= most)
-    if count > most:
-        drawn[np.random.default_rng(0).choice(count, most, replace=False)] = True
-    return drawn
 
 
 class SampleSettings(NamedTuple):
@@ -130,13 +115,13 @@ class LiveSample(Background):
 
     def start(self, X: Any, settings: SampleSettings) -> None:
         """Draw from the posterior."""
-        self._forget()
+        self.reset(tell=False)
         self.planned = TUNE + settings.options["draws"]
         self._begin(lambda stop: self._work(X, settings, stop), "nmd-sample")
 
     def _work(self, X: Any, settings: SampleSettings, stop: threading.Event) -> None:
         """Draw and look at the draws; `stop` tells this run from later ones."""
-        self._show_progress("preparing the sampler …", stop)
+        self._show_progress(stop, "preparing the sampler …", now=True)
         seen, hidden = settings.parts(X)
         held_out = None if hidden is None else observe(hidden).as_sparse()
         posterior = _drawn(seen, settings, lambda sweep: self._watch(sweep.sweep, stop))
@@ -144,7 +129,7 @@ class LiveSample(Background):
         stopped = posterior.stop_reason.code == "callback"
         values: dict[str, Any] = {"message": "stopped before the first draw: let it run longer"}
         if n_draws:
-            self._show_progress("computing intervals …", stop)
+            self._show_progress(stop, "computing intervals …", now=True)
             found = findings(posterior, X, held_out)
             begins = "stopped after" if stopped else "finished:"
             warning = sentence_of_chains(posterior, "raise Draws")
@@ -164,9 +149,8 @@ class LiveSample(Background):
         if stop is not self._stop:
             return True
         self._done = sweep
-        if self._is_time_to_look():
-            tuning = ", tuning" if sweep <= TUNE else ""
-            self._show_progress(f"sampling: sweep {sweep} of {self.planned}{tuning}", stop)
+        tuning = ", tuning" if sweep <= TUNE else ""
+        self._show_progress(stop, f"sampling: sweep {sweep} of {self.planned}{tuning}")
         return stop.is_set()
 
 

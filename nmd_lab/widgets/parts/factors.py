@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.widgets.latest import Latest
+from nmd_lab.widgets.live.recording import in_sample
 from nmd_lab.widgets.states.frame import MOST_ROWS, Frame
 
 from .pictures import drawing_part
@@ -107,9 +108,7 @@ class Points:
 
     def __init__(self, labels: Labels) -> None:
         self.labels, m = labels, labels.matrix_shape[0]
-        self.rows = np.arange(m)
-        if m > MOST_POINTS:
-            self.rows = np.sort(np.random.default_rng(0).choice(m, MOST_POINTS, replace=False))
+        self.rows = np.flatnonzero(in_sample(m, MOST_POINTS))
         names, (color, numbers, values) = texts(labels, "rows"), groups(labels)
         self._texts = {
             "labels": [names[row] for row in self.rows] if names else [],

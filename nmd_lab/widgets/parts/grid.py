@@ -13,6 +13,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.cells import cells_at
 from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.widgets.live.recording import in_sample
 from nmd_lab.widgets.live.sample import LEVEL
 
 from .texts import table
@@ -157,10 +158,8 @@ class Grid(NamedTuple):
         if self.posterior is None:
             return None
         i, j = np.nonzero(np.isnan(self.observed))
-        if i.size > MOST_CHECKED:
-            some = np.sort(np.random.default_rng(0).choice(i.size, MOST_CHECKED, replace=False))
-            i, j = i[some], j[some]
-        cells = cells_at(self.posterior, i, j).nlargest(LEAST_SURE, "unsure")
+        some = in_sample(i.size, MOST_CHECKED)
+        cells = cells_at(self.posterior, i[some], j[some]).nlargest(LEAST_SURE, "unsure")
         at = cells[["row", "column"]].to_numpy(dtype=np.intp)
         ends = np.asarray(self.posterior.predict_interval(entries_at(*at.T), level=LEVEL))
         columns = {int(where[0]): column for column, where in self.table.blocks()}

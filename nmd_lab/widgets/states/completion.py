@@ -21,8 +21,8 @@ from nmd_lab.solver.options import OFFSETS
 from nmd_lab.solver.settings import ADMM, SPLITS
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.live.background import Positions
-from nmd_lab.widgets.live.recording import Measure, error_at, error_of_means
-from nmd_lab.widgets.live.sample import LEVEL, sample
+from nmd_lab.widgets.live.recording import Measure, error_at, error_of_means, in_sample
+from nmd_lab.widgets.live.sample import LEVEL
 
 from .choice import WITHOUT_RIDGE, default_nonlinearity
 from .code import fit_call
@@ -277,7 +277,8 @@ class CompletionState(ModelState):
 
     def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
         """Return the error at a sample of the entries with and without components."""
-        rows, columns, x = sample(self.observations, MOST_COMPARED).entries()
+        known = self.observations
+        rows, columns, x = known.select(in_sample(known.n_observed, MOST_COMPARED)).entries()
         with_all, without = (
             error_at(fitted.model, x, each.at(rows, columns), rows, columns)
             for each in (fitted, fitted.without(list(off)))
