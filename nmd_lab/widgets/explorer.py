@@ -90,7 +90,7 @@ class Explorer(Page):
         ValueError
             If another setting is wrong, or if there are no data to fit.
         """
-        self.view.choose()
+        self.view.act("choose")
 
     def how_sure(self) -> None:
         """Draw from the posterior with the present settings, as How sure? does.
@@ -101,7 +101,7 @@ class Explorer(Page):
             If a setting is wrong or not chosen yet, or if there are no data.
         """
         self._note = None
-        self.view.how_sure()
+        self.view.act("sample")
 
     def brush(
         self,
@@ -129,7 +129,7 @@ class Explorer(Page):
         ValueError
             If nothing would be left to see, or if there is no matrix.
         """
-        self.view.brush({"picture": picture, "points": points, "radius": radius, "hide": hide})
+        self.view.act("brush", picture=picture, points=points, radius=radius, hide=hide)
         self._refresh()
 
 

@@ -1,8 +1,4 @@
-"""The widget of an explorer: it shows the parts of a view, and passes on what the user does.
-
-A page is one model.  Each synchronized trait is one part of the page, numbers travel as bytes,
-and what the user does comes as a message ``{"do": name, ...}``.
-"""
+"""The widget of an explorer: it shows the parts of a view, and passes on what the user does."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ from IPython.display import display
 from nmd_lab._errors import sentence
 
 from .front_end import script, style
-from .live.fit import LiveFit
 from .parts.static import static_html
 from .states.fields import value_of
 from .views.history import History
@@ -30,8 +25,7 @@ Message = Mapping[str, Any]
 
 SETTINGS = ("rank", "alpha", "nonlinearity")  # settings that are traits, too
 
-# Parts of the page that come from the view, and those of them that stay until a run has its first
-# iterate, so that nothing on the page moves
+# Parts that come from the view; some stay until a run has its first iterate, so that nothing moves
 STAYING = ("curves", "modelled", "components", "scatter")
 PARTS = ("facts", "pictures", "grid", "drawing", "dots", "tables", *STAYING)
 
@@ -91,10 +85,9 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         return self.view.state
 
     @property
-    def fit(self) -> LiveFit:
+    def fit(self) -> Any:
         """The fit of the state."""
-        fit: LiveFit = self.state.fit
-        return fit
+        return self.state.fit
 
     def start(self) -> None:
         """Start a fit, as Run does.
@@ -116,8 +109,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait at most `timeout` seconds for the run to end, and return whether it has ended."""
-        ended: bool = self.state.active.join(timeout)
-        return ended
+        return bool(self.state.active.join(timeout))
 
     def code(self) -> str:
         """Return the notebook cell that Copy as code copies."""
@@ -173,11 +165,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         return f"<{type(self).__name__}: {self.status['message']}>"
 
     def _ipython_display_(self) -> None:
-        """Display the widget, and below it a picture for readers without a kernel.
-
-        The front end hides the picture.  Each run brings it up to date, so that a saved notebook
-        has the last one.
-        """
+        """Display the widget, and below it a picture for readers without a kernel."""
         bundle = self._repr_mimebundle_()
         data = bundle[0] if isinstance(bundle, tuple) else bundle
         show: Any = display  # which has no types
@@ -197,7 +185,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             "reset": lambda _: self.state.reset(),
             "set": lambda m: self._set(m["name"], m["value"]),
             "save": lambda m: self.save(m["filename"]),
-            "select": lambda m: self.select(**self._place(m)),
+            "select": lambda m: self.select(**self.view.place(m)),
             "lasso": lambda m: self.select(rows=list(m["rows"])),
             "history": lambda m: self.history.act(self.state, m["number"], m["what"]),
             "open": lambda m: view_opened(m, buffers),
@@ -223,12 +211,11 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
 
     def _set(self, name: str, value: Any) -> None:
         """Change a setting to what the user entered."""
-        kinds = {field.name: field.kind for field in self.state.fields}
+        kind = next((each.kind for each in self.state.fields if each.name == name), "text")
         if value == "" and name in self.state.numbers:  # "auto" was turned off
             value = self.state.numbers[name]
-        self._change(name, value_of(value, kinds.get(name, "text")))
-        said = self.view.follow(name) if self._is_open else ""
-        if said:
+        self._change(name, value_of(value, kind))
+        if self._is_open and (said := self.view.follow(name)):
             self._tell(said)
 
     def _change(self, name: str, value: Any) -> None:
@@ -238,12 +225,6 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         if name == "data":
             self.selection = None
         self._settings_changed()
-
-    def _place(self, message: Message) -> dict[str, Any]:
-        """Return what a message picks: in a picture, the entry at a pixel."""
-        if "picture" in message:
-            return self.view.place(message)
-        return {name: value for name, value in message.items() if name != "do"}
 
     def _setting_given(self, change: Any) -> None:
         """Change the setting whose trait was set from outside."""

@@ -13,8 +13,8 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.pictures import Picture
-from nmd_lab.widgets.parts.curves import arrays_of
-from nmd_lab.widgets.states.frame import frame_of
+from nmd_lab.widgets.parts.charts import arrays_of
+from nmd_lab.widgets.parts.pictures import frame_of
 from nmd_lab.widgets.states.matrix_data import Paint, disc, runs
 
 TENTHS = st.integers(-30, 150).map(lambda number: number / 10)

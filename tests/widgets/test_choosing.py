@@ -92,7 +92,7 @@ def test_with_numbers_nothing_is_tried():
 def test_an_f_with_bounds_brings_them(monkeypatch):
     monkeypatch.setattr(model_state, "choice_for", lambda *_, **__: made_up())
     state = CompletionState(data="generated", iterations=5)
-    assert state.reasons()["low"] == "only minmax has bounds"
+    assert "low" in state.unused()
     state.set("low", -9.0)
     state.start()
     fit = joined(state)
@@ -102,7 +102,7 @@ def test_an_f_with_bounds_brings_them(monkeypatch):
     }  # fmt: skip
     assert state.values["alpha"] == 2.346
     assert "nonlinearity=nmd.MinMax(1.0, 5.0)" in state.code()
-    assert "low" not in state.reasons()
+    assert "low" not in state.unused()
     assert state.choice.endswith("Why: made up.")
     predicted = [entry.predicted for entry in state.entries(0, 10)[1]]
     assert max(predicted) <= 5
@@ -210,7 +210,7 @@ def test_a_wrong_number_is_named_and_auto_is_right():
     assert "rank=301 exceeds" in state.problems()["rank"]
     state.set("offsets", "none")
     assert "offset_alpha" not in state.problems()
-    assert state.reasons()["offset_alpha"] == "no offsets of rows or columns"
+    assert "offset_alpha" in state.unused()
     for name in state.choosable:
         state.set(name, "auto")
     assert state.problems() == {}
@@ -234,7 +234,7 @@ def test_controls_show_auto_and_then_what_was_chosen(monkeypatch):
     assert shown(explorer) == texts
     assert control(explorer, "rank")["value"] == "3"
     assert control(explorer, "high")["value"] == "5"
-    assert control(explorer, "high")["reason"] == ""
+    assert not control(explorer, "high")["unused"]
     assert "chosen: f minmax, rank 3, alpha 2.346" in explorer.status["notes"][0]
     assert not button(explorer, "continue")["disabled"]
     act(explorer, "reset")

@@ -13,8 +13,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.model import make_model
 from nmd_lab.model.offsets import NO_OFFSETS
 from nmd_lab.widgets.parts import pictures
-from nmd_lab.widgets.parts.pictures import drawing_part
-from nmd_lab.widgets.states.frame import frame_of
+from nmd_lab.widgets.parts.pictures import drawing_part, frame_of
 
 
 def drawn(sent, k):

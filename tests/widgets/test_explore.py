@@ -12,8 +12,9 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.readers import read_file
+from nmd_lab.widgets.parts.charts import arrays_of
 from nmd_lab.widgets.parts.factors import oriented
-from nmd_lab.widgets.states.frame import MOST_ROWS
+from nmd_lab.widgets.parts.pictures import MOST_ROWS
 from nmd_lab.widgets.views.completion import CompletionView
 from nmd_lab.widgets.views.decomposition import DecompositionView
 from nmd_lab.widgets.views.result import FitView, PosteriorView
@@ -152,7 +153,7 @@ def test_a_fit(fit, tmp_path):
         explorer.fit.recording.curves["relative_error"]
         == fit.history.relative_error.values.tolist()
     )
-    assert explorer.curves["sizes"]["relative_error"] == fit.n_iter
+    assert arrays_of(explorer.curves)["relative_error"].shape == (2, fit.n_iter)
     every = np.linspace(0, 59, MOST_ROWS).astype(int)
     model = fit.reconstruct().values
     shown = picture(explorer, "reconstruction").reshape(MOST_ROWS, 64)

@@ -12,7 +12,7 @@ from nmd_lab import datasets, widgets
 from nmd_lab.data.observations import observe
 from nmd_lab.metrics import relative_error
 from nmd_lab.widgets.live.recording import HiddenEntries, is_measured
-from nmd_lab.widgets.parts.curves import arrays_of
+from nmd_lab.widgets.parts.charts import arrays_of
 from nmd_lab.widgets.states.completion import CompletionState
 from nmd_lab.widgets.states.decomposition import DecompositionState
 

@@ -8,7 +8,7 @@ from explorer_page import act, done, enter, picture, plain, table
 from waiting import PATIENCE
 
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets.parts.curves import arrays_of
+from nmd_lab.widgets.parts.charts import arrays_of
 from nmd_lab.widgets.views.history import MOST
 
 

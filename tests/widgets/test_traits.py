@@ -88,7 +88,7 @@ def test_one_message_a_frame_has_all_that_changes(explorer):
     frames = [each for each in messages if {"status", "curves"} <= set(each["state"])]
     assert frames
     for each in frames:  # numbers are binary: no text, no base64
-        assert ["curves", "values"] in each["buffer_paths"]
+        assert ["curves", "panels", 0, "curves", 0, "points"] in each["buffer_paths"]
     assert any(["modelled"] in each["buffer_paths"] for each in frames)
 
 

@@ -19,8 +19,9 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.observations import observe
+from nmd_lab.widgets.parts.charts import arrays_of
 from nmd_lab.widgets.parts.factors import oriented
-from nmd_lab.widgets.states.frame import MOST_ROWS
+from nmd_lab.widgets.parts.pictures import MOST_ROWS
 from nmd_lab.widgets.views.completion import CompletionView
 from nmd_lab.widgets.views.decomposition import DecompositionView
 from nmd_lab.widgets.views.study import StudyView
@@ -42,7 +43,7 @@ def test_a_run_fills_everything(explorer):
     assert table(explorer, "errors")["rows"][1][0] == "linear, rank 4"
     assert explorer.components["count"] == 4
     assert explorer.scatter["rank"] == 4
-    assert explorer.curves["sizes"]["relative_error"] == 10
+    assert arrays_of(explorer.curves)["relative_error"].shape == (2, 10)
 
 
 def test_one_of_a_kind_has_no_plural():
@@ -331,7 +332,7 @@ def test_an_error_in_the_picture_does_not_end_the_fit(explorer, monkeypatch):
 
 
 def test_an_error_in_what_is_said_does_not_end_the_fit(explorer, monkeypatch):
-    monkeypatch.setattr(explorer.state, "reasons", lambda: 1 / 0)
+    monkeypatch.setattr(explorer.state, "unused", lambda: 1 / 0)
     explorer.state.start()
     assert explorer.join(PATIENCE)
     assert (explorer.status["phase"], explorer.status["failed"]) == ("finished", True)

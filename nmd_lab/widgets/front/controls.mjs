@@ -41,7 +41,7 @@ class Control {
   }
 
   /** Show the value that Python has, unless the user is just entering another. */
-  show({ options, problem, reason, auto, value: given }) {
+  show({ options, problem, unused, auto, value: given }) {
     const listed = JSON.stringify(options), place = this.list ?? this.input;
     this.isAuto = auto && given === "auto";
     if (listed !== this.listed && (this.list || this.field.kind === "choice")) {
@@ -56,7 +56,7 @@ class Control {
     this.auto?.setAttribute("aria-pressed", this.isAuto);
     this.note.textContent = problem;
     this.note.hidden = !problem;
-    this.element.hidden = Boolean(reason);
+    this.element.hidden = unused;
     this.element.classList.toggle("nmd-wrong", Boolean(problem));
   }
 }
@@ -76,7 +76,7 @@ export class Controls {
     this.known = known;
     fields.forEach((field, k) => this.controls[k].show(field));
     for (const [name, heading] of Object.entries(this.headings)) {
-      heading.hidden = fields.every(({ group, reason }) => group !== name || reason);
+      heading.hidden = fields.every(({ group, unused }) => group !== name || unused);
     }
   }
 

@@ -5,13 +5,10 @@ import { Axes, logTicks, nearest, rangeOf, svgText, wholeTicks } from "./axes.mj
 
 const WIDTH = 290, BOX = { left: 40, right: 282, top: 8, bottom: 142 };
 
-/** Return the points of each curve: by key the number of points, and all x, then all y, of each as float64. */
-function decodeCurves(sizes, values) {
-  const all = numbers(values, Float64Array), curves = {};
-  let begin = 0;
-  const next = (size) => all.subarray(begin, begin += size);
-  for (const [key, size] of Object.entries(sizes)) curves[key] = { x: next(size), y: next(size) };
-  return curves;
+/** Return the points of a curve: all x, then all y, as float64. */
+function pointsOf(bytes) {
+  const all = numbers(bytes, Float64Array), half = all.length / 2;
+  return { x: all.subarray(0, half), y: all.subarray(half) };
 }
 
 /** Return a line from the top to the bottom of the axes. */
@@ -60,10 +57,10 @@ class CurvePanel {
     return this.axes.valuesAt(((event.clientX - box.left) / box.width) * WIDTH, 0)[0];
   }
 
-  /** Take new points, by key, and the iterations that can be shown. */
-  take(curves, { iterations = [], iteration = null }) {
+  /** Take new points, and the iterations that can be shown. */
+  take(about, { iterations = [], iteration = null }) {
     Object.assign(this, { iterations, chosen: iteration });
-    this.shown = this.about.curves.map((each) => ({ ...each, ...curves[each.key] })).filter(({ x }) => x);
+    this.shown = about.curves.map((each) => ({ ...each, ...pointsOf(each.points) })).filter(({ x }) => x.length);
     const last = Math.max(1, ...this.shown.map(({ x }) => x.at(-1)));
     const ys = this.shown.flatMap(({ y }) => Array.from(y));
     this.axes = new Axes(BOX, [0, 1.02 * last], rangeOf(ys, true, 0.08), true);
@@ -151,7 +148,7 @@ export class Curves {
     this.element.hidden = !data;
     if (!data || (data === this.data && facts === this.facts)) return;
     Object.assign(this, { data, facts });
-    const described = JSON.stringify(data.panels);
+    const described = JSON.stringify(data.panels, (name, value) => (name === "points" ? null : value));
     if (described !== this.described) {
       this.described = described;
       this.panels = data.panels.map((about, k) => new CurvePanel(about, k, this.send));
@@ -159,11 +156,10 @@ export class Curves {
       this.place.replaceChildren(first);
       this.solver.replaceChildren(...others);
     }
-    const curves = decodeCurves(data.sizes, data.values);
-    for (const panel of this.panels) panel.take(curves, facts);
+    this.panels.forEach((panel, k) => panel.take(data.panels[k], facts));
     this.caption.textContent = data.caption;
     this.caption.hidden = !data.caption;
     this.element.frames += 1;
-    this.element.curves = curves;
+    this.element.curves = Object.fromEntries(this.panels.flatMap(({ shown }) => shown.map((each) => [each.key, each])));
   }
 }

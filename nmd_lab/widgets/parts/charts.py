@@ -1,9 +1,10 @@
-"""Charts of points that ``front/dots.mjs`` draws: trials of a choice, intervals of a posterior."""
+"""Charts as numbers: curves over iterations, trials of a choice, intervals of a posterior."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,10 +12,112 @@ from numpy.typing import NDArray
 
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.selection import TRIAL, as_text
+from nmd_lab.widgets.live.recording import REMEMBERED, Recording
 from nmd_lab.widgets.live.sample import Findings
+
+MOST_POINTS = 800  # number of points above which a curve is thinned to half as many
+
+# Colours of the curves (Okabe and Ito, 2008), as in ``front/dom.mjs``
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442")
+GRAY = "#8a8a8a"  # of what the fit still remembers
+SECOND = ("held_out", "dual_residual")  # curves in the second colour, the others in the first
 
 Chart = dict[str, Any]
 Numbers = Sequence[float] | NDArray[Any] | pd.Series
+Points = tuple[Sequence[float], Sequence[float]]  # iterations, and numbers
+
+
+class Panel(NamedTuple):
+    """One pair of axes."""
+
+    title: str  # title above the axes
+    labels: Mapping[str, str]  # label in the legend of each curve, by the curve's key
+    lowest: str | None = None  # key of the curve whose lowest point is marked
+
+
+RESIDUALS = Panel("residuals", {"primal_residual": "‖T − WH‖", "dual_residual": "dual"})
+
+
+def curves_part(
+    panels: Sequence[Panel],
+    recording: Recording | Any,
+    past: Sequence[tuple[str, Recording]] = (),
+    where: str = "",
+    sizes: Mapping[str, float] = MappingProxyType({}),
+) -> dict[str, Any] | None:
+    """Return panels and their curves, errors multiplied by sizes; None if there are no points."""
+    keys = [key for panel in panels for key in panel.labels]
+    runs = [("", recording), *((f" {name}", run) for name, run in past)]
+    found = [(name, points_of(run, keys, sizes)) for name, run in runs]
+    if not found[0][1]:
+        return None
+    marked = not recording.remembers
+    shown = [
+        {
+            "title": panel.title,
+            "curves": _curves(panel, found),
+            "lowest": panel.lowest if marked else None,
+        }
+        for panel in panels
+    ]
+    return {"panels": shown, "caption": where}
+
+
+def points_of(recording: Any, keys: Sequence[str], sizes: Mapping[str, float]) -> dict[str, Points]:
+    """Return the points of those curves that have some, by key.
+
+    A fit that begins at one that has seen the held-out entries forgets them while their error rises
+    to its highest: a curve of its own, which says nothing of the model.
+    """
+    curves, held_out = recording.curves, recording.held_out
+    iterations = curves.get("iteration", ())
+    found: dict[str, Points] = {key: (iterations, curves[key]) for key in keys if key in curves}
+    if "held_out" in keys:
+        x, y = tuple(held_out), tuple(held_out.values())
+        end = int(np.argmax(y)) if recording.remembers and y else 0
+        found["held_out"] = x[end:], y[end:]
+        if end:
+            found[REMEMBERED] = x[: end + 1], y[: end + 1]
+    scaled = {key: (x, [sizes.get(key, 1.0) * each for each in y]) for key, (x, y) in found.items()}
+    return {key: points for key, points in scaled.items() if len(points[0])}
+
+
+def arrays_of(curves: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return the points (2, n) of the curves of a page by key."""
+    return {
+        curve["key"]: np.frombuffer(curve["points"], dtype="<f8").reshape(2, -1)
+        for panel in curves["panels"]
+        for curve in panel["curves"]
+        if curve["points"]
+    }
+
+
+def _curves(panel: Panel, runs: Sequence[tuple[str, Mapping[str, Points]]]) -> list[dict[str, Any]]:
+    """Return the curves of a panel in each run."""
+    remembered = {REMEMBERED: "seen before"} if "held_out" in panel.labels else {}
+    return [
+        {
+            "key": f"{key}{name}",
+            "label": f"{label}{name and ','}{name}",
+            "color": GRAY if key == REMEMBERED else COLORS[(2 * k + (key in SECOND)) % len(COLORS)],
+            "past": bool(name),
+            "points": _thinned(*points[key]).tobytes() if key in points else None,
+        }
+        for k, (name, points) in enumerate(runs)
+        for key, label in (*panel.labels.items(), *remembered.items())
+        if key in points or (not name and key in panel.labels)
+    ]
+
+
+def _thinned(x: Sequence[float], y: Sequence[float]) -> Any:
+    """Return points (2, n); thinning keeps the first, the last and the lowest positive one."""
+    points = np.array([x, y], dtype="<f8")
+    count = points.shape[1]
+    if count <= MOST_POINTS:
+        return points
+    spaced = np.linspace(0, count - 1, MOST_POINTS // 2).astype(int)
+    lowest_one = int(np.argmin(np.where(points[1] > 0, points[1], np.inf)))
+    return points[:, np.union1d(spaced, lowest_one)]
 
 
 def chart(title: str, x: str, y: str, panels: Sequence[dict[str, Any]], **other: Any) -> Chart:
@@ -29,19 +132,13 @@ def series(
     y: Numbers,
     names: Sequence[str] | pd.Series,
     spread: tuple[Numbers, Numbers] | None = None,
-    ids: Sequence[int] | None = None,
+    ids: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Return the points of one colour."""
-    low, high = (None, None) if spread is None else spread
+    low, high = ([], []) if spread is None else spread
     numbers = {"x": x, "y": y, "low": low, "high": high}
-    return {
-        "label": label,
-        **{
-            name: each if each is None else list(map(float, each)) for name, each in numbers.items()
-        },
-        "ids": None if ids is None else list(ids),
-        "names": list(names),
-    }
+    floats = {name: [float(number) for number in each] for name, each in numbers.items()}
+    return {"label": label, **floats, "ids": list(ids), "names": list(names)}
 
 
 def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:

@@ -12,17 +12,15 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.live.recording import in_sample
-from nmd_lab.widgets.states.frame import MOST_ROWS, Frame
 
-from .pictures import drawing_part
+from .pictures import MOST_ROWS, Frame, drawing_part
 from .texts import groups, texts
 
 Array = NDArray[Any]
 
 MOST_COMPONENTS = 60  # largest number of components that are shown
 MOST_POINTS = 20_000  # rows in the plane; of more, a random sample that is always the same
-SIDE, BARS, LISTED = 56, 64, 5
-"""Largest number of pixels along a side, of bars, and of labels of a component."""
+SIDE, BARS, LISTED = 56, 64, 5  # pixels along a side, bars and labels of a component, at most
 
 
 class FactorsPart:
@@ -30,7 +28,8 @@ class FactorsPart:
 
     def __init__(self) -> None:
         self._plane = 0, 1
-        self._points: Points | None = None
+        self._labels: Labels | None = None
+        self._points = Latest[dict[str, Any]]()
         self._drawing = Latest[dict[str, Any] | None]()
         self.actions = {"component": self._act, "plane": self._choose_plane}
         self.forget()
@@ -66,25 +65,35 @@ class FactorsPart:
         columns: Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Return the components and the plane."""
-        if self._points is None or self._points.labels is not labels:
-            self._points, self._plane = Points(labels), (0, 1)
+        if labels is not self._labels:
+            self._labels, self._plane = labels, (0, 1)
         if fitted is None:
             return {}
         W, H, *_ = oriented(fitted)
         names = texts(labels, "columns") if columns is None else columns
         switched = {"off": self.off(fitted), "chosen": self.chosen, "said": said}
-        return {
-            "components": components_part(W, H, frame, names) | switched,
-            "scatter": self._points.shown(W, *self._plane),
-        }
+        components = components_part(W, H, frame, names) | switched
+        return {"components": components, "scatter": self._scatter(W, labels)}
+
+    def _scatter(self, W: Array, labels: Labels) -> dict[str, Any] | None:
+        """Return the rows in the plane of two components; None with fewer."""
+        if (rank := W.shape[1]) < 2:
+            return None
+        points = self._points(lambda: points_of(labels), labels)
+        a, b = (min(k, rank - 1) for k in self._plane)
+        rows = points["rows"]
+        x, y = (np.ascontiguousarray(W[rows, k], dtype="<f4").tobytes() for k in (a, b))
+        about = {"rank": rank, "a": a, "b": b, "x": x, "y": y}
+        return points | about | {"rows": rows.astype("<i4").tobytes()}
 
     def drawing(
-        self, fitted: FittedValues | None, frame: Frame, X: NDArray[Any] | None = None
+        self, fitted: FittedValues | None, frame: Frame, X: Array | None = None
     ) -> dict[str, Any] | None:
         """Return what the page draws the plane with; the same while the model and X are."""
-        if fitted is None or self._points is None:
+        labels = self._labels
+        if fitted is None or labels is None:
             return None
-        off, rows = self.off(fitted), self._points.rows
+        off, rows = self.off(fitted), self._points(lambda: points_of(labels), labels)["rows"]
         return self._drawing(
             lambda: drawing_part(oriented(fitted), off, frame, rows, X),
             *(fitted.W, fitted.H, X, rows, frame.picture, off),
@@ -103,36 +112,25 @@ class FactorsPart:
         self._plane = int(message["a"]), int(message["b"])
 
 
-class Points:
-    """The rows that are drawn in a plane of two components."""
-
-    def __init__(self, labels: Labels) -> None:
-        self.labels, m = labels, labels.matrix_shape[0]
-        self.rows = np.flatnonzero(in_sample(m, MOST_POINTS))
-        names, (color, numbers, values) = texts(labels, "rows"), groups(labels)
-        self._texts = {
-            "labels": [names[row] for row in self.rows] if names else [],
-            "groups": [numbers[row] for row in self.rows] if numbers else [],
-            "color": color,
-            "values": values,
-            "total": m,
-        }
-
-    def shown(self, W: Array, a: int, b: int) -> dict[str, Any] | None:
-        """Return the points in the plane of two components; None with fewer."""
-        rank = W.shape[1]
-        if rank < 2:
-            return None
-        a, b = min(a, rank - 1), min(b, rank - 1)
-        x, y = (np.ascontiguousarray(W[self.rows, k], dtype="<f4").tobytes() for k in (a, b))
-        rows = self.rows.astype("<i4").tobytes()
-        return {"rank": rank, "a": a, "b": b, "x": x, "y": y, "rows": rows, **self._texts}
+def points_of(labels: Labels) -> dict[str, Any]:
+    """Return the rows that are drawn in a plane, their labels, and what colours them."""
+    total = labels.matrix_shape[0]
+    rows = np.flatnonzero(in_sample(total, MOST_POINTS))
+    names, (color, numbers, values) = texts(labels, "rows"), groups(labels)
+    return {
+        "rows": rows,
+        "labels": [names[row] for row in rows] if names else [],
+        "groups": [numbers[row] for row in rows] if numbers else [],
+        "color": color,
+        "values": values,
+        "total": total,
+    }
 
 
 def components_part(
     W: Array, H: Array, frame: Frame | None, labels: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the components as pictures, lists of labels or bars, by what each contributes."""
+    """Return the components as pictures, lists of labels or bars, and what each contributes."""
     size, count = np.linalg.norm(W, axis=0)[:, None], min(H.shape[0], MOST_COMPONENTS)
     kind, values = "list" if labels else "bars", np.zeros((count, 0, 0))
     lists: list[list[list[Any]]] = []
@@ -140,9 +138,11 @@ def components_part(
         kind = "image"
         values = np.stack([_image(W[:, k], size[k] * H[k], frame) for k in range(count)])
     elif labels:
-        lists = [_largest(H[k], labels) for k in range(count)]
+        largest = np.argsort(-np.abs(H[:count]), axis=1, kind="stable")[:, :LISTED]
+        lists = [[[labels[j], float(h[j])] for j in at] for h, at in zip(H, largest, strict=False)]
     else:
         values = (size * H)[:count, None, :: max(1, -(-H.shape[1] // BARS))]
+    squares = np.square(size[:, 0] * np.linalg.norm(H, axis=1)).astype(float)
     return {
         "kind": kind,
         "count": count,
@@ -150,20 +150,13 @@ def components_part(
         "width": values.shape[2],
         "values": np.ascontiguousarray(values, dtype="<f4").tobytes(),
         "lists": lists,
-        "shares": _shares(W, H)[:count],
+        "shares": (squares / (squares.sum() or 1.0)).tolist()[:count],
     }
 
 
 def _is_picture(frame: Frame) -> bool:
     """Return whether a whole matrix is a picture rather than a table."""
     return frame.channels == 3 or min(frame.height, frame.width) > BARS
-
-
-def _shares(W: Array, H: Array) -> list[float]:
-    """Return the share of each component in the sum of squares of what all of them add."""
-    sizes = np.square(np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1)).astype(float)
-    shares: list[float] = (sizes / (sizes.sum() or 1.0)).tolist()
-    return shares
 
 
 def _image(w: Array, h: Array, frame: Frame) -> Array:
@@ -177,17 +170,8 @@ def _image(w: Array, h: Array, frame: Frame) -> Array:
     return image[::step, ::step]
 
 
-def _largest(h: Array, labels: Sequence[str]) -> list[list[Any]]:
-    """Return the labels with the largest absolute numbers, and the numbers."""
-    order = np.argsort(-np.abs(h), kind="stable")[:LISTED]
-    return [[labels[k], float(h[k])] for k in order]
-
-
 def oriented(fitted: FittedValues) -> FittedValues:
-    """Return the same model, with components whose rows have more of them than of their negative.
-
-    The sign of a component says nothing, and may be another one in the next fit.
-    """
+    """Return the same model, with signs such that rows have more of a component than of -it."""
     signs = signs_of(fitted)
     return fitted._replace(W=np.asarray(fitted.W) * signs, H=fitted.H * signs[:, None])
 

@@ -20,16 +20,10 @@ from .texts import table
 
 Array = NDArray[Any]
 
-MOST_SHOWN, BINS = 200, 14
-"""Largest number of rows that are shown at once, and number of bars of a histogram."""
-
-MOST_CHECKED, LEAST_SURE = 5000, 12
-"""Cells that are looked at, a random sample of more; and those that are listed."""
-
+MOST_SHOWN, BINS = 200, 14  # rows that are shown at once, and bars of a histogram
+MOST_CHECKED, LEAST_SURE = 5000, 12  # cells that are looked at (a sample of more), and listed
 LEVELS = (LEVEL, 0.5)  # probabilities of the intervals of a single cell
-
-SEEN, HIDDEN, MISSING = 0, 1, 2
-"""What a cell is: seen by the fit, hidden from it, or missing in the data."""
+SEEN, HIDDEN, MISSING = 0, 1, 2  # cells: seen by the fit, hidden from it, or missing in the data
 
 
 class Order(NamedTuple):
@@ -66,11 +60,8 @@ class Grid(NamedTuple):
         begin = order.begin if order.begin < rows.size else 0
         page = rows[begin : begin + MOST_SHOWN]
         return {
-            **order._asdict(),
-            "begin": begin,
-            "page": MOST_SHOWN,
-            "total": rows.size,
-            "rows": page.tolist(),
+            "column": order.column, "reverse": order.reverse, "begin": begin,
+            "page": MOST_SHOWN, "total": rows.size, "rows": page.tolist(),
             "labels": [names[row] if names else str(row) for row in page],
             "columns": [self._column(column, at, page) for column, at in self.table.blocks()],
             "drawn": self.posterior is not None,
@@ -146,11 +137,15 @@ class Grid(NamedTuple):
         data = self._numbers(column, self.original[rows][:, where])[0]
         text = "missing" if np.isnan(data) else f"data {_text(column, data)}"
         named = [] if shares is None else zip(column.classes, shares[0].tolist(), strict=True)
+        cell, intervals = entries_at(rows, where[:1]), []
+        if self.posterior is not None and not column.is_class:
+            ends = [(p, self.posterior.predict_interval(cell, level=p)[0]) for p in LEVELS]
+            intervals = [f"{100 * p:.0f} %: {_ends(*pair)}" for p, pair in ends]
         return {
             "title": f"{column.name}, row {row}",
             "text": f"{text}, model {_text(column, model)}",
             "bars": [[str(name), share] for name, share in named],
-            "intervals": [] if column.is_class else self._nested(row, int(where[0])),
+            "intervals": intervals,
         }
 
     def least_sure(self, names: list[str]) -> dict[str, Any] | None:
@@ -174,31 +169,19 @@ class Grid(NamedTuple):
         said = "by the spread of the draws over that of the column; a class: its chance to be wrong"
         return table("unsure", head, rows, ids=at.tolist(), caption=said)
 
-    def _nested(self, row: int, at: int) -> list[str]:
-        """Return intervals of several probabilities as texts, the widest first."""
-        if self.posterior is None:
-            return []
-        cell = entries_at(np.array([row]), np.array([at]))
-        ends = [np.asarray(self.posterior.predict_interval(cell, level=p))[0] for p in LEVELS]
-        texts = zip(LEVELS, ends, strict=True)
-        return [f"{100 * p:.0f} %: {_ends(low, high)}" for p, (low, high) in texts]
-
 
 def _range(column: TypedColumn, data: Array) -> tuple[float, float]:
     """Return the ends of the scale of a column."""
+    finite = data[np.isfinite(data)]
     if column.is_class:
         return 0.0, float(max(len(column.classes) - 1, 1))
-    finite = data[np.isfinite(data)]
     return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
 
 
 def _bars(column: TypedColumn, data: Array, low: float, high: float) -> list[float]:
     """Return the heights of a histogram, the largest 1."""
-    finite = data[np.isfinite(data)]
-    bins = len(column.classes) if column.is_class else BINS
-    counts, _ = np.histogram(
-        finite, bins=max(bins, 1), range=(low, high if high > low else low + 1)
-    )
+    bins, high = len(column.classes) if column.is_class else BINS, high if high > low else low + 1
+    counts, _ = np.histogram(data[np.isfinite(data)], max(bins, 1), (low, high))
     heights: list[float] = (counts / max(counts.max(), 1)).round(3).tolist()
     return heights
 
@@ -207,10 +190,9 @@ def _text(column: TypedColumn, number: float) -> str:
     """Return a value of a column as text; an empty one for NaN."""
     if np.isnan(number):
         return ""
-    if column.is_class:
-        classes = column.classes
-        return str(classes[int(np.clip(round(number), 0, len(classes) - 1))])
-    return _short(number)
+    if not column.is_class:
+        return _short(number)
+    return str(column.classes[int(np.clip(round(number), 0, len(column.classes) - 1))])
 
 
 def _short(number: float) -> str:

@@ -1,65 +1,148 @@
-"""The pictures of an explorer as numbers: data, model, doubt, and what the plane is drawn with."""
+"""The pictures of an explorer as numbers: what is shown of a matrix, and how it is arranged."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab.data.pictures import Picture
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.posterior import Posterior
-from nmd_lab.widgets.states.frame import Frame
-
-Array = NDArray[Any]
 
 MANY_HOLES = 0.25  # share of hidden entries from which data are shown with their holes
 MOST_COLUMNS = 4096  # largest number of columns of a row that is drawn
 MOST_VALUES = 4_000_000  # largest number of entries of which the data are sent, as a byte each
 STEPS = 4097  # length of the table of f
+MOST_PIXELS = 640  # largest number of pixels along a side; of longer sides, each pixel is a mean
+
+# Entries of a matrix up to which all count in the means, and how many a side of more do
+MOST_AVERAGED, FEW = 8_000_000, 3
+MOST_ROWS = 20  # number of rows that are shown if each is a picture
+
+Array = NDArray[Any]
+Rows = NDArray[np.intp]
+Block = Callable[[Rows, Rows], Array]  # returns the entries at crossings of rows and columns
+
+
+class Frame(NamedTuple):
+    """Entries of a matrix as pictures."""
+
+    rows: Rows
+    columns: Rows  # the entries are those at the crossings
+    n_pictures: int  # number and size of the pictures; 3 channels for colours
+    height: int
+    width: int
+    channels: int
+    step: int  # each pixel is the mean of so many rows and columns of the matrix
+    picture: Picture | None  # layout of a row, if each is a picture
+
+    @property
+    def size(self) -> dict[str, int]:
+        """Size of a picture, by the names that the page has for it."""
+        return {"height": self.height, "width": self.width, "channels": self.channels}
+
+    def arranged(self, values: Array) -> bytes:
+        """Return the values at the crossings, picture after picture, as float32."""
+        if self.picture is not None:
+            values = np.stack([self.picture(row) for row in values])
+        return np.ascontiguousarray(values, dtype="<f4").tobytes()
+
+    def means(self, shape: tuple[int, int], block: Block) -> Array:
+        """Return the entries of a matrix, given blocks of it; means of those in one pixel."""
+        if self.step == 1:
+            return block(self.rows, self.columns)
+        m, n = shape
+        count = self.step if m * n <= MOST_AVERAGED else min(self.step, FEW)
+        steps = np.unique(np.linspace(0, self.step - 1, count).astype(np.intp))
+        total: Array = np.zeros((self.rows.size, self.columns.size))
+        counts = np.zeros(total.shape, dtype=int)
+        for down in steps:
+            for right in steps:
+                columns = self.columns + right * self.channels
+                past = columns >= n
+                columns[past] = n - self.channels + columns[past] % self.channels
+                values = block(np.minimum(self.rows + down, m - 1), columns)
+                total += np.nan_to_num(values)
+                counts += ~np.isnan(values)
+        with np.errstate(invalid="ignore"):
+            means: Array = total / counts
+        return means
+
+    def entry(self, at: Mapping[str, Any]) -> dict[str, int]:
+        """Return row and column of the matrix, and number of the pixel, at y, x of a picture."""
+        y, x = int(at["y"]), int(at["x"])
+        pixel = y * self.width + x
+        if self.picture is None:
+            row, column = self.rows[y], self.columns[x * self.channels]
+        else:
+            found = self.columns_at(np.array([pixel]))
+            if not found.size:
+                raise ValueError("no entry of the matrix is at this pixel.")
+            row, column = self.rows[int(at["picture"])], found[0]
+        return {"row": int(row), "column": int(column), "pixel": pixel}
+
+    def columns_at(self, pixels: Rows) -> Rows:
+        """Return the columns at pixels of a row that is a picture, where there are some."""
+        assert self.picture is not None
+        if self.picture.positions is None:
+            return pixels
+        columns = np.full(self.height * self.width, -1)
+        columns[self.picture.positions] = np.arange(self.picture.positions.size)
+        found: Rows = columns[pixels]
+        return found[found >= 0]
+
+
+def frame_of(
+    shape: tuple[int, int], picture: Picture | None, channels: int = 1, rows: Rows | None = None
+) -> Frame:
+    """Return what is shown of a matrix."""
+    m, n = shape
+    if picture is not None:
+        if rows is None or not rows.size:
+            rows = np.unique(np.linspace(0, m - 1, min(MOST_ROWS, m)).astype(np.intp))
+        return Frame(rows, np.arange(n), rows.size, *picture.shape, 1, 1, picture)
+    step = max(1, math.ceil(max(m, n // channels) / MOST_PIXELS))
+    every = np.arange(0, m, step)
+    pixels = np.arange(0, n // channels, step)
+    columns = (pixels[:, None] * channels + np.arange(channels)).ravel()
+    return Frame(every, columns, 1, every.size, pixels.size, channels, step, None)
 
 
 def pictures_part(
     frame: Frame,
     limits: tuple[float, float],
     names: Sequence[str],
+    layers: Mapping[str, Array | None],
     *,
-    original: Array | None = None,
-    seen: Array | None = None,
-    spread: Array | None = None,
-    beside: Array | None = None,
     beside_title: str = "",
-    can_brush: bool = False,
-    n_painted: int = 0,
+    n_painted: int | None = None,
 ) -> dict[str, Any]:
-    """Return the pictures that stay as they are while a fit runs.
-
-    `limits` are those of the data, `names` the labels of all rows, `seen` what the fit sees.
-    """
-    rows = frame.rows.tolist() if frame.picture is not None else [0]
+    """Return the pictures that stay as they are while a fit runs; `n_painted` if they can be."""
+    rows, (low, high) = frame.rows.tolist() if frame.picture is not None else [0], limits
+    shown = dict.fromkeys(("original", "seen", "spread", "beside")) | dict(layers)
     hidden = 0.0
-    if original is not None and seen is not None:
-        hidden = float(np.mean(np.isnan(seen) & ~np.isnan(original)))
-    pictures = {"original": original, "seen": seen, "spread": spread, "beside": beside}
+    if shown["original"] is not None and shown["seen"] is not None:
+        hidden = float(np.mean(np.isnan(shown["seen"]) & ~np.isnan(shown["original"])))
     return {
+        **frame.size,
         "count": frame.n_pictures,
-        "height": frame.height,
-        "width": frame.width,
-        "channels": frame.channels,
         "step": frame.step,
         "layout": "matrix" if frame.picture is None else "rows",
-        "scale": "rgb" if frame.channels == 3 else "gray" if limits[0] >= 0 else "signed",
-        "low": limits[0],
-        "high": limits[1],
+        "scale": "rgb" if frame.channels == 3 else "gray" if low >= 0 else "signed",
+        "low": low,
+        "high": high,
         "ids": rows,
         "labels": [names[row] if names else "" for row in rows],
-        **{name: x if x is None else frame.arranged(x) for name, x in pictures.items()},
+        **{name: None if x is None else frame.arranged(x) for name, x in shown.items()},
         "beside_title": beside_title,
-        "can_brush": can_brush,
-        "n_painted": n_painted,
-        "many_holes": n_painted > 0 or hidden > MANY_HOLES,
+        "can_brush": n_painted is not None,
+        "n_painted": n_painted or 0,
+        "many_holes": bool(n_painted) or hidden > MANY_HOLES,
     }
 
 
@@ -78,15 +161,11 @@ def spread_at(posterior: Posterior, frame: Frame) -> Array:
 def drawing_part(
     fitted: FittedValues, off: Sequence[int], frame: Frame, rows: Array, X: Array | None
 ) -> dict[str, Any] | None:
-    """Return the numbers to draw the rows of a plane; None for wide rows and several kinds.
-
-    The page draws f(wH) of any w, without the kernel.  The offsets are two more components: W has
-    a column of the offsets of the rows and one of ones.
-    """
+    """Return the numbers to draw f(wH) with; None for wide rows and several kinds of columns."""
     n = fitted.shape[1]
     if fitted.model.single is None or n > MOST_COLUMNS:
         return None
-    of_rows, of_columns = fitted.offsets_at(rows, slice(None))
+    of_rows, of_columns = fitted.offsets_at(rows, slice(None))  # which are two more components
     W = np.column_stack([fitted.W[rows], of_rows, np.ones_like(of_rows)])
     H = np.vstack([fitted.H, np.ones_like(of_columns), of_columns])
     H[list(off)] = 0

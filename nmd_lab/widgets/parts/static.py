@@ -13,19 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from .curves import arrays_of
+from .charts import arrays_of
 
+# Colours of holes, and of the largest positive and negative number
 MISSING, POSITIVE, NEGATIVE = (127, 155, 184), (213, 94, 0), (0, 114, 178)
-"""Colours of holes, and of the largest positive and negative number."""
-
 WIDTH, HEIGHT = 360, 150  # size of the curves, in pixels
 
 
 def static_html(explorer: Any) -> str:
-    """Return the status line, the last picture and the curves of an explorer as HTML.
-
-    The front end hides it where the explorer is alive.
-    """
+    """Return the status line, the last picture and the curves of an explorer as HTML."""
     parts = [f"<p>{escape(explorer.status['message'])}</p>"]
     if explorer.pictures is not None:
         parts.append(_picture(explorer.pictures, explorer.modelled))
@@ -73,10 +69,11 @@ def _chart(panel: Mapping[str, Any], curves: Mapping[str, Any]) -> str:
 def as_png(shown: Mapping[str, Any], values: NDArray[Any]) -> bytes:
     """Return pictures side by side in rows as a PNG file."""
     size = (shown["count"], shown["height"], shown["width"], shown["channels"])
-    pictures = values.reshape(size)
-    low, high = shown["low"], shown["high"]
-    if shown["scale"] == "signed":
-        pixels = _signed(pictures[..., 0], max(-low, high))
+    pictures, low, high = values.reshape(size), shown["low"], shown["high"]
+    if shown["scale"] == "signed":  # orange is positive, blue negative, and white zero or a hole
+        strength = np.clip(np.nan_to_num(pictures) / (max(-low, high) or 1.0), -1, 1)
+        color = np.where(strength > 0, POSITIVE, NEGATIVE)
+        pixels = (255 + np.abs(strength) * (color - 255)).astype(np.uint8)
     else:
         share = np.clip((np.nan_to_num(pictures) - low) / ((high - low) or 1.0), 0, 1)
         pixels = np.broadcast_to((255 * share).astype(np.uint8), (*size[:3], 3)).copy()
@@ -86,22 +83,11 @@ def as_png(shown: Mapping[str, Any], values: NDArray[Any]) -> bytes:
     return buffer.getvalue()
 
 
-def _signed(values: NDArray[Any], limit: float) -> NDArray[np.uint8]:
-    """Return orange for positive and blue for negative numbers, white at zero and for NaN."""
-    numbers = np.nan_to_num(values)
-    strength = np.clip(np.abs(numbers) / (limit or 1.0), 0, 1)[..., None]
-    color = np.where((numbers > 0)[..., None], POSITIVE, NEGATIVE)
-    pixels: NDArray[np.uint8] = (255 + strength * (color - 255)).astype(np.uint8)
-    return pixels
-
-
 def _mosaic(pictures: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return pictures of one size side by side, with white gaps."""
-    count, height, width, _ = pictures.shape
+    count, height = pictures.shape[:2]
     columns = math.ceil(math.sqrt(count))
     rows = math.ceil(count / columns)
-    canvas = np.full((rows * (height + 1) - 1, columns * (width + 1) - 1, 3), 255, dtype=np.uint8)
-    for k, picture in enumerate(pictures):
-        top, left = k // columns * (height + 1), k % columns * (width + 1)
-        canvas[top : top + height, left : left + width] = picture
-    return canvas
+    more = ((0, rows * columns - count), (0, 1), (0, 1), (0, 0))
+    tiles = np.pad(pictures, more, constant_values=255).reshape(rows, columns, height + 1, -1, 3)
+    return tiles.swapaxes(1, 2).reshape(rows * (height + 1), -1, 3)[:-1, :-1]

@@ -13,8 +13,7 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.result.selection import as_text
 
 MEANS = "column means"  # name of the rival that has no rank
-MOST_GROUPS, MOST_COLORS = 12, 8
-"""Largest number of values of a coordinate that colours points, and of these colours."""
+MOST_GROUPS, MOST_COLORS = 12, 8  # values of a coordinate that colours points, and these colours
 
 
 def texts(labels: Labels, axis: Literal["rows", "columns"]) -> list[str]:
@@ -29,17 +28,16 @@ def texts(labels: Labels, axis: Literal["rows", "columns"]) -> list[str]:
 
 
 def groups(labels: Labels) -> tuple[str, list[int], list[str]]:
-    """Return a coordinate of the rows with few distinct values."""
-    if len(labels.rows) == 1:
-        for name, coordinate in labels.coords.coords.items():
-            if coordinate.dims != labels.rows or name in labels.coords.indexes:
-                continue
-            values, numbers = np.unique(coordinate.values, return_inverse=True)
-            if 1 < len(values) <= MOST_GROUPS:
-                names = [str(value) for value in values]
-                if others := ", ".join(names[MOST_COLORS:]):
-                    names[MOST_COLORS:] = [f"other: {others}"]
-                return str(name), np.minimum(numbers, MOST_COLORS).tolist(), names
+    """Return a coordinate of the rows with few distinct values: its name, numbers and values."""
+    for name, coordinate in labels.coords.coords.items():
+        if coordinate.dims != labels.rows[:1] or name in labels.coords.indexes:
+            continue
+        values, numbers = np.unique(coordinate.values, return_inverse=True)
+        if len(labels.rows) == 1 and 1 < len(values) <= MOST_GROUPS:
+            names = [str(value) for value in values]
+            if others := ", ".join(names[MOST_COLORS:]):
+                names[MOST_COLORS:] = [f"other: {others}"]
+            return str(name), np.minimum(numbers, MOST_COLORS).tolist(), names
     return "", [], []
 
 

@@ -65,10 +65,8 @@ def prepared(X: Any, arguments: Mapping[str, Any], **more: Any) -> Prepared:
 
 
 def choice_for(X: Any, arguments: Mapping[str, Any], *, asked: Interruption, **more: Any) -> Spec:
-    """Return the specification with what was chosen for what is "auto".
-
-    Explorers go on until the fit has converged, so that no trial ends early after a path of ridges.
-    """
+    """Return the specification with what was chosen for what is "auto"."""
+    # Explorers go on until a fit has converged: no trial ends early after a path of ridges
     with one_thread():
         return prepared(X, {"init": "svd"} | dict(arguments), interruption=asked, **more).spec
 
@@ -82,10 +80,7 @@ def chosen_arguments(arguments: Mapping[str, Any], choice: Spec) -> dict[str, An
 
 
 def settings_of(choice: Spec) -> dict[str, Any]:
-    """Return the chosen values as settings; those of an f with bounds include these.
-
-    An f that is chosen is that of every column, in a mixed table, too.
-    """
+    """Return the chosen values as settings; those of an f with bounds include these."""
     f = choice.model.kinds[0].nonlinearity
     bounds = dict(zip(("low", "high"), f.parameters, strict=True)) if has_bounds(f) else {}
     return {"nonlinearity": f.name, **bounds} | _numbers(choice)

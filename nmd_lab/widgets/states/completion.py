@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from nmd_lab.solver.options import OFFSETS
 from nmd_lab.solver.settings import ADMM, SPLITS
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.live.background import Positions
-from nmd_lab.widgets.live.recording import Measure, error_at, error_of_means, in_sample
+from nmd_lab.widgets.live.recording import Measure, error_of_means, in_sample
 from nmd_lab.widgets.live.sample import LEVEL
 
 from .choice import WITHOUT_RIDGE, default_nonlinearity
@@ -29,7 +29,7 @@ from .code import fit_call
 from .data_choices import ratings_choices
 from .decomposition import MOST_COMPARED as MOST_FITTED
 from .fields import Field, check_option
-from .model import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState
+from .model import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState, Numbers
 from .ratings import (
     DEFAULT_COLUMNS,
     NewPerson,
@@ -41,8 +41,6 @@ from .ratings import (
 
 MOST_COMPARED = 50_000  # entries at which errors without components are compared, at most
 OWN_DATA = "your ratings"  # option for the data that the user gave
-
-Numbers = NDArray[Any]
 
 
 class Entry(NamedTuple):
@@ -139,25 +137,19 @@ class CompletionState(ModelState):
             arguments["solver"] = ADMM(split=values["split"], patience=values["patience"])
         return arguments
 
-    def reasons(self) -> dict[str, str]:
-        """Return why settings have no effect now, by the name of each such setting."""
-        reasons = {}
-        if len(self.options["data"]) == 1:
-            reasons["data"] = "there is only one set"
-        if self.values["validation"] == 0:
-            reasons["patience"] = "nothing is held out"
-        if not self._has_bounds:
-            reasons["low"] = reasons["high"] = "only minmax has bounds"
-        if self.values["offsets"] in WITHOUT_RIDGE:
-            reasons["offset_alpha"] = "no offsets of rows or columns"
-        return reasons
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix that is fitted."""
+        return self.observations.shape
 
-    def checks(self) -> dict[str, Callable[[], Any]]:
-        """Return a function for each checked setting that raises an error if it is wrong."""
-        return super().checks() | {
-            "high": self.nonlinearity,
-            "rank": lambda: self.check_rank(self.observations.shape),
-        }
+    def unused(self) -> list[str]:
+        """Return the names of the settings that have no effect now."""
+        unused = super().unused()
+        if self.values["validation"] == 0:
+            unused.append("patience")
+        if self.values["offsets"] in WITHOUT_RIDGE:
+            unused.append("offset_alpha")
+        return unused
 
     def to_sample(self) -> tuple[Any, Any]:
         """Return the data of the sampler, of which it sees a random share."""
@@ -168,18 +160,17 @@ class CompletionState(ModelState):
         self.fitted_entries = self.observations
         return self.data.matrix, {}, None
 
-    def _compare(self, fit: Decomposition) -> None:
-        """Keep the errors of the mean of each column, and of a linear model, where it is hidden."""
-        errors, hidden, entries = self.errors, self.fit.hidden, self.fitted_entries
+    def compared(self, fit: Decomposition) -> dict[str, float]:
+        """Return the held-out errors of the means of columns, and of a linear model."""
+        hidden, entries = self.fit.hidden, self.fitted_entries
         if hidden is None or entries is None:
-            return
+            return {}
         found = {"item's mean": error_of_means(entries, hidden)}
         few = self.is_fitted and entries.n_observed <= MOST_FITTED
         if fit.nonlinearity.name != "identity" and few:
             linear = self._rival(fit, self.data.matrix, {"nonlinearity": "identity"})
             found["linear"] = validation_error(linear) or math.nan
-        if self.fit.result is fit:  # no new run has begun meanwhile
-            errors |= found
+        return found
 
     @property
     def person(self) -> NewPerson:
@@ -257,14 +248,14 @@ class CompletionState(ModelState):
             return None, 0
         if row is not None:
             return self.posterior, row
-        return self.person.drawn(self.posterior, rated=rated), 0
+        return self.person.folded(self.posterior, rated=rated), 0
 
     def fitted_row(self, row: int | None, *, rated: bool = True) -> tuple[FittedValues | None, int]:
         """Return the model of a row and its position there; a new person needs a fit that ended."""
         if row is not None:
             return self.shown, row
         result = self.fit.result if self.is_fitted and self.fit.phase != "running" else None
-        return (None if result is None else self.person.fitted(result, rated=rated)), 0
+        return (None if result is None else self.person.folded(result, rated=rated)), 0
 
     @property
     def shown(self) -> FittedValues | None:
@@ -275,15 +266,11 @@ class CompletionState(ModelState):
         last = fit.state if fit.result is None or fit.phase == "running" else fit.result
         return None if last is None else last.fitted
 
-    def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
-        """Return the error at a sample of the entries with and without components."""
+    def known(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Return a sample of the ratings: values, rows and columns."""
         known = self.observations
         rows, columns, x = known.select(in_sample(known.n_observed, MOST_COMPARED)).entries()
-        with_all, without = (
-            error_at(fitted.model, x, each.at(rows, columns), rows, columns)
-            for each in (fitted, fitted.without(list(off)))
-        )
-        return with_all, without
+        return x, rows, columns
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats fit and draws, or makes a fit if there is neither."""

@@ -36,50 +36,33 @@ class DataChoice(NamedTuple):
         return data[self.variable] if self.variable else data
 
 
-MATRICES = {
+SYNTHETIC = {"m": 200, "n": 150, "rank": 8, "nonlinearity": "relu", "random_state": 0}
+MATRICES = {  # which need no download
     "digits": DataChoice("digits", {}),
     "photograph of a flower": DataChoice("photograph", {"name": "flower", "size": (213, 320)}),
     "photograph of a palace": DataChoice("photograph", {"name": "china", "size": (213, 320)}),
-    "synthetic": DataChoice(
-        "synthetic",
-        {"m": 200, "n": 150, "rank": 8, "nonlinearity": "relu", "random_state": 0},
-        "X",
-    ),
+    "synthetic": DataChoice("synthetic", SYNTHETIC, "X"),
 }
-"""Matrices that need no download."""
-
-LOCAL_MATRICES = {
-    "CBCL faces": DataChoice("cbcl", {}),
-    "MNIST": DataChoice("mnist", {}),
-    "MIT logo": DataChoice("mit_logo", {}),
-}
-"""Matrices that are offered if ``$NMD_LAB_DATA`` has a folder with the name of their function."""
-
-LOCAL_RATINGS = {"MovieLens, small": DataChoice("movielens_small", {})}
-"""Tables of ratings that are offered where their files are, such as in a checkout."""
-
-RATINGS = {
-    "generated": DataChoice(
-        "make_ratings", {"n_users": 400, "n_items": 300, "n_ratings": 12_000, "random_state": 0}
-    ),
-}
-"""Tables of ratings that need no download."""
+# Matrices that are offered if ``$NMD_LAB_DATA`` has a folder with the name of their function
+LOCAL_MATRICES = {"CBCL faces": "cbcl", "MNIST": "mnist", "MIT logo": "mit_logo"}
+RATINGS = {"n_users": 400, "n_items": 300, "n_ratings": 12_000, "random_state": 0}
 
 
 def ratings_choices() -> dict[str, DataChoice]:
     """Return the tables of ratings that are available on this machine, by their labels."""
-    return RATINGS if small_folder() is None else LOCAL_RATINGS | RATINGS
+    generated = {"generated": DataChoice("make_ratings", RATINGS)}
+    if small_folder() is None:
+        return generated
+    return {"MovieLens, small": DataChoice("movielens_small", {})} | generated
 
 
 def matrix_choices() -> dict[str, DataChoice]:
     """Return the matrices that are available on this machine, by their labels."""
     folder = os.environ.get("NMD_LAB_DATA")
-    if not folder:
-        return dict(MATRICES)
     local = {
-        label: choice
-        for label, choice in LOCAL_MATRICES.items()
-        if (Path(folder) / choice.name).is_dir()
+        label: DataChoice(name, {})
+        for label, name in LOCAL_MATRICES.items()
+        if folder and (Path(folder) / name).is_dir()
     }
     return MATRICES | local
 

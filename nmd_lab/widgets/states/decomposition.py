@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +13,6 @@ from nmd_lab._checks import check_share
 from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.pictures import picture_of
 from nmd_lab.data.sparse import is_sparse
-from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.model import make_model
 from nmd_lab.result.decomposition import Decomposition
@@ -21,12 +20,11 @@ from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
 from nmd_lab.solver.settings import ADMM
 from nmd_lab.widgets.latest import Latest
-from nmd_lab.widgets.live.recording import HiddenEntries, Measure, error_at
+from nmd_lab.widgets.live.recording import HiddenEntries, Measure
 
 from .choice import prepared
 from .data_choices import load_matrix, matrix_choices
 from .fields import Field, check_option
-from .frame import guessed_shape
 from .matrix_data import (
     NO_PICTURE,
     NOISES,
@@ -38,10 +36,11 @@ from .matrix_data import (
     corrupted,
     corrupting_code,
     fitting_code,
+    guessed_shape,
     loading_lines,
     mask_code,
 )
-from .model import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState
+from .model import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState, Numbers
 
 MOST_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too, at most
 OWN_DATA = "your X"  # option for the data that the user gave
@@ -95,7 +94,7 @@ class DecompositionState(ModelState):
     numbers = MappingProxyType({"rank": 10, "alpha": 1.0})
     fit_attributes = (
         *ModelState.fit_attributes,
-        *("hidden", "fitted_data", "fitted_paint", "paint", "before_brush", "painted_error"),
+        *("hidden", "fitted_data", "fitted_paint", "paint", "before_brush"),
     )
     lengths = (*ModelState.lengths, "shape")
     hidden_share = "missing"
@@ -120,14 +119,14 @@ class DecompositionState(ModelState):
         super()._clear()
         self.hidden: HiddenEntries | None = None  # where the iterates of the fit are measured
         self.before_brush: BeforeBrush | None = None
-        self.painted_error: float | None = None  # that of the fit where the brush has hidden X
 
     def source(self) -> Any:
         """Return the original matrix."""
         return self.X if self.values["data"] == OWN_DATA else load_matrix(self.values["data"])
 
-    def _matrix_shape(self) -> tuple[int, int]:
-        """Return the shape of the matrix that is fitted; categories have a column for each."""
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix that is fitted; categories have a column for each."""
         X = self.source()
         return self._shape(lambda: observe_dense(X).shape, X)
 
@@ -179,18 +178,14 @@ class DecompositionState(ModelState):
             "max_iter": values["iterations"],
         }
 
-    def reasons(self) -> dict[str, str]:
-        """Return why settings have no effect now, by the name of each such setting."""
-        values, reasons = self.values, {}
-        if len(self.options["data"]) == 1:
-            reasons["data"] = "there is only one matrix"
+    def unused(self) -> list[str]:
+        """Return the names of the settings that have no effect now."""
+        unused, values = super().unused(), self.values
         if self._matrix.channels > 1 and values["data"] == OWN_DATA:
-            reasons["shape"] = "the matrix is one picture in colours"
+            unused.append("shape")
         if values["noise"] == "none":
-            reasons["level"] = "no noise is added"
-        if not self._has_bounds:
-            reasons["low"] = reasons["high"] = f"{values['nonlinearity']} has no bounds"
-        return reasons
+            unused.append("level")
+        return unused
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""
@@ -205,8 +200,6 @@ class DecompositionState(ModelState):
         return super().checks() | {
             "level": lambda: corrupted(self.source(), values | {"missing": 0}),
             "shape": self._check_shape,
-            "high": self.nonlinearity,
-            "rank": lambda: self.check_rank(self._matrix_shape()),
             "loss": loss,
         }
 
@@ -256,7 +249,7 @@ class DecompositionState(ModelState):
         if before is None or not self._arguments or self.changed:
             return
         X, options, measure = self.to_fit()
-        self.errors, self.painted_error, self.before_brush = {}, None, before
+        self.errors, self.before_brush = {}, before
         options |= {"absent_are_zeros": False, "max_iter": BRUSH_ITERATIONS, "init": before.fit}
         arguments = self._arguments | options
         seen_before = ~np.isnan(before.saved["fitted_data"].observed[data.hidden])
@@ -267,32 +260,25 @@ class DecompositionState(ModelState):
             remembers=bool(seen_before.any()),
         )
 
-    def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
-        """Return the error at the observed entries with and without some components."""
+    def known(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Return what the fit has seen: values, rows and columns."""
         assert self.fitted_data is not None
         observed = self.fitted_data.observed
-        seen = np.nonzero(~np.isnan(observed))
-        with_all, without = (
-            error_at(fitted.model, observed[seen], each.block()[seen], *seen)
-            for each in (fitted, fitted.without(list(off)))
-        )
-        return with_all, without
+        rows, columns = np.nonzero(~np.isnan(observed))
+        return observed[rows, columns], rows, columns
 
-    def _compare(self, fit: Decomposition) -> None:
-        """Keep the held-out errors of the fit, and of the linear model of its rank and entries."""
+    def compared(self, fit: Decomposition) -> dict[str, float]:
+        """Return the held-out errors of the fit, of a linear one, and of the means of columns."""
         data, hidden = self.fitted_data, self.hidden
         if data is None or hidden is None or data.original.size > MOST_COMPARED:
-            return
-        paint = self.fitted_paint
-        painted = None if paint is None else hidden.error(fit, paint.signs < 0)
+            return {}
         errors = {"this model": hidden.error(fit)}
         linear = {"nonlinearity": "identity", "loss": "frobenius"}
         if self._arguments != self._arguments | linear:
             rival = self._rival(fit, data.seen, linear | {"observed": data.mask})
             errors["linear"] = hidden.error(rival)
         errors["column means"] = hidden.error_of_means(data.observed, fit)
-        if self.fit.result is fit:  # no new run has begun meanwhile
-            self.errors, self.painted_error = errors, painted
+        return errors
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats the fit, or that makes one if there is none."""

@@ -28,17 +28,31 @@ class Field(NamedTuple):
     name: str
     label: str  # in front of the input
     kind: Literal["choice", "integer", "number", "share", "text"]
-    options: tuple[str, ...] = ()  # options of a choice, or suggestions for a text
+    options: Sequence[str] = ()  # options of a choice, or suggestions for a text
     group: str = ""  # heading above the field
     help: str = ""  # tooltip of one line
     option_labels: Mapping[str, str] = MappingProxyType({})  # where names alone would not do
     auto: bool = False  # whether "auto" is a value, which is then chosen by held-out entries
     value: Any = None  # at first
     check: Check | None = None  # what is right whatever the other settings are
+    searched: bool = False  # whether each letter that is entered searches
+
+    def shown(self, value: Any, problem: str = "", *, unused: bool = False) -> dict[str, Any]:
+        """Return the field as the page shows it, with its value and what is wrong with it."""
+        return {
+            **{name: getattr(self, name) for name in ("name", "label", "kind", "group")},
+            "options": [[each, self.option_labels.get(each, each)] for each in self.options],
+            "help": self.help or self.label,
+            "auto": self.auto and self.kind in ("integer", "number"),
+            "value": entered(value, self.kind),
+            "problem": problem,
+            "unused": unused,
+            "searched": self.searched,
+        }
 
 
 class FitState:
-    """Settings with one sentence for each that is wrong or without effect, and a fit with them."""
+    """Settings with one sentence for each that is wrong, and a fit with them."""
 
     fields: Sequence[Field] = ()
     options: Mapping[str, Sequence[str]] = MappingProxyType({})  # those that depend on the data
@@ -48,6 +62,10 @@ class FitState:
     imports = ""  # lines of the copied code that import what reads the data of the user
 
     def __init__(self, first: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+        self.fields = [
+            field._replace(options=self.options.get(field.name, field.options))
+            for field in self.fields
+        ]
         self.values = {field.name: field.value for field in self.fields} | dict(first)
         self.fit = LiveFit(settings=tuple(self.values))
         self.active: Background = self.fit  # what was begun last; its progress is shown
@@ -58,16 +76,16 @@ class FitState:
 
     def set(self, name: str, value: Any) -> None:
         """Change a setting."""
-        if name not in self.values:
+        field = next((each for each in self.fields if each.name == name), None)
+        if field is None:
             raise KeyError(f"{name!r} is no setting: choose from {list(self.values)}.")
-        field = next(each for each in self.fields if each.name == name)
         if field.kind == "choice":
-            check_word(name, value, tuple(self.options.get(name, field.options)))
+            check_word(name, value, tuple(field.options))
         self.values[name] = value
 
-    def reasons(self) -> dict[str, str]:
-        """Return why settings have no effect now, by the name of each such setting."""
-        return {}
+    def unused(self) -> list[str]:
+        """Return the names of the settings that have no effect now."""
+        return []
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""
@@ -80,15 +98,16 @@ class FitState:
     def problems(self) -> dict[str, str]:
         """Return what is wrong and what to do, by the name of each wrong setting."""
         problems: dict[str, str] = {}
-        without_effect = self.reasons()
+        unused = self.unused()
         for name, check in self.checks().items():
-            if name not in without_effect:
-                try:
-                    check()
-                except Exception as error:
-                    message = sentence(error)
-                    if message not in problems.values():
-                        problems[name] = message
+            if name in unused:
+                continue
+            try:
+                check()
+            except Exception as error:
+                message = sentence(error)
+                if message not in problems.values():
+                    problems[name] = message
         return problems
 
     @property
@@ -97,25 +116,12 @@ class FitState:
         return None
 
     def controls(self) -> list[dict[str, Any]]:
-        """Return each field with its value, and what is wrong with it or why it has no effect."""
-        problems, reasons = self.problems(), self.reasons()
+        """Return the fields as the page shows them."""
+        problems, unused = self.problems(), self.unused()
         return [
-            {
-                "name": field.name,
-                "label": field.label,
-                "kind": field.kind,
-                "options": [
-                    [each, field.option_labels.get(each, each)]
-                    for each in self.options.get(field.name, field.options)
-                ],
-                "group": field.group,
-                "help": field.help or field.label,
-                "auto": field.auto and field.kind in ("integer", "number"),
-                "value": entered(self.values[field.name], field.kind),
-                "problem": problems.get(field.name, ""),
-                "reason": reasons.get(field.name, ""),
-            }
+            field.shown(self.values[name], problems.get(name, ""), unused=name in unused)
             for field in self.fields
+            for name in [field.name]
         ]
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,14 +17,11 @@ from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.widgets.parts.pictures import Frame, frame_of
 
 from .code import Code, call, fit_call
-from .frame import Frame, frame_of
 
-NOISES = ("none", "gaussian", "salt_and_pepper", "poisson")
-"""Kinds of noise: functions of `nmd_lab.datasets`, or none."""
-
-
+NOISES = ("none", "gaussian", "salt_and_pepper", "poisson")  # functions of `nmd_lab.datasets`
 NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever the labels say
 MASK_WIDTH = 92  # longest line of the code of a mask
 
@@ -217,14 +215,8 @@ def _loop(painted: list[tuple[int, int, int]], word: str) -> str:
     """Return a loop that sets runs of ``observed``."""
     if not painted:
         return ""
-    lines, line = [], "   "
-    for run in painted:
-        text = f" {run},"
-        if len(line) + len(text) > MASK_WIDTH:
-            lines.append(line)
-            line = "   "
-        line += text
-    body = "\n".join([*lines, line])
+    listed = " ".join(f"{run},".replace(" ", "_") for run in painted)  # no line ends within a run
+    body = textwrap.indent(textwrap.fill(listed, MASK_WIDTH - 4), "    ").replace("_", " ")
     return f"for row, begin, end in [\n{body}\n]:\n    mask[row, begin:end] = {word}\n"
 
 
@@ -268,3 +260,36 @@ def loading_lines(source: str | None, making: str, *, is_own: bool) -> str:
     if source == "X":
         return ""
     return f"X = {source or '...'}{'  # your data' if is_own else ''}\n"
+
+
+def guessed_shape(
+    X: NDArray[Any], most: float = 2.5, share: float = 0.75
+) -> tuple[int, int] | None:
+    """Return the height and width of the pictures that rows seem to be, or None."""
+    m, n = X.shape
+    if n < 36 or m < 5:
+        return None
+    some = X[np.unique(np.linspace(0, m - 1, min(m, 200)).astype(int))]
+    shuffled = np.random.default_rng(0).permutation(n)
+    any_two = _difference(some, some[:, shuffled])
+    best, shape = share, None
+    for width in range(6, n // 6 + 1):
+        height = n // width
+        if n % width or max(height, width) > most * min(height, width):
+            continue
+        # Pixels one below the other are alike, more than those a column further left or right
+        below, left, right = (
+            _difference(some[:, :-lag], some[:, lag:]) / (any_two or 1.0)
+            for lag in (width, width - 2, width + 2)
+        )
+        if below < best and below < 0.97 * min(left, right):
+            best, shape = below, (height, width)
+    return shape
+
+
+def _difference(a: NDArray[Any], b: NDArray[Any]) -> float:
+    """Return the mean absolute difference of entries that are both there."""
+    with np.errstate(all="ignore"):
+        differences = np.abs(a - b)
+    finite = differences[np.isfinite(differences)]
+    return float(finite.mean()) if finite.size else 0.0

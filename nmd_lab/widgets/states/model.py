@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmd_lab._checks import check_rank
 from nmd_lab._interruption import Interruption
@@ -22,12 +23,14 @@ from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.spec import Spec
 from nmd_lab.widgets.live.fit import NO_CHOICE
-from nmd_lab.widgets.live.recording import Measure
+from nmd_lab.widgets.live.recording import Measure, error_at
 from nmd_lab.widgets.live.sample import LiveSample, SampleSettings
 
 from .choice import Keep, choice_for, has_bounds, is_open, prepared, sentence_of, settings_of
 from .code import Code, call
 from .fields import Field, FitState, check_option
+
+Numbers = NDArray[Any]
 
 F = Field(
     "nonlinearity", "f", "choice", ("auto", *NONLINEARITIES), "Model", "X ≈ f(W H)",
@@ -58,9 +61,7 @@ SAMPLED = ("data", "validation", "missing", "seed", "high", "rank", "draws")
 class ModelState(FitState):
     """Settings of a fit of data, some of which may be "auto", and of a sampler of the same model.
 
-    A choice puts numbers in the place of "auto".  The fit then begins as one with these numbers
-    does, so that the copied code repeats it.  Subclasses know the data: they say how these are
-    given to fit and sampler, and how a fit is judged.
+    A choice puts numbers in the place of "auto", and the fit begins as one with these numbers does.
     """
 
     lengths: tuple[str, ...] = ("iterations", "draws")
@@ -94,24 +95,42 @@ class ModelState(FitState):
         """Return the arguments of the fit without the matrix."""
         raise NotImplementedError
 
-    def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
-        """Take the present data as those of the fit; return them and what else `prepare` takes.
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix that is fitted."""
+        raise NotImplementedError
 
-        The last one measures the error of iterates at hidden entries.
-        """
+    def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
+        """Take the present data as those of the fit; return them, options, and what measures it."""
         raise NotImplementedError
 
     def to_sample(self) -> tuple[Any, Any]:
         """Return the data of the sampler, and which entries it sees if not a random share."""
         raise NotImplementedError
 
-    def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
-        """Return the error with and without some components."""
+    def known(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Return known entries by which the components are judged: values, rows and columns."""
+        raise NotImplementedError
+
+    def compared(self, fit: Decomposition) -> dict[str, float]:
+        """Return the errors of a fit and of its rivals at entries that it has not seen."""
         raise NotImplementedError
 
     def _compare(self, fit: Decomposition) -> None:
-        """Keep the errors of a finished fit and of its rivals at entries that it has not seen."""
-        raise NotImplementedError
+        """Keep the errors of a finished fit and of its rivals, unless a new run has begun."""
+        errors = self.errors  # which the history of runs has, too
+        found = self.compared(fit)
+        if self.fit.result is fit:
+            errors.update(found)
+
+    def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
+        """Return the error at known entries with and without some components."""
+        x, rows, columns = self.known()
+        with_all, without = (
+            error_at(each.model, x, each.at(rows, columns), rows, columns)
+            for each in (fitted, fitted.without(list(off)))
+        )
+        return with_all, without
 
     @property
     def choosable(self) -> list[str]:
@@ -133,10 +152,17 @@ class ModelState(FitState):
         bounds = {"a": values["low"], "b": values["high"]}
         return NONLINEARITIES[name](**bounds)
 
-    def check_rank(self, shape: tuple[int, int]) -> None:
-        """Raise an error if the rank is neither "auto" nor right for a matrix of a shape."""
-        if self.values["rank"] != "auto":
-            check_rank(self.values["rank"], shape)
+    def unused(self) -> list[str]:
+        """Return the names of the settings that have no effect now."""
+        only = ["data"] if len(self.options["data"]) == 1 else []
+        return only if self._has_bounds else [*only, "low", "high"]
+
+    def checks(self) -> dict[str, Callable[[], Any]]:
+        """Return a function for each checked setting that raises an error if it is wrong."""
+        rank, checks = self.values["rank"], super().checks() | {"high": self.nonlinearity}
+        if rank != "auto":
+            checks["rank"] = lambda: check_rank(rank, self.shape)
+        return checks
 
     def simple(self, settings: Mapping[str, Any], shape: tuple[int, int]) -> dict[str, Any]:
         """Return settings with the simplest values in the place of "auto"."""
@@ -235,14 +261,14 @@ class ModelState(FitState):
     @property
     def is_sampled(self) -> bool:
         """Whether the posterior is of the chosen data."""
-        same = self.sampled_settings.get("data") == self.values["data"]
-        return self.posterior is not None and same
+        of = self.sampled_settings.get("data")
+        return self.posterior is not None and of == self.values["data"]
 
     def cannot_sample(self) -> str:
         """Return why no draws can be made with the present settings, or an empty string."""
-        for name, label in (("nonlinearity", "nonlinearity"), ("rank", "rank")):
+        for name in ("nonlinearity", "rank"):
             if self.values[name] == "auto":
-                return f"the {label} is not chosen yet: press Run, which chooses it"
+                return f"the {name} is not chosen yet: press Run, which chooses it"
         problems = self.problems()
         return next((problems[name] for name in SAMPLED if name in problems), "")
 
@@ -284,7 +310,6 @@ class ModelState(FitState):
 def _as_long(posterior: Posterior) -> dict[str, int]:
     """Return the options with which a sampler ends with the same draws, even of a stopped run."""
     sweeps, n_draws = posterior.trace.sizes["sweep"], posterior.draws.sizes["draw"]
-    step = posterior.parameters["step"]
-    if step == 1:
+    if (step := posterior.parameters["step"]) == 1:
         return {"draws": sweeps}
     return {"draws": n_draws * step if sweeps >= step else sweeps, "keep": n_draws}

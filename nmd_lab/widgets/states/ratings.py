@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -22,8 +21,8 @@ from nmd_lab.widgets.latest import Latest
 
 from .code import call, expression
 
+# Columns of a long table that hold the labels and the values unless others are named
 DEFAULT_COLUMNS = {"row": "user", "column": "item", "value": "rating"}
-"""Columns of a long table that hold the labels and the values unless others are named."""
 
 OFFERED, FOUND = 8, 12  # numbers of items that are offered at first, and that a search finds
 MOST_LEVELS, LEVELS = 10, 5  # different ratings that stars can give, and their number if more
@@ -97,27 +96,13 @@ class NewPerson:
         self._by_count = np.argsort(-counts, kind="stable").tolist()
         self.offered: list[int] = self._by_count[:OFFERED]
         self._folded: defaultdict[Any, Latest[Any]] = defaultdict(Latest)
-
-    @cached_property
-    def levels(self) -> list[float]:
-        """The ratings that stars can give: those of the data if they are few."""
-        found = self._found
-        levels = found if self.ends else np.linspace(found[0], found[-1], LEVELS)
-        return [float(each) for each in levels]
-
-    @property
-    def ends(self) -> tuple[float, float] | None:
-        """The ends of the scale of ratings; None if there are so many that there is no scale."""
-        found = self._found
-        return (float(found[0]), float(found[-1])) if found.size <= MOST_LEVELS else None
-
-    @cached_property
-    def _found(self) -> NDArray[Any]:
-        return np.unique(self.data.observations.values)
-
-    @cached_property
-    def _titles(self) -> list[str]:
-        return [title.casefold() for title in self.data.column_titles()]
+        self._titles = [title.casefold() for title in data.column_titles()]
+        found = np.unique(entries.values).astype(float)
+        ends = float(found[0]), float(found[-1])
+        has_scale = found.size <= MOST_LEVELS
+        self.ends = ends if has_scale else None  # of the scale of ratings, if there is one
+        # The ratings that stars can give: those of the data if they are few
+        self.levels: list[float] = (found if has_scale else np.linspace(*ends, LEVELS)).tolist()
 
     def rate(self, column: int, number: int) -> None:
         """Give the rating with a number among the levels, from 1; 0 takes it back."""
@@ -138,33 +123,19 @@ class NewPerson:
             raise ValueError(f"no title holds {text.strip()!r}: give another.")
         self.offered = [found[0], *(k for k in self.offered if k != found[0])]
 
-    def fitted(self, fit: Decomposition, *, rated: bool = True) -> FittedValues:
-        """Return the model of this one row, or of one without ratings, with the H of a fit."""
-
-        def folded(row: NDArray[Any]) -> FittedValues:
-            w, offsets = fit.fold_in(row, unknown="offsets"), fit.fitted.offsets
-            if "offset" in w.coords:
-                offsets = offsets._replace(rows=w.coords["offset"].values)
-            return fit.fitted._replace(W=w.values, offsets=offsets)
-
-        found: FittedValues = self._once(folded, fit, rated)
-        return found
-
-    def drawn(self, posterior: Posterior, *, rated: bool = True) -> Posterior:
-        """Return the posterior of this one row, or of one without ratings."""
-        found: Posterior = self._once(
-            lambda row: posterior.fold_in(row, unknown="offsets"), posterior, rated
-        )
-        return found
-
-    def _once(self, fold_in: Callable[[NDArray[Any]], Any], model: Any, rated: bool) -> Any:
-        """Return a model of one row, worked out again only if ratings or model are other ones."""
+    def folded(self, model: Decomposition | Posterior, *, rated: bool = True) -> Any:
+        """Return fitted values or a posterior of this one row, or of one without ratings."""
         ratings = dict(self.ratings) if rated else {}
 
-        def folded() -> Any:
+        def folded() -> FittedValues | Posterior:
             row = np.full((1, model.shape[1]), np.nan)
             row[0, list(ratings)] = list(ratings.values())
-            return fold_in(row)
+            if isinstance(model, Posterior):
+                return model.fold_in(row, unknown="offsets")
+            w, offsets = model.fold_in(row, unknown="offsets"), model.fitted.offsets
+            if "offset" in w.coords:
+                offsets = offsets._replace(rows=w.coords["offset"].values)
+            return model.fitted._replace(W=w.values, offsets=offsets)
 
         return self._folded[type(model), bool(ratings)](folded, model, ratings)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,31 +53,21 @@ def chart_points(
 ) -> list[ChartPoint]:
     """Return the points of a chart: at each position the model with the lowest mean error."""
     points = []
-    for panel_label, in_panel in _split(results, panel):
-        for color_label, in_color in _split(in_panel, color):
-            for index, label in enumerate(in_color[x].values):
-                here = in_color.isel({x: [index]})
-                models = ranked(here, metric)
-                if models.empty:
-                    continue
-                scores = models.iloc[0].to_numpy().reshape(-1, here.sizes["seed"])
-                labels = labels_of(here, models.index[0]) | {
-                    dim: here[dim].values.tolist()[0]
-                    for dim in trials(here)
-                    if results.sizes[dim] == 1 or dim in (x, color, panel)
-                }
-                place = float(label) if is_numeric(results, x) else float(index)
-                points.append(ChartPoint(panel_label, color_label, place, labels, scores))
+    shown = [dim for dim in dict.fromkeys((panel, color, x)) if dim != NO_DIMENSION]
+    for at in np.ndindex(*(results.sizes[dim] for dim in shown)):
+        here = results.isel({dim: [k] for dim, k in zip(shown, at, strict=True)})
+        models = ranked(here, metric)
+        if models.empty:
+            continue
+        conditions = [dim for dim in trials(here) if here.sizes[dim] == 1]
+        labels = labels_of(here, models.index[0])
+        labels |= {dim: here[dim].values.tolist()[0] for dim in conditions}
+        texts = {dim: label_text(here[dim].values[0]) for dim in shown}
+        place = here[x].values[0] if is_numeric(results, x) else at[shown.index(x)]
+        scores = models.iloc[0].to_numpy().reshape(-1, here.sizes["seed"])
+        names = texts.get(panel, ""), texts.get(color, "")
+        points.append(ChartPoint(*names, float(place), labels, scores))
     return points
-
-
-def _split(results: xr.Dataset, dim: str) -> Iterator[tuple[str, xr.Dataset]]:
-    """Yield the results at each label of a dimension, or all of them without a dimension."""
-    if dim == NO_DIMENSION:
-        yield "", results
-        return
-    for index, label in enumerate(results[dim].values):
-        yield label_text(label), results.isel({dim: [index]})
 
 
 def is_numeric(results: xr.Dataset, dim: str) -> bool:
@@ -102,46 +92,35 @@ class StudyState(FitState):
     )
 
     def __init__(self, study: Study | xr.Dataset | str | os.PathLike[str], **values: Any) -> None:
-        self.study, self.path = None, None
+        self.study = study if isinstance(study, Study) else None
+        self.path = Path(study) if isinstance(study, str | os.PathLike) else None
         if isinstance(study, Study):
-            self.study, self.results = study, study.results
-        elif isinstance(study, xr.Dataset):
-            self.results = study
+            self.results = study.results
         else:
-            self.path, self.results = Path(study), netcdf.read(study)
-        constants = about(self.results)["constants"]
-        dims = [str(dim) for dim in self.results.dims if dim != "seed"]
-        if not dims:
+            self.results = study if isinstance(study, xr.Dataset) else netcdf.read(study)
+        sizes = {str(dim): size for dim, size in self.results.sizes.items() if dim != "seed"}
+        if not sizes:
             raise ValueError("results has no dimension but the seed: give a study that varies one.")
         columns = self.results.data_vars.items()
         metrics = [str(name) for name, column in columns if column.dtype.kind in "iuf"]
-        self.options = {"metric": metrics, "x": dims}
-        self.options |= {name: [NO_DIMENSION, *dims] for name in ("color", "panel")}
+        self.options = {"metric": metrics, "x": [*sizes]}
+        self.options |= {name: [NO_DIMENSION, *sizes] for name in ("color", "panel")}
         self.selected: ChartPoint | None = None
         self.fitted_point: ChartPoint | None = None  # whose fit is repeated
         self._chosen: dict[str, Any] = {}
-        first = {"metric": variable(self.results, None), **self._first_layout(dims)}
-        super().__init__(first | {"iterations": int(constants.get("max_iter", 500))}, values)
-
-    def _first_layout(self, dims: list[str]) -> dict[str, str]:
-        """Return the dimensions along x and of the colours with which the chart starts."""
-        results = self.results
-        x = max(dims, key=lambda dim: (dim == "rank", is_numeric(results, dim), self._size(dim)))
-        varied = [dim for dim in dims if dim != x and self._size(dim) > 1]
+        x = max(sizes, key=lambda dim: (dim == "rank", is_numeric(self.results, dim), sizes[dim]))
+        varied = [dim for dim in sizes if dim != x and sizes[dim] > 1]
         color = next(iter(varied), NO_DIMENSION)
         conditions = (dim for dim in trials(self.results) if dim in varied and dim != color)
-        return {"x": x, "color": color, "panel": next(conditions, NO_DIMENSION)}
+        first = {"metric": variable(self.results, None), "x": x, "color": color}
+        first["panel"] = next(conditions, NO_DIMENSION)
+        iterations = int(about(self.results)["constants"].get("max_iter", 500))
+        super().__init__(first | {"iterations": iterations}, values)
 
-    def _size(self, dim: str) -> int:
-        """Return the number of labels of a dimension."""
-        return int(self.results.sizes[dim])
-
-    def reasons(self) -> dict[str, str]:
-        """Return why settings have no effect now, by the name of each such setting."""
-        why, layout = self.why_not(), dict[str, str]()
-        if len(self.options["x"]) == 1:
-            layout = dict.fromkeys(("x", "color", "panel"), "the study varies nothing else")
-        return layout if why is None else layout | {"iterations": why}
+    def unused(self) -> list[str]:
+        """Return the names of the settings that have no effect now."""
+        layout = ["x", "color", "panel"] if len(self.options["x"]) == 1 else []
+        return [*layout, "iterations"] if self.why_not() else layout
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""
@@ -152,10 +131,7 @@ class StudyState(FitState):
             if values[name] != NO_DIMENSION and values[name] in others:
                 raise ValueError(f"{values[name]} is shown already: choose another, or none.")
 
-        return super().checks() | {
-            "color": lambda: check_unused("color"),
-            "panel": lambda: check_unused("panel"),
-        }
+        return super().checks() | {name: partial(check_unused, name) for name in ("color", "panel")}
 
     def points(self) -> list[ChartPoint]:
         """Return the points of the chart, see `chart_points`."""
@@ -165,9 +141,10 @@ class StudyState(FitState):
     @property
     def averaged(self) -> list[str]:
         """The conditions and the seed over which a point is a mean."""
-        shown = {self.values[name] for name in ("x", "color", "panel")}
-        dims = [*trials(self.results), "seed"]
-        return [dim for dim in dims if dim not in shown and self._size(dim) > 1]
+        shown, sizes = {self.values[name] for name in ("x", "color", "panel")}, self.results.sizes
+        return [
+            dim for dim in (*trials(self.results), "seed") if dim not in shown and sizes[dim] > 1
+        ]
 
     def cells(self, point: ChartPoint) -> xr.Dataset:
         """Return the results of the cells that a point stands for."""
@@ -239,24 +216,25 @@ class StudyState(FitState):
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats the fit, or that draws the chart if there is none."""
-        lines, values = "import nmd_lab as nmd\n", self.values
+        study = name or "study"
         if self.fitted_point is not None and self.fit.result is not None:
-            cell = call(f"{name or 'study'}.cell", **self.labels(self.fitted_point))
+            cell = call(f"{study}.cell", **self.labels(self.fitted_point))
             other = self._chosen | stopping_arguments(self.fit.result, "auto", validated=False)
             items = [f'"{option}": {expression(value)}' for option, value in other.items()]
             fit = call("nmd.complete", "cell.X", f"**cell.arguments | {{{', '.join(items)}}}")
-            return f"{lines}\ncell = {cell}\nfit = {fit}\n{PRINT_ERROR}"
-        results = name or "results"
+            return f"import nmd_lab as nmd\n\ncell = {cell}\nfit = {fit}\n{PRINT_ERROR}"
+        reading, results = "", name or "results"
         if self.path is not None:
-            lines += "from nmd_lab.result import netcdf\n"
+            reading = "from nmd_lab.result import netcdf\n"
             results = call("netcdf.read", f'"{self.path.as_posix()}"')
         elif self.study is not None:
-            results = f"{name or 'study'}.results"
-        color = {} if values["color"] == NO_DIMENSION else {"color": values["color"]}
-        options = {"metric": values["metric"], **color}
-        chart = call("StudyPlots(results).error", f'"{values["x"]}"', **options)
-        lines += f"from nmd_lab.studies.plots import StudyPlots\n\nresults = {results}\n{chart}\n"
+            results = f"{study}.results"
+        shown = {option: self.values[option] for option in ("metric", "color")}
+        options = {option: value for option, value in shown.items() if value != NO_DIMENSION}
+        chart = call("StudyPlots(results).error", f'"{self.values["x"]}"', **options)
+        lines = f"import nmd_lab as nmd\n{reading}from nmd_lab.studies.plots import StudyPlots\n\n"
+        lines += f"results = {results}\n{chart}\n"
         if self.selected is None:
             return lines
         chosen = call("results.sel", repr(self.labels(self.selected)))
-        return f'{lines}print({chosen}["{values["metric"]}"].item())\n'
+        return f'{lines}print({chosen}["{self.values["metric"]}"].item())\n'

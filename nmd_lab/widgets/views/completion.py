@@ -11,11 +11,11 @@ import numpy as np
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.headline import headline_of
 from nmd_lab.widgets.live.sample import LEVEL
-from nmd_lab.widgets.parts.curves import Panel
+from nmd_lab.widgets.parts.charts import Panel
 from nmd_lab.widgets.parts.factors import signs_of
 from nmd_lab.widgets.parts.texts import number_text, size_text, table, texts
 from nmd_lab.widgets.states.completion import CompletionState, Entry
-from nmd_lab.widgets.states.fields import value_of
+from nmd_lab.widgets.states.fields import Field, value_of
 
 from .history import History
 from .model import ModelView
@@ -117,20 +117,14 @@ class CompletionView(ModelView):
     def _query(self, problem: str) -> list[dict[str, Any]]:
         """Return the inputs above the tables."""
         data, person = self.state.data, self.state.person
-        common = {"kind": "text", "group": "", "auto": False, "reason": "", "problem": ""}
         rows = [YOU, *map(str, data.labels("rows")[:MOST_SUGGESTIONS])]
-        found = data.column_titles(person.search(self.search))
-        query: list[dict[str, Any]] = [
-            {
-                "name": "row", "label": "Person", "value": self.asked, "problem": problem,
-                "help": "Label of a row, such as a user", "options": [[x, x] for x in rows],
-            },
-            {
-                "name": "item", "label": "Add", "value": "", "searched": True,
-                "help": "Words of a title, to rate it, too", "options": [[x, x] for x in found],
-            },
-        ]  # fmt: skip
-        return [{**common, **field} for field in query[: 1 + (self.asked == YOU)]]
+        query = [Field("row", "Person", "text", rows, help="Label of a row, such as a user")]
+        if self.asked == YOU:
+            found = data.column_titles(person.search(self.search))
+            about = "Words of a title, to rate it, too"
+            query.append(Field("item", "Add", "text", found, help=about, searched=True))
+        asked = (self.asked, problem), ("", "")
+        return [field.shown(*each) for field, each in zip(query, asked, strict=False)]
 
     def _tables(self, row: int | None) -> list[dict[str, Any]]:
         """Return the tables of the ratings and of the best predictions for the others."""

@@ -15,12 +15,11 @@ from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.result.selection import as_text
 from nmd_lab.solver.state import State
 from nmd_lab.widgets.latest import Latest
-from nmd_lab.widgets.parts.curves import RESIDUALS, Panel
+from nmd_lab.widgets.parts.charts import RESIDUALS, Panel
 from nmd_lab.widgets.parts.grid import Grid, Order
-from nmd_lab.widgets.parts.pictures import at, pictures_part, spread_at
+from nmd_lab.widgets.parts.pictures import Frame, at, pictures_part, spread_at
 from nmd_lab.widgets.parts.texts import errors_table, size_text, texts
 from nmd_lab.widgets.states.decomposition import CORRUPTING, DecompositionState
-from nmd_lab.widgets.states.frame import Frame
 from nmd_lab.widgets.states.matrix_data import MatrixData, Paint
 
 from .history import History, PastRun
@@ -42,11 +41,12 @@ class DecompositionView(ModelView):
         self._chosen_iteration: tuple[Any, int, int] | None = None
         self._frames, self._still = Latest[Frame](), Latest[dict[str, Any]]()
         self._doubts, self._order = Latest[dict[str, Any] | None](), Order()
+        self._painted = Latest[float]()
         trying = "Try ranks by held-out entries, and fit with the best one"
         self.buttons["scan"] = "Find the rank", trying
         self.actions |= {
             "scan": self._scan,
-            "brush": self.brush,
+            "brush": self._brush,
             "unpaint": lambda _: self.state.unpaint(),
             "iteration": self._show_iteration,
             "arrange": self._arrange,
@@ -67,8 +67,10 @@ class DecompositionView(ModelView):
         if not errors or hidden is None:
             return super().headline()
         (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
-        words, painted = hidden.words, self.state.painted_error
-        if painted is not None and not math.isnan(painted):
+        words, fit, paint = hidden.words, self.result, self.state.fitted_paint
+        if paint is not None:
+            painted = self._painted(lambda: hidden.error(fit, paint.signs < 0), fit, paint)
+        if paint is not None and not math.isnan(painted):
             words += f", {as_text(hidden.in_units(painted), 2)} where you painted"
         return headline(error, words, dict(rivals))
 
@@ -85,7 +87,8 @@ class DecompositionView(ModelView):
             return parts
         frame = self._frame_of(data, state)
         posterior = self.state.posterior if self.state.is_sampled else None
-        parts["pictures"] = self._pictures(data, frame, history.find(history.beside), posterior)
+        beside = history.runs.get(history.beside or 0)
+        parts["pictures"] = self._pictures(data, frame, beside, posterior)
         fitted = None if state is None else state.fitted
         shown = None if fitted is None else fitted.without(self.factors.off(fitted))
         if shown is not None:
@@ -116,10 +119,10 @@ class DecompositionView(ModelView):
         in_units = {name: hidden.in_units(error) for name, error in errors.items()}
         return errors_table(in_units, self.state.fitted_settings.get("rank"))
 
-    def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the entry at a pixel of a picture."""
+    def frame(self) -> Frame | None:
+        """Return which entries are shown as pictures; None without data."""
         data = self._data()
-        return {} if data is None else self._frame_of(data, self._shown_state()).entry(message)
+        return None if data is None else self._frame_of(data, self._shown_state())
 
     def _data(self) -> MatrixData | None:
         """Return the data of the settings, or those of the fit where the settings are wrong."""
@@ -163,16 +166,17 @@ class DecompositionView(ModelView):
 
         def pictures() -> dict[str, Any]:
             paint, same = self.state.paint, run if run and run.fit.shape == data.shape else None
+            layers = {"original": at(frame, data.original), "seen": at(frame, data.observed)}
+            if posterior is not None:
+                layers["spread"] = spread_at(posterior, frame)
+            if same is not None:
+                layers["beside"] = frame.means(data.shape, same.fit.fitted.block)
             return pictures_part(
                 frame,
                 data.limits,
                 texts(data.labels, "rows"),
-                original=at(frame, data.original),
-                seen=at(frame, data.observed),
-                spread=None if posterior is None else spread_at(posterior, frame),
-                beside=None if same is None else frame.means(data.shape, same.fit.fitted.block),
+                layers,
                 beside_title="" if same is None else f"run {same.number}",
-                can_brush=True,
                 n_painted=0 if paint is None else paint.n_painted,
             )
 
@@ -189,13 +193,13 @@ class DecompositionView(ModelView):
         """Sort the rows of a table by a column, or show other ones."""
         self._order = self._order.after(message)
 
-    def brush(self, stroke: Mapping[str, Any]) -> None:
+    def _brush(self, stroke: Mapping[str, Any]) -> None:
         """Hide or reveal what the brush has touched, and go on from the present factors."""
-        data = self._data()
-        if data is None:
+        data, frame, paint = self._data(), self.frame(), self.state.paint
+        if data is None or frame is None:
             raise ValueError("the settings of the data are wrong: put them right first.")
-        paint = Paint(data.shape) if self.state.paint is None else self.state.paint
-        self.state.repaint(paint.touched(self._frame_of(data, self._shown_state()), stroke))
+        paint = Paint(data.shape) if paint is None else paint
+        self.state.repaint(paint.touched(frame, stroke))
 
     def _scan(self, _: Mapping[str, Any]) -> None:
         """Try ranks by held-out entries, and fit with the best one."""

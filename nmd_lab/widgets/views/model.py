@@ -9,8 +9,7 @@ from typing import Any
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.selection import as_text
 from nmd_lab.widgets.latest import Latest
-from nmd_lab.widgets.parts.charts import intervals_chart, trials_charts
-from nmd_lab.widgets.parts.curves import Panel, curves_part
+from nmd_lab.widgets.parts.charts import Panel, curves_part, intervals_chart, trials_charts
 from nmd_lab.widgets.parts.factors import FactorsPart
 from nmd_lab.widgets.states.model import ModelState
 
@@ -31,15 +30,12 @@ class ModelView(View):
         labels = ", ".join(field.label for field in state.fields if field.auto)
         choosing = f"Choose {labels} by held-out entries, and fit with them"
         sampling = "Draw from the posterior of this model: predictions with intervals"
-        self.buttons = {
-            "choose": ("Find everything", choosing),
-            "sample": ("How sure?", sampling),
-        }
+        self.buttons = {"choose": ("Find everything", choosing), "sample": ("How sure?", sampling)}
         self.factors = FactorsPart()
         self._lost = Latest[str]()
         self.actions |= self.factors.actions | {
-            "choose": lambda _: self.choose(),
-            "sample": lambda _: self.how_sure(),
+            "choose": self._choose,
+            "sample": self._how_sure,
         }
 
     def parts(
@@ -73,13 +69,13 @@ class ModelView(View):
         if name in self.other_models:
             self.factors.forget()
 
-    def choose(self) -> None:
+    def _choose(self, _: Mapping[str, Any]) -> None:
         """Choose all settings that may be "auto", and fit with them."""
         for name in self.state.choosable:
             self.state.set(name, "auto")
         self.start()
 
-    def how_sure(self) -> None:
+    def _how_sure(self, _: Mapping[str, Any]) -> None:
         """Draw from the posterior with the present settings."""
         if problem := self.state.cannot_sample():
             raise ValueError(problem)

@@ -40,11 +40,7 @@ from .view import View
 # Options that say what to read of a file
 FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index")
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")  # endings of files with a picture
-PICTURE_IMPORT = "import numpy as np\nfrom PIL import Image\n"  # imports of their code
-READER_IMPORT = "from nmd_lab.data.readers import read_matrix\n"  # import of the code of others
-
-Ways = dict[str, Callable[[], Any]]
-"""What can be done, in words, and functions that return the data after it."""
+Ways = dict[str, Callable[[], Any]]  # what can be done, and functions that return the data after it
 
 
 class MendingView(View):
@@ -72,19 +68,18 @@ def ways_with_text(frame: Any) -> tuple[str, Ways] | None:
     if not refused or not set(refused) <= set(DROPPED):
         return None
     names = [name for some in refused.values() for name in some]
+    listed = ", ".join(map(str, names))
     most = min(MOST_CATEGORIES, len(frame) // 2)
     classes = [name for name in refused.get("identifiers", []) if frame[name].nunique() <= most]
     others = [name for name in names if name not in classes]
     kind = " of text" * (set(refused) == {"identifiers"})
     count = f"{len(names)} columns" if len(names) > 1 else "column"
-    ways: Ways = {
-        f"leave out the {count}{kind} ({_listed(names)})": lambda: frame.drop(columns=names)
-    }
+    ways: Ways = {f"leave out the {count}{kind} ({listed})": lambda: frame.drop(columns=names)}
     if classes:
-        rest = f", leave out {_listed(others)}" if others else ""
-        ways[f"treat {_listed(classes)} as classes{rest}"] = lambda: frame.drop(
-            columns=others
-        ).astype(dict.fromkeys(classes, "category"))
+        rest = f", leave out {', '.join(map(str, others))}" if others else ""
+        types = dict.fromkeys(classes, "category")
+        treat = f"treat {', '.join(map(str, classes))} as classes{rest}"
+        ways[treat] = lambda: frame.drop(columns=others).astype(types)
     return f"The table has {description(frame, refused)}.", ways
 
 
@@ -101,10 +96,6 @@ def ways_with_repeats(fault: RepeatedPairs) -> tuple[str, Ways]:
 
     ways: Ways = {"take the mean": mean, "take the last": last}
     return f"{cells} several values: lines with the same {pair[0]} and {pair[1]}.", ways
-
-
-def _listed(names: Any) -> str:
-    return ", ".join(map(str, names))
 
 
 def kind_of_result(path: Path) -> str | None:
@@ -178,7 +169,7 @@ def view_of_file(path: Path, **options: Any) -> View:
     settings = {name: value for name, value in options.items() if name not in FILE_OPTIONS}
     if path.suffix.lower() in PICTURES:
         X, said, code = read_picture(path)
-        imports = PICTURE_IMPORT
+        imports = "import numpy as np\nfrom PIL import Image\n"
     else:
         try:
             file = read_file(path, **reading)
@@ -186,7 +177,7 @@ def view_of_file(path: Path, **options: Any) -> View:
             (row, column), value = fault.pair, fault.value
             again = partial(view_of, row=row, column=column, value=value, **settings)
             return MendingView(*ways_with_repeats(fault), again)
-        X, said, imports = file.X, file.what, READER_IMPORT
+        X, said, imports = file.X, file.what, "from nmd_lab.data.readers import read_matrix\n"
         code = call("read_matrix", f'"{path.as_posix()}"', **reading)
     view = view_of(X, **settings)
     view.data_code, view.said, view.state.imports = code, said, imports

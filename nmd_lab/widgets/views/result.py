@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,18 @@ import numpy as np
 
 from nmd_lab._sample_warnings import sentence_of_chains
 from nmd_lab.data.pictures import picture_of
+from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.loading import load
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.widgets.latest import Latest
-from nmd_lab.widgets.parts.charts import trials_charts
-from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
+from nmd_lab.widgets.parts.charts import RESIDUALS, Panel, curves_part, trials_charts
 from nmd_lab.widgets.parts.factors import FactorsPart
-from nmd_lab.widgets.parts.pictures import pictures_part, spread_at
+from nmd_lab.widgets.parts.pictures import Frame, frame_of, pictures_part, spread_at
 from nmd_lab.widgets.parts.texts import size_text, table, texts
 from nmd_lab.widgets.states.code import PRINT_ERROR, call
 from nmd_lab.widgets.states.fields import FitState
-from nmd_lab.widgets.states.frame import Frame, frame_of
 
 from .history import History
 from .view import View
@@ -37,9 +35,9 @@ class FittedState(FitState):
         fit: Decomposition | Posterior | str | os.PathLike[str],
         shape: tuple[int, int] | None = None,
     ) -> None:
+        super().__init__({}, {})
         self.path = Path(fit) if isinstance(fit, str | os.PathLike) else None
         self.decomposition: Any = load(fit) if isinstance(fit, str | os.PathLike) else fit
-        super().__init__({}, {})
         row = self.decomposition.labels.label_columns(np.zeros((1, self.decomposition.shape[1])))
         self.picture = picture_of(row.isel(component=0, drop=True), shape)
 
@@ -57,8 +55,7 @@ class FittedState(FitState):
             return f"import nmd_lab as nmd\n\nposterior = {source}\nprint(posterior)\n"
         reading = "" if source == "fit" else f"fit = {source}\n"
         plots = "fit.plot.convergence()\nfit.plot.components()\n"
-        if self.decomposition._choice:
-            plots += "fit.plot.selection()\n"
+        plots += "fit.plot.selection()\n" if self.decomposition._choice else ""
         return f"import nmd_lab as nmd\n\n{reading}{PRINT_ERROR}{plots}"
 
 
@@ -67,6 +64,7 @@ class ResultView(View):
 
     state: FittedState
     can_fit = False
+    fitted: FittedValues | None = None
 
     def __init__(self, state: FittedState, name: str) -> None:
         made_of = None if state.path is not None else state.decomposition
@@ -78,18 +76,14 @@ class ResultView(View):
         """What is shown, and its size."""
         return size_text(self.name, self.state.decomposition.shape)
 
-    def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the entry at a pixel of a picture."""
-        return self._frame().entry(message)
-
     def cannot_run(self) -> str:
         """Return why nothing runs here."""
         return f"a {self.name} holds no data: give the data to make a new one"
 
-    def _frame(self) -> Frame:
+    def frame(self) -> Frame:
         """Return which entries are shown: rows that were picked or of a component, or all."""
-        shape, fitted = self.state.decomposition.shape, getattr(self, "fitted", None)
-        rows = self.factors.shown_rows(fitted, self.selection, shape[0])
+        shape = self.state.decomposition.shape
+        rows = self.factors.shown_rows(self.fitted, self.selection, shape[0])
         return frame_of(shape, self.state.picture, rows=rows)
 
 
@@ -100,7 +94,8 @@ class FitView(ResultView):
         super().__init__(state, "fit")
         fit = state.decomposition
         state.fit.show(fit)
-        self.fitted, self._trials = fit.fitted, trials_charts(fit)
+        self.fitted: FittedValues = fit.fitted
+        self._trials = trials_charts(fit)
         self.actions |= self.factors.actions
         self._panels = [Panel("relative error", {"relative_error": "observed"})]
         if "validation_rmse" in fit.history:
@@ -111,15 +106,23 @@ class FitView(ResultView):
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return all parts."""
-        fit, frame = self.state.decomposition, self._frame()
+        fit, frame = self.state.decomposition, self.frame()
         window = frame.means(fit.shape, self.fitted.without(self.factors.off(self.fitted)).block)
         limits = float(np.nanmin(window)), float(np.nanmax(window))
+        facts = [
+            ("model", f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, rank {fit.rank}"),
+            ("size", f"{fit.shape[0]} x {fit.shape[1]}"),
+            ("relative error", f"{fit.relative_error:.4g}"),
+            ("iterations", f"{fit.n_iter} in {float(fit.history.seconds[-1]):.2f} s"),
+            ("ended", str(fit.stop_reason)),
+            *fit._choice.items(),
+        ]
         return {
             "curves": curves_part(self._panels, self.state.fit.recording),
-            "pictures": pictures_part(frame, limits, texts(fit.labels, "rows")),
+            "pictures": pictures_part(frame, limits, texts(fit.labels, "rows"), {}),
             "modelled": frame.arranged(window),
             "dots": self._trials,
-            "tables": [table("facts", ("", ""), _facts(fit))],
+            "tables": [table("facts", ("", ""), facts)],
             **self.factors.parts(self.fitted, frame, fit.labels, ""),
             "drawing": self.factors.drawing(self.fitted, frame),
         }
@@ -146,7 +149,7 @@ class PosteriorView(ResultView):
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return all parts; the pictures are computed anew for other rows."""
-        frame = self._frame()
+        frame = self.frame()
         drawn = self._drawn(lambda: self._pictures(frame), frame.rows.tolist())
         facts = [[name, text] for name, text in self.posterior._facts.items() if text]
         return {**drawn, "tables": [table("facts", ("", ""), facts)]}
@@ -155,22 +158,8 @@ class PosteriorView(ResultView):
         """Return the posterior mean and its standard deviation."""
         mean = self.posterior.predict(entries_at(frame.rows[:, None], frame.columns))
         limits, names = (float(mean.min()), float(mean.max())), texts(self.posterior.labels, "rows")
+        spread = spread_at(self.posterior, frame)
         return {
-            "pictures": pictures_part(
-                frame, limits, names, spread=spread_at(self.posterior, frame)
-            ),
+            "pictures": pictures_part(frame, limits, names, {"spread": spread}),
             "modelled": frame.arranged(mean.reshape(frame.rows.size, -1)),
         }
-
-
-def _facts(fit: Decomposition) -> list[tuple[str, str]]:
-    """Return what a fit is, in pairs of a name and a text."""
-    m, n = fit.shape
-    return [
-        ("model", f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, rank {fit.rank}"),
-        ("size", f"{m} x {n}"),
-        ("relative error", f"{fit.relative_error:.4g}"),
-        ("iterations", f"{fit.n_iter} in {float(fit.history.seconds[-1]):.2f} s"),
-        ("ended", str(fit.stop_reason)),
-        *fit._choice.items(),
-    ]

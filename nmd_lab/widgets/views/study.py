@@ -17,8 +17,7 @@ from nmd_lab.result.headline import headline
 from nmd_lab.result.selection import as_text
 from nmd_lab.studies.grid import CONDITIONS
 from nmd_lab.widgets.latest import Latest
-from nmd_lab.widgets.parts.charts import chart, series
-from nmd_lab.widgets.parts.curves import RESIDUALS, Panel, curves_part
+from nmd_lab.widgets.parts.charts import RESIDUALS, Panel, chart, curves_part, series
 from nmd_lab.widgets.parts.texts import many, table
 from nmd_lab.widgets.states.study import (
     NO_DIMENSION,
@@ -31,9 +30,7 @@ from nmd_lab.widgets.states.study import (
 from .history import History
 from .view import View
 
-CHOSEN = "_chosen"
-"""How the names of variables end that hold what the fits chose by held-out entries."""
-
+CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by held-out entries
 MOST_CELLS = 12  # largest number of fits of a point that are listed
 CLEARLY = 0.975  # quantile of Student's t beyond which a paired difference is said to be clear
 
@@ -99,28 +96,24 @@ class StudyView(View):
         best = self._best()
         if best is None:
             return None
-        n_seeds = best.scores.shape[1]
-        over = (
-            f"(SD {as_text(best.spread, 2)} over {n_seeds} seeds)"
-            if n_seeds > 1
-            else "with one seed"
-        )
+        n_seeds, over = best.scores.shape[1], "with one seed"
+        if n_seeds > 1:
+            over = f"(SD {as_text(best.spread, 2)} over {n_seeds} seeds)"
         return headline(best.mean, over, {}) | {"rivals": self._difference(best)}
 
     def _difference(self, best: ChartPoint) -> str:
         """Return the paired difference of the next model in the same conditions in words."""
-        others = [
-            point
-            for point in self.points
-            if _conditions(point) == _conditions(best) and _model(point) != _model(best)
-        ]
+        labels = _model(best)
+        there = [point for point in self.points if _conditions(point) == _conditions(best)]
+        others = [point for point in there if _model(point) != labels]
         if not others:
             return ""
         other = min(others, key=lambda point: point.mean)
+        changed = {k: label for k, label in _model(other).items() if label != labels.get(k)}
         by_seed = (other.scores - best.scores).mean(axis=0)
         more = float(by_seed.mean())
         places = max(0, 1 - math.floor(math.log10(more))) if more > 0 else 2
-        text = f"· {_name(other, best)}: {more:.{places}f} worse"
+        text = f"· {_words(changed)}: {more:.{places}f} worse"
         if by_seed.size < 2:
             return text
         error = float(by_seed.std(ddof=1) / np.sqrt(by_seed.size))
@@ -130,11 +123,6 @@ class StudyView(View):
     def _best(self) -> ChartPoint | None:
         """Return the lowest point."""
         return min(self.points, key=lambda point: point.mean, default=None)
-
-    @property
-    def _measure(self) -> str:
-        metric = self.state.values["metric"]
-        return str(self.state.results[metric].attrs.get("long_name", metric))
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return the chart, the details of the chosen point, and its curves."""
@@ -171,7 +159,7 @@ class StudyView(View):
         return chart(
             f"mean over {' and '.join(averaged)}" if averaged else "",
             label_text(x),
-            self._measure,
+            str(results[metric].attrs.get("long_name", metric)),
             _panels(points, joined, values["panel"]),
             color="" if values["color"] == NO_DIMENSION else label_text(values["color"]),
             ticks=ticks,
@@ -180,25 +168,20 @@ class StudyView(View):
 
     def _about(self, point: ChartPoint) -> dict[str, Any]:
         """Return the table of the fits behind a point."""
-        cells = self.state.cells(point)
-        metric = self.state.values["metric"]
+        cells, metric = self.state.cells(point), self.state.values["metric"]
         dims = [str(dim) for dim in cells.dims if cells.sizes[dim] > 1]
         chosen = [str(name) for name in cells.data_vars if str(name).endswith(CHOSEN)]
-        names = dict.fromkeys([metric, *chosen, "n_iter", "seconds"])
-        columns = [name for name in names if name in cells]
-        indices = list(np.ndindex(*(cells.sizes[dim] for dim in dims)))
-        rows = []
-        for index in indices[:MOST_CELLS]:
-            cell = cells.isel(dict(zip(dims, index, strict=True))).squeeze()
-            rows.append(
-                [label_text(cell[dim].values.item()) for dim in dims]
-                + [_value_text(cell[name].values.item()) for name in columns]
-            )
-        more = len(indices) - MOST_CELLS
+        names = [n for n in dict.fromkeys([metric, *chosen, "n_iter", "seconds"]) if n in cells]
+        frame = cells[names].to_dataframe().reset_index()
+        labels, values = (frame[each].to_numpy().tolist() for each in (dims, names))
+        rows = [
+            [*map(label_text, a), *map(_value_text, b)] for a, b in zip(labels, values, strict=True)
+        ]
         caption = f"{_labels_text(point.labels)}: {point.mean:.4g} (SD {point.spread:.2g})"
-        caption += f" (the first {MOST_CELLS} of {len(indices)} fits)" if more > 0 else ""
-        head = [name.replace("_", " ") for name in [*dims, *columns]]
-        return table("details", head, rows, caption=caption)
+        if len(rows) > MOST_CELLS:
+            caption += f" (the first {MOST_CELLS} of {len(rows)} fits)"
+        head = [name.replace("_", " ") for name in [*dims, *names]]
+        return table("details", head, rows[:MOST_CELLS], caption=caption)
 
 
 def _panels(
@@ -229,12 +212,6 @@ def _conditions(point: ChartPoint) -> dict[str, Any]:
 def _model(point: ChartPoint) -> dict[str, Any]:
     """Return the labels of a point that describe the model."""
     return {name: label for name, label in point.labels.items() if name not in CONDITIONS}
-
-
-def _name(point: ChartPoint, best: ChartPoint) -> str:
-    """Return what of a model is not as in the best one."""
-    others = _model(best)
-    return _words({k: label for k, label in _model(point).items() if label != others.get(k)})
 
 
 def _words(labels: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from nmd_lab._errors import sentence
 from nmd_lab.result.headline import headline_of
+from nmd_lab.widgets.parts.pictures import Frame
 from nmd_lab.widgets.parts.texts import model_text
 from nmd_lab.widgets.states.code import name_in_notebook
 from nmd_lab.widgets.states.fields import FitState
@@ -18,23 +19,22 @@ from .history import History
 Action = Callable[[Mapping[str, Any]], Any]
 """What a message of the front end does; a view that it returns is shown from then on."""
 
-NO_DATA = "explore data, not what was made of them."
-TITLES = {
-    "run": "Fit with these settings, from the start",
-    "stop": "Stop at the next iteration",
-    "continue": "Continue where it stopped",
-    "reset": "Forget the fit",
+BUTTONS = {  # labels and tooltips of the buttons that all views have, by their action
+    "run": ("Run", "Fit with these settings, from the start"),
+    "stop": ("Stop", "Stop at the next iteration"),
+    "continue": ("Continue", "Continue where it stopped"),
+    "reset": ("Reset", "Forget the fit"),
 }
-"""Tooltips of the buttons that are enabled."""
-
+REFUSALS = {  # what is said where a view has no such action
+    "choose": "nothing can be chosen here: explore data, not what was made of them.",
+    "sample": "nothing can be drawn here: explore data, not what was made of them.",
+    "brush": "no pixels can be hidden here: explore a matrix.",
+}
 QUICK = 1.0  # seconds of a fit up to which a change of a setting fits again
 
 
 class View:
-    """The base of the views; by default, there is nothing to fit.
-
-    `source` is what the user gave and the attribute of the state that holds it.
-    """
+    """The base of the views; by default, there is nothing to fit."""
 
     can_fit = True  # whether there are data to fit, and so buttons and controls
     opens = False  # whether a fit begins by itself when the page is opened
@@ -42,14 +42,13 @@ class View:
     def __init__(
         self, state: FitState, filename: str, source: tuple[Any, str] = (None, "")
     ) -> None:
-        self.state, self.filename, self.source = state, filename, source
+        self.state, self.filename = state, filename
+        self.source = source  # what the user gave, and the attribute of the state that holds it
         self.actions: dict[str, Action] = {}
-        # Label and tooltip of the buttons beside Run, Stop, Continue and Reset, by their action
-        self.buttons: dict[str, tuple[str, str]] = {}
+        self.buttons: dict[str, tuple[str, str]] = {}  # more labels and tooltips, by their action
         self.selection: dict[str, Any] | None = None
-        # Code that gives the data and a line about them, if they are from a file
-        self.data_code: str | None = None
-        self.said = ""
+        self.data_code: str | None = None  # code that gives the data, if they are from a file
+        self.said = ""  # a line about these data
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return the parts of the page between the buttons and the runs, by their names."""
@@ -58,9 +57,16 @@ class View:
     def setting_changed(self, name: str) -> None:
         """Adapt what is shown to a setting that has changed."""
 
+    def frame(self) -> Frame | None:
+        """Return which entries are shown as pictures; None without pictures."""
+        return None
+
     def place(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return positions "row", "column" and "pixel" at `picture`, `y` and `x` of a message."""
-        return {}
+        """Return positions "row", "column" and "pixel" that a message picks."""
+        if "picture" not in message:
+            return {name: value for name, value in message.items() if name != "do"}
+        frame = self.frame()
+        return {} if frame is None else frame.entry(message)
 
     def select(self, selection: dict[str, Any] | None) -> None:
         """Take what was picked: "row", "column", "pixel" in a picture, and the list "rows"."""
@@ -71,17 +77,11 @@ class View:
         """Result so far, or None."""
         return self.state.fit.result
 
-    def choose(self) -> None:
-        """Choose all settings that may be "auto", and fit with them."""
-        raise ValueError(f"nothing can be chosen here: {NO_DATA}")
-
-    def how_sure(self) -> None:
-        """Draw from the posterior with the present settings."""
-        raise ValueError(f"nothing can be drawn here: {NO_DATA}")
-
-    def brush(self, stroke: Mapping[str, Any]) -> None:
-        """Hide or reveal pixels, and fit again from the present factors."""
-        raise ValueError("no pixels can be hidden here: explore a matrix.")
+    def act(self, name: str, **message: Any) -> None:
+        """Do what a message of the page does, if this view knows it."""
+        if name not in self.actions:
+            raise ValueError(REFUSALS[name])
+        self.actions[name](message)
 
     @property
     def title(self) -> str:
@@ -155,14 +155,20 @@ class View:
 
 def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
     """Return what is said of the work that was begun last; an error in a view is said, too."""
-    active, bar = view.state.active, dict[str, Any](headline=None, title="", model="")
+    active, running = view.state.active, view.state.active.phase == "running"
     try:
-        notes, why = view.notes(), reasons(view) if view.can_fit else {}
-        bar = {"headline": view.headline(), "title": view.title, "model": view.model}
+        bar = {
+            "headline": view.headline(),
+            "title": view.title,
+            "model": view.model,
+            "notes": [line for line in view.notes() if line],
+            "buttons": buttons(view, reasons(view) if view.can_fit else {}),
+        }
     except Exception as error:
-        notes, why, note = [], dict.fromkeys(TITLES, ""), (sentence(error), True)
+        plain = buttons(view, dict.fromkeys(BUTTONS, ""))
+        bar = {"headline": None, "title": "", "model": "", "notes": [], "buttons": plain}
+        note = sentence(error), True
     message, failed = note or (active.message, active.phase == "failed")
-    running = active.phase == "running"
     return {
         "phase": active.phase,
         "message": message,
@@ -171,44 +177,38 @@ def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
         "planned": max(active.planned, 1),
         "left": seconds_left(active) if running and not note else "",
         "warnings": list(active.warnings),
-        "notes": [line for line in notes if line],
-        "buttons": buttons(view, why),
         "filename": view.filename,
-        **bar,
         "save": "" if view.result is not None else "there is no result yet",
+        **bar,
     }
 
 
 def reasons(view: View) -> dict[str, str]:
     """Return why each button has no use now, an empty string if it has, by its action."""
-    running = view.state.active.phase == "running"
-    begun = view.state.active.phase != "ready"
-    busy = "it is running" if running else ""
-    why = {
-        "run": busy or view.cannot_run(),
-        "stop": "" if running else "nothing runs",
-        "continue": busy or why_no_more(view),
-        "reset": "" if begun else "there is nothing to forget",
-    }
-    return why | {name: busy or view.why_disabled(name) for name in view.buttons}
-
-
-def buttons(view: View, why: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """Return label, tooltip and state of each button, by the name of its action."""
-    texts = {name: (name.capitalize(), title) for name, title in TITLES.items()} | view.buttons
+    state, phase = view.state, view.state.active.phase
+    busy, more = "it is running" if phase == "running" else "", ""
+    if not state.fit.can_proceed:
+        result = state.fit.result
+        ended = result is not None and result.stop_reason.code == "converged"
+        more = "the fit has converged" if ended else "there is nothing to go on from"
+    elif state.changed:
+        more = "the settings have changed: Run starts a new fit"
     return {
-        name: {"label": texts[name][0], "disabled": bool(text), "title": text or texts[name][1]}
+        "run": busy or view.cannot_run(),
+        "stop": "" if busy else "nothing runs",
+        "continue": busy or more,
+        "reset": "" if phase != "ready" else "there is nothing to forget",
+        **{name: busy or view.why_disabled(name) for name in view.buttons},
+    }
+
+
+def buttons(view: View, why: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return label, tooltip and state of each button, by the name of its action."""
+    about = BUTTONS | view.buttons
+    return {
+        name: {"label": about[name][0], "disabled": bool(text), "title": text or about[name][1]}
         for name, text in why.items()
     }
-
-
-def why_no_more(view: View) -> str:
-    """Return why the fit cannot be continued, or an empty string."""
-    fit = view.state.fit
-    if not fit.can_proceed:
-        ended = fit.result is not None and fit.result.stop_reason.code == "converged"
-        return "the fit has converged" if ended else "there is nothing to go on from"
-    return "the settings have changed: Run starts a new fit" if view.state.changed else ""
 
 
 def seconds_left(active: Any) -> str:
