@@ -105,7 +105,8 @@ def test_completion_shows_the_error_of_each_iteration():
 
 
 def test_what_is_read_does_not_change_while_it_runs(small):
-    state = plain(DecompositionState, small, rank=4, iterations=ENDLESS, missing=0.2, rho="1")
+    settings = {"iterations": ENDLESS, "tol": 0.0, "rho": "1"}
+    state = plain(DecompositionState, small, rank=4, missing=0.2, **settings)
     state.start()
     wait_for(lambda: state.fit.state is not None)
     curves, held_out = state.fit.recording.curves, state.fit.recording.held_out

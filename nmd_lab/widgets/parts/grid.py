@@ -60,8 +60,12 @@ class Grid(NamedTuple):
         begin = order.begin if order.begin < rows.size else 0
         page = rows[begin : begin + MOST_SHOWN]
         return {
-            "column": order.column, "reverse": order.reverse, "begin": begin,
-            "page": MOST_SHOWN, "total": rows.size, "rows": page.tolist(),
+            "column": order.column,
+            "reverse": order.reverse,
+            "begin": begin,
+            "page": MOST_SHOWN,
+            "total": rows.size,
+            "rows": page.tolist(),
             "labels": [names[row] if names else str(row) for row in page],
             "columns": [self._column(column, at, page) for column, at in self.table.blocks()],
             "drawn": self.posterior is not None,

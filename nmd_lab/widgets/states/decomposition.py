@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -28,7 +29,6 @@ from .fields import Field, check_option
 from .matrix_data import (
     NO_PICTURE,
     NOISES,
-    BeforeBrush,
     MatrixData,
     Paint,
     as_matrix,
@@ -92,14 +92,10 @@ class DecompositionState(ModelState):
         ITERATIONS._replace(value=300), DRAWS._replace(value=150),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 10, "alpha": 1.0})
-    fit_attributes = (
-        *ModelState.fit_attributes,
-        *("hidden", "fitted_data", "fitted_paint", "paint", "before_brush"),
-    )
+    fit_attributes = (*ModelState.fit_attributes, "fitted_data", "paint", "before_brush")
     lengths = (*ModelState.lengths, "shape")
     hidden_share = "missing"
     fitted_data: MatrixData | None = None
-    fitted_paint: Paint | None = None
     paint: Paint | None = None  # what the brush has done
 
     def __init__(self, X: Any = None, shape: tuple[int, int] | None = None, **values: Any) -> None:
@@ -117,8 +113,12 @@ class DecompositionState(ModelState):
 
     def _clear(self) -> None:
         super()._clear()
-        self.hidden: HiddenEntries | None = None  # where the iterates of the fit are measured
-        self.before_brush: BeforeBrush | None = None
+        self.before_brush: dict[str, Any] | None = None  # what was there before the first stroke
+
+    @property
+    def unseen(self) -> HiddenEntries | None:
+        """The entries where the iterates of the fit are measured."""
+        return None if self.fitted_data is None else self.fitted_data.unseen
 
     def source(self) -> Any:
         """Return the original matrix."""
@@ -216,27 +216,19 @@ class DecompositionState(ModelState):
     def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
         """Take the present data as those of the fit, which measures the entries it does not see."""
         data = self.fitted_data = self.data
-        self.fitted_paint = self.paint
-        rows, columns = data.hidden
-        self.hidden = None
-        if rows.size:
-            self.hidden = HiddenEntries(data.original, rows, columns, seen=data.observed)
         options = {"absent_are_zeros": not data.has_holes, "observed": data.mask}
-        return data.seen, options, None if self.hidden is None else self.hidden.error
+        return data.seen, options, None if data.unseen is None else data.unseen.error
 
     def unpaint(self) -> None:
         """Go back to the fit before the first stroke; without one, fit again without paint."""
         if self.before_brush is not None and not self.changed:
-            self.recall(self.before_brush.saved)
+            self.recall(self.before_brush)
             self.fit.tell()
         else:
             self.repaint(None)
 
     def repaint(self, paint: Paint | None) -> None:
-        """Take other painted entries, and fit again from the factors before the first stroke.
-
-        While the settings are not those of the fit, the paint only counts in the next run.
-        """
+        """Take other painted entries, and fit again from the factors before the first stroke."""
         if self.fit.phase == "running" and self.before_brush is None:
             self.fit.stop()
             self.fit.join(JOIN)
@@ -244,21 +236,17 @@ class DecompositionState(ModelState):
         if np.isnan(data.observed).all():
             raise ValueError("the brush would hide everything: reveal some pixels first.")
         if before is None and self.fit.result is not None:
-            before = BeforeBrush(self.fit.result, self.fitted_paint, self.keep())
+            before = self.keep()
         self.paint = paint
         if before is None or not self._arguments or self.changed:
-            return
+            return  # the paint only counts in the next run
         X, options, measure = self.to_fit()
         self.errors, self.before_brush = {}, before
-        options |= {"absent_are_zeros": False, "max_iter": BRUSH_ITERATIONS, "init": before.fit}
-        arguments = self._arguments | options
-        seen_before = ~np.isnan(before.saved["fitted_data"].observed[data.hidden])
-        self.fit.start(
-            lambda: prepared(X, arguments),
-            BRUSH_ITERATIONS,
-            measure,
-            remembers=bool(seen_before.any()),
-        )
+        init, length = before["fit"]["result"], {"max_iter": BRUSH_ITERATIONS}
+        arguments = self._arguments | options | length | {"absent_are_zeros": False, "init": init}
+        remembers = not np.isnan(before["fitted_data"].observed[data.hidden]).all()
+        make = partial(prepared, X, arguments)
+        self.fit.start(make, BRUSH_ITERATIONS, measure, remembers=remembers)
 
     def known(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return what the fit has seen: values, rows and columns."""
@@ -269,7 +257,7 @@ class DecompositionState(ModelState):
 
     def compared(self, fit: Decomposition) -> dict[str, float]:
         """Return the held-out errors of the fit, of a linear one, and of the means of columns."""
-        data, hidden = self.fitted_data, self.hidden
+        data, hidden = self.fitted_data, self.unseen
         if data is None or hidden is None or data.original.size > MOST_COMPARED:
             return {}
         errors = {"this model": hidden.error(fit)}
@@ -282,28 +270,23 @@ class DecompositionState(ModelState):
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats the fit, or that makes one if there is none."""
-        result, values, before = self.fit.result, self.values, self.before_brush
-        if result is not None and self._arguments and self.fitted_data is not None:
-            values, arguments = values | self.fitted_settings, self._arguments
-            data, paint = self.fitted_data, self.fitted_paint
-        else:
-            result = before = None
-            arguments, data, paint = self.arguments(), self.data, self.paint
-        is_own = values["data"] == OWN_DATA
-        source = name if is_own else matrix_choices()[values["data"]].code
+        result, before = self.fit.result, self.before_brush
+        data, arguments = self.fitted_data, self._arguments
+        if result is None or not arguments or data is None:
+            result, before, data, arguments = None, None, self.data, self.arguments()
+        is_own = data.values["data"] == OWN_DATA
+        source = name if is_own else matrix_choices()[data.values["data"]].code
         load = loading_lines(source, self._matrix.code if is_own else "", is_own=is_own)
-        body = fitting_code(data, values, arguments, result, paint, before)
+        body = fitting_code(data, arguments, result, before)
         imports = "import numpy as np\n\n" if "np." in body else ""
         head = f"{imports}import nmd_lab as nmd\n{self.imports}\n{load}"
-        return head + body + self._drawn_code(paint)
+        return head + body + self._drawn_code(data.paint)
 
     def _drawn_code(self, paint: Paint | None) -> str:
         """Return the lines that make the posterior, with the mask of its paint."""
-        values, data = self.values | self.sampled_settings, "X"
-        _, data = corrupting_code(values | {"missing": 0.0})
-        drawn = self.sample_code(data)
-        masked = self.sample.settings is not None and self.sample.settings.observed is not None
+        values, settings = self.values | self.sampled_settings, self.sample.settings
+        drawn = self.sample_code(corrupting_code(values | {"missing": 0.0})[1])
+        masked = settings is not None and settings.observed is not None
         if not (drawn and masked and self.paint is not None) or paint is self.paint:
             return drawn
-        _, seen = corrupting_code(values)
-        return mask_code(seen, self.paint) + drawn
+        return mask_code(corrupting_code(values)[1], self.paint) + drawn

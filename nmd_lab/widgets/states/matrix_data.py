@@ -17,6 +17,7 @@ from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.widgets.live.recording import HiddenEntries
 from nmd_lab.widgets.parts.pictures import Frame, frame_of
 
 from .code import Code, call, fit_call
@@ -109,7 +110,7 @@ class MatrixData:
         row = X[0] if isinstance(X, xr.DataArray) else xr.DataArray(np.zeros(self.shape[1]))
         is_plain = channels > 1 or layout == NO_PICTURE
         self.picture: Picture | None = None if is_plain else picture_of(row, layout)
-        self.channels = channels
+        self.channels, self.values, self.paint = channels, dict(values), paint
         # Rows and columns of the entries that only the fit misses
         self.hidden = np.nonzero(np.isnan(self.observed) & ~np.isnan(self.original))
         self.has_holes = bool(np.isnan(self.observed).any())
@@ -119,6 +120,14 @@ class MatrixData:
         """Number of rows and columns."""
         m, n = self.original.shape
         return m, n
+
+    @cached_property
+    def unseen(self) -> HiddenEntries | None:
+        """The entries where the iterates of a fit are measured; None if it sees all."""
+        rows, columns = self.hidden
+        if not rows.size:
+            return None
+        return HiddenEntries(self.original, rows, columns, seen=self.observed)
 
     @cached_property
     def observed_limits(self) -> tuple[float, float]:
@@ -177,14 +186,6 @@ class Paint:
         )
 
 
-class BeforeBrush(NamedTuple):
-    """What was there before the first stroke of the brush after a run."""
-
-    fit: Decomposition
-    paint: Paint | None  # that of the fit
-    saved: dict[str, Any]  # what brings it back, see `FitState.recall`
-
-
 def disc(
     shape: tuple[int, int], y: float, x: float, radius: float
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -222,29 +223,28 @@ def _loop(painted: list[tuple[int, int, int]], word: str) -> str:
 
 def fitting_code(
     data: MatrixData,
-    values: Mapping[str, Any],
     arguments: Mapping[str, Any],
     result: Decomposition | None,
-    paint: Paint | None,
-    before: BeforeBrush | None,
+    before: Mapping[str, Any] | None,
 ) -> str:
     """Return the lines that add noise and holes to X, and fit: before strokes and after them."""
-    lines, seen = corrupting_code(values)
+    lines, seen = corrupting_code(data.values)
     # Without a choice there are no offsets to name
     named = {k: v for k, v in arguments.items() if k != "offsets" or arguments["alpha"] == "auto"}
 
     def fit(result: Decomposition | None, paint: Paint | None, **options: Any) -> str:
         if paint is None or not paint.n_painted:
-            holes = values["missing"] > 0 or bool(np.isnan(data.original).any())
+            holes = data.values["missing"] > 0 or bool(np.isnan(data.original).any())
             verb = "complete" if holes or options else "decompose"
             return fit_call(result, verb, seen, named | options)
-        _, noisy = corrupting_code({**values, "missing": 0})
+        _, noisy = corrupting_code({**data.values, "missing": 0})
         options["observed"] = Code("mask")
         return mask_code(seen, paint) + fit_call(result, "complete", noisy, named | options)
 
     if before is None:
-        return lines + fit(result, paint)
-    return lines + fit(before.fit, before.paint) + fit(result, paint, init=Code("fit"))
+        return lines + fit(result, data.paint)
+    first = fit(before["fit"]["result"], before["fitted_data"].paint)
+    return lines + first + fit(result, data.paint, init=Code("fit"))
 
 
 def mask_code(seen: str, paint: Paint) -> str:

@@ -63,20 +63,20 @@ class DecompositionView(ModelView):
 
     def headline(self) -> dict[str, Any] | None:
         """Return the error where entries are hidden, beside that of the rivals."""
-        errors, hidden = self.state.errors, self.state.hidden
+        errors, hidden = self.state.errors, self.state.unseen
         if not errors or hidden is None:
             return super().headline()
         (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
-        words, fit, paint = hidden.words, self.result, self.state.fitted_paint
-        if paint is not None:
+        words, fit, data = hidden.words, self.result, self.state.fitted_data
+        if data is not None and (paint := data.paint) is not None:
             painted = self._painted(lambda: hidden.error(fit, paint.signs < 0), fit, paint)
-        if paint is not None and not math.isnan(painted):
-            words += f", {as_text(hidden.in_units(painted), 2)} where you painted"
+            if not math.isnan(painted):
+                words += f", {as_text(hidden.in_units(painted), 2)} where you painted"
         return headline(error, words, dict(rivals))
 
     def parts(self, history: History, *_: Any) -> dict[str, Any]:
         """Return the pictures, curves, components, plane, trials and errors."""
-        state, fit, hidden = self._shown_state(), self.state.fit, self.state.hidden
+        state, fit, hidden = self._shown_state(), self.state.fit, self.state.unseen
         data, running = self._data(), fit.phase == "running"
         iterations = [] if running else fit.recording.snapshots.iterations
         parts = super().parts(history, *((hidden.sample, hidden.sizes) if hidden else ())) | {
@@ -113,7 +113,7 @@ class DecompositionView(ModelView):
 
     def _errors(self) -> list[dict[str, Any]]:
         """Return the table of held-out errors, in the unit of the data."""
-        hidden, errors = self.state.hidden, self.state.errors
+        hidden, errors = self.state.unseen, self.state.errors
         if hidden is None:
             return []
         in_units = {name: hidden.in_units(error) for name, error in errors.items()}

@@ -57,7 +57,13 @@ class History:
         runs = self.runs.values()
         if any(run.recording is fit.recording and run.fit is fit.result for run in runs):
             return
-        same = [r for r in runs if r.recording is fit.recording or _is_of_same_stroke(r, state)]
+        before = getattr(state, "before_brush", None)  # that of strokes that began at one fit
+        same = [
+            run
+            for run in runs
+            if run.recording is fit.recording
+            or (before is not None and run.saved["before_brush"] is before)
+        ]
         if not same:
             self._count += 1
         number = same[0].number if same else self._count
@@ -67,8 +73,8 @@ class History:
 
     def _line(self, run: PastRun, is_current: bool) -> dict[str, Any]:
         """Return a line of the table; errors are in the unit of the data."""
-        held_out, hidden = run.recording.of_result, run.saved.get("hidden")
-        sizes = {} if hidden is None else hidden.sizes
+        held_out, data = run.recording.of_result, run.saved.get("fitted_data")
+        sizes = {} if data is None or data.unseen is None else data.unseen.sizes
         seen = run.fit.relative_error * sizes.get("relative_error", 1.0)
         return {
             "number": run.number,
@@ -93,9 +99,3 @@ class History:
             if name == "rank" or any(other.get(name) != value for other in others)
         ]
         return ", ".join([*shown, *([f"{paint.n_painted} entries painted"] if paint else [])])
-
-
-def _is_of_same_stroke(run: PastRun, state: FitState) -> bool:
-    """Return whether a run and the present fit are both of a brush that began at one fit."""
-    before, now = run.saved.get("before_brush"), getattr(state, "before_brush", None)
-    return before is not None and now is not None and before.fit is now.fit
