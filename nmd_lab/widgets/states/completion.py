@@ -107,11 +107,13 @@ class CompletionState(ModelState):
     def data(self) -> Ratings:
         """The chosen data."""
         name = self.values["data"]
-        if name == OWN_DATA:
-            data = self.ratings, self.columns, self._titles
-            return self._loaded(lambda: as_ratings(*data), name)
-        choice = ratings_choices()[name]
-        return self._loaded(lambda: as_ratings(choice.load(), DEFAULT_COLUMNS, None), name)
+
+        def load() -> Ratings:
+            if name == OWN_DATA:
+                return as_ratings(self.ratings, self.columns, self._titles)
+            return as_ratings(ratings_choices()[name].load(), DEFAULT_COLUMNS, None)
+
+        return self._loaded(load, name)
 
     @property
     def observations(self) -> SparseObservations:
@@ -190,14 +192,13 @@ class CompletionState(ModelState):
             rated, values = entries.indices[of_row].astype(np.intp), entries.values[of_row]
             order = np.lexsort((-values, ~np.isin(rated, self.hidden_of(row))))[:top]
             columns, values = rated[order], values[order]
-        predicted = self._predicted(row)
-        is_rated = row is None and bool(self.person.ratings)
-        usual = self._predicted(None, rated=False) if is_rated else np.full_like(predicted, np.nan)
+        predicted, added = self._predicted(row), np.full(self.shape[1], np.nan)
+        if row is None and self.person.ratings:
+            added = predicted - self._predicted(None, rated=False)
         others = np.where(np.isnan(predicted).all(), -np.inf, predicted)
         others[rated] = -np.inf
         best = np.argsort(-others, kind="stable")[:top]
         best = best[others[best] > -np.inf]
-        added = predicted - usual
         return (
             self._entries(row, columns, values, predicted, added),
             self._entries(row, best, np.full(best.size, np.nan), predicted, added),
@@ -206,27 +207,24 @@ class CompletionState(ModelState):
     def _entries(self, row: int | None, columns: Numbers, *numbers: Numbers) -> list[Entry]:
         """Return the entries of some columns, with their intervals if there is a posterior."""
         values, predicted, added = numbers
-        ends = np.full((columns.size, 2), np.nan)
-        draws, at = self._drawn(row)
-        if draws is not None and columns.size:
-            ends = np.asarray(draws.predict_interval(entries_at(at, columns), level=LEVEL))
+        ends, (model, at) = np.full((columns.size, 2), np.nan), self._model_of(row)
+        if isinstance(model, Posterior) and columns.size:
+            ends = np.asarray(model.predict_interval(entries_at(at, columns), level=LEVEL))
             ends = ends if self.person.ends is None else ends.clip(*self.person.ends)
-        about = predicted[columns], *ends.T, added[columns]
-        return [
-            Entry(title, int(k), *map(float, each))
-            for title, k, *each in zip(
-                self.data.column_titles(columns), columns, values, *about, strict=True
-            )
-        ]
+        titles = self.data.column_titles(columns)
+        about = values, predicted[columns], *ends.T, added[columns]
+        each = zip(titles, columns.tolist(), *(some.tolist() for some in about), strict=True)
+        return [Entry(*entry) for entry in each]
 
     def hidden_of(self, row: int) -> NDArray[Any]:
         """Return the columns of a row that the model has not seen; while it runs, the last."""
-        shown = self.sample if self.is_sampled else self.fit
+        shown = self.fit if self.draws is None else self.sample
         if shown.phase != "running":
             self._unseen = shown.unseen
-        if self._unseen is None or not (self.is_sampled or self.is_fitted):
+        if self._unseen is None or (self.draws is None and not self.is_fitted):
             return np.empty(0, np.intp)
-        return np.asarray(self._unseen[1][self._unseen[0] == row])
+        rows, columns = self._unseen
+        return np.asarray(columns[rows == row])
 
     @property
     def is_fitted(self) -> bool:
@@ -235,20 +233,17 @@ class CompletionState(ModelState):
 
     def _predicted(self, row: int | None, *, rated: bool = True) -> Numbers:
         """Return what posterior or fit predict for a row or for the new person; NaN without one."""
-        n = self.observations.shape[1]
-        draws, at = self._drawn(row, rated=rated)
-        if draws is not None:
-            return np.asarray(draws.predict(entries_at(at, np.arange(n))))
-        fitted, at = self.fitted_row(row, rated=rated)
-        return np.full(n, np.nan) if fitted is None else np.asarray(fitted.block([at])[0])
+        n, (model, at) = self.shape[1], self._model_of(row, rated=rated)
+        if isinstance(model, Posterior):
+            return np.asarray(model.predict(entries_at(at, np.arange(n))))
+        return np.full(n, np.nan) if model is None else np.asarray(model.block([at])[0])
 
-    def _drawn(self, row: int | None, *, rated: bool = True) -> tuple[Posterior | None, int]:
-        """Return the posterior of a row, or of the new person, and its position there."""
-        if self.posterior is None or not self.is_sampled:
-            return None, 0
-        if row is not None:
-            return self.posterior, row
-        return self.person.folded(self.posterior, rated=rated), 0
+    def _model_of(self, row: int | None, *, rated: bool = True) -> tuple[Any, int]:
+        """Return posterior or fit of a row, or of the new person, and its position there."""
+        draws = self.draws
+        if draws is None:
+            return self.fitted_row(row, rated=rated)
+        return (draws, row) if row is not None else (self.person.folded(draws, rated=rated), 0)
 
     def fitted_row(self, row: int | None, *, rated: bool = True) -> tuple[FittedValues | None, int]:
         """Return the model of a row and its position there; a new person needs a fit that ended."""
@@ -260,11 +255,8 @@ class CompletionState(ModelState):
     @property
     def shown(self) -> FittedValues | None:
         """The last iterate while the fit runs, and then the result; None without a fit."""
-        fit = self.fit
-        if not self.is_fitted or fit.phase == "ready":
-            return None
-        last = fit.state if fit.result is None or fit.phase == "running" else fit.result
-        return None if last is None else last.fitted
+        last = self.fit.state if self.fit.phase == "running" else self.fit.result or self.fit.state
+        return None if last is None or not self.is_fitted else last.fitted
 
     def known(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return a sample of the ratings: values, rows and columns."""

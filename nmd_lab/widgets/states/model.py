@@ -259,10 +259,10 @@ class ModelState(FitState):
         return self.sample.posterior
 
     @property
-    def is_sampled(self) -> bool:
-        """Whether the posterior is of the chosen data."""
+    def draws(self) -> Posterior | None:
+        """The posterior if it is of the chosen data."""
         of = self.sampled_settings.get("data")
-        return self.posterior is not None and of == self.values["data"]
+        return self.posterior if of == self.values["data"] else None
 
     def cannot_sample(self) -> str:
         """Return why no draws can be made with the present settings, or an empty string."""

@@ -132,28 +132,23 @@ class CompletionView(ModelView):
         first = self._your_ratings(rated) if row is None else self._ratings(row, rated)
         if not best:
             return [first, table("top", ("predictions come with a fit",), [])]
-        sure, stars = self.state.is_sampled, not math.isnan(best[0].added)
-        rows = [
-            [
-                e.label,
-                number_text(e.predicted, 3),
-                *[f"{e.added:+.2f}"] * stars,
-                *[f"{e.low:.3g} – {e.high:.3g}"] * sure,
-            ]
-            for e in best
-        ]
-        intervals = [f"{100 * LEVEL:.0f} % interval"] * sure
-        heads = ("suggested", self._by, *["your stars add"] * stars, *intervals)
+        sure, stars = self.state.draws is not None, not math.isnan(best[0].added)
+        heads = ["suggested", self._by]
+        rows = [[entry.label, number_text(entry.predicted, 3)] for entry in best]
+        if stars:
+            heads.append("your stars add")
+            rows = [[*row, f"{entry.added:+.2f}"] for row, entry in zip(rows, best, strict=True)]
+        if sure:
+            heads.append(f"{100 * LEVEL:.0f} % interval")
+            ends = (f"{entry.low:.3g} – {entry.high:.3g}" for entry in best)
+            rows = [[*row, each] for row, each in zip(rows, ends, strict=True)]
         return [first, table("top", heads, rows, ids=[entry.column for entry in best])]
 
     @property
     def _by(self) -> str:
         """Say what predicts: the fit, or from the draws on their mean."""
-        return (
-            "mean of\N{NO-BREAK SPACE}draws"
-            if self.state.is_sampled
-            else "by the\N{NO-BREAK SPACE}fit"
-        )
+        words = ("by the", "fit") if self.state.draws is None else ("mean of", "draws")
+        return "\N{NO-BREAK SPACE}".join(words)
 
     def _your_ratings(self, rated: list[Entry]) -> dict[str, Any]:
         """Return the table in which the new person rates."""
@@ -167,16 +162,11 @@ class CompletionView(ModelView):
     def _ratings(self, row: int, rated: list[Entry]) -> dict[str, Any]:
         """Return the table of the ratings of a row, with a mark where the model has not seen it."""
         hidden = set(self.state.hidden_of(row).tolist())
-        rows = [
-            [
-                f"{HIDDEN if entry.column in hidden else ''}{entry.label}",
-                f"{entry.observed:g}",
-                number_text(entry.predicted, 3),
-            ]
-            for entry in rated
-        ]
+        ids, rows = [entry.column for entry in rated], []
+        for entry in rated:
+            label = f"{HIDDEN if entry.column in hidden else ''}{entry.label}"
+            rows.append([label, f"{entry.observed:g}", number_text(entry.predicted, 3)])
         name = f"rated ({HIDDEN}hidden)" if hidden else "rated"
-        ids = [entry.column for entry in rated]
         return table("known", (name, "value", self._by), rows, ids=ids)
 
     def _typical(self, shown: FittedValues | None) -> str:

@@ -86,7 +86,7 @@ class DecompositionView(ModelView):
         if data is None:
             return parts
         frame = self._frame_of(data, state)
-        posterior = self.state.posterior if self.state.is_sampled else None
+        posterior = self.state.draws
         beside = history.runs.get(history.beside or 0)
         parts["pictures"] = self._pictures(data, frame, beside, posterior)
         fitted = None if state is None else state.fitted
