@@ -94,11 +94,12 @@ class LiveFit(Background):
     ) -> None:
         """Start a new fit, after a first `look` and a choice; a long choice is left to the user."""
         self.reset(tell=False)
-        recording = self.recording = Recording(measure, remembers=remembers)
+        first, recording = Recording(measure), Recording(measure, remembers=remembers)
+        self.recording = recording
         self.planned = iterations
 
         def work(stop: threading.Event) -> None:
-            if look is not None and not self._looked(look, stop, recording.again()):
+            if look is not None and not self._looked(look, stop, first):
                 return
             if choose is None or self._chosen(choose, stop):
                 self._work(ResumableFit(prepare()), iterations, stop, recording)
@@ -234,7 +235,7 @@ def overfit(result: Decomposition, recording: Recording) -> Messages:
     """Return what is to be said of a fit that is much better at what it has seen."""
     hidden, seen = recording.of_result, result.relative_error
     chosen = result.selection.sizes["trial"] > 0
-    if chosen or hidden is None or not recording.measures or hidden < max(FAR, OVERFIT * seen):
+    if chosen or hidden is None or recording.measure is None or hidden < max(FAR, OVERFIT * seen):
         return {}
     return {
         OverfitWarning: f"the error is {hidden:.3g} at held-out entries and {seen:.3g} at observed "

@@ -61,25 +61,16 @@ class Recording:
         self.remembers = remembers  # whether the fit begins at one that has seen these entries
         self.snapshots = Snapshots()
         self.state: State | None = None  # last iterate
-        self._measure = measure
+        self.measure = measure  # of the error at entries that are hidden from the fit, if any are
         self._lock = threading.Lock()
         self._curves: dict[str, list[float]] = {name: [] for name in CURVES}
         self._held_out: dict[int, float] = {}
-
-    def again(self) -> Recording:
-        """Return an empty recording with the same measure."""
-        return Recording(self._measure)
 
     def read(self, history: Any) -> None:
         """Take the history of a fit that was made elsewhere."""
         self._curves = {str(name): history[name].values.tolist() for name in history.variables}
         errors = self._curves.get(VALIDATION, [])
         self._held_out = dict(zip(history.iteration.values.tolist(), errors, strict=False))
-
-    @property
-    def measures(self) -> bool:
-        """Whether held-out errors are relative ones, measured here and not by the fit."""
-        return self._measure is not None
 
     @property
     def curves(self) -> dict[str, list[float]]:
@@ -95,8 +86,8 @@ class Recording:
 
     def add(self, state: State, validation: float | None = None) -> None:
         """Take the next iterate."""
-        if validation is None and self._measure is not None and is_measured(state.iteration):
-            validation = self._measure(state)
+        if validation is None and self.measure is not None and is_measured(state.iteration):
+            validation = self.measure(state)
         with self._lock:
             for name, numbers in self._curves.items():
                 numbers.append(getattr(state, name))
@@ -108,12 +99,12 @@ class Recording:
     def end(self, result: Decomposition) -> None:
         """Measure the held-out errors of the last iterate and of the result."""
         state = self.state
-        if self._measure is None:
+        if self.measure is None:
             self.of_result = self._held_out.get(result.parameters["iteration"])
             return
-        self.of_result = self._measure(result)
+        self.of_result = self.measure(result)
         if state is not None and state.iteration not in self._held_out:
-            error = self._measure(state)
+            error = self.measure(state)
             with self._lock:
                 self._held_out[state.iteration] = error
 
@@ -148,11 +139,11 @@ class HiddenEntries:
         most: int = 100_000,
         seen: NDArray[np.floating] | None = None,
     ) -> None:
-        n_hidden, self.sample = rows.size, ""  # words that say how many are used; empty for all
+        self.count, self.sample = rows.size, ""  # words that say how many are used; empty for all
         self._seen = None if seen is None else _size(seen[~np.isnan(seen)])
-        if n_hidden > most:
-            self.sample = f"held-out error: of a sample of {most} of {n_hidden} hidden entries"
-        drawn = in_sample(n_hidden, most)
+        if self.count > most:
+            self.sample = f"held-out error: of a sample of {most} of {self.count} hidden entries"
+        drawn = in_sample(self.count, most)
         self._at = rows[drawn], columns[drawn]
         self._truth = truth[self._at]
         self.is_mixed = False
@@ -164,7 +155,7 @@ class HiddenEntries:
     @property
     def sizes(self) -> dict[str, float]:
         """Factors of relative errors that give them the unit of the data, by their names."""
-        if self.is_mixed or self._seen is None:
+        if self.is_mixed or self._seen is None or not self.count:
             return {}
         size = self.in_units(1.0)
         return {"relative_error": self._seen, "held_out": size, REMEMBERED: size}

@@ -152,6 +152,12 @@ def at(frame: Frame, matrix: Array) -> Array:
     return frame.means((m, n), lambda i, j: matrix[np.ix_(i, j)])
 
 
+def mean_at(posterior: Posterior, frame: Frame) -> Array:
+    """Return the mean of the posterior at the entries of a frame."""
+    mean = posterior.predict(entries_at(frame.rows[:, None], frame.columns))
+    return np.reshape(mean, (frame.rows.size, frame.columns.size))
+
+
 def spread_at(posterior: Posterior, frame: Frame) -> Array:
     """Return the standard deviation of the posterior at the entries of a frame."""
     spread = posterior.predict_std(entries_at(frame.rows[:, None], frame.columns), noise=False)

@@ -49,6 +49,7 @@ SHAPES = ("auto", "none")  # suggestions for the shape of a picture: from labels
 PENALTIES = ("auto", "balanced", "paper")  # rules for ρ that are suggested
 CORRUPTING = ("data", "noise", "level", "missing", "seed")  # settings that change the data of a fit
 BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
+NOTHING_HIDDEN = HiddenEntries(np.empty((0, 0)), np.empty(0, np.intp), np.empty(0, np.intp))
 JOIN = 5.0  # longest time that a stroke of the brush waits for a run to stop, in seconds
 
 
@@ -116,9 +117,9 @@ class DecompositionState(ModelState):
         self.before_brush: dict[str, Any] | None = None  # what was there before the first stroke
 
     @property
-    def unseen(self) -> HiddenEntries | None:
+    def unseen(self) -> HiddenEntries:
         """The entries where the iterates of the fit are measured."""
-        return None if self.fitted_data is None else self.fitted_data.unseen
+        return NOTHING_HIDDEN if self.fitted_data is None else self.fitted_data.unseen
 
     def source(self) -> Any:
         """Return the original matrix."""
@@ -217,7 +218,7 @@ class DecompositionState(ModelState):
         """Take the present data as those of the fit, which measures the entries it does not see."""
         data = self.fitted_data = self.data
         options = {"absent_are_zeros": not data.has_holes, "observed": data.mask}
-        return data.seen, options, None if data.unseen is None else data.unseen.error
+        return data.seen, options, data.unseen.error if data.unseen.count else None
 
     def unpaint(self) -> None:
         """Go back to the fit before the first stroke; without one, fit again without paint."""
@@ -258,7 +259,7 @@ class DecompositionState(ModelState):
     def compared(self, fit: Decomposition) -> dict[str, float]:
         """Return the held-out errors of the fit, of a linear one, and of the means of columns."""
         data, hidden = self.fitted_data, self.unseen
-        if data is None or hidden is None or data.original.size > MOST_COMPARED:
+        if data is None or not hidden.count or data.original.size > MOST_COMPARED:
             return {}
         errors = {"this model": hidden.error(fit)}
         linear = {"nonlinearity": "identity", "loss": "frobenius"}

@@ -122,11 +122,9 @@ class MatrixData:
         return m, n
 
     @cached_property
-    def unseen(self) -> HiddenEntries | None:
-        """The entries where the iterates of a fit are measured; None if it sees all."""
+    def unseen(self) -> HiddenEntries:
+        """The entries where the iterates of a fit are measured."""
         rows, columns = self.hidden
-        if not rows.size:
-            return None
         return HiddenEntries(self.original, rows, columns, seen=self.observed)
 
     @cached_property

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.result.entries import entries_at
 from nmd_lab.result.headline import headline
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.result.selection import as_text
@@ -17,7 +16,7 @@ from nmd_lab.solver.state import State
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import RESIDUALS, Panel
 from nmd_lab.widgets.parts.grid import Grid, Order
-from nmd_lab.widgets.parts.pictures import Frame, at, pictures_part, spread_at
+from nmd_lab.widgets.parts.pictures import Frame, at, mean_at, pictures_part, spread_at
 from nmd_lab.widgets.parts.texts import errors_table, size_text, texts
 from nmd_lab.widgets.states.decomposition import CORRUPTING, DecompositionState
 from nmd_lab.widgets.states.matrix_data import MatrixData, Paint
@@ -64,7 +63,7 @@ class DecompositionView(ModelView):
     def headline(self) -> dict[str, Any] | None:
         """Return the error where entries are hidden, beside that of the rivals."""
         errors, hidden = self.state.errors, self.state.unseen
-        if not errors or hidden is None:
+        if not errors:
             return super().headline()
         (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
         words, fit, data = hidden.words, self.result, self.state.fitted_data
@@ -79,8 +78,9 @@ class DecompositionView(ModelView):
         state, fit, hidden = self._shown_state(), self.state.fit, self.state.unseen
         data, running = self._data(), fit.phase == "running"
         iterations = [] if running else fit.recording.snapshots.iterations
-        parts = super().parts(history, *((hidden.sample, hidden.sizes) if hidden else ())) | {
-            "tables": self._errors(),
+        errors = {name: hidden.in_units(error) for name, error in self.state.errors.items()}
+        parts = super().parts(history, hidden.sample, hidden.sizes) | {
+            "tables": errors_table(errors, self.state.fitted_settings.get("rank")),
             "facts": {"iterations": iterations, "iteration": state and state.iteration},
         }
         if data is None:
@@ -94,8 +94,7 @@ class DecompositionView(ModelView):
         if shown is not None:
             parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))
         elif posterior is not None:
-            mean = posterior.predict(entries_at(frame.rows[:, None], frame.columns))
-            parts["modelled"] = frame.arranged(mean.reshape(frame.rows.size, -1))
+            parts["modelled"] = frame.arranged(mean_at(posterior, frame))
         if data.labels.table is not None:
             drawn = Grid(data.labels.table, data.original, data.observed, shown, posterior)
             names = texts(data.labels, "rows")
@@ -105,19 +104,11 @@ class DecompositionView(ModelView):
             parts["grid"] = grid.shown(self._rows(data, fitted), names, self._order)
             picked = self.selection or {}
             parts["facts"]["cell"] = grid.cell(picked.get("row"), picked.get("column"))
-        size = hidden.sizes.get("relative_error") if hidden else None
-        parts |= self.factors.parts(fitted, frame, data.labels, self.lost(fitted, size))
+        lost = self.lost(fitted, hidden.sizes.get("relative_error"))
+        parts |= self.factors.parts(fitted, frame, data.labels, lost)
         if data.labels.table is None and not running:
             parts["drawing"] = self.factors.drawing(fitted, frame, data.original)
         return parts
-
-    def _errors(self) -> list[dict[str, Any]]:
-        """Return the table of held-out errors, in the unit of the data."""
-        hidden, errors = self.state.unseen, self.state.errors
-        if hidden is None:
-            return []
-        in_units = {name: hidden.in_units(error) for name, error in errors.items()}
-        return errors_table(in_units, self.state.fitted_settings.get("rank"))
 
     def frame(self) -> Frame | None:
         """Return which entries are shown as pictures; None without data."""

@@ -74,7 +74,7 @@ class History:
     def _line(self, run: PastRun, is_current: bool) -> dict[str, Any]:
         """Return a line of the table; errors are in the unit of the data."""
         held_out, data = run.recording.of_result, run.saved.get("fitted_data")
-        sizes = {} if data is None or data.unseen is None else data.unseen.sizes
+        sizes = {} if data is None else data.unseen.sizes
         seen = run.fit.relative_error * sizes.get("relative_error", 1.0)
         return {
             "number": run.number,

@@ -12,13 +12,12 @@ from nmd_lab._sample_warnings import sentence_of_chains
 from nmd_lab.data.pictures import picture_of
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.entries import entries_at
 from nmd_lab.result.loading import load
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import RESIDUALS, Panel, curves_part, trials_charts
 from nmd_lab.widgets.parts.factors import FactorsPart
-from nmd_lab.widgets.parts.pictures import Frame, frame_of, pictures_part, spread_at
+from nmd_lab.widgets.parts.pictures import Frame, frame_of, mean_at, pictures_part, spread_at
 from nmd_lab.widgets.parts.texts import size_text, table, texts
 from nmd_lab.widgets.states.code import PRINT_ERROR, call
 from nmd_lab.widgets.states.fields import FitState
@@ -156,10 +155,9 @@ class PosteriorView(ResultView):
 
     def _pictures(self, frame: Frame) -> dict[str, Any]:
         """Return the posterior mean and its standard deviation."""
-        mean = self.posterior.predict(entries_at(frame.rows[:, None], frame.columns))
+        mean, spread = mean_at(self.posterior, frame), spread_at(self.posterior, frame)
         limits, names = (float(mean.min()), float(mean.max())), texts(self.posterior.labels, "rows")
-        spread = spread_at(self.posterior, frame)
         return {
             "pictures": pictures_part(frame, limits, names, {"spread": spread}),
-            "modelled": frame.arranged(mean.reshape(frame.rows.size, -1)),
+            "modelled": frame.arranged(mean),
         }
