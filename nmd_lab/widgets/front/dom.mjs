@@ -68,12 +68,13 @@ export function pageColors(element) {
   return (k) => colors[k] ?? OTHER;
 }
 
-/** Return red, green, blue and opacity of a colour in any notation of CSS, from 0 to 255. */
-export function colorParts(color) {
+/** Return whether the page around an element is dark, and so its text light. */
+export function isDark(element) {
   const context = html("canvas", { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
-  context.fillStyle = color;
+  context.fillStyle = getComputedStyle(element).color;
   context.fillRect(0, 0, 1, 1);
-  return [...context.getImageData(0, 0, 1, 1).data];
+  const [red, green, blue] = context.getImageData(0, 0, 1, 1).data;
+  return red + green + blue > 384;
 }
 
 /** Hand a text or a Blob to the user as a file. */

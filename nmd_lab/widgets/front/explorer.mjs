@@ -1,6 +1,6 @@
 // The frame of an explorer, whose parts never move: bar, stage, inspector with tabs, strip of components.
 
-import { button, clamp, colorParts, html, keyOf, set } from "./dom.mjs";
+import { button, clamp, html, isDark, keyOf, set } from "./dom.mjs";
 import { Controls } from "./controls.mjs";
 import { Curves } from "./curves.mjs";
 import { Pictures } from "./pictures.mjs";
@@ -17,12 +17,6 @@ const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 1
 
 const PARTS = ["controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "drawing",
   "dots", "tables", "runs", "code_text", "selection"];
-
-/** Return whether the page around an element is dark, and so its text light. */
-function isDark(element) {
-  const [red, green, blue] = colorParts(getComputedStyle(element).color);
-  return red + green + blue > 384;
-}
 
 const TABS = { error: "Error", why: "Why this rank", sure: "How sure", runs: "Runs", solver: "⚙" };
 const TAB_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };

@@ -334,7 +334,7 @@ export class Pictures {
       .map(([y, x]) => [Math.round(10 * clamp(y, 0, height - 1)) / 10, Math.round(10 * clamp(x, 0, width - 1)) / 10]);
     this.points.push(...points);
     this.preview(points);
-    this.sendSoon();
+    this.timer ??= setTimeout(() => this.sendPoints(), PICTURE_PAUSE);
   }
 
   /** Show at once what points of a stroke hide or reveal, before Python has answered. */
@@ -350,11 +350,7 @@ export class Pictures {
     this.draw();
   }
 
-  /** Send what was painted since the last message, some time after its first point. */
-  sendSoon() {
-    this.timer ??= setTimeout(() => this.sendPoints(), PICTURE_PAUSE);
-  }
-
+  /** Send what was painted since the last message. */
   sendPoints() {
     const { picture, hide, radius } = this.stroke ?? {};
     clearTimeout(this.timer);

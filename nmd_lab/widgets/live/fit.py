@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from nmd_lab._fit_warnings import OPTIONS, Messages, messages_after, messages_before
+from nmd_lab._interruption import Interruption
 from nmd_lab._package import ResumableFit
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.held_out import HeldOut
@@ -16,7 +17,6 @@ from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.state import State
 from nmd_lab.warnings import NotConvergedWarning, OverfitWarning
 from nmd_lab.widgets.parts.texts import many
-from nmd_lab.widgets.states.choice import Choose, Choosing
 
 from .background import STARTING, Background, Positions
 from .recording import Measure, Recording
@@ -35,6 +35,26 @@ SOON = 10.0  # seconds up to which a choice begins by itself after a first look
 
 # Attributes that belong to one fit
 KEPT = ("phase", "message", "warnings", "planned", "result", "recording", "_resumable")
+
+
+Keep = Callable[[], None]
+Choose = Callable[[Interruption], Keep]
+
+
+class Choosing(Interruption):
+    """What a choice asks at each iteration: whether to end.  So an explorer can watch it."""
+
+    def __init__(self, stop: threading.Event, watch: Callable[[int], None]) -> None:
+        super().__init__()
+        self._stop, self._watch, self._trials = stop, watch, 0
+
+    def __bool__(self) -> bool:
+        self._watch(self._trials)
+        return self._stop.is_set()
+
+    def begin(self) -> None:
+        """Count a trial."""
+        self._trials += 1
 
 
 class LiveFit(Background):

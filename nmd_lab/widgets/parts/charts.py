@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from nmd_lab.result.decomposition import Decomposition
@@ -23,7 +22,7 @@ GRAY = "#8a8a8a"  # of what the fit still remembers
 SECOND = ("held_out", "dual_residual")  # curves in the second colour, the others in the first
 
 Chart = dict[str, Any]
-Numbers = Sequence[float] | NDArray[Any] | pd.Series
+Numbers = Sequence[float] | NDArray[Any]
 Points = tuple[Sequence[float], Sequence[float]]  # iterations, and numbers
 
 
@@ -53,27 +52,21 @@ def curves_part(
         return None
     marked = not recording.remembers
     shown = [
-        {
-            "title": panel.title,
-            "curves": _curves(panel, found),
-            "lowest": panel.lowest if marked else None,
-        }
-        for panel in panels
+        {"title": title, "curves": _curves(labels, found), "lowest": lowest if marked else None}
+        for title, labels, lowest in panels
     ]
     return {"panels": shown, "caption": where}
 
 
 def points_of(recording: Any, keys: Sequence[str], sizes: Mapping[str, float]) -> dict[str, Points]:
-    """Return the points of those curves that have some, by key.
-
-    A fit that begins at one that has seen the held-out entries forgets them while their error rises
-    to its highest: a curve of its own, which says nothing of the model.
-    """
+    """Return the points of those curves that have some, by key."""
     curves, held_out = recording.curves, recording.held_out
     iterations = curves.get("iteration", ())
     found: dict[str, Points] = {key: (iterations, curves[key]) for key in keys if key in curves}
     if "held_out" in keys:
         x, y = tuple(held_out), tuple(held_out.values())
+        # A fit that begins at one that has seen the held-out entries forgets them while their error
+        # rises to its highest: a curve of its own, which says nothing of the model
         end = int(np.argmax(y)) if recording.remembers and y else 0
         found["held_out"] = x[end:], y[end:]
         if end:
@@ -92,9 +85,11 @@ def arrays_of(curves: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     }
 
 
-def _curves(panel: Panel, runs: Sequence[tuple[str, Mapping[str, Points]]]) -> list[dict[str, Any]]:
-    """Return the curves of a panel in each run."""
-    remembered = {REMEMBERED: "seen before"} if "held_out" in panel.labels else {}
+def _curves(
+    labels: Mapping[str, str], runs: Sequence[tuple[str, Mapping[str, Points]]]
+) -> list[dict[str, Any]]:
+    """Return the curves of a panel in each run, given the label of each by its key."""
+    remembered = {REMEMBERED: "seen before"} if "held_out" in labels else {}
     return [
         {
             "key": f"{key}{name}",
@@ -104,8 +99,8 @@ def _curves(panel: Panel, runs: Sequence[tuple[str, Mapping[str, Points]]]) -> l
             "points": _thinned(*points[key]).tobytes() if key in points else None,
         }
         for k, (name, points) in enumerate(runs)
-        for key, label in (*panel.labels.items(), *remembered.items())
-        if key in points or (not name and key in panel.labels)
+        for key, label in (*labels.items(), *remembered.items())
+        if key in points or (not name and key in labels)
     ]
 
 
@@ -130,7 +125,7 @@ def series(
     label: str,
     x: Numbers,
     y: Numbers,
-    names: Sequence[str] | pd.Series,
+    names: Sequence[str],
     spread: tuple[Numbers, Numbers] | None = None,
     ids: Sequence[int] = (),
 ) -> dict[str, Any]:
@@ -142,37 +137,30 @@ def series(
 
 
 def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
-    """Return the held-out errors of the trials of a choice by rank; none without."""
-    trials = None if fit is None else fit.selection
-    if trials is None or not trials.sizes[TRIAL]:
+    """Return the lowest error of each rank among the trials of a choice; none without them."""
+    if fit is None or not fit.selection.sizes[TRIAL]:
         return {}
-    names = ("nonlinearity", "loss", "rank", "alpha", "error", "spread")
-    table = pd.DataFrame({name: trials[name].values for name in names})
-    table = table[np.isfinite(table["error"])]
-    models = zip(*(table[name].tolist() for name in ("nonlinearity", "rank", "alpha")), strict=True)
-    table["name"] = [f"{f}, rank {rank}, alpha {as_text(alpha)}" for f, rank, alpha in models]
-    measure = f"held-out {trials.attrs.get('measure', 'error')}"
-    return {"ranks": _by_rank(table, measure)} if table["rank"].nunique() > 1 else {}
-
-
-def _by_rank(trials: pd.DataFrame, measure: str) -> Chart:
-    """Return the lowest error of each rank, with its spread, for each nonlinearity and loss."""
-    lines = []
-    for (f, loss), model in trials.groupby(["nonlinearity", "loss"], sort=False):
+    trials = fit.selection
+    names = ["nonlinearity", "loss", "rank", "alpha", "error", "spread"]
+    table = trials[names].to_dataframe()
+    table, lines = table[np.isfinite(table["error"])], []
+    if table["rank"].nunique() < 2:
+        return {}
+    for (f, loss), model in table.groupby(["nonlinearity", "loss"], sort=False):
         ordered = model.sort_values("error", kind="stable")
         best = ordered.drop_duplicates("rank").sort_values("rank")
+        ranks, alphas = best["rank"].tolist(), best["alpha"].tolist()
+        said = [f"{f}, rank {k}, alpha {as_text(x)}" for k, x in zip(ranks, alphas, strict=True)]
         errors, spread = best["error"].to_numpy(), np.nan_to_num(best["spread"])
         ends = errors - spread, errors + spread
-        lines.append(series(f"{f}, {loss}", best["rank"], errors, best["name"], ends))
-    panels = [{"title": "", "series": lines}]
-    return chart("lowest error of each rank", "rank", measure, panels, joined=True, color="model")
+        lines.append(series(f"{f}, {loss}", ranks, errors, said, ends))
+    measure, panels = trials.attrs.get("measure", "error"), [{"title": "", "series": lines}]
+    titles = "lowest error of each rank", "rank", f"held-out {measure}"
+    return {"ranks": chart(*titles, panels, joined=True, color="model")}
 
 
 def intervals_chart(found: Findings) -> Chart:
-    """Return predicted against observed values, with the intervals of a posterior.
-
-    Columns of a table, which have units of their own, are shown in their standard deviations.
-    """
+    """Return predicted against observed values, with intervals; columns of a table in their SD."""
     rows, columns, x = found.entries.entries()
     names = [f"row {i}, column {j}" for i, j in zip(rows.tolist(), columns.tolist(), strict=True)]
     centre, size, unit = np.zeros(x.shape), np.ones(x.shape), ""

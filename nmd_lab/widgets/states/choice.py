@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from nmd_lab._checks import is_auto
@@ -18,25 +17,6 @@ from nmd_lab.widgets.parts.texts import many
 
 WITHOUT_RIDGE = ("none", "global")  # kinds of offsets that have no ridge
 DIGITS = 4  # significant digits of chosen ridges, in the controls, the copied code and the fit
-
-Keep = Callable[[], None]
-Choose = Callable[[Interruption], Keep]
-
-
-class Choosing(Interruption):
-    """What a choice asks at each iteration: whether to end.  So an explorer can watch it."""
-
-    def __init__(self, stop: threading.Event, watch: Callable[[int], None]) -> None:
-        super().__init__()
-        self._stop, self._watch, self._trials = stop, watch, 0
-
-    def __bool__(self) -> bool:
-        self._watch(self._trials)
-        return self._stop.is_set()
-
-    def begin(self) -> None:
-        """Count a trial."""
-        self._trials += 1
 
 
 def complete_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:

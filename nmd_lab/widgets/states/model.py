@@ -22,11 +22,11 @@ from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.spec import Spec
-from nmd_lab.widgets.live.fit import NO_CHOICE
+from nmd_lab.widgets.live.fit import NO_CHOICE, Keep
 from nmd_lab.widgets.live.recording import Measure, error_at
 from nmd_lab.widgets.live.sample import LiveSample, SampleSettings
 
-from .choice import Keep, choice_for, has_bounds, is_open, prepared, sentence_of, settings_of
+from .choice import choice_for, has_bounds, is_open, prepared, sentence_of, settings_of
 from .code import Code, call
 from .fields import Field, FitState, check_option
 

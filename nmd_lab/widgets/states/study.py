@@ -18,8 +18,9 @@ from nmd_lab.result import netcdf
 from nmd_lab.studies import Study
 from nmd_lab.studies.grid import ALGORITHM, select
 from nmd_lab.studies.summary import about, labels_of, ranked, trials, variable
+from nmd_lab.widgets.live.fit import Keep
 
-from .choice import Keep, choice_for, chosen_arguments, is_open, prepared
+from .choice import choice_for, chosen_arguments, is_open, prepared
 from .code import PRINT_ERROR, call, expression, stopping_arguments
 from .fields import Field, FitState
 from .model import ITERATIONS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from nmd_lab.result.selection import as_text
 from nmd_lab.widgets.states.fields import FitState
 
 MOST = 12  # number of runs that are kept; the oldest one is forgotten first
@@ -94,7 +95,7 @@ class History:
             run.saved.get("paint"),
         )
         shown = [
-            f"{name.replace('_', ' ')} {f'{value:.4g}' if isinstance(value, float) else value}"
+            f"{name.replace('_', ' ')} {as_text(value)}"
             for name, value in run.saved["values"].items()
             if name == "rank" or any(other.get(name) != value for other in others)
         ]
