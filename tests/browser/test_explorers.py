@@ -239,7 +239,7 @@ def curves_can_be_read(notebook):
     """Compare the curves with the fit, and use the cursor, the zoom, the legend and the keys."""
     page = notebook.page
     code = "import json; h, hidden = explorer.result.history, explorer.state.hidden; "
-    code += "unit = hidden.sizes['relative_error'] if hidden else 1.0; "
+    code += "unit = hidden.sizes.get('relative_error', 1.0); "
     code += "errors = [unit * error for error in h.relative_error.values.tolist()]; "
     code += "print(json.dumps([h.iteration.values.tolist(), errors]))"
     iterations, errors = ast.literal_eval(notebook.run(code))

@@ -117,7 +117,7 @@ class DecompositionState(ModelState):
         self.before_brush: dict[str, Any] | None = None  # what was there before the first stroke
 
     @property
-    def unseen(self) -> HiddenEntries:
+    def hidden(self) -> HiddenEntries:
         """The entries where the iterates of the fit are measured."""
         return NOTHING_HIDDEN if self.fitted_data is None else self.fitted_data.unseen
 
@@ -258,7 +258,7 @@ class DecompositionState(ModelState):
 
     def compared(self, fit: Decomposition) -> dict[str, float]:
         """Return the held-out errors of the fit, of a linear one, and of the means of columns."""
-        data, hidden = self.fitted_data, self.unseen
+        data, hidden = self.fitted_data, self.hidden
         if data is None or not hidden.count or data.original.size > MOST_COMPARED:
             return {}
         errors = {"this model": hidden.error(fit)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -37,16 +37,18 @@ class Field(NamedTuple):
     check: Check | None = None  # what is right whatever the other settings are
     searched: bool = False  # whether each letter that is entered searches
 
-    def shown(self, value: Any, problem: str = "", *, unused: bool = False) -> dict[str, Any]:
+    def shown(
+        self, values: Mapping[str, Any], problems: Mapping[str, str], unused: Collection[str] = ()
+    ) -> dict[str, Any]:
         """Return the field as the page shows it, with its value and what is wrong with it."""
         return {
             **{name: getattr(self, name) for name in ("name", "label", "kind", "group")},
             "options": [[each, self.option_labels.get(each, each)] for each in self.options],
             "help": self.help or self.label,
             "auto": self.auto and self.kind in ("integer", "number"),
-            "value": entered(value, self.kind),
-            "problem": problem,
-            "unused": unused,
+            "value": entered(values[self.name], self.kind),
+            "problem": problems.get(self.name, ""),
+            "unused": self.name in unused,
             "searched": self.searched,
         }
 
@@ -118,11 +120,7 @@ class FitState:
     def controls(self) -> list[dict[str, Any]]:
         """Return the fields as the page shows them."""
         problems, unused = self.problems(), self.unused()
-        return [
-            field.shown(self.values[name], problems.get(name, ""), unused=name in unused)
-            for field in self.fields
-            for name in [field.name]
-        ]
+        return [field.shown(self.values, problems, unused) for field in self.fields]
 
     @property
     def changed(self) -> bool:

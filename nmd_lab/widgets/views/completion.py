@@ -123,8 +123,8 @@ class CompletionView(ModelView):
             found = data.column_titles(person.search(self.search))
             about = "Words of a title, to rate it, too"
             query.append(Field("item", "Add", "text", found, help=about, searched=True))
-        asked = (self.asked, problem), ("", "")
-        return [field.shown(*each) for field, each in zip(query, asked, strict=False)]
+        values = {"row": self.asked, "item": ""}
+        return [field.shown(values, {"row": problem}) for field in query]
 
     def _tables(self, row: int | None) -> list[dict[str, Any]]:
         """Return the tables of the ratings and of the best predictions for the others."""

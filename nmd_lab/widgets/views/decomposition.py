@@ -62,7 +62,7 @@ class DecompositionView(ModelView):
 
     def headline(self) -> dict[str, Any] | None:
         """Return the error where entries are hidden, beside that of the rivals."""
-        errors, hidden = self.state.errors, self.state.unseen
+        errors, hidden = self.state.errors, self.state.hidden
         if not errors:
             return super().headline()
         (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
@@ -75,7 +75,7 @@ class DecompositionView(ModelView):
 
     def parts(self, history: History, *_: Any) -> dict[str, Any]:
         """Return the pictures, curves, components, plane, trials and errors."""
-        state, fit, hidden = self._shown_state(), self.state.fit, self.state.unseen
+        state, fit, hidden = self._shown_state(), self.state.fit, self.state.hidden
         data, running = self._data(), fit.phase == "running"
         iterations = [] if running else fit.recording.snapshots.iterations
         errors = {name: hidden.in_units(error) for name, error in self.state.errors.items()}
