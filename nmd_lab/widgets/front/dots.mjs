@@ -109,7 +109,9 @@ export class DotChart {
     const grid = data.panels.flatMap(({ title }, panel) => this.grid(title, this.panels[panel], panel === 0));
     this.drawing.replaceChildren(...legend, ...grid, ...this.marks(), ...this.dots(), this.ring);
     const role = this.points.some((point) => point.button) ? "group" : "img";
-    set(this.drawing, { role, "aria-label": this.summary() });
+    const least = this.points.reduce((a, b) => (a && a.y <= b.y ? a : b), null);
+    const lowest = least ? `, lowest ${data.y} ${short(least.y)} (${least.name})` : "";
+    set(this.drawing, { role, "aria-label": `${data.title}: ${this.points.length} points${lowest}` });
     this.title.textContent = data.title;
     if (held !== null) this.points.find(({ id }) => id === held)?.circle.focus({ preventScroll: true });
     this.look(this.focused);
@@ -216,11 +218,5 @@ export class DotChart {
       const ring = { cx, cy, r: 8, fill: "none", stroke: "currentColor", "stroke-width": 2 };
       return chosen ? [point.circle, svg("circle.nmd-dots-chosen", ring)] : [point.circle];
     });
-  }
-
-  summary() {
-    const least = this.points.reduce((a, b) => (a && a.y <= b.y ? a : b), null);
-    const lowest = least ? `, lowest ${this.data.y} ${short(least.y)} (${least.name})` : "";
-    return `${this.data.title}: ${this.points.length} points${lowest}`;
   }
 }

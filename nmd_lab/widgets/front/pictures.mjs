@@ -223,22 +223,17 @@ export class Pictures {
     this.mark();
   }
 
-  channelsAt(layer, picture, y, x) {
-    const { count, height, width } = this.data, values = this.values[layer];
-    const channels = values.length / (count * height * width), at = ((picture * height + y) * width + x) * channels;
-    return Array.from({ length: channels }, (_, k) => values[at + k]);
-  }
-
   /** Say the values under the cursor. */
   say() {
-    const { picture, y, x } = this.cursor ?? {}, { layout, step, ids, labels } = this.data;
+    const { picture, y, x } = this.cursor ?? {}, { layout, step, ids, labels, count, height, width } = this.data;
     const label = labels?.[picture] ? ` (${labels[picture]})` : "";
     const where = layout === "matrix" ? (step > 1 ? `mean of rows ${y * step} to ${(y + 1) * step - 1}, columns ${x * step} to ${(x + 1) * step - 1}`
       : `row ${y}, column ${x}${label}`)
       : `picture ${ids?.[picture]}${label}, pixel ${y}, ${x}`;
     const shown = Object.keys(PICTURE_NAMES).filter((name) => this.values[name] && name !== "seen");
     const said = this.cursor && shown.map((name) => {
-      const each = this.channelsAt(name, picture, y, x);
+      const values = this.values[name], channels = values.length / (count * height * width);
+      const at = ((picture * height + y) * width + x) * channels, each = Array.from(values.subarray(at, at + channels));
       return `${this.title(name)} ${each.some(Number.isNaN) ? "missing" : each.map((value) => short(value, 3)).join(" / ")}`;
     });
     const about = this.layer === "uncertainty" ? PICTURE_DOUBT : "";

@@ -64,8 +64,8 @@ class Findings(NamedTuple):
 def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) -> Findings:
     """Return what a posterior says at held-out entries, or at seen ones if there are none."""
     unseen = held_out is not None and held_out.n_observed > 0
-    known = held_out if held_out and unseen else observe(X).as_sparse()
-    checked = known.select(in_sample(known.n_observed, MOST_CHECKED))
+    compared = held_out if held_out and unseen else observe(X).as_sparse()
+    checked = compared.select(in_sample(compared.n_observed, MOST_CHECKED))
     (rows, columns, x), drawn = checked.entries(), in_sample(checked.n_observed, MOST_DRAWN)
     at = entries_at(rows, columns)
     mean, (low, high) = posterior.predict(at), posterior.predict_interval(at, level=LEVEL).T

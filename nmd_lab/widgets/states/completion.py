@@ -258,10 +258,10 @@ class CompletionState(ModelState):
         last = self.fit.state if self.fit.phase == "running" else self.fit.result or self.fit.state
         return None if last is None or not self.is_fitted else last.fitted
 
-    def known(self) -> tuple[Numbers, Numbers, Numbers]:
+    def observed(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return a sample of the ratings: values, rows and columns."""
-        known = self.observations
-        rows, columns, x = known.select(in_sample(known.n_observed, MOST_COMPARED)).entries()
+        entries = self.observations
+        rows, columns, x = entries.select(in_sample(entries.n_observed, MOST_COMPARED)).entries()
         return x, rows, columns
 
     def code(self, name: str | None = None) -> str:

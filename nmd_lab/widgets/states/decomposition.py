@@ -249,7 +249,7 @@ class DecompositionState(ModelState):
         make = partial(prepared, X, arguments)
         self.fit.start(make, BRUSH_ITERATIONS, measure, remembers=remembers)
 
-    def known(self) -> tuple[Numbers, Numbers, Numbers]:
+    def observed(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return what the fit has seen: values, rows and columns."""
         assert self.fitted_data is not None
         observed = self.fitted_data.observed

@@ -18,7 +18,7 @@ from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.widgets.live.recording import HiddenEntries
-from nmd_lab.widgets.parts.pictures import Frame, frame_of
+from nmd_lab.widgets.parts.pictures import Frame
 
 from .code import Code, call, fit_call
 
@@ -136,10 +136,6 @@ class MatrixData:
     def limits(self) -> tuple[float, float]:
         """The smallest and the largest original value."""
         return float(np.nanmin(self.original)), float(np.nanmax(self.original))
-
-    def frame(self, rows: NDArray[np.intp] | None = None) -> Frame:
-        """Return what is shown: some rows if they are pictures, otherwise the whole matrix."""
-        return frame_of(self.shape, self.picture, self.channels, rows)
 
 
 class Paint:

@@ -108,7 +108,7 @@ class ModelState(FitState):
         """Return the data of the sampler, and which entries it sees if not a random share."""
         raise NotImplementedError
 
-    def known(self) -> tuple[Numbers, Numbers, Numbers]:
+    def observed(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return known entries by which the components are judged: values, rows and columns."""
         raise NotImplementedError
 
@@ -125,7 +125,7 @@ class ModelState(FitState):
 
     def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
         """Return the error at known entries with and without some components."""
-        x, rows, columns = self.known()
+        x, rows, columns = self.observed()
         with_all, without = (
             error_at(each.model, x, each.at(rows, columns), rows, columns)
             for each in (fitted, fitted.without(list(off)))

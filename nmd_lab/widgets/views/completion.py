@@ -18,7 +18,7 @@ from nmd_lab.widgets.states.completion import CompletionState, Entry
 from nmd_lab.widgets.states.fields import Field, value_of
 
 from .history import History
-from .model import ModelView
+from .view import ModelView
 
 MOST_SUGGESTIONS = 500  # number of row labels that are suggested
 HIDDEN = "● "  # mark in front of an entry that the fit has not seen
@@ -129,45 +129,38 @@ class CompletionView(ModelView):
     def _tables(self, row: int | None) -> list[dict[str, Any]]:
         """Return the tables of the ratings and of the best predictions for the others."""
         rated, best = self.state.entries(row, LISTED)
-        first = self._your_ratings(rated) if row is None else self._ratings(row, rated)
+        by = ("by the", "fit") if self.state.draws is None else ("mean of", "draws")
+        predicted = "\N{NO-BREAK SPACE}".join(by)
+        ratings = self._ratings(row, rated, predicted)
         if not best:
-            return [first, table("top", ("predictions come with a fit",), [])]
-        sure, stars = self.state.draws is not None, not math.isnan(best[0].added)
-        heads = ["suggested", self._by]
+            return [ratings, table("top", ("predictions come with a fit",), [])]
+        heads = ["suggested", predicted]
         rows = [[entry.label, number_text(entry.predicted, 3)] for entry in best]
-        if stars:
+        if not math.isnan(best[0].added):
             heads.append("your stars add")
             rows = [[*row, f"{entry.added:+.2f}"] for row, entry in zip(rows, best, strict=True)]
-        if sure:
+        if self.state.draws is not None:
             heads.append(f"{100 * LEVEL:.0f} % interval")
             ends = (f"{entry.low:.3g} – {entry.high:.3g}" for entry in best)
             rows = [[*row, each] for row, each in zip(rows, ends, strict=True)]
-        return [first, table("top", heads, rows, ids=[entry.column for entry in best])]
+        return [ratings, table("top", heads, rows, ids=[entry.column for entry in best])]
 
-    @property
-    def _by(self) -> str:
-        """Say what predicts: the fit, or from the draws on their mean."""
-        words = ("by the", "fit") if self.state.draws is None else ("mean of", "draws")
-        return "\N{NO-BREAK SPACE}".join(words)
-
-    def _your_ratings(self, rated: list[Entry]) -> dict[str, Any]:
-        """Return the table in which the new person rates."""
-        levels, ratings = self.state.person.levels, self.state.person.ratings
-        ids = [entry.column for entry in rated]
-        rows = [[entry.label, number_text(entry.predicted, 3)] for entry in rated]
-        rated_as = [levels.index(ratings[k]) + 1 if k in ratings else 0 for k in ids]
-        shown = table("known", ("your ratings", "", self._by), rows, ids=ids)
-        return shown | {"ratings": levels, "rated": rated_as}
-
-    def _ratings(self, row: int, rated: list[Entry]) -> dict[str, Any]:
-        """Return the table of the ratings of a row, with a mark where the model has not seen it."""
-        hidden = set(self.state.hidden_of(row).tolist())
+    def _ratings(self, row: int | None, rated: list[Entry], predicted: str) -> dict[str, Any]:
+        """Return the ratings of a row, marked if they are hidden, or those of the new person."""
         ids, rows = [entry.column for entry in rated], []
+        hidden = set() if row is None else set(self.state.hidden_of(row).tolist())
         for entry in rated:
             label = f"{HIDDEN if entry.column in hidden else ''}{entry.label}"
-            rows.append([label, f"{entry.observed:g}", number_text(entry.predicted, 3)])
-        name = f"rated ({HIDDEN}hidden)" if hidden else "rated"
-        return table("known", (name, "value", self._by), rows, ids=ids)
+            value = "" if row is None else f"{entry.observed:g}"
+            rows.append([label, value, number_text(entry.predicted, 3)])
+        if row is not None:
+            name = f"rated ({HIDDEN}hidden)" if hidden else "rated"
+            return table("known", (name, "value", predicted), rows, ids=ids)
+        levels, ratings = self.state.person.levels, self.state.person.ratings
+        stars = [levels.index(ratings[k]) + 1 if k in ratings else 0 for k in ids]
+        rows = [[label, number] for label, _, number in rows]  # the page has stars for the value
+        shown = table("known", ("your ratings", "", predicted), rows, ids=ids)
+        return shown | {"ratings": levels, "rated": stars}
 
     def _typical(self, shown: FittedValues | None) -> str:
         """Return the rows of the chosen component in words."""

@@ -16,13 +16,13 @@ from nmd_lab.solver.state import State
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import RESIDUALS, Panel
 from nmd_lab.widgets.parts.grid import Grid, Order
-from nmd_lab.widgets.parts.pictures import Frame, at, mean_at, pictures_part, spread_at
+from nmd_lab.widgets.parts.pictures import Frame, at, frame_of, mean_at, pictures_part, spread_at
 from nmd_lab.widgets.parts.texts import errors_table, size_text, texts
 from nmd_lab.widgets.states.decomposition import CORRUPTING, DecompositionState
 from nmd_lab.widgets.states.matrix_data import MatrixData, Paint
 
 from .history import History, PastRun
-from .model import ModelView
+from .view import ModelView
 
 
 class DecompositionView(ModelView):
@@ -148,7 +148,9 @@ class DecompositionView(ModelView):
         """Return which entries are shown: selected rows, those of a component, or all."""
         rows = self._rows(data, None if state is None else state.fitted)
         key = None if rows is None else rows.tolist()
-        return self._frames(lambda: data.frame(rows), data, key)
+        return self._frames(
+            lambda: frame_of(data.shape, data.picture, data.channels, rows), data, key
+        )
 
     def _pictures(
         self, data: MatrixData, frame: Frame, run: PastRun | None, posterior: Posterior | None
