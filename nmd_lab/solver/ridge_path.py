@@ -20,7 +20,7 @@ from .state import state_of
 
 STEP = 10**0.5  # largest ratio of a ridge to the next one
 ROUNDING = 1e-6  # of their number, which multiples of the data do not change
-TRACE = 1e-12  # share of a start that is added after each ridge, above rounding errors
+TRACE = 1e-14  # share of a start that is added after each ridge, above rounding errors
 ITERATIONS = 6  # with each of them
 
 

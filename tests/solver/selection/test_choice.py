@@ -179,7 +179,7 @@ def test_multiples_of_the_data_give_the_same_choice(scale):
     )
     errors = other.selection["error"].values / scale
     # After a path of ridges, small components grow from little more than rounding errors.
-    np.testing.assert_allclose(errors, one.selection["error"].values, rtol=1e-5)
+    np.testing.assert_allclose(errors, one.selection["error"].values, rtol=1e-4)
     predictions = other.reconstruct().values / scale
     np.testing.assert_allclose(predictions, one.reconstruct().values, rtol=1e-6, atol=1e-6)
 
