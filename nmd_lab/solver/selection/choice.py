@@ -24,6 +24,7 @@ from .row_sample import sample_of_rows
 from .setting import Setting, Trial
 from .space import Space
 from .stages import Stages
+from .thinning import check_counts, has_zeros
 
 SHARE_OF_TIME = 0.5  # share of a time limit that the trials may take; the fit has the rest
 MOST_OF_TABLE = 64  # components of a table with classes or levels, whose ridge removes some
@@ -46,6 +47,8 @@ def choose(
     The time limit counts from `began`.
     """
     observations, space = data.rest, _space(data.rest, facts, options)
+    if has_zeros(observations):
+        check_counts(observations, facts, options)
     is_bounded = _is_bounded(facts, options)
     (low, high), few, m = observations.range(), observations, observations.shape[0]
     if space.alpha is None and space.given_alphas is None and data.folds is None:

@@ -118,7 +118,7 @@ class Stages:
         rest = data.rest
         search: Search | RankSearch
         if has_zeros(rest):
-            folds, drawn = thinned(rest, self._facts, self._options, self._rng), "by thinning"
+            folds, drawn = thinned(rest, self._rng), "by thinning"
             search = RankSearch(self._trials(ThinnedTrials, folds, rest), space)
         else:
             folds, drawn = data.folds_for_trials(self._rng)

@@ -46,15 +46,12 @@ def has_zeros(observations: Observations) -> TypeGuard[SparseObservations]:
     return isinstance(observations, SparseObservations) and observations.absent_are_zeros
 
 
-def thinned(
-    counts: SparseObservations, facts: Facts, options: Options, rng: np.random.Generator
-) -> list[Fold]:
+def thinned(counts: SparseObservations, rng: np.random.Generator) -> list[Fold]:
     """Return folds: most of each count, and a multiple of the others with the same mean.
 
     The others have the entries of which something is held out; if they are few, there are several
     folds, and no event is held out twice.
     """
-    _check(counts, facts, options)
     x, folds = counts.values, list[Fold]()
     left = x.astype(np.int64)
     while len(folds) < MOST_FOLDS and n_held_out(folds) < WANTED:
@@ -145,7 +142,7 @@ class RankSearch:
         return next(trial for trial in trials.done if not best.clearly_below(trial, 1.0))
 
 
-def _check(counts: SparseObservations, facts: Facts, options: Options) -> None:
+def check_counts(counts: SparseObservations, facts: Facts, options: Options) -> None:
     """Raise ValueError if thinning says nothing of a rank: it needs counts, and their means."""
     x, (f, loss) = counts.values, facts.model.shown
     wrong = x[(x < 0) | (x != np.floor(x)) | (x > LARGEST)]

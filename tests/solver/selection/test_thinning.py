@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ import nmd_lab as nmd
 from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.options import Options
 from nmd_lab.solver.selection import thinning
 from nmd_lab.solver.selection.thinning import row_losses, thinned
 from nmd_lab.solver.zeros import tiles
@@ -31,9 +29,7 @@ def counts(seed=0, m=200, n=120, rank=3, mean=1.0, dtype=float):
 
 
 def folds(X, seed=0):
-    facts = SimpleNamespace(model=make_model("identity", "kl"))
-    observations = observe(X, absent_are_zeros=True)
-    return thinned(observations, facts, Options(), np.random.default_rng(seed))
+    return thinned(observe(X, absent_are_zeros=True), np.random.default_rng(seed))
 
 
 def dense(observations):
