@@ -228,6 +228,14 @@ class DecompositionState(ModelState):
         else:
             self.repaint(None)
 
+    def undo(self) -> None:
+        """Take the last stroke of the brush back."""
+        before = None if self.paint is None else self.paint.before
+        if before is not None and before.n_painted:
+            self.repaint(before)
+        else:
+            self.unpaint()
+
     def repaint(self, paint: Paint | None) -> None:
         """Take other painted entries, and fit again from the factors before the first stroke."""
         if self.fit.phase == "running" and self.before_brush is None:
