@@ -123,7 +123,7 @@ class FitState:
         return [field.shown(self.values, problems, unused) for field in self.fields]
 
     @property
-    def told(self) -> Background:
+    def said_work(self) -> Background:
         """The work of which the status speaks."""
         return self.active
 

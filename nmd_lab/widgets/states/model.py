@@ -271,7 +271,7 @@ class ModelState(FitState):
         return None if self.draws is None else self.sample.findings
 
     @property
-    def told(self) -> Background:
+    def said_work(self) -> Background:
         """The work that was begun last, but not a posterior of other data."""
         other = self.active is self.sample and self.posterior is not None and self.draws is None
         return self.fit if other else self.active

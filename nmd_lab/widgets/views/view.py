@@ -240,7 +240,7 @@ class ModelView(View):
 
 def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
     """Return what is said of the work that was begun last; an error in a view is said, too."""
-    active, running = view.state.told, view.state.told.phase == "running"
+    active, running = view.state.said_work, view.state.said_work.phase == "running"
     try:
         bar = {
             "headline": view.headline(),
