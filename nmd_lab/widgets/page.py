@@ -186,6 +186,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             "set": lambda m: self._set(m["name"], m["value"]),
             "save": lambda m: self.save(m["filename"]),
             "select": lambda m: self.select(**self.view.place(m)),
+            "clear": lambda _: setattr(self, "selection", None),
             "lasso": lambda m: self.select(rows=list(m["rows"])),
             "history": lambda m: self.history.act(self.state, m["number"], m["what"]),
             "open": lambda m: view_opened(m, buffers),

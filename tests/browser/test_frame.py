@@ -177,3 +177,28 @@ def test_nothing_moves(notebook, which, width):
     page.locator('.nmd-component[aria-pressed="false"]').wait_for(state="detached")
     assert places(page, which) == before
     assert notebook.errors == []
+
+
+def test_the_handle_of_the_divider_is_no_place_for_the_brush(notebook):
+    page = notebook.page
+    notebook.open("divider.ipynb", [DIGITS])
+    ended(page, 1)
+    page.get_by_role("button", name="hide", exact=True).click()
+    canvas, swipe = page.locator(".nmd-picture-box canvas"), page.locator(".nmd-layers input")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    across, down = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2 + 12
+    page.mouse.move(across, down)
+    page.mouse.down()
+    page.mouse.move(across + 80, down, steps=4)
+    page.mouse.up()
+    assert float(swipe.input_value()) > 55
+    undo = page.get_by_role("button", name="undo")
+    assert undo.is_disabled()
+    page.mouse.move(across - 80, down)
+    page.mouse.down()
+    page.mouse.up()
+    page.wait_for_selector(".nmd-picture-tools button:text-is('undo'):enabled")
+    canvas.press("Control+z")
+    page.wait_for_selector(".nmd-picture-tools button:text-is('undo'):disabled")
+    assert notebook.errors == []

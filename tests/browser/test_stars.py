@@ -62,17 +62,23 @@ def test_stars_move_the_list_and_the_ring(notebook, width):
     page.set_viewport_size({"width": width, "height": 1000})
     notebook.open(f"stars{width}.ipynb", [RATINGS])
     page.locator(".nmd-headline", has_text="item's mean").wait_for()
-    page.get_by_role("button", name="rate some yourself").click()
+    ask = page.get_by_role("button", name="rate some yourself")
+    place = ask.bounding_box()
+    ask.click()
     rated(page, 0, 0)
+    assert ask.bounding_box() == place
     before = places(page)
     stars = page.locator(".nmd-known .nmd-stars")
     assert stars.count() == 8
+    at = [stars.first.bounding_box(), page.locator(".nmd-top tbody tr").first.bounding_box()]
     count = int(stars.first.get_attribute("aria-valuemax"))
     start, first = person(page), suggested(page)
 
     click_star(page, 0, count, count)
     rated(page, 0, count)
     one = moved(page, start)
+    assert stars.first.bounding_box() == at[0]
+    assert page.locator(".nmd-top tbody tr").first.bounding_box() == at[1]
     stars.nth(1).focus()
     page.keyboard.press("ArrowRight")  # the keyboard stays where it is
     rated(page, 1, 1)
@@ -94,6 +100,9 @@ def test_stars_move_the_list_and_the_ring(notebook, width):
     page.locator(".nmd-item input").press("Enter")
     page.locator(".nmd-known tbody tr:first-child", has_text="Film 7").wait_for()
     page.wait_for_function("!document.querySelector('.nmd-item input').value")
+    page.get_by_role("tab", name="How sure").click()
+    page.locator(".nmd-top thead", has_text="draws").wait_for()
+    assert stars.first.bounding_box()["x"] == at[0]["x"]
     assert places(page) == before
     assert violations(page, ".nmd-lists") == []
 

@@ -262,3 +262,34 @@ def test_the_headline_has_the_error_where_the_brush_has_hidden():
     assert f", {error:.2g} where you painted" in explorer.status["headline"]["text"]
     act(explorer, "unpaint")
     assert "where you painted" not in explorer.status["headline"]["text"]
+
+
+def test_undo_takes_one_stroke_back_and_the_last_leads_to_the_fit_before():
+    explorer = done(plain(widgets.Explorer, smooth(), rank=3, alpha=0.1, iterations=15))
+    first = explorer.result
+    painted(explorer, [(10, 10)], 4)
+    once = explorer.pictures["n_painted"]
+    painted(explorer, [(20, 30)], 4)
+    act(explorer, "brush", hide=True, picture=0, points=[(30, 30)], radius=4, goes_on=True)
+    assert explorer.join(PATIENCE)
+    assert explorer.pictures["n_painted"] > 2 * once
+    act(explorer, "undo")
+    assert explorer.join(PATIENCE)
+    assert explorer.pictures["n_painted"] == once
+    act(explorer, "undo")
+    assert explorer.result is first
+    assert explorer.pictures["n_painted"] == 0
+
+
+def test_a_posterior_goes_with_its_paint():
+    model = {"nonlinearity": "identity", "alpha": 0.1, "draws": 5}
+    explorer = done(plain(widgets.Explorer, smooth(), rank=2, iterations=15, **model))
+    painted(explorer, [(10, 10)], 4)
+    act(explorer, "sample")
+    assert explorer.join(PATIENCE)
+    assert "intervals hold" in said(explorer)
+    assert explorer.pictures["spread"] is not None
+    act(explorer, "unpaint")
+    assert "intervals hold" not in said(explorer)
+    assert explorer.pictures["spread"] is None
+    assert "intervals" not in explorer.dots

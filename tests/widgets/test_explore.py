@@ -175,6 +175,18 @@ def test_a_fit_shows_picked_rows_that_it_has(fit):
     assert not explorer.status["failed"]
 
 
+def test_rows_of_a_component_and_picked_rows_replace_each_other(fit):
+    explorer = widgets.explore(fit)
+    act(explorer, "component", k=2, what="rows")
+    strongest = explorer.pictures["ids"]
+    act(explorer, "lasso", rows=[5])
+    assert explorer.pictures["ids"] == [5]
+    assert explorer.components["chosen"] is None
+    act(explorer, "clear")
+    act(explorer, "component", k=2, what="rows")
+    assert explorer.pictures["ids"] == strongest
+
+
 def test_a_fit_without_a_component(fit):
     ratings = nmd.observations_from_table(RATINGS)
     completed = nmd.complete(ratings, 3, "identity", offsets="both", alpha=1, random_state=0)

@@ -69,14 +69,16 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
 
 
 def test_what_the_stars_add_is_the_difference_from_somebody_without_ratings(explorer):
-    assert "your stars add" not in table(explorer, "top")["head"]
+    head = ["suggested", "by the\xa0fit", "your stars add", "90 % interval"]
+    assert table(explorer, "top")["head"] == head  # there is room from the start
+    assert {*table(explorer, "top")["rows"][0][2:]} == {""}
     act(explorer, "rate", column=table(explorer, "known")["ids"][0], number=1)
     top = table(explorer, "top")
     fit = explorer.result
     nobody = fit.append(pd.Series(np.nan, fit.H.indexes["item"], name="nobody"), unknown="offsets")
     usual = nobody.predict("nobody", fit.H.indexes["item"][top["ids"]])
-    assert top["head"] == ["suggested", "by the\xa0fit", "your stars add"]
-    shown = np.array([row[1:] for row in top["rows"]], dtype=float)
+    assert top["head"] == head
+    shown = np.array([row[1:3] for row in top["rows"]], dtype=float)
     np.testing.assert_allclose(shown[:, 0] - usual, shown[:, 1], atol=0.011)
 
 

@@ -28,10 +28,10 @@ export class Components {
     if (key !== this.key) this.rebuild(data);
     this.key = key;
     const values = numbers(data.values), size = data.height * data.width;
-    const largest = values.reduce((most, each) => Math.max(most, Math.abs(each) || 0), 0) || 1;
     this.tiles.forEach((tile, k) => {
       this.describe(tile, k, data);
-      const own = values.subarray(k * size, (k + 1) * size);
+      const own = values.subarray(k * size, (k + 1) * size); // on a scale of its own: the bar has its share
+      const largest = own.reduce((most, each) => Math.max(most, Math.abs(each) || 0), 0) || 1;
       if (data.kind === "bars") drawBars(tile.sheet.canvas, own, largest);
       if (data.kind !== "image") return;
       tile.sheet.resize(mosaicOf({ count: 1, height: data.height, width: data.width }));
@@ -52,7 +52,11 @@ export class Components {
       const main = button(picture, act("off"), { class: "nmd-component" });
       main.append(html("span.nmd-share", { "aria-hidden": "true" }));
       const title = `Rows that are strongest in component ${k}`, label = `rows with most of component ${k}`;
-      const rows = button(`rows of ${k}`, act("rows"), { class: "nmd-rows", title, "aria-label": label });
+      const show = () => {
+        if (this.data.chosen !== k) this.send({ do: "clear" }); // picked rows would hide them
+        act("rows")();
+      };
+      const rows = button(`rows of ${k}`, show, { class: "nmd-rows", title, "aria-label": label });
       return { main, rows, picture, sheet, element: html(`div.nmd-kind-${kind}`, main, rows) };
     });
     this.grid.replaceChildren();

@@ -125,7 +125,7 @@ class Page {
     this.mending = html("div.nmd-mending", { role: "group", "aria-label": "what to do with the data" });
     this.query = new Controls((name, value) => send({ do: "ask", name, value }), "which row");
     this.you = button("☆ rate some yourself", rate);
-    this.lists = html("div.nmd-lists", html("div.nmd-query", this.query.element, this.you), this.tables.element);
+    this.lists = html("div.nmd-lists", html("div.nmd-query", this.you, this.query.element), this.tables.element);
     this.stage = html("section.nmd-stage", { "aria-label": "data and model" },
       this.turn, this.mending, this.pictures.element, this.grid.element, this.lists, this.scatter.element);
     return this.stage;
@@ -145,7 +145,7 @@ class Page {
     const panels = {
       error: panel(this.notes, this.curves.element, this.found.element),
       why: panel(this.reason),
-      sure: panel(this.cell.element, this.asking, this.unsure, this.doubts.element),
+      sure: panel(this.asking, this.unsure, this.doubts.element, this.cell.element),
       runs: panel(this.runs.element, keeper),
       solver: panel(this.controls.element, this.opener(), this.curves.solver),
     };

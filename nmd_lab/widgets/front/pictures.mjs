@@ -10,7 +10,7 @@ const PICTURE_NAMES = { original: "data", seen: "data with holes", reconstructio
 const PICTURE_DOUBT = "doubt: standard deviation over the draws of what the model expects, in the unit of the data";
 const PICTURE_MODES = ["look", "zoom", "hide", "reveal"];
 const PICTURE_ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-const PICTURE_GRIP = 9; // pixels beside the edge between data and model at which it can be dragged
+const PICTURE_GRIP = 12; // pixels beside the edge between data and model at which it can be dragged; its handle is twice as high
 const PICTURE_PAUSE = 60; // milliseconds between messages about a stroke of the brush
 
 export class Pictures {
@@ -19,7 +19,7 @@ export class Pictures {
       layer: "compare", holes: null, notes: {} });
     this.sheets = Object.fromEntries(Object.keys(PICTURE_NAMES).map((name) => [name, new PictureSheet()]));
     this.canvas = html("canvas", {
-      role: "img", tabindex: 0, "aria-keyshortcuts": "Enter Space + - Escape",
+      role: "img", tabindex: 0, "aria-keyshortcuts": "Enter Space + - Escape Control+Z",
       pointerdown: (event) => this.down(event), pointermove: (event) => this.move(event),
       pointerup: (event) => this.up(event), pointercancel: (event) => this.up(event),
       pointerleave: () => this.drag || this.look(null), keydown: (event) => this.key(event),
@@ -42,9 +42,10 @@ export class Pictures {
     this.buttons = Object.fromEntries(PICTURE_MODES.map((mode) => [mode, button(mode, () => this.choose(mode))]));
     const range = { type: "range", min: 1, max: 40, "aria-label": "brush radius", title: "brush radius" };
     this.size = html("input", { ...range, input: () => this.mark() });
+    this.undo = button("undo", () => this.send({ do: "undo" }), { title: "Take the last stroke back (Ctrl+Z)" });
     this.forget = button("forget paint", () => this.send({ do: "unpaint" }));
     const { look, zoom, hide, reveal } = this.buttons;
-    this.brushTools = [hide, reveal, this.size, this.forget];
+    this.brushTools = [hide, reveal, this.size, this.undo, this.forget];
     const save = button("PNG", () => this.save());
     return html("div.nmd-picture-tools", { role: "toolbar", "aria-label": "tools of the pictures" },
       look, zoom, ...this.brushTools, html("span.nmd-gap"), save);
@@ -119,7 +120,7 @@ export class Pictures {
     for (const name of ["original", "seen", "beside"]) this.paint(name, this.scale);
     this.paint("uncertainty", pictureScale("spread", 0, most), `0 (dark) to ${short(most, 2)} (light)`);
     for (const tool of this.brushTools) tool.hidden = !data.can_brush;
-    this.forget.disabled = !data.n_painted;
+    this.undo.disabled = this.forget.disabled = !data.n_painted;
     if (!data.can_brush && this.brushing) this.choose("look");
   }
 
@@ -274,11 +275,12 @@ export class Pictures {
 
   down(event) {
     if (event.button || this.drag) return;
-    const edge = this.edge.hidden ? null : this.edge.getBoundingClientRect();
-    const swipes = edge && this.mode === "look" && Math.abs(event.clientX - (edge.left + edge.right) / 2) < PICTURE_GRIP;
+    const edge = this.edge.hidden ? null : this.edge.getBoundingClientRect(), below = edge && event.clientY - (edge.top + edge.bottom) / 2;
+    const swipes = edge && Math.abs(event.clientX - (edge.left + edge.right) / 2) < PICTURE_GRIP
+      && (this.mode === "look" || (below >= 0 && below <= 2 * PICTURE_GRIP)); // the handle is there for all tools
     this.drag = { mode: swipes ? "swipe" : this.mode, id: event.pointerId, from: this.placeOf(event), begin: [event.clientX, event.clientY] };
     this.look(this.drag.from);
-    if (this.brushing) this.begin();
+    if (this.brushing && !swipes) this.begin();
     event.currentTarget.setPointerCapture(event.pointerId);
   }
 
@@ -350,7 +352,9 @@ export class Pictures {
     const { picture, hide, radius } = this.stroke ?? {};
     clearTimeout(this.timer);
     this.timer = null;
-    if (this.points.length) this.send({ do: "brush", hide, picture, points: this.points.splice(0), radius });
+    if (!this.points.length) return;
+    this.send({ do: "brush", hide, picture, points: this.points.splice(0), radius, goes_on: this.stroke.sent });
+    this.stroke.sent = true;
   }
 
   /** End the stroke, if there is one. */
@@ -363,8 +367,13 @@ export class Pictures {
   key(event) {
     const { left, top, width, height, part } = this.view;
     const centre = this.cursor?.place ?? [left + width / 2, top + height / 2];
+    const undo = () => this.drag || this.undo.disabled || this.send({ do: "undo" });
+    if ((event.ctrlKey || event.metaKey) && !event.shiftKey && this.data.can_brush) keyOf(event, { z: undo })?.();
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const closer = () => this.zoom(0.5, centre), all = () => this.window(0, 0, 1), dab = () => {
+    const closer = () => this.zoom(0.5, centre), all = () => this.window(0, 0, 1), clear = () => {
+      all();
+      this.send({ do: "clear" });
+    }, dab = () => {
       if (this.drag) return;
       this.begin();
       this.finish();
@@ -373,7 +382,7 @@ export class Pictures {
     if (arrow && event.shiftKey) this.window(left + (arrow[0] * width) / 10, top + (arrow[1] * height) / 10, part);
     else if (arrow) this.walk(arrow, centre);
     else keyOf(event, { Enter: () => this.select(), " ": this.brushing ? dab : undefined, "+": closer, "=": closer,
-      "-": () => this.zoom(2, centre), Escape: all, 0: all })?.();
+      "-": () => this.zoom(2, centre), Escape: clear, 0: all })?.();
   }
 
   /** Move the cursor by a pixel, over gaps too, and the window with it; without a cursor, begin at a place. */

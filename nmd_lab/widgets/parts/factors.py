@@ -48,6 +48,8 @@ class FactorsPart:
     ) -> Any:
         """Return the rows that were picked, or those of the chosen component; None for neither."""
         picked = [row for row in (selection or {}).get("rows") or [] if 0 <= row < m]
+        if picked:  # they are shown in the place of those of a component
+            self.chosen = None
         return np.asarray(picked[:MOST_ROWS], np.intp) if picked else self.rows(fitted)
 
     def rows(self, fitted: FittedValues | None, count: int = MOST_ROWS) -> Any:

@@ -17,6 +17,7 @@ from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.model import make_model
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
 from nmd_lab.solver.settings import ADMM
@@ -98,6 +99,7 @@ class DecompositionState(ModelState):
     hidden_share = "missing"
     fitted_data: MatrixData | None = None
     paint: Paint | None = None  # what the brush has done
+    sampled_paint: Paint | None = None  # and had done before the posterior was drawn
 
     def __init__(self, X: Any = None, shape: tuple[int, int] | None = None, **values: Any) -> None:
         if is_sparse(X):
@@ -210,8 +212,15 @@ class DecompositionState(ModelState):
         if name == "data":
             self.paint = None
 
+    @property
+    def draws(self) -> Posterior | None:
+        """The posterior if it is of the present data, with their noise, holes and paint."""
+        same = all(self.sampled_settings.get(name) == self.values[name] for name in CORRUPTING)
+        return self.posterior if same and self.sampled_paint is self.paint else None
+
     def to_sample(self) -> tuple[Any, Any]:
         """Return the data of the sampler, and what is not hidden or painted over."""
+        self.sampled_paint = self.paint
         return corrupted(self.source(), self.values | {"missing": 0.0}), self.data.mask
 
     def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
@@ -228,6 +237,14 @@ class DecompositionState(ModelState):
         else:
             self.repaint(None)
 
+    def undo(self) -> None:
+        """Take the last stroke of the brush back."""
+        before = None if self.paint is None else self.paint.before
+        if before is not None and before.n_painted:
+            self.repaint(before)
+        else:
+            self.unpaint()
+
     def repaint(self, paint: Paint | None) -> None:
         """Take other painted entries, and fit again from the factors before the first stroke."""
         if self.fit.phase == "running" and self.before_brush is None:
@@ -243,6 +260,8 @@ class DecompositionState(ModelState):
             return  # the paint only counts in the next run
         X, options, measure = self.to_fit()
         self.errors, self.before_brush = {}, before
+        if self.sample.phase != "running":
+            self.active = self.fit
         init, length = before["fit"]["result"], {"max_iter": BRUSH_ITERATIONS}
         arguments = self._arguments | options | length | {"absent_are_zeros": False, "init": init}
         remembers = not np.isnan(before["fitted_data"].observed[data.hidden]).all()

@@ -123,6 +123,11 @@ class FitState:
         return [field.shown(self.values, problems, unused) for field in self.fields]
 
     @property
+    def said_work(self) -> Background:
+        """The work of which the status speaks."""
+        return self.active
+
+    @property
     def changed(self) -> bool:
         """Whether the settings differ from those of the fit."""
         return bool(self.fitted_settings) and self._settings(self.values) != self.fitted_settings

@@ -144,6 +144,7 @@ class Paint:
     def __init__(self, shape: tuple[int, int]) -> None:
         # -1 for hidden entries, 1 for revealed ones, 0 for the others
         self.signs = np.zeros(shape, dtype=np.int8)
+        self.before: Paint | None = None  # before the last stroke
 
     @property
     def n_painted(self) -> int:
@@ -154,6 +155,7 @@ class Paint:
         """Return the paint after a stroke: discs of a radius around points of a picture."""
         result = Paint(self.signs.shape)
         result.signs = self.signs.copy()
+        result.before = self.before if stroke.get("goes_on") else self
         picture, radius = int(stroke["picture"]), float(stroke["radius"])
         step, sign = frame.step, -1 if stroke["hide"] else 1
         for y, x in stroke["points"]:

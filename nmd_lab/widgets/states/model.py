@@ -22,9 +22,10 @@ from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.spec import Spec
+from nmd_lab.widgets.live.background import Background
 from nmd_lab.widgets.live.fit import NO_CHOICE, Keep
 from nmd_lab.widgets.live.recording import Measure, error_at
-from nmd_lab.widgets.live.sample import LiveSample, SampleSettings
+from nmd_lab.widgets.live.sample import Findings, LiveSample, SampleSettings
 
 from .choice import choice_for, has_bounds, is_open, prepared, sentence_of, settings_of
 from .code import Code, call
@@ -263,6 +264,17 @@ class ModelState(FitState):
         """The posterior if it is of the chosen data."""
         of = self.sampled_settings.get("data")
         return self.posterior if of == self.values["data"] else None
+
+    @property
+    def findings(self) -> Findings | None:
+        """What the posterior says, if it is of the present data."""
+        return None if self.draws is None else self.sample.findings
+
+    @property
+    def said_work(self) -> Background:
+        """The work that was begun last, but not a posterior of other data."""
+        other = self.active is self.sample and self.posterior is not None and self.draws is None
+        return self.fit if other else self.active
 
     def cannot_sample(self) -> str:
         """Return why no draws can be made with the present settings, or an empty string."""

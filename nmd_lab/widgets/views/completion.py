@@ -136,12 +136,16 @@ class CompletionView(ModelView):
             return [ratings, table("top", ("predictions come with a fit",), [])]
         heads = ["suggested", predicted]
         rows = [[entry.label, number_text(entry.predicted, 3)] for entry in best]
-        if not math.isnan(best[0].added):
+        if row is None:  # both columns have their room from the start: stars stay where they are
             heads.append("your stars add")
-            rows = [[*row, f"{entry.added:+.2f}"] for row, entry in zip(rows, best, strict=True)]
-        if self.state.draws is not None:
+            added = ("" if math.isnan(entry.added) else f"{entry.added:+.2f}" for entry in best)
+            rows = [[*row, each] for row, each in zip(rows, added, strict=True)]
+        if row is None or self.state.draws is not None:
             heads.append(f"{100 * LEVEL:.0f} % interval")
-            ends = (f"{entry.low:.3g} – {entry.high:.3g}" for entry in best)
+            ends = (
+                "" if math.isnan(entry.low) else f"{entry.low:.3g} – {entry.high:.3g}"
+                for entry in best
+            )
             rows = [[*row, each] for row, each in zip(rows, ends, strict=True)]
         return [ratings, table("top", heads, rows, ids=[entry.column for entry in best])]
 

@@ -46,6 +46,7 @@ class DecompositionView(ModelView):
         self.actions |= {
             "scan": self._scan,
             "brush": self._brush,
+            "undo": lambda _: self.state.undo(),
             "unpaint": lambda _: self.state.unpaint(),
             "iteration": self._show_iteration,
             "arrange": self._arrange,

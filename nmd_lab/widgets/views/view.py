@@ -185,7 +185,7 @@ class ModelView(View):
         self, history: History, where: str = "", sizes: Mapping[str, float] = MappingProxyType({})
     ) -> dict[str, Any]:
         """Return the curves and the charts; subclasses add the others."""
-        fit, found = self.state.fit, self.state.sample.findings
+        fit, found = self.state.fit, self.state.findings
         intervals = {} if found is None else {"intervals": intervals_chart(found)}
         past = history.overlays(self.state)
         return {
@@ -234,13 +234,13 @@ class ModelView(View):
 
     def notes(self) -> list[str]:
         """Return what was chosen, and what the posterior says."""
-        found = self.state.sample.findings
+        found = self.state.findings
         return [self.state.choice, "" if found is None else found.caption]
 
 
 def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
     """Return what is said of the work that was begun last; an error in a view is said, too."""
-    active, running = view.state.active, view.state.active.phase == "running"
+    active, running = view.state.said_work, view.state.said_work.phase == "running"
     try:
         bar = {
             "headline": view.headline(),
