@@ -87,7 +87,7 @@ def test_filled_cells_have_the_intervals_of_the_posterior(explorer):
     shown = columns(explorer)["income"]
     low, high = explorer.posterior.predict_interval([0], [1], level=0.9)[0]
     assert [float(each) for each in shown["sure"][0].split(" – ")] == pytest.approx(
-        [low, high], rel=5e-3
+        [low, high], rel=1e-4
     )
     seen = shown["state"].index(0)
     assert shown["sure"][seen] == ""

@@ -205,5 +205,5 @@ def _short(number: float) -> str:
 
 
 def _ends(low: float, high: float) -> str:
-    """Return an interval as text."""
-    return f"{_short(float(f'{low:.3g}'))} – {_short(float(f'{high:.3g}'))}"
+    """Return an interval as text, with the digits of the numbers that it contains."""
+    return f"{_short(low)} – {_short(high)}"
