@@ -40,6 +40,10 @@ def shown(explorer):
     return picture(explorer, "reconstruction").reshape(40, 6)
 
 
+def test_a_table_has_the_size_of_the_frame(explorer):
+    assert explorer.status["title"] == "your X: 40 rows, 4 columns"
+
+
 def test_a_reconstruction_is_that_of_the_fit(explorer):
     model = explorer.result.reconstruct().values
     assert np.ptp(model, axis=0).min() > 0
