@@ -18,19 +18,23 @@ FEWEST = 8  # sweeps below which split R-hat says nothing
 REMEDY = "raise tune= and draws=, or go on with init=posterior"
 
 
-def sentence_of_chains(posterior: Posterior, remedy: str = REMEDY) -> str:
+def unsettled(posterior: Posterior) -> float:
+    """Return the share of predictions that have not settled."""
+    return float((posterior.rhat["prediction"] > RHAT).mean())
+
+
+def sentence_of_chains(posterior: Posterior) -> str:
     """Return a sentence that says that the predictions have not settled; empty if they have."""
     sweeps = posterior.trace.sizes["sweep"]
     if sweeps < FEWEST:
-        return f"the chains have {sweeps} sweeps after tuning, too few to judge them: {remedy}."
-    rhat = posterior.rhat
-    share = float((rhat["prediction"] > RHAT).mean())
+        return f"the chains have {sweeps} sweeps after tuning, too few to judge them: {REMEDY}."
+    share = unsettled(posterior)
     if share <= SHARE:
         return ""
     return (
         f"the chains have not settled: split R-hat is above {RHAT} for {share:.0%} of "
-        f"the predictions, and {float(rhat['log_likelihood']):.2f} for the log-likelihood: "
-        f"{remedy}."
+        f"the predictions, and {float(posterior.rhat['log_likelihood']):.2f} for the "
+        f"log-likelihood: {REMEDY}."
     )
 
 

@@ -218,7 +218,7 @@ class Study:
     def results(self) -> xr.Dataset:
         """Results of the last `run`."""
         if self._results is None:
-            raise ValueError("results do not exist yet: call run() first.")
+            raise ValueError("results do not exist yet: run the study first, with study.run().")
         return self._results
 
     def cell(self, **labels: Any) -> Cell:

@@ -58,7 +58,7 @@ def test_bad_arguments_are_refused_in_one_sentence(case, digits):
 
 def test_unknown_cells_and_results_are_refused(digits):
     study = nmd.Study(digits, rank=[2, 3])
-    with pytest.raises(ValueError, match="call run"):
+    with pytest.raises(ValueError, match="run the study first"):
         study.results  # noqa: B018
     with pytest.raises(ValueError, match=r"rank=4 is not in the study: choose from \[2, 3\]"):
         study.cell(rank=4, seed=0)

@@ -248,6 +248,14 @@ def test_a_picture_is_read_with_its_colours(tmp_path):
         widgets.explore(tmp_path / "broken.png")
 
 
+def test_what_cannot_be_shown_yet_is_refused_with_the_remedy():
+    images = np.zeros((20, 8, 7))
+    with pytest.raises(ValueError, match=r"explore\(X.reshape\(len\(X\), -1\), shape=\(8, 7\)\)"):
+        widgets.explore(images)
+    with pytest.raises(ValueError, match=r"run the study first, with study.run\(\)"):
+        widgets.explore(nmd.Study(images[0], rank=[1, 2]))
+
+
 def test_an_upload_takes_the_place_of_the_data(tmp_path, fit):
     explorer = widgets.explore(datasets.digits(20), rank=2, iterations=5)
     path = tmp_path / "ratings.csv"

@@ -40,6 +40,10 @@ def shown(explorer):
     return picture(explorer, "reconstruction").reshape(40, 6)
 
 
+def test_a_table_has_the_size_of_the_frame(explorer):
+    assert explorer.status["title"] == "your X: 40 rows, 4 columns"
+
+
 def test_a_reconstruction_is_that_of_the_fit(explorer):
     model = explorer.result.reconstruct().values
     assert np.ptp(model, axis=0).min() > 0
@@ -104,7 +108,7 @@ def test_a_table_that_is_mostly_missing_is_chosen_for_and_filled(frame):
     explorer = done(widgets.explore(holes, iterations=20))
     assert explorer.fit.phase == "finished", explorer.fit.message
     assert explorer.nonlinearity == "identity"
-    assert explorer.status["notes"][0].startswith("chosen: f identity, rank ")
+    assert explorer.status["notes"][0].startswith("chosen: f by column, rank ")
     assert not explorer.status["failed"]
 
 
@@ -127,6 +131,8 @@ def test_the_cells_that_the_model_is_least_sure_of_are_listed(frame):
     assert expected.draws.identical(explorer.posterior.draws)
     assert 'nmd.sample(seen, rank="auto"' in explorer.code_text.replace("\n    ", "")
     unsure, posterior = table(explorer, "unsure"), explorer.posterior
+    (warning,) = explorer.status["warnings"]
+    assert unsure["caption"].endswith(f"; ⚠ {warning}")
     observed = explorer.state.fitted_data.observed
     assert all(np.isnan(observed[row, column]) for row, column in unsure["ids"])
     numbers = [k for k, cells in enumerate(unsure["rows"]) if "sure" not in cells[2]]
@@ -134,6 +140,7 @@ def test_the_cells_that_the_model_is_least_sure_of_are_listed(frame):
     low, high = posterior.predict_interval(row, column, level=0.9)[0]
     shown = unsure["rows"][numbers[0]][2].split(" – ")
     np.testing.assert_allclose(np.array(shown, dtype=float), [low, high], rtol=0.01)
+    assert float(shown[0]) <= float(unsure["rows"][numbers[0]][1]) <= float(shown[1])
     categories = [cells for cells in unsure["rows"] if cells[0].startswith("place")]
     assert all(cells[1] in "abc" and cells[2].endswith("% sure") for cells in categories)
     act(explorer, "select", row=row, column=column)

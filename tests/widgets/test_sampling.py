@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import matplotlib.pyplot as plt
@@ -10,7 +11,6 @@ import pytest
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
-from nmd_lab._sample_warnings import REMEDY
 from nmd_lab.widgets.live import sample as live_sample
 from nmd_lab.widgets.live.sample import LiveSample
 from nmd_lab.widgets.states.completion import CompletionState
@@ -187,7 +187,7 @@ def test_why_there_can_be_no_draws(settings, reason):
 
 
 @pytest.mark.parametrize("draws", [3, 10])
-def test_the_warning_is_that_of_sample_with_another_remedy(draws):
+def test_the_warning_is_that_of_sample_in_short(draws):
     state = CompletionState(**MODEL | {"rank": 4}, draws=draws)
     with warnings.catch_warnings(record=True) as outside:  # the thread of the sampler says nothing
         warnings.simplefilter("always")
@@ -198,7 +198,10 @@ def test_the_warning_is_that_of_sample_with_another_remedy(draws):
         exec(state.code(), {})
     plt.close("all")
     said = str(caught[0].message)
-    assert warning == said.replace(REMEDY, "raise Draws")
+    advice, why = warning.split(": ")
+    assert advice == "more draws (⚙) may help"
+    share = re.search(r"(\d+%) of the predictions", said)
+    assert why in said if share is None else why.endswith(f"differ in {share[1]} of cells")
 
 
 def test_entries_have_intervals():

@@ -37,7 +37,7 @@ def test_a_run_fills_everything(explorer):
     assert picture(explorer, "reconstruction") is None
     done(explorer)
     assert explorer.result.n_iter == 10
-    assert said(explorer) == "stopped by the setting after 10 iterations"
+    assert said(explorer) == "10 iterations, as set"
     assert explorer.status["done"] == explorer.status["planned"] == 10
     assert explorer.facts["iterations"][-1] == explorer.facts["iteration"] == 10
     assert table(explorer, "errors")["rows"][1][0] == "linear, rank 4"
@@ -49,7 +49,7 @@ def test_a_run_fills_everything(explorer):
 def test_one_of_a_kind_has_no_plural():
     explorer = plain(widgets.Explorer, datasets.digits(60), rank=1, iterations=1, tol=0)
     done(explorer)
-    assert said(explorer) == "stopped by the setting after 1 iteration"
+    assert said(explorer) == "1 iteration, as set"
     assert explorer.status["model"].startswith("1 component ·")
     study = nmd.Study(datasets.digits(30), rank=[2], n_splits=1, max_iter=2)
     study.run(progress=False)
@@ -122,7 +122,7 @@ def test_without_a_component_the_loss_is_said(explorer):
     before, lost = (
         np.sqrt(np.mean((seen - each)[there] ** 2)) for each in (fit.reconstruct().values, without)
     )
-    expected = f"without component 1: off where seen {before:.3g} → {lost:.3g}"
+    expected = f"without component 1: error where seen {before:.3g} → {lost:.3g}"
     assert explorer.components["said"] == expected
     assert explorer.components["off"] == [1]
     act(explorer, "component", k=1, what="off")
@@ -260,7 +260,7 @@ def test_a_picture_in_colours():
     names = {"image": image}
     exec(explorer.state.code("image"), names)  # a name of the user's own
     np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
-    with pytest.raises(ValueError, match=r"give a matrix, or a picture \(height, width, 3\)"):
+    with pytest.raises(ValueError, match=r"give a picture \(height, width, 3\), or"):
         widgets.explore(np.zeros((3, 4, 5)))
 
 
@@ -508,13 +508,19 @@ def test_a_study_compares_the_best_model_with_the_next_one_by_seed():
     difference = models[second] - models[first]
     shown = explorer.status["headline"]
     assert float(shown["value"]) == pytest.approx(models[first].mean(), rel=0.05)
-    worse, error = re.search(r"([\d.]+) worse \(SE ([\d.]+)\), ", shown["rivals"]).groups()
+    worse, error = re.search(r"([\d.]+) worse \(paired, SE ([\d.]+)\), ", shown["rivals"]).groups()
     assert float(worse) == pytest.approx(difference.mean(), rel=0.06)
     expected = difference.std(ddof=1) / np.sqrt(3)
     assert float(error) == pytest.approx(expected, abs=0.06 * difference.mean())
     clear = stats.ttest_rel(models[second], models[first], alternative="greater").pvalue < 0.025
     assert shown["rivals"].endswith("), clearly" if clear else "), not clearly")
-    assert explorer.status["model"].startswith(f"best at missing {[0.2, 0.5][missing]}: ")
+    assert shown["text"].startswith(f"at missing {[0.2, 0.5][missing]} (SD ")
+    said = explorer.status["model"]
+    assert said.startswith(f"best at missing {[0.2, 0.5][missing]}: ")
+    other = errors.isel(missing=1 - missing).mean("seed")
+    best = other.isel(other.argmin(("nonlinearity", "rank")))
+    name, rank = best.nonlinearity.item(), best["rank"].item()
+    assert re.search(rf"; at missing {best.missing.item()}: .*{name}, rank {rank}$", said)
 
 
 def test_a_study_says_what_is_averaged_and_takes_panels_for_conditions():

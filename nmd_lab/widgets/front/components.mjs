@@ -22,7 +22,7 @@ export class Components {
     this.said.textContent = data?.said ?? "";
     this.hint.textContent = `${data?.kind === "list" ? "" : "orange adds, blue takes away; "}a click on a component switches it off`;
     if (!data) return;
-    this.on.textContent = `${data.off.length} of ${data.count} off: all on`;
+    this.on.textContent = `${data.off.length} of ${data.count} off: switch all on`;
     this.on.hidden = !data.off.length;
     const key = `${data.kind} ${data.count}`;
     if (key !== this.key) this.rebuild(data);

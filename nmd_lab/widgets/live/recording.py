@@ -163,7 +163,8 @@ class HiddenEntries:
     @property
     def words(self) -> str:
         """Say what the error in the unit of the data is."""
-        return "SD off where hidden" if self.is_mixed else "off where hidden"
+        what = ", numbers (in SD) and classes together" if self.is_mixed else ""
+        return f"off where hidden{what}"
 
     def error_of_means(self, seen: NDArray[np.floating], state: State | Decomposition) -> float:
         """Return the error of the mean of what is seen of each column."""

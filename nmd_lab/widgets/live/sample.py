@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._interruption import Interruption
-from nmd_lab._sample_warnings import sentence_of_chains
+from nmd_lab._sample_warnings import FEWEST, sentence_of_chains, unsettled
 from nmd_lab._sampling import TUNE, draw_posterior
 from nmd_lab._threads import one_thread
 from nmd_lab.data.dense import observe_dense
@@ -79,6 +79,15 @@ def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) 
     )
 
 
+def doubt(posterior: Posterior) -> str:
+    """Return what is to be done, and why, if the draws have not settled; empty if they have."""
+    if not sentence_of_chains(posterior):
+        return ""
+    share, few = unsettled(posterior), posterior.trace.sizes["sweep"] < FEWEST
+    why = "too few to judge them" if few else f"another chain would differ in {share:.0%} of cells"
+    return f"more draws (⚙) may help: {why}"
+
+
 class SampleSettings(NamedTuple):
     """What `nmd_lab.sample` is called with, and which entries it does not see."""
 
@@ -132,7 +141,7 @@ class LiveSample(Background):
             self._show_progress(stop, "computing intervals …", now=True)
             found = findings(posterior, X, held_out)
             begins = "stopped after" if stopped else "finished:"
-            warning = sentence_of_chains(posterior, "raise Draws")
+            warning = doubt(posterior)
             values = {
                 "posterior": posterior,
                 "findings": found,

@@ -14,7 +14,7 @@ from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior.cells import cells_at
 from nmd_lab.result.posterior.posterior import Posterior
 from nmd_lab.widgets.live.recording import in_sample
-from nmd_lab.widgets.live.sample import LEVEL
+from nmd_lab.widgets.live.sample import LEVEL, doubt
 
 from .texts import table
 
@@ -171,6 +171,7 @@ class Grid(NamedTuple):
             rows.append([f"{column.name}, row {names[row] if names else row}", filled, sure])
         head = ("least sure", "filled with", f"{100 * LEVEL:.0f} % interval")
         said = "by the spread of the draws over that of the column; a class: its chance to be wrong"
+        said += f"; ⚠ {warning}" if (warning := doubt(self.posterior)) else ""
         return table("unsure", head, rows, ids=at.tolist(), caption=said)
 
 

@@ -57,10 +57,14 @@ def model_text(fit: Any) -> str:
     return " · ".join(words)
 
 
-def size_text(name: str, shape: tuple[int, int], share: float = 1.0) -> str:
+def size_text(
+    name: str, shape: tuple[int, int], share: float = 1.0, *, is_table: bool = False
+) -> str:
     """Return the name and the size of data, and the share that is known if that is not all."""
     more = f", {as_text(100 * share, 2)} % known" if share < 1 else ""
-    return f"{name} {shape[0]} × {shape[1]}{more}"
+    m, n = shape
+    size = f": {many(m, 'row')}, {many(n, 'column')}" if is_table else f" {m} × {n}"
+    return f"{name}{size}{more}"
 
 
 def table(

@@ -93,6 +93,8 @@ def rounded(number: float) -> float:
 def sentence_of(choice: Spec, names: Collection[str]) -> str:
     """Return what was chosen, and why, as a sentence."""
     values = settings_of(choice)
+    if choice.model.which is not None:
+        values["nonlinearity"] = "by column"
     if values["offsets"] in WITHOUT_RIDGE:
         names = [name for name in names if name != "offset_alpha"]
     parts = [f"{name.replace('_', ' ')} {as_text(values[name], DIGITS)}" for name in names]
@@ -105,5 +107,5 @@ def sentence_of(choice: Spec, names: Collection[str]) -> str:
     entries, error = record["held_out"]["entries"], rows[record["chosen"]]["error"]
     return (
         f"{found}. Why: {record['reason']} ({record['measure']} {as_text(error)} at {entries} "
-        f"held-out entries, {many(len(rows), 'trial')})."
+        f"entries that were held out for {many(len(rows), 'trial')})."
     )

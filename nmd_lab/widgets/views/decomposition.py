@@ -59,7 +59,10 @@ class DecompositionView(ModelView):
         if data is None:
             return ""
         share = 1 - float(np.mean(np.isnan(data.original)))
-        return size_text(self.state.values["data"], data.shape, share)
+        (m, n), columns = data.shape, data.labels.table
+        if columns is not None:
+            n = len(columns.columns)  # classes have several columns of the matrix
+        return size_text(self.state.values["data"], (m, n), share, is_table=columns is not None)
 
     def headline(self) -> dict[str, Any] | None:
         """Return the error where entries are hidden, beside that of the rivals."""

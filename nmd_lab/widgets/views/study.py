@@ -84,12 +84,12 @@ class StudyView(View):
 
     @property
     def model(self) -> str:
-        """Say which point is the best, and where: a share of holes is no choice of the user."""
-        best = self._best()
-        if best is None:
-            return ""
-        where = _labels_text(_conditions(best))
-        return f"best{where and ' at '}{where}: {_words(_model(best))}"
+        """Say which points are the best, and where: a share of holes is no choice of the user."""
+        best: dict[str, ChartPoint] = {}
+        for point in sorted(self.points, key=lambda point: point.mean):
+            best.setdefault(_labels_text(_conditions(point)), point)
+        each = [f"{at and f' at {at}'}: {_words(_model(point))}" for at, point in best.items()]
+        return f"best{';'.join(each)}" if each else ""
 
     def headline(self) -> dict[str, Any] | None:
         """Return the lowest mean of the measure, and the difference from the next model."""
@@ -99,6 +99,8 @@ class StudyView(View):
         n_seeds, over = best.scores.shape[1], "with one seed"
         if n_seeds > 1:
             over = f"(SD {as_text(best.spread, 2)} over {n_seeds} seeds)"
+        if len({_labels_text(_conditions(point)) for point in self.points}) > 1:
+            over = f"at {_labels_text(_conditions(best))} {over}"
         return headline(best.mean, over, {}) | {"rivals": self._difference(best)}
 
     def _difference(self, best: ChartPoint) -> str:
@@ -118,7 +120,7 @@ class StudyView(View):
             return text
         error = float(by_seed.std(ddof=1) / np.sqrt(by_seed.size))
         clear = more > stats.t.ppf(CLEARLY, by_seed.size - 1) * error
-        return f"{text} (SE {error:.{places}f}), {'clearly' if clear else 'not clearly'}"
+        return f"{text} (paired, SE {error:.{places}f}), {'clearly' if clear else 'not clearly'}"
 
     def _best(self) -> ChartPoint | None:
         """Return the lowest point."""

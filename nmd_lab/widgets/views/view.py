@@ -201,7 +201,7 @@ class ModelView(View):
 
         def said() -> str:
             before, after = ((size or 1.0) * e for e in self.state.loss_without(fitted, off))
-            what = "off where seen" if size else "relative error"
+            what = "error where seen" if size else "relative error"
             named = ", ".join(map(str, off))
             return f"without component {named}: {what} {as_text(before, 3)} → {as_text(after, 3)}"
 
