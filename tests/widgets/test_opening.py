@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from explorer_page import act, enter, plain, said
-from waiting import PATIENCE
+from waiting import PATIENCE, wait_for
 
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets.live import fit as live
@@ -77,6 +77,17 @@ def test_a_changed_setting_fits_again_if_that_is_quick(digits, monkeypatch):
     enter(explorer, "rank", "2")
     assert said(explorer).startswith("changed: Run takes about")
     assert explorer.result.rank == 3
+
+
+def test_a_fit_that_was_stopped_early_does_not_count_as_quick(digits):
+    explorer = plain(widgets.explore, digits, iterations=10**12, tol=0.0, rho="1")
+    act(explorer, "opened")
+    wait_for(lambda: explorer.fit.done > 0)
+    explorer.stop()
+    assert explorer.join(PATIENCE)
+    enter(explorer, "rank", "3")
+    assert explorer.fit.phase == "stopped"
+    assert said(explorer).startswith("changed: Run takes about")
 
 
 def test_without_a_page_nothing_begins_by_itself(digits):

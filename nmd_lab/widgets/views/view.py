@@ -12,6 +12,7 @@ from nmd_lab._errors import sentence
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.headline import headline_of
 from nmd_lab.result.selection import as_text
+from nmd_lab.solver.selection.duration import in_words
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import Panel, curves_part, intervals_chart, trials_charts
 from nmd_lab.widgets.parts.factors import FactorsPart
@@ -146,10 +147,12 @@ class View:
         """Fit again after a setting was changed on the page, or say how long that would take."""
         if not self.opens or name in self.state.lengths or self.cannot_run():
             return ""
-        result = self.state.fit.result
+        fit, result = self.state.fit, self.state.fit.result
         seconds = 0.0 if result is None else float(result.history.seconds[-1])
+        if result is not None and result.stop_reason.code == "callback":
+            seconds *= max(fit.planned, 1) / max(fit.done, 1)  # somebody stopped it before its end
         if name != "data" and seconds >= QUICK:
-            return f"changed: Run takes about {seconds:.0f} s"
+            return f"changed: Run takes about {in_words(seconds)}"
         self.state.start(looks=name == "data")
         return ""
 
