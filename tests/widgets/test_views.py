@@ -37,7 +37,7 @@ def test_a_run_fills_everything(explorer):
     assert picture(explorer, "reconstruction") is None
     done(explorer)
     assert explorer.result.n_iter == 10
-    assert said(explorer) == "10 iterations, as set"
+    assert said(explorer) == "done in 10 iterations, as set"
     assert explorer.status["done"] == explorer.status["planned"] == 10
     assert explorer.facts["iterations"][-1] == explorer.facts["iteration"] == 10
     assert table(explorer, "errors")["rows"][1][0] == "linear, rank 4"
@@ -49,7 +49,7 @@ def test_a_run_fills_everything(explorer):
 def test_one_of_a_kind_has_no_plural():
     explorer = plain(widgets.Explorer, datasets.digits(60), rank=1, iterations=1, tol=0)
     done(explorer)
-    assert said(explorer) == "1 iteration, as set"
+    assert said(explorer) == "done in 1 iteration, as set"
     assert explorer.status["model"].startswith("1 component ·")
     study = nmd.Study(datasets.digits(30), rank=[2], n_splits=1, max_iter=2)
     study.run(progress=False)
