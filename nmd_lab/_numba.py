@@ -196,7 +196,6 @@ def _named(function: Callable[..., Any], name: str) -> FunctionType:
     return copy
 
 
-@cache
 def is_ours(*classes: type) -> bool:
     """Return whether all classes belong to this package; only then is their code cached."""
     return all(cls.__module__.split(".")[0] == __name__.split(".")[0] for cls in classes)

@@ -101,7 +101,8 @@ def ranked(results: xr.Dataset, name: str) -> pd.DataFrame:
 def labels_of(results: xr.Dataset, model: Any) -> dict[str, Any]:
     """Return the coordinates of a row of `scores`, the first one of what its method ignores."""
     pairs = zip(choices(results), model, strict=False)
-    return {d: results[d].values.tolist()[0] if v == IGNORED else v for d, v in pairs}
+    labels = {d: results[d].values[0] if v == IGNORED else v for d, v in pairs}
+    return {d: v.item() if isinstance(v, np.generic) else v for d, v in labels.items()}
 
 
 def _compared(results: xr.Dataset, metric: str | None) -> tuple[str, pd.DataFrame, pd.DataFrame]:

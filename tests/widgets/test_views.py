@@ -480,6 +480,9 @@ def test_study_points(tmp_path):
     mean = results[explorer.state.values["metric"]].mean("seed").values.ravel()
     assert (line["x"], line["ids"]) == ([1, 3, 5], [0, 1, 2])
     np.testing.assert_allclose(line["y"], mean)
+    ranking = table(explorer, "details")
+    assert [row[0] for row in ranking["rows"]] == [str([1, 3, 5][k]) for k in mean.argsort()]
+    assert "click a point" in ranking["caption"]
     act(explorer, "point", chart="study", id=1)
     assert "rank 3" in table(explorer, "details")["caption"]
     assert explorer.facts["point"] == 1

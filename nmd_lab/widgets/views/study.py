@@ -31,7 +31,7 @@ from .history import History
 from .view import View
 
 CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by held-out entries
-MOST_CELLS = 12  # largest number of fits of a point that are listed
+MOST_CELLS = 12  # largest number of fits of a point, or of points, that are listed
 CLEARLY = 0.975  # quantile of Student's t beyond which a paired difference is said to be clear
 
 PANELS = (Panel("relative error", {"relative_error": "observed"}), RESIDUALS)
@@ -134,8 +134,7 @@ class StudyView(View):
             layout = (values[name] for name in ("metric", "x", "color", "panel"))
             self._shown = self._drawn(self._chart, *layout)
         labels = None if chosen is None else chosen.labels
-        said = "click a point to see the fits behind it"
-        about = table("details", [], [], caption=said) if chosen is None else self._about(chosen)
+        about = self._ranking() if chosen is None else self._about(chosen)
         return {
             "dots": {"study": self._shown},
             "facts": {
@@ -168,6 +167,19 @@ class StudyView(View):
             joined=joined,
         )
 
+    def _ranking(self) -> dict[str, Any]:
+        """Return the table of the points, the best of each condition first."""
+        points = sorted(self.points, key=lambda each: (_labels_text(_conditions(each)), each.mean))
+        dims = list(dict.fromkeys(dim for point in points for dim in point.labels))
+        rows = [
+            [label_text(point.labels.get(dim, "")) for dim in dims]
+            + [f"{point.mean:.4g}", f"{point.spread:.2g}"]
+            for point in points
+        ]
+        head = [*map(label_text, dims), label_text(self.state.values["metric"]), "SD"]
+        said = "the best first; click a point to see the fits behind it"
+        return _shortened(head, rows, said, "points")
+
     def _about(self, point: ChartPoint) -> dict[str, Any]:
         """Return the table of the fits behind a point."""
         cells, metric = self.state.cells(point), self.state.values["metric"]
@@ -180,10 +192,8 @@ class StudyView(View):
             [*map(label_text, a), *map(_value_text, b)] for a, b in zip(labels, values, strict=True)
         ]
         caption = f"{_labels_text(point.labels)}: {point.mean:.4g} (SD {point.spread:.2g})"
-        if len(rows) > MOST_CELLS:
-            caption += f" (the first {MOST_CELLS} of {len(rows)} fits)"
         head = [name.replace("_", " ") for name in [*dims, *names]]
-        return table("details", head, rows[:MOST_CELLS], caption=caption)
+        return _shortened(head, rows, caption, "fits")
 
 
 def _panels(
@@ -204,6 +214,13 @@ def _panels(
             lines.append(series(some[0].color, places, means, names, ends, ids))
         panels.append({"title": panel and f"{label_text(panel_dim)} {panel}", "series": lines})
     return panels
+
+
+def _shortened(head: list[str], rows: list[list[str]], caption: str, what: str) -> dict[str, Any]:
+    """Return the table of the details with its first rows; the caption says how many there are."""
+    if len(rows) > MOST_CELLS:
+        caption += f" (the first {MOST_CELLS} of {len(rows)} {what})"
+    return table("details", head, rows[:MOST_CELLS], caption=caption)
 
 
 def _conditions(point: ChartPoint) -> dict[str, Any]:
