@@ -141,7 +141,7 @@ class Model:
         """Name of the compiled code; models with the same name share the code."""
         return self.kinds[0].name if self.which is None else name_of(self.kinds)
 
-    @property
+    @cached_property
     def is_ours(self) -> bool:
         """Whether all classes belong to this package."""
         return all(kind.is_ours for kind in self.kinds)
