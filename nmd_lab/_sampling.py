@@ -18,7 +18,6 @@ from ._sample_warnings import warn_of_units
 from ._stop_reason import StopReason
 from ._warm_start import begin_at, check_init, continue_from, joined
 from .checkpoint.call import Call
-from .data.base import Observations
 from .data.labels import is_dask, is_frame
 from .data.observations import observe
 from .model.ordinal import Ordinal
@@ -58,18 +57,14 @@ def draw_posterior(
     """Check the arguments of `sample`, run the chains and label the draws."""
     refuse(_present(X, nonlinearity, loss, data, options))
 
-    def prepare(observations: Observations, options: SampleOptions) -> PreparedSample:
-        arguments = rank, nonlinearity, loss, options
-        is_table = is_frame(X) or observations.labels.table is not None
-        return prepare_sample(observations, *arguments, is_table=is_table)
-
     before = options.init if isinstance(options.init, Posterior) else None
     if before is not None and options.groups == "auto":
         options = replace(options, groups=before.draws.sizes.get(GROUP, 1))
     observations = observe(X, **data)
     if is_frame(X):
         refuse_table(observations)
-    prepared = prepare(observations, options)
+    is_table = is_frame(X) or observations.labels.table is not None
+    prepared = prepare_sample(observations, rank, nonlinearity, loss, options, is_table=is_table)
     warn_of_units(prepared, stacklevel=3)
     check_init(options.init, prepared.problem, options.chains, prepared.scaling)
     _check_memory(prepared, options)
@@ -83,7 +78,7 @@ def draw_posterior(
         *(prepared.observations, prepared.problem.model.kinds),
     )
     began = time.perf_counter()
-    prepared = choose_groups(prepared, prepare, options, copy.deepcopy(rng), interruption)
+    prepared = choose_groups(prepared, options, copy.deepcopy(rng), interruption)
     if options.time_limit is not None:
         left = max(0.0, options.time_limit - (time.perf_counter() - began))
         options = replace(options, time_limit=left)

@@ -13,7 +13,7 @@ from oracles import distance, forward
 
 from nmd_lab._numba import compile_inner
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.sampler.streams import start_stream
+from nmd_lab.solver.sampler.streams import new_stream, start_stream
 from nmd_lab.solver.sampler.t_draw import compile_t_draw
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)
@@ -74,7 +74,7 @@ def many_draws(draw):
     """Return a function for many draws: ``(arguments, n, seed) -> ndarray``."""
 
     def loop(arguments, seed, out):
-        stream = np.empty(4, np.uint64)
+        stream = new_stream()
         start_stream(stream, seed, 0, 0, 0)
         for i in range(out.size):
             out[i] = draw(*arguments, stream)
@@ -93,7 +93,7 @@ def many_steps(draw):
     """Return a function for a draw from each old T: ``(t_old, arguments, seed) -> ndarray``."""
 
     def loop(t_old, arguments, seed, out):
-        stream = np.empty(4, np.uint64)
+        stream = new_stream()
         start_stream(stream, seed, 0, 0, 0)
         for i in range(out.size):
             out[i] = draw(t_old[i], *arguments, stream)

@@ -35,7 +35,7 @@ from nmd_lab._numba import compile_inner, compile_kernel
 from nmd_lab.data.base import FloatArray
 
 from .hyperparameters import RowPrior
-from .streams import draw_index, fill_normal, start_stream
+from .streams import draw_index, fill_normal, new_stream, start_stream
 
 Doubles = NDArray[np.float64]
 
@@ -276,7 +276,7 @@ def _draw_rows(  # type: ignore[no-untyped-def]
     b, y, noise = np.empty(d), np.empty(d), np.empty(max(n, d))
     L, z, scores = np.empty((most, most)), np.empty(most), np.empty(logs.size)
     chosen, is_hole = np.empty(n, np.int64), np.zeros(n, np.bool_)
-    stream = np.empty(4, np.uint64)
+    stream = new_stream()
     for i in range(first, last):
         if not few[i]:
             continue

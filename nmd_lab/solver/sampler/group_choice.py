@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -34,12 +33,9 @@ ROWS, CELLS = 400, 40_000
 SHARE_OF_TIME = 0.1
 """Share of a time limit that each chain may take."""
 
-Prepare = Callable[[Observations, SampleOptions], PreparedSample]
-
 
 def choose_groups(
     prepared: PreparedSample,
-    prepare: Prepare,
     options: SampleOptions,
     rng: np.random.Generator,
     interruption: Interruption,
@@ -53,12 +49,12 @@ def choose_groups(
         return prepared
     most = max(ROWS, CELLS // problem.shape[1])
     observed, hidden = split(some_rows(prepared.observations, most, rng), SHARE, rng)
-    short = replace(options, noise_by="columns", tune=TUNE, draws=DRAWS, chains=1, keep=1)
+    short = replace(options, tune=TUNE, draws=DRAWS, chains=1, keep=1)
     short = replace(short, init="auto", targets=None, callback=None, progress=False)
     if options.time_limit is not None:
         short = replace(short, time_limit=SHARE_OF_TIME * options.time_limit)
     seed = int(rng.integers(2**62))
-    trial = prepare(observed, replace(short, groups=problem.n_groups))
+    trial = prepared.of_entries(observed, short)
     without, within = (
         _errors(trial.with_groups(groups), hidden, seed, short, interruption)
         for groups in (1, problem.n_groups)

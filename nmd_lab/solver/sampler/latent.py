@@ -6,13 +6,11 @@ import math
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from nmd_lab._numba import compile_kernel, compile_scalar
 from nmd_lab.model.kind import Kind, Structure
 
 from .noise import NoiseKind
-from .streams import start_stream
+from .streams import new_stream, start_stream
 from .t_draw import compile_latent_draw, compile_t_draw
 from .truncated_normal import draw_between
 
@@ -49,17 +47,17 @@ def _kernel(kind: NoiseKind, structure: Structure, name: str, cached: bool) -> A
         T,
         misfit,
     ):
-        stream = np.empty(4, np.uint64)
+        stream = new_stream()
         base = starts[first]
         for i in range(first, last):
             start_stream(stream, seed, sweep, kind, i + shift)
             at = i if rho.size > 1 else 0
-            total = 0.0
+            ends, total = cuts[at], 0.0
             for k in range(starts[i], starts[i + 1]):
                 weight = weights[k] if weights.size else 1.0
                 inner = rho[at] if after else rho[at] * weight
                 outer = beta[at] * weight
-                t = draw(T[k], V[k - base], x[k], inner, outer, pieces, pf, pd, cuts[at], stream)
+                t = draw(T[k], V[k - base], x[k], inner, outer, pieces, pf, pd, ends, stream)
                 T[k] = t
                 if after:
                     total += weight * value(x[k], forward(t, pf), pd)

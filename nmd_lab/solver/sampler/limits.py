@@ -25,7 +25,7 @@ from nmd_lab.model.ordinal import Ordinal
 
 from .noise import NoiseKind
 from .segments import NOTHING, add_segment, draw_chosen
-from .streams import start_stream, uniform
+from .streams import new_stream, start_stream, uniform
 from .truncated_normal import draw_between
 
 WHOLE = 2.0**53
@@ -112,7 +112,7 @@ def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool) -> 
         T,
         x,
     ):
-        stream = np.empty(4, np.uint64)
+        stream = new_stream()
         base = starts[first]
         for i in range(first, last):
             start_stream(stream, seed, sweep, kind, i + shift)

@@ -74,6 +74,19 @@ class PreparedSample(NamedTuple):
         problem = replace(self.problem, n_groups=number)
         return self._replace(problem=problem, work=Work(problem))
 
+    def of_entries(self, observations: Observations, options: SampleOptions) -> PreparedSample:
+        """Return the problem of some of the observations, with the same model."""
+        before = self.problem
+        problem = _problem(
+            self.scaling.scaled_observations(observations),
+            before.rank,
+            before.model,
+            before.noises,
+            before.noise_by,
+            options,
+        )
+        return self._replace(problem=problem, work=Work(problem), observations=observations)
+
 
 def prepare_sample(
     observations: Observations,

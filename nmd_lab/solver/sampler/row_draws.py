@@ -25,7 +25,7 @@ import numpy as np
 
 from nmd_lab._numba import compile_inner, compile_kernel
 
-from .streams import draw_index, fill_normal, start_stream
+from .streams import draw_index, fill_normal, new_stream, start_stream
 
 CHUNK = 256
 """Entries of a row whose partners are gathered at a time."""
@@ -163,7 +163,7 @@ def _draw_rows(  # type: ignore[no-untyped-def]
     absent, of_some = np.empty((CHUNK, d)), np.empty((d, d))
     of_absent = np.empty((d, d))  # sum to subtract
     before, behind = 0, 0  # entries of the row to which that sum belongs
-    stream = np.empty(4, np.uint64)
+    stream = new_stream()
     for i in range(first, last):
         if done.size and done[i]:
             continue

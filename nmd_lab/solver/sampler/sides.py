@@ -23,7 +23,7 @@ from .few_holes import FewHoles, Holes, Shared
 from .hyperparameters import RowPrior
 from .noise_levels import NoiseBy
 from .row_draws import row_kernel
-from .streams import fill_normal, start_stream
+from .streams import fill_normal, new_stream, start_stream
 
 SHARE = 1 << 13
 """Smallest number of entries of a thread."""
@@ -274,7 +274,7 @@ def _noise_kernel() -> Any:
 
 
 def _noise(seed, sweep, kind, first, out):  # type: ignore[no-untyped-def]
-    stream = np.empty(4, np.uint64)
+    stream = new_stream()
     for i in range(out.shape[0]):
         start_stream(stream, seed, sweep, kind, first + i)
         fill_normal(stream, out[i])

@@ -1,16 +1,23 @@
 """Random numbers inside compiled code: a stream of its own for each row of each sweep.
 
-A stream is an array of four 64-bit integers, the state of xoshiro256++ (D. Blackman and S. Vigna,
-"Scrambled linear pseudorandom number generators", 2021).  `start_stream` derives it from a seed,
-the number of the sweep, the kind of the draw and the row, so that draws do not depend on the number
-of threads.
+A stream is four 64-bit integers, the state of xoshiro256++ (D. Blackman and S. Vigna, "Scrambled
+linear pseudorandom number generators", 2021).  `start_stream` derives it from a seed, the number of
+the sweep, the kind of the draw and the row, so that draws do not depend on the number of threads.
+
+The integers are on the stack of the kernel that calls `new_stream`.  The references of an array
+would be counted at each call, which takes twice as long as a normal number.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_inner
@@ -27,6 +34,45 @@ ROWS, COLUMNS, LATENT, HYPER, LIMITS = range(5)
 """Kinds of random numbers."""
 
 
+STATE = types.CPointer(types.uint64)
+SIZE = 4
+
+
+def _new(typing_context):  # type: ignore[no-untyped-def]
+    """Return room for the state of a stream, which the calling kernel keeps until it returns."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return cgutils.alloca_once(builder, ir.IntType(64), size=SIZE)
+
+    return STATE(), generate
+
+
+def _get(typing_context, stream, position):  # type: ignore[no-untyped-def]
+    """Return an integer of the state."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        start, at = arguments
+        return builder.load(builder.gep(start, [at]))
+
+    return types.uint64(STATE, types.int64), generate
+
+
+def _put(typing_context, stream, position, bits):  # type: ignore[no-untyped-def]
+    """Overwrite an integer of the state."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        start, at, number = arguments
+        builder.store(number, builder.gep(start, [at]))
+        return context.get_dummy_value()
+
+    return types.void(STATE, types.int64, types.uint64), generate
+
+
+new_stream: Any = intrinsic(_new)
+get: Any = intrinsic(_get)
+put: Any = intrinsic(_put)
+
+
 def _mixed(z):  # type: ignore[no-untyped-def]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -40,13 +86,13 @@ def _start(stream, seed, sweep, kind, row):  # type: ignore[no-untyped-def]
     key = np.uint64(seed)
     for number in (sweep, kind, row):
         key = _mix(key + np.uint64(0x9E3779B97F4A7C15) * (np.uint64(number) + np.uint64(1)))
-    for i in range(4):
+    for i in range(SIZE):
         key += np.uint64(0x9E3779B97F4A7C15)
-        stream[i] = _mix(key)
+        put(stream, i, _mix(key))
 
 
 def _next_bits(stream):  # type: ignore[no-untyped-def]
-    s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
+    s0, s1, s2, s3 = get(stream, 0), get(stream, 1), get(stream, 2), get(stream, 3)
     total = s0 + s3
     bits = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
     shifted = s1 << np.uint64(17)
@@ -56,7 +102,10 @@ def _next_bits(stream):  # type: ignore[no-untyped-def]
     s0 ^= s3
     s2 ^= shifted
     s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-    stream[0], stream[1], stream[2], stream[3] = s0, s1, s2, s3
+    put(stream, 0, s0)
+    put(stream, 1, s1)
+    put(stream, 2, s2)
+    put(stream, 3, s3)
     return bits
 
 

@@ -12,7 +12,7 @@ import nmd_lab as nmd
 from nmd_lab._numba import compile_kernel
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler import limits, work
-from nmd_lab.solver.sampler.streams import start_stream
+from nmd_lab.solver.sampler.streams import new_stream, start_stream
 
 N = 20_000
 
@@ -20,15 +20,14 @@ N = 20_000
 def many(draw, *arguments):
     """Independent draws."""
 
-    def loop(stream, arguments, out):
+    def loop(arguments, out):
+        stream = new_stream()
+        start_stream(stream, 1, 2, 3, 4)
         for i in range(out.size):
             out[i] = draw(*arguments, stream)
 
-    stream, out = np.empty(4, np.uint64), np.empty(N)
-    start_stream(stream, 1, 2, 3, 4)
-    compile_kernel(loop, f"test_{draw.__name__}_{len(arguments)}", cached=False)(
-        stream, arguments, out
-    )
+    out = np.empty(N)
+    compile_kernel(loop, f"test_{draw.__name__}_{len(arguments)}", cached=False)(arguments, out)
     return out
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from nmd_lab.solver.sampler.streams import TAIL, fill_normal, start_stream
+from nmd_lab._numba import compile_kernel
+from nmd_lab.solver.sampler.streams import TAIL, fill_normal, new_stream, start_stream
 
 NUMBER = 2_000_000
 SIGNIFICANT = 1e-4
@@ -13,9 +14,13 @@ SIGNIFICANT = 1e-4
 
 
 def numbers():
-    stream, out = np.empty(4, np.uint64), np.empty(NUMBER)
-    start_stream(stream, 3, 1, 4, 1)
-    fill_normal(stream, out)
+    def fill(out):
+        stream = new_stream()
+        start_stream(stream, 3, 1, 4, 1)
+        fill_normal(stream, out)
+
+    out = np.empty(NUMBER)
+    compile_kernel(fill, "test_numbers", cached=False)(out)
     return out
 
 
