@@ -17,8 +17,8 @@ with the row integrated out:
 With L Lᵀ = A, all of this needs only L⁻¹ b, L⁻¹ p_j and their products over pairs of columns, which
 are the same for all rows.  So a row with h holes takes a Cholesky factor of size h.
 
-Of more than `MOST` holes, those that say least about a row are filled given the row as it is, with
-s_j ~ N(√ρ_j p_j·w, 1).  This is a Gibbs step of its own, which leaves the posterior as it is.
+Of more than `MOST` holes, those that say least about a row are filled before, given the row as it
+is: y_ij ~ N(p_j·w, 1/ρ_j).  This is a Gibbs step of its own, which leaves the posterior as it is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from nmd_lab._numba import compile_inner, compile_kernel
 from nmd_lab.data.base import FloatArray
 
 from .hyperparameters import RowPrior
-from .streams import draw_index, fill_normal, new_stream, start_stream
+from .streams import HOLES, draw_index, fill_normal, new_stream, normal, start_stream
 
 Doubles = NDArray[np.float64]
 
@@ -85,8 +85,6 @@ class Shared(NamedTuple):
     ----------
     order : ndarray of int (n,)
         Columns, from those that say most about a row to those that say least.
-    scaled : ndarray (n, d)
-        √ρ_j p_j.
     linear : ndarray (n_groups, d)
         Λ_c μ_c.
     inverse : ndarray (n_groups, d, d)
@@ -100,7 +98,6 @@ class Shared(NamedTuple):
     """
 
     order: NDArray[np.int64]
-    scaled: Doubles
     linear: Doubles
     inverse: Doubles
     white: Doubles
@@ -116,77 +113,107 @@ class Shared(NamedTuple):
         pairs = white @ white.transpose(0, 2, 1)
         order = np.argsort(-(prior.shares @ np.einsum("cjj->cj", pairs)), kind="stable")
         logs = prior.log_weights - np.log(np.einsum("caa->ca", roots)).sum(axis=1)
-        return cls(order, scaled, prior.linear, inverse, white, pairs, logs)
+        return cls(order, prior.linear, inverse, white, pairs, logs)
 
 
-@dataclass(frozen=True)
 class FewHoles:
     """The draw of rows with few holes.
 
-    Attributes
+    Parameters
     ----------
     few : ndarray of bool (m,)
         Which rows have few.
     holes : Holes
         The holes of all rows.
-    sums : ndarray (m, d)
-        Σ_j ρ_j y_ij p_j over what each row stores.
     shared : Shared
         What the rows share.
     """
 
-    few: NDArray[np.bool_]
-    holes: Holes
-    sums: Doubles
-    shared: Shared
+    def __init__(self, few: NDArray[np.bool_], holes: Holes, shared: Shared) -> None:
+        self.few, self._holes, self._shared = few, holes, shared
+        self._chosen = np.empty((few.size, MOST), np.int64)
+
+    def fill(
+        self,
+        first: int,
+        last: int,
+        key: tuple[int, int, int],
+        predicted: Doubles,
+        spreads: Doubles,
+        y: Doubles,
+    ) -> None:
+        """Fill y in some rows, but for `MOST` holes of each, given p_j·w_i and 1/√ρ_j."""
+        pattern = self.few, self._holes.starts, self._holes.columns, self._shared.order
+        of_stream = key[0], key[1], HOLES
+        _filling()(first, last, *pattern, predicted, spreads, *of_stream, self._chosen, y)
 
     def draw(
-        self, first: int, last: int, key: tuple[int, int, int], labels: Any, rows: FloatArray
+        self,
+        first: int,
+        last: int,
+        key: tuple[int, int, int],
+        sums: Doubles,
+        labels: Any,
+        rows: FloatArray,
     ) -> None:
-        """Draw those among some rows, and their labels that are < 0, in place."""
-        pattern = self.few, self.holes.starts, self.holes.columns
-        kernel = _kernel(f"{rows.dtype}")
-        kernel(first, last, *pattern, self.sums, *self.shared, *key, MOST, labels, rows)
+        """Draw some rows and their labels that are < 0, in place, given Σ_j ρ_j y_ij p_j."""
+        pattern = self.few, np.diff(self._holes.starts), self._chosen
+        kernel = _drawing(f"{rows.dtype}")
+        kernel(first, last, *pattern, sums, *self._shared[1:], *key, labels, rows)
 
 
 @cache
-def _kernel(types: str) -> Any:
+def _filling() -> Any:
+    return compile_kernel(_fill_holes, "fill_holes", cached=True)
+
+
+@cache
+def _drawing(types: str) -> Any:
     return compile_kernel(_draw_rows, f"draw_rows_with_few_holes_{types}", cached=True)
 
 
-def _choose(here, order, most, chosen, is_hole):  # type: ignore[no-untyped-def]
-    """List the holes of a row, the first `most` by what they say, and return how many these are."""
-    if here.size <= most:
-        chosen[: here.size] = here
-        return here.size
-    for j in here:
-        is_hole[j] = True
-    count = 0
-    for j in order:
-        if is_hole[j]:
-            is_hole[j] = False
-            chosen[count] = j
-            count += 1
-            if count == here.size:
+def _fill_holes(  # type: ignore[no-untyped-def]
+    first,
+    last,
+    few,
+    starts,
+    holes,
+    order,
+    predicted,
+    spreads,
+    seed,
+    sweep,
+    kind,
+    chosen,
+    y,
+):
+    """List the first holes of each row, by `order`, and fill the others."""
+    is_hole, stream = np.zeros(order.size, np.bool_), new_stream()
+    most = chosen.shape[1]
+    for i in range(first, last):
+        if not few[i]:
+            continue
+        begin, end = starts[i], starts[i + 1]
+        if end - begin <= most:
+            for k in range(begin, end):
+                chosen[i, k - begin] = holes[k]
+            continue
+        for k in range(begin, end):
+            is_hole[holes[k]] = True
+        count = 0
+        for j in order:
+            if count == most:
                 break
-    return most
-
-
-choose = compile_inner(_choose)
-
-
-def _fill(scaled, chosen, first, last, row, b, stream, noise):  # type: ignore[no-untyped-def]
-    """Fill some holes given the row as it is, and add them to its linear term."""
-    fill_normal(stream, noise[: last - first])
-    for k in range(first, last):
-        j, s = chosen[k], noise[k - first]
-        for a in range(b.size):
-            s += scaled[j, a] * row[a]
-        for a in range(b.size):
-            b[a] += s * scaled[j, a]
-
-
-fill = compile_inner(_fill)
+            if is_hole[j]:
+                is_hole[j] = False
+                chosen[i, count] = j
+                count += 1
+        start_stream(stream, seed, sweep, kind, i)
+        for k in range(begin, end):
+            j = holes[k]
+            if is_hole[j]:
+                is_hole[j] = False
+                y[i, j] = predicted[i, j] + spreads[j] * normal(stream)
 
 
 def _factor(b, linear, inverse, white, pairs, chosen, count, y, L, z):  # type: ignore[no-untyped-def]
@@ -255,11 +282,9 @@ def _draw_rows(  # type: ignore[no-untyped-def]
     first,
     last,
     few,
-    starts,
-    holes,
+    counts,
+    chosen,
     sums,
-    order,
-    scaled,
     linear,
     inverse,
     white,
@@ -268,29 +293,24 @@ def _draw_rows(  # type: ignore[no-untyped-def]
     seed,
     sweep,
     kind,
-    most,
     labels,
     rows,
 ):
-    n, d = scaled.shape
-    b, y, noise = np.empty(d), np.empty(d), np.empty(max(n, d))
+    d, most = sums.shape[1], chosen.shape[1]
+    y, noise = np.empty(d), np.empty(max(most, d))
     L, z, scores = np.empty((most, most)), np.empty(most), np.empty(logs.size)
-    chosen, is_hole = np.empty(n, np.int64), np.zeros(n, np.bool_)
     stream = new_stream()
     for i in range(first, last):
         if not few[i]:
             continue
         start_stream(stream, seed, sweep, kind, i)
-        here = holes[starts[i] : starts[i + 1]]
-        count = choose(here, order, most, chosen, is_hole)
-        b[:] = sums[i]
-        fill(scaled, chosen, count, here.size, rows[i], b, stream, noise)
+        b, here, count = sums[i], chosen[i], min(counts[i], most)
         c = labels[i] if labels.size else 0
         if c < 0:
             for g in range(logs.size):
                 scores[g] = logs[g] + factor(
-                    b, linear[g], inverse[g], white[g], pairs[g], chosen, count, y, L, z
+                    b, linear[g], inverse[g], white[g], pairs[g], here, count, y, L, z
                 )
             c = labels[i] = draw_index(scores, stream)
-        factor(b, linear[c], inverse[c], white[c], pairs[c], chosen, count, y, L, z)
-        solve(chosen, count, inverse[c], white[c], y, L, z, noise, stream, rows[i])
+        factor(b, linear[c], inverse[c], white[c], pairs[c], here, count, y, L, z)
+        solve(here, count, inverse[c], white[c], y, L, z, noise, stream, rows[i])

@@ -35,7 +35,8 @@ class RowPrior(NamedTuple):
     @property
     def linear(self) -> Doubles:
         """Precision times mean of each group."""
-        return np.stack([P @ mean for P, mean in zip(self.precision, self.mean, strict=True)])
+        products: Doubles = np.matmul(self.precision, self.mean[:, :, None])[:, :, 0]
+        return products
 
     @property
     def log_weights(self) -> Doubles:

@@ -221,7 +221,9 @@ def _draw_columns(
             np.zeros(each.columns.size),
             each.shift,
         )
-        V = products[at] if is_level else each.centre + each.size * products[at]
+        V = products.take(at)
+        if not is_level:
+            V = each.centre + each.size * V
         conditional = conditional_of(problem, state, each.columns)
 
         def share(
@@ -245,7 +247,7 @@ def _draw_columns(
 def conditional_of(problem: SampledProblem, state: ChainState, kinds: Any) -> Conditional:
     """Return the distribution of T at entries of like kinds, with the noise levels of a state."""
     first, noise = problem.model.kinds[kinds[0]], problem.noises[kinds[0]]
-    sizes = np.array([problem.model.kinds[k].size for k in kinds])
+    sizes = problem.units_of_kinds[kinds, 1]
     at = kinds if problem.by_column else slice(None)
     cuts = ends_in_rows([state.cuts[k] for k in kinds])
     return Conditional(
@@ -275,7 +277,7 @@ def all_products(problem: SampledProblem, state: ChainState) -> FloatArray:
     """Return WH with offsets at every stored entry, flat."""
     A, B = problem.augmented(state.rows, state.columns)
     if problem.positions is not None:
-        products: FloatArray = (A @ B.T).ravel()[problem.positions]
+        products: FloatArray = (A @ B.T).ravel().take(problem.positions)
         return products
     V = np.empty(problem.values.size, A.dtype)
 
@@ -284,3 +286,15 @@ def all_products(problem: SampledProblem, state: ChainState) -> FloatArray:
 
     problem.each_block(block)
     return V
+
+
+def products_of_kinds(
+    problem: SampledProblem, state: ChainState, kinds: list[int]
+) -> list[FloatArray]:
+    """Return WH with offsets at the stored entries of some kinds, in the order of these."""
+    if not problem.by_column or problem.positions is None:
+        V = all_products(problem, state)
+        return [V[problem.entries_of_kinds[k]] for k in kinds]
+    A, B = problem.augmented(state.rows, state.columns)
+    indptr, rows = problem.columns[0].indptr, problem.columns[0].indices
+    return [(A @ B[k]).take(rows[indptr[k] : indptr[k + 1]]) for k in kinds]

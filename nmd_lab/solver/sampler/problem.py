@@ -235,10 +235,14 @@ class SampledProblem:
         return np.where(after[self.column_of], 1, self.weights).astype(self.dtype)
 
     @cached_property
+    def units_of_kinds(self) -> NDArray[np.float64]:
+        """Centre and size of each kind (n_kinds, 2)."""
+        return np.array([(kind.centre, kind.size) for kind in self.model.kinds])
+
+    @cached_property
     def units_of_entries(self) -> tuple[FloatArray, FloatArray]:
         """Centre and size of the kind of each entry."""
-        units = np.array([(kind.centre, kind.size) for kind in self.model.kinds], self.dtype)
-        centre, size = units[self.column_of].T.copy()
+        centre, size = self.units_of_kinds.astype(self.dtype)[self.column_of].T.copy()
         return centre, size
 
     @cached_property

@@ -19,6 +19,7 @@ from nmd_lab._threads import map_and_add
 from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.storage import CsrStorage
 
+from .entry_sums import spread
 from .few_holes import FewHoles, Holes, Shared
 from .hyperparameters import RowPrior
 from .noise_levels import NoiseBy
@@ -121,7 +122,7 @@ class SparseSide:
         labels: Labels = NO_LABELS,
     ) -> FloatArray:
         """Draw all rows; see `Side.draw`."""
-        here = target if self.order is None else target[self.order]
+        here = target if self.order is None else target.take(self.order)
         weights = np.empty(0, target.dtype) if self.weights is None else self.weights
         alone = self.rho_of == "all"
         of_rows, of_partners = (
@@ -131,8 +132,15 @@ class SparseSide:
         of_all = sums = np.empty((0, 0))
         by_holes: FewHoles | None = None
         if not weights.size and self._few_holes is not None:
-            of_all, sums = self._of_all_columns(here, partner, of_partners, self._few_holes)
-            by_holes = self._by_holes(partner, of_partners, of_all, sums, prior)
+            vectors = partner.vectors.astype(np.float64, copy=False)
+            weighted = vectors * of_partners[:, None] if of_partners.size else vectors
+            of_all = weighted.T @ vectors
+            of_partner = self.storage.indices, partner.constants, partner.mean
+            y = spread(here, *of_partner, self._few_holes, self.storage.shape)
+            by_holes = self._by_holes(vectors, of_partners, of_all, prior)
+            if by_holes is not None:
+                self._fill(by_holes, rows, vectors, of_partners, key, y)
+            sums = y @ weighted
         done = np.empty(0, bool) if by_holes is None else by_holes.few
         of_prior = prior.linear, prior.precision, prior.log_weights
         kernel = row_kernel(f"{rows.dtype}_{target.dtype}_{self.storage.indices.dtype}")
@@ -141,7 +149,7 @@ class SparseSide:
             pattern = (self.storage.indptr, self.storage.indices, first, last)
             data = (here, weights, *partner, *of_prior, of_rows, of_partners, of_all, sums)
             if by_holes is not None:
-                by_holes.draw(first, last, key, labels, rows)
+                by_holes.draw(first, last, key, sums, labels, rows)
             kernel(*pattern, *data, *key, labels, rows, misfit, done)
 
         each_share(self.storage.indptr, self.threads, share)
@@ -154,10 +162,9 @@ class SparseSide:
 
     def _by_holes(
         self,
-        partner: Partner,
+        vectors: NDArray[np.float64],
         rho: NDArray[np.float64],
         of_all: NDArray[np.float64],
-        sums: NDArray[np.float64],
         prior: RowPrior,
     ) -> FewHoles | None:
         """Return the draw of rows with few holes; None if it does not pay."""
@@ -166,27 +173,29 @@ class SparseSide:
         few = self._holes.rows_with_few(*prior.mean.shape)
         if not few.any():
             return None
-        scaled = partner.vectors.astype(np.float64, copy=False) * np.sqrt(rho)[:, None]
-        return FewHoles(few, self._holes, sums, Shared.of(scaled, of_all, prior))
+        return FewHoles(few, self._holes, Shared.of(vectors * np.sqrt(rho)[:, None], of_all, prior))
+
+    def _fill(
+        self,
+        by_holes: FewHoles,
+        rows: FloatArray,
+        vectors: NDArray[np.float64],
+        rho: NDArray[np.float64],
+        key: Key,
+        y: NDArray[np.float64],
+    ) -> None:
+        """Fill most holes of y given the rows as they are."""
+        predicted, spreads = rows.astype(np.float64, copy=False) @ vectors.T, 1 / np.sqrt(rho)
+
+        def share(first: int, last: int) -> None:
+            by_holes.fill(first, last, key, predicted, spreads, y)
+
+        each_share(self.storage.indptr, self.threads, share)
 
     @cached_property
     def _few_holes(self) -> NDArray[np.intp] | None:
         """Positions of the entries, if most are stored."""
         return positions_of_most(self.storage)
-
-    def _of_all_columns(
-        self,
-        target: FloatArray,
-        partner: Partner,
-        rho: NDArray[np.float64],
-        positions: NDArray[np.intp],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return Σ_j ρ_j p_j p_jᵀ over all j, and Σ_j ρ_j y_ij p_j over what each row stores."""
-        vectors, indices = partner.vectors.astype(np.float64, copy=False), self.storage.indices
-        weighted = vectors * rho[:, None] if rho.size else vectors
-        y = np.zeros(self.storage.shape)
-        y.ravel()[positions] = target - partner.constants[indices] - target.dtype.type(partner.mean)
-        return weighted.T @ vectors, y @ weighted
 
 
 @dataclass(frozen=True)

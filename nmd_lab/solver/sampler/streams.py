@@ -30,11 +30,11 @@ N_LAYERS, TAIL, LAYER = 256, 3.6541528853610088, 0.00492867323399
 
 TRIES = 10_000  # more than one is rare
 
-ROWS, COLUMNS, LATENT, HYPER, LIMITS = range(5)
+ROWS, COLUMNS, LATENT, HYPER, LIMITS, HOLES = range(6)
 """Kinds of random numbers."""
 
 
-STATE = types.CPointer(types.uint64)
+STATE: Any = types.CPointer(types.uint64)  # type: ignore[no-untyped-call]
 SIZE = 4
 
 
@@ -42,7 +42,7 @@ def _new(typing_context):  # type: ignore[no-untyped-def]
     """Return room for the state of a stream, which the calling kernel keeps until it returns."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return cgutils.alloca_once(builder, ir.IntType(64), size=SIZE)
+        return cgutils.alloca_once(builder, ir.IntType(64), SIZE)  # type: ignore[no-untyped-call]
 
     return STATE(), generate
 

@@ -14,7 +14,8 @@ from nmd_lab.solver.lowrank import RowBlocks
 from nmd_lab.solver.storage import CsrStorage
 
 from .cut_points import CutPoints, Levels, has_fixed_cut
-from .latent_sweep import all_products, columns_by_kind, draw_T
+from .entry_sums import sums_of_squares
+from .latent_sweep import all_products, columns_by_kind, draw_T, products_of_kinds
 from .noise import knows_T, levels_of
 from .problem import SampledProblem
 from .sides import BLOCK_ROWS, NO_LABELS, Key
@@ -68,11 +69,8 @@ class Work:
         of_rows, losses = self.draw_T_and_rows(state)
         if problem.noise_by == "one":
             return np.array([of_rows.sum()]), losses
-        squares = np.square(T_of(problem, state) - all_products(problem, state), dtype=np.float64)
-        if problem.weights_of_T is not None:
-            squares *= problem.weights_of_T
-        misfits: Any = np.bincount(problem.line_of, squares, problem.counts.size)
-        return misfits, losses
+        entries = T_of(problem, state), all_products(problem, state), problem.weights_of_T
+        return sums_of_squares(*entries, problem.line_of, problem.counts.size), losses
 
     def draw_T_and_rows(self, state: ChainState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Draw T and then the rows; return the squares of each row, and the losses."""
@@ -103,14 +101,15 @@ class Work:
 
     def draw_cut_points(self, state: ChainState, rng: np.random.Generator) -> None:
         """Draw the cut points of each kind with levels, and add their log-likelihood."""
-        drawn = [(cuts, k) for k, cuts in enumerate(state.cuts) if cuts and not has_fixed_cut(cuts)]
+        drawn = [k for k, cuts in enumerate(state.cuts) if cuts and not has_fixed_cut(cuts)]
         if not drawn:
             return
-        problem, V = self._problem, all_products(self._problem, state)
-        for cuts, k in drawn:
-            levels = self._levels[k]
+        products = products_of_kinds(self._problem, state, drawn)
+        for k, of_kind in zip(drawn, products, strict=True):
+            cuts, levels = state.cuts[k], self._levels[k]
+            assert cuts is not None
             assert levels is not None
-            levels.look(V[problem.entries_of_kinds[k]])
+            levels.look(of_kind)
             state.log_likelihood += cuts.draw(levels, rng, tune=state.tuning > 0)
 
     def matrix(self, values: FloatArray, fill: float) -> LinearOperator:
