@@ -84,12 +84,9 @@ class StudyView(View):
 
     @property
     def model(self) -> str:
-        """Say which points are the best, and where: a share of holes is no choice of the user."""
-        best: dict[str, ChartPoint] = {}
-        for point in sorted(self.points, key=lambda point: point.mean):
-            best.setdefault(_labels_text(_conditions(point)), point)
-        each = [f"{at and f' at {at}'}: {_words(_model(point))}" for at, point in best.items()]
-        return f"best{';'.join(each)}" if each else ""
+        """The model of the lowest point; those of the other conditions are in the list."""
+        best = self._best()
+        return "" if best is None else f"best: {_words(_model(best))}"
 
     def headline(self) -> dict[str, Any] | None:
         """Return the lowest mean of the measure, and the difference from the next model."""
@@ -120,7 +117,7 @@ class StudyView(View):
             return text
         error = float(by_seed.std(ddof=1) / np.sqrt(by_seed.size))
         clear = more > stats.t.ppf(CLEARLY, by_seed.size - 1) * error
-        return f"{text} (paired, SE {error:.{places}f}), {'clearly' if clear else 'not clearly'}"
+        return f"{text}{',' if clear else ', not'} clearly (paired, SE {error:.{places}f})"
 
     def _best(self) -> ChartPoint | None:
         """Return the lowest point."""
