@@ -202,6 +202,18 @@ def holes(page):
     )
 
 
+def colours_of_the_data(page, row, columns):
+    """Return the drawn colours of pixels of a picture of 213 x 320, left of the divider."""
+    x, y = (np.array([columns.start, columns.stop]) + 0.5) / 320, (row + 0.5) / 213
+    code = """([left, right, y]) => {
+        const canvas = document.querySelector('.nmd-picture-box canvas');
+        const [from, to] = [left, right].map((each) => Math.floor(each * canvas.width));
+        const at = Math.floor(y * canvas.height);
+        return [...canvas.getContext('2d').getImageData(from, at, to - from, 1).data];
+    }"""
+    return np.reshape(page.evaluate(code, [*x.tolist(), y]), (-1, 4))[:, 0]
+
+
 def test_decomposition(notebook):
     notebook.open("decomposition.ipynb", [DECOMPOSITION])
     page = notebook.page
@@ -305,6 +317,7 @@ def test_brush_history_and_upload(notebook, tmp_path):
         "import numpy as np; print(int(np.isnan(explorer.state.data.observed).sum()))"
     )
     assert int(seen) == hidden.sum()
+    assert np.ptp(colours_of_the_data(page, 85, slice(100, 150))) > 20  # the model shines through
     pasted_code_agrees(notebook)
 
     paint(page, "reveal", (0.4, 0.5), (0.4, 0.55))

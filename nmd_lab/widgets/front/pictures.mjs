@@ -8,6 +8,7 @@ const PICTURE_LAYERS = { compare: "data | model", residual: "residual", uncertai
 const PICTURE_NAMES = { original: "data", seen: "data with holes", reconstruction: "model", residual: "residual",
   uncertainty: "doubt", beside: "beside" };
 const PICTURE_DOUBT = "doubt: standard deviation over the draws of what the model expects, in the unit of the data";
+const PICTURE_SHINE = 0x70ffffff; // opacity of painted holes, through which the model shines
 const PICTURE_MODES = ["look", "zoom", "hide", "reveal"];
 const PICTURE_ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const PICTURE_GRIP = 12; // pixels beside the edge between data and model at which it can be dragged; its handle is twice as high
@@ -117,7 +118,9 @@ export class Pictures {
     const most = uncertainty?.reduce((a, b) => (b > a ? b : a), 0) ?? 0;
     this.values = { original, seen, uncertainty, beside: this.decoded(data.beside) };
     this.scale = pictureScale(data.scale, data.low, data.high);
-    for (const name of ["original", "seen", "beside"]) this.paint(name, this.scale);
+    this.holeColor = data.n_painted ? (this.scale.hole & PICTURE_SHINE) >>> 0 : this.scale.hole;
+    for (const name of ["original", "beside"]) this.paint(name, this.scale);
+    this.paint("seen", { ...this.scale, hole: this.holeColor }, data.n_painted ? "filled by the model" : "");
     this.paint("uncertainty", pictureScale("spread", 0, most), `0 (dark) to ${short(most, 2)} (light)`);
     for (const tool of this.brushTools) tool.hidden = !data.can_brush;
     this.undo.disabled = this.forget.disabled = !data.n_painted;
@@ -160,12 +163,13 @@ export class Pictures {
   /** Draw the window: one layer, or data and model on both sides of the edge. */
   draw() {
     if (!this.data?.count) return;
-    const { view, swipe, edge } = this, { width, height } = this.canvas, pen = this.canvas.getContext("2d");
-    if (this.layer !== "compare" && !this.values[this.layer]) this.layer = "compare";
+    const { view, values, swipe, edge } = this, { width, height } = this.canvas, pen = this.canvas.getContext("2d");
+    if (this.layer !== "compare" && !values[this.layer]) this.layer = "compare";
     const [left, right] = this.sides, both = left !== right, share = both ? Number(swipe.value) / 100 : 0;
     pen.imageSmoothingEnabled = view.width > width || view.height > height;
     pen.clearRect(0, 0, width, height);
-    for (const [name, from, to] of [[left, 0, share], [right, share, 1]]) {
+    const under = left === "seen" && this.data.n_painted && values.reconstruction ? "reconstruction" : null;
+    for (const [name, from, to] of [[under, 0, share], [left, 0, share], [right, share, 1]]) {
       if (!name || to <= from) continue;
       const begin = view.left + from * view.width, wide = (to - from) * view.width;
       pen.drawImage(this.sheets[name].canvas, begin, view.top, wide, view.height, from * width, 0, (to - from) * width, height);
@@ -340,7 +344,7 @@ export class Pictures {
     const [left, top] = mosaicCorner(this.mosaic, picture);
     for (const [row, first, last] of points.flatMap((point) => discSpans(point, radius, height, width))) {
       const from = (top + row) * across + left + first, end = from + last - first + 1;
-      if (hide) seen.pixels.fill(this.scale.hole, from, end);
+      if (hide) seen.pixels.fill(this.holeColor, from, end);
       else seen.pixels.set(original.pixels.subarray(from, end), from);
     }
     seen.changed();
