@@ -21,6 +21,8 @@ Rotation = Literal["size", "svd", "varimax", "quartimax"]
 SIMPLICITY = {"varimax": 1.0, "quartimax": 0.0}
 """Weight of the spread within a component in the criterion of each orthogonal rotation."""
 
+PROMAX = 4  # power of the loadings of varimax to which promax turns
+
 MAX_ITER = 1000  # largest number of iterations for an orthogonal rotation
 TOL = 1e-12  # relative increase of the criterion below which the iteration ends
 
@@ -123,7 +125,7 @@ def orthogonal_rotation(loadings: FloatArray, weight: float) -> NDArray[np.float
     return R
 
 
-def oblique_rotation(loadings: FloatArray) -> NDArray[np.float64]:
+def oblimin_rotation(loadings: FloatArray) -> NDArray[np.float64]:
     """Return T of unit columns for which the loadings (T')⁻¹ share their squares the least.
 
     The criterion of direct oblimin with γ = 0: the sum over pairs of columns of ⟨l², k²⟩ / 2.  The
@@ -152,6 +154,24 @@ def oblique_rotation(loadings: FloatArray) -> NDArray[np.float64]:
         options={"maxiter": MAX_ITER, "gtol": TOL, "ftol": TOL},
     )
     return columns(found.x)[0]
+
+
+def promax_rotation(loadings: FloatArray) -> NDArray[np.float64]:
+    """Return T of unit columns for which the loadings (T')⁻¹ are nearest to powers of varimax ones.
+
+    The target is l |l|³ for each loading l of varimax, which leaves the large ones and makes small
+    ones smaller.
+    """
+    R = orthogonal_rotation(loadings, SIMPLICITY["varimax"])
+    simple = loadings @ R
+    nearest, *_ = np.linalg.lstsq(simple, simple * np.abs(simple) ** (PROMAX - 1))
+    T = np.linalg.inv(R @ nearest).T
+    unit: NDArray[np.float64] = T / np.linalg.norm(T, axis=0)
+    return unit
+
+
+OBLIQUE = {"oblimin": oblimin_rotation, "promax": promax_rotation}
+"""Rotations to factors that may correlate."""
 
 
 def _ordered(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:

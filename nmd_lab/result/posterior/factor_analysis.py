@@ -48,10 +48,10 @@ class PosteriorFactorAnalysis(PosteriorImputation):
             less than these are unsure: the root mean square of what is left, over all pairs of
             columns, is at most that of the posterior standard deviation.  More rows show more
             factors, down to minor ones.
-        rotation : {"none", "varimax", "oblimin"}, default "varimax"
+        rotation : {"none", "varimax", "oblimin", "promax"}, default "varimax"
             "none": principal axes.  "varimax": uncorrelated factors, each with few large loadings.
             "oblimin": factors that may correlate, so that columns load on few of them (direct
-            oblimin with γ = 0, also called quartimin).
+            oblimin with γ = 0, also called quartimin).  "promax": likewise, from varimax.
         level : float, default 0.9
             Probability of the intervals, in (0, 1).
 

@@ -7,13 +7,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.result.rotation import SIMPLICITY, oblique_rotation, orthogonal_rotation
+from nmd_lab.result.rotation import OBLIQUE, SIMPLICITY, orthogonal_rotation
 
 from .correlations import standardised_loadings
 from .draws import DrawnFactors
 from .kernels import Array
 
-FactorRotation = Literal["none", "varimax", "oblimin"]
+FactorRotation = Literal["none", "varimax", "oblimin", "promax"]
 """How factors are turned."""
 
 MAX_STEPS = 500  # largest number of steps to the common factors of correlations
@@ -161,8 +161,8 @@ def _rotated(loadings: Array, turns: Array, rotation: str) -> FactorDraws:
     turn: NDArray[np.float64] = np.eye(k)
     if rotation != "none" and k > 1:
         turn = orthogonal_rotation(mean, SIMPLICITY["varimax"])
-    if rotation == "oblimin" and k > 1:
-        turn = turn @ oblique_rotation(mean @ turn)
+    if rotation in OBLIQUE and k > 1:
+        turn = turn @ OBLIQUE[rotation](mean @ turn)
     pattern = mean @ np.linalg.inv(turn).T
     shares = np.sum(pattern * (pattern @ (turn.T @ turn)), axis=0)
     largest = np.take_along_axis(pattern, np.abs(pattern).argmax(axis=0)[None], axis=0)[0]

@@ -20,8 +20,9 @@ export class Components {
     if (data === this.data) return;
     this.data = data;
     this.said.textContent = data?.said ?? "";
-    this.hint.textContent = `${data?.kind === "list" ? "" : "orange adds, blue takes away; "}a click on a component switches it off`;
     if (!data) return;
+    const colours = data.kind === "list" ? "" : "orange adds, blue takes away; ";
+    this.hint.textContent = `${data.count} components, the largest first; ${colours}a click switches one off`;
     this.on.textContent = `${data.off.length} of ${data.count} off: switch all on`;
     this.on.hidden = !data.off.length;
     const key = `${data.kind} ${data.count}`;
