@@ -101,7 +101,8 @@ def section(journals: Journals, size: Size) -> str:
         if key in ("number", "level"):
             parts.append(beside_best(values, there, tables))
     parts += ["### Seconds", grid(means(found, there, tables, "seconds"), there, tables, None, 1)]
-    return "\n\n".join([*parts, failures(found, set(size.methods) - set(there))])
+    absent = {name for name in size.methods if not records.get(name)}
+    return "\n\n".join([*parts, failures(found, absent)])
 
 
 def by_table(records: dict[str, list[Record]]) -> dict[tuple[str, str], list[Record]]:
@@ -175,10 +176,8 @@ def beside_best(values: np.ndarray, methods: list[str], tables: list[str]) -> st
 
 
 def failures(found: Any, absent: set[str]) -> str:
-    """Return which methods failed where, and which are not installed."""
-    lines = [
-        f"- {name} is left out: it is not installed here." for name in METHODS if name in absent
-    ]
+    """Return which methods failed where, and which were not run."""
+    lines = [f"- {name} is left out: it was not run here." for name in METHODS if name in absent]
     for name in METHODS:
         bad = [t for (n, t), rs in found.items() if n == name and any("error" in r for r in rs)]
         if bad:

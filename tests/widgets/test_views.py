@@ -37,7 +37,7 @@ def test_a_run_fills_everything(explorer):
     assert picture(explorer, "reconstruction") is None
     done(explorer)
     assert explorer.result.n_iter == 10
-    assert said(explorer) == "done in 10 iterations, as set"
+    assert said(explorer) == "done in 10 iterations, as many as ⚙ allows"
     assert explorer.status["done"] == explorer.status["planned"] == 10
     assert explorer.facts["iterations"][-1] == explorer.facts["iteration"] == 10
     assert table(explorer, "errors")["rows"][1][0] == "linear, rank 4"
@@ -49,7 +49,7 @@ def test_a_run_fills_everything(explorer):
 def test_one_of_a_kind_has_no_plural():
     explorer = plain(widgets.Explorer, datasets.digits(60), rank=1, iterations=1, tol=0)
     done(explorer)
-    assert said(explorer) == "done in 1 iteration, as set"
+    assert said(explorer) == "done in 1 iteration, as many as ⚙ allows"
     assert explorer.status["model"].startswith("1 component ·")
     study = nmd.Study(datasets.digits(30), rank=[2], n_splits=1, max_iter=2)
     study.run(progress=False)
@@ -482,11 +482,14 @@ def test_study_points(tmp_path):
     np.testing.assert_allclose(line["y"], mean)
     ranking = table(explorer, "details")
     assert [row[0] for row in ranking["rows"]] == [str([1, 3, 5][k]) for k in mean.argsort()]
-    assert "click a point" in ranking["caption"]
+    assert "a click on a point shows the fits" in ranking["caption"]
     act(explorer, "point", chart="study", id=1)
     assert "rank 3" in table(explorer, "details")["caption"]
     assert explorer.facts["point"] == 1
     assert isinstance(explorer.result, xr.Dataset)
+    act(explorer, "point", chart="study", id=1)
+    assert table(explorer, "details") == ranking
+    act(explorer, "point", chart="study", id=1)
     act(explorer, "save", filename=str(tmp_path / "cells.nc"))
     assert (tmp_path / "cells.nc").is_file()
     done(explorer)
@@ -511,14 +514,16 @@ def test_a_study_compares_the_best_model_with_the_next_one_by_seed():
     difference = models[second] - models[first]
     shown = explorer.status["headline"]
     assert float(shown["value"]) == pytest.approx(models[first].mean(), rel=0.05)
-    said = re.search(r"([\d.]+) worse, (not )?clearly \(paired, SE ([\d.]+)\)$", shown["rivals"])
+    said = re.search(
+        r"([\d.]+) worse, (not )?clearly \(paired, SE ([\d.]+), 3 seeds\)$", shown["rivals"]
+    )
     worse, hardly, error = said.groups()
     assert float(worse) == pytest.approx(difference.mean(), rel=0.06)
     expected = difference.std(ddof=1) / np.sqrt(3)
     assert float(error) == pytest.approx(expected, abs=0.06 * difference.mean())
     clear = stats.ttest_rel(models[second], models[first], alternative="greater").pvalue < 0.025
     assert (hardly is None) == clear
-    assert shown["text"].startswith(f"at missing {[0.2, 0.5][missing]} (SD ")
+    assert shown["text"] == f"at missing {[0.2, 0.5][missing]}"
     best = errors.isel(missing=missing).mean("seed")
     best = best.isel(best.argmin(("nonlinearity", "rank")))
     name, rank = best.nonlinearity.item(), best["rank"].item()

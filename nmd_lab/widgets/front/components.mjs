@@ -25,6 +25,7 @@ export class Components {
     this.hint.textContent = `${data.count} components, the largest first; ${colours}a click switches one off`;
     this.on.textContent = `${data.off.length} of ${data.count} off: switch all on`;
     this.on.hidden = !data.off.length;
+    this.hint.hidden = Boolean(data.off.length || data.said);
     const key = `${data.kind} ${data.count}`;
     if (key !== this.key) this.rebuild(data);
     this.key = key;

@@ -240,7 +240,8 @@ class Page {
     this.say(left ? `${message}, ${left}` : message, failed ? "failed" : phase, warnings);
     this.about.title = `${title}: ${model}`;
     [title, model].forEach((text, k) => { this.about.children[k].textContent = text; });
-    this.showHeadline(status.headline);
+    this.showHeadline(status.headline, phase === "running" && title === this.headlined);
+    this.headlined = title;
     this.notes.replaceChildren(...warnings.map((text) => html("div.nmd-warning", `Warning: ${text}`)));
     this.reason.textContent = notes[0] ?? "";
     this.unsure.textContent = buttons.sample?.disabled && phase !== "running" ? buttons.sample.title : "";
@@ -252,9 +253,11 @@ class Page {
     if (filename !== this.offered) this.filename.value = this.offered = filename;
   }
 
-  /** Show the one number of the bar, beside that of the rivals. */
-  showHeadline(headline) {
-    const { value, text, rivals, worse } = headline ?? {};
+  /** Show the one number of the bar, beside that of the rivals; while a fit runs, that of the one before stays. */
+  showHeadline(headline, stays) {
+    const { value, text, rivals, worse } = headline ?? {}, isOld = !headline && stays;
+    this.headline.classList.toggle("nmd-old", isOld);
+    if (isOld) return;
     this.headline.replaceChildren(...(headline ? [html("strong", value), ` ${text} `, html("span", rivals)] : []));
     this.headline.classList.toggle("nmd-warning", Boolean(worse));
     this.headline.title = headline ? `${value} ${text} ${rivals}` : "";

@@ -8,7 +8,7 @@ const PICTURE_LAYERS = { compare: "data | model", residual: "residual", uncertai
 const PICTURE_NAMES = { original: "data", seen: "data with holes", reconstruction: "model", residual: "residual",
   uncertainty: "doubt", beside: "beside" };
 const PICTURE_DOUBT = "doubt: standard deviation over the draws of what the model expects, in the unit of the data";
-const PICTURE_SHINE = 0x70ffffff; // opacity of painted holes, through which the model shines
+const PICTURE_SHINE = 0x40ffffff; // opacity of painted holes, through which the model shines
 const PICTURE_MODES = ["look", "zoom", "hide", "reveal"];
 const PICTURE_ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const PICTURE_GRIP = 12; // pixels beside the edge between data and model at which it can be dragged; its handle is twice as high

@@ -26,7 +26,7 @@ NO_CHOICE = "stopped before a choice was made"  # message of a run that was stop
 ENDS = {  # how a fit ended, by the code of its stop reason; other reasons in their own words
     "converged": "done in {}",
     "validation": "done in {}, the held-out error does not fall any more",
-    "max_iter": "done in {}, as set",
+    "max_iter": "done in {}, as many as ⚙ allows",
 }
 LOOK = 40  # iterations of a first look, which is shown while settings are chosen
 TRIALS = 300  # iterations of a choice, about, by which its time is told after a first look

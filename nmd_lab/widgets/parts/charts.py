@@ -159,8 +159,11 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
     return {"ranks": chart(*titles, panels, joined=True, color="model")}
 
 
-def intervals_chart(found: Findings) -> Chart:
-    """Return predicted against observed values, with intervals; columns of a table in their SD."""
+def intervals_chart(found: Findings, ends: tuple[float, float] | None = None) -> Chart:
+    """Return predicted against observed values, with intervals; columns of a table in their SD.
+
+    `ends` are those of the scale of all values, if there is one.
+    """
     rows, columns, x = found.entries.entries()
     names = [f"row {i}, column {j}" for i, j in zip(rows.tolist(), columns.tolist(), strict=True)]
     centre, size, unit = np.zeros(x.shape), np.ones(x.shape), ""
@@ -170,6 +173,8 @@ def intervals_chart(found: Findings) -> Chart:
         spreads = np.sqrt(np.bincount(columns, (x - means[columns]) ** 2) / counts)
         centre, size = means[columns], np.where(spreads > 0, spreads, 1)[columns]
         unit = ", in deviations of the column"
-    x, mean, low, high = ((each - centre) / size for each in (x, found.mean, found.low, found.high))
+    model = np.array([found.mean, found.low, found.high])
+    model = model if ends is None else model.clip(*ends)
+    x, mean, low, high = ((each - centre) / size for each in (x, *model))
     panels = [{"title": "", "series": [series("", x, mean, names, (low, high))]}]
     return chart(found.summary, f"observed{unit}", "predicted", panels, diagonal=True)

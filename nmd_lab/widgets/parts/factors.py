@@ -14,7 +14,7 @@ from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.live.recording import in_sample
 
 from .pictures import MOST_ROWS, Frame, drawing_part
-from .texts import groups, texts
+from .texts import colours, texts
 
 Array = NDArray[Any]
 
@@ -118,7 +118,7 @@ def points_of(labels: Labels) -> dict[str, Any]:
     """Return the rows that are drawn in a plane, their labels, and what colours them."""
     total = labels.matrix_shape[0]
     rows = np.flatnonzero(in_sample(total, MOST_POINTS))
-    names, (color, numbers, values) = texts(labels, "rows"), groups(labels)
+    names, (color, numbers, values) = texts(labels, "rows"), colours(labels)
     return {
         "rows": rows,
         "labels": [names[row] for row in rows] if names else [],

@@ -156,7 +156,9 @@ class Grid(NamedTuple):
         """Return a table of the cells that the model is least sure of; None without draws."""
         if self.posterior is None:
             return None
-        i, j = np.nonzero(np.isnan(self.observed))
+        i, j = np.nonzero(np.isnan(self.original))
+        if not i.size:  # then those that are hidden from the fit
+            i, j = np.nonzero(np.isnan(self.observed))
         some = in_sample(i.size, MOST_CHECKED)
         cells = cells_at(self.posterior, i[some], j[some]).nlargest(LEAST_SURE, "unsure")
         at = cells[["row", "column"]].to_numpy(dtype=np.intp)
@@ -169,8 +171,8 @@ class Grid(NamedTuple):
             if cell["kind"] == "number":
                 filled, sure = _text(column, float(predicted)), _ends(*interval)
             rows.append([f"{column.name}, row {names[row] if names else row}", filled, sure])
-        head = ("least sure", "filled with", f"{100 * LEVEL:.0f} % interval")
-        said = "by the spread of the draws over that of the column; a class: its chance to be wrong"
+        head = ("least sure", "filled with", f"{100 * LEVEL:.0f} % interval, or how sure")
+        said = "beside a row of which nothing is known: spread of a number, chance of a wrong class"
         said += f"; ⚠ {warning}" if (warning := doubt(self.posterior)) else ""
         return table("unsure", head, rows, ids=at.tolist(), caption=said)
 

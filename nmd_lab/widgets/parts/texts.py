@@ -34,11 +34,22 @@ def groups(labels: Labels) -> tuple[str, list[int], list[str]]:
             continue
         values, numbers = np.unique(coordinate.values, return_inverse=True)
         if len(labels.rows) == 1 and 1 < len(values) <= MOST_GROUPS:
-            names = [str(value) for value in values]
-            if others := ", ".join(names[MOST_COLORS:]):
-                names[MOST_COLORS:] = [f"other: {others}"]
-            return str(name), np.minimum(numbers, MOST_COLORS).tolist(), names
+            return str(name), numbers.tolist(), [str(value) for value in values]
     return "", [], []
+
+
+def colours(labels: Labels) -> tuple[str, list[int], list[str]]:
+    """Return `groups`, those beyond the number of colours together as one."""
+    name, numbers, names = groups(labels)
+    if others := ", ".join(names[MOST_COLORS:]):
+        names[MOST_COLORS:] = [f"other: {others}"]
+    return name, np.minimum(numbers, MOST_COLORS).tolist(), names
+
+
+def row_texts(labels: Labels) -> list[str]:
+    """Return the labels of the rows, or the groups to which they belong, as texts."""
+    name, numbers, names = groups(labels)
+    return texts(labels, "rows") or [f"{name} {names[number]}" for number in numbers]
 
 
 def many(count: int, thing: str) -> str:

@@ -17,7 +17,7 @@ from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import RESIDUALS, Panel
 from nmd_lab.widgets.parts.grid import Grid, Order
 from nmd_lab.widgets.parts.pictures import Frame, at, frame_of, mean_at, pictures_part, spread_at
-from nmd_lab.widgets.parts.texts import errors_table, size_text, texts
+from nmd_lab.widgets.parts.texts import errors_table, row_texts, size_text, texts
 from nmd_lab.widgets.states.decomposition import CORRUPTING, DecompositionState
 from nmd_lab.widgets.states.matrix_data import MatrixData, Paint
 
@@ -108,8 +108,10 @@ class DecompositionView(ModelView):
             parts["grid"] = grid.shown(self._rows(data, fitted), names, self._order)
             picked = self.selection or {}
             parts["facts"]["cell"] = grid.cell(picked.get("row"), picked.get("column"))
-        lost = self.lost(fitted, hidden.sizes.get("relative_error"))
-        parts |= self.factors.parts(fitted, frame, data.labels, lost)
+        said = [self.lost(fitted, hidden.sizes.get("relative_error"))]
+        if self.factors.rows(fitted) is not None:
+            said.insert(0, f"above: the rows with most of component {self.factors.chosen}")
+        parts |= self.factors.parts(fitted, frame, data.labels, "; ".join(filter(None, said)))
         if data.labels.table is None and not running:
             parts["drawing"] = self.factors.drawing(fitted, frame, data.original)
         return parts
@@ -171,7 +173,7 @@ class DecompositionView(ModelView):
             return pictures_part(
                 frame,
                 data.limits,
-                texts(data.labels, "rows"),
+                row_texts(data.labels),
                 layers,
                 beside_title="" if same is None else f"run {same.number}",
                 n_painted=0 if paint is None else paint.n_painted,

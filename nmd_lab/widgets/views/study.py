@@ -14,7 +14,6 @@ from scipy import stats
 
 from nmd_lab.result import netcdf
 from nmd_lab.result.headline import headline
-from nmd_lab.result.selection import as_text
 from nmd_lab.studies.grid import CONDITIONS
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import RESIDUALS, Panel, chart, curves_part, series
@@ -49,7 +48,7 @@ class StudyView(View):
         self._shown: dict[str, Any] | None = None
         self._drawn = Latest[dict[str, Any]]()
         self._cells = Latest[xr.Dataset]()
-        self.actions["point"] = lambda m: self.state.choose(self.points[m["id"]])
+        self.actions["point"] = self._choose
 
     @property
     def result(self) -> Any:
@@ -93,12 +92,8 @@ class StudyView(View):
         best = self._best()
         if best is None:
             return None
-        n_seeds, over = best.scores.shape[1], "with one seed"
-        if n_seeds > 1:
-            over = f"(SD {as_text(best.spread, 2)} over {n_seeds} seeds)"
-        if len({_labels_text(_conditions(point)) for point in self.points}) > 1:
-            over = f"at {_labels_text(_conditions(best))} {over}"
-        return headline(best.mean, over, {}) | {"rivals": self._difference(best)}
+        where = f"at {_labels_text(_conditions(best))}" if self._n_conditions > 1 else ""
+        return headline(best.mean, where, {}) | {"rivals": self._difference(best)}
 
     def _difference(self, best: ChartPoint) -> str:
         """Return the paired difference of the next model in the same conditions in words."""
@@ -114,10 +109,16 @@ class StudyView(View):
         places = max(0, 1 - math.floor(math.log10(more))) if more > 0 else 2
         text = f"· {_words(changed)}: {more:.{places}f} worse"
         if by_seed.size < 2:
-            return text
+            return f"{text}, with one seed"
         error = float(by_seed.std(ddof=1) / np.sqrt(by_seed.size))
         clear = more > stats.t.ppf(CLEARLY, by_seed.size - 1) * error
-        return f"{text}{',' if clear else ', not'} clearly (paired, SE {error:.{places}f})"
+        text += f"{',' if clear else ', not'} clearly"
+        return f"{text} (paired, SE {error:.{places}f}, {by_seed.size} seeds)"
+
+    @property
+    def _n_conditions(self) -> int:
+        """Number of the conditions that the chart tells apart."""
+        return len({_labels_text(_conditions(point)) for point in self.points})
 
     def _best(self) -> ChartPoint | None:
         """Return the lowest point."""
@@ -140,6 +141,12 @@ class StudyView(View):
             "tables": [about],
             "curves": curves_part(PANELS, self.state.fit.recording, history.overlays(self.state)),
         }
+
+    def _choose(self, message: Mapping[str, Any]) -> None:
+        """Choose a point, or no point by a second click on it."""
+        point, chosen = self.points[message["id"]], self.state.selected
+        is_chosen = chosen is not None and point.labels == chosen.labels
+        self.state.choose(None if is_chosen else point)
 
     def _chart(self) -> dict[str, Any]:
         """Return the chart of the present layout, and keep its points."""
@@ -174,7 +181,8 @@ class StudyView(View):
             for point in points
         ]
         head = [*map(label_text, dims), label_text(self.state.values["metric"]), "SD"]
-        said = "the best first; click a point to see the fits behind it"
+        said = f"the best{' of each condition' if self._n_conditions > 1 else ''} first; "
+        said += "a click on a point shows the fits behind it, and another one this list"
         return _shortened(head, rows, said, "points")
 
     def _about(self, point: ChartPoint) -> dict[str, Any]:

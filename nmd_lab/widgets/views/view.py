@@ -169,6 +169,7 @@ class ModelView(View):
     state: ModelState
     opens = True
     panels: Sequence[Panel]
+    ends: tuple[float, float] | None = None  # of the scale of all values, if there is one
     other_models: Collection[str]  # settings that make another model: its components are all on
 
     def __init__(self, state: ModelState, filename: str, source: tuple[Any, str]) -> None:
@@ -189,7 +190,7 @@ class ModelView(View):
     ) -> dict[str, Any]:
         """Return the curves and the charts; subclasses add the others."""
         fit, found = self.state.fit, self.state.findings
-        intervals = {} if found is None else {"intervals": intervals_chart(found)}
+        intervals = {} if found is None else {"intervals": intervals_chart(found, self.ends)}
         past = history.overlays(self.state)
         return {
             "curves": curves_part(self.panels, fit.recording, past, where, sizes),
