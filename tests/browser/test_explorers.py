@@ -263,7 +263,7 @@ def curves_can_be_read(notebook):
 
     panel = page.locator(".nmd-curves-panel").first
     drawing, read = panel.locator("svg"), panel.locator("output")
-    assert "Last: where seen" in drawing.get_attribute("aria-label")
+    assert "Last: seen" in drawing.get_attribute("aria-label")
     box = drawing.bounding_box()
 
     def point(share):
@@ -275,7 +275,7 @@ def curves_can_be_read(notebook):
     said = read.inner_text()
     at = int(re.search(r"iteration (\d+)", said)[1])
     assert 0.3 * x[-1] < at < 0.7 * x[-1]
-    assert number_after("where seen", said) == pytest.approx(y[x.index(at)], rel=1e-3)
+    assert number_after("seen", said) == pytest.approx(y[x.index(at)], rel=1e-3)
 
     assert drawing.locator("path").count() == 2
     assert drawing.locator(".nmd-lowest").count() == 1

@@ -30,7 +30,10 @@ PARTS = {
         *(".nmd-inspector", ".nmd-components"),
     ],
 }
-TALLEST = 760
+TALLEST, MOST_TAB_STOPS = 760, 30
+TAB_STOPS = """() => [...document.querySelectorAll('.nmd-explorer *')].filter((each) =>
+    each.tabIndex >= 0 && !each.disabled && each.checkVisibility({ visibilityProperty: true })
+    && each.matches('a, button, input, select, textarea, summary, [tabindex]')).length"""
 
 
 def places(page, which):
@@ -157,6 +160,7 @@ def test_nothing_moves(notebook, which, width):
     notebook.open(f"{which}{width}.ipynb", [{"digits": DIGITS, "ratings": RATINGS}[which]])
     ended(page, 1)  # it runs by itself
     assert page.locator(".nmd-frame").bounding_box()["height"] <= TALLEST
+    assert page.evaluate(TAB_STOPS) <= MOST_TAB_STOPS
     before = places(page, which)
     page.click(".nmd-run")
     ended(page, 2)

@@ -115,4 +115,4 @@ def test_readers_without_a_kernel_see_the_last_picture(explorer, monkeypatch):
     for points in re.findall(r'points="([^"]*)"', shown):
         numbers = np.array([pair.split(",") for pair in points.split()], dtype=float)
         assert np.all(np.diff(numbers[:, 0]) > 0)
-    assert "error: where seen" in shown
+    assert "error where: seen" in shown

@@ -1,6 +1,6 @@
 // The strip of components, largest first: pictures, bars or lists of labels; a click switches one off.
 
-import { button, html, keyOf, numbers, set, short } from "./dom.mjs";
+import { button, html, keyOf, numbers, set, short, stopAt } from "./dom.mjs";
 import { PictureSheet, mosaicOf, pictureScale } from "./mosaic.mjs";
 
 export class Components {
@@ -42,7 +42,7 @@ export class Components {
     const order = data.shares.map((_, k) => k).sort((a, b) => data.shares[b] - data.shares[a]);
     if (order.every((k, at) => this.grid.children[at] === this.tiles[k].element)) return;
     this.grid.replaceChildren(...order.map((k) => this.tiles[k].element));
-    this.stopAt(this.grid.querySelector("button"));
+    stopAt(this.grid, "button");
   }
 
   rebuild({ kind, count }) {
@@ -72,13 +72,8 @@ export class Components {
       ArrowRight: (at + 2) % length, ArrowLeft: (at - 2 + length) % length, ArrowUp: above, ArrowDown: above + 1,
     });
     if (next === undefined) return;
-    this.stopAt(buttons[next]);
+    stopAt(this.grid, "button", buttons[next]);
     buttons[next].focus();
-  }
-
-  /** Make a button the tab stop. */
-  stopAt(stop) {
-    for (const each of this.grid.querySelectorAll("button")) each.tabIndex = each === stop ? 0 : -1;
   }
 
   describe({ main, rows, picture }, k, data) {

@@ -45,6 +45,23 @@ export function replace(element, children, selector) {
   element.querySelectorAll(selector)[at]?.focus();
 }
 
+/** Make one of the elements of a selector a tab stop, the first unless another is given, and the others none. */
+export function stopAt(element, selector, stop = element.querySelector(selector)) {
+  for (const each of element.querySelectorAll(selector)) each.tabIndex = each === stop ? 0 : -1;
+}
+
+/** Return an element whose buttons of a selector are one tab stop: keys move between them, by numbers. */
+export function oneStop(element, selector, steps) {
+  stopAt(element, selector);
+  return set(element, {
+    focusin: ({ target }) => target.matches(selector) && stopAt(element, selector, target),
+    keydown: (event) => {
+      const all = [...element.querySelectorAll(selector)], at = all.indexOf(event.target), by = at < 0 ? undefined : keyOf(event, steps);
+      if (by) all[clamp(at + by, 0, all.length - 1)].focus();
+    },
+  });
+}
+
 /** Return the numbers in the bytes that Python has sent; none for nothing. */
 export function numbers(bytes, Kind = Float32Array) {
   if (!bytes || !bytes.byteLength) return new Kind(0);

@@ -1,15 +1,16 @@
 // A table drawn as a table: histograms in its heads, bars on the scale of each column, and filled cells marked.
 
-import { button, clamp, html, keyOf, replace, set, short } from "./dom.mjs";
+import { button, clamp, html, keyOf, oneStop, replace, set, short, stopAt } from "./dom.mjs";
 
 const GRID_STATES = ["seen", "hidden from the fit", "missing, filled in"];
 const GRID_STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+const GRID_HEADS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
 const GRID_NOTE = "italic: missing, filled in by the model; dotted: hidden from it, data → model; % of a class: its probability";
 
 export class Grid {
   constructor(send) {
     Object.assign(this, { send, data: null, at: [0, 0] });
-    this.head = html("tr");
+    this.head = oneStop(html("tr"), "button", GRID_HEADS);
     this.body = html("tbody");
     const turn = (text, title, by) => button(text, () => send({ do: "arrange", begin: this.data.begin + by * this.data.page }), { title });
     this.pages = [turn("‹", "earlier rows", -1), turn("›", "later rows", 1)];
@@ -27,6 +28,7 @@ export class Grid {
     if (!data || (data === this.data && !moved)) return;
     Object.assign(this, { data, row, column });
     replace(this.head, [html("td"), ...data.columns.map((each) => this.top(each))], "button");
+    if (!this.head.querySelector("button:focus")) stopAt(this.head, "button");
     this.body.replaceChildren(...data.rows.map((_, k) => html("tr",
       html("th", { scope: "row" }, data.labels[k]), ...data.columns.map((each, j) => this.cell(each, k, j)))));
     const { begin, page, total, drawn, rows } = data, model = drawn ? "mean of the draws and 90 % interval" : "the fit";

@@ -1,10 +1,12 @@
 // Tables: of results, whose rows can be picked, and of the runs so far.
 
-import { button, html, replace } from "./dom.mjs";
+import { button, html, oneStop, replace } from "./dom.mjs";
 import { stars } from "./stars.mjs";
 
 /** Return the cells of a line: the first is its head. */
 const cellsOf = (texts) => texts.map((text, k) => html(k ? "td" : "th", { scope: k ? null : "row" }, String(text)));
+
+const LIST_STEPS = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
 
 const headOf = (texts) => html("thead", html("tr", ...texts.map((text) =>
   html(text ? "th" : "td", { scope: text ? "col" : null }, text))));
@@ -21,7 +23,7 @@ export class Tables {
     const same = (each, k) => each === this.tables?.[k];
     if (this.element.hidden || (tables.length === this.tables?.length && tables.every(same) && column === this.column)) return;
     Object.assign(this, { tables, column });
-    replace(this.element, tables.map((each) => this.table(each)), ".nmd-stars");
+    replace(this.element, tables.map((each) => this.table(each)), ".nmd-stars, th button");
   }
 
   table({ name, caption, head, rows, ids, best, ratings, rated }) {
@@ -37,7 +39,8 @@ export class Tables {
       if (rated) cells.splice(1, 0, html("td", stars(texts[0], ratings, rated[k], rate)));
       return html("tr", { "aria-selected": (ids && column === this.column) || null }, ...cells);
     });
-    const table = html(`table.nmd-table.nmd-${name}`, headOf(head), html("tbody", ...lines));
+    const body = oneStop(html("tbody", ...lines), "th button", LIST_STEPS);
+    const table = html(`table.nmd-table.nmd-${name}`, headOf(head), body);
     const said = caption ? html("div", caption) : null;
     return html(`div.nmd-table-box.nmd-${name}-box`, said, head.length ? table : null);
   }

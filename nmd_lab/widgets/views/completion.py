@@ -134,8 +134,7 @@ class CompletionView(ModelView):
     def _tables(self, row: int | None) -> list[dict[str, Any]]:
         """Return the tables of the ratings and of the best predictions for the others."""
         rated, best = self.state.entries(row, LISTED)
-        by = ("by the", "fit") if self.state.draws is None else ("mean of", "draws")
-        predicted = "\N{NO-BREAK SPACE}".join(by)
+        predicted = "fit" if self.state.draws is None else "draws"
         ratings = self._ratings(row, rated, predicted)
         if not best:
             return [ratings, table("top", ("predictions come with a fit",), [])]

@@ -30,7 +30,7 @@ class DecompositionView(ModelView):
 
     state: DecompositionState
     panels = (
-        Panel("error", {"relative_error": "where seen", "held_out": "where hidden"}, "held_out"),
+        Panel("error where", {"relative_error": "seen", "held_out": "hidden"}, "held_out"),
         RESIDUALS,
     )
     other_models = ("data", "rank")
