@@ -57,10 +57,3 @@ def test_scripts_run_and_assert_what_they_say(path, capsys):
             for line in lines
         ]
         assert numbers[0] == pytest.approx(numbers[1], rel=0.05)
-
-
-def test_the_line_of_real_tables_has_the_numbers_of_their_page():
-    line = site_module("start").line_of_tables()
-    assert line in (ROOT / "docs/index.md").read_text(encoding="utf-8")
-    of_readme = line.replace("(tables)", "(docs/tables.md)")
-    assert of_readme in (ROOT / "README.md").read_text(encoding="utf-8")

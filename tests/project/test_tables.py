@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from site_modules import site_module
 from sklearn.impute import KNNImputer
 from sklearn.linear_model import LinearRegression
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not installed
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # the benchmarks are not installed
 
 from benchmarks.tables import data, peers, pooling, regression, scores
 from benchmarks.tables.__main__ import main
@@ -140,3 +142,10 @@ def test_the_page_goes_on_where_it_was_stopped(tmp_path, capsys):
     main(arguments)
     again = capsys.readouterr().out
     assert again == first[first.index("# Tables") :]
+
+
+def test_the_line_of_real_tables_has_the_numbers_of_their_page():
+    line = site_module("start").line_of_tables()
+    assert line in (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    of_readme = line.replace("(tables)", "(docs/tables.md)")
+    assert of_readme in (ROOT / "README.md").read_text(encoding="utf-8")
