@@ -13,11 +13,12 @@ from site_modules import site_module
 from sklearn.impute import KNNImputer
 from sklearn.linear_model import LinearRegression
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the benchmarks are not installed
+sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not installed
 
 from benchmarks.tables import data, peers, pooling, regression, scores
 from benchmarks.tables.__main__ import main
+
+ROOT = Path(__file__).parents[2]
 
 
 def mixed(rows=60):
