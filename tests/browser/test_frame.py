@@ -29,6 +29,7 @@ PARTS = {
         *(".nmd-bar", ".nmd-lists", ".nmd-known-box", ".nmd-top-box", ".nmd-scatter > canvas"),
         *(".nmd-inspector", ".nmd-components"),
     ],
+    "table": [".nmd-bar", ".nmd-grid-box", ".nmd-inspector", ".nmd-components"],
 }
 TALLEST, MOST_TAB_STOPS = 760, 30
 TAB_STOPS = """() => [...document.querySelectorAll('.nmd-explorer *')].filter((each) =>
@@ -153,11 +154,12 @@ def test_the_plane_draws_under_the_pointer_and_moves_nothing(notebook, width):
 
 
 @pytest.mark.parametrize("width", [1300, 900])
-@pytest.mark.parametrize("which", ["digits", "ratings"])
+@pytest.mark.parametrize("which", ["digits", "ratings", "table"])
 def test_nothing_moves(notebook, which, width):
     page = notebook.page
     page.set_viewport_size({"width": width, "height": 1000})
-    notebook.open(f"{which}{width}.ipynb", [{"digits": DIGITS, "ratings": RATINGS}[which]])
+    cell = {"digits": DIGITS, "ratings": RATINGS, "table": MIXED}[which]
+    notebook.open(f"{which}{width}.ipynb", [cell])
     ended(page, 1)  # it runs by itself
     assert page.locator(".nmd-frame").bounding_box()["height"] <= TALLEST
     assert page.evaluate(TAB_STOPS) <= MOST_TAB_STOPS
@@ -170,7 +172,7 @@ def test_nothing_moves(notebook, which, width):
     page.click(".nmd-choose")
     ended(page, 3)
     assert places(page, which) == before
-    for name in ("Why this rank", "Runs", "Solver", *["How sure"] * (which == "ratings"), "Error"):
+    for name in ("Why this rank", "Runs", "Solver", *["How sure"] * (which != "digits"), "Error"):
         page.get_by_role("tab", name=name).click()
         page.wait_for_selector(".nmd-run:enabled")
         assert places(page, which) == before
