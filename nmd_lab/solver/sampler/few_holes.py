@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,9 +70,14 @@ class Holes:
         starts = np.concatenate([[0], np.cumsum(np.count_nonzero(is_hole, axis=1))])
         return cls(starts, np.nonzero(is_hole)[1], shape)
 
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of holes of each row."""
+        return np.diff(self.starts)
+
     def rows_with_few(self, n_groups: int, d: int) -> NDArray[np.bool_]:
         """Return which rows of d components cost less by their holes; empty if it does not pay."""
-        (m, n), counts = self.shape, np.diff(self.starts)
+        (m, n), counts = self.shape, self.counts
         few = (2 * counts < n) & (np.minimum(counts, MOST) < d)
         pays = n <= m and n_groups * n * n <= LARGEST and 2 * np.count_nonzero(few) >= m
         return few if pays else few[:0]
@@ -157,7 +162,7 @@ class FewHoles:
         rows: FloatArray,
     ) -> None:
         """Draw some rows and their labels that are < 0, in place, given Σ_j ρ_j y_ij p_j."""
-        pattern = self.few, np.diff(self._holes.starts), self._chosen
+        pattern = self.few, self._holes.counts, self._chosen
         kernel = _drawing(f"{rows.dtype}")
         kernel(first, last, *pattern, sums, *self._shared[1:], *key, labels, rows)
 

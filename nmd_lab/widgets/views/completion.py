@@ -53,7 +53,7 @@ class CompletionView(ModelView):
         return size_text(name, entries.shape, entries.n_observed / np.prod(entries.shape))
 
     @property
-    def ends(self) -> tuple[float, float] | None:  # type: ignore[override]
+    def ends(self) -> tuple[float, float] | None:
         """The ends of the scale of ratings, if there is one."""
         return self.state.person.ends
 

@@ -169,7 +169,6 @@ class ModelView(View):
     state: ModelState
     opens = True
     panels: Sequence[Panel]
-    ends: tuple[float, float] | None = None  # of the scale of all values, if there is one
     other_models: Collection[str]  # settings that make another model: its components are all on
 
     def __init__(self, state: ModelState, filename: str, source: tuple[Any, str]) -> None:
@@ -196,6 +195,11 @@ class ModelView(View):
             "curves": curves_part(self.panels, fit.recording, past, where, sizes),
             "dots": intervals | trials_charts(fit.result),
         }
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The ends of the scale of all values, if there is one."""
+        return None
 
     def lost(self, fitted: FittedValues | None, size: float | None = None) -> str:
         """Return what is lost without some components; `size` makes an error one of the unit."""
