@@ -3,6 +3,11 @@
     python benchmarks/size.py              # the working tree
     python benchmarks/size.py HEAD~20 HEAD # two commits side by side
     python benchmarks/size.py --tests HEAD # with the number of collected tests of the working tree
+    python benchmarks/size.py --lower      # tests/project/size.toml: less where there is less now
+
+tests/project/size.toml has the most lines of code and files that each package may have, and
+`tests/project/test_size.py` compares.  It is lowered in the commit that deletes; it is raised by
+hand, in a commit whose message says which user gains by it.
 
 Lines are those with Python code, without docstrings, comments and blank lines.  Only files that git
 tracks count.  What is read is the text of a commit, so that nothing of it is imported or run.
@@ -16,10 +21,12 @@ import re
 import subprocess
 import sys
 import tokenize
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+RATCHET = ROOT / "tests" / "project" / "size.toml"
 NO_CODE = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -28,6 +35,7 @@ NO_CODE = {
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 }
+FRONT_END = (".mjs", ".js", ".css")
 Files = dict[str, str]
 
 
@@ -84,6 +92,47 @@ def under(files: Files, folder: str, suffix: str = ".py") -> Files:
     return {p: t for p, t in files.items() if p.startswith(f"{folder}/") and p.endswith(suffix)}
 
 
+def package_of(path: str) -> str:
+    """Return the package that a file is counted in: the folder below ``nmd_lab`` or ``tests``."""
+    folders = path.split("/")[:-1]
+    return "/".join(folders[:2])
+
+
+def sizes(files: Files) -> dict[str, dict[str, int]]:
+    """Return the lines of code and the number of files of each package, and of all JavaScript."""
+    found: dict[str, dict[str, int]] = {}
+    for path, text in sorted(files.items()):
+        if path.endswith(".py"):
+            size = found.setdefault(package_of(path), {"lines": 0, "files": 0})
+            size["lines"] += lines_of_code(text)
+            size["files"] += 1
+    front = [t for p, t in files.items() if p.startswith("nmd_lab/") and p.endswith(FRONT_END)]
+    count = sum(1 for text in front for line in text.splitlines() if line.strip())
+    found["JavaScript and CSS"] = {"lines": count, "files": len(front)}
+    return found
+
+
+def ratchet() -> dict[str, dict[str, int]]:
+    """Return the largest sizes that tests/project/size.toml allows."""
+    return tomllib.loads(RATCHET.read_text(encoding="utf-8")) if RATCHET.is_file() else {}
+
+
+def lower() -> None:
+    """Write the present sizes into the table where they are less; a new package is added by hand."""
+    limits, now = ratchet(), sizes(read(None))
+    rows = {
+        package: {what: min(size[what], limits.get(package, size)[what]) for what in size}
+        for package, size in now.items()
+        if package in limits or not limits
+    }
+    head = "# The most lines of code and files of each package: see benchmarks/size.py.\n"
+    text = "".join(
+        f'"{package}" = {{ lines = {size["lines"]}, files = {size["files"]} }}\n'
+        for package, size in sorted(rows.items())
+    )
+    RATCHET.write_text(head + text, encoding="utf-8")
+
+
 def lines(folder: str) -> Callable[[Files], str]:
     """Return a measure: the lines of code below a folder."""
     return lambda files: f"{sum(map(lines_of_code, under(files, folder).values())):,}"
@@ -132,7 +181,10 @@ def collected() -> str:
 
 
 def main(*commits: str) -> None:
-    """Print the table of commits, or of the working tree."""
+    """Print the table of commits, or of the working tree; or lower the ratchet."""
+    if "--lower" in commits:
+        lower()
+        return
     with_tests = "--tests" in commits
     names = [name for name in commits if name != "--tests"]
     trees = {name: read(name) for name in names} or {"working tree": read(None)}

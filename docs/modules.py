@@ -1,4 +1,4 @@
-"""Write what is where into CONTRIBUTING.md: a line a module, the first sentence of its docstring.
+"""Print a line a module: its name and the first sentence of its docstring.
 
 python docs/modules.py
 """
@@ -11,8 +11,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "nmd_lab"
-PAGE = ROOT / "CONTRIBUTING.md"
-BEGIN, END = "<!-- modules: written by docs/modules.py -->\n", "<!-- end of the modules -->\n"
 
 
 def sentence(path: Path) -> str:
@@ -39,22 +37,5 @@ def tree(folder: Path, indent: str = "") -> list[str]:
     return lines
 
 
-def text() -> str:
-    """Return what stands between the marks: the modules at the top, and a section a package."""
-    tops = [f"{path.name:<24} {sentence(path)}" for path in inside(PACKAGE) if path.is_file()]
-    sections = ["```text", *tops, "```", ""]
-    for path in inside(PACKAGE):
-        if path.is_dir():
-            summary = f"<details><summary><code>{path.name}/</code> {sentence(path)}</summary>"
-            sections += [summary, "", "```text", *tree(path), "```", "", "</details>", ""]
-    return "\n".join(sections)
-
-
-def updated(page: str) -> str:
-    """Return the page with the present modules."""
-    before, _, rest = page.partition(BEGIN)
-    return f"{before}{BEGIN}\n{text()}\n{END}{rest.partition(END)[2]}"
-
-
 if __name__ == "__main__":
-    PAGE.write_text(updated(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    print("\n".join(tree(PACKAGE)))

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md shows the real classes and modules, and docs/support.md the real table."""
+"""CONTRIBUTING.md shows the real classes, and docs/support.md the real table."""
 
 import inspect
 from pathlib import Path
@@ -14,11 +14,6 @@ PAGE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 @pytest.mark.parametrize("example", [nmd.L1, nmd.Modulus])
 def test_the_recipe_shows_the_real_class(example):
     assert inspect.getsource(example) in PAGE.read_text(encoding="utf-8")
-
-
-def test_the_modules_are_those_of_the_package():
-    page = PAGE.read_text(encoding="utf-8")
-    assert site_module("modules").updated(page) == page, "run python docs/modules.py"
 
 
 def test_the_table_of_what_goes_with_what_is_that_of_the_code():
