@@ -118,7 +118,7 @@ def ratchet() -> dict[str, dict[str, int]]:
 
 
 def lower() -> None:
-    """Write the present sizes into the table where they are less; a new package is added by hand."""
+    """Write the present sizes into the table where they are less."""
     limits, now = ratchet(), sizes(read(None))
     rows = {
         package: {what: min(size[what], limits.get(package, size)[what]) for what in size}
