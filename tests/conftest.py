@@ -86,6 +86,12 @@ def cover(sets: dict[pytest.Item, set[str]]) -> Iterator[pytest.Item]:
         yield best
 
 
+def pytest_sessionstart() -> None:
+    """Hear Ctrl-C, which a shell in the background makes its children ignore."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture(autouse=True)
 def signals_are_given_back() -> Iterator[None]:
     """Find the test that changes the handlers of signals for those after it."""

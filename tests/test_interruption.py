@@ -26,8 +26,6 @@ OPTIONS = {"max_iter": 12, "tol": 0, "random_state": 0, "progress": False}
 FIT, NOTHING, WRONG = 0, 10, 11
 
 LOOP = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 import numpy as np, nmd_lab as nmd
 X = np.random.default_rng(0).random((20, 15))
 
@@ -264,9 +262,8 @@ def test_a_handler_of_the_user_stays(noisy, interactive):
     heard = []
     previous = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
     try:
-        fit = nmd.decompose(
-            noisy, 3, callback=lambda state: signal.raise_signal(signal.SIGINT), **OPTIONS
-        )
+        again = {"callback": lambda _: signal.raise_signal(signal.SIGINT)}
+        fit = nmd.decompose(noisy, 3, **OPTIONS, **again)
     finally:
         signal.signal(signal.SIGINT, previous)
     assert heard == [signal.SIGINT] * 12

@@ -42,23 +42,25 @@ def grown(sizes, limits):
     ]
 
 
-def test_no_package_has_grown(size, files):
-    assert not grown(size.sizes(files), size.ratchet())
+@pytest.fixture(scope="module")
+def now(size, files):
+    return size.sizes(files)
 
 
-def test_a_line_more_is_found(size, files):
-    path = "nmd_lab/fit.py"
-    longer = files | {path: files[path] + "\nONE_MORE = 1\nAND_ANOTHER = 2\n"}
-    limits = size.sizes(files)
-    assert grown(size.sizes(longer), limits) == [
-        f"nmd_lab: {limits['nmd_lab']['lines'] + 2} lines, {limits['nmd_lab']['lines']} allowed"
+def test_no_package_has_grown(size, now):
+    assert not grown(now, size.ratchet())
+
+
+def test_the_table_has_no_package_that_is_gone(size, now):
+    assert set(size.ratchet()) == set(now)
+
+
+def test_a_line_more_and_a_new_package_are_found(size):
+    few = {"nmd_lab/fit.py": "X = 1\n", "nmd_lab/data/one.py": "X = 1\n"}
+    more = few | {"nmd_lab/fit.py": "X = 1\nY = 2\n", "nmd_lab/extra/one.py": "X = 1\n"}
+    assert not grown(size.sizes(few), size.sizes(few))
+    assert grown(size.sizes(more), size.sizes(few)) == [
+        "nmd_lab/extra: 1 lines, 0 allowed",
+        "nmd_lab/extra: 1 files, 0 allowed",
+        "nmd_lab: 2 lines, 1 allowed",
     ]
-
-
-def test_a_new_package_is_found(size, files):
-    sizes = size.sizes(files | {"nmd_lab/extra/one.py": "x = 1\n"})
-    assert any(line.startswith("nmd_lab/extra") for line in grown(sizes, size.sizes(files)))
-
-
-def test_the_table_has_no_package_that_is_gone(size, files):
-    assert set(size.ratchet()) == set(size.sizes(files))
