@@ -8,16 +8,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def load_size():
+@pytest.fixture(scope="module")
+def size():
     spec = importlib.util.spec_from_file_location("size", ROOT / "benchmarks" / "size.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-@pytest.fixture(scope="module")
-def size():
-    return load_size()
 
 
 @pytest.fixture(scope="module")
