@@ -3,6 +3,7 @@
     python benchmarks/size.py              # the working tree
     python benchmarks/size.py HEAD~20 HEAD # two commits side by side
     python benchmarks/size.py --tests HEAD # with the number of collected tests of the working tree
+    python benchmarks/size.py --packages   # with lines of code and files of each package
     python benchmarks/size.py --lower      # tests/project/size.toml: less where there is less now
 
 tests/project/size.toml has the most lines of code and files that each package may have, and
@@ -148,25 +149,124 @@ def matches(pattern: str, folder: str = "nmd_lab") -> Callable[[Files], str]:
     return measure
 
 
+def trees(files: Files) -> dict[str, ast.Module]:
+    """Return the parsed files of the library."""
+    return {path: ast.parse(text) for path, text in under(files, "nmd_lab").items()}
+
+
+def classes(files: Files) -> dict[str, ast.ClassDef]:
+    """Return the classes of the library by their names."""
+    nodes = (node for tree in trees(files).values() for node in ast.walk(tree))
+    return {node.name: node for node in nodes if isinstance(node, ast.ClassDef)}
+
+
+def bases(name: str, known: dict[str, ast.ClassDef]) -> set[str]:
+    """Return a class of the library and all that it inherits from there."""
+    if name not in known:
+        return set()
+    found = {name}
+    for base in known[name].bases:
+        while isinstance(base, ast.Subscript):
+            base = base.value
+        found |= bases(ast.unparse(base).split(".")[-1], known)
+    return found
+
+
+def inherited(*names: str) -> Callable[[Files], str]:
+    """Return a measure: classes under some classes, themselves included."""
+
+    def measure(files: Files) -> str:
+        known = classes(files)
+        return str(len(set().union(*(bases(name, known) for name in names))))
+
+    return measure
+
+
+def public_names(name: str) -> Callable[[Files], str]:
+    """Return a measure: names without underscore of a class and of what it inherits."""
+
+    def measure(files: Files) -> str:
+        known, found = classes(files), set[str]()
+        for each in bases(name, known):
+            for node in known[each].body:
+                if isinstance(node, ast.FunctionDef):
+                    found.add(node.name)
+                elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                    found.add(node.target.id)
+                elif isinstance(node, ast.Assign):
+                    found |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+        return str(sum(not each.startswith("_") for each in found))
+
+    return measure
+
+
+def importers_of(base: str) -> Callable[[Files], str]:
+    """Return a measure: files outside ``model/`` that import a concrete loss or f by name."""
+
+    def measure(files: Files) -> str:
+        known = classes(files)
+        concrete = {name for name in known if base in bases(name, known) and name != base}
+        exports = ("nmd_lab/model/", "nmd_lab/losses.py", "nmd_lab/nonlinearities.py")
+        found = [
+            path
+            for path, tree in trees(files).items()
+            if not path.startswith(exports)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and concrete & {alias.name for alias in node.names}
+        ]
+        return str(len(set(found)))
+
+    return measure
+
+
+def is_number(node: ast.AST | None) -> bool:
+    """Return whether an expression is a number, or numbers joined by operators."""
+    if isinstance(node, ast.UnaryOp):
+        return is_number(node.operand)
+    if isinstance(node, ast.BinOp):
+        return is_number(node.left) and is_number(node.right)
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def constants(files: Files) -> str:
+    """Return how many numbers have a name at the top of a module."""
+    nodes = [node for tree in trees(files).values() for node in tree.body]
+    assigned = [node for node in nodes if isinstance(node, ast.Assign | ast.AnnAssign)]
+    count = 0
+    for node in assigned:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+        if all(map(is_number, values)):
+            count += sum(len(t.elts) if isinstance(t, ast.Tuple) else 1 for t in targets)
+    return str(count)
+
+
+def short_files(files: Files) -> str:
+    """Return how many files of the library have fewer than 30 lines."""
+    return str(sum(text.count("\n") < 30 for text in under(files, "nmd_lab").values()))
+
+
+RECORDS = r"(?m)^class (?:Facts|Spec|Space|Setting|Prepared\w*|HeldOutData|\w*Options)\b"
+
 MEASURES: dict[str, Callable[[Files], str]] = {
-    "nmd_lab: lines of code": lines("nmd_lab"),
-    "nmd_lab: lines of all Python": lambda files: (
-        f"{sum(text.count(chr(10)) for text in under(files, 'nmd_lab').values()):,}"
-    ),
-    "nmd_lab: files": lambda files: str(len(under(files, "nmd_lab", ""))),
+    "library: lines of code": lines("nmd_lab"),
+    "library: Python files": lambda files: str(len(under(files, "nmd_lab"))),
+    "library: files of fewer than 30 lines": short_files,
+    "JavaScript and CSS: lines": lambda files: f"{sizes(files)['JavaScript and CSS']['lines']:,}",
     "tests: lines of code": lines("tests"),
-    "tests: files": lambda files: str(len(under(files, "tests", ""))),
     "tests: test functions": matches(r"(?m)^ *def test_", "tests"),
-    "classes *Options": matches(r"(?m)^class \w*Options\b"),
-    "mentions of `place`": matches(r"\bplace\b[.,):\]]"),
-    "refusals: a does not go with b": matches(
-        r"(?i)\b(?:not go with|not go together|be combined)\b"
-    ),
+    "classes under the two results": inherited("Decomposition", "Posterior"),
+    "names on Posterior": public_names("Posterior"),
+    "names on Decomposition": public_names("Decomposition"),
+    "records of one request": matches(RECORDS),
+    "files that import a loss by name": importers_of("Loss"),
+    "files that import an f by name": importers_of("Nonlinearity"),
+    "`.single`": matches(r"\.single\b"),
+    "`which is None`": matches(r"\bwhich is (?:not )?None"),
+    "`.elsewhere`": matches(r"\.elsewhere\b"),
+    "numeric module constants": constants,
     "`absent_are_zeros`": matches(r"\babsent_are_zeros\b"),
-    "isinstance of Pair or MixedPair": matches(r"isinstance\([^)]*\b(?:Mixed)?Pair\b"),
-    "imports of the cluster outside": lambda files: matches(
-        r"(?m)^ *(?:from|import) .*\b(?:executors|nmd_lab\.cluster)\b"
-    )({p: t for p, t in files.items() if not re.search("/(?:executors|cluster)/", p)}),
+    "`**locals()`": matches(r"\*\*locals\(\)"),
 }
 
 
@@ -185,14 +285,19 @@ def main(*commits: str) -> None:
     if "--lower" in commits:
         lower()
         return
-    with_tests = "--tests" in commits
-    names = [name for name in commits if name != "--tests"]
-    trees = {name: read(name) for name in names} or {"working tree": read(None)}
-    print(f"{'':34}" + "".join(f"{name:>22}" for name in trees))
+    names = [name for name in commits if not name.startswith("--")]
+    trees_of = {name: read(name) for name in names} or {"working tree": read(None)}
+    print(f"{'':40}" + "".join(f"{name:>22}" for name in trees_of))
     for title, measure in MEASURES.items():
-        print(f"{title:34}" + "".join(f"{measure(files):>22}" for files in trees.values()))
-    if with_tests:
-        print(f"{'tests of make test / test-all':34}{collected():>22}")
+        print(f"{title:40}" + "".join(f"{measure(files):>22}" for files in trees_of.values()))
+    if "--packages" in commits:
+        counted = [sizes(files) for files in trees_of.values()]
+        for package in sorted(set().union(*counted)):
+            cells = [each.get(package, {"lines": 0, "files": 0}) for each in counted]
+            texts = [f"{cell['lines']:,} in {cell['files']}" for cell in cells]
+            print(f"{package:40}" + "".join(f"{text:>22}" for text in texts))
+    if "--tests" in commits:
+        print(f"{'tests of make test / test-all':40}{collected():>22}")
 
 
 if __name__ == "__main__":
