@@ -51,7 +51,7 @@ from ._journal import journal_path
 from ._shell import ExitCode, exit_code_of, going_on_from
 from ._version import __version__
 from .fit import complete, decompose
-from .model.from_text import named_model
+from .model.kind import named_model
 from .sampling import sample as draw_from_posterior
 
 app = App(

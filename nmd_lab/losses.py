@@ -1,12 +1,10 @@
 """All losses d(x, f(WH)), their base class, and the check of one of your own."""
 
+from .model.binary import Logistic
 from .model.checks import check_loss
-from .model.likelihoods.binary import Logistic
-from .model.likelihoods.counts import NegativeBinomial
-from .model.likelihoods.positive import ItakuraSaito, SquaredLog
-from .model.likelihoods.robust import Huber, Quantile
-from .model.losses import KL, L1, Frobenius, Loss
+from .model.losses import KL, L1, Frobenius, Huber, Loss, Quantile
 from .model.ordinal import Ordinal
+from .model.positive import ItakuraSaito, NegativeBinomial, SquaredLog
 
 __all__ = [
     "KL",

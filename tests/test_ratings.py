@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.model.offsets import Offsets
+from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.solver.offsets import OffsetColumns
 
 

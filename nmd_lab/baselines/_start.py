@@ -6,9 +6,9 @@ from typing import Any
 
 from nmd_lab._checks import as_generator, check_word
 from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
-from nmd_lab.model.offsets import NO_OFFSETS
 from nmd_lab.solver.initialization import given_start, random_start, svd_start
 
 START_FUNCTIONS = {"svd": svd_start, "random": random_start}

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from nmd_lab._numba import is_ours
 
-from ._proximal_map import compile_proximal
 from .kind import make_kind
 from .loss import Loss, values_kernel
 from .nonlinearities import Nonlinearity
-from .proximal import t_update
+from .proximal import compile_proximal, t_update
 
 Array = NDArray[np.float64]
 

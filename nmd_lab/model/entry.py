@@ -10,15 +10,19 @@ this limit, where the loss is already smallest.  So the T-update to an entry tha
 limit is optimal.  The exact map of a pair therefore serves its limits, too.
 
 Where the noise is known, a loss may have another form for entries with limits: minus the logarithm
-of the probability of what is known (`nmd_lab.model.censored`), as a class has it always
-(`nmd_lab.model.limited`).
+of the probability of what is known (`nmd_lab.model.censored`), as a class has it always.
 
 **Mixed data.**  Columns (or entries) may be of several kinds.  The code has one branch for each
 structure, and the numbers of a kind are read from a table.
+
+**Classes.**  A class with an order, such as an ordinal level, is an interval of a latent variable;
+its limits are ends of a longer interval.  A limit of one of two classes is the class itself, or
+says nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
@@ -29,9 +33,11 @@ from nmd_lab._numba import compile_kernel, compile_scalar
 
 from ._pieces import FEW
 from ._search import ScalarMap
-from .censored import FORMS
+from .censored import FORMS, CensoredFrobenius, square_between
 from .kind import AnyStructure, Branch, Structure, is_searched
-from .limited import AT_LEAST, AT_MOST, BETWEEN, EXACT, compile_class, compile_form, has_classes
+from .loss import Loss
+from .nonlinearities import Square
+from .ordinal import Ordinal
 from .proximal import compile_forward, compile_t_update
 
 as_tuple: Any = to_fixed_tuple
@@ -261,3 +267,66 @@ def _compile_pieces(n_pieces: int) -> ScalarMap:
 
 def _no_pieces(numbers):  # type: ignore[no-untyped-def]
     return ()
+
+
+EXACT, AT_MOST, AT_LEAST, BETWEEN = range(4)
+"""What is known of an entry: its value x, an upper limit x, a lower limit x, or both limits."""
+
+
+def compile_form(form: Structure) -> ScalarMap:
+    """Return the T-update of an entry with limits, ``(v, x, rho, pieces, pf, ends) -> t``."""
+    if form[0] is not Square:
+        return compile_t_update(form)
+
+    def of_square(v, x, rho, pieces, pf, ends):  # type: ignore[no-untyped-def]
+        return math.copysign(square_between(abs(v), rho, ends[0], ends[1], ends[2]), v)
+
+    return compile_scalar(of_square)
+
+
+def has_classes(structure: Structure) -> bool:
+    """Return whether x is a class with an order, an interval of a latent variable."""
+    return structure[1].latent_ends is not Loss.latent_ends
+
+
+def compile_class(structure: Structure) -> tuple[ScalarMap, ScalarMap]:
+    """Return T-update and loss of a class, or of an interval of classes."""
+    f, loss, flat = structure
+    update, forward = compile_t_update(structure), compile_forward(structure)
+    value, ends_of = compile_scalar(loss.value), compile_scalar(loss.latent_ends)
+    is_level = issubclass(loss, Ordinal)
+    update_between, value_between = update, value
+    if is_level:
+        update_between = compile_form((f, CensoredFrobenius, flat))
+        value_between = compile_scalar(CensoredFrobenius.value)
+
+    def within(x, limit, upper, pd):  # type: ignore[no-untyped-def]
+        low, high = ends_of(1.0 * x, pd)
+        if limit == BETWEEN:
+            high = ends_of(1.0 * upper, pd)[1]
+        return -math.inf if limit == AT_MOST else low, math.inf if limit == AT_LEAST else high
+
+    ends = compile_scalar(within)
+
+    def solve(v, x, rho, limit, upper, model):  # type: ignore[no-untyped-def]
+        pieces, pf, pd, _, _ = model
+        if limit != EXACT:
+            low, high = ends(x, limit, upper, pd)
+            if low == -math.inf and high == math.inf:
+                return v + 0.0 * x
+            if is_level:
+                return update_between(v, x, rho, pieces, pf, (low, high, 1.0)) + 0.0 * x
+        return update(v, x, rho, pieces, pf, pd)
+
+    def loss_of(x, a, limit, upper, model):  # type: ignore[no-untyped-def]
+        pieces, pf, pd, _, _ = model
+        y = forward(a, pieces, pf)
+        if limit != EXACT:
+            low, high = ends(x, limit, upper, pd)
+            if low == -math.inf and high == math.inf:
+                return 0.0
+            if is_level:
+                return value_between(x, y, (low, high, 1.0))
+        return value(x, y, pd)
+
+    return compile_scalar(solve), compile_scalar(loss_of)

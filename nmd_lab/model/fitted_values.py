@@ -1,7 +1,7 @@
-"""f(WH) at positions, in the units of X: what results, iterates and explorers predict.
+"""Offsets, and f(WH + offsets) at positions in the units of X, as results and explorers predict it.
 
 >>> import numpy as np
->>> from nmd_lab.model.offsets import NO_OFFSETS
+>>> from nmd_lab.model.fitted_values import NO_OFFSETS
 >>> from nmd_lab.model.model import make_model
 >>> W, H = np.array([[1.0, -2.0]]), np.array([[3.0, 1.0], [1.0, 1.0]])
 >>> fitted = FittedValues(W, H, NO_OFFSETS, make_model("relu", "frobenius"))
@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .model import Model
-from .offsets import Offsets
 
 FloatArray = NDArray[np.floating]
 
@@ -116,3 +115,61 @@ def _components(components: ArrayLike, rank: int) -> NDArray[np.intp]:
             f"from 0 to {rank - 1}."
         )
     return numbers.astype(np.intp)
+
+
+class Offsets(NamedTuple):
+    """What is added to WH inside f.
+
+    Attributes
+    ----------
+    mean : float
+        Global offset; 0 if the model has none.
+    rows : ndarray (m,) or None
+        Offset of each row.
+    columns : ndarray (n,) or None
+        Offset of each column.
+    """
+
+    mean: float
+    rows: NDArray[np.floating] | None
+    columns: NDArray[np.floating] | None
+
+    def of_rows(self, size: int, dtype: Any) -> NDArray[np.floating]:
+        """Return the offset of each row, zeros if there is none."""
+        return np.zeros(size, dtype) if self.rows is None else self.rows
+
+    def of_columns(self, size: int, dtype: Any) -> NDArray[np.floating]:
+        """Return the offset of each column, zeros if there is none."""
+        return np.zeros(size, dtype) if self.columns is None else self.columns
+
+
+NO_OFFSETS = Offsets(0.0, None, None)
+
+
+class RowModel(NamedTuple):
+    """The parts of a fit that determine rows of W.
+
+    Attributes
+    ----------
+    model : Model
+        Nonlinearities and losses, with what is known of entries with limits.
+    H : ndarray (rank, n)
+        Right factor.
+    offsets : Offsets
+        Offsets, which are added to WH inside f; a new row has one if those of rows are not None.
+    alpha, offset_alpha, epsilon : float
+        Ridges of W and offsets in the objective, and relative ridge of the factor steps.
+    constraint : str or None
+        Constraint on the rows of W, as ``parameters["w_constraint"]`` has it.
+    absent_are_zeros : bool
+        Whether absent entries of new sparse rows are zeros.
+    """
+
+    model: Model
+    H: NDArray[np.floating]
+    offsets: Offsets
+    alpha: float
+    offset_alpha: float
+    epsilon: float
+    constraint: str | None = None
+    absent_are_zeros: bool = False

@@ -8,19 +8,22 @@ constant of each column, and no column drowns another.  Without units, c = 0, s 
 from __future__ import annotations
 
 import math
+import re
+from ast import literal_eval
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab._checks import check_word
 from nmd_lab._numba import is_ours
 
 from ._curve import curve_of
 from ._pieces import FEW
 from .censored import FORMS
 from .loss import Loss
-from .losses import as_loss
-from .nonlinearities import as_nonlinearity
+from .losses import LOSSES, as_loss
+from .nonlinearities import NONLINEARITY_CLASSES, as_nonlinearity
 from .nonlinearity import Nonlinearity, Piece
 
 FloatArray = NDArray[np.floating]
@@ -227,3 +230,19 @@ def is_searched(structure: Structure) -> bool:
     by_branches = f.periodic and d.is_solved_on_pieces()
     by_formula = d in f.closed_forms or bool(flat)
     return not (by_formula or by_branches)
+
+
+def named_model(name: str, text: Any) -> Any:
+    """Return the nonlinearity or loss for a text such as "minmax(1, 5)"; a name alone as it is."""
+    if isinstance(text, list):
+        return [named_model(name, each) for each in text]
+    call = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", text) if isinstance(text, str) else None
+    if call is None:
+        return text
+    models: dict[str, Any] = dict(NONLINEARITY_CLASSES if name == "nonlinearity" else LOSSES)
+    check_word(name, call[1], models)
+    try:
+        finite = re.sub(r"\binf(inity)?\b", "1e999", call[2], flags=re.IGNORECASE)
+        return models[call[1]](*literal_eval(f"[{finite}]"))
+    except (SyntaxError, TypeError, ValueError) as error:
+        raise ValueError(f"{name}={text!r} makes no sense: {error}") from error

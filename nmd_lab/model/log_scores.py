@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
+from .binary import Logistic
 from .kind import FloatArray
-from .likelihoods.binary import Logistic
-from .likelihoods.counts import NegativeBinomial
 from .loss import Loss
 from .losses import KL, L1, Frobenius
 from .model import Model
 from .ordinal import Ordinal
+from .positive import NegativeBinomial
 
 Scores = Callable[[FloatArray, FloatArray], FloatArray]
 """A function of the losses and the values x of some entries."""

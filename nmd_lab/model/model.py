@@ -24,11 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .branches import branches_of, name_of, tables_of
 from .entry import losses_kernel
 from .kind import AnyStructure, FloatArray, Kind, LimitModel, make_kind
 from .loss import Loss
-from .mixed import Mixed, groups
+from .mixed import Mixed, branches_of, groups, name_of, tables_of
 from .nonlinearity import Nonlinearity
 
 IntArray = NDArray[np.integer]

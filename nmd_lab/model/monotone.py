@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from nmd_lab._checks import check_share
 from nmd_lab._numba import number_at
 
-from ._rises import nearest_values
+from ._pieces import nearest_values
 from .piecewise import PiecewiseLinear, shortest
 
 KNOTS = 20

@@ -15,8 +15,7 @@ from scipy.special import ndtr, ndtri
 
 from nmd_lab._numba import compile_scalar, number_at
 
-from .likelihoods._normal import log_probability, slopes
-from .likelihoods.cut_points import best_cut_points
+from .cut_points import best_cut_points, log_probability, slopes
 from .loss import Loss
 
 SHORT = 1e-7  # of a step of Newton's method after which no other one is needed

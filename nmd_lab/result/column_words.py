@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import plain_label
-from nmd_lab.model.likelihoods.binary import Logistic
+from nmd_lab.model.binary import Logistic
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.model.ordinal import Ordinal

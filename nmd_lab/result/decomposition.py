@@ -14,10 +14,10 @@ import xarray as xr
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import Labels
+from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity
-from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 
 from . import netcdf, serialization
 from .append import Appending

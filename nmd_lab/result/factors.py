@@ -9,11 +9,10 @@ import xarray as xr
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
-from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.model.fitted_values import FittedValues, Offsets
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import Nonlinearity
-from nmd_lab.model.offsets import Offsets
 
 
 class Factors:

@@ -14,7 +14,7 @@ from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import MatchedData, match_data
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import TypedColumn, table_of
-from nmd_lab.model.likelihoods.binary import Logistic
+from nmd_lab.model.binary import Logistic
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.ordinal import Ordinal
 

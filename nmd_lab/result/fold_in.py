@@ -16,9 +16,9 @@ from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.limits import NO_LIMITS, GivenLimits
 from nmd_lab.data.matching import first_few, known_columns
 from nmd_lab.data.observations import observe
+from nmd_lab.model.fitted_values import RowModel
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model
-from nmd_lab.model.row_model import RowModel
 
 
 def fold_in(

@@ -10,7 +10,7 @@ import xarray as xr
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.row_blocks import dense_rows
-from nmd_lab.model.row_model import RowModel
+from nmd_lab.model.fitted_values import RowModel
 
 from .fold_in import fold_rows
 

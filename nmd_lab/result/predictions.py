@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.limits import GivenLimits
+from nmd_lab.model.fitted_values import RowModel
 from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.model import make_model
-from nmd_lab.model.row_model import RowModel
 
 from .entries import entries_of, values_at
 from .factors import Factors

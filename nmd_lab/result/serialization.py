@@ -14,12 +14,12 @@ from nmd_lab._numba import is_ours
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
 from nmd_lab.data.typed_table import TypedTable
+from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.losses import LOSSES, Loss
 from nmd_lab.model.mixed import Mixed
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES, Nonlinearity
-from nmd_lab.model.offsets import Offsets
 
 from .factors import Factors
 from .netcdf import SCHEMA

@@ -19,8 +19,8 @@ from nmd_lab._checks import is_auto
 from nmd_lab.data.base import FloatArray, Observations
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import plain_label
+from nmd_lab.model.binary import Logistic
 from nmd_lab.model.kind import Kind, make_kind
-from nmd_lab.model.likelihoods.binary import Logistic
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.mixed import Mixed

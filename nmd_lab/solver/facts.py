@@ -8,10 +8,10 @@ from nmd_lab._checks import check_rank, check_size, is_auto
 from nmd_lab.data.base import Observations
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.units_apart import is_small_table, units_of_columns
+from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.kind import LimitModel
 from nmd_lab.model.losses import Frobenius, Loss
 from nmd_lab.model.model import Model, make_model
-from nmd_lab.model.offsets import NO_OFFSETS
 
 from .bounds import bounded
 from .columns import is_mixed, mixed_model

@@ -9,9 +9,9 @@ import numpy as np
 
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import Observations
+from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
-from nmd_lab.model.offsets import Offsets
 
 from .constraints.factor_constraints import GivenConstraints
 from .devices.choice import device_of, refuse_unsupported

@@ -10,8 +10,8 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator
 
 from nmd_lab.data.base import BLOCK, FloatArray, Observations
+from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
 from nmd_lab.model.model import Model
-from nmd_lab.model.offsets import NO_OFFSETS, Offsets
 
 from .lanczos import LanczosBreakdown, largest_singular
 from .lowrank import RowBlocks, row_blocks

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.base import Observations
+from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.kind import LimitModel
-from nmd_lab.model.offsets import Offsets
 
 from .engines.admm import Admm
 from .engines.protocol import Iterate, iterates

@@ -23,7 +23,7 @@ from nmd_lab._checks import check_size
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import CsrRows, FloatArray, Observations
 from nmd_lab.data.row_blocks import nonzero_rows
-from nmd_lab.model.row_model import RowModel
+from nmd_lab.model.fitted_values import RowModel
 
 from .constraints.base import couples_rows
 from .constraints.new_rows import solve_constrained

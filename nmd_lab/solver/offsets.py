@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmd_lab.data.base import FloatArray
-from nmd_lab.model.offsets import Offsets
+from nmd_lab.model.fitted_values import Offsets
 
 
 @dataclass(frozen=True)

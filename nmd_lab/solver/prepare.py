@@ -22,7 +22,7 @@ from nmd_lab.data.limits import GivenLimits
 from nmd_lab.data.store import SparseStore
 from nmd_lab.data.stored import is_stored
 from nmd_lab.data.tensors import device_of_tensor
-from nmd_lab.model.offsets import Offsets
+from nmd_lab.model.fitted_values import Offsets
 
 from .checkpointing import state_and_save
 from .devices.choice import device_of

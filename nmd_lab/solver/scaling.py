@@ -20,8 +20,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import Model
-from nmd_lab.model.offsets import Offsets
 
 from .initialization import Start
 from .offsets import NO_OFFSET_COLUMNS, OffsetColumns

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import Model, make_model
-from nmd_lab.model.offsets import Offsets
 
 from .problem import Problem
 from .split_variable import pseudo_inverses

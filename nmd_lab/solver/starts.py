@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import make_model
-from nmd_lab.model.offsets import Offsets
 
 from .constraints.descent import kind_of_descent
 from .constraints.factor_constraints import NO_CONSTRAINTS, is_nonnegative

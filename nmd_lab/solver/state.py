@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 from nmd_lab._checks import check_positions
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
-from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.model.fitted_values import FittedValues, Offsets
 from nmd_lab.model.model import Model
-from nmd_lab.model.offsets import Offsets
 
 from .engines.protocol import Iterate
 from .problem import Problem

@@ -41,7 +41,7 @@ from nmd_lab._checks import check_word, check_words
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
 from nmd_lab.data.readers import read_matrix, with_categories
-from nmd_lab.model.from_text import named_model
+from nmd_lab.model.kind import named_model
 
 from .study import Study
 

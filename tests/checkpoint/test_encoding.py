@@ -13,8 +13,8 @@ import nmd_lab as nmd
 from nmd_lab._stop_reason import StopReason
 from nmd_lab.checkpoint.encoding import Classes, Decoder, Encoder
 from nmd_lab.checkpoint.file import read, write
+from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import make_model
-from nmd_lab.model.offsets import Offsets
 from nmd_lab.solver.stopping import Trend
 
 values = st.recursive(

@@ -15,9 +15,8 @@ from scipy.stats import norm, truncnorm
 from some import some
 
 from nmd_lab.model.censored import CensoredFrobenius, log_between, moments_between
-from nmd_lab.model.entry import compile_entry
+from nmd_lab.model.entry import AT_LEAST, AT_MOST, BETWEEN, EXACT, compile_entry
 from nmd_lab.model.kind import LimitModel, make_kind
-from nmd_lab.model.limited import AT_LEAST, AT_MOST, BETWEEN, EXACT
 
 N = 3000
 

@@ -10,7 +10,7 @@ from oracles import NONLINEARITIES, forward
 from scipy import stats
 
 import nmd_lab
-from nmd_lab.model.moments import expected_value
+from nmd_lab.model.censored import expected_value
 from nmd_lab.model.nonlinearities import as_nonlinearity
 
 INF = math.inf

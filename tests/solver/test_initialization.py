@@ -10,8 +10,8 @@ from scipy.sparse.linalg import aslinearoperator
 import nmd_lab as nmd
 from nmd_lab import baselines
 from nmd_lab.data.observations import observe
+from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.model import make_model
-from nmd_lab.model.offsets import NO_OFFSETS
 from nmd_lab.solver.initialization import random_start
 from nmd_lab.solver.lanczos import LanczosBreakdown, largest_singular
 from nmd_lab.solver.lowrank import RowBlocks

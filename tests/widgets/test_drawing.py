@@ -9,9 +9,8 @@ from explorer_page import act, done, plain
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.model.fitted_values import NO_OFFSETS, FittedValues
 from nmd_lab.model.model import make_model
-from nmd_lab.model.offsets import NO_OFFSETS
 from nmd_lab.widgets.parts import pictures
 from nmd_lab.widgets.parts.pictures import drawing_part, frame_of
 

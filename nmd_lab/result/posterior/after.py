@@ -7,8 +7,8 @@ import math
 import numpy as np
 from scipy.special import gammaln, ndtr, pdtr, xlogy
 
+from nmd_lab.model.censored import all_pieces, moments
 from nmd_lab.model.losses import KL, L1, Frobenius
-from nmd_lab.model.moments import all_pieces, moments
 from nmd_lab.model.nonlinearities import Piece
 
 from .kernels import laplace, normal

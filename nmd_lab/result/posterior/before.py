@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import ndtri
 
-from nmd_lab.model.moments import all_pieces, moments
+from nmd_lab.model.censored import all_pieces, moments
 from nmd_lab.model.nonlinearities import Piece, Square
 
 from .kernels import folded, quantiles

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel, compile_scalar
-from nmd_lab.model.moments import bell, upper_tail
+from nmd_lab.model.censored import bell, upper_tail
 
 Array = NDArray[np.float64]
 

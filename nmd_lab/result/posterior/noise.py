@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from nmd_lab.model.censored import all_pieces
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.moments import all_pieces
 from nmd_lab.model.nonlinearities import Nonlinearity
 
 from .kernels import Array as Array

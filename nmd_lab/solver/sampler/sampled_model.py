@@ -13,8 +13,8 @@ from nmd_lab.data.base import Observations
 from nmd_lab.data.column_ends import ends_of_columns
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.units_apart import is_small_table
+from nmd_lab.model.binary import Logistic
 from nmd_lab.model.kind import Kind, make_kind
-from nmd_lab.model.likelihoods.binary import Logistic
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.monotone import Monotone

@@ -11,8 +11,8 @@ from scipy.special import ndtr
 
 from nmd_lab._checks import check_positions
 from nmd_lab.data.base import FloatArray
+from nmd_lab.model.censored import expected_value
 from nmd_lab.model.mixed import each_group
-from nmd_lab.model.moments import expected_value
 from nmd_lab.model.ordinal import Ordinal
 
 from .latent_sweep import conditional_of, ends_in_rows

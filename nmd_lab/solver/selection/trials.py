@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.base import FloatArray
+from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.losses import Frobenius, Loss
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import Nonlinearity
-from nmd_lab.model.offsets import NO_OFFSETS
 from nmd_lab.solver.engines.admm import Admm
 from nmd_lab.solver.engines.protocol import FitEngine, Iterate, iterates
 from nmd_lab.solver.engines.refined import Refined

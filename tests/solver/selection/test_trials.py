@@ -12,7 +12,7 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.data.observations import observe
-from nmd_lab.model.offsets import NO_OFFSETS
+from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.selection.folds import draw_folds

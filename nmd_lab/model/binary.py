@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.model.loss import Loss
+from .loss import Loss
 
 SHORT = 1e-5  # of a step of Halley's method after which no other one is needed
 
