@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from .model.proximal import prox
     from .result.compare import compare
     from .result.decomposition import Decomposition
-    from .result.loading import load
-    from .result.posterior.posterior import Posterior
+    from .result.files import load
+    from .result.posterior import Posterior
     from .resuming import resume
     from .sampling import sample
     from .solver.choice import Choice
@@ -131,8 +131,8 @@ _WHERE = {
     "model.proximal": ["prox"],
     "result.compare": ["compare"],
     "result.decomposition": ["Decomposition"],
-    "result.loading": ["load"],
-    "result.posterior.posterior": ["Posterior"],
+    "result.files": ["load"],
+    "result.posterior": ["Posterior"],
     "resuming": ["resume"],
     "sampling": ["sample"],
     "solver.choice": ["Choice"],

@@ -13,7 +13,7 @@ import numpy as np
 from .data.units_apart import sentence_of_units
 from .model.losses import Frobenius
 from .result.decomposition import Decomposition
-from .result.flags import unfinished
+from .result.summary import unfinished
 from .solver.bounds import out_of_bounds
 from .solver.options import Options
 from .solver.prepared import Prepared

@@ -11,7 +11,7 @@ import numpy as np
 from ._threads import one_thread
 from .model.losses import Frobenius
 from .result.decomposition import Decomposition
-from .result.provenance import provenance
+from .result.serialization import provenance
 from .solver.constraints.text import constraints_in_parameters
 from .solver.prepared import Prepared
 from .solver.problem import Problem

@@ -6,7 +6,7 @@ import warnings
 
 from .data.units_apart import sentence_of_units
 from .model.losses import Frobenius
-from .result.posterior.posterior import Posterior
+from .result.posterior import Posterior
 from .solver.sampler.prepare import PreparedSample
 from .warnings import NotConvergedWarning, UnitsWarning
 

@@ -21,9 +21,9 @@ from .checkpoint.call import Call
 from .data.labels import is_dask, is_frame
 from .data.observations import observe
 from .model.ordinal import Ordinal
-from .result.posterior.draws import GROUP
-from .result.posterior.posterior import Posterior
-from .result.provenance import provenance
+from .result.draws import GROUP
+from .result.posterior import Posterior
+from .result.serialization import provenance
 from .solver.checkpointing import state_and_save
 from .solver.sampler.chain import Chain
 from .solver.sampler.draws import Draws

@@ -13,7 +13,7 @@ from .data.base import FloatArray
 from .model.losses import Loss
 from .model.ordinal import Ordinal
 from .result.decomposition import Decomposition
-from .result.posterior.posterior import Posterior
+from .result.posterior import Posterior
 from .solver.sampler.cut_points import put
 from .solver.sampler.groups import Groups
 from .solver.sampler.problem import SampledProblem

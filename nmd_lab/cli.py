@@ -26,10 +26,10 @@ from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.data.readers import read_file, with_categories
 from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.exports import TABLES, check_export, export, export_filled
-from nmd_lab.result.posterior.files import is_posterior
-from nmd_lab.result.posterior.posterior import Posterior
-from nmd_lab.result.posterior.report_page import check_report
+from nmd_lab.result.draws_dataset import is_posterior
+from nmd_lab.result.files import TABLES, check_export, export, export_filled
+from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.report import check_report
 from nmd_lab.result.selection import in_short
 
 from ._atomic import check_target

@@ -12,7 +12,7 @@ from .checkpoint import file
 from .checkpoint.call import Call
 from .fit import complete, decompose
 from .result.decomposition import Decomposition
-from .result.posterior.posterior import Posterior
+from .result.posterior import Posterior
 from .sampling import sample
 from .solver.settings import Compute, as_compute
 

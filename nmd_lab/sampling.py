@@ -20,7 +20,7 @@ from ._sample_warnings import warn_of_chains
 from ._sampling import draw_posterior
 from ._threads import one_thread
 from .data.limits import GivenLimits
-from .result.posterior.posterior import Posterior
+from .result.posterior import Posterior
 from .solver.columns import LossArgument, NonlinearityArgument
 from .solver.sampler.options import SampleOptions
 from .solver.settings import Compute

@@ -17,7 +17,7 @@ from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.result.entries import entries_at, entries_of
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.sampling import sample
 
 from ._base import FactorModel

@@ -13,8 +13,8 @@ from nmd_lab.data.matching import match_data, plain_label
 from nmd_lab.model.kind import Kind
 from nmd_lab.model.model import make_model
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.lookup import positions_of
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.entries import positions_of
+from nmd_lab.result.posterior import Posterior
 
 from ._canvas import PALETTE, pyplot, text_color
 

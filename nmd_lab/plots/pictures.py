@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab.data.labels import COMPONENT
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.lookup import positions_of
+from nmd_lab.result.entries import positions_of
 
 from ._canvas import axes, color_limit, diverging, gray_with_holes, hide_frame, rows_of
 from ._mosaic import Mosaic

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nmd_lab._checks import check_integer
 from nmd_lab.data.matching import match_data
 from nmd_lab.result.entries import entries_at
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.posterior import Posterior
 
 from ._canvas import PALETTE, axes, text_color
 
@@ -56,7 +56,7 @@ def trace(posterior: Posterior, *, probe: int | None = None, ax: Axes | None = N
     >>> import numpy as np
     >>> from nmd_lab import plots
     >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.posterior.posterior import Posterior
+    >>> from nmd_lab.result.posterior import Posterior
     >>> W, H, rho = np.ones((2, 4, 2, 1)), np.ones((2, 4, 3, 1)), np.ones((2, 4))
     >>> posterior = Posterior.from_arrays(
     ...     labels_of(np.ones((2, 3))), W, H, rho, log_likelihood=np.ones((2, 8))
@@ -130,7 +130,7 @@ def predictions(
     >>> import numpy as np
     >>> from nmd_lab import plots
     >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.posterior.posterior import Posterior
+    >>> from nmd_lab.result.posterior import Posterior
     >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
     >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
     >>> plots.predictions(posterior, [[1.5, 9.0, 1.2], [1.0, 0.8, 2.0]]).get_title()
@@ -207,7 +207,7 @@ def calibration(
     >>> import numpy as np
     >>> from nmd_lab import plots
     >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.posterior.posterior import Posterior
+    >>> from nmd_lab.result.posterior import Posterior
     >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
     >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
     >>> ax = plots.calibration(posterior, [[1.5, 9.0, 1.2], [1.0, 0.8, 2.0]], levels=[0.5, 0.9])

@@ -14,7 +14,7 @@ from .posterior_map import uncertainty
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from nmd_lab.result.posterior.posterior import Posterior
+    from nmd_lab.result.posterior import Posterior
 
 
 @dataclass(frozen=True)

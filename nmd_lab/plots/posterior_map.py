@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from nmd_lab.data.labels import COMPONENT
 from nmd_lab.data.matching import match_data
 from nmd_lab.data.pictures import Picture, picture_of
-from nmd_lab.result.entries import entries_at
-from nmd_lab.result.lookup import positions_of
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.entries import entries_at, positions_of
+from nmd_lab.result.posterior import Posterior
 
 from ._canvas import axes, gray_with_holes, hide_frame
 from ._mosaic import Mosaic
@@ -69,7 +68,7 @@ def uncertainty(
     >>> import numpy as np
     >>> from nmd_lab import plots
     >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.posterior.posterior import Posterior
+    >>> from nmd_lab.result.posterior import Posterior
     >>> W, H, rho = np.ones((1, 4, 5, 1)), np.ones((1, 4, 6, 1)), np.ones((1, 4))
     >>> posterior = Posterior.from_arrays(labels_of(np.ones((5, 6))), W, H, rho)
     >>> len(plots.uncertainty(posterior, [0, 1, 2], shape=(2, 3)).images)

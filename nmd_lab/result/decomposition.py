@@ -20,14 +20,14 @@ from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity
 
 from . import netcdf, serialization
-from .append import Appending
 from .column_words import columns_in_words
-from .data_errors import DataErrors
+from .entries import DataErrors
+from .factors import Rotations
 from .filling import Filling
-from .html import fit_html
+from .predictions import Appending
 from .rankings import Rankings
-from .rotation import Rotations
 from .selection import Selections
+from .summary import fit_html
 
 if TYPE_CHECKING:
     from nmd_lab.plots import PlotAccessor

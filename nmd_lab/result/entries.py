@@ -1,21 +1,144 @@
-"""Entries of X that a person names, or of test data, and the predictions of a fit there."""
+"""Entries that a person names, by label or position, or that are observed in data; a fit there.
+
+One rule holds for everything that takes rows or columns, such as `predict` and `top`:
+
+- An integer is a position, and all else is a label: text, a date, the tuple of a MultiIndex.
+- Where labels are integers, an integer is a label, as for ``.loc`` and ``.sel``.
+- The labels 0, 1, 2, ..., in this order, are positions, so that -1 is the last row or column.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
 
+from nmd_lab._checks import check_positions, check_word, nearest
 from nmd_lab.data.base import FloatArray
 from nmd_lab.data.containers import like
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.matching import MatchedData, match_data
+from nmd_lab.data.matching import AXES, Axis, MatchedData, first_few, match_data, plain_label
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.fitted_values import FittedValues
 
 from .factors import Factors
-from .lookup import Unknown, check_unknown, positions_of
+
+Unknown = Literal["error", "offsets"]
+"""What may be done with labels that a fit does not know, and with rows without entries."""
+
+
+def positions_of(
+    labels: Labels, axis: Axis, wanted: Any, unknown: str | None = None, name: str = ""
+) -> NDArray[np.intp]:
+    """Return the positions of rows or columns in the shape of `wanted`, -1 for unknown labels."""
+    index, size, name = index_of(labels, axis), labels.matrix_shape[AXES.index(axis)], name or axis
+    listed, shape = _listed(index, wanted)
+    by_position = _are_integers(listed)
+    if index is None and not by_position.all():
+        raise TypeError(
+            f"{name} holds {plain_label(listed[~by_position][0])!r}, and no labels of one "
+            f"dimension are there for {axis}: give integer positions."
+        )
+    if index is not None and "integer" in index.inferred_type:
+        if not np.array_equal(index, np.arange(size)):
+            by_position[:] = False
+        elif unknown == "offsets":
+            by_position[by_position] = listed[by_position] < size
+    found = np.empty(listed.size, dtype=np.intp)
+    found[by_position] = check_positions(name, listed[by_position].astype(np.int64), size)
+    if not by_position.all():
+        found[~by_position] = _labelled(index, name, listed[~by_position], unknown)
+    return found.reshape(shape)
+
+
+def check_unknown(unknown: str) -> None:
+    """Raise ValueError if `unknown` is no such choice."""
+    check_word("unknown", unknown, get_args(Unknown))
+
+
+def index_of(labels: Labels, axis: Axis) -> Any:
+    """Return the index of the rows or columns; None if they have no labels of one dimension."""
+    dims = labels.rows if axis == "rows" else labels.columns
+    return labels.coords.indexes.get(dims[0]) if len(dims) == 1 else None
+
+
+def is_single(labels: Labels, axis: Axis, wanted: Any) -> bool:
+    """Return whether one row or column is named: not an array, or one tuple of several levels."""
+    index = index_of(labels, axis)
+    if isinstance(wanted, tuple) and index is not None and index.nlevels > 1:
+        return _is_flat(wanted)
+    return not isinstance(wanted, list | tuple) and np.ndim(wanted) == 0
+
+
+def _listed(index: Any, wanted: Any) -> tuple[NDArray[Any], tuple[int, ...]]:
+    """Return what is named as a flat array, and the shape of the result."""
+    levels = 1 if index is None else index.nlevels
+    if levels > 1 and isinstance(wanted, tuple) and _is_flat(wanted):
+        wanted = [wanted]
+    if isinstance(wanted, list | tuple) and (levels > 1 or _is_flat(wanted)):
+        # NumPy would make one type of 1 and "1"
+        return np.fromiter(wanted, dtype=object, count=len(wanted)), (len(wanted),)
+    array = np.asarray(wanted)
+    return array.ravel(), array.shape or (1,)
+
+
+def _is_flat(wanted: Sequence[Any]) -> bool:
+    """Return whether a list or tuple holds no further ones."""
+    return not any(np.ndim(one) for one in wanted)
+
+
+def _are_integers(listed: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which of the names are integers; a boolean is none."""
+    if listed.dtype.kind != "O":
+        return np.full(listed.size, listed.dtype.kind in "iu" or listed.size == 0)
+    whole = (isinstance(one, Integral) and not isinstance(one, bool) for one in listed)
+    return np.fromiter(whole, dtype=bool, count=listed.size)
+
+
+def _labelled(index: Any, name: str, wanted: NDArray[Any], unknown: str | None) -> NDArray[np.intp]:
+    """Return the positions of labels, -1 for unknown ones if these may be."""
+    listed = wanted.tolist() if wanted.dtype.kind == "O" else list(wanted)
+    if not index.is_unique:
+        twice = set(index[index.duplicated()])
+        for label in listed:
+            if label in twice:
+                remedy = "make them unique" if "integer" in index.inferred_type else "use positions"
+                raise ValueError(
+                    f"{name} holds the label {plain_label(label)!r}, which X has more than once: "
+                    f"{remedy}."
+                )
+        places = [index.get_loc(label) if label in index else -1 for label in listed]
+        found: NDArray[np.intp] = np.array(places, dtype=np.intp)
+    else:
+        found = index.get_indexer(wanted if wanted.dtype.kind in "iu" else listed)
+    if unknown != "offsets" and np.any(found < 0):
+        missing = [label for label, place in zip(listed, found, strict=True) if place < 0]
+        raise _label_error(name, missing, index, "" if unknown is None else "unknown='offsets'")
+    return found
+
+
+def _label_error(name: str, labels: Sequence[Any], index: Any, remedy: str = "") -> KeyError:
+    """Return the error for labels that X does not have; a single one gets the nearest label."""
+    label = plain_label(labels[0])
+    named = first_few(labels)
+    hint = ""
+    if named == repr(label):
+        same = [one for one in index.tolist() if str(one) == str(label)]
+        if same:
+            hint = f"did you mean {same[0]!r}?"
+        elif isinstance(label, str):
+            hint = nearest(label, index.tolist()) or ""
+        elif isinstance(label, Real) and index.dtype.kind in "iuf":
+            hint = f"the labels are numbers from {index.min()} to {index.max()}."
+    if hint and remedy:
+        hint = f"{hint[:-1]} (or give {remedy}){hint[-1]}"
+    elif not hint:
+        hint = f"give {remedy}, or labels of the fit." if remedy else "use labels of the fit."
+    return KeyError(f"{name} has no label {named}: {hint}")
 
 
 class Entries(NamedTuple):
@@ -104,3 +227,113 @@ def compared_entries(
     values, own_weights = data.observations.observed()
     model = values_at(fit.fitted, entries_in(data))
     return ComparedEntries(values, model.astype(np.float64), own_weights)
+
+
+class DataErrors(Factors):
+    """What a result says about data: those of the fit, or entries that it has not seen."""
+
+    def reconstruct(self) -> xr.DataArray:
+        """Return f(WH) as an array with the dimensions, labels and name of X.
+
+        Examples
+        --------
+        >>> import pandas as pd, nmd_lab as nmd
+        >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
+        >>> fit = nmd.decompose(X, 1, random_state=0)
+        >>> float(fit.reconstruct().sel(row="bo", column="q").round(6))
+        4.0
+        """
+        return self.labels.label(self.fitted.block())
+
+    def residual(self, X: Any, *, observed: ArrayLike | None = None) -> Any:
+        """Return X - f(WH) at the observed entries of X.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
+            Data of the fit, or other data: of the same shape, or with labels that the fit has, in
+            any order.  Entries that a sparse matrix does not store are missing.
+        observed : array_like of bool, optional
+            True where X is observed.
+
+        Returns
+        -------
+        xarray.DataArray, scipy.sparse matrix or SparseObservations
+            Residual in the units of X.  For dense X: an array with the dimensions and labels of the
+            fit, NaN where X is not observed.  For sparse X: of the type of X, CSR for matrices,
+            with the residual at its stored entries.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is invalid, or its shape or labels are not those of the fit.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> X = np.array([[1.0, 0.5], [2.0, np.nan]])
+        >>> bool(abs(nmd.complete(X, 1, alpha=0, random_state=0).residual(X)).max() < 1e-9)
+        True
+        """
+        data = match_data(self.labels, X, observed=observed)
+        if data.is_sparse:
+            values = data.observations.entries().values
+            return like(X, data.observations, values - values_at(self.fitted, entries_in(data)))
+        model = self.reconstruct()
+        return model.copy(data=self.labels.label(data.to_array(self.shape)).values - model.values)
+
+    def aligned(self, X: Any, *, observed: ArrayLike | None = None) -> NDArray[np.floating]:
+        """Return X in the shape and the order of the fit's data, NaN where it is not observed.
+
+        Parameters
+        ----------
+        X, observed
+            As for `residual`; the errors are the same.  A sparse X becomes dense here.
+
+        Returns
+        -------
+        ndarray
+            By label where X and the fit both have labels, by position elsewhere.
+        """
+        data = match_data(self.labels, X, observed=observed)
+        aligned: NDArray[np.floating] = self.labels.label(data.to_array(self.shape)).values
+        return aligned
+
+    def score(
+        self, X: Any, *, observed: ArrayLike | None = None, weights: ArrayLike | None = None
+    ) -> float:
+        """Return the share of X that f(WH) explains, for example of held-out entries.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
+            Data, as for `residual`.
+        observed : array_like of bool, optional
+            True where an entry counts.  By default all observed entries.
+        weights : array_like, optional
+            Weights of the entries, >= 0.
+
+        Returns
+        -------
+        float
+            1 - ‖X - f(WH)‖² / ‖X‖² over the observed entries, as the estimators have it: higher is
+            better, 1 is perfect, a prediction of 0 everywhere has the score 0.  For the error in
+            the units of X see `nmd_lab.metrics.rmse`, with ``fit.predict(X)``, and
+            `nmd_lab.compare`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is invalid, or its shape or labels are not those of the fit.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0])
+        >>> train, test = nmd.split_observed(X, test_size=2, random_state=0)
+        >>> round(nmd.complete(train, 1, alpha=0, random_state=0).score(test), 6)
+        1.0
+        """
+        x, y, w = compared_entries(self, X, observed, weights)
+        error, size = float(np.sum(w * np.square(x - y))), float(np.sum(w * np.square(x)))
+        return 1.0 - error / size if size > 0 else float(error == 0)

@@ -1,12 +1,14 @@
-"""Predictions at single entries, and W for new rows.
+"""Predictions of a fit at single entries, W for new rows, and a fit with these rows in it.
 
 None of these functions forms the m x n matrix.
 """
 
 from __future__ import annotations
 
-from typing import Any, overload
+from dataclasses import replace
+from typing import Any, Self, cast, overload
 
+import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
@@ -16,11 +18,9 @@ from nmd_lab.model.fitted_values import RowModel
 from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.model import make_model
 
-from .entries import entries_of, values_at
+from .entries import Unknown, check_unknown, entries_of, values_at
 from .factors import Factors
-from .fold_in import fold_in
-from .lazy_rows import fold_in_blocks, is_dask_array
-from .lookup import Unknown, check_unknown
+from .fold_in import are_factors, checked_rows, fold_in, fold_in_blocks, is_dask_array, with_rows
 
 
 class Predictions(Factors):
@@ -197,3 +197,77 @@ class Predictions(Factors):
             return fold_in_blocks(self.model, X)
         arguments = {"observed": observed, "weights": weights, "limits": limits}
         return fold_in(self.labels, self.model, X, unknown, **arguments)
+
+
+class Appending(Predictions):
+    """What adds rows to a result."""
+
+    def append(
+        self,
+        rows: Any,
+        *,
+        observed: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        at_most: ArrayLike | None = None,
+        at_least: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        unknown: Unknown = "error",
+    ) -> Self:
+        """Return the fit with new rows in it, for predictions, rankings and saving.
+
+        Parameters
+        ----------
+        rows : array_like (k, n), Series, DataFrame, DataArray, sparse data, or result of `fold_in`
+            New rows of X, as for `fold_in`; or their rows of W, which `fold_in` returned.
+        observed, weights, at_most, at_least, upper : array_like (k, n), optional
+            As for `fold_in`, if `rows` are rows of X.
+        unknown : {"error", "offsets"}, default "error"
+            As for `fold_in`.
+
+        Returns
+        -------
+        Decomposition
+            Fit with the new rows after its own.  H, the other rows of W, history, objective and
+            `relative_error` are those of this fit; ``parameters["appended_rows"]`` counts the new
+            rows.  If the rows of the fit have labels, so do the new ones; where the fit was made
+            without row labels, those of the new rows are not kept.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If `fold_in` would refuse the rows; if a row label is in the fit already, or comes
+            twice; if the fit has row labels and the new rows have none; or if several dimensions
+            make the rows.
+
+        Examples
+        --------
+        >>> import pandas as pd, nmd_lab as nmd
+        >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
+        >>> fit = nmd.complete(X, 1, alpha=0, random_state=0)
+        >>> fit.append(pd.Series({"p": 3.0}, name="cy")).predict("cy", "q").round(6)
+        array([6.])
+        """
+        if len(self.labels.rows) > 1:
+            raise ValueError(
+                f"the rows have the dimensions {self.labels.rows}: append() needs rows of one."
+            )
+        W = rows
+        if not are_factors(self, rows):
+            limits: dict[str, Any] = {"at_most": at_most, "at_least": at_least, "upper": upper}
+            W = self.fold_in(rows, observed=observed, weights=weights, unknown=unknown, **limits)
+        matrix, offsets = checked_rows(self, W)
+        labels = with_rows(self.labels, W)
+        own_W, H = self.factors
+        labelled_W, labelled_H = labels.label_factors(
+            np.concatenate([own_W, matrix.astype(own_W.dtype)]), H
+        )
+        more = int(self.parameters.get("appended_rows", 0)) + len(matrix)
+        extended = replace(
+            cast(Any, self),
+            W=labelled_W,
+            H=labelled_H,
+            labels=labels,
+            offsets=self.offsets._replace(rows=offsets),
+            parameters={**self.parameters, "appended_rows": more},
+        )
+        return cast(Self, extended)

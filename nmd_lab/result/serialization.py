@@ -1,17 +1,22 @@
-"""Conversion of a decomposition to one labelled Dataset, and back."""
+"""A decomposition as one labelled Dataset and back, and the provenance of a result."""
 
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numba
 import numpy as np
 import xarray as xr
 
 from nmd_lab._numba import is_ours
 from nmd_lab._stop_reason import StopReason
+from nmd_lab._version import __version__
+from nmd_lab.data.base import Observations
+from nmd_lab.data.fingerprint import fingerprint
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
 from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.fitted_values import Offsets
@@ -267,3 +272,20 @@ def which_kind(model: Model, labels: Labels) -> xr.DataArray:
         return xr.DataArray(labels.label(model.which).variable)
     shape = [labels.shape[labels.dims.index(dim)] for dim in labels.columns]
     return xr.DataArray(model.which.reshape(shape), dims=labels.columns)
+
+
+def provenance(observations: Observations) -> dict[str, Any]:
+    """Return a description of data and software, in numbers and text."""
+    return {
+        "shape": list(observations.shape),
+        "n_observed": observations.n_observed,
+        "dtype": str(observations.dtype),
+        "observations_hash": fingerprint(observations),
+        "versions": {
+            "nmd_lab": __version__,
+            "numpy": np.__version__,
+            "numba": numba.__version__,
+            "xarray": xr.__version__,
+            "python": platform.python_version(),
+        },
+    }

@@ -16,7 +16,7 @@ from numpy.linalg import LinAlgError
 from nmd_lab._errors import sentence
 from nmd_lab._journal import Record
 from nmd_lab._threads import one_thread
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import SELECTION
 
 from .cell import Cell

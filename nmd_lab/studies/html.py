@@ -10,8 +10,8 @@ import xarray as xr
 
 from nmd_lab._html import frame
 from nmd_lab._thumbnails import Interval, intervals
-from nmd_lab.result.headline import headline
 from nmd_lab.result.selection import as_text
+from nmd_lab.result.summary import headline
 from nmd_lab.warnings import NotConvergedWarning
 
 from .summary import IGNORED, choices, rank_test, ranked, trials

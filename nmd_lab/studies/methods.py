@@ -10,7 +10,7 @@ from nmd_lab import baselines
 from nmd_lab._checks import check_word
 from nmd_lab.fit import complete
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.sampling import sample
 
 Result = Decomposition | Posterior

@@ -11,8 +11,8 @@ import numpy as np
 
 from nmd_lab import metrics
 from nmd_lab.data.base import FloatArray
-from nmd_lab.result.entry_scores import CLASS_ERRORS, class_errors, error_of, interval_scores
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.compare import CLASS_ERRORS, class_errors, error_of, interval_scores
+from nmd_lab.result.posterior import Posterior
 
 from .known_entries import BoolArray, KnownEntries
 from .methods import Result, accepted, named_function

@@ -14,7 +14,7 @@ from scipy import sparse
 
 import nmd_lab
 from nmd_lab.data.matching import Axis
-from nmd_lab.result.lookup import index_of
+from nmd_lab.result.entries import index_of
 
 from .case import Case
 from .containers import contents

@@ -61,17 +61,17 @@ STRANGERS = [("model", "data"), ("data", "model")]
 LAZY = {
     ("nmd_lab.result.decomposition", "nmd_lab.plots"): "fit.plot, which needs matplotlib",
     (
-        "nmd_lab.result.posterior.posterior",
+        "nmd_lab.result.posterior",
         "nmd_lab.plots.posterior_accessor",
     ): "posterior.plot, likewise",
     ("nmd_lab.result.fold_in", "nmd_lab.solver.new_rows"): "only new rows need the solver",
     ("nmd_lab.result.selection", "nmd_lab.solver.settings"): "only a repeated fit needs the solver",
     (
-        "nmd_lab.result.posterior.new_rows",
+        "nmd_lab.result.new_draws",
         "nmd_lab.solver.sampler.new_rows",
     ): "only new rows need the sampler",
     (
-        "nmd_lab.result.posterior.new_rows",
+        "nmd_lab.result.new_draws",
         "nmd_lab.solver.sampler.hyperparameters",
     ): "likewise",
     ("nmd_lab.solver.elsewhere", "nmd_lab.cluster.inputs"): "the one door to the cluster",
@@ -84,7 +84,7 @@ LAZY = {
 
 UP = [
     ("nmd_lab.result.decomposition", "nmd_lab.plots"),
-    ("nmd_lab.result.posterior.posterior", "nmd_lab.plots.posterior_accessor"),
+    ("nmd_lab.result.posterior", "nmd_lab.plots.posterior_accessor"),
     ("nmd_lab.solver.elsewhere", "nmd_lab.cluster.inputs"),
 ]
 """The three imports that go up, and the only ones that may close a cycle."""
@@ -143,7 +143,7 @@ def test_every_lazy_import_of_the_list_is_there():
             ("data/labels.py", "from nmd_lab.model import losses", "should not know"),
             ("solver/engines/admm.py", "from nmd_lab import fit", "from above"),
             ("solver/run.py", "from .restarts import solve", "import one another"),
-            ("result/html.py", "from .decomposition import Decomposition", "import one another"),
+            ("result/summary.py", "from .decomposition import Decomposition", "import one another"),
             ("solver/storage.py", "def f():\n    from .run import Run", "not in the list"),
             ("studies/study.py", "from nmd_lab import Decomposition", "not from the module"),
         ],

@@ -20,10 +20,10 @@ STILL = (
     "widgets/states/decomposition.py",  # an attribute that users see in copied code
     *(
         "result/decomposition.py",
-        "result/loading.py",
+        "result/files.py",
         "result/serialization.py",
     ),  # `nmd.load(known=)`
-    *("result/posterior/files.py", "result/posterior/posterior.py"),  # the same
+    *("result/draws_dataset.py", "result/posterior.py"),  # the same
 )
 """Files that still have such names, which users write; the list may only become shorter."""
 

@@ -7,7 +7,7 @@ import xarray as xr
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.result.exports import export, filled_table
+from nmd_lab.result.files import export, filled_table
 
 OPTIONS = {"alpha": 0, "max_iter": 3, "tol": 0}
 

@@ -9,7 +9,7 @@ import pytest
 from chosen import selection, trials, with_selection
 
 import nmd_lab
-from nmd_lab.result.headline import headline_of
+from nmd_lab.result.summary import headline_of
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_draws import made_up
 
-from nmd_lab.result.posterior.convergence import effective_sample_size, split_rhat
+from nmd_lab.result.convergence import effective_sample_size, split_rhat
 
 
 def autoregressive(rng, phi, shape):

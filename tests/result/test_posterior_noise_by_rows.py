@@ -89,8 +89,8 @@ def test_log_density(kind):
 def test_one_block_after_another_is_the_whole(monkeypatch):
     posterior, (i, j) = by_rows("relu", "l1", "after"), np.indices((M, N)).reshape(2, -1)
     whole = posterior.predict_interval(i, j), posterior.uncertainty()
-    monkeypatch.setattr("nmd_lab.result.posterior.entries.NUMBERS", 500)
-    monkeypatch.setattr("nmd_lab.result.posterior.draws.NUMBERS", 500)
+    monkeypatch.setattr("nmd_lab.result.intervals.NUMBERS", 500)
+    monkeypatch.setattr("nmd_lab.result.draws.NUMBERS", 500)
     np.testing.assert_allclose(posterior.predict_interval(i, j), whole[0])
     np.testing.assert_allclose(posterior.uncertainty(), whole[1])
 

@@ -11,9 +11,8 @@ from some import some
 
 import nmd_lab
 from nmd_lab.data.labels import labels_of
-from nmd_lab.result.posterior import draws as posterior_draws
-from nmd_lab.result.posterior import entries as posterior_entries
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result import draws, intervals
+from nmd_lab.result.posterior import Posterior
 
 M, N = 5, 4
 ROWS, COLUMNS = np.array([0, 4, 2]), np.array([3, 1, 1])
@@ -191,7 +190,7 @@ def test_blocks_and_calls_do_not_matter(posterior, monkeypatch):
         posterior.predict(ROWS, COLUMNS),
         posterior.reconstruct(),
     ]
-    for module in (posterior_draws, posterior_entries):
+    for module in (draws, intervals):
         monkeypatch.setattr(module, "NUMBERS", 170)
     parts = [
         posterior.predict_interval(ROWS, COLUMNS),

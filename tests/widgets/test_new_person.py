@@ -12,7 +12,7 @@ pytest.importorskip("anywidget")
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.result.headline import validation_error
+from nmd_lab.result.summary import validation_error
 from nmd_lab.widgets.parts.factors import signs_of
 from nmd_lab.widgets.states.ratings import DEFAULT_COLUMNS, NewPerson, as_ratings
 

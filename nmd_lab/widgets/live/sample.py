@@ -19,7 +19,7 @@ from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.entries import entries_at
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.widgets.parts.texts import many
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from nmd_lab.data.typed_table import TypedColumn, TypedTable
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
-from nmd_lab.result.posterior.cells import cells_at
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.tables import cells_at
 from nmd_lab.widgets.live.recording import in_sample
 from nmd_lab.widgets.live.sample import LEVEL, doubt
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.pictures import Picture
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.posterior import Posterior
 
 MANY_HOLES = 0.25  # share of hidden entries from which data are shown with their holes
 MOST_COLUMNS = 4096  # largest number of columns of a row that is drawn

@@ -15,8 +15,8 @@ from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
-from nmd_lab.result.headline import validation_error
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.summary import validation_error
 from nmd_lab.solver.options import OFFSETS
 from nmd_lab.solver.settings import ADMM, SPLITS
 from nmd_lab.widgets.latest import Latest

@@ -17,7 +17,7 @@ from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.model import make_model
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
 from nmd_lab.solver.settings import ADMM

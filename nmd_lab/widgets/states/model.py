@@ -18,7 +18,7 @@ from nmd_lab.data.labels import is_frame
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.spec import Spec

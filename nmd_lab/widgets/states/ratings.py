@@ -16,7 +16,7 @@ from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.data.usual_columns import has_repeats, long_table_columns
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.widgets.latest import Latest
 
 from .code import call, expression

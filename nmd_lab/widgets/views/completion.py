@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.result.headline import headline_of
+from nmd_lab.result.summary import headline_of
 from nmd_lab.widgets.live.sample import LEVEL
 from nmd_lab.widgets.parts.charts import Panel
 from nmd_lab.widgets.parts.factors import signs_of

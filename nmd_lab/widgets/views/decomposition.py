@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.result.headline import headline
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import as_text
+from nmd_lab.result.summary import headline
 from nmd_lab.solver.state import State
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import RESIDUALS, Panel

@@ -19,8 +19,8 @@ from nmd_lab.data.refused_columns import DROPPED, description, refused_columns
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import MOST_CATEGORIES
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.loading import result_of
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.files import result_of
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.studies import Study
 from nmd_lab.widgets.states.code import call
 from nmd_lab.widgets.states.completion import CompletionState

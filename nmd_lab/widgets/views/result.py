@@ -12,8 +12,8 @@ from nmd_lab._sample_warnings import sentence_of_chains
 from nmd_lab.data.pictures import picture_of
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.loading import load
-from nmd_lab.result.posterior.posterior import Posterior
+from nmd_lab.result.files import load
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import RESIDUALS, Panel, curves_part, trials_charts
 from nmd_lab.widgets.parts.factors import FactorsPart

@@ -13,7 +13,7 @@ import xarray as xr
 from scipy import stats
 
 from nmd_lab.result import netcdf
-from nmd_lab.result.headline import headline
+from nmd_lab.result.summary import headline
 from nmd_lab.studies.grid import CONDITIONS
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import RESIDUALS, Panel, chart, curves_part, series

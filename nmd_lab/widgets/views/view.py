@@ -10,8 +10,8 @@ from typing import Any
 
 from nmd_lab._errors import sentence
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.result.headline import headline_of
 from nmd_lab.result.selection import as_text
+from nmd_lab.result.summary import headline_of
 from nmd_lab.solver.selection.duration import in_words
 from nmd_lab.widgets.latest import Latest
 from nmd_lab.widgets.parts.charts import Panel, curves_part, intervals_chart, trials_charts

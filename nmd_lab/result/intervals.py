@@ -1,21 +1,35 @@
-"""Predictions with intervals at single entries: what a posterior says beyond a fit."""
+"""Summaries of a posterior at entries, in blocks of bounded memory."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nmd_lab._checks import check_number, check_share
-from nmd_lab.result.entries import Entries, entries_at, entries_of
-from nmd_lab.result.lookup import Unknown, positions_of
 
-from .draws import DrawnFactors
-from .entries import Summary, summarise
-from .noise import Array
-from .ordinal import OrdinalNoise
-from .summaries import interval_of, mean_of, std_of
+from .draws import NUMBERS, DrawnFactors
+from .entries import Entries, Unknown, entries_at, entries_of, positions_of
+from .mixture import Array, Predictive
+from .predictive import OrdinalNoise, interval_of, mean_of, std_of
+
+Summary = Callable[[Predictive, Array, slice], Array]
+"""A function of the distribution, of v (draws, entries), and of the place of these entries among
+all, which returns one row for each entry."""
+
+
+def summarise(posterior: DrawnFactors, entries: Entries, summary: Summary, width: int = 0) -> Array:
+    """Return a summary of the draws at each entry."""
+    predictive, size = posterior.predictive, entries.i.size
+    out = np.empty((size, width) if width else size, posterior.dtype)
+    step = max(NUMBERS // (posterior.n_draws * predictive.numbers), 1)
+    for start in range(0, size, step):
+        some = slice(start, min(start + step, size))
+        i, j = entries.i[some], entries.j[some]
+        out[some] = summary(predictive.at(i, j), posterior.linear_at(i, j), some)
+    return out
 
 
 class PosteriorPredictions(DrawnFactors):
@@ -55,7 +69,7 @@ class PosteriorPredictions(DrawnFactors):
         --------
         >>> import numpy as np, pandas as pd
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> from nmd_lab.result.posterior import Posterior
         >>> X = pd.DataFrame([[1.0, 1.0]], index=["ann"], columns=["p", "q"])
         >>> W, H, rho = np.ones((1, 4, 1, 1)), np.ones((1, 4, 2, 1)), np.ones((1, 4))
         >>> posterior = Posterior.from_arrays(labels_of(X), W, H, rho)
@@ -91,7 +105,7 @@ class PosteriorPredictions(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> from nmd_lab.result.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.full((1, 4), 4.0)
         >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
         >>> posterior.predict_std(0, 1), posterior.predict_std(0, 1, noise=False)
@@ -128,7 +142,7 @@ class PosteriorPredictions(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> from nmd_lab.result.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
         >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
         >>> posterior.predict_interval(0, 1, level=0.95).round(2)
@@ -162,7 +176,7 @@ class PosteriorPredictions(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> from nmd_lab.result.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
         >>> Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho).probability(0, 1, above=1)
         array([0.5])
@@ -200,7 +214,7 @@ class PosteriorPredictions(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> from nmd_lab.result.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
         >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
         >>> posterior.log_density(0, 1, [1.0, 2.0]).round(3)
@@ -243,7 +257,7 @@ class PosteriorPredictions(DrawnFactors):
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> from nmd_lab.result.posterior import Posterior
         >>> W, H, rho = np.zeros((1, 4, 2, 1)), np.zeros((1, 4, 3, 1)), np.ones((1, 4))
         >>> posterior = Posterior.from_arrays(
         ...     labels_of(np.ones((2, 3))),

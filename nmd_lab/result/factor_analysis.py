@@ -9,10 +9,10 @@ import xarray as xr
 
 from nmd_lab._checks import check_integer, check_share, check_word
 from nmd_lab.data.labels import COMPONENT, Labels
-from nmd_lab.result.rankings import main_columns
 
 from .imputation import PosteriorImputation
 from .loadings import FactorDraws, FactorRotation, factor_draws, scores_of_rows
+from .rankings import main_columns
 
 OTHER = f"{COMPONENT}_"
 """Dimension of the second of two factors."""

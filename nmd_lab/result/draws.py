@@ -1,11 +1,11 @@
-"""The draws of a posterior as plain arrays, and WH plus offsets at single entries of each draw."""
+"""What each row of a posterior has for itself."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -17,13 +17,43 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.model import Model
 from nmd_lab.model.ordinal import Ordinal
-from nmd_lab.solver.sampler.noise import CLIPPED
-from nmd_lab.solver.sampler.noise_levels import NoiseBy
 
-from .columns import Column, OfColumns
-from .mixture import Predictive
-from .noise import Noise
-from .predictive import predictive
+from .mixture import Noise, Predictive
+from .predictive import Column, OfColumns, predictive
+
+if TYPE_CHECKING:
+    from nmd_lab.solver.sampler.noise_levels import NoiseBy
+
+
+class DrawsOfRows(NamedTuple):
+    """What each row has for itself in each draw.
+
+    Attributes
+    ----------
+    vectors : ndarray (draws, m, rank [+ 1])
+        Rows of W, with their offsets if there are some.
+    levels : dict of ndarray (draws, m)
+        Noise levels, by the names of the draws; empty if rows have none.
+    """
+
+    vectors: FloatArray
+    levels: dict[str, FloatArray]
+
+    def at(self, positions: NDArray[np.integer], others: DrawsOfRows | None = None) -> DrawsOfRows:
+        """Return some rows; where a position is -1, the next row of others."""
+
+        def chosen(ours: FloatArray, theirs: FloatArray | None) -> FloatArray:
+            rows = ours[:, positions]
+            if theirs is not None:
+                rows[:, positions < 0] = theirs
+            return rows
+
+        levels = {
+            name: chosen(each, None if others is None else others.levels[name])
+            for name, each in self.levels.items()
+        }
+        return DrawsOfRows(chosen(self.vectors, None if others is None else others.vectors), levels)
+
 
 CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
 TARGET, GROUP = "target", "group"
@@ -156,7 +186,7 @@ class DrawnFactors:
         """The noise with which T is drawn: where new observations are clipped, it is Gaussian."""
         if isinstance(self.noise, str):
             return self.noise
-        return tuple("gaussian" if noise == CLIPPED else noise for noise in self.noise)
+        return tuple("gaussian" if noise == "clipped" else noise for noise in self.noise)
 
     @property
     def noise_by(self) -> NoiseBy:

@@ -14,12 +14,11 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.data.sparse_observations import SparseObservations
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.ordinal import Ordinal
-from nmd_lab.result.fold_in import check_values, match_rows, observe_rows
-from nmd_lab.result.lookup import Unknown, check_unknown
 from nmd_lab.solver.sampler.noise_levels import GammaPrior, NoisePriors
 
-from .draws import CHAIN, DRAW, DrawnFactors
-from .rows import DrawsOfRows
+from .draws import CHAIN, DRAW, DrawnFactors, DrawsOfRows
+from .entries import Unknown, check_unknown
+from .fold_in import check_values, match_rows, observe_rows
 
 LEVELS = ("rho", "beta")
 """Noise levels in the draws."""

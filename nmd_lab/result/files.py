@@ -1,24 +1,29 @@
-"""A fit or a posterior as a file for other programs, in the format that the ending says."""
+"""Reading a saved result, and results as files for other programs."""
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab._atomic import check_target, write_atomically
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.matching import observe_beside
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
 
+from . import netcdf
 from .decomposition import Decomposition
+from .draws_dataset import is_posterior
 from .entries import entries_at
-from .posterior.posterior import Posterior
+from .posterior import Posterior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -226,3 +231,47 @@ def _are_positions(index: Any) -> bool:
 def _as_text(label: Any) -> str:
     """Return a label of a column as text."""
     return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def load(
+    path: str | os.PathLike[str], *, known: Iterable[type[Nonlinearity | Loss]] = ()
+) -> Decomposition | Posterior:
+    """Read what `Decomposition.save` or `Posterior.save` wrote, without executing code of the file.
+
+    Parameters
+    ----------
+    path : path-like
+        Path of the file.
+    known : iterable of type, optional
+        Classes of your own nonlinearity or loss, if the fit uses one.  They are called with the
+        saved `parameters`.
+
+    Returns
+    -------
+    Decomposition or Posterior
+        Saved result, with the same values, types, labels and parameters.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If the file does not exist, is damaged or of another kind, has a layout that is newer than
+        this version, or has an unknown nonlinearity or loss.
+    ImportError
+        If h5netcdf is missing.
+
+    Examples
+    --------
+    >>> import nmd_lab as nmd
+    >>> nmd.load("nowhere.nc")
+    Traceback (most recent call last):
+    FileNotFoundError: path='nowhere.nc' is not a file: check the name.
+    """
+    return result_of(netcdf.read(path), known)
+
+
+def result_of(
+    dataset: xr.Dataset, known: Iterable[type[Nonlinearity | Loss]] = ()
+) -> Decomposition | Posterior:
+    """Return the result that a Dataset holds."""
+    result = Posterior if is_posterior(dataset) else Decomposition
+    return result.from_dataset(dataset, known=known)

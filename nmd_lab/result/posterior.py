@@ -19,15 +19,14 @@ from nmd_lab.model.losses import L1, Frobenius, Loss, as_loss
 from nmd_lab.model.mixed import Mixed
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
-from nmd_lab.result import netcdf
 
-from . import files
+from . import draws_dataset, netcdf
+from .draws_dataset import label_draws, label_trace
 from .factor_analysis import PosteriorFactorAnalysis
-from .labels import label_draws, label_trace
-from .matrices import PosteriorMatrices
 from .predictive import KINDS
 from .rankings import PosteriorRankings
 from .report import PosteriorReports
+from .tables import PosteriorMatrices
 
 if TYPE_CHECKING:
     from nmd_lab.plots.posterior_accessor import PosteriorPlotAccessor
@@ -78,7 +77,7 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
     --------
     >>> import numpy as np
     >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.posterior.posterior import Posterior
+    >>> from nmd_lab.result.posterior import Posterior
     >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
     >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
     >>> posterior.draws.H.dims
@@ -238,14 +237,14 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
 
     def to_dataset(self) -> xr.Dataset:
         """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
-        return files.to_dataset(self)
+        return draws_dataset.to_dataset(self)
 
     @classmethod
     def from_dataset(
         cls, dataset: xr.Dataset, *, known: Iterable[type[Nonlinearity | Loss]] = ()
     ) -> Self:
         """Return the posterior from a Dataset of `to_dataset`; see `Decomposition.from_dataset`."""
-        return cls.from_arrays(**files.from_dataset(dataset, known))
+        return cls.from_arrays(**draws_dataset.from_dataset(dataset, known))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one NetCDF file, which `nmd_lab.load` reads; see `Decomposition.save`.
@@ -254,7 +253,7 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
         --------
         >>> import tempfile, numpy as np, nmd_lab as nmd
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> from nmd_lab.result.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
         >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -284,10 +283,10 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
         --------
         >>> import numpy as np
         >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior.posterior import Posterior
+        >>> from nmd_lab.result.posterior import Posterior
         >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
         >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
         >>> posterior.to_datatree()["posterior"].sizes["draw"]
         4
         """
-        return files.to_datatree(self)
+        return draws_dataset.to_datatree(self)

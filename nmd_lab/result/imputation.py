@@ -15,16 +15,13 @@ from nmd_lab.data.labels import is_frame
 from nmd_lab.data.limits import NO_LIMITS, GivenLimits, with_limits
 from nmd_lab.data.matching import MatchedData, has_repeats, match, observe_beside
 from nmd_lab.data.typed_table import TypedColumn
-from nmd_lab.result.entries import entries_at
-from nmd_lab.result.filling import data_to_fill, filled_frame, refuse_sparse
 from nmd_lab.solver.sampler.noise import CLIPPED, knows_T
 
-from .classes import PosteriorClasses
-from .entries import summarise
-from .kernels import Array
-from .mixture import Predictive
-from .new_rows import NewRowsOfPosterior
-from .predictions import PosteriorPredictions
+from .entries import entries_at
+from .filling import PosteriorClasses, data_to_fill, filled_frame, refuse_sparse
+from .intervals import PosteriorPredictions, summarise
+from .mixture import Array, Predictive
+from .new_draws import NewRowsOfPosterior
 
 Point = Literal["auto", "mean", "median", "mode"]
 """What one number, level or class stands for a distribution."""

@@ -1,0 +1,276 @@
+"""The distribution of an observation, a mixture over draws, and its quantiles; Gaussian noise."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, ndtr, ndtri
+
+from nmd_lab._numba import compile_kernel, compile_scalar
+from nmd_lab.model.censored import all_pieces, bell, upper_tail
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
+
+Array = NDArray[np.float64]
+
+MAX_STEPS = 100
+"""Largest number of steps to a quantile; Newton's method needs about five."""
+
+TOLERANCE = 1e-8
+"""Error of a quantile, relative to the width of its bracket."""
+
+
+def normal(x: float, location: float, scale: float) -> tuple[float, float]:
+    """Return distribution function and density of a normal distribution."""
+    z = (x - location) / scale
+    return upper_tail(-z), bell(z) / scale
+
+
+def folded(x: float, location: float, scale: float) -> tuple[float, float]:
+    """Return distribution function and density of the size of a normal number, for x >= 0."""
+    above, below = (x - location) / scale, (-x - location) / scale
+    return upper_tail(-above) - upper_tail(-below), (bell(above) + bell(below)) / scale
+
+
+def laplace(x: float, location: float, scale: float) -> tuple[float, float]:
+    """Return distribution function and density of a Laplace distribution."""
+    z = (x - location) / scale
+    half = 0.5 * math.exp(-abs(z))
+    return (half if z < 0 else 1 - half), half / scale
+
+
+@cache
+def _quantile_kernel(shape: Callable[..., tuple[float, float]]) -> Any:
+    """Return the compiled search for quantiles of mixtures of one kind."""
+    component = compile_scalar(shape)
+
+    def quantiles(location, scale, level, low, high, start, out):  # type: ignore[no-untyped-def]
+        n_components = scale.shape[1]
+        for p in range(out.size):
+            lower, upper, x = low[p], high[p], start[p]
+            tolerance = TOLERANCE * (upper - lower)
+            of_entry = scale[p if scale.shape[0] > 1 else 0]
+            for _ in range(MAX_STEPS):
+                below, density = 0.0, 0.0
+                for c in range(n_components):
+                    share, height = component(x, location[p, c], of_entry[c])
+                    below += share
+                    density += height
+                gap = below / n_components - level
+                if gap < 0:
+                    lower = x
+                else:
+                    upper = x
+                new = x - gap * n_components / density if density > 0 else math.inf
+                if not lower <= new <= upper:
+                    new = 0.5 * (lower + upper)
+                change = abs(new - x)
+                x = new
+                if change <= tolerance:
+                    break
+            out[p] = x
+
+    return compile_kernel(quantiles, f"mixture_quantiles_{shape.__name__}", cached=True)
+
+
+def quantiles(
+    shape: Callable[..., tuple[float, float]],
+    location: Array,
+    scale: Array,
+    level: float,
+    bracket: tuple[Array, Array],
+    start: Array,
+) -> Array:
+    """Return a quantile of equally likely distributions, by Newton steps inside a bracket."""
+    low, high = bracket
+    out = np.empty(location.shape[1])
+    arrays = np.ascontiguousarray(location.T), np.ascontiguousarray(scale.T)
+    _quantile_kernel(shape)(*arrays, level, low, high, np.clip(start, low, high), out)
+    return out
+
+
+LARGEST_SET = 16
+"""Largest number of points for the noise of one draw, where there is no closed form."""
+
+POINTS = 1024
+"""Number of points for all draws together that is enough."""
+
+
+class Noise(NamedTuple):
+    """The model of an observation x: T ~ N(v, sd²), and x from f(T).
+
+    Attributes
+    ----------
+    nonlinearity : Nonlinearity
+        Nonlinearity f.
+    loss : Loss
+        Loss d, which says the noise after f.
+    sd : ndarray (draws, 1) or (draws, entries)
+        Standard deviation of T, 1/√ρ, of all entries or of each.
+    beta : ndarray (draws, 1) or (draws, entries), or None
+        Precision β of the noise after f.
+    cuts : ndarray (draws, K - 1) or None
+        Cut points of ordinal data.
+    levels : tuple of float (K,) or None
+        Values of the levels of ordinal data.
+    """
+
+    nonlinearity: Nonlinearity
+    loss: Loss
+    sd: Array
+    beta: Array | None = None
+    cuts: Array | None = None
+    levels: tuple[float, ...] | None = None
+
+    def of_draw(self, draw: int) -> Noise:
+        """Return the noise in one draw alone."""
+        beta, cuts = (None if a is None else a[[draw]] for a in (self.beta, self.cuts))
+        return self._replace(sd=self.sd[[draw]], beta=beta, cuts=cuts)
+
+    def at(self, rows: NDArray[np.integer]) -> Noise:
+        """Return the noise at entries of some rows: the same, unless each row has its own."""
+        if self.sd.shape[1] == 1:
+            return self
+        beta = None if self.beta is None else self.beta[:, rows]
+        return self._replace(sd=self.sd[:, rows], beta=beta)
+
+
+def is_increasing(nonlinearity: Nonlinearity) -> bool:
+    """Return whether f is known to be non-decreasing."""
+    pieces = all_pieces(nonlinearity)
+    return pieces is not None and all(piece.slope >= 0 for piece in pieces)
+
+
+def interval_mass(a: Array, b: Array) -> Array:
+    """Return the standard normal probability between a and b, exact in both tails; 0 if a > b."""
+    upper = a > 0  # there the difference of small numbers keeps its digits
+    low, high = np.where(upper, -b, a), np.where(upper, -a, b)
+    mass: Array = np.maximum(ndtr(high) - ndtr(low), 0)
+    return mass
+
+
+def normal_density(z: Array) -> Array:
+    """Return the standard normal density."""
+    density: Array = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
+    return density
+
+
+def points_of(n_draws: int) -> Array:
+    """Return standard normal points (set, draws, 1), equally likely in each draw.
+
+    They are the same at each call.  With few draws each gets `LARGEST_SET` points.  With many, each
+    gets fewer, which are shifted from draw to draw, so that all together fill the distribution.
+    """
+    size = min(LARGEST_SET, max(math.ceil(POINTS / n_draws), 1))
+    shifts = (0.5 + np.arange(n_draws) * 0.6180339887498949) % 1
+    shares = (np.arange(size)[:, None] + np.clip(shifts, 1e-3, 1 - 1e-3)) / size
+    points: Array = ndtri(shares)[:, :, None]
+    return points
+
+
+Component = Callable[..., tuple[float, float]]
+"""Distribution function and density of a component of a mixture."""
+
+
+class Predictive(ABC):
+    """The distribution of an observation given each draw; v (draws, entries) is WH plus offsets."""
+
+    def __init__(self, noise: Noise) -> None:
+        self.noise = noise
+
+    @property
+    def numbers(self) -> int:
+        """Numbers that are computed for each draw and entry, so that memory can be bounded."""
+        return 1
+
+    def at(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> Self:
+        """Return the distribution at entries of some rows and columns."""
+        return type(self)(self.noise.at(rows))
+
+    def of_draw(self, draw: int) -> Self:
+        """Return the distribution given one draw alone."""
+        return type(self)(self.noise.of_draw(draw))
+
+    def mean(self, v: Array) -> Array:
+        """Return the mean in each draw."""
+        return self.mean_and_variance(v)[0]
+
+    @abstractmethod
+    def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
+        """Return mean and variance in each draw; both broadcast to the shape of v."""
+
+    @abstractmethod
+    def cdf(self, v: Array, x: Array) -> Array:
+        """Return P(observation <= x) over all draws, for x (entries,)."""
+
+    @abstractmethod
+    def log_densities(self, v: Array, x: Array) -> Array:
+        """Return the logarithm of the density, or probability, of x (entries,) in each draw."""
+
+    @abstractmethod
+    def quantile(self, v: Array, level: float) -> Array:
+        """Return a quantile over all draws for each entry."""
+
+    @abstractmethod
+    def draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry from a single draw, for v (entries,)."""
+
+    def point(self, v: Array, point: str) -> Array:
+        """Return the best guess for each entry: a number has the median if asked, or the mean."""
+        mean: Array = self.quantile(v, 0.5) if point == "median" else self.mean(v).mean(axis=0)
+        return mean
+
+    def log_density(self, v: Array, x: Array) -> Array:
+        """Return the logarithm of the density, or probability, of x over all draws."""
+        logs = self.log_densities(v, x)
+        over_all: Array = logsumexp(logs, axis=0) - np.log(logs.shape[0])
+        return over_all
+
+
+def mixture_quantile(
+    location: Array, scale: Array, level: float, shape: Component = normal
+) -> Array:
+    """Return a quantile of equally likely normal or Laplace distributions for each entry."""
+    tail = math.log1p(-abs(2 * level - 1))  # of the Laplace distribution
+    standard = float(ndtri(level)) if shape is normal else math.copysign(tail, level - 0.5)
+    ends = (
+        location + standard * scale
+    )  # the mixture's quantile lies between those of the components
+    spread = np.sqrt(location.var(axis=0) + np.mean(scale**2, axis=0))
+    bracket = ends.min(axis=0), ends.max(axis=0)
+    return quantiles(
+        shape, location, scale, level, bracket, location.mean(axis=0) + standard * spread
+    )
+
+
+class GaussianNoise(Predictive):
+    """The distribution N(v, sd²) of an observation."""
+
+    def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
+        """Return mean and variance in each draw."""
+        return v, self.noise.sd**2
+
+    def cdf(self, v: Array, x: Array) -> Array:
+        """Return P(observation <= x) over all draws."""
+        mean: Array = ndtr((x - v) / self.noise.sd).mean(axis=0)
+        return mean
+
+    def log_densities(self, v: Array, x: Array) -> Array:
+        """Return the logarithm of the density of x in each draw."""
+        sd = self.noise.sd
+        logs: Array = -0.5 * ((x - v) / sd) ** 2 - np.log(sd * math.sqrt(2 * math.pi))
+        return logs
+
+    def quantile(self, v: Array, level: float) -> Array:
+        """Return a quantile over all draws for each entry."""
+        return mixture_quantile(v, self.noise.sd, level)
+
+    def draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry from a single draw."""
+        return np.asarray(v + self.noise.sd[0] * rng.standard_normal(v.shape))

@@ -1,1 +1,0 @@
-"""The labelled result of a sampler: draws, predictions with intervals, diagnostics."""

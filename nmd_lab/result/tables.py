@@ -1,0 +1,349 @@
+"""What a posterior says of a whole table: intervals, correlations, reliability, whole matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from nmd_lab._checks import check_share
+from nmd_lab.data.labels import is_frame
+from nmd_lab.data.matching import MatchedData
+from nmd_lab.data.typed_table import TypedColumn, table_of
+
+from .draws import DrawnFactors
+from .entries import entries_at, entries_of
+from .imputation import Positions, PosteriorImputation
+from .loadings import latent_correlations
+from .mixture import Array, Predictive
+from .predictive import mean_of, std_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def cells_by_doubt(posterior: PosteriorImputation, X: Any) -> pd.DataFrame:
+    """Return the observed cells of test data, surest first; see `Posterior.reliability`."""
+    cells = held_out_cells(posterior, X).sort_values("unsure", kind="stable", ignore_index=True)
+    by_kind = cells.assign(one=1.0, square=cells["wrong"] ** 2).groupby("kind")
+    count = by_kind["one"].cumsum()
+    error = (by_kind["square"].cumsum() / count) ** 0.5
+    error = error.where(cells["kind"] == "number", by_kind["wrong"].cumsum() / count)
+    cells = cells.assign(share=count / by_kind["one"].transform("sum"), error=error)
+    return with_labels(posterior, cells)
+
+
+def held_out_cells(posterior: PosteriorImputation, X: Any) -> pd.DataFrame:
+    """Return the observed cells of test data, as `cells_at` does."""
+    entries = entries_of(posterior.labels, X, None, None, "the posterior")
+    assert entries.data is not None
+    values = entries.data.observations.entries()[2].astype(np.float64)
+    return cells_at(posterior, entries.i, entries.j, values)
+
+
+def cells_at(
+    posterior: PosteriorImputation, i: Positions, j: Positions, values: Array | None = None
+) -> pd.DataFrame:
+    """Return the cells of the table at entries of the matrix, with what is observed if given.
+
+    Columns `row` and `column` are positions in the matrix, of the first indicator for a category.
+    """
+    import pandas as pd
+
+    unknown = posterior.unknown_row()
+    columns = [] if posterior.labels.table is None else list(posterior.labels.table.blocks())
+    classes = [(c, at) for c, at in columns if c.kind in ("boolean", "categories")]
+    of_classes = np.concatenate([np.empty(0, np.intp), *(at for _, at in classes)])
+    numbers = np.flatnonzero(~np.isin(j, of_classes))
+    groups = [_numbers(posterior, unknown, i, j, values, numbers)]
+    groups += [_classes(posterior, unknown, i, j, values, column) for column in classes]
+    return pd.concat([group for group in groups if len(group)] or groups[:1], ignore_index=True)
+
+
+def _numbers(
+    posterior: PosteriorImputation,
+    unknown: PosteriorImputation,
+    i: Positions,
+    j: Positions,
+    values: Array | None,
+    at: Positions,
+) -> pd.DataFrame:
+    """Return cells of numbers and levels: their error is in units of the spread of the column."""
+    import pandas as pd
+
+    entries = entries_at(i[at], j[at])
+    spread = unknown.predict_std(entries_at(0, np.arange(posterior.shape[1])))[j[at]]
+    predicted = posterior.predict(entries)
+    cells = pd.DataFrame({"row": i[at], "column": j[at], "kind": "number"})
+    cells["predicted"] = predicted.astype(object)
+    cells["unsure"] = _ratio(posterior.predict_std(entries), spread)
+    if values is not None:
+        cells["observed"] = values[at].astype(object)
+        cells["wrong"] = _ratio(values[at] - predicted, spread)
+    return cells
+
+
+def _classes(
+    posterior: PosteriorImputation,
+    unknown: PosteriorImputation,
+    i: Positions,
+    j: Positions,
+    values: Array | None,
+    column: tuple[TypedColumn, NDArray[np.intp]],
+) -> pd.DataFrame:
+    """Return cells of booleans or categories: a wrong class is an error of one."""
+    import pandas as pd
+
+    typed, positions = column
+    at, classes = np.flatnonzero(j == positions[0]), np.array([*typed.classes, None], dtype=object)
+    p = posterior.mean_shares(i[at], positions)
+    of_unknown = unknown.mean_shares(np.zeros(1, np.intp), positions).max()
+    cells = pd.DataFrame({"row": i[at], "column": j[at], "kind": "class"})
+    cells["predicted"] = classes[p.argmax(axis=1)]
+    cells["probability"] = p.max(axis=1)
+    cells["unsure"] = _ratio(1 - p.max(axis=1), np.full(at.size, 1 - of_unknown))
+    if values is not None:
+        codes = values[at]
+        if typed.has_indicators:  # the indicators of a cell follow one another
+            codes = values[at[:, None] + np.arange(positions.size)].argmax(axis=1)
+        cells["observed"] = classes[codes.astype(np.intp)]
+        cells["wrong"] = (p.argmax(axis=1) != codes).astype(np.float64)
+    return cells
+
+
+def _ratio(numbers: Array, of: Array) -> Array:
+    """Return a quotient, 0 where nothing is unsure."""
+    return np.divide(numbers, of, out=np.zeros(numbers.shape), where=of > 1e-12)
+
+
+def with_labels(posterior: PosteriorImputation, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return cells with labels of rows and columns in the place of their positions."""
+    labels = posterior.labels
+    names = labels.flat(labels.columns).astype(object)
+    if labels.table is not None:
+        each = (column.name for column in labels.table.of_matrix)
+        names = np.fromiter(each, dtype=object, count=names.size)
+    order = ["row", "column", "kind", "observed", "predicted", "unsure", "wrong", "share", "error"]
+    rows = labels.flat(labels.rows)[cells["row"]]
+    cells = cells.assign(row=rows, column=names[cells["column"]])
+    return cells[[name for name in order if name in cells]]
+
+
+class PosteriorMatrices(DrawnFactors):
+    """Matrices of the shape of X, computed in blocks."""
+
+    def reconstruct(self) -> xr.DataArray:
+        """Return the posterior mean of f as an array like X.
+
+        Returns
+        -------
+        xarray.DataArray
+            What `predict` gives at each entry, with the dimensions and coordinates of X.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior import Posterior
+        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
+        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+        >>> posterior.reconstruct().sizes
+        Frozen({'row': 2, 'column': 3})
+        """
+        return self.labels.label(self._matrix(mean_of))
+
+    def uncertainty(self, *, noise: bool = True) -> xr.DataArray:
+        """Return the standard deviation of a new observation of each entry.
+
+        Parameters
+        ----------
+        noise : bool, default True
+            Whether the noise of an observation counts, as for `predict_std`.
+
+        Returns
+        -------
+        xarray.DataArray
+            What `predict_std` gives at each entry, with the dimensions and coordinates of X.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nmd_lab.data.labels import labels_of
+        >>> from nmd_lab.result.posterior import Posterior
+        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.full((1, 4), 4.0)
+        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+        >>> float(posterior.uncertainty().max())
+        0.5
+        """
+        return self.labels.label(self._matrix(lambda p, v: std_of(p, v, noise)))
+
+    def _matrix(self, summary: Callable[[Predictive, Array], Array]) -> Array:
+        """Return a summary of the draws at each entry of X, as a matrix."""
+        predictive, out = self.predictive, np.empty(self.shape, self.dtype)
+        for i, j in self.blocks(predictive.numbers):
+            block = out[i, j]
+            rows, columns = (each.ravel() for each in np.mgrid[i, j])
+            of_block = summary(predictive.at(rows, columns), self.linear_block(i, j))
+            block[...] = of_block.reshape(block.shape)
+        return out
+
+
+BOUNDS = ("low", "high")
+"""Names of the ends of an interval."""
+
+
+class PosteriorTables(PosteriorImputation):
+    """Intervals of the cells of a table, and correlations of its columns."""
+
+    def intervals(self, X: Any, level: float = 0.9, *, noise: bool = True) -> Any:
+        """Return an interval for each cell of a table, whether it is observed or missing.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame or DataArray
+            The fitted data, some of their rows and columns by label, or new rows, by the rule of
+            `impute`.
+        level : float, default 0.9
+            Probability of an interval, in (0, 1).
+        noise : bool, default True
+            Whether the noise of an observation counts, as for `predict_interval`.
+
+        Returns
+        -------
+        DataFrame or DataArray
+            For a DataFrame, one with its index, and two columns for each of its columns:
+            ``(column, "low")`` and ``(column, "high")``.  Ends are numbers, levels or booleans;
+            categories have no order, and are left out (`probabilities` has them).  Otherwise a
+            DataArray with the dimension `bound` (low, high) after those of X.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `impute`; also if `level` is not in (0, 1).
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, nmd_lab as nmd
+        >>> size = np.arange(30.0)
+        >>> X = pd.DataFrame({"size": size, "weight": 2 * size + 1, "adult": size > 14})
+        >>> intervals = nmd.sample(X, 1, draws=50, random_state=0).intervals(X)
+        >>> intervals["weight"].columns.tolist(), bool(intervals["adult", "low"].iloc[-1])
+        (['low', 'high'], True)
+        >>> bool((intervals["weight", "low"] < X["weight"]).mean() > 0.8)
+        True
+        """
+        level = check_share("level", level, zero=False)
+        posterior, data = self.beside(X)
+        grid = entries_at(data.rows[:, None], data.columns)
+        ends = posterior.predict_interval(grid, level=level, noise=noise)
+        ends = ends.reshape(data.rows.size, data.columns.size, 2)
+        if is_frame(X):
+            return _bounds_of_frame(X, data, ends)
+        both = [data.observations.labels.label(ends[..., k]) for k in range(2)]
+        array = xr.concat(both, "bound").transpose(..., "bound")
+        return array.assign_coords(bound=list(BOUNDS))
+
+    def correlations(self, level: float = 0.9) -> xr.Dataset:
+        """Return the correlations of the columns, behind their levels, limits and holes.
+
+        They are those of T in a new row: those that f(T), cut points and limits only show in part.
+        The covariance in a draw is H' Σ H plus the noise of each column, with the covariance Σ of
+        the rows of W, within and between their groups; the offset of a row counts as a component.
+
+        Parameters
+        ----------
+        level : float, default 0.9
+            Probability of the intervals, in (0, 1).
+
+        Returns
+        -------
+        xarray.Dataset
+            Variables `mean`, `low` and `high`, along the dimensions of the columns of X and again
+            along these with "_" after their names.  A category has a column for each indicator.
+
+        Raises
+        ------
+        ValueError
+            If `level` is not in (0, 1), or the draws lack `row_precision`.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, nmd_lab as nmd
+        >>> size = np.random.default_rng(0).normal(size=50)
+        >>> X = pd.DataFrame({"size": size, "debt": 3 - 2 * size, "adult": size > 0})
+        >>> r = nmd.sample(X, 1, draws=50, random_state=0).correlations()
+        >>> r["mean"].sel(column="size", column_="debt").item() < -0.9
+        True
+        """
+        return latent_correlations(self, check_share("level", level, zero=False))
+
+    def reliability(self, X: Any) -> pd.DataFrame:
+        """Return held-out cells, surest first, with the error of those that are as sure or surer.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
+            Test data, as for `predict`: what `sample` has not seen, and NaN elsewhere.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each cell.  `kind` is "number" (and level) or "class" (yes or no, too).
+            `unsure` is 0 where nothing is, and 1 where as much is as without anything observed in
+            the row: for a number the ratio of the standard deviations, for a class that of the
+            probabilities to be wrong.  `wrong` is the error, of a number in units of its standard
+            deviation without anything observed in the row, of a class 0 or 1.  `share` is the share
+            of the cells of this kind up to the line, and `error` their error: root mean square, or
+            share of wrong classes.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `predict`; also if the draws lack `row_precision`.
+
+        See Also
+        --------
+        nmd_lab.plots.reliability : `error` against `share`.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, nmd_lab as nmd
+        >>> size = np.random.default_rng(0).normal(size=50)
+        >>> truth = pd.DataFrame({"size": size, "debt": 3 - 2 * size, "adult": size > 0})
+        >>> held_out = np.random.default_rng(1).random(truth.shape) < 0.2
+        >>> posterior = nmd.sample(
+        ...     truth.mask(held_out).convert_dtypes(), 1, draws=50, random_state=0
+        ... )
+        >>> cells = posterior.reliability(truth.convert_dtypes().where(held_out))
+        >>> bool(len(cells) == held_out.sum()), sorted(cells["kind"].unique())
+        (True, ['class', 'number'])
+        """
+        return cells_by_doubt(self, X)
+
+
+def _bounds_of_frame(frame: Any, data: MatchedData, ends: Array) -> pd.DataFrame:
+    """Return the ends (m, n, 2) of intervals in the types and with the labels of a DataFrame."""
+    import pandas as pd
+
+    table = data.observations.labels.table or table_of(frame, numbers_too=True)
+    assert table is not None
+    bounds, names = [], []
+    empty = pd.Series(np.nan, frame.index)
+    for name, (column, at) in zip(frame.columns, table.blocks(), strict=True):
+        if column.kind == "categories":
+            continue
+        for k, bound in enumerate(BOUNDS):
+            values = ends[:, at[0], k]
+            is_number = column.kind == "number"
+            typed = (
+                values if is_number else column.filled(empty, column.nearest(values[:, None])).array
+            )
+            bounds.append(pd.Series(typed, frame.index))
+            names.append((*(name if isinstance(name, tuple) else (name,)), bound))
+    if not bounds:  # categories have no order
+        return pd.DataFrame(index=frame.index)
+    labels = pd.MultiIndex.from_tuples(names, names=[*frame.columns.names, "bound"])
+    return pd.concat(bounds, axis=1).set_axis(labels, axis=1)
