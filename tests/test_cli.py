@@ -21,7 +21,6 @@ import nmd_lab as nmd
 from nmd_lab._command_line import ModelOptions, SolverOptions
 from nmd_lab.cli import main
 from nmd_lab.data.observations import observe
-from nmd_lab.result import files as result_files
 from nmd_lab.result import netcdf
 from nmd_lab.solver.options import COMPLETION_DEFAULTS, INITS, OFFSETS, Options
 from nmd_lab.solver.settings import SPLITS
@@ -412,7 +411,7 @@ def test_out_of_a_study_is_checked_before_any_work(no_work, tmp_path, capsys):
 
 
 def test_a_missing_library_is_said_before_any_work(no_work, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(result_files, "find_spec", lambda name: None)
+    monkeypatch.setattr("nmd_lab.result.files.find_spec", lambda name: None)
     assert main(["fit", "a.csv", "--rank", "2", "--out", str(tmp_path / "a.parquet")]) == 1
     assert "needs pyarrow: pip install pyarrow." in capsys.readouterr().err
 
@@ -443,7 +442,7 @@ def test_the_ending_decides_what_is_written(matrix, tmp_path):
 
 
 def test_a_table_of_too_many_entries_is_refused_before_the_fit(matrix, tmp_path, monkeypatch):
-    monkeypatch.setattr(result_files, "LARGEST_TABLE", 10)
+    monkeypatch.setattr("nmd_lab.result.files.LARGEST_TABLE", 10)
     path, out = files(matrix, tmp_path)["a.npy"], tmp_path / "fit.csv"
     assert main(["fit", str(path), "--rank", "2", "--quiet", "--out", str(out)]) == 2
 

@@ -14,7 +14,6 @@ import xarray as xr
 import nmd_lab as nmd
 from nmd_lab._command_line import SampledModelOptions, SamplerOptions
 from nmd_lab.cli import main
-from nmd_lab.result import files
 
 SHORT = ["--rank", "2", "--draws", "40", "--tune", "20", "--seed", "0", "--quiet"]
 
@@ -218,7 +217,7 @@ def test_the_data_are_not_overwritten(table, capsys):
 def test_a_table_that_is_too_large_is_refused_before_the_chain(
     table, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(files, "LARGEST_TABLE", 449)
+    monkeypatch.setattr("nmd_lab.result.files.LARGEST_TABLE", 449)
     monkeypatch.setattr("nmd_lab.cli.draw_from_posterior", None)  # which it must not call
     assert run(table, *SHORT, "--out", tmp_path / "filled.csv") == 2
     assert "would hold 450 numbers: give .nc" in capsys.readouterr().err
