@@ -16,8 +16,8 @@ from .result.decomposition import Decomposition
 from .result.summary import unfinished
 from .solver.bounds import out_of_bounds
 from .solver.options import Options
-from .solver.prepared import Prepared
 from .solver.problem import Problem
+from .solver.spec import Prepared
 from .warnings import (
     NMDWarning,
     NotConvergedWarning,

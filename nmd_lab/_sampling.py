@@ -1,9 +1,10 @@
-"""From the arguments of `sample` to its labelled result: prepare, run the chains, label."""
+"""From the arguments of `sample` to its labelled result: prepare, run the chains, label, warn."""
 
 from __future__ import annotations
 
 import copy
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
@@ -14,12 +15,13 @@ import xarray as xr
 from ._checks import as_generator, new_stream
 from ._interruption import Interruption
 from ._memory import refuse_above
-from ._sample_warnings import warn_of_units
 from ._stop_reason import StopReason
 from ._warm_start import begin_at, check_init, continue_from, joined
 from .checkpoint.call import Call
 from .data.labels import is_dask, is_frame
 from .data.observations import observe
+from .data.units_apart import sentence_of_units
+from .model.losses import Frobenius
 from .model.ordinal import Ordinal
 from .result.draws import GROUP
 from .result.posterior import Posterior
@@ -37,6 +39,7 @@ from .solver.sampler.state import ChainState
 from .solver.sampler.targets import check_targets
 from .solver.settings import stored
 from .solver.support import DATA, data_of, features_of_compute, features_of_data, refuse
+from .warnings import NotConvergedWarning, UnitsWarning
 
 TUNE = 100
 """Number of sweeps that are not kept by default."""
@@ -186,3 +189,50 @@ def _check_memory(prepared: PreparedSample, options: SampleOptions) -> None:
     needed = 8 * n_draws * numbers + 4 * problem.values.nbytes  # the draws are stacked at the end
     what = f"a posterior with draws={options.draws} of {numbers} numbers each"
     refuse_above(needed, what, f"keep fewer, for example keep={FEW}, or give targets=")
+
+
+RHAT = 1.2  # split R-hat of a prediction from which it has not converged
+SHARE = 0.1  # share of such predictions above which there is a warning
+FEWEST = 8  # sweeps below which split R-hat says nothing
+
+
+REMEDY = "raise tune= and draws=, or go on with init=posterior"
+
+
+def unsettled(posterior: Posterior) -> float:
+    """Return the share of predictions that have not settled."""
+    return float((posterior.rhat["prediction"] > RHAT).mean())
+
+
+def sentence_of_chains(posterior: Posterior) -> str:
+    """Return a sentence that says that the predictions have not settled; empty if they have."""
+    sweeps = posterior.trace.sizes["sweep"]
+    if sweeps < FEWEST:
+        return f"the chains have {sweeps} sweeps after tuning, too few to judge them: {REMEDY}."
+    share = unsettled(posterior)
+    if share <= SHARE:
+        return ""
+    return (
+        f"the chains have not settled: split R-hat is above {RHAT} for {share:.0%} of "
+        f"the predictions, and {float(posterior.rhat['log_likelihood']):.2f} for the "
+        f"log-likelihood: {REMEDY}."
+    )
+
+
+def warn_of_units(prepared: PreparedSample, stacklevel: int) -> None:
+    """Warn if the columns are in different units."""
+    kind = prepared.model.single
+    if kind is None or type(kind.loss) is not Frobenius:
+        return
+    text = sentence_of_units(
+        prepared.observations, "divide the columns by their standard deviations"
+    )
+    if text:
+        warnings.warn(text, UnitsWarning, stacklevel=stacklevel + 1)
+
+
+def warn_of_chains(posterior: Posterior, stacklevel: int) -> None:
+    """Warn if the predictions of the chains have not settled."""
+    text = sentence_of_chains(posterior)
+    if text:
+        warnings.warn(text, NotConvergedWarning, stacklevel=stacklevel + 1)

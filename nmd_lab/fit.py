@@ -201,7 +201,7 @@ def decompose(
     (text with few values is one, too) an indicator with the logistic loss.  A loss with a link
     keeps it (logistic, ordinal: identity; counts and positive data: exp); other columns share
     `nonlinearity`, unless it is a dict.  Each column has units of its own
-    (`nmd_lab.solver.column_units`), so that none drowns another.  The same holds with ``loss={}``,
+    (`nmd_lab.solver.columns`), so that none drowns another.  The same holds with ``loss={}``,
     and for a DataFrame of numbers with at most 100 columns if the nonlinearity is "auto".  There
     many zeros, or many values at both ends of one scale, say that all columns have one unit, in
     which ReLU or MinMax may suit them, unless their spreads and sizes differ by a factor of 20; and

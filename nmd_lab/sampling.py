@@ -16,8 +16,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike, DTypeLike
 
 from ._interruption import interruptible
-from ._sample_warnings import warn_of_chains
-from ._sampling import draw_posterior
+from ._sampling import draw_posterior, warn_of_chains
 from ._threads import one_thread
 from .data.limits import GivenLimits
 from .result.posterior import Posterior

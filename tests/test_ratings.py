@@ -9,7 +9,7 @@ from scipy import sparse
 
 import nmd_lab as nmd
 from nmd_lab.model.fitted_values import Offsets
-from nmd_lab.solver.offsets import OffsetColumns
+from nmd_lab.solver.scaling import OffsetColumns
 
 
 @pytest.fixture(scope="module")

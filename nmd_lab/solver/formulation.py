@@ -1,4 +1,4 @@
-"""The problem that follows from data, model and options."""
+"""The problem that follows from data, model and options, and the memory that its fit needs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from nmd_lab._memory import refuse_above
 from nmd_lab._threads import all_threads
 from nmd_lab.data.base import Observations
 from nmd_lab.model.fitted_values import Offsets
@@ -17,13 +18,17 @@ from .constraints.factor_constraints import GivenConstraints
 from .devices.choice import device_of, refuse_unsupported
 from .devices.files import FileHost
 from .devices.host import HOST
-from .memory import refuse_fit
-from .offsets import OffsetColumns
+from .initialization import svd_memory
 from .options import Options
 from .penalty import BALANCED, RELAXING, PenaltyRule, as_penalty_rule
 from .problem import Problem
-from .scaling import Scaling
+from .refinement.lbfgs import MOST_PAIRS, pairs_for
+from .refinement.plan import RefinementPlan, memory_allows
+from .scaling import OffsetColumns, Scaling
+from .side_by_side import side_by_side
 from .starting_data import starting_offsets
+from .storage import BLOCK_ENTRIES
+from .zeros.tiles import ENTRIES
 
 OBSERVED_SHARE = 1 / 3  # share of observed entries below which "auto" means "observed"
 EVEN_SHARE = 0.1  # ρ for an even f, in natural ones: a larger ρ holds T on its side of zero
@@ -117,3 +122,58 @@ def observed_only(observations: Observations, split: str) -> bool:
     m, n = observations.shape
     few = observations.n_observed < OBSERVED_SHARE * m * n
     return split == "observed" or (split == "auto" and few)
+
+
+STREAMED_ARRAYS = 4  # arrays of the size of X that must fit, or data in files are read by blocks
+
+
+def needed_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> int:
+    """Return the bytes that a fit allocates beside its data."""
+    init = options.init if isinstance(options.init, str) else "random"
+    if plan.engine == "implicit zeros":
+        needed, init = _of_descents(problem, rank), "randomized"
+    else:
+        starts = side_by_side(problem, options, options.n_init - 1)
+        needed = starts * _of_iteration(problem, rank, plan)
+    if init == "random" or problem.observations.scratch is not None:
+        return needed
+    # the first start is computed before T and U are there
+    return max(needed, svd_memory(problem.observations, rank, "svd" if init == "auto" else init))
+
+
+def _of_iteration(problem: Problem, rank: int, plan: RefinementPlan) -> int:
+    """Return the bytes of Algorithm 1 with its refinements."""
+    observations, width = problem.observations, rank + problem.offset_columns.width
+    stored = observations.n_stored if observations.scratch is None else 0  # or they lie in files
+    factors = sum(observations.shape) * width
+    # T and U; S, its values by columns and two patterns, or the WH before; that of a refinement
+    arrays = 2 + (3 if problem.observed_only else problem.sparse) + bool(plan)
+    vectors = 8 + (2 * MOST_PAIRS + 12 if plan else 0)
+    if plan and memory_allows(factors * width, stored):
+        vectors += 2 * width  # the preconditioner
+    blocks = 2 * min(BLOCK_ENTRIES, stored) * max(problem.threads, 1)
+    return (arrays * stored + vectors * factors + blocks) * observations.dtype.itemsize
+
+
+def _of_descents(problem: Problem, rank: int) -> int:
+    """Return the bytes of descents: stored entries, vectors of the factors, tiles and patterns."""
+    observations = problem.observations
+    stored, factors = observations.values.size, sum(observations.shape) * rank
+    vectors = 2 * pairs_for(factors) + 14 + 2 * problem.threads
+    numbers = 2 * stored + vectors * factors + ENTRIES * problem.threads
+    return numbers * observations.dtype.itemsize + 32 * stored  # positions, and what sorts them
+
+
+def check_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> None:
+    """Raise MemoryError if a fit needs more than is free; workers have memory of their own."""
+    if problem.observations.elsewhere is None:
+        needed = needed_memory(problem, rank, options, plan)
+        refuse_fit(problem.observations, needed, options.compute.memory_limit)
+
+
+def refuse_fit(observations: Observations, needed: int, limit: float | None = None) -> None:
+    """Raise MemoryError if so many bytes beside the data are not free."""
+    remedy = "give a share of {share:.0%} of its rows, dtype='float32', a memmap or a SparseStore"
+    if observations.scratch is not None:
+        remedy = "give a smaller rank, or n_init=1"
+    refuse_above(needed, f"a fit of X of shape {observations.shape}", remedy, limit)

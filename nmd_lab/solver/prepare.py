@@ -1,4 +1,7 @@
-"""From the arguments of a fit to what `solve` runs: observe, describe, decide, formulate."""
+"""From the arguments of a fit to what `solve` runs: observe, describe, decide, formulate.
+
+This module alone imports `nmd_lab.cluster`, which observes data on other machines.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from nmd_lab._memory import SHARE, free_memory
 from nmd_lab.checkpoint.call import Call
 from nmd_lab.data import observations as inputs
 from nmd_lab.data.base import Observations, float_dtype
+from nmd_lab.data.labels import is_dask
 from nmd_lab.data.limits import GivenLimits
 from nmd_lab.data.store import SparseStore
 from nmd_lab.data.stored import is_stored
@@ -26,21 +30,18 @@ from nmd_lab.model.fitted_values import Offsets
 
 from .checkpointing import state_and_save
 from .devices.choice import device_of
-from .elsewhere import client_for, observe_elsewhere
 from .facts import Facts, describe, stand_in
-from .formulation import make_problem
+from .formulation import STREAMED_ARRAYS, check_memory, make_problem
 from .holding_out import HeldOutData, check_choice, hold_out, refuse_empty, score_of
 from .initialization import rank_of_init
 from .limit_noise import with_estimated_sd
-from .memory import STREAMED_ARRAYS, check_memory
 from .options import Options
-from .prepared import Prepared
 from .problem import Problem
 from .refinement.plan import RefinementPlan, make_plan
 from .run_state import FitState
 from .scaling import scaling_for
 from .selection.choice import choose
-from .spec import Spec
+from .spec import Prepared, Spec
 from .starts import all_starts
 from .support import data_of, features_of_fit, refuse
 
@@ -188,3 +189,19 @@ def _scratch(X: Any, options: Options, absent_are_zeros: bool) -> Scratch | None
     free = free_memory() if limit is None else limit * 2**30
     fits = STREAMED_ARRAYS * X.size * float_dtype(X, None).itemsize < SHARE * free
     return None if options.compute.work_dir is None and fits else Scratch(options.compute.work_dir)
+
+
+def client_for(X: Any, client: Any) -> Any:
+    """Return the client of a fit: that which is given, or the active one if X is of Dask."""
+    if client is None and not is_dask(X):
+        return None
+    from nmd_lab.cluster.inputs import checked_client
+
+    return checked_client(X, client)
+
+
+def observe_elsewhere(X: Any, client: Any, **data: Any) -> Observations:
+    """Return observations on the workers of a client; see `nmd_lab.data.observations.observe`."""
+    from nmd_lab.cluster.inputs import observe_on_cluster
+
+    return observe_on_cluster(X, client, **data)

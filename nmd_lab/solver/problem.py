@@ -22,10 +22,9 @@ from .devices.host import HOST
 from .everywhere_sweep import EverywhereSweep
 from .initialization import Start
 from .observed_sweep import ObservedSweep
-from .offsets import NO_OFFSET_COLUMNS, OffsetColumns
 from .penalty import BALANCED, PenaltyRule
 from .ridge import Ridge
-from .scaling import Scaling
+from .scaling import NO_OFFSET_COLUMNS, OffsetColumns, Scaling
 from .split_variable import SplitVariable
 from .storage import CsrStorage, storage_of
 from .sweep import Sweep

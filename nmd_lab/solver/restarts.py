@@ -21,10 +21,10 @@ from nmd_lab._stop_reason import StopReason
 
 from .learning import with_last_learning
 from .loop import nothing
-from .prepared import Prepared
 from .refinement.stages import optimality
 from .run_state import Outcome, StartState
 from .side_by_side import side_by_side
+from .spec import Prepared
 from .starts import NamedStart, run_from
 from .stopping import WINDOW_CHOSEN, StopPolicy, exact_for
 

@@ -1,15 +1,21 @@
-"""The specification of a fit: all that is asked for or chosen."""
+"""The specification of a fit, and a problem of it that is ready to be solved."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from nmd_lab.model.kind import LimitModel
 from nmd_lab.model.model import Model
 
+from .held_out import HeldOut
 from .initialization import Start
 from .options import Options
+from .problem import Problem
+from .refinement.plan import RefinementPlan
+from .run_state import FitState
+from .starts import NamedStart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,3 +51,33 @@ class Spec(Options):
         if self.time_limit is None:
             return self
         return replace(self, time_limit=max(self.time_limit - self.spent, 0.0))
+
+
+class Prepared(NamedTuple):
+    """A checked problem with all that `solve` needs.
+
+    Attributes
+    ----------
+    problem : Problem
+        Problem to solve.
+    starts : iterator of NamedStart
+        Starting points, each computed when it is requested.
+    spec : Spec
+        What the fit is to be.
+    plan : RefinementPlan
+        Refinements to run between the iterations of Algorithm 1.
+    held_out : HeldOut or None
+        Held-out entries for early stopping; None without validation.
+    state : FitState
+        Where the fit stands.
+    save : callable
+        Function that writes the state from time to time, if it is asked before each iteration.
+    """
+
+    problem: Problem
+    starts: Iterator[NamedStart]
+    spec: Spec
+    plan: RefinementPlan
+    held_out: HeldOut | None
+    state: FitState
+    save: Callable[[], None]

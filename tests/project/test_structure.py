@@ -40,11 +40,9 @@ LAYERS = (
         "_fit_warnings",
         "_fitting",
         "resuming",
-        "_package",
         "sampling",
         "_sampling",
         "_warm_start",
-        "_sample_warnings",
         "estimators",
         "baselines",
         "plots",
@@ -74,7 +72,7 @@ LAZY = {
         "nmd_lab.result.new_draws",
         "nmd_lab.solver.sampler.hyperparameters",
     ): "likewise",
-    ("nmd_lab.solver.elsewhere", "nmd_lab.cluster.inputs"): "the one door to the cluster",
+    ("nmd_lab.solver.prepare", "nmd_lab.cluster.inputs"): "the one door to the cluster",
     ("nmd_lab.solver.devices.choice", "nmd_lab.solver.devices.tensors"): "it needs PyTorch",
     ("nmd_lab.solver.devices.choice", "nmd_lab.solver.devices.tensor_model"): "likewise",
     ("nmd_lab.cli", "nmd_lab.studies.configuration"): "a fit needs no study",
@@ -85,7 +83,7 @@ LAZY = {
 UP = [
     ("nmd_lab.result.decomposition", "nmd_lab.plots"),
     ("nmd_lab.result.posterior", "nmd_lab.plots.posterior_accessor"),
-    ("nmd_lab.solver.elsewhere", "nmd_lab.cluster.inputs"),
+    ("nmd_lab.solver.prepare", "nmd_lab.cluster.inputs"),
 ]
 """The three imports that go up, and the only ones that may close a cycle."""
 

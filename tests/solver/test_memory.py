@@ -10,8 +10,8 @@ from scipy import sparse
 from some import some
 
 import nmd_lab as nmd
+from nmd_lab.solver.formulation import needed_memory
 from nmd_lab.solver.initialization import svd_memory
-from nmd_lab.solver.memory import needed_memory
 from nmd_lab.solver.prepare import prepare
 
 CASES = {

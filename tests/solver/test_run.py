@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab._package import ResumableFit
+from nmd_lab._fitting import ResumableFit
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.starts import run_from
 from nmd_lab.solver.stopping import StopPolicy

@@ -16,8 +16,8 @@ from nmd_lab._stop_reason import StopReason
 from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
+from nmd_lab.solver.refinement.lagrangian import Candidate
 from nmd_lab.solver.refinement.stages import Refinement, Refiner
-from nmd_lab.solver.refinement.variables import Candidate
 
 from .protocol import Iterate
 

@@ -20,9 +20,8 @@ from nmd_lab.data.base import FloatArray
 from nmd_lab.solver.constraints.optimality import constrained_optimality
 from nmd_lab.solver.problem import Problem
 
-from .lagrangian import Lagrangian
+from .lagrangian import Candidate, Lagrangian, Variables
 from .lbfgs import Descent, descend
-from .variables import Candidate, Variables
 
 # All ρ are in units of the natural penalty.  The end of a descent is a number of steps and the
 # relative decrease of the objective in them, at or below which it ends.

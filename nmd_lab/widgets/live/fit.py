@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from nmd_lab._fit_warnings import OPTIONS, Messages, messages_after, messages_before
+from nmd_lab._fitting import ResumableFit
 from nmd_lab._interruption import Interruption
-from nmd_lab._package import ResumableFit
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.held_out import HeldOut
-from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.run import VALIDATION
+from nmd_lab.solver.spec import Prepared
 from nmd_lab.solver.state import State
 from nmd_lab.warnings import NotConvergedWarning, OverfitWarning
 from nmd_lab.widgets.parts.texts import many

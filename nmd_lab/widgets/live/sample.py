@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._interruption import Interruption
-from nmd_lab._sample_warnings import FEWEST, sentence_of_chains, unsettled
-from nmd_lab._sampling import TUNE, draw_posterior
+from nmd_lab._sampling import FEWEST, TUNE, draw_posterior, sentence_of_chains, unsettled
 from nmd_lab._threads import one_thread
 from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.limits import NO_LIMITS

@@ -11,8 +11,7 @@ from nmd_lab._threads import one_thread
 from nmd_lab.result.selection import as_text
 from nmd_lab.solver.options import COMPLETION_DEFAULTS
 from nmd_lab.solver.prepare import prepare
-from nmd_lab.solver.prepared import Prepared
-from nmd_lab.solver.spec import Spec
+from nmd_lab.solver.spec import Prepared, Spec
 from nmd_lab.widgets.parts.texts import many
 
 WITHOUT_RIDGE = ("none", "global")  # kinds of offsets that have no ridge

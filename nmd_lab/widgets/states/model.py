@@ -11,17 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._checks import check_rank
+from nmd_lab._fitting import ResumableFit
 from nmd_lab._interruption import Interruption
-from nmd_lab._package import ResumableFit
 from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.labels import is_frame
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.solver.prepared import Prepared
 from nmd_lab.solver.sampler.options import SampleOptions
-from nmd_lab.solver.spec import Spec
+from nmd_lab.solver.spec import Prepared, Spec
 from nmd_lab.widgets.live.background import Background
 from nmd_lab.widgets.live.fit import NO_CHOICE, Keep
 from nmd_lab.widgets.live.recording import Measure, error_at

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._sample_warnings import sentence_of_chains
+from nmd_lab._sampling import sentence_of_chains
 from nmd_lab.data.pictures import picture_of
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition

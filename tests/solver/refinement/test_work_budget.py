@@ -11,10 +11,9 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.datasets import synthetic
-from nmd_lab.solver.engines.refined import NEARLY_EXACT, Refined
+from nmd_lab.solver.engines.refined import HORIZON, NEARLY_EXACT, SLACK, Refined, WorkBudget
 from nmd_lab.solver.prepare import prepare
-from nmd_lab.solver.refinement.cost import pass_costs
-from nmd_lab.solver.refinement.work_budget import HORIZON, SLACK, WorkBudget
+from nmd_lab.solver.refinement.plan import pass_costs
 from nmd_lab.solver.run_state import StartState
 from nmd_lab.solver.starts import warmed_up
 
