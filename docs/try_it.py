@@ -26,7 +26,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import nmd_lab as nmd
-from nmd_lab.widgets.front_end import script, style
+from nmd_lab.widgets.page import script, style
 
 HERE = Path(__file__).parent
 PICTURE = HERE.parent / "examples/gallery/plot_clipped_picture.py"

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from .opening import view_of, view_of_file
 from .page import Page
-from .views.opening import view_of, view_of_file
 
 
 class Explorer(Page):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,12 +15,22 @@ from IPython.display import display
 
 from nmd_lab._errors import sentence
 
-from .front_end import script, style
-from .parts.static import static_html
-from .states.fields import value_of
-from .views.history import History
-from .views.opening import view_opened
-from .views.view import View, status_part
+from .history import History
+from .opening import view_opened
+from .pictures import static_html
+from .settings import value_of
+from .view import View, status_part
+
+FOLDER = Path(__file__).parent / "front"
+
+MODULES = (
+    "dom", "axes", "mosaic", "controls", "curves", "pictures", "components", "drawing", "scatter",
+    "dots", "grid", "stars", "runs", "explorer",
+)  # fmt: skip
+"""Modules in the order in which they need each other."""
+
+IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
+EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 
 Message = Mapping[str, Any]
 
@@ -33,6 +44,18 @@ PARTS = ("facts", "pictures", "grid", "drawing", "dots", "tables", *STAYING)
 def _trait() -> Any:
     """Return a trait for one piece of the page."""
     return traitlets.Any(None, allow_none=True).tag(sync=True)
+
+
+def script() -> str:
+    """Return all modules as one, with the default export of the last."""
+    modules = [(FOLDER / f"{name}.mjs").read_text(encoding="utf-8") for name in MODULES]
+    return "\n".join(EXPORT.sub("", IMPORT.sub("", module)) for module in modules)
+
+
+def style() -> str:
+    """Return all style sheets as one."""
+    sheets = sorted(FOLDER.glob("*.css"))
+    return "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
 
 
 class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]

@@ -39,7 +39,7 @@ explorer
 COMPLETION = """
 import nmd_lab as nmd
 settings = {"rank": 8, "alpha": 15.0, "iterations": 100_000_000, "patience": 100_000_000}
-from nmd_lab.widgets.states.data_choices import ratings_choices
+from nmd_lab.widgets.code import ratings_choices
 explorer = nmd.widgets.Explorer(data=next(iter(ratings_choices())), **settings)
 explorer
 """

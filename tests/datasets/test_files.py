@@ -19,7 +19,7 @@ import nmd_lab as nmd
 from nmd_lab import datasets
 from nmd_lab.datasets import _sources
 from nmd_lab.datasets.movielens import CHECKOUT
-from nmd_lab.widgets.states.data_choices import ratings_choices
+from nmd_lab.widgets.code import ratings_choices
 
 MOVIELENS_MODULE = sys.modules["nmd_lab.datasets.movielens"]  # the function has this name, too
 HELD_BY_OWNERS = [datasets.cbcl, datasets.mit_logo]

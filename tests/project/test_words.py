@@ -17,7 +17,7 @@ FORBIDDEN = {
 
 STILL = (
     "datasets/jester.py",  # an argument that users give
-    "widgets/states/decomposition.py",  # an attribute that users see in copied code
+    "widgets/matrix_state.py",  # an attribute that users see in copied code
     *(
         "result/decomposition.py",
         "result/files.py",

@@ -14,9 +14,9 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.selection.trials import Trials
-from nmd_lab.widgets.states import model as model_state
-from nmd_lab.widgets.states.completion import CompletionState
-from nmd_lab.widgets.states.decomposition import DecompositionState
+from nmd_lab.widgets import model_state
+from nmd_lab.widgets.matrix_state import DecompositionState
+from nmd_lab.widgets.ratings_state import CompletionState
 
 CHOOSABLE = ["nonlinearity", "rank", "alpha", "offsets", "offset_alpha"]
 

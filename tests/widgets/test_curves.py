@@ -13,8 +13,8 @@ from waiting import PATIENCE
 
 pytest.importorskip("anywidget")
 
-from nmd_lab.widgets.front_end import FOLDER
-from nmd_lab.widgets.parts.charts import MOST_POINTS, Panel, arrays_of, curves_part
+from nmd_lab.widgets.charts import MOST_POINTS, Panel, arrays_of, curves_part
+from nmd_lab.widgets.page import FOLDER
 
 PANELS = [
     Panel("error", {"a": "seen", "held_out": "held out"}, lowest="held_out"),

@@ -11,8 +11,8 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.model.fitted_values import NO_OFFSETS, FittedValues
 from nmd_lab.model.model import make_model
-from nmd_lab.widgets.parts import pictures
-from nmd_lab.widgets.parts.pictures import drawing_part, frame_of
+from nmd_lab.widgets import pictures
+from nmd_lab.widgets.pictures import drawing_part, frame_of
 
 
 def drawn(sent, k):

@@ -12,12 +12,11 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.readers import read_file
-from nmd_lab.widgets.parts.charts import arrays_of
-from nmd_lab.widgets.parts.factors import oriented
-from nmd_lab.widgets.parts.pictures import MOST_ROWS
-from nmd_lab.widgets.views.completion import CompletionView
-from nmd_lab.widgets.views.decomposition import DecompositionView
-from nmd_lab.widgets.views.result import FitView, PosteriorView
+from nmd_lab.widgets.charts import arrays_of
+from nmd_lab.widgets.components import oriented
+from nmd_lab.widgets.matrix_view import DecompositionView, FitView, PosteriorView
+from nmd_lab.widgets.pictures import MOST_ROWS
+from nmd_lab.widgets.ratings_view import CompletionView
 
 RATINGS = datasets.make_ratings(20, 15, 80, random_state=0)
 

@@ -12,7 +12,7 @@ from waiting import PATIENCE
 
 pytest.importorskip("anywidget")
 
-from nmd_lab.widgets.front_end import FOLDER, MODULES, script, style
+from nmd_lab.widgets.page import FOLDER, MODULES, script, style
 
 IMPORTED = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.mjs";', re.MULTILINE)
 

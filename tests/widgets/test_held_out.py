@@ -11,10 +11,10 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.observations import observe
 from nmd_lab.metrics import relative_error
-from nmd_lab.widgets.live.recording import HiddenEntries, is_measured
-from nmd_lab.widgets.parts.charts import arrays_of
-from nmd_lab.widgets.states.completion import CompletionState
-from nmd_lab.widgets.states.decomposition import DecompositionState
+from nmd_lab.widgets.background import HiddenEntries, is_measured
+from nmd_lab.widgets.charts import arrays_of
+from nmd_lab.widgets.matrix_state import DecompositionState
+from nmd_lab.widgets.ratings_state import CompletionState
 
 ENDLESS = 10**9
 

@@ -8,8 +8,8 @@ from explorer_page import act, done, enter, picture, plain, table
 from waiting import PATIENCE
 
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets.parts.charts import arrays_of
-from nmd_lab.widgets.views.history import MOST
+from nmd_lab.widgets.charts import arrays_of
+from nmd_lab.widgets.history import MOST
 
 
 @pytest.fixture

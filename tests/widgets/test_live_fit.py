@@ -10,8 +10,8 @@ from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab.solver.prepare import prepare
-from nmd_lab.widgets.live.fit import LiveFit, ResumableFit
-from nmd_lab.widgets.live.recording import Snapshots
+from nmd_lab.widgets.background import Snapshots
+from nmd_lab.widgets.live_fit import LiveFit, ResumableFit
 
 ENDLESS = 10**9
 

@@ -8,8 +8,8 @@ from explorer_page import act, enter, plain, said
 from waiting import PATIENCE, wait_for
 
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets.live import fit as live
-from nmd_lab.widgets.views import view
+from nmd_lab.widgets import live_fit as live
+from nmd_lab.widgets import view
 
 
 @pytest.fixture

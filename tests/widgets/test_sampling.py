@@ -11,9 +11,9 @@ import pytest
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
-from nmd_lab.widgets.live import sample as live_sample
-from nmd_lab.widgets.live.sample import LiveSample
-from nmd_lab.widgets.states.completion import CompletionState
+from nmd_lab.widgets import live_sample
+from nmd_lab.widgets.live_sample import LiveSample
+from nmd_lab.widgets.ratings_state import CompletionState
 
 TUNE = 100
 MODEL = {"data": "generated", "rank": 2, "alpha": 15.0, "iterations": 5}

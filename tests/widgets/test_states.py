@@ -13,10 +13,10 @@ import nmd_lab as nmd
 from nmd_lab import datasets
 from nmd_lab.metrics import relative_error
 from nmd_lab.result import netcdf
-from nmd_lab.widgets.parts.factors import FactorsPart, oriented
-from nmd_lab.widgets.states.completion import CompletionState
-from nmd_lab.widgets.states.decomposition import DecompositionState
-from nmd_lab.widgets.states.study import StudyState
+from nmd_lab.widgets.components import FactorsPart, oriented
+from nmd_lab.widgets.matrix_state import DecompositionState
+from nmd_lab.widgets.ratings_state import CompletionState
+from nmd_lab.widgets.study_state import StudyState
 
 SETTINGS = [
     {},

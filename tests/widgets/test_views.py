@@ -19,12 +19,12 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.observations import observe
-from nmd_lab.widgets.parts.charts import arrays_of
-from nmd_lab.widgets.parts.factors import oriented
-from nmd_lab.widgets.parts.pictures import MOST_ROWS
-from nmd_lab.widgets.views.completion import CompletionView
-from nmd_lab.widgets.views.decomposition import DecompositionView
-from nmd_lab.widgets.views.study import StudyView
+from nmd_lab.widgets.charts import arrays_of
+from nmd_lab.widgets.components import oriented
+from nmd_lab.widgets.matrix_view import DecompositionView
+from nmd_lab.widgets.pictures import MOST_ROWS
+from nmd_lab.widgets.ratings_view import CompletionView
+from nmd_lab.widgets.study_view import StudyView
 
 
 @pytest.fixture
@@ -315,7 +315,7 @@ def test_an_error_in_the_solver_is_in_the_status_line(explorer, monkeypatch):
     def fails(*arguments, **options):
         raise MemoryError("no room for T & U")
 
-    monkeypatch.setattr("nmd_lab.widgets.states.choice.prepare", fails)
+    monkeypatch.setattr("nmd_lab.widgets.settings.prepare", fails)
     done(explorer)
     assert said(explorer) == "MemoryError: no room for T & U"
     assert explorer.status["failed"]

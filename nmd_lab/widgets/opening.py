@@ -22,19 +22,17 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.files import result_of
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.studies import Study
-from nmd_lab.widgets.states.code import call
-from nmd_lab.widgets.states.completion import CompletionState
-from nmd_lab.widgets.states.data_choices import ratings_choices
-from nmd_lab.widgets.states.decomposition import DecompositionState
-from nmd_lab.widgets.states.fields import FitState
-from nmd_lab.widgets.states.ratings import DEFAULT_COLUMNS, table_columns
-from nmd_lab.widgets.states.study import StudyState
 
-from .completion import CompletionView
-from .decomposition import DecompositionView
+from .code import call, ratings_choices
 from .history import History
-from .result import FittedState, FitView, PosteriorView, ResultView
-from .study import StudyView
+from .matrix_state import DecompositionState, FittedState
+from .matrix_view import DecompositionView, FitView, PosteriorView, ResultView
+from .ratings import DEFAULT_COLUMNS, table_columns
+from .ratings_state import CompletionState
+from .ratings_view import CompletionView
+from .settings import FitState
+from .study_state import StudyState
+from .study_view import StudyView
 from .view import View
 
 # Options that say what to read of a file

@@ -21,14 +21,22 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.spec import Prepared, Spec
-from nmd_lab.widgets.live.background import Background
-from nmd_lab.widgets.live.fit import NO_CHOICE, Keep
-from nmd_lab.widgets.live.recording import Measure, error_at
-from nmd_lab.widgets.live.sample import Findings, LiveSample, SampleSettings
 
-from .choice import choice_for, has_bounds, is_open, prepared, sentence_of, settings_of
+from .background import Background, Measure, error_at
 from .code import Code, call
-from .fields import Field, FitState, check_option
+from .live_fit import NO_CHOICE, Keep
+from .live_sample import Findings, LiveSample, SampleSettings
+from .settings import (
+    Field,
+    FitState,
+    check_option,
+    choice_for,
+    has_bounds,
+    is_open,
+    prepared,
+    sentence_of,
+    settings_of,
+)
 
 Numbers = NDArray[Any]
 

@@ -1,4 +1,4 @@
-"""The decomposition explorer: pictures, brush, curves, components and errors of a fit."""
+"""The explorers of a matrix, and of a fit or a posterior without its data."""
 
 from __future__ import annotations
 
@@ -8,21 +8,32 @@ from typing import Any
 
 import numpy as np
 
+from nmd_lab._sampling import sentence_of_chains
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import as_text
 from nmd_lab.result.summary import headline
 from nmd_lab.solver.state import State
-from nmd_lab.widgets.latest import Latest
-from nmd_lab.widgets.parts.charts import RESIDUALS, Panel
-from nmd_lab.widgets.parts.grid import Grid, Order
-from nmd_lab.widgets.parts.pictures import Frame, at, frame_of, mean_at, pictures_part, spread_at
-from nmd_lab.widgets.parts.texts import errors_table, row_texts, size_text, texts
-from nmd_lab.widgets.states.decomposition import CORRUPTING, DecompositionState
-from nmd_lab.widgets.states.matrix_data import MatrixData, Paint
 
+from .background import Latest
+from .charts import (
+    RESIDUALS,
+    Panel,
+    curves_part,
+    errors_table,
+    row_texts,
+    size_text,
+    table,
+    texts,
+    trials_charts,
+)
+from .components import FactorsPart
 from .history import History, PastRun
-from .view import ModelView
+from .matrix_data import MatrixData, Paint
+from .matrix_state import CORRUPTING, DecompositionState, FittedState
+from .pictures import Frame, at, frame_of, mean_at, pictures_part, spread_at
+from .tables import Grid, Order
+from .view import ModelView, View
 
 
 class DecompositionView(ModelView):
@@ -204,3 +215,108 @@ class DecompositionView(ModelView):
         """Try ranks by held-out entries, and fit with the best one."""
         self.state.set("rank", "auto")
         self.state.start()
+
+
+class ResultView(View):
+    """What was made of data: nothing can be fitted here."""
+
+    state: FittedState
+    can_fit = False
+    fitted: FittedValues | None = None
+
+    def __init__(self, state: FittedState, name: str) -> None:
+        made_of = None if state.path is not None else state.decomposition
+        super().__init__(state, f"{name}-copy.nc", (made_of, "decomposition"))
+        self.name, self.factors = name, FactorsPart()
+
+    @property
+    def title(self) -> str:
+        """What is shown, and its size."""
+        return size_text(self.name, self.state.decomposition.shape)
+
+    def cannot_run(self) -> str:
+        """Return why nothing runs here."""
+        return f"a {self.name} holds no data: give the data to make a new one"
+
+    def frame(self) -> Frame:
+        """Return which entries are shown: rows that were picked or of a component, or all."""
+        shape = self.state.decomposition.shape
+        rows = self.factors.shown_rows(self.fitted, self.selection, shape[0])
+        return frame_of(shape, self.state.picture, rows=rows)
+
+
+class FitView(ResultView):
+    """Facts, reconstruction, curves, trials, components and the plane of the rows."""
+
+    def __init__(self, state: FittedState) -> None:
+        super().__init__(state, "fit")
+        fit = state.decomposition
+        state.fit.show(fit)
+        self.fitted: FittedValues = fit.fitted
+        self._trials = trials_charts(fit)
+        self.actions |= self.factors.actions
+        self._panels = [Panel("relative error", {"relative_error": "observed"})]
+        if "validation_rmse" in fit.history:
+            held_out = {"held_out": "held out"}
+            self._panels.insert(0, Panel("error of held-out entries (RMSE)", held_out, "held_out"))
+        elif "primal_residual" in fit.history:
+            self._panels.append(RESIDUALS)
+
+    def parts(self, history: History) -> dict[str, Any]:
+        """Return all parts."""
+        fit, frame = self.state.decomposition, self.frame()
+        window = frame.means(fit.shape, self.fitted.without(self.factors.off(self.fitted)).block)
+        limits = float(np.nanmin(window)), float(np.nanmax(window))
+        facts = [
+            ("model", f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, rank {fit.rank}"),
+            ("size", f"{fit.shape[0]} x {fit.shape[1]}"),
+            ("relative error", f"{fit.relative_error:.4g}"),
+            ("iterations", f"{fit.n_iter} in {float(fit.history.seconds[-1]):.2f} s"),
+            ("ended", str(fit.stop_reason)),
+            *fit._choice.items(),
+        ]
+        return {
+            "curves": curves_part(self._panels, self.state.fit.recording),
+            "pictures": pictures_part(frame, limits, texts(fit.labels, "rows"), {}),
+            "modelled": frame.arranged(window),
+            "dots": self._trials,
+            "tables": [table("facts", ("", ""), facts)],
+            **self.factors.parts(self.fitted, frame, fit.labels, ""),
+            "drawing": self.factors.drawing(self.fitted, frame),
+        }
+
+
+class PosteriorView(ResultView):
+    """Facts, posterior mean and standard deviation."""
+
+    def __init__(self, state: FittedState) -> None:
+        super().__init__(state, "posterior")
+        self.posterior: Posterior = state.decomposition
+        warning = sentence_of_chains(self.posterior)
+        state.fit.phase, state.fit.message = "finished", str(self.posterior.stop_reason)
+        state.fit.warnings = (warning,) if warning else ()
+        self._drawn = Latest[dict[str, Any]]()
+
+    @property
+    def result(self) -> Posterior:
+        """The posterior."""
+        return self.posterior
+
+    def headline(self) -> None:
+        """Say nothing: a posterior knows no held-out error."""
+
+    def parts(self, history: History) -> dict[str, Any]:
+        """Return all parts; the pictures are computed anew for other rows."""
+        frame = self.frame()
+        drawn = self._drawn(lambda: self._pictures(frame), frame.rows.tolist())
+        facts = [[name, text] for name, text in self.posterior._facts.items() if text]
+        return {**drawn, "tables": [table("facts", ("", ""), facts)]}
+
+    def _pictures(self, frame: Frame) -> dict[str, Any]:
+        """Return the posterior mean and its standard deviation."""
+        mean, spread = mean_at(self.posterior, frame), spread_at(self.posterior, frame)
+        limits, names = (float(mean.min()), float(mean.max())), texts(self.posterior.labels, "rows")
+        return {
+            "pictures": pictures_part(frame, limits, names, {"spread": spread}),
+            "modelled": frame.arranged(mean),
+        }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -17,16 +19,14 @@ from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.model import make_model
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.files import load
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
 from nmd_lab.solver.settings import ADMM
-from nmd_lab.widgets.latest import Latest
-from nmd_lab.widgets.live.recording import HiddenEntries, Measure
 
-from .choice import prepared
-from .data_choices import load_matrix, matrix_choices
-from .fields import Field, check_option
+from .background import HiddenEntries, Latest, Measure
+from .code import PRINT_ERROR, call, load_matrix, matrix_choices
 from .matrix_data import (
     NO_PICTURE,
     NOISES,
@@ -41,7 +41,8 @@ from .matrix_data import (
     loading_lines,
     mask_code,
 )
-from .model import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState, Numbers
+from .model_state import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState, Numbers
+from .settings import Field, FitState, check_option, prepared
 
 MOST_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too, at most
 OWN_DATA = "your X"  # option for the data that the user gave
@@ -310,3 +311,35 @@ class DecompositionState(ModelState):
         if not (drawn and masked and self.paint is not None) or paint is self.paint:
             return drawn
         return mask_code(corrupting_code(values)[1], self.paint) + drawn
+
+
+class FittedState(FitState):
+    """A finished fit or a posterior, without the data that it was made of."""
+
+    def __init__(
+        self,
+        fit: Decomposition | Posterior | str | os.PathLike[str],
+        shape: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__({}, {})
+        self.path = Path(fit) if isinstance(fit, str | os.PathLike) else None
+        self.decomposition: Any = load(fit) if isinstance(fit, str | os.PathLike) else fit
+        row = self.decomposition.labels.label_columns(np.zeros((1, self.decomposition.shape[1])))
+        self.picture = picture_of(row.isel(component=0, drop=True), shape)
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """The posterior, if it is one."""
+        return self.decomposition if isinstance(self.decomposition, Posterior) else None
+
+    def code(self, name: str | None = None) -> str:
+        """Return a notebook cell that shows the same without an explorer."""
+        source = name or "..."
+        if self.path is not None:
+            source = call("nmd.load", f'"{self.path.as_posix()}"')
+        if self.posterior is not None:
+            return f"import nmd_lab as nmd\n\nposterior = {source}\nprint(posterior)\n"
+        reading = "" if source == "fit" else f"fit = {source}\n"
+        plots = "fit.plot.convergence()\nfit.plot.components()\n"
+        plots += "fit.plot.selection()\n" if self.decomposition._choice else ""
+        return f"import nmd_lab as nmd\n\n{reading}{PRINT_ERROR}{plots}"

@@ -13,16 +13,15 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.selection import as_text
 from nmd_lab.result.summary import headline_of
 from nmd_lab.solver.selection.duration import in_words
-from nmd_lab.widgets.latest import Latest
-from nmd_lab.widgets.parts.charts import Panel, curves_part, intervals_chart, trials_charts
-from nmd_lab.widgets.parts.factors import FactorsPart
-from nmd_lab.widgets.parts.pictures import Frame
-from nmd_lab.widgets.parts.texts import model_text
-from nmd_lab.widgets.states.code import name_in_notebook
-from nmd_lab.widgets.states.fields import FitState
-from nmd_lab.widgets.states.model import ModelState
 
+from .background import Latest
+from .charts import Panel, curves_part, intervals_chart, model_text, trials_charts
+from .code import name_in_notebook
+from .components import FactorsPart
 from .history import History
+from .model_state import ModelState
+from .pictures import Frame
+from .settings import FitState
 
 Action = Callable[[Mapping[str, Any]], Any]
 """What a message of the front end does; a view that it returns is shown from then on."""

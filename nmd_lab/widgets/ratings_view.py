@@ -10,14 +10,13 @@ import numpy as np
 
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.summary import headline_of
-from nmd_lab.widgets.live.sample import LEVEL
-from nmd_lab.widgets.parts.charts import Panel
-from nmd_lab.widgets.parts.factors import signs_of
-from nmd_lab.widgets.parts.texts import number_text, size_text, table, texts
-from nmd_lab.widgets.states.completion import CompletionState, Entry
-from nmd_lab.widgets.states.fields import Field, value_of
 
+from .charts import Panel, number_text, size_text, table, texts
+from .components import signs_of
 from .history import History
+from .live_sample import LEVEL
+from .ratings_state import CompletionState, Entry
+from .settings import Field, value_of
 from .view import ModelView
 
 MOST_SUGGESTIONS = 500  # number of row labels that are suggested

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.widgets.latest import Latest
-from nmd_lab.widgets.live.recording import in_sample
 
+from .background import Latest, in_sample
+from .charts import colours, texts
 from .pictures import MOST_ROWS, Frame, drawing_part
-from .texts import colours, texts
 
 Array = NDArray[Any]
 

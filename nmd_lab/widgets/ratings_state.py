@@ -19,25 +19,14 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.summary import validation_error
 from nmd_lab.solver.options import OFFSETS
 from nmd_lab.solver.settings import ADMM, SPLITS
-from nmd_lab.widgets.latest import Latest
-from nmd_lab.widgets.live.background import Positions
-from nmd_lab.widgets.live.recording import Measure, error_of_means, in_sample
-from nmd_lab.widgets.live.sample import LEVEL
 
-from .choice import WITHOUT_RIDGE, default_nonlinearity
-from .code import fit_call
-from .data_choices import ratings_choices
-from .decomposition import MOST_COMPARED as MOST_FITTED
-from .fields import Field, check_option
-from .model import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState, Numbers
-from .ratings import (
-    DEFAULT_COLUMNS,
-    NewPerson,
-    Ratings,
-    as_ratings,
-    reading_code,
-    table_columns,
-)
+from .background import Latest, Measure, Positions, error_of_means, in_sample
+from .code import fit_call, ratings_choices
+from .live_sample import LEVEL
+from .matrix_state import MOST_COMPARED as MOST_FITTED
+from .model_state import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState, Numbers
+from .ratings import DEFAULT_COLUMNS, NewPerson, Ratings, as_ratings, reading_code, table_columns
+from .settings import WITHOUT_RIDGE, Field, check_option, default_nonlinearity
 
 MOST_COMPARED = 50_000  # entries at which errors without components are compared, at most
 OWN_DATA = "your ratings"  # option for the data that the user gave

@@ -15,18 +15,11 @@ from scipy import stats
 from nmd_lab.result import netcdf
 from nmd_lab.result.summary import headline
 from nmd_lab.studies.grid import CONDITIONS
-from nmd_lab.widgets.latest import Latest
-from nmd_lab.widgets.parts.charts import RESIDUALS, Panel, chart, curves_part, series
-from nmd_lab.widgets.parts.texts import many, table
-from nmd_lab.widgets.states.study import (
-    NO_DIMENSION,
-    ChartPoint,
-    StudyState,
-    is_numeric,
-    label_text,
-)
 
+from .background import Latest, many
+from .charts import RESIDUALS, Panel, chart, curves_part, series, table
 from .history import History
+from .study_state import NO_DIMENSION, ChartPoint, StudyState, is_numeric, label_text
 from .view import View
 
 CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by held-out entries

@@ -20,10 +20,8 @@ from nmd_lab.data.split import split_observed
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.sampler.options import SampleOptions
-from nmd_lab.widgets.parts.texts import many
 
-from .background import Background, Positions
-from .recording import in_sample
+from .background import Background, Positions, in_sample, many
 
 LEVEL = 0.9  # probability of the intervals
 

@@ -17,8 +17,8 @@ from nmd_lab.data.usual_columns import has_repeats, long_table_columns
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.widgets.latest import Latest
 
+from .background import Latest
 from .code import call, expression
 
 # Columns of a long table that hold the labels and the values unless others are named

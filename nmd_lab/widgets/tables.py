@@ -13,10 +13,10 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.tables import cells_at
-from nmd_lab.widgets.live.recording import in_sample
-from nmd_lab.widgets.live.sample import LEVEL, doubt
 
-from .texts import table
+from .background import in_sample
+from .charts import table
+from .live_sample import LEVEL, doubt
 
 Array = NDArray[Any]
 

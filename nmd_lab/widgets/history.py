@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from nmd_lab.result.selection import as_text
-from nmd_lab.widgets.states.fields import FitState
+
+from .settings import FitState
 
 MOST = 12  # number of runs that are kept; the oldest one is forgotten first
 

@@ -17,10 +17,10 @@ from nmd_lab.data.dense import observe_dense
 from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.widgets.live.recording import HiddenEntries
-from nmd_lab.widgets.parts.pictures import Frame
 
+from .background import HiddenEntries
 from .code import Code, call, fit_call
+from .pictures import Frame
 
 NOISES = ("none", "gaussian", "salt_and_pepper", "poisson")  # functions of `nmd_lab.datasets`
 NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever the labels say

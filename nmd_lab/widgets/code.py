@@ -1,17 +1,24 @@
-"""Notebook cells that repeat without an explorer what was done with it."""
+"""Notebook cells that repeat what was done, and the data sets that an explorer offers."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import xarray as xr
+
+from nmd_lab import datasets
+from nmd_lab.datasets.movielens import small_folder
 from nmd_lab.fit import complete, decompose
 from nmd_lab.model.nonlinearities import MinMax, Nonlinearity
 from nmd_lab.solver.settings import ADMM, as_solver
 
-from .choice import default_nonlinearity
+from .settings import default_nonlinearity
 
 PRINT_ERROR = 'print(f"relative error {fit.relative_error:.4g}")\n'  # last line of a cell that fits
 WIDTH = 88  # longest call on one line
@@ -89,3 +96,61 @@ def name_in_notebook(value: Any) -> str | None:
         (name for name, held in variables.items() if held is value and not name.startswith("_")),
         None,
     )
+
+
+class DataChoice(NamedTuple):
+    """A data set of `nmd_lab.datasets`."""
+
+    name: str  # name of the function that loads it
+    arguments: dict[str, Any]  # arguments of the function
+    variable: str | None = None  # of the loaded Dataset; None: everything that is loaded
+
+    @property
+    def code(self) -> str:
+        """Code that loads the data."""
+        loading = call(f"nmd.datasets.{self.name}", **self.arguments)
+        return f"{loading}.{self.variable}" if self.variable else loading
+
+    def load(self) -> Any:
+        """Return the data."""
+        function: Callable[..., Any] = getattr(datasets, self.name)
+        data = function(**self.arguments)
+        return data[self.variable] if self.variable else data
+
+
+SYNTHETIC = {"m": 200, "n": 150, "rank": 8, "nonlinearity": "relu", "random_state": 0}
+MATRICES = {  # which need no download
+    "digits": DataChoice("digits", {}),
+    "photograph of a flower": DataChoice("photograph", {"name": "flower", "size": (213, 320)}),
+    "photograph of a palace": DataChoice("photograph", {"name": "china", "size": (213, 320)}),
+    "synthetic": DataChoice("synthetic", SYNTHETIC, "X"),
+}
+# Matrices that are offered if ``$NMD_LAB_DATA`` has a folder with the name of their function
+LOCAL_MATRICES = {"CBCL faces": "cbcl", "MNIST": "mnist", "MIT logo": "mit_logo"}
+RATINGS = {"n_users": 400, "n_items": 300, "n_ratings": 12_000, "random_state": 0}
+
+
+def ratings_choices() -> dict[str, DataChoice]:
+    """Return the tables of ratings that are available on this machine, by their labels."""
+    generated = {"generated": DataChoice("make_ratings", RATINGS)}
+    if small_folder() is None:
+        return generated
+    return {"MovieLens, small": DataChoice("movielens_small", {})} | generated
+
+
+def matrix_choices() -> dict[str, DataChoice]:
+    """Return the matrices that are available on this machine, by their labels."""
+    folder = os.environ.get("NMD_LAB_DATA")
+    local = {
+        label: DataChoice(name, {})
+        for label, name in LOCAL_MATRICES.items()
+        if folder and (Path(folder) / name).is_dir()
+    }
+    return MATRICES | local
+
+
+@cache
+def load_matrix(label: str) -> xr.DataArray:
+    """Return the matrix of a label; all callers share it, so it must not be changed."""
+    loaded: xr.DataArray = matrix_choices()[label].load()
+    return loaded

@@ -18,12 +18,11 @@ from nmd_lab.result import netcdf
 from nmd_lab.studies import Study
 from nmd_lab.studies.grid import ALGORITHM, select
 from nmd_lab.studies.summary import about, labels_of, ranked, trials, variable
-from nmd_lab.widgets.live.fit import Keep
 
-from .choice import choice_for, chosen_arguments, is_open, prepared
 from .code import PRINT_ERROR, call, expression, stopping_arguments
-from .fields import Field, FitState
-from .model import ITERATIONS
+from .live_fit import Keep
+from .model_state import ITERATIONS
+from .settings import Field, FitState, choice_for, chosen_arguments, is_open, prepared
 
 NO_DIMENSION = "none"  # option for a chart without colours or without panels
 

@@ -16,10 +16,8 @@ from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.spec import Prepared
 from nmd_lab.solver.state import State
 from nmd_lab.warnings import NotConvergedWarning, OverfitWarning
-from nmd_lab.widgets.parts.texts import many
 
-from .background import STARTING, Background, Positions
-from .recording import Measure, Recording
+from .background import STARTING, Background, Measure, Positions, Recording, many
 
 FAR, OVERFIT = 0.5, 10.0  # held-out error, and its ratio to the observed one, of an overfit
 NO_CHOICE = "stopped before a choice was made"  # message of a run that was stopped while it chose

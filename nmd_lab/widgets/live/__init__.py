@@ -1,1 +1,0 @@
-"""Background work of the explorers: fits, draws and snapshots in threads."""

@@ -1,1 +1,0 @@
-"""States of the explorers: data, settings and fit, without any widget."""

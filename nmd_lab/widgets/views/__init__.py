@@ -1,1 +1,0 @@
-"""Views of the explorers: which parts a page has, and what the actions of the user do."""
