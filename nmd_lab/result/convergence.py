@@ -1,7 +1,7 @@
-"""Convergence of chains: split R-hat and effective sample size.
+"""Convergence of chains, singular values and effective rank.
 
-Both are the classic versions (Gelman et al., *Bayesian Data Analysis*, 3rd edition, section 11.4-5;
-the sum of correlations ends as in Geyer, 1992), on the numbers themselves and not on their ranks.
+Split R-hat and effective sample size are the rank-normalised versions: A. Vehtari et al.,
+"Rank-normalization, folding, and localization", Bayesian Analysis, 2021, as ArviZ has them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from nmd_lab.data.labels import COMPONENT
 
@@ -21,34 +23,44 @@ FEWEST = 4
 
 
 def split_rhat(chains: Any) -> Array:
-    """Return the split R-hat, near 1 if all halves of all chains have the same distribution."""
+    """Return the split R-hat, near 1 if all halves of all chains have the same distribution.
+
+    It is the larger one of those of ranks and of ranks of distances from the median.
+    """
     halves = _halves(chains)
     if halves is None:
         return np.full(np.shape(chains)[2:], np.nan)
-    within, total = _variances(halves)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.sqrt(total / within)
-    return np.where((within == 0) & (total == 0), 1.0, ratio)
+    found = []
+    for numbers in (halves, np.abs(halves - np.median(halves, axis=(0, 1)))):
+        within, total = _variances(_normal_scores(numbers))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found.append(np.where((within == 0) & (total == 0), 1.0, np.sqrt(total / within)))
+    return np.maximum(*found)
 
 
 def effective_sample_size(chains: Any) -> Array:
-    """Return the number of independent draws whose mean would be as exact."""
+    """Return the number of independent draws whose mean of ranks would be as exact (bulk ESS)."""
     halves = _halves(chains)
     if halves is None:
         return np.full(np.shape(chains)[2:], np.nan)
-    n = halves.shape[1]
-    size = halves.shape[0] * n
-    within, total = _variances(halves)
-    covariance = _autocovariances(halves).mean(axis=0)
+    n, size = halves.shape[1], halves.shape[0] * halves.shape[1]
+    scores = _normal_scores(halves)
+    within, total = _variances(scores)
+    spectrum = np.fft.rfft(scores - scores.mean(axis=1, keepdims=True), 2 * n, axis=1)
+    covariance = np.fft.irfft(np.abs(spectrum) ** 2, 2 * n, axis=1)[:, :n].mean(axis=0) / n
     with np.errstate(divide="ignore", invalid="ignore"):
-        correlation = 1 - (within - covariance * n / (n - 1)) / total
+        correlation = 1 - (within - covariance) / total
         correlation[0] = np.where(total > 0, 1, np.nan)
-        pairs = correlation[: n // 2 * 2].reshape(n // 2, 2, *correlation.shape[1:]).sum(axis=1)
+        count = max((n - 1) // 2, 1)
+        pairs = correlation[: 2 * count].reshape(count, 2, *correlation.shape[1:])
+        even, pairs = pairs[:, 0], pairs.sum(axis=1)
         # A sum of two neighbours is positive and falls; what comes after the first that is not
-        # positive is noise.
+        # positive is noise (Geyer, 1992).
         positive = np.logical_and.accumulate(pairs > 0, axis=0)
+        positive[-1] = False
         falling = np.minimum.accumulate(np.where(positive, pairs, 0), axis=0)
-        time = np.maximum(2 * falling.sum(axis=0) - 1, 1 / np.log10(size))
+        after = np.take_along_axis(even, positive.sum(axis=0)[None], axis=0)[0]
+        time = np.maximum(2 * falling.sum(axis=0) - 1 + np.maximum(after, 0), 1 / np.log10(size))
         return np.where(np.isfinite(pairs[0]), size / time, np.nan)
 
 
@@ -56,9 +68,16 @@ def _halves(chains: Any) -> Array | None:
     """Return the two halves of each chain as chains; None if they are too short."""
     array = np.asarray(chains, dtype=np.float64)
     n = array.shape[1] // 2
-    if n < FEWEST // 2 or array.shape[1] < FEWEST:
+    if array.shape[1] < FEWEST:
         return None
     return np.concatenate([array[:, :n], array[:, -n:]])
+
+
+def _normal_scores(halves: Array) -> Array:
+    """Return normal numbers with the ranks of all draws (Blom, 1958)."""
+    ranks = rankdata(halves.reshape(-1, *halves.shape[2:]), axis=0)
+    scores: Array = ndtri((ranks - 0.375) / (len(ranks) + 0.25))
+    return scores.reshape(halves.shape)
 
 
 def _variances(halves: Array) -> tuple[Array, Array]:
@@ -67,15 +86,6 @@ def _variances(halves: Array) -> tuple[Array, Array]:
     within = halves.var(axis=1, ddof=1).mean(axis=0)
     between = halves.mean(axis=1).var(axis=0, ddof=1)
     return within, within * (n - 1) / n + between
-
-
-def _autocovariances(halves: Array) -> Array:
-    """Return the autocovariance of each chain at lags 0, 1, ..., along axis 1."""
-    n = halves.shape[1]
-    centred = halves - halves.mean(axis=1, keepdims=True)
-    spectrum = np.fft.rfft(centred, 2 * n, axis=1)
-    covariance: Array = np.fft.irfft(np.abs(spectrum) ** 2, 2 * n, axis=1)[:, :n] / n
-    return covariance
 
 
 LARGEST_RHAT = 1.05

@@ -3,14 +3,10 @@
 NetCDF stores only numbers and text.  Dates, durations and the types of text are stored as numbers
 or text, and a MultiIndex is stored as its levels.  The attribute ``nmd_lab`` (JSON) records the
 original types.  Nothing is pickled, and reading runs no code from the file.
-
-A file ends with the SHA-256 of its content, behind the part that HDF5 reads: with damaged lengths
-and addresses HDF5 takes minutes, gigabytes, or ends the process, so it only reads what is whole.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -23,6 +19,7 @@ import xarray as xr
 from xarray.indexes import PandasIndex, PandasMultiIndex
 
 from nmd_lab._atomic import check_target, write_atomically
+from nmd_lab.data._file_errors import errors_of
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 
 SCHEMA = 1
@@ -30,10 +27,6 @@ SCHEMA = 1
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 """Units of time in NetCDF, by NumPy's abbreviation."""
-
-
-_MARK = b"\nnmd_lab sha256 "
-"""What stands before the checksum of a file."""
 
 
 def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
@@ -45,8 +38,7 @@ def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     content = io.BytesIO()
     with h5netcdf.File(content, "w") as file:
         encoded.dump_to_store(xr.backends.H5NetCDFStore(file))
-    blocks: list[bytes | memoryview] = [content.getbuffer(), _checksum(content.getbuffer())]
-    write_atomically(path, lambda file: file.writelines(blocks))
+    write_atomically(path, lambda file: file.write(content.getbuffer()))
 
 
 def read(path: str | os.PathLike[str]) -> xr.Dataset:
@@ -57,27 +49,19 @@ def read(path: str | os.PathLike[str]) -> xr.Dataset:
         raise FileNotFoundError(f"path={str(path)!r} is not a file: check the name.")
     if not os.access(path, os.R_OK):
         raise PermissionError(f"path={str(path)!r} may not be read: change its permissions.")
-    content = path.read_bytes()
-    end = content.rfind(_MARK)
-    if end < 0 or content[end:] != _checksum(memoryview(content)[:end]):
-        raise ValueError(
-            f"path={str(path)!r} cannot be read: it is damaged or changed, or nmd_lab did not "
-            "write it."
-        )
-    with xr.open_dataset(io.BytesIO(content), engine="h5netcdf", decode_cf=False) as file:
-        encoded = file.load()
-    header = json.loads(encoded.attrs[RESULT_ATTRIBUTE])
-    if header["schema"] > SCHEMA:
+    with errors_of(path):
+        content = io.BytesIO(path.read_bytes())
+        with xr.open_dataset(content, engine="h5netcdf", decode_cf=False) as file:
+            encoded = file.load()
+        header = json.loads(encoded.attrs[RESULT_ATTRIBUTE])
+        is_newer = header["schema"] > SCHEMA
+    if is_newer:
         raise ValueError(
             f"path={str(path)!r} has the layout {header['schema']}, this version reads up to "
             f"{SCHEMA}: install a newer nmd_lab."
         )
-    return _decode(header, encoded)
-
-
-def _checksum(content: memoryview) -> bytes:
-    """Return the end of a file with this content."""
-    return _MARK + hashlib.sha256(content).hexdigest().encode() + b"\n"
+    with errors_of(path):
+        return _decode(header, encoded)
 
 
 def _encode(dataset: xr.Dataset) -> xr.Dataset:

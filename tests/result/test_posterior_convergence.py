@@ -28,13 +28,19 @@ def test_size_of_a_series_of_known_correlation(rng, phi):
     assert np.all(np.abs(split_rhat(x) - 1) < 0.02)
 
 
-def test_rhat_by_hand():
-    x = np.array([[0.0, 2, 1, 3, 8, 6, 7, 9]])
-    halves = x.reshape(2, 4)
-    within = np.mean([np.var(half, ddof=1) for half in halves])
-    between = 4 * np.var([1.5, 7.5], ddof=1)
-    wanted = np.sqrt((0.75 * within + between / 4) / within)
-    assert split_rhat(x) == pytest.approx(wanted)
+@pytest.mark.parametrize(
+    ("seed", "phi", "shape", "change", "rhat", "size"),
+    [
+        (0, 0.5, (4, 100), lambda x: x, 1.00631217, 147.92649858),
+        (1, 0.9, (2, 51), np.exp, 1.23977051, 10.3407076),
+        (2, 0.0, (3, 200), lambda x: x * [[1], [1], [3]], 1.18655695, 518.80259551),
+        (3, -0.3, (1, 40), np.round, None, 64.08239965),
+    ],
+)
+def test_numbers_are_those_of_arviz(seed, phi, shape, change, rhat, size):
+    x = change(autoregressive(np.random.default_rng(seed), phi, shape))
+    assert effective_sample_size(x) == pytest.approx(size)
+    assert rhat is None or split_rhat(x) == pytest.approx(rhat)  # ArviZ wants two chains
 
 
 def test_chains_that_disagree_or_drift(rng):

@@ -424,38 +424,16 @@ def test_offsets_of_a_multi_index_are_saved_without_a_warning(axis, tmp_path):
     assert loaded.reconstruct().identical(fit.reconstruct())
 
 
-def test_no_damage_goes_unnoticed(tmp_path, small):
-    path, rng = tmp_path / "fit.nc", np.random.default_rng(0)
-    fitted(small).save(path)
-    content = path.read_bytes()
-    for position in rng.integers(len(content), size=40):
-        path.write_bytes(
-            content[:position] + bytes([content[position] ^ 4]) + content[position + 1 :]
-        )
-        with pytest.raises(ValueError, match=r"fit\.nc' cannot be read: it is damaged or changed"):
-            nmd_lab.load(path)
-
-
-FAULTS = Path(os.environ.get("NMD_LAB_DATA", "nowhere")).parent / "faults"
-
-
-@pytest.mark.parametrize("name", ["case1771.nc", "case2005.nc"])
-def test_damage_that_made_hdf5_hang(name):
-    if not (FAULTS / name).exists():
-        pytest.skip("needs the damaged files")
-    with pytest.raises(ValueError, match="cannot be read"):
-        nmd_lab.load(FAULTS / name)
-
-
-def test_a_file_that_another_program_changed_is_refused(tmp_path, small):
-    import h5py
-
+def test_a_file_that_is_cut_short_or_of_another_program_is_refused(tmp_path, small):
     path = tmp_path / "fit.nc"
     fitted(small).save(path)
-    with h5py.File(path, "a") as file:
-        file["W"][0, 0] = 7.0
-        file.attrs["note"] = "changed"
-    with pytest.raises(ValueError, match="damaged or changed"):
+    content = path.read_bytes()
+    for some in (b"", content[: len(content) // 2], content[:-100]):
+        path.write_bytes(some)
+        with pytest.raises(ValueError, match=r"fit\.nc' cannot be read"):
+            nmd_lab.load(path)
+    xr.DataArray(np.eye(3), name="X").to_netcdf(path, engine="h5netcdf")
+    with pytest.raises(ValueError, match=r"fit\.nc' cannot be read: no 'nmd_lab'"):
         nmd_lab.load(path)
 
 
