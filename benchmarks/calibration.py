@@ -27,7 +27,7 @@ import numpy as np
 from scipy import stats
 
 import nmd_lab as nmd
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler.chain import Chain
 from nmd_lab.solver.sampler.noise import NoiseKind

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from nmd_lab.data.dense import observe_dense
+from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.engines.admm import Admm
 from nmd_lab.solver.engines.protocol import iterates

@@ -2,9 +2,9 @@
 
     python benchmarks/scale.py --gib 12 --entries 100000000 --limit 2 --write
 
-makes a dense file and a sparse store of these sizes in a temporary folder (``--folder``), reads the
-file, and fits both, in a process whose memory is limited where the system allows it (a control
-group of version 1, as root).  The sweep in memory is measured on a part that fits.
+makes a dense file and the files of a CSR array of these sizes in a temporary folder (``--folder``),
+reads the file, and fits both, in a process whose memory is limited where the system allows it (a
+control group of version 1, as root).  The sweep in memory is measured on a part that fits.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 from common.pages import write_tables
+from scipy.sparse import csr_array
 
 import nmd_lab as nmd
-from nmd_lab.data.store_writing import _Writer
 
 COLUMNS, RANK, STORE_COLUMNS, EACH = 1000, 10, 20_000, 200
 GROUP = Path("/sys/fs/cgroup/memory/nmd-lab-benchmark")
@@ -41,19 +41,33 @@ def make_dense(path: Path, rows: int) -> None:
 
 
 def make_store(path: Path, entries: int) -> None:
-    """Write a sparse store of generated ratings."""
+    """Write the arrays of a CSR matrix of generated ratings."""
     rng, rows = np.random.default_rng(0), entries // EACH
     H = rng.standard_normal((STORE_COLUMNS, 5), dtype=np.float32)
-    with _Writer(path, np.dtype(np.float32)) as writer:
-        for first in range(0, rows, 5000):
-            size = (min(5000, rows - first), EACH)
-            columns = np.sort(rng.integers(0, STORE_COLUMNS - EACH, size), axis=1)
-            columns += np.arange(EACH)
-            W = rng.standard_normal((size[0], 5), dtype=np.float32)
-            values = np.einsum("ik,ijk->ij", W, H[columns])
-            values += 0.3 * rng.standard_normal(size, dtype=np.float32)
-            writer.add(np.full(size[0], EACH), columns.ravel(), values.ravel())
-        writer.finish((rows, STORE_COLUMNS), ("user", "item"), [None, None], "rating")
+    path.mkdir()
+    np.save(path / "indptr.npy", np.arange(rows + 1) * EACH)
+    indices, values = (
+        np.lib.format.open_memmap(path / f"{name}.npy", "w+", dtype, (rows, EACH))
+        for name, dtype in (("indices", np.int32), ("data", np.float32))
+    )
+    for first in range(0, rows, 5000):
+        size = (min(5000, rows - first), EACH)
+        columns = np.sort(rng.integers(0, STORE_COLUMNS - EACH, size), axis=1)
+        columns += np.arange(EACH)
+        W = rng.standard_normal((size[0], 5), dtype=np.float32)
+        block = slice(first, first + size[0])
+        indices[block] = columns
+        values[block] = np.einsum("ik,ijk->ij", W, H[columns])
+        values[block] += 0.3 * rng.standard_normal(size, dtype=np.float32)
+
+
+def open_store(path: Path) -> csr_array:
+    """Return the matrix over its files."""
+    data, indices, indptr = (
+        np.load(path / f"{name}.npy", mmap_mode="r") for name in ("data", "indices", "indptr")
+    )
+    shape = indptr.size - 1, STORE_COLUMNS
+    return csr_array((data.ravel(), indices.ravel(), indptr), shape=shape)
 
 
 def seconds_to_read(path: Path) -> float:
@@ -79,7 +93,7 @@ def fit(kind: str, path: str, rows: int, folder: str) -> dict[str, float]:
         X: Any = np.memmap(path, np.float32, "r", shape=(rows, COLUMNS))
         call, model = nmd.decompose, (RANK, "relu")
     else:
-        X, call, model = nmd.SparseStore(path), nmd.complete, (RANK, "identity")
+        X, call, model = open_store(Path(path)), nmd.complete, (RANK, "identity")
         options |= {"alpha": 1.0, "offsets": "both"}
     if kind.endswith("streamed"):
         options["compute"] = nmd.Compute(work_dir=folder)
@@ -127,11 +141,11 @@ def tables(gib: float, entries: int, limit: float | None, folder: Path) -> str:
     lines.append(_line("dense float32, ReLU", f"{gib:g} GiB", limit, streamed, read, inside))
     dense.unlink()
     make_store(store, entries)
-    read = sum(seconds_to_read(store / name) for name in ("indices", "values"))
+    read = sum(seconds_to_read(store / name) for name in ("indices.npy", "data.npy"))
     whole = in_own_process("sparse memory", store, 0, folder, limit=None)
     streamed = in_own_process("sparse streamed", store, 0, folder, limit=limit)
     size = f"{entries / 1e6:g} million entries"
-    lines.append(_line("SparseStore, identity", size, limit, streamed, read, whole["iteration"]))
+    lines.append(_line("CSR array, identity", size, limit, streamed, read, whole["iteration"]))
     return "\n".join(lines) + "\n"
 
 

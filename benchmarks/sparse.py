@@ -127,7 +127,7 @@ def against_passes(folder: Path, m: int, n: int, rank: int) -> dict[str, float]:
 
 def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     """Yield the seconds of single iterations, so that the passes run in between."""
-    from nmd_lab.data.sparse import observe_sparse
+    from nmd_lab.data.inputs import observe_sparse
     from nmd_lab.model.model import make_model
     from nmd_lab.solver.engines.admm import Admm
     from nmd_lab.solver.engines.protocol import iterates

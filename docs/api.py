@@ -42,8 +42,8 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
     "Data": (
         "Sparse data, tables of entries, and held-out entries.",
         [
-            *("SparseObservations", "SparseStore", "observations_from_sparse"),
-            *("observations_from_table", "split_observed"),
+            *("SparseObservations", "observations_from_sparse"),
+            *("observations_from_table", "observations_from_files", "split_observed"),
         ],
     ),
     "Studies": ("Many fits over a grid of settings.", ["Study"]),

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
         widgets,
     )
     from ._show_versions import show_versions
+    from .data.blocks_on_disk import observations_from_files
     from .data.long_table import observations_from_sparse, observations_from_table
-    from .data.sparse_observations import SparseObservations
+    from .data.sparse import SparseObservations
     from .data.split import split_observed
-    from .data.store import SparseStore
     from .estimators import NMD, MatrixCompletion
     from .fit import complete, decompose
     from .model.losses import KL, L1, Frobenius
@@ -92,7 +92,6 @@ __all__ = [
     "Simplex",
     "SparseFactor",
     "SparseObservations",
-    "SparseStore",
     "Square",
     "State",
     "Study",
@@ -105,6 +104,7 @@ __all__ = [
     "losses",
     "metrics",
     "nonlinearities",
+    "observations_from_files",
     "observations_from_sparse",
     "observations_from_table",
     "plots",
@@ -120,10 +120,10 @@ __all__ = [
 
 _WHERE = {
     "_show_versions": ["show_versions"],
+    "data.blocks_on_disk": ["observations_from_files"],
     "data.long_table": ["observations_from_sparse", "observations_from_table"],
     "data.sparse": ["SparseObservations"],
     "data.split": ["split_observed"],
-    "data.store": ["SparseStore"],
     "estimators": ["NMD", "MatrixCompletion"],
     "fit": ["complete", "decompose"],
     "model.losses": ["KL", "L1", "Frobenius"],

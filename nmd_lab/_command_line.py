@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from ._derived_options import options_of
+from .data.frames import description, refused_columns
 from .data.labels import is_frame
-from .data.refused_columns import description, refused_columns
 from .fit import complete, decompose
 from .sampling import sample
 from .solver.options import COMPLETION_DEFAULTS, FitOptions, Options

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .data.units_apart import sentence_of_units
+from .data.units import sentence_of_units
 from .model.losses import Frobenius
 from .result.decomposition import Decomposition
 from .result.summary import unfinished

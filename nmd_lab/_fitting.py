@@ -17,8 +17,8 @@ from ._fit_warnings import messages_after, messages_before, warn
 from ._interruption import Interruption, interruptible
 from ._threads import one_thread
 from .checkpoint.call import Call
+from .data.blocks_on_disk import is_stored
 from .data.labels import is_dask
-from .data.stored import is_stored
 from .model.losses import Frobenius
 from .result.decomposition import Decomposition
 from .result.serialization import provenance

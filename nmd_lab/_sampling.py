@@ -18,9 +18,9 @@ from ._memory import refuse_above
 from ._stop_reason import StopReason
 from ._warm_start import begin_at, check_init, continue_from, joined
 from .checkpoint.call import Call
+from .data.inputs import observe
 from .data.labels import is_dask, is_frame
-from .data.observations import observe
-from .data.units_apart import sentence_of_units
+from .data.units import sentence_of_units
 from .model.losses import Frobenius
 from .model.ordinal import Ordinal
 from .result.draws import GROUP

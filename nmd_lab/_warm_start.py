@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from .data.base import FloatArray
+from .data.entries import FloatArray
 from .model.losses import Loss
 from .model.ordinal import Ordinal
 from .result.decomposition import Decomposition

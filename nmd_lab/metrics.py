@@ -14,11 +14,11 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._checks import check_no_fit
-from nmd_lab.data._masks_and_weights import check_weights
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import is_frame, labels_of
+from nmd_lab.data.masks import check_weights
 from nmd_lab.data.matching import match_data
-from nmd_lab.data.observations import observe
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import Loss, as_loss
 

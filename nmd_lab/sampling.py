@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from ._interruption import interruptible
 from ._sampling import draw_posterior, warn_of_chains
 from ._threads import one_thread
-from .data.limits import GivenLimits
+from .data.masks import GivenLimits
 from .result.posterior import Posterior
 from .solver.columns import LossArgument, NonlinearityArgument
 from .solver.sampler.options import SampleOptions

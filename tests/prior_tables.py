@@ -15,8 +15,8 @@ import numpy as np
 from scipy import stats
 from scipy.special import ndtr
 
-from nmd_lab.data.limits import GivenLimits
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
+from nmd_lab.data.masks import GivenLimits
 from nmd_lab.solver.sampler.cut_points import CutPoints, Levels
 from nmd_lab.solver.sampler.groups import FREEDOM, Groups
 from nmd_lab.solver.sampler.hyperparameters import RowPrior

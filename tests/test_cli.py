@@ -20,7 +20,7 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab._command_line import ModelOptions, SolverOptions
 from nmd_lab.cli import main
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.result import netcdf
 from nmd_lab.solver.options import COMPLETION_DEFAULTS, INITS, OFFSETS, Options
 from nmd_lab.solver.settings import SPLITS

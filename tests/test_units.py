@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nmd_lab as nmd
-from nmd_lab.data.observations import observe
-from nmd_lab.data.units_apart import APART, units_of_columns
+from nmd_lab.data.inputs import observe
+from nmd_lab.data.units import APART, units_of_columns
 
 SCALES = np.array([1000.0, 100.0, 10.0, 1.0, 1.0, 0.1, 0.01, 0.01])
 NAMES = [f"c{k}" for k in range(SCALES.size)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.data.dense import observe_dense
+from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.engines.admm import Admm
 from nmd_lab.solver.engines.protocol import iterates

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from nmd_lab._checks import check_rank
 from nmd_lab._threads import one_thread
-from nmd_lab.data.base import FloatArray
-from nmd_lab.data.dense import observe_dense
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity, ReLU
 from nmd_lab.result.decomposition import Decomposition

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy.linalg import eigh
 
 from nmd_lab._checks import check_rank
-from nmd_lab.data.base import FloatArray
-from nmd_lab.data.dense import observe_dense
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import ReLU
 

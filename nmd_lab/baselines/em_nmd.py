@@ -11,7 +11,7 @@ from scipy.special import erfcx
 
 from nmd_lab._checks import check_number
 from nmd_lab._threads import one_thread
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.result.decomposition import Decomposition
 
 from ._latent import LatentProblem, least_squares_step

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from nmd_lab._checks import check_number, check_rank
 from nmd_lab._threads import one_thread
-from nmd_lab.data.base import FloatArray
-from nmd_lab.data.observations import observe
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition

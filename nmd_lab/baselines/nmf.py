@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import check_rank
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.dense import observe_dense
+from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.losses import Loss, as_loss
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition

@@ -11,7 +11,7 @@ from scipy.linalg import svd
 
 from nmd_lab._checks import check_rank
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.dense import observe_dense
+from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import check_number, check_rank
 from nmd_lab._threads import one_thread
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.data.base import Observations, Transform
-from nmd_lab.data.fingerprint import fingerprint
+from nmd_lab.data.entries import Transform
+from nmd_lab.data.observations import Observations, fingerprint
 from nmd_lab.data.split import flat_positions, split
 
 from .partition import Partition, set_up

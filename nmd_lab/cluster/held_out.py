@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 
 from .cluster import Cluster
 from .passes import make_held_out, squared_errors

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,15 @@ import xarray as xr
 from numpy.typing import DTypeLike
 
 from nmd_lab._checks import check_word
-from nmd_lab.data.base import float_dtype
+from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import Labels, is_dask, labels_of
-from nmd_lab.data.observations import observe
-from nmd_lab.data.row_blocks import rows_of
-from nmd_lab.data.store import SparseStore
+from nmd_lab.data.observations import float_dtype
+from nmd_lab.data.split import rows_of
 
 from .cluster import Cluster
 from .observations import ClusterObservations
 from .partition import Boxed
-from .sources import Source, load_block, load_given, load_stored
+from .sources import Source, load_block, load_given
 from .tables import is_dask_table, sources_of_table
 
 FEWEST_PARTITIONS = 8
@@ -81,17 +79,10 @@ def observe_on_cluster(
     sample_dims: str | Sequence[str] | None,
     absent_are_zeros: bool,
 ) -> ClusterObservations:
-    """Return observations on the workers of a client; see `nmd_lab.data.observations.observe`."""
+    """Return observations on the workers of a client; see `nmd_lab.data.inputs.observe`."""
     masks: dict[str, Any] = {"observed": observed, "weights": weights}
     sources: Iterable[Source]
-    if isinstance(X, SparseStore):
-        plain = observe(X, **masks, dtype=dtype, absent_are_zeros=absent_are_zeros)
-        labels, path = plain.labels, Path(X.path).resolve()
-        sources = [
-            Source(rows.stop - rows.start, load_stored, [path, rows, absent_are_zeros])
-            for rows in _ranges_of(plain, client)
-        ]
-    elif is_dask_table(X):
+    if is_dask_table(X):
         _refuse(masks, "a table of Dask")
         sources, labels = sources_of_table(
             X, client, dtype, _number_of_partitions(12 * len(X), client), zeros=absent_are_zeros

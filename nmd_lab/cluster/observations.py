@@ -16,9 +16,10 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.base import FloatArray, Observations, Transform, has_offsets
+from nmd_lab.data.entries import FloatArray, Transform
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.row_blocks import rows_of
+from nmd_lab.data.observations import Observations, has_offsets
+from nmd_lab.data.split import rows_of
 from nmd_lab.solver.constraints.steps import ConstrainedColumns
 
 from .cluster import Cluster

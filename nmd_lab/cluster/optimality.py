@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.constraints.descent import kind_of_descent
 from nmd_lab.solver.constraints.steps import proximal_move
 

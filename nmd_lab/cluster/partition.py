@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab._threads import one_thread
-from nmd_lab.data.base import Observations
+from nmd_lab.data.observations import Observations
 
 Answer = tuple[Any, ...]
 """What a step returns: arrays and numbers."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.constraints.steps import proximal_move
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.observed_sweep import ObservedSweep

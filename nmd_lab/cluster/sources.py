@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from nmd_lab.data.base import Observations
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.row_blocks import dense_rows
-from nmd_lab.data.sparse_observations import SparseObservations
-from nmd_lab.data.store import SparseStore
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.split import dense_rows
 
 
 class Source(NamedTuple):
@@ -37,11 +35,6 @@ class Source(NamedTuple):
 def load_given(observations: Observations) -> Observations:
     """Return rows that the client has sent."""
     return observations
-
-
-def load_stored(path: Path, rows: slice, absent_are_zeros: bool) -> Observations:
-    """Return rows of a store, which are read from its files."""
-    return SparseStore(path).rows(rows, absent_are_zeros=absent_are_zeros)
 
 
 def load_block(X: Any, observed: Any, weights: Any, dtype: DTypeLike) -> Observations:

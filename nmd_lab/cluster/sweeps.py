@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.column_chunks import solve_columns
 from nmd_lab.solver.everywhere_sweep import EverywhereSweep
 from nmd_lab.solver.observed_sweep import ObservedSweep

@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import DTypeLike, NDArray
 
-from nmd_lab.data.base import float_dtype
 from nmd_lab.data.labels import Labels
+from nmd_lab.data.observations import float_dtype
 
 from .sources import Source, load_pieces
 

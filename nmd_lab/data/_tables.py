@@ -8,10 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ._file_errors import errors_of
+from nmd_lab._files import errors_of
+
 from ._separators import FIRST_BYTES, Notation, find_notation, ungrouped
+from .frames import has_repeats, long_table_columns
 from .long_table import observations_from_table
-from .usual_columns import has_repeats, long_table_columns
 
 INDEX_NAMES = ("index", "id", "row")
 """Names of a first column of whole numbers that holds row labels."""

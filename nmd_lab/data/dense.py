@@ -1,83 +1,293 @@
-"""Observations of dense input: arrays, masked arrays, DataFrames and DataArrays.
+"""The observations of a dense matrix, of which some entries may be missing.
 
-NaN, masked entries, and entries with ``mask == False`` or weight 0 are missing.  Values at missing
-entries have no influence.
+The values are those that the user gave, without a copy where that is possible.  What they hold at
+missing entries is never used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import xarray as xr
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from ._entry_weights import EntryWeights
-from ._masks_and_weights import dense_mask, dense_weights, infinity_error
-from .base import float_dtype
-from .dense_observations import DenseObservations
-from .labels import is_frame, labels_of
-from .sparse import is_sparse
-from .typed_table import TypedTable, table_of
+from nmd_lab._files import Scratch
 
-
-def observe_dense(
-    X: Any,
-    *,
-    observed: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-    dtype: DTypeLike | None = None,
-    sample_dims: str | Sequence[str] | None = None,
-    table: TypedTable | None = None,
-    may_be_empty: bool = False,
-) -> DenseObservations:
-    """Return the observations of a dense input, which is not modified."""
-    if is_sparse(X):
-        raise TypeError("X is a scipy.sparse matrix: only decompose() and complete() take one.")
-    labels, plain = labels_of(X, sample_dims), X
-    if is_frame(X) and X.size:
-        typed = table_of(X) if table is None else table.columns_of(X)
-        if typed is not None:
-            plain = typed.encode(X)
-            labels = replace(labels_of(plain), table=typed)
-    array, seen = (labels.flatten(each) for each in _array_and_mask(plain))
-    if array.size == 0:
-        raise ValueError(f"X has shape {array.shape}, which holds no entry: give a larger matrix.")
-    if observed is not None:
-        seen = seen & dense_mask(observed, X, labels)
-    with np.errstate(over="ignore"):  # what overflows is found below
-        values = array.astype(float_dtype(array, dtype), order="C", copy=False)
-    seen &= ~np.isnan(values)
-    if np.any(np.isinf(values) & seen):
-        raise infinity_error(*np.argwhere(np.isinf(values) & seen)[0])
-    floats = None if weights is None else dense_weights(weights, X, labels, values.dtype)
-    counted = seen if floats is None else seen & (floats > 0)
-    if not (may_be_empty or counted.any()):
-        raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
-    missing = None if seen.all() else seen
-    stored_weights = None if missing is None and floats is None else EntryWeights(missing, floats)
-    return DenseObservations(np.ascontiguousarray(values), stored_weights, labels)
+from .entries import (
+    CsrRows,
+    EntryLimits,
+    EntryWeights,
+    FloatArray,
+    IntArray,
+    ObservedEntries,
+    Transform,
+    index_dtype,
+    limits_content,
+    row_pointers,
+)
+from .labels import Labels
+from .observations import BLOCK, Observations, has_offsets
+from .sparse import SparseObservations
 
 
-def _array_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the values of a dense input, and the mask of those that are not masked."""
-    if isinstance(X, np.ma.MaskedArray):
-        array, seen = X.data, ~np.ma.getmaskarray(X)
-    else:
-        if isinstance(X, xr.DataArray):
-            array = X.values
-        elif is_frame(X):
-            array = X.to_numpy(dtype=_frame_dtype(X), na_value=np.nan)
-        else:
-            array = np.asarray(X)
-        seen = np.ones(array.shape, dtype=bool)
-    if array.dtype.kind not in "buif":
-        raise TypeError(f"X has dtype {array.dtype}: convert it to real numbers, X.astype(float).")
-    return array, seen
+@dataclass(frozen=True)
+class DenseObservations(Observations):
+    """A dense, partly observed matrix.
+
+    Attributes
+    ----------
+    stored : ndarray (m, n)
+        Values in C order, float32 or float64; anything, NaN too, at missing entries.
+    stored_weights : EntryWeights or None
+        Weights, or the mask of the observed entries; None if every entry has weight 1.
+    labels : Labels
+        Dimensions and coordinates for results.
+    limits : EntryLimits or None, default None
+        Limits of all entries; None if all observed values are known.
+    scratch : Scratch or None, default None
+        Folder for arrays of the size of X, if `stored` lies in a file (`FileMatrix`).
+    """
+
+    stored: FloatArray
+    stored_weights: EntryWeights | None
+    labels: Labels
+    limits: EntryLimits | None = None
+    scratch: Scratch | None = None
+
+    pattern = None
+    absent_are_zeros = False
+
+    @cached_property
+    def values(self) -> FloatArray:  # type: ignore[override]
+        """Values (m, n), 0 at missing entries: a copy if there are any."""
+        if self.stored_weights is None:
+            return self.stored
+        return self.transformed(lambda x: x).reshape(self.shape)
+
+    @property
+    def weights(self) -> NDArray[Any] | None:  # type: ignore[override]
+        """Weights (m, n), floats >= 0 or booleans (True = observed); None if every one is 1."""
+        return None if self.stored_weights is None else self.stored_weights.of_rows(slice(None))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return self.stored.dtype
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        m, n = self.stored.shape
+        return m, n
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """Mask of the observed entries, shape (m, n)."""
+        seen = np.ones(self.shape, bool)
+        for block, weights in self._weight_blocks():
+            seen.reshape(-1)[block] = weights > 0
+        return seen
+
+    @property
+    def n_observed(self) -> int:
+        """Number of observed entries."""
+        if self.stored_weights is None:
+            return self.stored.size
+        return sum(int(np.count_nonzero(weights)) for _, weights in self._weight_blocks())
+
+    def reader(self) -> FloatArray:
+        """Return the values, flat; anything at missing entries."""
+        return self.stored.ravel()
+
+    def weight_reader(self) -> EntryWeights | None:
+        """Return the weights, to be read one range at a time; None if every one is 1."""
+        return self.stored_weights
+
+    def transformed(self, transform: Transform) -> FloatArray:
+        """Return transform(X) as a new flat array; transform(0) at missing entries."""
+        size, scratch = self.stored.size, self.scratch
+        T: Any = np.empty(size, self.dtype) if scratch is None else scratch.zeros(size, self.dtype)
+        for block, x in zip(self._blocks(), self._known_blocks(), strict=True):
+            T[block] = transform(x)  # it may need temporary arrays
+        return T  # type: ignore[no-any-return]
+
+    def mapped(self, transform: Transform) -> DenseObservations:
+        """Return observations of transform(X), with the same weights and labels."""
+        limits = None if self.limits is None else self.limits.mapped(transform)
+        stored = self.transformed(transform).reshape(self.shape)
+        return replace(self, stored=stored, limits=limits)
+
+    def stored_positions(self) -> tuple[IntArray, IntArray]:
+        """Return the row and the column of each entry."""
+        m, n = self.shape
+        return np.repeat(np.arange(m), n), np.tile(np.arange(n), m)
+
+    def centred(
+        self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
+    ) -> tuple[FloatArray, float]:
+        """Return transform(X) minus offsets; see `Observations.centred`."""
+        offsets = has_offsets(mean, rows, columns)
+        if self.stored_weights is None and not offsets and self.scratch is None:
+            return np.asarray(transform(self.stored)), 0.0
+        T = self.transformed(transform).reshape(self.shape)
+        if offsets:
+            for block in self._row_blocks():
+                _subtract_offsets(T[block], mean, None if rows is None else rows[block], columns)
+        fill = 0.0 if offsets or self.stored_weights is None else self._mean(T)
+        for block, weights in self._weight_blocks():
+            np.copyto(T.reshape(-1)[block], T.dtype.type(fill), where=weights == 0)
+        return T, 0.0
+
+    def _mean(self, T: FloatArray) -> float:
+        """Return the mean of T at the observed entries, in double precision."""
+        assert self.stored_weights is not None
+        total = 0.0
+        for block in self._row_blocks():
+            for row, weights in zip(T[block], self.stored_weights.of_rows(block), strict=True):
+                total += float(np.sum(row[weights > 0], dtype=np.float64))
+        return total / self.n_observed
+
+    def _row_blocks(self) -> Iterator[slice]:
+        """Yield ranges of rows of about `BLOCK` entries."""
+        m, n = self.shape
+        rows = max(1, BLOCK // n)
+        return (slice(first, min(first + rows, m)) for first in range(0, m, rows))
+
+    def observed(self) -> tuple[FloatArray, FloatArray]:
+        """Return the observed values and their weights, flat, in double precision."""
+        weights = self.weights
+        if weights is None:
+            values = self.stored.ravel().astype(np.float64, copy=False)
+            return values, np.broadcast_to(1.0, values.size)
+        seen = weights > 0
+        return self.stored[seen].astype(np.float64), weights[seen].astype(np.float64)
+
+    def observed_blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield what `observed` returns in blocks; see `Observations.observed_blocks`."""
+        values = self.stored.ravel()
+        if self.stored_weights is None:
+            for block in self._blocks():
+                x = values[block]
+                yield x.astype(np.float64, copy=False), np.broadcast_to(1.0, x.size)
+        for block, weights in self._weight_blocks():
+            seen = weights > 0
+            yield values[block][seen].astype(np.float64), weights[seen].astype(np.float64)
+
+    def entries(self) -> ObservedEntries:
+        """Return the observed entries, sorted by row and column."""
+        seen = self.seen
+        rows, columns = np.nonzero(seen)
+        return ObservedEntries(rows, columns, self.stored[seen])
+
+    def select(self, keep: NDArray[np.bool_]) -> DenseObservations:
+        """Return observations of those `entries` at which `keep` is True."""
+        seen = self.seen
+        seen[seen] = keep
+        return replace(self, stored_weights=EntryWeights(seen, self._float_weights()))
+
+    def _float_weights(self) -> FloatArray | None:
+        """Return the weights (m, n) if they are more than a mask."""
+        weights = self.stored_weights
+        return None if weights is None or weights.dtype == bool else weights.of_rows(slice(None))
+
+    def csr_rows(self, block: slice) -> CsrRows:
+        """Return the observed entries of a range of rows."""
+        values = self.stored[block]
+        weights = None if self.stored_weights is None else self.stored_weights.of_rows(block)
+        seen = np.ones(values.shape, bool) if weights is None else weights > 0
+        rows, columns = np.nonzero(seen)
+        return CsrRows.of(
+            row_pointers(rows, len(values), np.int64),
+            columns,
+            values[seen],
+            None if weights is None else weights[seen],
+            self._limits_at(block, seen),
+        )
+
+    def _limits_at(self, rows: slice, seen: NDArray[np.bool_]) -> EntryLimits | None:
+        """Return the limits of the observed entries of a range of rows."""
+        if self.limits is None:
+            return None
+        m, n = self.shape
+        first, last, _ = rows.indices(m)
+        return self.limits.at(slice(first * n, last * n)).at(seen.ravel())
+
+    def as_sparse(self) -> SparseObservations:
+        """Return the observed entries as `SparseObservations`."""
+        seen = self.seen
+        rows, columns = np.nonzero(seen)
+        dtype, weights = index_dtype(rows.size), self._float_weights()
+        return SparseObservations(
+            self.stored[seen],
+            None if weights is None else weights[seen],
+            row_pointers(rows, self.shape[0], dtype),
+            columns.astype(dtype),
+            self.labels,
+            limits=self._limits_at(slice(None), seen),
+        )
+
+    def to_array(self) -> FloatArray:
+        """Return the matrix (m, n), with NaN at missing entries."""
+        return np.where(self.seen, self.stored, self.dtype.type(np.nan))
+
+    def with_values(self, values: FloatArray) -> DenseObservations:
+        """Return other values with the same weights and labels."""
+        return replace(self, stored=values)
+
+    def with_stored(self, values: FloatArray) -> DenseObservations:
+        """Return other values, flat, at the stored entries, without limits."""
+        return replace(self, stored=values.reshape(self.shape), limits=None)
+
+    def counts(self, axis: int) -> NDArray[np.integer]:
+        """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
+        if self.stored_weights is None:
+            return np.full(self.shape[1 - axis], self.shape[axis])
+        counts = np.zeros(self.shape[1 - axis], np.intp)
+        for rows in self._row_blocks():
+            seen = self.stored_weights.of_rows(rows) > 0
+            if axis:
+                counts[rows] = np.count_nonzero(seen, axis=1)
+            else:
+                counts += np.count_nonzero(seen, axis=0)
+        return counts
+
+    def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
+        """Yield values and weights block by block; see `Observations.content`."""
+        yield f"values {self.dtype} {self.shape}", self._known_blocks()
+        weights = self.stored_weights
+        if weights is not None:
+            blocks = (block for _, block in self._weight_blocks())
+            yield f"weights {weights.dtype} {self.shape}", blocks
+        yield from limits_content(self.limits)
+
+    def _blocks(self) -> Iterator[slice]:
+        """Yield ranges of entries."""
+        size = self.stored.size
+        return (slice(first, min(first + BLOCK, size)) for first in range(0, size, BLOCK))
+
+    def _known_blocks(self) -> Iterator[FloatArray]:
+        """Yield the values of each block, 0 at missing entries."""
+        values, weights = self.stored.ravel(), self.stored_weights
+        for block in self._blocks():
+            x = values[block]
+            yield x if weights is None else np.where(weights[block] > 0, x, x.dtype.type(0))
+
+    def _weight_blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Yield the positions and the weights of each block, if there are weights."""
+        if self.stored_weights is not None:
+            for block in self._blocks():
+                yield block, self.stored_weights[block]
 
 
-def _frame_dtype(frame: Any) -> type:
-    """Return float32 for a frame of float32 only, float64 for other numbers."""
-    return np.float32 if all(str(t).lower() == "float32" for t in frame.dtypes) else np.float64
+def _subtract_offsets(
+    T: FloatArray, mean: float, rows: FloatArray | None, columns: FloatArray | None
+) -> None:
+    """Subtract offsets from a matrix, in place."""
+    T -= T.dtype.type(mean)
+    if rows is not None:
+        T -= rows.astype(T.dtype)[:, None]
+    if columns is not None:
+        T -= columns.astype(T.dtype)

@@ -23,10 +23,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from ._frames import index_labels
+from .frames import check_no_long_table, index_labels, valid_range
 from .typed_table import TypedTable
-from .usual_columns import check_no_long_table
-from .valid_range import valid_range
 
 COMPONENT = "component"
 """Dimension of W and H that counts the components; X cannot have one of this name."""
@@ -55,7 +53,7 @@ class Labels:
         Attributes of X, such as its units.
     valid_range : (float, float) or None
         Smallest and largest value that X can have, if it documents them; see
-        `nmd_lab.data.valid_range`.
+        `nmd_lab.data.frames`.
     table : TypedTable or None
         Typed columns of the DataFrame from which X was made; None if all are numbers.
     """
@@ -273,3 +271,59 @@ def check_no_component(names: Any) -> None:
     """Raise ValueError if a dimension or coordinate is named like the components of results."""
     if COMPONENT in names:
         raise ValueError(f"X has a label {COMPONENT!r}, which results use: rename it.")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Height and width of a picture, and the pixel of each value."""
+
+    shape: tuple[int, int]
+    positions: NDArray[np.intp] | None = None
+
+    def __call__(self, row: NDArray[Any]) -> NDArray[Any]:
+        """Return the values as an array (height, width); pixels without a value are NaN."""
+        if self.positions is None:
+            return np.reshape(row, self.shape)
+        canvas = np.full(self.shape[0] * self.shape[1], np.nan)
+        canvas[self.positions] = np.ravel(row)
+        return canvas.reshape(self.shape)
+
+
+def picture_of(array: xr.DataArray, shape: tuple[int, int] | None) -> Picture | None:
+    """Return how the values of an array make a picture, or None if they do not make one."""
+    if shape is not None:
+        if len(shape) != 2 or shape[0] * shape[1] != array.size:
+            raise ValueError(
+                f"shape={shape} does not hold {array.size} columns: give (height, width)."
+            )
+        return Picture((int(shape[0]), int(shape[1])))
+    if array.ndim == 2:
+        height, width = array.shape
+        pixels = np.arange(array.size).reshape(height, width)
+        upward = _points_up(array.coords.get(array.dims[0]), str(array.dims[0]))
+        return Picture((height, width), (pixels[::-1] if upward else pixels).ravel())
+    return _picture_of_grid(array) if array.ndim == 1 else None
+
+
+def _picture_of_grid(array: xr.DataArray) -> Picture | None:
+    """Return the picture that two coordinates of a 1-D array make, or None without such a grid."""
+    along = {n: c for n, c in array.coords.items() if c.dims == array.dims and n not in array.dims}
+    names = ["y", "x"] if {"y", "x"} <= set(along) else list(along)
+    if len(names) != 2:
+        return None
+    (rows, i), (columns, j) = (np.unique(along[n].values, return_inverse=True) for n in names)
+    height, width = len(rows), len(columns)
+    positions = i * width + j
+    sparse = height * width > 2 * array.size  # coordinates of scattered points make no picture
+    if sparse or len(np.unique(positions)) < array.size:
+        return None
+    if _points_up(along[names[0]], str(names[0])):
+        positions = (height - 1 - i) * width + j
+    return Picture((height, width), positions)
+
+
+def _points_up(coordinate: xr.DataArray | None, name: str) -> bool:
+    """Return whether the first row is the lowest, as with latitudes that increase."""
+    if not name.lower().startswith("lat"):
+        return False
+    return coordinate is None or coordinate.values[0] <= coordinate.values[-1]

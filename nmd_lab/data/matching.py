@@ -13,14 +13,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from scipy import sparse
 
 from nmd_lab._checks import check_no_fit
 
-from ._csr import index_dtype, row_pointers
-from .base import FloatArray, Observations
-from .labels import Labels
-from .observations import observe
-from .sparse_observations import SparseObservations
+from .entries import FloatArray, index_dtype, row_pointers
+from .inputs import observe
+from .labels import Labels, is_frame
+from .observations import Observations
+from .sparse import SparseObservations
 from .typed_table import TypedTable
 
 Axis = Literal["rows", "columns"]
@@ -270,3 +271,41 @@ def first_few(labels: Iterable[Any], most: int = 5) -> str:
     unique = list(dict.fromkeys(map(plain_label, labels)))
     text = ", ".join(map(repr, unique[:most]))
     return text if len(unique) <= most else f"{text} and {len(unique) - most} more"
+
+
+def like(X: Any, observations: Observations, values: FloatArray | None = None) -> Any:
+    """Return observations, or other values at their entries, in the type of X.
+
+    Of a DataFrame of several kinds, its own cells are returned as what they are.
+    """
+    if values is not None:
+        observations = _with_observed(observations, values)
+    if isinstance(X, SparseObservations):
+        return observations
+    if sparse.issparse(X):
+        matrix = observations.as_sparse().to_csr()
+        return sparse.csr_matrix(matrix) if isinstance(X, sparse.spmatrix) else matrix
+    array, table = observations.to_array(), observations.labels.table
+    if values is None and table is not None:
+        return table.with_holes(X, ~np.isnan(array))
+    return dense_like(X, observations.labels, array)
+
+
+def dense_like(X: Any, labels: Labels, array: FloatArray) -> Any:
+    """Return a matrix in the type of dense data, an ndarray for lists and masked arrays."""
+    if isinstance(X, xr.DataArray):
+        return X.copy(data=labels.label(array).values)
+    if is_frame(X):
+        columns = X.columns if labels.table is None else labels.table.labels
+        return type(X)(array, index=X.index, columns=columns)
+    return array
+
+
+def _with_observed(observations: Observations, values: FloatArray) -> Observations:
+    """Return observations with other values at the observed entries."""
+    if observations.pattern is not None:
+        return observations.with_values(values)
+    matrix = np.zeros(observations.shape, dtype=values.dtype)
+    i, j, _ = observations.entries()
+    matrix[i, j] = values
+    return observations.with_values(matrix)

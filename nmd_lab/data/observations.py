@@ -1,95 +1,340 @@
-"""`observe`: observations of any accepted input.
+"""The interface of observations: what solver and results may ask of data.
 
-This module and the two for dense and sparse input (`nmd_lab.data.dense`, `nmd_lab.data.sparse`)
-alone decide what NaN, a mask, weights and the absent entries of a sparse matrix mean.
+Observations are a matrix of which some entries are observed.  `DenseObservations` stores every
+entry, `SparseObservations` stores some of them in compressed rows.  Code outside this package uses
+the methods below and never asks for the class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
 
 from nmd_lab._files import Scratch
 
-from .base import Observations
-from .dense import observe_dense
-from .limits import NO_LIMITS, GivenLimits, with_limits
-from .sparse import is_sparse, observe_sparse
-from .store import SparseStore
-from .stored import observe_stored
-from .tensors import without_tensors
-from .typed_table import TypedTable
+from .entries import (
+    CsrRows,
+    EntryLimits,
+    EntryReader,
+    FloatArray,
+    IntArray,
+    ObservedEntries,
+    Transform,
+    WeightReader,
+)
+from .labels import Labels
+
+SUMMED_ROWS = 1024
+"""Number of rows that are summed at a time."""
 
 
-def observe(
-    X: Any,
-    *,
-    observed: Any = None,
-    weights: Any = None,
-    dtype: DTypeLike | None = None,
-    sample_dims: str | Sequence[str] | None = None,
-    absent_are_zeros: bool = False,
-    limits: GivenLimits = NO_LIMITS,
-    table: TypedTable | None = None,
-    scratch: Scratch | None = None,
-    may_be_empty: bool = False,
-) -> Observations:
-    """Return the observations of any accepted input, sparse ones of sparse input."""
-    X, observed, weights = (without_tensors(each) for each in (X, observed, weights))
-    if isinstance(X, SparseStore):
-        return _observe_store(X, observed, weights, dtype, absent_are_zeros, limits, scratch)
-    if scratch is not None:
-        return observe_stored(
-            X, scratch, observed=observed, weights=weights, dtype=dtype, sample_dims=sample_dims
-        )
-    if is_sparse(X):
-        observations: Observations = observe_sparse(
-            X,
-            observed=observed,
-            weights=weights,
-            dtype=dtype,
-            absent_are_zeros=absent_are_zeros,
-            may_be_empty=may_be_empty,
-        )
-    else:
-        observations = observe_dense(
-            X,
-            observed=observed,
-            weights=weights,
-            dtype=dtype,
-            sample_dims=sample_dims,
-            table=table,
-            may_be_empty=may_be_empty,
-        )
-    return with_limits(observations, X, limits)
+def sums_along(R: Any, axis: int) -> FloatArray:
+    """Return the sums of all rows (axis 1) or columns (axis 0) of a sparse or a dense matrix."""
+    if sparse.issparse(R):
+        matrix: Any = R
+        return np.asarray(matrix.sum(axis=axis), dtype=np.float64).ravel()
+    sums = np.zeros(R.shape[1 - axis])
+    for first in range(0, R.shape[0], SUMMED_ROWS):
+        rows = slice(first, first + SUMMED_ROWS)
+        block_sums = np.sum(R[rows], axis=axis, dtype=np.float64)
+        if axis:
+            sums[rows] = block_sums
+        else:
+            sums += block_sums
+    return sums
 
 
-def _observe_store(
-    store: SparseStore,
-    observed: Any,
-    weights: Any,
-    dtype: DTypeLike | None,
-    absent_are_zeros: bool,
-    limits: GivenLimits,
-    scratch: Scratch | None,
-) -> Observations:
-    """Return the observations of a store."""
-    refused = {
-        "observed": observed is not None,
-        "weights": weights is not None,
-        "limits": bool(limits),
-    }
-    for name, is_set in refused.items():
-        if is_set:
-            raise ValueError(f"{name}= does not go with a SparseStore: store what is observed.")
-    if dtype is not None and np.dtype(dtype) != store.dtype:
-        raise ValueError(
-            f"dtype={dtype!r} does not go with a SparseStore of {store.dtype}: make one of that "
-            "type, or leave it out."
+BLOCK = 1 << 16
+"""Entries of a block: 512 KiB of doubles, so that temporary arrays stay small and in the cache."""
+
+
+class Elsewhere(Protocol):
+    """What a fit asks of rows that are on other machines; a W stays there, too."""
+
+    def sweep(self, problem: Any, rank: int, now: Any = None) -> Any:
+        """Return the sweep of a problem, with T and U at their start, or as they were read."""
+
+    def split(self, share: float, rng: np.random.Generator) -> tuple[Observations, Observations]:
+        """Return the observations without a share of them, and that share."""
+
+    def without(self, held_out: Observations) -> tuple[Observations, Observations]:
+        """Return the observations at other positions than those of a matrix, and that matrix."""
+
+    def held_out_score(self, model: Any) -> Any:
+        """Return what compares a model with these entries, which are held out."""
+
+    def optimality(self, problem: Any, W: Any, H: FloatArray, penalties: Sequence[float]) -> float:
+        """Return the distance of factors from the first-order conditions."""
+
+    def stacked(self, pieces: Sequence[Any], dtype: Any) -> Any:
+        """Return a W of pieces beside each other: matrices, columns, numbers."""
+
+    def allow(self, W: Any, solved: slice, W_constraint: Any) -> None:
+        """Put the nearest allowed rows in the place of those of a start."""
+
+    def result(self, W: Any) -> Any:
+        """Return W for a result, as an array or an array of Dask."""
+
+    def computing(self) -> AbstractContextManager[Any]:
+        """Return a context in which arrays of Dask are computed there."""
+
+    def checkpoint_files(self, path: Path) -> Any:
+        """Return what belongs to a checkpoint at a path."""
+
+
+class Observations(ABC):
+    """A partly observed matrix.
+
+    Attributes
+    ----------
+    values : ndarray
+        Observed values, float32 or float64.
+    weights : ndarray or None
+        Weights of the values, >= 0; None if every weight is one.
+    labels : Labels
+        Dimensions and coordinates for results.
+    limits : EntryLimits or None
+        Limits of the stored entries; None if all observed values are known.
+    scratch : Scratch or None
+        Folder for arrays of the size of X, if X lies in a file; None (default) if not.
+    elsewhere : Elsewhere or None
+        What works with the rows if they are on other machines; None (default) if not.
+    """
+
+    values: FloatArray
+    weights: NDArray[Any] | None
+    labels: Labels
+    limits: EntryLimits | None
+    scratch: Scratch | None = None
+    elsewhere: Elsewhere | None = None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return self.values.dtype
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+
+    @property
+    @abstractmethod
+    def n_observed(self) -> int:
+        """Number of observed entries."""
+
+    @property
+    @abstractmethod
+    def pattern(self) -> tuple[IntArray, IntArray] | None:
+        """`indptr` and `indices` of the entries that a solver stores; None if it stores all."""
+
+    @property
+    @abstractmethod
+    def absent_are_zeros(self) -> bool:
+        """Whether entries without a stored value are observed and equal to 0."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all entries are in the memory of this process."""
+        return self.scratch is None and self.elsewhere is None
+
+    @property
+    def n_stored(self) -> int:
+        """Number of entries that a solver stores, observed or not."""
+        return self.shape[0] * self.shape[1] if self.pattern is None else self.values.size
+
+    @abstractmethod
+    def reader(self) -> EntryReader:
+        """Return the values of the stored entries, to be read one range at a time.
+
+        Where the weight is 0, the value may be anything, NaN too.
+        """
+
+    def weight_reader(self) -> WeightReader | None:
+        """Return the weights of the stored entries, to be read so; None if every one is 1."""
+        return self.weights
+
+    def limit_reader(self) -> EntryLimits | None:
+        """Return the limits of the entries that a solver stores; None if there are none."""
+        return self.limits
+
+    @abstractmethod
+    def stored_positions(self) -> tuple[IntArray, IntArray]:
+        """Return the row and the column of each entry that a solver stores."""
+
+    @abstractmethod
+    def transformed(self, transform: Transform) -> FloatArray:
+        """Return transform(X) at the stored entries, as a new flat array."""
+
+    @abstractmethod
+    def centred(
+        self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
+    ) -> tuple[FloatArray | sparse.csr_array, float]:
+        """Return transform(X) minus offsets, as the sum of a matrix and a constant.
+
+        Parameters
+        ----------
+        transform : callable
+            Entrywise function of X.
+        mean : float
+            Global offset.
+        rows, columns : ndarray (m,) and (n,), or None
+            Offsets of rows and columns.
+
+        Returns
+        -------
+        matrix : ndarray or csr_array (m, n)
+            First term of the sum, sparse if the observations are.
+        constant : float
+            Number to add to each entry of the matrix; 0 for dense data.
+
+        Notes
+        -----
+        In the sum, a missing entry is 0 if there are offsets, and the mean of the observed entries
+        otherwise.
+        """
+
+    def centred_sums(
+        self,
+        transform: Transform,
+        mean: float,
+        rows: FloatArray | None,
+        columns: FloatArray | None,
+        *,
+        axis: int,
+    ) -> FloatArray:
+        """Return the sums of `centred` over all rows (axis 0) or over all columns (axis 1)."""
+        matrix, _ = self.centred(transform, mean, rows, columns)
+        return sums_along(matrix, axis)
+
+    @abstractmethod
+    def observed(self) -> tuple[FloatArray, FloatArray]:
+        """Return the observed values and their weights, flat, in double precision."""
+
+    @abstractmethod
+    def observed_blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield what `observed` returns in blocks of at most `BLOCK` stored entries."""
+
+    def sum_of(self, function: Callable[[FloatArray, FloatArray], FloatArray]) -> float:
+        """Return the sum of a function of values and weights over the entries, block by block."""
+        return float(self.sum_of_blocks(lambda x, w: float(np.sum(function(x, w)))))
+
+    def weighted_sums(self, *functions: Transform) -> tuple[float, ...]:
+        """Return Σ w, and Σ w g(x) for each function g, in one pass with the bits of several."""
+        total = self.sum_of_blocks(
+            lambda x, w: np.array([np.sum(w), *(np.sum(w * g(x)) for g in functions)])
         )
-    observations = store.observations(scratch)
-    return replace(observations, absent_are_zeros=True) if absent_are_zeros else observations
+        return tuple(np.broadcast_to(total, len(functions) + 1).tolist())
+
+    def sum_of_blocks(self, function: Callable[[FloatArray, FloatArray], Any]) -> Any:
+        """Return the sum of a function of the values and weights of a block over the blocks."""
+        return sum((function(x, w) for x, w in self.observed_blocks()), 0.0)
+
+    def row_sums(self, transform: Transform) -> FloatArray:
+        """Return the sum of transform(X) over the stored entries of each row.
+
+        Unlike `sum_of`, it has the same bits wherever the rows lie.
+        """
+        m, n = self.shape
+        starts = np.arange(m + 1) * n if self.pattern is None else self.pattern[0]
+        sums, filled = np.zeros(m), np.flatnonzero(np.diff(starts))
+        if filled.size:
+            values = self.transformed(transform).ravel().astype(np.float64, copy=False)
+            sums[filled] = np.add.reduceat(values, starts[filled])
+        return sums
+
+    def different_values(self) -> FloatArray:
+        """Return the different observed values, sorted."""
+        return np.unique(np.concatenate([np.unique(x) for x, _ in self.observed_blocks()]))
+
+    def range(self) -> tuple[float, float]:
+        """Return the smallest and the largest observed value."""
+        ranges = [(x.min(), x.max()) for x, _ in self.observed_blocks() if x.size]
+        return float(min(low for low, _ in ranges)), float(max(high for _, high in ranges))
+
+    @abstractmethod
+    def entries(self) -> ObservedEntries:
+        """Return the observed entries, sorted by row and column."""
+
+    @abstractmethod
+    def select(self, keep: NDArray[np.bool_]) -> Self:
+        """Return observations of those `entries` at which `keep` is True."""
+
+    @abstractmethod
+    def csr_rows(self, block: slice) -> CsrRows:
+        """Return the observed entries of a range of rows."""
+
+    @abstractmethod
+    def as_sparse(self) -> Any:
+        """Return the observed entries as `SparseObservations`."""
+
+    @abstractmethod
+    def to_array(self) -> FloatArray:
+        """Return the matrix (m, n), with NaN at missing entries."""
+
+    @abstractmethod
+    def with_values(self, values: FloatArray) -> Self:
+        """Return other values with the same pattern, weights and labels."""
+
+    @abstractmethod
+    def with_stored(self, values: FloatArray) -> Self:
+        """Return other values, flat, at the stored entries, without limits."""
+
+    @abstractmethod
+    def mapped(self, transform: Transform) -> Self:
+        """Return observations of transform(X), with the same pattern, weights and labels."""
+
+    @abstractmethod
+    def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
+        """Yield all but the labels: a heading of each part, and its numbers in blocks."""
+
+    @abstractmethod
+    def counts(self, axis: int) -> NDArray[np.integer]:
+        """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
+
+    def zero_unobserved(self, W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return copies of two factors, with 0 for rows and columns without an observed entry."""
+        W, H = W.copy(), H.copy()
+        rows, columns = self.empty_rows_and_columns()
+        W[rows], H[:, columns] = 0, 0
+        return W, H
+
+    def empty_rows_and_columns(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the positions of the rows and of the columns without an observed entry."""
+        return np.flatnonzero(self.counts(1) == 0), np.flatnonzero(self.counts(0) == 0)
+
+
+def has_offsets(mean: float, rows: FloatArray | None, columns: FloatArray | None) -> bool:
+    """Return whether a model has a global offset or offsets of rows or columns."""
+    return mean != 0 or rows is not None or columns is not None
+
+
+def float_dtype(array: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any]:
+    """Return the working precision: `dtype`, or by default float32 for float16 and float32."""
+    if dtype is None:
+        return np.dtype(np.float32 if array.dtype in (np.float16, np.float32) else np.float64)
+    try:
+        precision = np.dtype(dtype)
+    except TypeError:
+        precision = np.dtype(object)
+    if precision not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype={dtype!r} is not supported: use 'float32' or 'float64'.")
+    return precision
+
+
+def fingerprint(observations: Observations) -> str:
+    """Return the SHA-256 hash of observations without their labels."""
+    digest = hashlib.sha256()
+    for heading, blocks in observations.content():
+        digest.update(heading.encode())
+        for block in blocks:
+            digest.update(np.ascontiguousarray(block).view(np.uint8).data)
+    return digest.hexdigest()

@@ -1,18 +1,309 @@
-"""Sparse input: SciPy matrices in any format, and observations of one."""
+"""Observations of a matrix of which some entries are stored, in compressed rows.
+
+A stored zero is an observation.  Entries that are not stored are zeros for `decompose`
+(``absent_are_zeros=True``), and missing for `complete`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import NDArray
 from scipy import sparse
 
-from ._csr import row_pointers, sorted_entries
-from ._masks_and_weights import as_booleans, at_entries, check_weights, infinity_error
-from .base import float_dtype
-from .labels import labels_of
-from .sparse_observations import SparseObservations, check_sparse_observations
+from nmd_lab._files import Scratch
+
+from .entries import (
+    CsrRows,
+    EntryLimits,
+    EntryReader,
+    FloatArray,
+    IntArray,
+    ObservedEntries,
+    Transform,
+    check_indices,
+    check_pointers,
+    limits_content,
+    row_of_entries,
+    row_pointers,
+)
+from .labels import Labels
+from .observations import BLOCK, Observations, has_offsets
+
+COUNTED = 1 << 22
+"""Number of entries that are counted at a time."""
+
+
+@dataclass(frozen=True)
+class SparseObservations(Observations):
+    """A matrix of which some entries are stored.
+
+    Attributes
+    ----------
+    values : ndarray (n_stored,)
+        Stored values row by row, float32 or float64.
+    weights : ndarray (n_stored,) or None
+        Weights > 0 of the stored entries; None if every weight is one.
+    indptr : ndarray of int (m + 1,)
+        Row pointers: row i has the stored entries indptr[i] to indptr[i + 1].
+    indices : ndarray of int (n_stored,)
+        Columns of the stored entries, ascending within a row.
+    labels : Labels
+        Dimensions and coordinates for results.
+    absent_are_zeros : bool, default False
+        Whether entries that are not stored are observed and equal to 0.
+    limits : EntryLimits or None, default None
+        Limits of the stored entries; None if all values are known.
+    scratch : Scratch or None, default None
+        Folder for further arrays of this size, if the entries lie in files.
+
+    Examples
+    --------
+    >>> import pandas as pd, nmd_lab as nmd
+    >>> table = pd.DataFrame({"who": ["ann", "bo"], "what": ["p", "q"], "stars": [5.0, 3.0]})
+    >>> nmd.observations_from_table(table, row="who", column="what", value="stars")
+    <nmd_lab.SparseObservations>  who: 2, what: 2, 2 stored entries (50 %), float64
+    """
+
+    values: FloatArray
+    weights: FloatArray | None
+    indptr: IntArray
+    indices: IntArray
+    labels: Labels
+    absent_are_zeros: bool = False
+    limits: EntryLimits | None = None
+    scratch: Scratch | None = None
+
+    def __post_init__(self) -> None:
+        """Check the structure, which compiled loops trust."""
+        check_sparse_observations("SparseObservations", self)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.labels.matrix_shape
+
+    @property
+    def n_observed(self) -> int:
+        """Number of observed entries."""
+        m, n = self.shape
+        return m * n if self.absent_are_zeros else self.values.size
+
+    @property
+    def pattern(self) -> tuple[IntArray, IntArray] | None:
+        """`indptr` and `indices`, or None if absent entries are zeros."""
+        return None if self.absent_are_zeros else (self.indptr, self.indices)
+
+    @property
+    def rows(self) -> IntArray:
+        """Rows of the stored entries."""
+        return row_of_entries(self.indptr, self.indices.dtype)
+
+    @property
+    def row_labels(self) -> NDArray[Any]:
+        """Label of each row, tuples of several dimensions, or positions without labels."""
+        return self.labels.flat(self.labels.rows)
+
+    @property
+    def column_labels(self) -> NDArray[Any]:
+        """Label of each column, likewise."""
+        return self.labels.flat(self.labels.columns)
+
+    def reader(self) -> EntryReader:
+        """Return the stored values; if absent entries are zeros, a reader of dense rows."""
+        return _DenseRowReader(self.to_csr()) if self.absent_are_zeros else self.values
+
+    def limit_reader(self) -> EntryLimits | None:
+        """Return the limits; if absent entries are zeros, those of all entries."""
+        if self.limits is None or not self.absent_are_zeros:
+            return self.limits
+        where = np.ravel_multi_index((self.rows, self.indices), self.shape)
+        codes, uppers = np.zeros(self.n_observed, np.int8), self.limits.uppers
+        codes[where] = self.limits.codes
+        if uppers is not None:
+            uppers = np.zeros(self.n_observed, uppers.dtype)
+            uppers[where] = self.limits.uppers
+        return EntryLimits(codes, uppers)
+
+    def stored_positions(self) -> tuple[IntArray, IntArray]:
+        """Return row and column of the stored entries; of all entries if absent ones are zeros."""
+        if self.absent_are_zeros:
+            m, n = self.shape
+            return np.repeat(np.arange(m), n), np.tile(np.arange(n), m)
+        return self.rows, self.indices
+
+    def transformed(self, transform: Transform) -> FloatArray:
+        """Return transform(X) at the stored entries, as a new flat array."""
+        dtype = self.values.dtype
+        if not self.absent_are_zeros:
+            T: FloatArray = self._new(dtype)
+            for first in range(0, T.size, BLOCK):
+                T[first : first + BLOCK] = transform(self.values[first : first + BLOCK])
+            return T
+        absent = transform(np.zeros(1, dtype=dtype))[0]
+        T = np.full(self.shape, absent, dtype=dtype)
+        T[self.rows, self.indices] = transform(self.values)
+        return T.ravel()
+
+    def centred(
+        self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
+    ) -> tuple[sparse.csr_array, float]:
+        """Return transform(X) minus offsets; see `Observations.centred`."""
+        T = transform(self.values)
+        if self.absent_are_zeros:  # there are no offsets then
+            absent = float(transform(np.zeros(1, T.dtype))[0])
+            return self.to_csr(T - T.dtype.type(absent) if absent else T), absent
+        m, n = self.shape
+        fill = 0.0 if has_offsets(mean, rows, columns) else float(T.mean())
+        by_row = np.zeros(m) if rows is None else rows
+        by_column = np.zeros(n) if columns is None else columns
+        R: Any = self._new(np.result_type(T.dtype, by_row.dtype, by_column.dtype))
+        for first, last in row_blocks(self.indptr):
+            block = slice(int(self.indptr[first]), int(self.indptr[last]))
+            of_rows = np.repeat(by_row[first:last], np.diff(self.indptr[first : last + 1]))
+            R[block] = T[block] - fill - mean - of_rows - by_column[self.indices[block]]
+        return self.to_csr(R if self.scratch is None else R.array), fill
+
+    def _new(self, dtype: Any) -> Any:
+        """Return a new array with a number for each stored entry, in a file if the entries are."""
+        size = self.values.size
+        return np.empty(size, dtype) if self.scratch is None else self.scratch.zeros(size, dtype)
+
+    def observed(self) -> tuple[FloatArray, FloatArray]:
+        """Return the observed values and their weights, flat, in double precision.
+
+        All zeros that are not stored are summed up in one value, with their number as its weight.
+        """
+        values: FloatArray = self.values.astype(np.float64, copy=False)
+        weights = np.broadcast_to(1.0, values.size)
+        if self.weights is not None:
+            weights = self.weights.astype(np.float64, copy=False)
+        absent = self.n_observed - values.size
+        if absent:
+            return np.append(values, 0.0), np.append(weights, float(absent))
+        return values, weights
+
+    def observed_blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield what `observed` returns in blocks; see `Observations.observed_blocks`."""
+        absent = self.n_observed - self.values.size
+        for first in range(0, max(self.values.size, 1), BLOCK):
+            x = self.values[first : first + BLOCK].astype(np.float64, copy=False)
+            w = np.broadcast_to(1.0, x.size)
+            if self.weights is not None:
+                w = self.weights[first : first + BLOCK].astype(np.float64, copy=False)
+            if absent and first + BLOCK >= self.values.size:
+                x, w = np.append(x, 0.0), np.append(w, float(absent))
+            yield x, w
+
+    def entries(self) -> ObservedEntries:
+        """Return the stored entries, sorted by row and column."""
+        return ObservedEntries(self.rows, self.indices, self.values)
+
+    def select(self, keep: NDArray[np.bool_]) -> SparseObservations:
+        """Return observations of those `entries` at which `keep` is True."""
+        return replace(
+            self,
+            values=self.values[keep],
+            weights=None if self.weights is None else self.weights[keep],
+            indptr=row_pointers(self.rows[keep], self.shape[0], self.indptr.dtype),
+            indices=self.indices[keep],
+            limits=None if self.limits is None else self.limits.at(keep),
+        )
+
+    def csr_rows(self, block: slice) -> CsrRows:
+        """Return the observed entries of a range of rows."""
+        if self.absent_are_zeros:
+            n = self.shape[1]
+            values = self.to_csr()[block].toarray()
+            columns = np.tile(np.arange(n), len(values))
+            indptr, reader = np.arange(len(values) + 1) * n, self.limit_reader()
+            limits = None if reader is None else reader.at(slice(block.start * n, block.stop * n))
+            return CsrRows.of(indptr, columns, values.ravel(), None, limits)
+        pointers = self.indptr[block.start : block.stop + 1]
+        stored = slice(pointers[0], pointers[-1])
+        weights = None if self.weights is None else self.weights[stored]
+        limits = None if self.limits is None else self.limits.at(stored)
+        return CsrRows.of(
+            pointers - pointers[0], self.indices[stored], self.values[stored], weights, limits
+        )
+
+    def as_sparse(self) -> SparseObservations:
+        """Return the observations themselves."""
+        return self
+
+    def to_array(self) -> FloatArray:
+        """Return the matrix (m, n), with NaN at missing entries."""
+        absent = 0.0 if self.absent_are_zeros else np.nan
+        array: FloatArray = np.full(self.shape, absent, dtype=self.values.dtype)
+        array[self.rows, self.indices] = self.values
+        return array
+
+    def to_csr(self, values: FloatArray | None = None) -> sparse.csr_array:
+        """Return the values, or other values at the same positions, without a copy."""
+        values = self.values if values is None else values
+        return sparse.csr_array((values, self.indices, self.indptr), shape=self.shape)
+
+    def to_table(self) -> Any:
+        """Return the stored entries as a long table, one in each line.
+
+        Its columns are row labels, column labels (positions where there are none) and values, with
+        the names of the dimensions and of the data ("value" if they have none).  Of a table with
+        sorted lines that `observations_from_table` took, this is a copy.
+        """
+        import pandas as pd
+
+        columns: dict[str, Any] = {}
+        for dims, positions in ((self.labels.rows, self.rows), (self.labels.columns, self.indices)):
+            columns |= self.labels.at_positions(dims, positions)
+        name = self.labels.name or "value"
+        while name in columns:
+            name += "_"
+        return pd.DataFrame({**columns, name: self.values})
+
+    def with_values(self, values: FloatArray) -> SparseObservations:
+        """Return other values with the same pattern, weights and labels."""
+        return replace(self, values=values)
+
+    def with_stored(self, values: FloatArray) -> SparseObservations:
+        """Return other values at the stored entries, without limits."""
+        return replace(self, values=values, limits=None)
+
+    def mapped(self, transform: Transform) -> SparseObservations:
+        """Return observations of transform(X), whose zeros that are not stored stay zeros."""
+        limits = None if self.limits is None else self.limits.mapped(transform)
+        return replace(self, values=np.asarray(transform(self.values)), limits=limits)
+
+    def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
+        """Yield all but the labels; see `Observations.content`."""
+        for name in ("values", "weights", "indptr", "indices"):
+            array = getattr(self, name)
+            if array is not None:
+                yield f"{name} {array.dtype} {array.shape}", [array]
+        yield f"absent_are_zeros {self.absent_are_zeros}", []
+        yield from limits_content(self.limits)
+
+    def counts(self, axis: int) -> NDArray[np.integer]:
+        """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
+        if self.absent_are_zeros:
+            return np.full(self.shape[1 - axis], self.shape[axis])
+        if axis == 1:
+            return np.diff(self.indptr)
+        counts = np.zeros(self.shape[1], np.intp)
+        for first in range(0, self.indices.size, COUNTED):
+            counts += np.bincount(self.indices[first : first + COUNTED], minlength=counts.size)
+        return counts
+
+    def __repr__(self) -> str:
+        row, column = (", ".join(dims) for dims in (self.labels.rows, self.labels.columns))
+        m, n = self.shape
+        share = 100 * self.values.size / (m * n)
+        return (
+            f"<nmd_lab.SparseObservations>  {row}: {m}, {column}: {n}, "
+            f"{self.values.size} stored entries ({share:.3g} %), {self.values.dtype}"
+        )
 
 
 def is_sparse(X: Any) -> bool:
@@ -20,51 +311,39 @@ def is_sparse(X: Any) -> bool:
     return sparse.issparse(X) or isinstance(X, SparseObservations)
 
 
-def observe_sparse(
-    X: Any,
-    *,
-    observed: Any = None,
-    weights: Any = None,
-    dtype: DTypeLike | None = None,
-    absent_are_zeros: bool = False,
-    may_be_empty: bool = False,
-) -> SparseObservations:
-    """Return the observations of a sparse input, which is neither modified nor made dense."""
-    labels = X.labels if isinstance(X, SparseObservations) else labels_of(X)
-    m, n = labels.matrix_shape
-    if m * n == 0:
-        raise ValueError(f"X has shape {(m, n)}, which holds no entry: give a larger matrix.")
-    if isinstance(X, SparseObservations):
-        check_sparse_observations("X", X)  # again, since arrays can change
-        stored: Any = X.values
-        rows, indptr, indices = X.rows, X.indptr, X.indices
-        weights = X.weights if weights is None else weights
-    else:
-        stored, rows, indptr, indices = sorted_entries(X)
-    with np.errstate(over="ignore"):  # what overflows is found below
-        values = stored.astype(float_dtype(stored, dtype), copy=False)
-    keep = ~np.isnan(values)
-    if observed is not None:
-        keep &= as_booleans(at_entries("observed", observed, (m, n), rows, indices))
-    if np.any(np.isinf(values) & keep):
-        k = int(np.argmax(np.isinf(values) & keep))
-        raise infinity_error(rows[k], indices[k])
-    if weights is not None:
-        weights = at_entries("weights", weights, (m, n), rows, indices).astype(values.dtype)
-        check_weights(weights)
-        keep &= weights > 0
-    if absent_are_zeros and (weights is not None or not keep.all()):
-        raise ValueError(
-            "X is sparse with absent entries that count, so observed=, weights= and NaN are not "
-            "supported: use complete(), or a dense X."
-        )
-    if not keep.all():
-        values, indices = values[keep], indices[keep]
-        weights = None if weights is None else weights[keep]
-        indptr = row_pointers(rows[keep], m, indptr.dtype)
-    if not (values.size or absent_are_zeros or may_be_empty):
-        raise ValueError("X has no observed entry: check observed=, weights= and what X stores.")
-    limits = X.limits if isinstance(X, SparseObservations) else None
-    if limits is not None and not keep.all():
-        limits = limits.at(keep)
-    return SparseObservations(values, weights, indptr, indices, labels, absent_are_zeros, limits)
+def row_blocks(indptr: IntArray) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows with about `BLOCK` stored entries."""
+    m, first = indptr.size - 1, 0
+    while first < m:
+        end = np.searchsorted(indptr, indptr[first] + BLOCK, side="right") - 1
+        last = min(max(int(end), first + 1), m)
+        yield first, last
+        first = last
+
+
+class _DenseRowReader:
+    """Reader of a sparse matrix as dense rows, in which absent entries are zeros."""
+
+    def __init__(self, matrix: sparse.csr_array) -> None:
+        self.matrix = matrix
+
+    def __getitem__(self, entries: slice) -> FloatArray:
+        """Return the values of whole rows, flat."""
+        n = self.matrix.shape[1]
+        block = self.matrix[entries.start // n : entries.stop // n]
+        values: FloatArray = block.toarray().ravel()
+        return values
+
+
+def check_sparse_observations(name: str, X: SparseObservations) -> None:
+    """Raise ValueError if observations store an entry outside their shape."""
+    m, n = X.shape
+    stored = X.values.size
+    for field, array in (("indices", X.indices), ("weights", X.weights)):
+        if array is not None and np.shape(array) != (stored,):
+            raise ValueError(
+                f"{name} has {field} of shape {np.shape(array)}: give one for each of the {stored} "
+                "values."
+            )
+    check_pointers(name, "row", X.indptr, m, stored)
+    check_indices(name, "column", X.indices, n)

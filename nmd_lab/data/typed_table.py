@@ -30,7 +30,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .refused_columns import class_kind, refuse_columns
+from .frames import class_kind, refuse_columns
 
 Kind = Literal["number", "boolean", "ordered", "categories", "values"]
 

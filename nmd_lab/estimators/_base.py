@@ -21,11 +21,11 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import Labels, is_frame, plain_columns
 from nmd_lab.data.matching import known_columns
-from nmd_lab.data.observations import observe
-from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.losses import Frobenius, Loss, as_loss
 from nmd_lab.result.decomposition import Decomposition

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.frames import class_kind
 from nmd_lab.data.labels import is_frame
-from nmd_lab.data.refused_columns import class_kind
 from nmd_lab.data.typed_table import TypedTable, table_of
 from nmd_lab.model.model import Model
 

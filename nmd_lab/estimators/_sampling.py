@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._checks import check_integer, check_word
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import MatchedData, observe_beside
-from nmd_lab.data.observations import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.result.entries import entries_at, entries_of

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.fit import decompose
 from nmd_lab.solver.support import DATA, refuse

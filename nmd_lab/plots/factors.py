@@ -11,8 +11,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._checks import check_word
-from nmd_lab.data.labels import COMPONENT
-from nmd_lab.data.pictures import Picture, picture_of
+from nmd_lab.data.labels import COMPONENT, Picture, picture_of
 from nmd_lab.result.decomposition import Decomposition
 
 from ._canvas import PALETTE, axes, diverging, hide_frame, pyplot, text_color

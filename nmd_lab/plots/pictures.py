@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab.data.labels import COMPONENT
-from nmd_lab.data.pictures import Picture, picture_of
+from nmd_lab.data.labels import COMPONENT, Picture, picture_of
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import positions_of
 

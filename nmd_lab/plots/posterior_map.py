@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.labels import COMPONENT
+from nmd_lab.data.labels import COMPONENT, Picture, picture_of
 from nmd_lab.data.matching import match_data
-from nmd_lab.data.pictures import Picture, picture_of
 from nmd_lab.result.entries import entries_at, positions_of
 from nmd_lab.result.posterior import Posterior
 

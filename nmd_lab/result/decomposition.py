@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
 from nmd_lab.model.losses import Loss

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.model import Model
 from nmd_lab.model.ordinal import Ordinal

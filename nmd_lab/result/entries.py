@@ -18,10 +18,9 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._checks import check_positions, check_word, nearest
-from nmd_lab.data.base import FloatArray
-from nmd_lab.data.containers import like
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.matching import AXES, Axis, MatchedData, first_few, match_data, plain_label
+from nmd_lab.data.matching import AXES, Axis, MatchedData, first_few, like, match_data, plain_label
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.fitted_values import FittedValues
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from nmd_lab._checks import check_word
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.fitted_values import FittedValues, Offsets
 from nmd_lab.model.losses import Loss

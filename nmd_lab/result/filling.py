@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from nmd_lab.data.base import FloatArray
-from nmd_lab.data.containers import dense_like
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels, is_frame
-from nmd_lab.data.matching import MatchedData, match_data
+from nmd_lab.data.matching import MatchedData, dense_like, match_data
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import TypedColumn, table_of
 from nmd_lab.model.binary import Logistic

@@ -11,13 +11,13 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._checks import check_no_fit
-from nmd_lab.data._csr import row_pointers
-from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.entries import FloatArray, row_pointers
+from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import COMPONENT, Labels
-from nmd_lab.data.limits import NO_LIMITS, GivenLimits
+from nmd_lab.data.masks import NO_LIMITS, GivenLimits
 from nmd_lab.data.matching import first_few, is_default, known_columns, plain_label
-from nmd_lab.data.observations import observe
-from nmd_lab.data.row_blocks import dense_rows
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.split import dense_rows
 from nmd_lab.model.fitted_values import RowModel
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._checks import as_generator
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.sampler.noise_levels import GammaPrior, NoisePriors

@@ -12,8 +12,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from nmd_lab.data.base import FloatArray
-from nmd_lab.data.limits import GivenLimits
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.masks import GivenLimits
 from nmd_lab.model.fitted_values import RowModel
 from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.model import make_model

@@ -15,9 +15,8 @@ import xarray as xr
 from nmd_lab._numba import is_ours
 from nmd_lab._stop_reason import StopReason
 from nmd_lab._version import __version__
-from nmd_lab.data.base import Observations
-from nmd_lab.data.fingerprint import fingerprint
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
+from nmd_lab.data.observations import Observations, fingerprint
 from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.kind import Kind, make_kind

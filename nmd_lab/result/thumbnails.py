@@ -12,8 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab._thumbnails import picture
-from nmd_lab.data.labels import COMPONENT
-from nmd_lab.data.pictures import Picture, picture_of
+from nmd_lab.data.labels import COMPONENT, Picture, picture_of
 
 from .draws import CHAIN, DRAW
 from .mixture import Predictive

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.base import Observations
+from nmd_lab.data.observations import Observations
 from nmd_lab.model.nonlinearities import MinMax, Nonlinearity, as_nonlinearity
 
 from .problem import Problem

@@ -12,8 +12,7 @@ import numpy as np
 from nmd_lab.checkpoint.call import Call
 from nmd_lab.checkpoint.checkpoint import Checkpoint
 from nmd_lab.checkpoint.encoding import Classes
-from nmd_lab.data.base import Observations
-from nmd_lab.data.fingerprint import fingerprint
+from nmd_lab.data.observations import Observations, fingerprint
 
 from .loop import nothing
 from .settings import Compute

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from nmd_lab._threads import map_and_add
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 
 from .constraints.steps import ConstrainedColumns, RowSolver
 from .product_change import ProductChange

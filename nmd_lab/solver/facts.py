@@ -8,9 +8,9 @@ import numpy as np
 
 from nmd_lab._checks import check_rank, check_size, is_auto
 from nmd_lab._numba import is_ours
-from nmd_lab.data.base import Observations
 from nmd_lab.data.labels import is_frame
-from nmd_lab.data.units_apart import is_small_table, units_of_columns
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.units import is_small_table, units_of_columns
 from nmd_lab.model import _property_checks as checks
 from nmd_lab.model.checks import report_of
 from nmd_lab.model.fitted_values import NO_OFFSETS

@@ -9,7 +9,7 @@ import numpy as np
 
 from nmd_lab._memory import refuse_above
 from nmd_lab._threads import all_threads
-from nmd_lab.data.base import Observations
+from nmd_lab.data.observations import Observations
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
@@ -173,7 +173,7 @@ def check_memory(problem: Problem, rank: int, options: Options, plan: Refinement
 
 def refuse_fit(observations: Observations, needed: int, limit: float | None = None) -> None:
     """Raise MemoryError if so many bytes beside the data are not free."""
-    remedy = "give a share of {share:.0%} of its rows, dtype='float32', a memmap or a SparseStore"
+    remedy = "give a share of {share:.0%} of its rows, dtype='float32' or a memmap"
     if observations.scratch is not None:
         remedy = "give a smaller rank, or n_init=1"
     refuse_above(needed, f"a fit of X of shape {observations.shape}", remedy, limit)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.base import FloatArray
-from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.log_scores import log_scores_of
 from nmd_lab.model.model import Model
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._checks import errors_about, is_auto, new_stream
-from nmd_lab.data.base import Observations
 from nmd_lab.data.masks import at_observed, is_mask, row_groups
 from nmd_lab.data.matching import match_data
+from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import flat_positions, split
 from nmd_lab.model.log_scores import without_likelihood
 from nmd_lab.model.model import Model

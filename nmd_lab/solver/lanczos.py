@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import ArpackError, LinearOperator, svds
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 
 TOLERANCE = 1e-3
 """Relative tolerance of the singular values."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.data.base import Observations
+from nmd_lab.data.observations import Observations
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.kind import LimitModel
 

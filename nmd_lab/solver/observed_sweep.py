@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._threads import map_and_add
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 
 from .column_chunks import Chunk, ColumnChunks, column_sums
 from .constraints.steps import ConstrainedColumns

@@ -19,13 +19,13 @@ from nmd_lab._files import Scratch
 from nmd_lab._interruption import Interruption
 from nmd_lab._memory import SHARE, free_memory
 from nmd_lab.checkpoint.call import Call
-from nmd_lab.data import observations as inputs
-from nmd_lab.data.base import Observations, float_dtype
+from nmd_lab.data import inputs
+from nmd_lab.data.blocks_on_disk import is_stored
+from nmd_lab.data.frames import device_of_tensor
 from nmd_lab.data.labels import is_dask
-from nmd_lab.data.limits import GivenLimits
-from nmd_lab.data.store import SparseStore
-from nmd_lab.data.stored import is_stored
-from nmd_lab.data.tensors import device_of_tensor
+from nmd_lab.data.masks import GivenLimits
+from nmd_lab.data.observations import Observations, float_dtype
+from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.model.fitted_values import Offsets
 
 from .checkpointing import state_and_save
@@ -183,11 +183,12 @@ def _scratch(X: Any, options: Options, absent_are_zeros: bool) -> Scratch | None
     It is if there is a `work_dir`, or if T and U would not fit beside X into the free memory, or
     into `memory_limit`.
     """
-    if not is_stored(X) or (absent_are_zeros and isinstance(X, SparseStore)):
+    if not is_stored(X) or (absent_are_zeros and is_sparse(X)):
         return None  # a fit to implicit zeros has no arrays of the size of X
     limit = options.compute.memory_limit
     free = free_memory() if limit is None else limit * 2**30
-    fits = STREAMED_ARRAYS * X.size * float_dtype(X, None).itemsize < SHARE * free
+    size = X.n_stored if isinstance(X, SparseObservations) else X.size
+    fits = STREAMED_ARRAYS * size * float_dtype(X, None).itemsize < SHARE * free
     return None if options.compute.work_dir is None and fits else Scratch(options.compute.work_dir)
 
 

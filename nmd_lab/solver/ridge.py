@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 
 
 @dataclass(frozen=True)

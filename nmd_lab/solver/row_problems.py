@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 
 from .cholesky import add_entries, factorize, substitute
 from .constraints.steps import SETTLED, SWEEPS, ConstrainedColumns, descend, invert_diagonal

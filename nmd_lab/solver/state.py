@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from nmd_lab._checks import check_positions
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.fitted_values import FittedValues, Offsets
 from nmd_lab.model.model import Model
 

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel
-from nmd_lab.data.base import FloatArray, Observations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
 
 from .devices.base import Device
 from .devices.host import HOST

@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from nmd_lab._checks import is_auto
-from nmd_lab.data.base import Observations
 from nmd_lab.data.labels import is_frame
-from nmd_lab.data.limits import NO_LIMITS, GivenLimits
-from nmd_lab.data.sparse import is_sparse
-from nmd_lab.data.sparse_observations import SparseObservations
-from nmd_lab.data.store import SparseStore
+from nmd_lab.data.masks import NO_LIMITS, GivenLimits
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.data.typed_table import table_of
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
@@ -143,7 +141,7 @@ def refuse(present: Mapping[str, str]) -> None:
 
 def data_of(X: Any, *, absent_are_zeros: bool, on_cluster: bool, from_file: bool) -> dict[str, str]:
     """Return the form of X, by its word."""
-    sparse = is_sparse(X) or isinstance(X, SparseStore)
+    sparse = is_sparse(X)
     words = ["zeros"] if sparse and absent_are_zeros else []
     words += ["missing"] if sparse and not absent_are_zeros and not from_file else []
     words += ["cluster"] if on_cluster else []

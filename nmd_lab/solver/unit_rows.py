@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.base import CsrRows, FloatArray
+from nmd_lab.data.entries import CsrRows, FloatArray
 from nmd_lab.model.model import Model
 
 from .scaling import Scaling, scaling_for

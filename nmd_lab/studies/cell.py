@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nmd_lab._threads import one_thread
 from nmd_lab.checkpoint.call import hash_of, stored_form
 from nmd_lab.checkpoint.encoding import Classes
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.result.entries import entries_at
 from nmd_lab.solver.bounds import with_bounds

@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from nmd_lab import datasets
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.split import first_of_cells
 
 from .known_entries import BoolArray, KnownEntries

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab import metrics
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.result.compare import CLASS_ERRORS, class_errors, error_of, interval_scores
 from nmd_lab.result.posterior import Posterior
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from nmd_lab._checks import check_integer
 from nmd_lab._journal import Record, open_journal
 from nmd_lab._progress import progress_bar
-from nmd_lab.data.limits import GivenLimits
+from nmd_lab.data.masks import GivenLimits
 from nmd_lab.result import netcdf
 from nmd_lab.solver.options import Options
 

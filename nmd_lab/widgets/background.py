@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._errors import sentence
-from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.held_out import HeldOut

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from nmd_lab._interruption import Interruption
 from nmd_lab._sampling import FEWEST, TUNE, draw_posterior, sentence_of_chains, unsettled
 from nmd_lab._threads import one_thread
-from nmd_lab.data.dense import observe_dense
-from nmd_lab.data.limits import NO_LIMITS
-from nmd_lab.data.observations import observe
-from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.data.inputs import observe, observe_dense
+from nmd_lab.data.masks import NO_LIMITS
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior

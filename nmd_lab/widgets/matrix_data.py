@@ -13,8 +13,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab import datasets
-from nmd_lab.data.dense import observe_dense
-from nmd_lab.data.pictures import Picture, picture_of
+from nmd_lab.data.inputs import observe_dense
+from nmd_lab.data.labels import Picture, picture_of
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.decomposition import Decomposition
 

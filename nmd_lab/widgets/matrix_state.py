@@ -13,8 +13,8 @@ import numpy as np
 import xarray as xr
 
 from nmd_lab._checks import check_share
-from nmd_lab.data.dense import observe_dense
-from nmd_lab.data.pictures import picture_of
+from nmd_lab.data.inputs import observe_dense
+from nmd_lab.data.labels import picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.model import make_model

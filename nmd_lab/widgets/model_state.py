@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nmd_lab._checks import check_rank
 from nmd_lab._fitting import ResumableFit
 from nmd_lab._interruption import Interruption
-from nmd_lab.data.dense import observe_dense
+from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import is_frame
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity

@@ -12,10 +12,10 @@ import numpy as np
 import xarray as xr
 from PIL import Image
 
+from nmd_lab.data.frames import DROPPED, description, refused_columns
 from nmd_lab.data.labels import RESULT_ATTRIBUTE, is_frame
 from nmd_lab.data.long_table import RepeatedPairs
 from nmd_lab.data.readers import read_file
-from nmd_lab.data.refused_columns import DROPPED, description, refused_columns
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import MOST_CATEGORIES
 from nmd_lab.result.decomposition import Decomposition

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from nmd_lab.data.pictures import Picture
+from nmd_lab.data.labels import Picture
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior

@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab.data.frames import has_repeats, long_table_columns
+from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
-from nmd_lab.data.observations import observe
-from nmd_lab.data.sparse_observations import SparseObservations
-from nmd_lab.data.usual_columns import has_repeats, long_table_columns
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior

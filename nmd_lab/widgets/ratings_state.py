@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._checks import check_share
-from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at

@@ -10,7 +10,7 @@ import nmd_lab
 from nmd_lab.baselines import bmf, lmafit, rtrmc, soft_impute, wlra
 from nmd_lab.baselines._residuals import ObservedMatrices
 from nmd_lab.baselines.rtrmc import SubspaceProblem
-from nmd_lab.data.dense import observe_dense
+from nmd_lab.data.inputs import observe_dense
 
 LINEAR = [lmafit, wlra, rtrmc]
 COMPLETIONS = [*LINEAR, soft_impute, bmf]

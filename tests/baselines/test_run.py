@@ -22,8 +22,7 @@ from nmd_lab.baselines import (
 )
 from nmd_lab.baselines._run import BaselineRun
 from nmd_lab.baselines._start import first_factors
-from nmd_lab.data.dense import observe_dense
-from nmd_lab.data.sparse import observe_sparse
+from nmd_lab.data.inputs import observe_dense, observe_sparse
 
 BASELINES = [mean_fill, truncated_svd, nmf, lmafit, wlra, rtrmc, soft_impute, bmf]
 

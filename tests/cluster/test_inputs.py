@@ -132,16 +132,6 @@ def test_tables_of_dask(client):
         nmd.complete(lazy[["user", "stars"]], 2, compute=nmd.Compute(client=client), **OPEN)
 
 
-@pytest.mark.exhaustive
-def test_stores_are_read_by_the_workers(client, tmp_path):
-    X, options = made("sparse")
-    store = nmd.SparseStore.from_matrix(X, tmp_path / "store")
-    assert_close(
-        nmd.complete(X, 3, "relu", **OPEN | options),
-        nmd.complete(store, 3, "relu", compute=nmd.Compute(client=client), **OPEN | options),
-    )
-
-
 @pytest.mark.parametrize("container", some(["frame", "masked array", "list", "float32"], 1))
 def test_all_else_is_sent_to_the_workers(container, client):
     X, _ = made("dense")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 
 
 @st.composite

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 
 M, N = 12, 9
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.data._entry_weights import EntryWeights
-from nmd_lab.data.dense import observe_dense
+from nmd_lab.data.entries import EntryWeights
+from nmd_lab.data.inputs import observe_dense
 
 RNG = np.random.default_rng(0)
 SEEN = RNG.random((13, 11)) < 0.6

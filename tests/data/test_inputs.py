@@ -12,7 +12,7 @@ import xarray as xr
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 
 A = np.abs(np.random.default_rng(0).normal(size=(5, 4)))
 

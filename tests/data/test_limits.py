@@ -8,8 +8,8 @@ import pytest
 import xarray as xr
 from scipy import sparse
 
-from nmd_lab.data.limits import GivenLimits
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
+from nmd_lab.data.masks import GivenLimits
 
 X = np.arange(1.0, 13.0).reshape(3, 4)
 MASK = np.zeros((3, 4), bool)

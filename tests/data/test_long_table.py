@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import sparse
 
 import nmd_lab
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 
 TABLE = pd.DataFrame({"user": ["ann", "ann", "bo"], "item": [7, 9, 7], "rating": [4.0, 5.0, 3.0]})
 

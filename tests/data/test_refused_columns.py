@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nmd_lab.data.limits import GivenLimits
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
+from nmd_lab.data.masks import GivenLimits
 
 
 def mended(columns):

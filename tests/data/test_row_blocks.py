@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from nmd_lab.data.observations import observe
-from nmd_lab.data.row_blocks import some_rows
+from nmd_lab.data.inputs import observe
+from nmd_lab.data.split import some_rows
 
 M = 30
 

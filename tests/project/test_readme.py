@@ -59,9 +59,8 @@ inside = ((low <= table[numbers]) & (table[numbers] <= high)).values[hidden[numb
 assert abs(inside.mean() - 0.9) < 0.05
 """,
     "larger than memory": """
-assert store.n_stored == 12_000
+assert X.n_stored == 12_000
 assert fit.predict(frame["user"][:3], frame["item"][:3]).shape == (3,)
-store.verify()
 """,
     "scikit-learn": """
 assert codes.shape == (1797, 16)

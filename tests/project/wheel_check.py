@@ -41,16 +41,15 @@ def io() -> None:
 
 
 def parquet() -> None:
-    """Make a store from a Parquet file."""
+    """Read ratings from a Parquet file."""
     import pandas as pd
 
     frame = pd.DataFrame({"row": [0, 1, 1], "column": [0, 0, 1], "value": [1.0, 2.0, 3.0]})
     with tempfile.TemporaryDirectory() as folder:
         frame.to_parquet(Path(folder) / "table.parquet")
         names = {"row": "row", "column": "column", "value": "value"}
-        paths = Path(folder) / "table.parquet", Path(folder) / "store"
-        store = nmd.SparseStore.from_table(*paths, **names)
-        assert store.n_stored == 3
+        paths = Path(folder) / "table.parquet", Path(folder) / "ratings"
+        assert nmd.observations_from_files(*paths, **names).n_stored == 3
 
 
 def dask() -> None:

@@ -12,7 +12,7 @@ from scipy import sparse
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.data.valid_range import valid_range
+from nmd_lab.data.frames import valid_range
 
 
 @pytest.fixture

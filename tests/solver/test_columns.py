@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 import nmd_lab as nmd
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.solver.columns import mixed_model
 
 LOSSES = {"smoker": "logistic", "visits": "kl", "income": "l1"}

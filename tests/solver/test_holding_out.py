@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.model_selection import GroupKFold
 
 import nmd_lab as nmd
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.solver.choice import as_choice
 from nmd_lab.solver.holding_out import hold_out
 

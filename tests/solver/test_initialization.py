@@ -9,7 +9,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 import nmd_lab as nmd
 from nmd_lab import baselines
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.initialization import random_start

@@ -12,7 +12,7 @@ from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.data.pictures import Picture
+from nmd_lab.data.labels import Picture
 from nmd_lab.widgets.charts import arrays_of
 from nmd_lab.widgets.matrix_data import Paint, disc, runs
 from nmd_lab.widgets.pictures import frame_of

@@ -9,7 +9,7 @@ from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.metrics import relative_error
 from nmd_lab.widgets.background import HiddenEntries, is_measured
 from nmd_lab.widgets.charts import arrays_of

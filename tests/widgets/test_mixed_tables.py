@@ -9,7 +9,7 @@ from explorer_page import act, done, picture, table
 
 import nmd_lab as nmd
 from nmd_lab import widgets
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.solver.held_out import HeldOut
 
 

@@ -18,7 +18,7 @@ from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.widgets.charts import arrays_of
 from nmd_lab.widgets.components import oriented
 from nmd_lab.widgets.matrix_view import DecompositionView

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from nmd_lab._checks import check_number
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 
 
 class FactorConstraint:

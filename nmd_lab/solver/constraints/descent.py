@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.losses import KL, Frobenius
 from nmd_lab.model.nonlinearities import Identity, Modulus, ReLU
 from nmd_lab.solver.problem import Problem

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._numba import compile_kernel
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.kind import AnyStructure
 from nmd_lab.solver.devices.compiled_passes import compile_entry_update, has_limits
 from nmd_lab.solver.row_kernel import kernel_name, marks_of

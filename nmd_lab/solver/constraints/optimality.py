@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
 from nmd_lab.solver.storage import storage_of

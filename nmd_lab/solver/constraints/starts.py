@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.starting_data import starting_data

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_inner, compile_kernel
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 
 from .base import Entrywise, FactorConstraint, couples_rows
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from numpy.typing import DTypeLike, NDArray
 
-from nmd_lab.data.base import EntryReader, FloatArray, WeightReader
+from nmd_lab.data.entries import EntryReader, FloatArray, WeightReader
 from nmd_lab.model.model import Model
 
 

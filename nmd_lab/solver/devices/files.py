@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from nmd_lab._files import SMALLEST, FileArray, Scratch
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 
 from .host import Host
 

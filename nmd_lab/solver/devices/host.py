@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from nmd_lab.data.base import EntryReader, FloatArray, WeightReader
+from nmd_lab.data.entries import EntryReader, FloatArray, WeightReader
 
 from .base import Device
 from .compiled_passes import curvature_kernel, envelope_kernel, update_kernel

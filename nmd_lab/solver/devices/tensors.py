@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
 
-from nmd_lab.data.base import EntryReader, FloatArray, WeightReader
+from nmd_lab.data.entries import EntryReader, FloatArray, WeightReader
 
 from .tensor_passes import curvature_pass, envelope_pass, update_pass, zero_pass
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.constraints.descent import (
     Descended,

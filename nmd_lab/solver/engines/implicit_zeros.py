@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.lagrangian import Candidate

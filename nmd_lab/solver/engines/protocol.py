@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
 

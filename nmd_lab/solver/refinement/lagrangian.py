@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.storage import storage_of
 from nmd_lab.solver.zeros.envelope import SparseEnvelope, handles

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 
 MOST_PAIRS = 10  # pairs of a step and its change of the gradient that are kept
 LARGE = 1 << 19  # size of a vector from which half as many are kept, to save memory

@@ -16,7 +16,7 @@ import math
 import sys
 from dataclasses import dataclass, field, replace
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.constraints.optimality import constrained_optimality
 from nmd_lab.solver.problem import Problem
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from nmd_lab._numba import compile_inner, compile_kernel
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 
 AIM = 0.44
 """Share of accepted steps at which a random walk in one dimension mixes best."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 
 Doubles = NDArray[np.float64]
 

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_inner, compile_kernel
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 
 from .hyperparameters import RowPrior
 from .streams import HOLES, draw_index, fill_normal, new_stream, normal, start_stream

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.data.base import Observations
-from nmd_lab.data.column_ends import ends_of_columns
 from nmd_lab.data.matching import plain_label
+from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import refuse_repeats
+from nmd_lab.data.units import ends_of_columns
 from nmd_lab.model.kind import make_kind
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import MinMax

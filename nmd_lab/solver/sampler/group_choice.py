@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._interruption import Interruption
-from nmd_lab.data.base import Observations
-from nmd_lab.data.row_blocks import some_rows
-from nmd_lab.data.split import split
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.split import some_rows, split
 from nmd_lab.solver.loop import nothing
 
 from .chain import Chain

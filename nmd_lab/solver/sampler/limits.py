@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel, compile_scalar
-from nmd_lab.data.base import EntryLimits, FloatArray
-from nmd_lab.data.limits import AT_MOST
+from nmd_lab.data.entries import EntryLimits, FloatArray
+from nmd_lab.data.masks import AT_MOST
 from nmd_lab.model.kind import Kind, Structure
 from nmd_lab.model.losses import KL, L1, Frobenius, Loss
 from nmd_lab.model.nonlinearities import Square

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.losses import L1, Frobenius, Loss
 from nmd_lab.model.monotone import Monotone
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity

@@ -12,7 +12,7 @@ import numpy as np
 
 from nmd_lab._interruption import Interruption
 from nmd_lab._stop_reason import StopReason
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.engines.protocol import Engine
 from nmd_lab.solver.loop import loop
 from nmd_lab.solver.stopping import Stopping

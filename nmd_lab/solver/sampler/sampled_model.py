@@ -9,10 +9,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from nmd_lab._checks import is_auto
-from nmd_lab.data.base import Observations
-from nmd_lab.data.column_ends import ends_of_columns
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.units_apart import is_small_table
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.units import ends_of_columns, is_small_table
 from nmd_lab.model.binary import Logistic
 from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.losses import Loss

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel
 from nmd_lab._threads import map_and_add
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.storage import CsrStorage
 
 from .entry_sums import spread

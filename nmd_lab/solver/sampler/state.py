@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 
 from .cut_points import CutPoints
 from .groups import Groups

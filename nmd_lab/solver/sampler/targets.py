@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from nmd_lab._checks import check_positions
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.censored import expected_value
 from nmd_lab.model.mixed import each_group
 from nmd_lab.model.ordinal import Ordinal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmd_lab.data.base import Observations
+from nmd_lab.data.observations import Observations
 from nmd_lab.model.losses import KL, L1, Frobenius, Loss
 from nmd_lab.model.nonlinearities import Identity, MinMax, Nonlinearity, ReLU
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split
 
 SHARE = 0.1  # share of the observed entries that a fold holds out

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.initialization import Start
 
 from .folds import Fold

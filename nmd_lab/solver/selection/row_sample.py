@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from nmd_lab.data.base import Observations
-from nmd_lab.data.row_blocks import some_rows
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.split import some_rows
 
 CELLS = 300_000  # observed cells from which settings are chosen
 CELLS_WITH_CLASSES = 100_000  # the same for a table with classes or levels, which take longer

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.base import Observations
+from nmd_lab.data.observations import Observations
 
 from .folds import MOST_FOLDS, WANTED, Fold, make_fold, n_held_out
 

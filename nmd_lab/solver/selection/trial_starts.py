@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
 

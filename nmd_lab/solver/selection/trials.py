@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.data.base import FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.losses import Frobenius, Loss

@@ -13,8 +13,9 @@ from typing import TypeGuard
 import numpy as np
 
 from nmd_lab._threads import map_and_add
-from nmd_lab.data.base import FloatArray, Observations
-from nmd_lab.data.sparse_observations import SparseObservations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model
 from nmd_lab.solver.refinement.moreau_envelope import Evaluation, outer_products
 from nmd_lab.solver.storage import thread_shares

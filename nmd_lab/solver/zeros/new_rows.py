@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.base import CsrRows
+from nmd_lab.data.entries import CsrRows
 from nmd_lab.model.model import Model
 from nmd_lab.solver.devices.host import HOST
 from nmd_lab.solver.refinement.moreau_envelope import outer_products, symmetric

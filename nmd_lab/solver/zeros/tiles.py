@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.base import FloatArray, IntArray
+from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.solver.devices.base import Device
 from nmd_lab.solver.devices.host import HOST
 

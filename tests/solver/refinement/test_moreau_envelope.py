@@ -9,7 +9,7 @@ import pytest
 from oracles import PAIRS, brute_prox, distance, exact_prox, forward
 from scipy import sparse
 
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.problem import natural_penalty

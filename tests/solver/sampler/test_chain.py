@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 from some import some
 
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.engines.protocol import iterates
 from nmd_lab.solver.sampler.chain import Chain, ChainStart

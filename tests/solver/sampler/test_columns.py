@@ -11,8 +11,8 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 import nmd_lab as nmd
-from nmd_lab.data.limits import GivenLimits
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
+from nmd_lab.data.masks import GivenLimits
 from nmd_lab.solver.sampler.chain import Chain, ChainStart
 from nmd_lab.solver.sampler.latent_sweep import columns_by_kind, draw_T
 from nmd_lab.solver.sampler.options import SampleOptions

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import nmd_lab as nmd
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.solver.sampler.chain import Chain, ChainStart
 from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.sampler.prepare import prepare_sample

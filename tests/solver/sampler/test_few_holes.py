@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.solver.sampler import few_holes, sides
 from nmd_lab.solver.sampler.hyperparameters import RowPrior
 from nmd_lab.solver.sampler.sides import Key, Partner, SparseSide

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.solver.sampler import groups as module
 from nmd_lab.solver.sampler.groups import FREEDOM, Groups, draw_group_priors
 from nmd_lab.solver.sampler.hyperparameters import RowPrior

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import nmd_lab as nmd
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.solver.sampler.groups import FREEDOM, Groups, draw_group_priors
 from nmd_lab.solver.sampler.hyperparameters import RowPrior
 from nmd_lab.solver.sampler.sides import Key, Partner, SparseSide

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler.chain import draw_noise
 from nmd_lab.solver.sampler.noise_levels import SHAPES, GammaPrior, NoisePriors, draw_gamma_prior

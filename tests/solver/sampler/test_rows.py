@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.solver.sampler.hyperparameters import RowPrior
 from nmd_lab.solver.sampler.sides import DenseSide, Key, Partner, SparseSide
 from nmd_lab.solver.storage import CsrStorage, storage_of

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 from scipy.special import ndtr
 
-from nmd_lab.data.limits import GivenLimits
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
+from nmd_lab.data.masks import GivenLimits
 from nmd_lab.solver.sampler.chain import Chain, ChainStart, draw_noise
 from nmd_lab.solver.sampler.hyperparameters import RowPrior
 from nmd_lab.solver.sampler.latent_sweep import columns_by_kind, draw_T

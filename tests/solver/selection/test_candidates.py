@@ -9,7 +9,7 @@ from scipy import sparse
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.solver.selection.candidates import suitable_losses, suitable_nonlinearities
 
 IDENTITY, RELU = nmd.Identity(), nmd.ReLU()

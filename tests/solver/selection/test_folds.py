@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.solver.selection import folds as module
 from nmd_lab.solver.selection.folds import draw_folds, holes_depend_on_each_other
 

@@ -14,7 +14,7 @@ from sklearn.model_selection import (
 )
 
 import nmd_lab as nmd
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.solver.selection.row_splits import row_folds, row_splits
 
 M, N = 60, 20

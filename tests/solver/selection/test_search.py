@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options

@@ -10,7 +10,7 @@ from oracles import distance, forward
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.selection import thinning

@@ -13,7 +13,7 @@ from oracles import PAIRS, distance, forward
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.data.observations import observe
+from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.devices import compiled_zeros

@@ -1,10 +1,17 @@
 """The units of columns, and detection of tables in which they differ, such as years and shares.
 
 >>> import numpy as np
->>> from nmd_lab.data.observations import observe
+>>> from nmd_lab.data.inputs import observe
 >>> years, share = np.arange(1900.0, 2000.0), np.linspace(0.0, 0.05, 100)
 >>> units_of_columns(observe(np.column_stack([years, share])))
 UnitsApart(smallest=1, largest=0, ratio=1980.0)
+
+Values at the ends of columns, such as the zeros of an amount, are found, too.
+
+>>> amount, age = np.maximum(np.arange(-4.0, 16), 0), np.arange(20.0, 40)
+>>> ends_of_columns(observe(np.column_stack([amount, age])))
+array([[  0.,  inf],
+       [-inf,  inf]])
 """
 
 from __future__ import annotations
@@ -12,10 +19,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .base import FloatArray, Observations
-from .dense_observations import DenseObservations
+from .dense import DenseObservations
+from .entries import FloatArray
 from .matching import plain_label
+from .observations import Observations
 
 APART, FAR = 20.0, 1000.0
 """Ratios of the spreads of columns from which their units are taken to be different: when a tenth
@@ -145,3 +154,32 @@ def column_units(observations: Observations) -> Units:
     means = np.bincount(columns, x, n) / counts
     variances = np.bincount(columns, np.square(x - means[columns]), n) / counts
     return Units(means, np.sqrt(np.where(variances > 0, variances, 1.0))).at(shared)
+
+
+SHARE = 0.1  # of the observed values of a column, at its smallest or its largest one
+FEWEST = 8  # different values of a column; one with fewer counts or grades, and has no end
+OF_CONSTANT = 20  # observed values of a constant, or half of the rows; fewer may be equal by chance
+
+
+def ends_of_columns(observations: Observations) -> NDArray[np.float64]:
+    """Return the smallest and the largest value of each column (n, 2) if many are just that.
+
+    A constant has both.  They are -inf and inf where few values are there, and in a column with
+    limits, which says more, and in the values of a long table.
+    """
+    n = observations.shape[1]
+    ends = np.tile([-np.inf, np.inf], (n, 1))
+    _, columns, x = observations.entries()
+    limits = observations.as_sparse().limits
+    table, enough = observations.labels.table, min(OF_CONSTANT, observations.shape[0] / 2)
+    limited = np.zeros(n, dtype=bool) if table is None else table.of_values.copy()
+    if limits is not None:
+        limited[columns[limits.codes != 0]] = True
+    order = np.argsort(columns, kind="stable")
+    bounds = np.searchsorted(columns[order], np.arange(n + 1))
+    for j in np.flatnonzero(~limited):
+        values, counts = np.unique(x[order[bounds[j] : bounds[j + 1]]], return_counts=True)
+        if values.size >= FEWEST or (values.size == 1 and counts[0] >= enough):
+            many = counts[[0, -1]] >= SHARE * counts.sum()
+            ends[j, many] = values[[0, -1]][many]
+    return ends

@@ -1,0 +1,296 @@
+"""What tables and tensors say: labels, a documented range, long tables, refused columns.
+
+Columns that hold neither numbers nor classes are refused, with the lines of code that mend them.
+
+>>> import pandas as pd
+>>> frame = pd.DataFrame({"sex": ["f", "m", "f"], "name": ["a", "b", "c"], "cm": ["1", "3", "2"]})
+>>> refused_columns(frame)
+{'identifiers': ['name'], 'numbers': ['cm']}
+>>> lines_that_mend(frame)
+"X = X.drop(columns=['name']); X[['cm']] = X[['cm']].apply(pd.to_numeric)"
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy import sparse
+
+
+def index_labels(index: Any, axis: str, taken: Collection[Any]) -> tuple[str, Any]:
+    """Return the name of the dimension of a pandas index, and its coordinates."""
+
+    def free_name(name: Any, default: str) -> str:
+        name = default if name is None else str(name)
+        return f"{name}_{axis}" if name in taken else name
+
+    if index.nlevels == 1:
+        dim = free_name(index.name, axis)
+        return dim, {dim: index.rename(dim)}
+    taken = {*taken, axis}
+    levels = [free_name(name, f"{axis}_level_{i}") for i, name in enumerate(index.names)]
+    return axis, xr.Coordinates.from_pandas_multiindex(index.set_names(levels), axis)
+
+
+USUAL_COLUMNS = {
+    "row": ("user", "userid", "reader", "readerid", "customer", "customerid"),
+    "column": ("item", "itemid", "movie", "movieid", "book", "bookid", "product", "productid"),
+    "value": ("rating", "ratings", "score", "stars", "value"),
+}
+"""Usual names of the columns with the labels and the values, in lower case and without "_", "-"
+and spaces."""
+
+COLUMNS_BESIDE = ("timestamp", "time", "date", "when", "t", "title", "expected")
+"""Names of further columns that a long table may have."""
+
+
+def long_table_columns(
+    names: Iterable[Any], named: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any] | None:
+    """Return the columns of a long table by "row", "column" and "value", None if it is none."""
+    by_key = {re.sub("[-_ ]", "", str(name).lower()): name for name in names}
+    found = {
+        role: named.get(role, next((by_key[key] for key in usual if key in by_key), None))
+        for role, usual in USUAL_COLUMNS.items()
+    }
+    if None in found.values() or not set(found.values()) <= set(by_key.values()):
+        return None
+    beside = {key for key, name in by_key.items() if name not in found.values()}
+    return found if named or beside <= set(COLUMNS_BESIDE) else None
+
+
+def has_repeats(labels: Any) -> bool:
+    """Return whether a label comes more than once, as those of the rows of a long table do."""
+    import pandas as pd
+
+    return bool(pd.Index(labels).has_duplicates)
+
+
+def check_no_long_table(X: Any, names: Iterable[Any]) -> None:
+    """Raise ValueError if a table with these column names is a long table, not a matrix."""
+    names = list(names)
+    found = long_table_columns(names)
+    if found is None:
+        return
+    position = names.index(found["row"])
+    if has_repeats(X.iloc[:, position] if hasattr(X, "iloc") else np.asarray(X)[:, position]):
+        arguments = ", ".join(f"{role}={name!r}" for role, name in found.items())
+        raise ValueError(
+            f"X has the columns {', '.join(map(repr, found.values()))}, one observation in each "
+            f"line: give nmd.observations_from_table(X, {arguments}), or X.to_numpy() if it is a "
+            "matrix."
+        )
+
+
+PHRASES = {
+    "identifiers": "identifiers or free text",
+    "limits": "limits such as {example!r}",
+    "numbers": "numbers as text or objects",
+    "dates": "dates",
+    "mixed": "values of several types",
+    "empty": "no value",
+    "others": "neither numbers nor text",
+}
+"""What a refused column holds, by its kind."""
+
+CASTS = {
+    "numbers": ".apply(pd.to_numeric)",
+    "dates": ".apply(lambda when: (when - when.min()).dt.days)",
+}
+"""Code that turns some columns into ones that are taken."""
+
+DROPPED = ("identifiers", "mixed", "empty", "others")
+"""Kinds of columns that nothing can be made of."""
+
+SIGNS = {"at_most": "<≤", "at_least": ">≥"}
+"""Signs before an upper and before a lower limit."""
+
+OTHER_OBJECTS = ("PeriodDtype", "IntervalDtype")
+"""Types of objects that pandas turns into numbers, which say little."""
+
+LEAST_REPEATS = 1.25  # lines for each distinct text; below, categories would have almost one line
+MOST_TEXTS = 50  # distinct texts that are taken for classes; more are names or free text
+
+
+def refused_columns(frame: Any, typed: Collection[Any] = ()) -> dict[str, list[Any]]:
+    """Return the labels of the columns that are refused, by their kind; `typed` ones are taken."""
+    kinds = {
+        name: _kind(frame.iloc[:, k]) for k, name in enumerate(frame.columns) if name not in typed
+    }
+    return {
+        kind: names
+        for kind in PHRASES
+        if (names := [name for name, other in kinds.items() if other == kind])
+    }
+
+
+def refuse_columns(frame: Any, typed: Collection[Any] = ()) -> None:
+    """Raise TypeError if columns are refused, with the lines that mend them."""
+    refused = refused_columns(frame, typed)
+    if refused:
+        said, remedy = description(frame, refused), lines_that_mend(frame, typed)
+        limits = [f"{name}={name}" for name in SIGNS if f"{name} = " in remedy]
+        give = f", and give {' and '.join(limits)}" if limits else ""
+        raise TypeError(f"X has {said}: run `{remedy}`{give}.")
+
+
+def description(frame: Any, refused: dict[str, list[Any]]) -> str:
+    """Return what the refused columns hold, in words."""
+    said = []
+    for kind, names in refused.items():
+        phrase = PHRASES[kind]
+        if kind == "limits":
+            phrase = phrase.format(example=_with_sign(frame, names)[0])
+        said.append(f"{phrase} in column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}")
+    return " and ".join([", ".join(said[:-1]), said[-1]] if said[1:] else said)
+
+
+def lines_that_mend(frame: Any, typed: Collection[Any] = ()) -> str:
+    """Return the code that makes X, which is the frame, a table that is taken."""
+    refused, lines = refused_columns(frame, typed), []
+    if dropped := [name for kind in DROPPED for name in refused.get(kind, [])]:
+        lines.append(f"X = X.drop(columns={dropped!r})")
+    lines += [
+        f"X[{names!r}] = X[{names!r}]{CASTS[kind]}"
+        for kind, names in refused.items()
+        if kind in CASTS
+    ]
+    if names := refused.get("limits", []):
+        signs_seen = set("".join(_with_sign(frame, names)))
+        lines.append(f"limits = X[{names!r}].astype(str)")
+        lines += [
+            f"{argument} = limits.apply(lambda c: c.str.contains('[{signs}]'))"
+            ".reindex(columns=X.columns, fill_value=False)"
+            for argument, signs in SIGNS.items()
+            if signs_seen & set(signs)
+        ]
+        number = "pd.to_numeric(c.str.strip('<>≤≥= '), errors='coerce')"
+        lines.append(f"X[{names!r}] = limits.apply(lambda c: {number})")
+    return "; ".join(lines)
+
+
+def class_kind(column: Any) -> str | None:
+    """Return "text" or "booleans" for a column of objects that are classes, None for others."""
+    kind = _kind_of_objects(column) if getattr(column.dtype, "kind", "O") == "O" else None
+    return kind if kind in ("text", "booleans") else None
+
+
+def _kind(column: Any) -> str | None:
+    """Return the kind of a refused column, None for one that is taken."""
+    dtype_kind = getattr(column.dtype, "kind", "O")
+    if hasattr(column.dtype, "categories") or dtype_kind in "buif":
+        return None
+    if dtype_kind != "O" or type(column.dtype).__name__ in OTHER_OBJECTS:
+        return "dates" if dtype_kind == "M" else "others"
+    kind = _kind_of_objects(column)
+    return None if kind in ("text", "booleans") else kind
+
+
+def _kind_of_objects(column: Any) -> str:
+    """Return the kind of a column of objects or text."""
+    values = column.dropna()
+    if values.empty:
+        return "empty"
+    if all(isinstance(value, bool | np.bool_) for value in values):
+        return "booleans"
+    text = values.astype(str)
+    if _are_numbers(values):
+        return "numbers"
+    if _are_numbers(text.str.strip("<>≤≥= ")):
+        return "limits"
+    if not all(isinstance(value, str) for value in values):
+        return (
+            "mixed" if all(isinstance(value, str | float | int) for value in values) else "others"
+        )
+    distinct = text.nunique()
+    return "text" if distinct <= min(len(text) / LEAST_REPEATS, MOST_TEXTS) else "identifiers"
+
+
+def _are_numbers(values: Any) -> bool:
+    """Return whether all values of a Series can be turned into numbers."""
+    import pandas as pd
+
+    return bool(pd.to_numeric(values, errors="coerce").notna().all())
+
+
+def _with_sign(frame: Any, names: Collection[Any]) -> list[str]:
+    """Return the limits among the values of some columns, with their signs."""
+    columns = [frame.iloc[:, k] for k, name in enumerate(frame.columns) if name in names]
+    texts = (text for column in columns for text in column.dropna().astype(str))
+    return [text for text in texts if set("<>≤≥") & set(text)]
+
+
+GREY_LEVELS = 255
+"""Largest grey level of a picture of 8 bits."""
+
+
+def valid_range(X: Any, column: str | None = None) -> tuple[float, float] | None:
+    """Return the smallest and the largest value that X can have, None if X does not say.
+
+    Attributes are those of the CF conventions: `valid_range`, or `valid_min` and `valid_max`.
+    Integers of 8 bits without a sign are grey levels from 0 to 255 if one of them is above 127;
+    smaller ones may as well be counts or ratings.
+    """
+    sources = [X] if column is None else [X[column], X]
+    for source in sources:
+        attrs = getattr(source, "attrs", None)
+        documented = _of_attributes(attrs) if isinstance(attrs, dict) else None
+        if documented is not None:
+            return documented
+    if getattr(sources[0], "dtype", None) == np.uint8:
+        values = sources[0].tocoo().data if sparse.issparse(X) else np.asarray(sources[0])
+        if values.size and int(values.max()) > GREY_LEVELS // 2:
+            return 0.0, float(GREY_LEVELS)
+    return None
+
+
+def _of_attributes(attrs: dict[Any, Any]) -> tuple[float, float] | None:
+    """Return the range that attributes give, None if they give none that makes sense."""
+    ends = attrs.get("valid_range", (attrs.get("valid_min"), attrs.get("valid_max")))
+    try:
+        low, high = (float(end) for end in ends)
+    except (TypeError, ValueError):
+        return None
+    return (low, high) if -math.inf < low < high < math.inf else None
+
+
+def is_tensor(X: Any) -> bool:
+    """Return whether an input is a tensor of PyTorch, without importing it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(X, torch.Tensor)
+
+
+def device_of_tensor(X: Any) -> str | None:
+    """Return the name of the device on which a tensor lies; None for any other input."""
+    return str(X.device) if is_tensor(X) else None
+
+
+def without_tensors(X: Any) -> Any:
+    """Return a tensor as an array, which shares its memory where it can, and others as they are."""
+    if not is_tensor(X):
+        return X
+    try:
+        X = X.detach().cpu()
+        X = X.float() if str(X.dtype) == "torch.bfloat16" else X  # NumPy has no such type
+        return X.numpy() if str(X.layout) == "torch.strided" else _csr(X)
+    except (NotImplementedError, RuntimeError, TypeError) as error:
+        raise TypeError(
+            f"a tensor of {X.dtype} on {X.device} has no array of its entries: convert it to "
+            "torch.float32 on a device with data."
+        ) from error
+
+
+def _csr(X: Any) -> Any:
+    """Return a sparse tensor as a CSR array."""
+    from scipy.sparse import csr_array
+
+    compressed = X.to_sparse_csr()  # entries that are there twice are added
+    parts = (compressed.values(), compressed.col_indices(), compressed.crow_indices())
+    return csr_array(tuple(array.numpy() for array in parts), shape=tuple(X.shape))

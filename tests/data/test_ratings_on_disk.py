@@ -1,0 +1,158 @@
+"""Ratings on disk: read by chunks, used where they lie, fitted with the bits of memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from given import given
+from made_runs import PAIRS, bits_of, noisy
+from some import some
+
+import nmd_lab as nmd
+from nmd_lab.data.inputs import observe
+
+pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
+
+
+@pytest.fixture
+def table(rng):
+    lines = pd.DataFrame(
+        {
+            "user": [f"u{k:03d}" for k in rng.integers(0, 90, 4000)],
+            "item": rng.integers(0, 60, 4000),
+            "rating": rng.integers(1, 6, 4000).astype(np.float32),
+        }
+    )
+    return lines.drop_duplicates(["user", "item"]).reset_index(drop=True)
+
+
+def same(own, expected):
+    for name in ("values", "indptr", "indices"):
+        assert np.array_equal(getattr(own, name), getattr(expected, name)), name
+    assert own.labels.coords.equals(expected.labels.coords)
+    assert own.labels.dims == expected.labels.dims
+    assert own.values.dtype == expected.values.dtype
+
+
+def mapped(matrix, folder):
+    """Return a CSR array over files, as `docs/scale.md` makes one."""
+    names = ("data", "indices", "indptr")
+    for name in names:
+        np.save(folder / f"{name}.npy", getattr(matrix, name))
+    arrays = tuple(np.load(folder / f"{name}.npy", mmap_mode="r") for name in names)
+    return sp.csr_array(arrays, shape=matrix.shape)
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "u.data"])
+@pytest.mark.parametrize("lines", [150, 2_000_000])
+def test_files_are_read_by_chunks(kind, lines, table, tmp_path):
+    parts, options = [table[:1500], table[1500:]], {}
+    files = [tmp_path / f"{k}.{kind}" for k in range(2)]
+    for part, file in zip(parts, files, strict=True):
+        if kind == "parquet":
+            pytest.importorskip("pyarrow")
+            part.to_parquet(file)
+        else:
+            part.to_csv(file, index=False, header=kind != "u.data")
+    if kind == "u.data":
+        options = {"names": ["user", "item", "rating"]}
+    folder = tmp_path / "ratings"
+    read = nmd.observations_from_files(files, folder, lines=lines, **options)
+    expected = nmd.observations_from_table(table)
+    same(read, expected)
+    assert [each.name for each in tmp_path.glob("nmd-lab-*")] == []
+    arrays = (np.load(folder / f"{name}.npy") for name in ("data", "indices", "indptr"))
+    again = sp.csr_array(tuple(arrays), shape=read.shape)
+    assert (again != expected.to_csr()).nnz == 0
+    assert np.load(folder / "rows.npy").tolist() == expected.row_labels.tolist()
+    assert np.load(folder / "columns.npy").tolist() == expected.column_labels.tolist()
+
+
+@pytest.mark.parametrize(("f", "loss"), some(PAIRS, 2))
+def test_fits_have_the_bits_of_those_in_memory(f, loss, tmp_path):
+    full = noisy(f, (400, 50))
+    seen = np.random.default_rng(1).random(full.shape) < 0.2
+    matrix = sp.csr_array(np.where(seen, full, 0))
+    X = mapped(matrix, tmp_path)
+    options = {"alpha": 0.01, "offsets": "both", "max_iter": 30, "random_state": 0}
+    one = nmd.Compute(threads=1)
+    expected = bits_of(nmd.complete(matrix, 2, given(f), loss, compute=one, **options))
+    for compute in (one, replace(one, work_dir=tmp_path)):
+        fit = nmd.complete(X, 2, given(f), loss, compute=compute, **options)
+        assert bits_of(fit) == expected
+
+
+def test_columns_in_chunks_lie_in_files_too(monkeypatch, tmp_path):
+    from nmd_lab.solver import column_chunks
+
+    for name, value in {"ENTRIES": 1500, "FEWEST": 2, "MEMORY": 50.0}.items():
+        monkeypatch.setattr(column_chunks, name, value)
+    rng = np.random.default_rng(0)
+    matrix = sp.random_array((500, 80), density=0.2, rng=rng, format="csr")
+    X = mapped(matrix, tmp_path)
+    options = {"alpha": 0.01, "max_iter": 20, "random_state": 0}
+    one = nmd.Compute(threads=1)
+    expected = bits_of(nmd.complete(matrix, 3, "identity", compute=one, **options))
+    in_files = nmd.Compute(threads=1, work_dir=tmp_path)
+    fit = nmd.complete(X, 3, "identity", compute=in_files, **options)
+    assert bits_of(fit) == expected
+
+
+def test_mapped_arrays_are_not_copied(tmp_path):
+    X = mapped(sp.random_array((50, 30), density=0.2, format="csr", dtype=np.float64), tmp_path)
+    own = observe(X)
+    for name, array in (("values", X.data), ("indices", X.indices)):
+        assert np.shares_memory(getattr(own, name), array), name
+
+
+@pytest.mark.exhaustive
+def test_settings_are_chosen_and_chains_drawn_where_the_data_fit_into_memory(table, tmp_path):
+    table.to_csv(tmp_path / "table.csv")
+    read = nmd.observations_from_files(tmp_path / "table.csv", tmp_path / "ratings")
+    known = nmd.observations_from_table(table)
+    assert bits_of(nmd.complete(read, random_state=0)) == bits_of(
+        nmd.complete(known, random_state=0)
+    )
+    one, other = (nmd.sample(X, 2, draws=5, tune=3, random_state=0) for X in (read, known))
+    assert bits_of(one) == bits_of(other)
+
+
+def test_labels_and_sparse_zeros(table, tmp_path):
+    table.to_csv(tmp_path / "table.csv")
+    read = nmd.observations_from_files(tmp_path / "table.csv", tmp_path / "ratings")
+    fit = nmd.complete(read, 2, "identity", alpha=1.0, offsets="both", random_state=0)
+    assert fit.predict("u003", [5, 7]).shape == (2,)
+    zeros = nmd.decompose(read, 2, "relu", random_state=0)
+    matrix = nmd.observations_from_table(table)
+    assert bits_of(zeros) == bits_of(nmd.decompose(matrix.to_csr(), 2, "relu", random_state=0))
+
+
+def test_what_is_wrong_is_said(table, tmp_path):
+    file, folder = tmp_path / "table.csv", tmp_path / "ratings"
+    table.to_csv(file)
+    nmd.observations_from_files(file, folder)
+    with pytest.raises(FileExistsError, match="exists: remove it, or give another one"):
+        nmd.observations_from_files(file, folder)
+    twice = pd.concat([table, table[:1]])
+    mixed = table.astype({"user": object})
+    mixed.loc[:99, "user"] = range(100)
+    for data, error, message in (
+        (twice, ValueError, "more than once: keep one line of each pair"),
+        (table.rename(columns={"item": "film"}), KeyError, "'item' is not in the table"),
+        (table.assign(rating="a"), TypeError, "convert it to numbers"),
+        (table.assign(rating=np.nan), ValueError, "missing labels or values"),
+        (table.assign(rating=np.inf), ValueError, "infinite numbers"),
+        (mixed, ValueError, "mixes labels that cannot be sorted"),
+        (table[:0], ValueError, "hold no line"),
+    ):
+        data.to_csv(file)
+        with pytest.raises(error, match=message):
+            nmd.observations_from_files(file, tmp_path / "other", lines=100)
+        assert not (tmp_path / "other").exists()
+        assert not list(tmp_path.glob("nmd-lab-*"))
+    with pytest.raises(FileNotFoundError, match="is no file: check the name"):
+        nmd.observations_from_files(tmp_path / "none.csv", tmp_path / "other")
