@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._checks import as_generator, check_number, check_rank, check_word
 from nmd_lab._threads import one_thread
-from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.data.inputs import observe
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.observations import FloatArray, IntArray, Observations
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition

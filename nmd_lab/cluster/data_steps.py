@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.data.entries import Transform
-from nmd_lab.data.observations import Observations, fingerprint
+from nmd_lab.data.observations import Observations, Transform, fingerprint
 from nmd_lab.data.split import flat_positions, split
 
 from .partition import Partition, set_up

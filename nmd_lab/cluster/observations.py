@@ -16,9 +16,8 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.entries import FloatArray, Transform
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.observations import Observations, has_offsets
+from nmd_lab.data.observations import FloatArray, Observations, Transform, has_offsets
 from nmd_lab.data.split import rows_of
 from nmd_lab.solver.constraints.steps import ConstrainedColumns
 

@@ -8,8 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from nmd_lab.data.entries import FloatArray, Transform
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.observations import FloatArray, Observations, Transform
 from nmd_lab.solver.constraints.steps import ConstrainedColumns
 from nmd_lab.solver.lowrank import RowBlocks
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from nmd_lab._files import errors_of
+from nmd_lab.data.frames import errors_of
 
 from ._separators import FIRST_BYTES, Notation, find_notation, ungrouped
 from .frames import has_repeats, long_table_columns

@@ -20,16 +20,14 @@ from scipy import sparse
 
 from nmd_lab._files import Scratch
 
-from .entries import (
-    CsrRows,
-    EntryLimits,
-    EntryReader,
-    FloatArray,
-    IntArray,
-    ObservedEntries,
-    Transform,
-    WeightReader,
-)
+from .entries import CsrRows as CsrRows
+from .entries import EntryLimits as EntryLimits
+from .entries import EntryReader as EntryReader
+from .entries import FloatArray as FloatArray
+from .entries import IntArray as IntArray
+from .entries import ObservedEntries as ObservedEntries
+from .entries import Transform as Transform
+from .entries import WeightReader as WeightReader
 from .labels import Labels
 
 SUMMED_ROWS = 1024

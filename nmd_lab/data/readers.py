@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.io import mmread
 
 from nmd_lab._checks import check_word
-from nmd_lab._files import errors_of
+from nmd_lab.data.frames import errors_of
 
 from ._separators import SEPARATORS
 from ._tables import read_table

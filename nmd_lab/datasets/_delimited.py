@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmd_lab._files import errors_of
+from nmd_lab.data.frames import errors_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._checks import check_word
-from nmd_lab._files import errors_of
+from nmd_lab.data.frames import errors_of
 
 from ._delimited import open_binary
 from ._files import PathLike, locate

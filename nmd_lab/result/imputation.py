@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._checks import as_generator, check_integer, check_word
-from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.masks import NO_LIMITS, GivenLimits, with_limits
 from nmd_lab.data.matching import MatchedData, dense_like, has_repeats, match, observe_beside
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.solver.sampler.noise import CLIPPED, knows_T
 

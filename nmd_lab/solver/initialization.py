@@ -9,8 +9,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator
 
-from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import BLOCK, Observations
+from nmd_lab.data.observations import BLOCK, FloatArray, Observations
 from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
 from nmd_lab.model.model import Model
 

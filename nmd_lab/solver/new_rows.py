@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._checks import check_size
 from nmd_lab._threads import all_threads
-from nmd_lab.data.entries import CsrRows, FloatArray
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.observations import CsrRows, FloatArray, Observations
 from nmd_lab.data.split import nonzero_rows
 from nmd_lab.model.fitted_values import RowModel
 

@@ -30,8 +30,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import Model
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import Model, make_model
 

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._numba import compile_kernel
-from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.observations import FloatArray, Observations
 
 from .devices.base import Device
 from .devices.host import HOST

@@ -11,12 +11,11 @@ from joblib import hash as hash_of
 from numpy.typing import NDArray
 
 from nmd_lab import _version
-from nmd_lab.data.entries import FloatArray, ObservedEntries
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import Picture, is_frame, picture_of
 from nmd_lab.data.masks import NO_LIMITS, GivenLimits, dense_values
 from nmd_lab.data.matching import like
-from nmd_lab.data.observations import fingerprint
+from nmd_lab.data.observations import FloatArray, ObservedEntries, fingerprint
 from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.data.typed_table import TypedColumn, TypedTable
 from nmd_lab.data.units import Units, column_units, units_of_columns

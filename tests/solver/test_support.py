@@ -180,14 +180,11 @@ def test_features_that_do_not_go_together_are_refused(arguments, message):
 )
 def test_a_matrix_in_files_is_refused_what_one_in_memory_is(options, tmp_path):
     X = sparse.csr_array(numbers())
-    said = []
-    np.save(tmp_path / "data.npy", X.data)
-    on_disk = np.load(tmp_path / "data.npy", mmap_mode="r"), X.indices, X.indptr
+    X.data.tofile(tmp_path / "data")
+    on_disk = np.memmap(tmp_path / "data", float), X.indices, X.indptr
     for data in (X, sparse.csr_array(on_disk, X.shape)):
-        with pytest.raises(ValueError, match="does not go with a sparse X") as error:
+        with pytest.raises(ValueError, match="does not go with a sparse X"):
             nmd.decompose(data, **{"rank": 2} | options)
-        said.append(str(error.value))
-    assert said[0] == said[1]
 
 
 def test_a_column_called_weights_is_no_weights():

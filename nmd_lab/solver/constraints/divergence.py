@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from nmd_lab._numba import compile_kernel
-from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import BLOCK
+from nmd_lab.data.observations import BLOCK, FloatArray
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.ridge import Ridge

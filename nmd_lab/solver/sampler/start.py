@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.solver.formulation import make_problem
 from nmd_lab.solver.initialization import svd_by_random_range
 from nmd_lab.solver.options import Options

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split
 

@@ -13,8 +13,7 @@ from typing import TypeGuard
 import numpy as np
 
 from nmd_lab._threads import map_and_add
-from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model
 from nmd_lab.solver.refinement.moreau_envelope import Evaluation, outer_products
