@@ -224,14 +224,14 @@ def observations_from_files(
     indptr = np.append(0, np.cumsum(counts))
     if not indptr[-1]:
         raise ValueError(f"files={str(files)!r} hold no line: give some with observations.")
-    made = Path(tempfile.mkdtemp(prefix="nmd-lab-", dir=target.parent))
+    temporary = Path(tempfile.mkdtemp(prefix="nmd-lab-", dir=target.parent))
     try:
         for name, array in (("indptr", indptr), ("rows", labels[0]), ("columns", labels[1])):
-            np.save(made / f"{name}.npy", np.asarray(array.tolist()))  # text without pickles
-        _write_entries(made, chunks(), labels, indptr, np.dtype(dtype), names)
-        made.replace(target)
+            np.save(temporary / f"{name}.npy", np.asarray(array.tolist()))  # text without pickles
+        _write_entries(temporary, chunks(), labels, indptr, np.dtype(dtype), names)
+        temporary.replace(target)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     values, indices, pointers = (
         np.asarray(np.load(target / f"{name}.npy", mmap_mode="r"))
         for name in ("data", "indices", "indptr")
