@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,12 +17,14 @@ from scipy import sparse
 from scipy.io import mmread
 
 from nmd_lab._checks import check_word
-from nmd_lab.data.frames import errors_of
+from nmd_lab.data.frames import errors_of, has_repeats, long_table_columns
 
-from ._separators import SEPARATORS
-from ._tables import read_table
 from .entries import check_structure
 from .labels import RESULT_ATTRIBUTE, is_frame
+from .long_table import observations_from_table
+
+TABLES = {".csv": None, ".tsv": "\t", ".txt": r"\s+", ".data": r"\s+"}
+"""Separator of the cells by the ending of a text file, None if the first line shows it."""
 
 SPARSE = {"format", "shape", "data"}
 """Arrays that every file of `scipy.sparse.save_npz` has."""
@@ -108,26 +112,9 @@ class FileContents(NamedTuple):
     what: str
 
 
-def read_matrix(
-    path: str | os.PathLike[str],
-    *,
-    variable: str | None = None,
-    row: str | None = None,
-    column: str | None = None,
-    value: str | None = None,
-    header: bool | str = "auto",
-    index: bool | str = "auto",
-) -> Any:
-    r"""Return the matrix in a file, as input for `complete`; `read_file` also says what it read."""
-    return read_file(
-        path,
-        variable=variable,
-        row=row,
-        column=column,
-        value=value,
-        header=header,
-        index=index,
-    ).X
+def read_matrix(path: str | os.PathLike[str], **options: Any) -> Any:
+    """Return the matrix in a file, as input for `complete`; the options are as for `read_file`."""
+    return read_file(path, **options).X
 
 
 def read_file(
@@ -148,8 +135,8 @@ def read_file(
         raise FileNotFoundError(f"file={str(path)!r} does not exist: check the name.")
     ending = (path.with_suffix("") if path.suffix == ".gz" else path).suffix
     columns: dict[str, str | None] = {"row": row, "column": column, "value": value}
-    if ending in SEPARATORS:
-        return FileContents(*read_table(path, columns, header, index))
+    if ending in TABLES:
+        return FileContents(*_read_table(path, TABLES[ending], columns, header, index))
     _refuse_table_options(path, columns | {"header": header, "index": index})
     X: Any
     if ending == ".mtx":
@@ -166,6 +153,94 @@ def read_file(
             ".data or .nc."
         )
     return FileContents(X, f"{_sizes(X)} from {path.name}")
+
+
+def _read_table(
+    path: Path,
+    separator: str | None,
+    columns: dict[str, str | None],
+    header: bool | str,
+    index: bool | str,
+) -> tuple[Any, str]:
+    """Return a table as a matrix or observations, and a line that says what was read.
+
+    If nothing is said, the first line has labels unless all its cells are numbers, and the first
+    column has some if it has no name, or text that does not come twice.
+    """
+    if header == "auto":
+        top = _parsed(path, separator, header=None, nrows=1).iloc[0]
+        header = not all((k and cell != cell) or _is_number(cell) for k, cell in enumerate(top))
+    frame = _parsed(path, separator, header=0 if header else None)
+    named = any(columns.values())
+    names = columns if named else long_table_columns(frame.columns) if header else None
+    if names and (named or (index is not True and has_repeats(frame[names["row"]]))):
+        return _long_table(path, frame, names)
+    label, first = str(frame.columns[0]), frame.iloc[:, 0]
+    unnamed = label.startswith("Unnamed: ")
+    if index == "auto":
+        texts = first.astype(str).str.strip("<>≤≥= ")  # a limit such as <0.5 is no label
+        is_label = first.dtype.kind == "O" and first.is_unique and not texts.map(_is_number).any()
+        index = frame.shape[1] > 1 and (unnamed or is_label)
+    if index:
+        frame = frame.set_index(frame.columns[0]).rename_axis(None if unnamed else label)
+    if not header:
+        frame = frame.rename_axis(None)
+        frame.columns = range(frame.shape[1])
+    elif all(str(name).isdecimal() for name in frame.columns):  # as `DataFrame.to_csv` wrote them
+        frame.columns = frame.columns.astype(int)
+    used = ["first column taken as row labels"] * bool(index)
+    used += ["first line taken as column labels"] * bool(header)
+    m, n = frame.shape
+    return frame, ", ".join([f"{m} rows x {n} columns from {path.name}", *(used or ["no labels"])])
+
+
+def _parsed(path: Path, separator: str | None, **options: Any) -> Any:
+    """Return a table as a DataFrame."""
+    import pandas as pd
+
+    with errors_of(path):
+        if separator is None:
+            with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as stream:
+                separator = _separator(stream.readline())
+        return pd.read_csv(path, sep=separator, low_memory=False, **options)
+
+
+def _separator(line: str) -> str:
+    """Return what stands between the cells of a line."""
+    try:
+        return csv.Sniffer().sniff(line, ",;\t|").delimiter
+    except csv.Error:  # one column
+        return ","
+
+
+def _is_number(text: Any) -> bool:
+    """Return whether a text is a number."""
+    try:
+        return math.isfinite(float(text))
+    except (TypeError, ValueError):
+        return False
+
+
+def _long_table(path: Path, frame: Any, names: dict[str, Any]) -> tuple[Any, str]:
+    """Return the observations of a table with one in each line, and what was read."""
+    for role, name in names.items():
+        if name is None:
+            raise ValueError(f"{role} is not given: a long table needs row, column and value.")
+    if frame.columns.dtype.kind == "i":  # columns without names are counted
+        usual = dict(zip(names, ("user", "item", "rating"), strict=True))
+        frame = frame.rename(columns={int(name): usual[role] for role, name in names.items()})
+        names = usual
+    try:
+        X = observations_from_table(frame, **names)
+    except TypeError as error:
+        raise ValueError(
+            f"file={str(path)!r} holds text in the column {names['value']!r}: give one of numbers."
+        ) from error
+    m, n = X.shape
+    return X, (
+        f"{m} rows ({names['row']}) x {n} columns ({names['column']}), {X.values.size} values "
+        f"({names['value']}) from {path.name}, a long table with one value in each line"
+    )
 
 
 def with_categories(X: Any, names: Sequence[str]) -> Any:

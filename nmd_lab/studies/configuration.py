@@ -40,7 +40,7 @@ from nmd_lab import datasets
 from nmd_lab._checks import check_word, check_words
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
-from nmd_lab.data.readers import read_matrix, with_categories
+from nmd_lab.data.readers import read_file, read_matrix, with_categories
 from nmd_lab.model.kind import named_model
 
 from .study import Study
@@ -77,7 +77,7 @@ def _read_data(section: dict[str, Any], folder: Path) -> Any:
         check_words("data", section, ["file", "dataset"])
         raise ValueError("data has neither or both of file and dataset: give one of them.")
     if file is not None:
-        names = list(inspect.signature(read_matrix).parameters)[1:]
+        names = list(inspect.signature(read_file).parameters)[1:]
         check_words("data", section, [*names, "categories"])
         categories = section.pop("categories", [])
         return with_categories(read_matrix(folder / file, **section), categories)

@@ -45,12 +45,8 @@ FRAMES = {
     "a slice": (pd.DataFrame(np.arange(30).reshape(10, 3) % 7).iloc[4:9], {}),
     "years": (pd.DataFrame(np.ones((4, 3)), columns=[1990, 1991, 1992]), {}),
     "names": (pd.DataFrame(np.ones((4, 2)), columns=["a", "b"]), {}),
-    "named index": (pd.DataFrame(np.ones((3, 2)), columns=["a", "b"]).rename_axis("id"), {}),
-    "pivot": (pd.DataFrame(np.eye(3), [1, 4, 9], [31, 10, 99]).rename_axis("userId"), {}),
     "text labels": (pd.DataFrame(np.eye(3), list("abc"), list("xyz")), {}),
     "text index": (pd.DataFrame(np.eye(3), list("abc")), {}),
-    "no index": (pd.DataFrame(np.eye(3) + 0.5), {"index": False}),
-    "no header": (pd.DataFrame(np.eye(3) + 0.5, list("abc")), {"header": False}),
 }
 
 
@@ -67,8 +63,7 @@ def test_tables_of_pandas(case, tmp_path):
     "X",
     [
         np.arange(12).reshape(3, 4), np.arange(1, 13).reshape(4, 3), np.eye(3, dtype=int),
-        [[np.nan, 2, 3], [4, 5, 6], [7, 8, 9]], [[np.nan, 1, 2], [3, 4, 5]], [[0.0, 1.0, 2.0]],
-        [[1, 2, 3]], [[1], [2], [3]], [[np.nan, 3, 5, 4], [1, 2, 3, 5], [4, 4, 1, 2]],
+        [[0.0, 1.0, 2.0]], [[1, 2, 3]], [[1], [2], [3]], [[2, np.nan, 3], [np.nan, 5, 6]],
     ],
 )  # fmt: skip
 def test_numbers_without_labels_are_data(X, tmp_path):
@@ -77,12 +72,6 @@ def test_numbers_without_labels_are_data(X, tmp_path):
     read, what = read_file(tmp_path / "x.csv")
     np.testing.assert_array_equal(read.to_numpy(), frame.to_numpy())
     assert what.endswith("from x.csv, no labels")
-
-
-def test_a_table_of_one_line_has_data(tmp_path):
-    X = read_matrix(written(tmp_path, "ann,0.5,2\n"))
-    assert X.to_numpy().tolist() == [[0.5, 2]]
-    assert X.index.tolist() == ["ann"]
 
 
 def test_header_and_index_can_be_said(tmp_path):
@@ -126,21 +115,18 @@ def test_text_among_the_values_of_a_long_table_is_refused(tmp_path):
         read_matrix(path)
 
 
-def test_a_long_table_without_names_is_known_by_its_times(tmp_path):
+def test_columns_of_a_long_table_without_names_are_counted(tmp_path):
     text = "196\t242\t3\t881250949\n186\t302\t3\t891717742\n196\t302\t1\t878887116\n"
-    X, what = read_file(written(tmp_path, text, "u.data"))
+    X, what = read_file(written(tmp_path, text, "u.data"), row="0", column="1", value="2")
     assert X.labels.dims == ("user", "item")
     assert X.values.tolist() == [3, 3, 1]
     assert "3 values (rating)" in what
-    named = {"row": "0", "column": "1", "value": "2"}
-    assert read_matrix(tmp_path / "u.data", header=False, **named).values.tolist() == [3, 3, 1]
 
 
 @pytest.mark.data
 def test_movielens_as_it_is_delivered(data_dir):
-    X, what = read_file(data_dir / "movielens-100k" / "u.data")
-    assert X.shape == (943, 1682)
-    assert "100000 values" in what
+    path = data_dir / "movielens-100k" / "u.data"
+    assert read_matrix(path, row="0", column="1", value="2").shape == (943, 1682)
 
 
 START = "%%MatrixMarket matrix "
@@ -269,94 +255,21 @@ def test_files_that_ended_the_process(name):
         read_matrix(FAULTS / name)
 
 
-@pytest.mark.parametrize("decimal", [".", ","])
-@pytest.mark.parametrize("labels", [True, False])
-@pytest.mark.parametrize(("ending", "separator"), [("csv", ";"), ("tsv", ";"), ("txt", ";")])
-def test_semicolons_and_decimal_commas(rng, tmp_path, decimal, labels, ending, separator):
-    frame = pd.DataFrame(rng.random((30, 4)).round(3), columns=list("abcd"))
-    frame.iloc[3, 2] = np.nan
-    path = tmp_path / f"x.{ending}"
-    frame.to_csv(path, sep=separator, decimal=decimal, header=labels, index=labels)
-    X, what = read_file(path)
-    np.testing.assert_array_equal(X.to_numpy(), frame.to_numpy())
-    said = "columns separated by semicolons" + ", decimal commas" * (decimal == ",")
-    assert what.endswith(said)
-
-
 @pytest.mark.parametrize(
-    ("text", "name", "said"),
+    ("text", "name"),
     [
-        ("a\tb\n1\t2\n3\t4\n", "x.csv", "tabs"),
-        ("a|b\n1|2\n3|4\n", "x.csv", "bars"),
-        ("1 2\n3  4\n", "x.csv", "white space"),
-        ("a,b\n1,2\n3,4\n", "x.tsv", "commas"),
-        ("1,2\n3,4\n", "x.txt", "commas"),
-        ('"a;b",b\n1,2\n3,4\n', "x.csv", ""),
-        ("a b,b\n1,2\n3,4\n", "x.csv", ""),
-        ("1 2\n3 4\n", "x.txt", ""),
-        ("1\n3\n", "x.csv", ""),
+        *((f"a{c}b\n1{c}2\n3{c}4\n", "x.csv") for c in ",;\t|"),
+        *(("1 2\n3  4\n", "x.txt"), ("1\t2\n3\t4\n", "u.data"), ("a\tb\n1\t2\n3\t4\n", "x.tsv")),
+        *(('"a;b",b\n1,2\n3,4\n', "x.csv"), ("a b,b\n1,2\n3,4\n", "x.csv"), ("1\n3\n", "x.csv")),
     ],
 )
-def test_other_separators_are_found_and_named(text, name, said, tmp_path):
-    X, what = read_file(written(tmp_path, text, name))
+def test_separators_are_found(text, name, tmp_path):
+    X = read_matrix(written(tmp_path, text, name))
     assert X.to_numpy()[:, 0].tolist() == [1, 3]
-    assert what.endswith(f", columns separated by {said}") if said else "separated" not in what
+    assert X.to_numpy()[:, 1:].ravel().tolist() in ([2, 4], [])
 
 
 def test_true_and_false_are_data(tmp_path):
     X, what = read_file(written(tmp_path, "a,b\nTrue,False\nFalse,True\n"))
     assert X.to_numpy().tolist() == [[True, False], [False, True]]
     assert what.endswith("from x.csv, first line taken as column labels")
-
-
-def test_a_text_in_utf16_is_read(tmp_path):
-    pd.DataFrame(np.eye(3)).to_csv(tmp_path / "x.csv", encoding="utf-16")
-    np.testing.assert_array_equal(read_matrix(tmp_path / "x.csv").to_numpy(), np.eye(3))
-
-
-def test_row_labels_of_several_levels_are_no_data(tmp_path):
-    index = pd.MultiIndex.from_product([["p", "q"], [1, 2]])
-    pd.DataFrame(np.eye(4), index).to_csv(tmp_path / "x.csv")
-    with pytest.raises(ValueError, match="has two columns without a name"):
-        read_matrix(tmp_path / "x.csv")
-
-
-def test_lines_of_unequal_lengths_are_named(tmp_path):
-    with pytest.raises(ValueError, match="cannot be read: Expected 1 fields in line 2, saw 2"):
-        read_matrix(written(tmp_path, "# by hand\n1,2\n3,4\n"))
-
-
-GROUPED = {
-    "first cell": ("1.000,5;2;3\n2;3;4\n", "a.csv", "1000,5"),
-    "first column": ("a;b;c\n1,5;2;3\n-1.000.000,25;3;4\n", "a.csv", "-1000000,25"),
-    "first line": ("2;1.000,5;3\n2;3;4\n", "a.csv", "1000,5"),
-    "beyond the first lines": ("2,5;1\n" * 30 + "3,5;1.000,5\n", "a.csv", "1000,5"),
-    "quoted": ('a,b\n1,"1,000.5"\n2,3\n', "a.csv", "1000.5"),
-    "decimal comma between tabs": ("1\t1.000,5\n2\t3\n", "a.tsv", "1000.5"),
-    "apostrophe": ("1;1'000.5\n2;3\n", "a.csv", "1000.5"),
-    "narrow space": ("1;1\u202f000,5\n2;3\n", "a.csv", "1000,5"),
-    "long table": ("userId;movieId;rating\n1;2;1.000,5\n1;3;2\n", "a.csv", "1000,5"),
-}
-
-
-@pytest.mark.parametrize("case", GROUPED)
-def test_a_thousands_separator_is_refused_with_the_remedy(case, tmp_path):
-    text, name, plain = GROUPED[case]
-    path = written(tmp_path, text, name)
-    with pytest.raises(ValueError, match="whose thousands separator is not understood") as caught:
-        read_matrix(path)
-    assert str(caught.value).startswith(f"file={str(path)!r} has the cell ")
-    assert str(caught.value).endswith(f": write it as {plain!r}.")
-
-
-@pytest.mark.parametrize(
-    "label", ["192.168.100.200", "1.000.000", "1 000", "12.345.6", "1.000,5 m"]
-)
-def test_other_text_with_points_is_a_label(label, tmp_path):
-    X = read_matrix(written(tmp_path, f"name;a;b\n{label};1;2\nx;3;4\n"))
-    assert X.index.tolist() == [label, "x"]
-
-
-def test_a_grouped_number_may_be_called_a_label(tmp_path):
-    path = written(tmp_path, "2,5;1,5\n1.000,5;3\n")
-    assert read_matrix(path, index=True, header=False).index.tolist() == ["2,5", "1.000,5"]
