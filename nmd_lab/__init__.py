@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         warnings,
         widgets,
     )
-    from ._show_versions import show_versions
+    from ._runtime.machine import show_versions
     from .data.blocks_on_disk import observations_from_files
     from .data.long_table import observations_from_sparse, observations_from_table
     from .data.sparse import SparseObservations
@@ -119,7 +119,7 @@ __all__ = [
 ]
 
 _WHERE = {
-    "_show_versions": ["show_versions"],
+    "_runtime.machine": ["show_versions"],
     "data.blocks_on_disk": ["observations_from_files"],
     "data.long_table": ["observations_from_sparse", "observations_from_table"],
     "data.sparse": ["SparseObservations"],

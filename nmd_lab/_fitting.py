@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import check_option_names
 from ._fit_warnings import messages_after, messages_before, warn
-from ._interruption import Interruption, interruptible
-from ._threads import one_thread
+from ._runtime.checks import check_option_names
+from ._runtime.machine import one_thread
+from ._runtime.progress import Interruption, interruptible
 from .checkpoint.call import Call
 from .data.blocks_on_disk import is_stored
 from .data.labels import is_dask

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ._atomic import check_target, with_remedy
+from ._runtime.disk import check_target, with_remedy
 from .warnings import NMDWarning
 
 # Numbers and text by name, which JSON can hold; "key" is its own

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ._checks import as_generator, new_stream
-from ._interruption import Interruption
-from ._memory import refuse_above
-from ._stop_reason import StopReason
+from ._runtime.checks import as_generator, new_stream
+from ._runtime.machine import refuse_above
+from ._runtime.progress import Interruption, StopReason
 from ._warm_start import begin_at, check_init, continue_from, joined
 from .checkpoint.call import Call
 from .data.inputs import observe

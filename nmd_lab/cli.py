@@ -32,8 +32,6 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.report import check_report
 from nmd_lab.result.selection import in_short
 
-from ._atomic import check_target
-from ._checks import check_integer, check_share
 from ._command_line import (
     FEWEST_DRAWS,
     DataOptions,
@@ -48,6 +46,8 @@ from ._command_line import (
     is_to_be_chosen,
 )
 from ._journal import journal_path
+from ._runtime.checks import check_integer, check_share
+from ._runtime.disk import check_target
 from ._shell import ExitCode, exit_code_of, going_on_from
 from ._version import __version__
 from .fit import complete, decompose

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._checks import check_no_fit
+from nmd_lab._runtime.checks import check_no_fit
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import is_frame, labels_of

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from ._interruption import interruptible
+from ._runtime.machine import one_thread
+from ._runtime.progress import interruptible
 from ._sampling import draw_posterior, warn_of_chains
-from ._threads import one_thread
 from .data.masks import GivenLimits
 from .result.posterior import Posterior
 from .solver.columns import LossArgument, NonlinearityArgument

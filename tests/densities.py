@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 from oracles import distance, forward
 
-from nmd_lab._numba import compile_inner
+from nmd_lab._runtime.compiler import compile_inner
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler.streams import new_stream, start_stream
 from nmd_lab.solver.sampler.t_draw import compile_t_draw

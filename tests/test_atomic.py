@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from nmd_lab import _atomic
-from nmd_lab._atomic import check_target, write_atomically
+from nmd_lab._runtime import disk
+from nmd_lab._runtime.disk import check_target, write_atomically
 
 
 def dead_process() -> int:
@@ -26,7 +26,7 @@ def leftover(path, process, monkeypatch):
     """Return the temporary file that a process would have made."""
     with monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: process)
-        name = _atomic._prefix(path)
+        name = disk._prefix(path)
     file = path.with_name(f"{name}0123.partial")
     file.write_text("half")
     return file
@@ -48,7 +48,7 @@ def test_files_of_dead_processes_are_removed_and_others_stay(tmp_path, monkeypat
     foreign.write_text("half")
     old = tmp_path / ".fit.nc.fedcba9876543210.partial"
     old.write_text("half")
-    long_ago = time.time() - 2 * _atomic.LONGEST_WRITE
+    long_ago = time.time() - 2 * disk.LONGEST_WRITE
     os.utime(old, (long_ago, long_ago))
     write_atomically(path, lambda file: file.write(b"x"))
     assert not dead.exists()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab import _checks as checks
+from nmd_lab._runtime import checks
 
 
 @pytest.mark.parametrize("value", [1, 7, np.int64(3), np.uint8(2)])

@@ -15,8 +15,8 @@ from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import _fitting as fit_module
-from nmd_lab import _interruption
-from nmd_lab._numba import compile_scalar
+from nmd_lab._runtime import progress
+from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.checkpoint import file
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver import restarts, starts
@@ -51,7 +51,7 @@ def noisy():
 @pytest.fixture(autouse=True)
 def _nothing_is_left():
     yield
-    assert _interruption._current is None
+    assert progress._current is None
 
 
 # Sessions and scripts ---------------------------------------------------------------------------
@@ -314,6 +314,6 @@ def test_a_second_ctrl_c_ends_a_compiler_too():
         signal.raise_signal(signal.SIGINT)
         done.append(2)
 
-    with pytest.raises(KeyboardInterrupt), _interruption.without_interruption():
+    with pytest.raises(KeyboardInterrupt), progress.without_interruption():
         interrupted()
     assert done == [1]

@@ -8,7 +8,7 @@ import sys
 import psutil
 import pytest
 
-from nmd_lab import _memory
+from nmd_lab._runtime import machine
 
 GIB = 1 << 30
 LIMIT = 9 * GIB  # more than a process of tests takes
@@ -30,20 +30,20 @@ def test_a_limit_of_a_control_group_counts(case, tmp_path, monkeypatch):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"{text}\n")
     monkeypatch.setattr(
-        _memory, "Path", lambda *names: tmp_path.joinpath(*(name.lstrip("/") for name in names))
+        machine, "Path", lambda *names: tmp_path.joinpath(*(name.lstrip("/") for name in names))
     )
     monkeypatch.setattr(psutil, "virtual_memory", lambda: type("", (), {"available": 64 * GIB}))
-    assert LIMIT / 2 < _memory.free_memory() < LIMIT  # this process has the rest
+    assert LIMIT / 2 < machine.free_memory() < LIMIT  # this process has the rest
 
 
 def test_what_is_free_is_not_exceeded(monkeypatch):
-    monkeypatch.setattr(_memory, "free_memory", lambda: GIB)
-    _memory.refuse_above(GIB // 2, "a fit", "wait")
+    monkeypatch.setattr(machine, "free_memory", lambda: GIB)
+    machine.refuse_above(GIB // 2, "a fit", "wait")
     with pytest.raises(MemoryError) as caught:
-        _memory.refuse_above(GIB, "a fit", "take {share:.0%}")
+        machine.refuse_above(GIB, "a fit", "take {share:.0%}")
     assert str(caught.value) == "a fit needs 1 GiB, 1 GiB are free: take 90%."
     with pytest.raises(MemoryError, match=r"1 GiB are free and memory_limit=0.25: wait\."):
-        _memory.refuse_above(GIB // 2, "a fit", "wait", 0.25)
+        machine.refuse_above(GIB // 2, "a fit", "wait", 0.25)
 
 
 CHILD = """

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab._numba import _CheckedFiles, compile_scalar, is_ours, source_hash
+from nmd_lab._runtime.compiler import _CheckedFiles, compile_scalar, is_ours, source_hash
 
 PACKAGE = Path(nmd.__file__).parent
 

@@ -282,7 +282,7 @@ def test_decompose_counts_absent_entries_as_zeros(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")  # of a single iteration
 def test_a_state_that_does_not_fit_is_refused_before_any_work(monkeypatch):
-    monkeypatch.setattr("nmd_lab._memory.free_memory", lambda: 10**7)
+    monkeypatch.setattr("nmd_lab._runtime.machine.free_memory", lambda: 10**7)
     matrix = sparse.random_array((4000, 300), density=0.01, rng=np.random.default_rng(0))
     with pytest.raises(MemoryError, match=r"GiB are free: give a share of \d+% of its rows"):
         nmd.decompose(matrix, 3, solver=nmd.ADMM(refine=False))  # T and U of all entries

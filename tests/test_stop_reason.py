@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.progress import StopReason
 
 
 def test_it_is_a_sentence_with_a_code():

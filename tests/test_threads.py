@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 from waiting import PATIENCE
 
-from nmd_lab._threads import one_thread
+from nmd_lab._runtime.machine import one_thread
 
 
 def threads():

@@ -17,8 +17,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from nmd_lab._checks import check_rank
-from nmd_lab._threads import one_thread
+from nmd_lab._runtime.checks import check_rank
+from nmd_lab._runtime.machine import one_thread
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.losses import Frobenius

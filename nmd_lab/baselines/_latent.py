@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy.linalg import eigh
 
-from nmd_lab._checks import check_rank
+from nmd_lab._runtime.checks import check_rank
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.losses import Frobenius

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmd_lab._checks import check_size
+from nmd_lab._runtime.checks import check_size
 from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity

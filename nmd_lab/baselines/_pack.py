@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.result.decomposition import Decomposition
 
 from ._objective import Iterate, Objective, Record

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nmd_lab._checks import as_generator, check_word
+from nmd_lab._runtime.checks import as_generator, check_word
 from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.model import make_model

@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, DTypeLike
 
-from nmd_lab._checks import as_generator, check_number, check_rank, check_word
-from nmd_lab._threads import one_thread
+from nmd_lab._runtime.checks import as_generator, check_number, check_rank, check_word
+from nmd_lab._runtime.machine import one_thread
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.observations import FloatArray, IntArray, Observations
 from nmd_lab.model.losses import Frobenius

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy.special import erfcx
 
-from nmd_lab._checks import check_number
-from nmd_lab._threads import one_thread
+from nmd_lab._runtime.checks import check_number
+from nmd_lab._runtime.machine import one_thread
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.result.decomposition import Decomposition
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from nmd_lab._checks import check_number
-from nmd_lab._threads import one_thread
+from nmd_lab._runtime.checks import check_number
+from nmd_lab._runtime.machine import one_thread
 from nmd_lab.result.decomposition import Decomposition
 
 from ._latent import LatentProblem, least_squares_step

@@ -7,8 +7,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from nmd_lab._checks import check_rank
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.checks import check_rank
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.losses import Loss, as_loss
 from nmd_lab.model.nonlinearities import Identity

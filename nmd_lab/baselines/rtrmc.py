@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from nmd_lab._checks import check_number, check_rank
-from nmd_lab._stop_reason import StopReason
-from nmd_lab._threads import one_thread
+from nmd_lab._runtime.checks import check_number, check_rank
+from nmd_lab._runtime.machine import one_thread
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy.linalg import svd
 
-from nmd_lab._checks import check_rank
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.checks import check_rank
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity

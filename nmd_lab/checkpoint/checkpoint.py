@@ -6,7 +6,7 @@ import time
 import warnings
 from typing import Any, Generic, Protocol, TypeVar
 
-from nmd_lab._atomic import check_target
+from nmd_lab._runtime.disk import check_target
 from nmd_lab._version import __version__
 from nmd_lab.warnings import CheckpointWarning
 

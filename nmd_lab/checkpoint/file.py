@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._atomic import write_atomically
+from nmd_lab._runtime.disk import write_atomically
 
 HEADER = "nmd_lab_checkpoint"
 """Name of the header among the arrays."""

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import DTypeLike
 
-from nmd_lab._checks import check_word
+from nmd_lab._runtime.checks import check_word
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import Labels, is_dask, labels_of
 from nmd_lab.data.observations import float_dtype

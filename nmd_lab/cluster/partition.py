@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab._threads import one_thread
+from nmd_lab._runtime.machine import one_thread
 from nmd_lab.data.observations import Observations
 
 Answer = tuple[Any, ...]

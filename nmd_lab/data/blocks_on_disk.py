@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import DTypeLike, NDArray
 
-from nmd_lab._files import FileArray, FileMatrix, Scratch
+from nmd_lab._runtime.disk import FileArray, FileMatrix, Scratch
 
 from .dense import DenseObservations
 from .entries import EntryWeights, first_duplicate, row_of_entries

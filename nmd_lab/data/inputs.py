@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from nmd_lab._files import Scratch
+from nmd_lab._runtime.disk import Scratch
 
 from .blocks_on_disk import observe_stored
 from .dense import DenseObservations

@@ -15,7 +15,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import sparse
 
-from nmd_lab._checks import check_no_fit
+from nmd_lab._runtime.checks import check_no_fit
 
 from .entries import FloatArray, index_dtype, row_pointers
 from .inputs import observe

@@ -16,7 +16,7 @@ import xarray as xr
 from scipy import sparse
 from scipy.io import mmread
 
-from nmd_lab._checks import check_word
+from nmd_lab._runtime.checks import check_word
 from nmd_lab.data.frames import errors_of, has_repeats, long_table_columns
 
 from .entries import check_structure

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from nmd_lab._files import Scratch
+from nmd_lab._runtime.disk import Scratch
 
 from .entries import (
     CsrRows,

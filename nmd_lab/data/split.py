@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from nmd_lab._checks import as_generator
-from nmd_lab._numba import compile_kernel
+from nmd_lab._runtime.checks import as_generator
+from nmd_lab._runtime.compiler import compile_kernel
 
 from .dense import DenseObservations
 from .entries import CsrRows, EntryWeights

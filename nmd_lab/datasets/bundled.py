@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from nmd_lab._checks import check_word
+from nmd_lab._runtime.checks import check_word
 
 from ._labels import image_matrix
 

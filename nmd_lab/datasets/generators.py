@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._checks import as_generator, check_number, check_rank, check_share
+from nmd_lab._runtime.checks import as_generator, check_number, check_rank, check_share
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 
 Array = TypeVar("Array", NDArray[Any], xr.DataArray)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_word
+from nmd_lab._runtime.checks import check_word
 from nmd_lab.data.frames import errors_of
 
 from ._delimited import open_binary

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmd_lab._checks import check_word
+from nmd_lab._runtime.checks import check_word
 
 from ._delimited import RatingsFormat, read_ratings, read_titles
 from ._files import PathLike, locate

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_word
+from nmd_lab._runtime.checks import check_word
 
 from ._files import PathLike, locate
 from ._labels import image_matrix

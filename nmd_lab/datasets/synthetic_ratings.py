@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import as_generator, check_number, check_rank
+from nmd_lab._runtime.checks import as_generator, check_number, check_rank
 
 if TYPE_CHECKING:
     import pandas as pd

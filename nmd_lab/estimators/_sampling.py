@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_integer, check_word
+from nmd_lab._runtime.checks import check_integer, check_word
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import Labels, is_frame

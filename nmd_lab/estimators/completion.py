@@ -10,7 +10,7 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from nmd_lab._checks import as_generator, check_integer
+from nmd_lab._runtime.checks import as_generator, check_integer
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.fit import complete

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._numba import compile_scalar, number_at
+from nmd_lab._runtime.compiler import compile_scalar, number_at
 
 from .nonlinearity import Nonlinearity
 

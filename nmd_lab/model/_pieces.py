@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from nmd_lab._numba import compile_scalar
+from nmd_lab._runtime.compiler import compile_scalar
 
 from ._search import ScalarMap
 from .loss import Loss

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._numba import is_ours
+from nmd_lab._runtime.compiler import is_ours
 
 from .kind import make_kind
 from .loss import Loss, values_kernel

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._numba import compile_scalar
+from nmd_lab._runtime.compiler import compile_scalar
 
 from ._curve import BLOCK, LARGEST, bound_at, cell_of, curve_at
 from .loss import Loss

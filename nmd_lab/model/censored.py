@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._numba import compile_kernel, compile_scalar
+from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 
 from .losses import Frobenius, Loss
 from .nonlinearities import Nonlinearity, Piece, Square, as_nonlinearity

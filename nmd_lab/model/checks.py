@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._errors import sentence
-from nmd_lab._html import frame, table
+from nmd_lab._runtime.checks import sentence
+from nmd_lab._runtime.html import frame, table
 
 from . import _property_checks as checks
 from ._property_checks import Failure

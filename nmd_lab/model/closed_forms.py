@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 
-from nmd_lab._numba import bits_of, compile_scalar, number_of
+from nmd_lab._runtime.compiler import bits_of, compile_scalar, number_of
 
 THIRDS = 3071218439534640469  # two thirds of the bits of 1.0, less the mean error
 

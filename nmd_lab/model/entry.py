@@ -29,7 +29,7 @@ from typing import Any, cast
 
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from nmd_lab._numba import compile_kernel, compile_scalar
+from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 
 from ._pieces import FEW
 from ._search import ScalarMap

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_word
-from nmd_lab._numba import is_ours
+from nmd_lab._runtime.checks import check_word
+from nmd_lab._runtime.compiler import is_ours
 
 from ._curve import curve_of
 from ._pieces import FEW

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_word, refuse_class
+from nmd_lab._runtime.checks import check_word, refuse_class
 
 from .binary import Logistic
 from .closed_forms import excess_over_log

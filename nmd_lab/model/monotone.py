@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from nmd_lab._checks import check_share
-from nmd_lab._numba import number_at
+from nmd_lab._runtime.checks import check_share
+from nmd_lab._runtime.compiler import number_at
 
 from ._pieces import nearest_values
 from .piecewise import PiecewiseLinear, shortest

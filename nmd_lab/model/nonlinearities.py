@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_word, refuse_class
+from nmd_lab._runtime.checks import check_word, refuse_class
 
 from .closed_forms import minmax_kl, relu_kl, square_frobenius, square_kl, square_l1
 from .losses import KL, L1, Frobenius, Loss

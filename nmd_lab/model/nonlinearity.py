@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._numba import compile_kernel, compile_scalar, is_ours
+from nmd_lab._runtime.compiler import compile_kernel, compile_scalar, is_ours
 
 from .base import ModelPart
 from .loss import Loss

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from nmd_lab._numba import compile_scalar, number_at
+from nmd_lab._runtime.compiler import compile_scalar, number_at
 
 from .cut_points import best_cut_points, log_probability, slopes
 from .loss import Loss

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from nmd_lab._numba import compile_scalar
+from nmd_lab._runtime.compiler import compile_scalar
 
 from .closed_forms import cubic_minima, exponential_minimum
 from .loss import Loss

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._errors import sentence
-from nmd_lab._numba import compile_scalar
+from nmd_lab._runtime.checks import sentence
+from nmd_lab._runtime.compiler import compile_scalar
 
 from ._curve import curve_of
 from .nonlinearities import Nonlinearity

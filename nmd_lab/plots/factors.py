@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._checks import check_word
+from nmd_lab._runtime.checks import check_word
 from nmd_lab.data.labels import COMPONENT, Picture, picture_of
 from nmd_lab.result.decomposition import Decomposition
 

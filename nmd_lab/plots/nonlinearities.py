@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_integer
+from nmd_lab._runtime.checks import check_integer
 from nmd_lab.data.matching import match_data, plain_label
 from nmd_lab.model.kind import Kind
 from nmd_lab.model.model import make_model

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_integer
+from nmd_lab._runtime.checks import check_integer
 from nmd_lab.data.matching import match_data
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior

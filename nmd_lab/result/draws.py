@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._numba import compile_kernel
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.compiler import compile_kernel
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.model import Model

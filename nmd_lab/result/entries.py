@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._checks import check_positions, check_word, nearest
+from nmd_lab._runtime.checks import check_positions, check_word, nearest
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import AXES, Axis, MatchedData, first_few, like, match_data, plain_label

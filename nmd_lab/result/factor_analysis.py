@@ -7,7 +7,7 @@ from typing import Any, get_args
 import numpy as np
 import xarray as xr
 
-from nmd_lab._checks import check_integer, check_share, check_word
+from nmd_lab._runtime.checks import check_integer, check_share, check_word
 from nmd_lab.data.labels import COMPONENT, Labels
 
 from .imputation import PosteriorImputation

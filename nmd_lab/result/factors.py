@@ -10,8 +10,8 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from nmd_lab._checks import check_word
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.checks import check_word
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.fitted_values import FittedValues, Offsets

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._atomic import check_target, write_atomically
+from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.matching import observe_beside
 from nmd_lab.model.losses import Loss

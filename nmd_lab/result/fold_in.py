@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._checks import check_no_fit
+from nmd_lab._runtime.checks import check_no_fit
 from nmd_lab.data.entries import FloatArray, row_pointers
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import COMPONENT, Labels

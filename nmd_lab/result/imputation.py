@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._checks import as_generator, check_integer, check_word
+from nmd_lab._runtime.checks import as_generator, check_integer, check_word
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.masks import NO_LIMITS, GivenLimits, with_limits
 from nmd_lab.data.matching import MatchedData, dense_like, has_repeats, match, observe_beside

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nmd_lab._checks import check_number, check_share
+from nmd_lab._runtime.checks import check_number, check_share
 
 from .draws import NUMBERS, DrawnFactors
 from .entries import Entries, Unknown, entries_at, entries_of, positions_of

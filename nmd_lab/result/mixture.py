@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr, ndtri
 
-from nmd_lab._numba import compile_kernel, compile_scalar
+from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 from nmd_lab.model.censored import all_pieces, bell, upper_tail
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity

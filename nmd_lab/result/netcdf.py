@@ -18,7 +18,7 @@ import pandas as pd
 import xarray as xr
 from xarray.indexes import PandasIndex, PandasMultiIndex
 
-from nmd_lab._atomic import check_target, write_atomically
+from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab.data.frames import errors_of
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 

@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._checks import as_generator
+from nmd_lab._runtime.checks import as_generator
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.sparse import SparseObservations

@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._checks import check_word
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.checks import check_word
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.losses import L1, Frobenius, Loss, as_loss

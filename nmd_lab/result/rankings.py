@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import sparse
 
-from nmd_lab._checks import check_integer, check_word, errors_about
+from nmd_lab._runtime.checks import check_integer, check_word, errors_about
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.matching import AXES, match, observe_beside
 from nmd_lab.data.sparse import is_sparse

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmd_lab._atomic import check_target, write_atomically
-from nmd_lab._checks import check_share
+from nmd_lab._runtime.checks import check_share
+from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab._version import __version__
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.matching import MatchedData

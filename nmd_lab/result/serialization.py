@@ -12,8 +12,8 @@ import numba
 import numpy as np
 import xarray as xr
 
-from nmd_lab._numba import is_ours
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.compiler import is_ours
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab._version import __version__
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
 from nmd_lab.data.observations import Observations, fingerprint

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from nmd_lab._html import facts_table, frame, table
-from nmd_lab._thumbnails import curve, picture
+from nmd_lab._runtime.html import curve, facts_table, frame, picture, table
 from nmd_lab.data.labels import COMPONENT
 from nmd_lab.model.monotone import Monotone
 

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_share
+from nmd_lab._runtime.checks import check_share
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.matching import MatchedData
 from nmd_lab.data.typed_table import TypedColumn, table_of

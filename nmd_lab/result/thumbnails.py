@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._thumbnails import picture
+from nmd_lab._runtime.html import picture
 from nmd_lab.data.labels import COMPONENT, Picture, picture_of
 
 from .draws import CHAIN, DRAW

@@ -9,7 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nmd_lab._checks import check_integer, check_number, check_share, check_word, refuse_class
+from nmd_lab._runtime.checks import (
+    check_integer,
+    check_number,
+    check_share,
+    check_word,
+    refuse_class,
+)
 from nmd_lab.data.masks import is_mask
 
 METRICS = ("deviance", "rmse", "mae", "log_score")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from nmd_lab._numba import compile_inner
+from nmd_lab._runtime.compiler import compile_inner
 
 
 @compile_inner

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab._threads import map_and_add
+from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray, IntArray
 
 from .cholesky import add_entries, factorize, substitute

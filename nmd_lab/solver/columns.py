@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from nmd_lab._checks import is_auto
+from nmd_lab._runtime.checks import is_auto
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import plain_label
 from nmd_lab.data.observations import FloatArray, Observations

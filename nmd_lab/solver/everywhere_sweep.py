@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from nmd_lab._threads import map_and_add
+from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray
 
 from .constraints.steps import ConstrainedColumns, RowSolver

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab._checks import check_rank, check_size, is_auto
-from nmd_lab._numba import is_ours
+from nmd_lab._runtime.checks import check_rank, check_size, is_auto
+from nmd_lab._runtime.compiler import is_ours
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.units import is_small_table, units_of_columns

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nmd_lab._memory import refuse_above
-from nmd_lab._threads import all_threads
+from nmd_lab._runtime.machine import all_threads, refuse_above
 from nmd_lab.data.observations import Observations
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.losses import Frobenius

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import errors_about, is_auto, new_stream
+from nmd_lab._runtime.checks import errors_about, is_auto, new_stream
 from nmd_lab.data.masks import at_observed, is_mask, row_groups
 from nmd_lab.data.matching import match_data
 from nmd_lab.data.observations import Observations

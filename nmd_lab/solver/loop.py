@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nmd_lab._interruption import Interruption
-from nmd_lab._progress import progress_bar
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.progress import Interruption, StopReason, progress_bar
 
 Step = Callable[[], tuple[StopReason | None, str]]
 """Function that does one step, and returns a reason to end with it, and a text to show."""

@@ -19,8 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_size
-from nmd_lab._threads import all_threads
+from nmd_lab._runtime.checks import check_size
+from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.observations import CsrRows, FloatArray, Observations
 from nmd_lab.data.split import nonzero_rows
 from nmd_lab.model.fitted_values import RowModel

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._threads import map_and_add
+from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray
 
 from .column_chunks import Chunk, ColumnChunks, column_sums

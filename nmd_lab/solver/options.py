@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict, TypeVar
 
 import numpy as np
 
-from nmd_lab._checks import (
+from nmd_lab._runtime.checks import (
     as_generator,
     check_integer,
     check_number,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
-from nmd_lab._checks import check_number, check_word
+from nmd_lab._runtime.checks import check_number, check_word
 
 
 def compare_residuals(primal: float, dual: float, ratio: float) -> int:

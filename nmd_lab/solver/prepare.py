@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._checks import is_auto, new_stream
-from nmd_lab._files import Scratch
-from nmd_lab._interruption import Interruption
-from nmd_lab._memory import SHARE, free_memory
+from nmd_lab._runtime.checks import is_auto, new_stream
+from nmd_lab._runtime.disk import Scratch
+from nmd_lab._runtime.machine import SHARE, free_memory
+from nmd_lab._runtime.progress import Interruption
 from nmd_lab.checkpoint.call import Call
 from nmd_lab.data import inputs
 from nmd_lab.data.blocks_on_disk import is_stored

@@ -16,8 +16,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from nmd_lab._interruption import Interruption, interruptible, is_interactive
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.progress import Interruption, StopReason, interruptible, is_interactive
 
 from .learning import with_last_learning
 from .loop import nothing

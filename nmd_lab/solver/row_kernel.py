@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from nmd_lab._numba import compile_inner, compile_kernel, compile_scalar
+from nmd_lab._runtime.compiler import compile_inner, compile_kernel, compile_scalar
 from nmd_lab.data.entries import CsrRows, FloatArray, IntArray
 from nmd_lab.model.kind import AnyStructure
 from nmd_lab.model.model import Model

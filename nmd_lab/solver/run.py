@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._interruption import Interruption, is_interactive
-from nmd_lab._stop_reason import StopCode, StopReason
+from nmd_lab._runtime.progress import Interruption, StopCode, StopReason, is_interactive
 
 from .engines.protocol import FitEngine
 from .held_out import HeldOut

@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from nmd_lab._checks import (
+from nmd_lab._runtime.checks import (
     check_checkpoint,
     check_folder,
     check_integer,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nmd_lab._checks import check_positions
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.checks import check_positions
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.fitted_values import FittedValues, Offsets
 from nmd_lab.model.model import Model

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._numba import compile_kernel
+from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.data.observations import FloatArray, Observations
 
 from .devices.base import Device

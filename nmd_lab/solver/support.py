@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nmd_lab._checks import is_auto
+from nmd_lab._runtime.checks import is_auto
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.masks import NO_LIMITS, GivenLimits
 from nmd_lab.data.observations import Observations

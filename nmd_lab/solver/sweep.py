@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._threads import map_and_add
+from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.model import Model
 

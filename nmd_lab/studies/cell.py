@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._threads import one_thread
+from nmd_lab._runtime.machine import one_thread
 from nmd_lab.checkpoint.call import hash_of, stored_form
 from nmd_lab.checkpoint.encoding import Classes
 from nmd_lab.data.entries import FloatArray

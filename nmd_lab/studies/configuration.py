@@ -37,7 +37,7 @@ from typing import Any
 import xarray as xr
 
 from nmd_lab import datasets
-from nmd_lab._checks import check_word, check_words
+from nmd_lab._runtime.checks import check_word, check_words
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
 from nmd_lab.data.readers import read_file, read_matrix, with_categories

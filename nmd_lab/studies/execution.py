@@ -13,9 +13,9 @@ from typing import Any
 from joblib import Parallel, delayed, parallel_config
 from numpy.linalg import LinAlgError
 
-from nmd_lab._errors import sentence
 from nmd_lab._journal import Record
-from nmd_lab._threads import one_thread
+from nmd_lab._runtime.checks import sentence
+from nmd_lab._runtime.machine import one_thread
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import SELECTION
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import xarray as xr
 
-from nmd_lab._checks import check_number, check_rank, check_share, check_words, is_auto
+from nmd_lab._runtime.checks import check_number, check_rank, check_share, check_words, is_auto
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
 from nmd_lab.solver.options import Options

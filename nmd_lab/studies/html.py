@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from nmd_lab._html import frame
-from nmd_lab._thumbnails import Interval, intervals
+from nmd_lab._runtime.html import Interval, frame, intervals
 from nmd_lab.result.selection import as_text
 from nmd_lab.result.summary import headline
 from nmd_lab.warnings import NotConvergedWarning

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nmd_lab import baselines
-from nmd_lab._checks import check_word
+from nmd_lab._runtime.checks import check_word
 from nmd_lab.fit import complete
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from nmd_lab._checks import check_words
+from nmd_lab._runtime.checks import check_words
 from nmd_lab.plots._canvas import axes, hide_frame, quantity
 
 from .grid import ALGORITHM, select

@@ -14,9 +14,9 @@ import xarray as xr
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
-from nmd_lab._checks import check_integer
 from nmd_lab._journal import Record, open_journal
-from nmd_lab._progress import progress_bar
+from nmd_lab._runtime.checks import check_integer
+from nmd_lab._runtime.progress import progress_bar
 from nmd_lab.data.masks import GivenLimits
 from nmd_lab.result import netcdf
 from nmd_lab.solver.options import Options

@@ -13,7 +13,7 @@ import pandas as pd
 import xarray as xr
 from scipy import stats
 
-from nmd_lab._checks import check_share, check_word
+from nmd_lab._runtime.checks import check_share, check_word
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 
 from .grid import ALGORITHM, CONDITIONS, select

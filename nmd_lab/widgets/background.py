@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._errors import sentence
+from nmd_lab._runtime.checks import sentence
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model
 from nmd_lab.result.decomposition import Decomposition

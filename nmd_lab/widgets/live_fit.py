@@ -9,7 +9,7 @@ from typing import Any
 
 from nmd_lab._fit_warnings import OPTIONS, Messages, messages_after, messages_before
 from nmd_lab._fitting import ResumableFit
-from nmd_lab._interruption import Interruption
+from nmd_lab._runtime.progress import Interruption
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.run import VALIDATION

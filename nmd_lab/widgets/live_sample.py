@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._interruption import Interruption
+from nmd_lab._runtime.machine import one_thread
+from nmd_lab._runtime.progress import Interruption
 from nmd_lab._sampling import FEWEST, TUNE, draw_posterior, sentence_of_chains, unsettled
-from nmd_lab._threads import one_thread
 from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.masks import NO_LIMITS
 from nmd_lab.data.sparse import SparseObservations

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from nmd_lab._checks import check_share
+from nmd_lab._runtime.checks import check_share
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import picture_of
 from nmd_lab.data.sparse import is_sparse

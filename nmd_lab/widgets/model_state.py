@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_rank
 from nmd_lab._fitting import ResumableFit
-from nmd_lab._interruption import Interruption
+from nmd_lab._runtime.checks import check_rank
+from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import is_frame
 from nmd_lab.model.fitted_values import FittedValues

@@ -13,7 +13,7 @@ import ipywidgets
 import traitlets
 from IPython.display import display
 
-from nmd_lab._errors import sentence
+from nmd_lab._runtime.checks import sentence
 
 from .history import History
 from .opening import view_opened

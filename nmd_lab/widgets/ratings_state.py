@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_share
+from nmd_lab._runtime.checks import check_share
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition

@@ -8,10 +8,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from nmd_lab._checks import check_word, is_auto
-from nmd_lab._errors import sentence
-from nmd_lab._interruption import Interruption
-from nmd_lab._threads import one_thread
+from nmd_lab._runtime.checks import check_word, is_auto, sentence
+from nmd_lab._runtime.machine import one_thread
+from nmd_lab._runtime.progress import Interruption
 from nmd_lab.result.selection import as_text
 from nmd_lab.solver.options import COMPLETION_DEFAULTS, Options
 from nmd_lab.solver.prepare import prepare

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._interruption import Interruption
+from nmd_lab._runtime.progress import Interruption
 from nmd_lab.fit import complete
 from nmd_lab.result import netcdf
 from nmd_lab.studies import Study

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from nmd_lab._errors import sentence
+from nmd_lab._runtime.checks import sentence
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.selection import as_text
 from nmd_lab.result.summary import headline_of

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nmd_lab as nmd
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.checkpoint.encoding import Classes, Decoder, Encoder
 from nmd_lab.checkpoint.file import read, write
 from nmd_lab.model.fitted_values import Offsets

@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import nmd_lab as nmd
-from nmd_lab._show_versions import NEEDED, OPTIONAL
+from nmd_lab._runtime.machine import NEEDED, OPTIONAL
 
 TEXT = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
 PROJECT = tomllib.loads(TEXT)["project"]
@@ -43,7 +43,7 @@ def test_versions_are_printed(
 def test_a_missing_library_is_said(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmd_lab._show_versions.OPTIONAL", ("no-such-library",))
+    monkeypatch.setattr("nmd_lab._runtime.machine.OPTIONAL", ("no-such-library",))
     nmd.show_versions()
     assert "no-such-library" in (out := capsys.readouterr().out)
     assert "not installed" in out

@@ -9,7 +9,7 @@ import pytest
 from chosen import selection, trials, with_selection
 
 import nmd_lab
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.result.summary import flags_of, unfinished
 from nmd_lab.warnings import NotConvergedWarning
 

@@ -13,7 +13,7 @@ from made_draws import made_up, plain
 from scipy import sparse
 
 import nmd_lab
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.labels import labels_of
 from nmd_lab.result import netcdf
 

@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import sparse, stats
 
 import nmd_lab as nmd
-from nmd_lab._checks import new_stream
+from nmd_lab._runtime.checks import new_stream
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.held_out import HeldOut

@@ -15,7 +15,7 @@ from scipy.stats import norm
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab._interruption import interruptible
+from nmd_lab._runtime.progress import interruptible
 from nmd_lab.solver.prepare import prepare
 
 

@@ -136,7 +136,7 @@ def test_the_forecast_covers_the_start(case, dtype):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_data_in_units_of_their_own_are_refused_before_they_are_copied(monkeypatch, dtype):
     X = dense(dtype, 900) * dtype(1e9)
-    monkeypatch.setattr("nmd_lab._memory.free_memory", lambda: int(3.1 * X.nbytes))
+    monkeypatch.setattr("nmd_lab._runtime.machine.free_memory", lambda: int(3.1 * X.nbytes))
 
     def fit():
         with pytest.raises(MemoryError, match="of its rows"):

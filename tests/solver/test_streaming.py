@@ -13,7 +13,7 @@ from made_runs import PAIRS, bits_of, noisy
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab._files import SMALLEST, Scratch
+from nmd_lab._runtime.disk import SMALLEST, Scratch
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 

@@ -16,7 +16,7 @@ from killing import calls_in, killed_in
 import nmd_lab as nmd
 from nmd_lab import _version
 from nmd_lab._journal import journal_path, open_journal
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.result import netcdf
 from nmd_lab.studies import execution
 

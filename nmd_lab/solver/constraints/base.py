@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nmd_lab._checks import check_number
+from nmd_lab._runtime.checks import check_number
 from nmd_lab.data.entries import FloatArray
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from nmd_lab._numba import compile_kernel
+from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.data.observations import BLOCK, FloatArray
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.solver.problem import Problem

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from nmd_lab._checks import check_word
+from nmd_lab._runtime.checks import check_word
 
 from .base import BY_NAME, Entrywise, FactorConstraint, NonNegative, Simplex
 from .base import SparseFactor as Sparse

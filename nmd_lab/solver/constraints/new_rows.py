@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._numba import compile_kernel
+from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.kind import AnyStructure
 from nmd_lab.solver.devices.compiled_passes import compile_entry_update, has_limits

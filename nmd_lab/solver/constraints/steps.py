@@ -25,7 +25,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._numba import compile_inner, compile_kernel
+from nmd_lab._runtime.compiler import compile_inner, compile_kernel
 from nmd_lab.data.entries import FloatArray
 
 from .base import Entrywise, FactorConstraint, couples_rows

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from nmd_lab._numba import compile_kernel, compile_scalar
+from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 from nmd_lab.model.entry import compile_entry
 from nmd_lab.model.kind import AnyStructure
 from nmd_lab.model.model import Model

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._numba import compile_kernel
+from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.entry import compile_entry
 from nmd_lab.model.kind import Structure

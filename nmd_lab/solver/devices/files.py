@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from nmd_lab._files import SMALLEST, FileArray, Scratch
+from nmd_lab._runtime.disk import SMALLEST, FileArray, Scratch
 from nmd_lab.data.entries import FloatArray
 
 from .host import Host

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.lagrangian import Candidate

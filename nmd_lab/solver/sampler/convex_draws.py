@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from nmd_lab._numba import compile_scalar
+from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.model._search import ScalarMap
 
 from .segments import NEGLIGIBLE, add_weight

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from nmd_lab._numba import compile_inner, compile_kernel
+from nmd_lab._runtime.compiler import compile_inner, compile_kernel
 from nmd_lab.data.entries import FloatArray
 
 AIM = 0.44

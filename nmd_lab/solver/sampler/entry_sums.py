@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._numba import compile_kernel
+from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.data.entries import FloatArray
 
 Doubles = NDArray[np.float64]

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._numba import compile_inner, compile_kernel
+from nmd_lab._runtime.compiler import compile_inner, compile_kernel
 from nmd_lab.data.entries import FloatArray
 
 from .hyperparameters import RowPrior

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from nmd_lab._numba import compile_scalar
+from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.model._search import ScalarMap
 
 from .streams import uniform

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._interruption import Interruption
+from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import some_rows, split
 from nmd_lab.solver.loop import nothing

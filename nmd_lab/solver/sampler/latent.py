@@ -6,7 +6,7 @@ import math
 from functools import cache
 from typing import Any
 
-from nmd_lab._numba import compile_kernel, compile_scalar
+from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 from nmd_lab.model.kind import Kind, Structure
 
 from .noise import NoiseKind

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._numba import compile_kernel, compile_scalar
+from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 from nmd_lab.data.entries import EntryLimits, FloatArray
 from nmd_lab.data.masks import AT_MOST
 from nmd_lab.model.kind import Kind, Structure

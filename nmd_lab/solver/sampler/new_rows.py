@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._threads import all_threads
+from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.model.model import Model
 

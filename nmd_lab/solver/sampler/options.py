@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any
 
-from nmd_lab._checks import (
+from nmd_lab._runtime.checks import (
     check_integer,
     check_number,
     check_seed,

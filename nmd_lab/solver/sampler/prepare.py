@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._checks import check_rank, check_size, is_auto
-from nmd_lab._threads import all_threads
+from nmd_lab._runtime.checks import check_rank, check_size, is_auto
+from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.observations import FloatArray, Observations, Transform
 from nmd_lab.model.mixed import groups
 from nmd_lab.model.model import Model

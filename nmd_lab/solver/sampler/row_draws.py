@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._numba import compile_inner, compile_kernel
+from nmd_lab._runtime.compiler import compile_inner, compile_kernel
 
 from .streams import draw_index, fill_normal, new_stream, start_stream
 

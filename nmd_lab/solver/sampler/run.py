@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab._interruption import Interruption
-from nmd_lab._stop_reason import StopReason
+from nmd_lab._runtime.progress import Interruption, StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.engines.protocol import Engine
 from nmd_lab.solver.loop import loop

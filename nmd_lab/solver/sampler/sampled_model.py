@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from scipy.special import ndtri
 
-from nmd_lab._checks import is_auto
+from nmd_lab._runtime.checks import is_auto
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.units import ends_of_columns, is_small_table

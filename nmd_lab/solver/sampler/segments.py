@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from nmd_lab._numba import compile_scalar
+from nmd_lab._runtime.compiler import compile_scalar
 
 from .streams import uniform
 from .truncated_normal import draw_between, mass_between

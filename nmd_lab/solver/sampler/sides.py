@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._numba import compile_kernel
-from nmd_lab._threads import map_and_add
+from nmd_lab._runtime.compiler import compile_kernel
+from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.storage import CsrStorage
 

@@ -20,7 +20,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from nmd_lab._numba import compile_inner
+from nmd_lab._runtime.compiler import compile_inner
 
 Doubles = NDArray[np.float64]
 

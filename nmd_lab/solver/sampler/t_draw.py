@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from nmd_lab._numba import compile_scalar
+from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.model._search import ScalarMap
 from nmd_lab.model.kind import Structure
 from nmd_lab.model.losses import KL, L1, Frobenius, Loss

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from nmd_lab._checks import check_positions
+from nmd_lab._runtime.checks import check_positions
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.censored import expected_value
 from nmd_lab.model.mixed import each_group

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from nmd_lab._numba import compile_scalar
+from nmd_lab._runtime.compiler import compile_scalar
 
 from .streams import normal, uniform
 

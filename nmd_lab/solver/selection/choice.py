@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._interruption import Interruption
+from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.observations import Observations
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.facts import Facts

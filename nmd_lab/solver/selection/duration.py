@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from nmd_lab._progress import progress_bar
+from nmd_lab._runtime.progress import progress_bar
 
 from .setting import Trial
 

@@ -12,7 +12,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from nmd_lab._threads import map_and_add
+from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model

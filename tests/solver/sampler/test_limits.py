@@ -9,7 +9,7 @@ from scipy.stats import kstest, laplace, norm, poisson, truncnorm
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab._numba import compile_kernel
+from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler import limits, work
 from nmd_lab.solver.sampler.streams import new_stream, start_stream

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from nmd_lab._numba import compile_kernel
+from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.solver.sampler.streams import TAIL, fill_normal, new_stream, start_stream
 
 NUMBER = 2_000_000

@@ -11,7 +11,7 @@ from oracles import PAIRS
 from scipy import stats
 
 import nmd_lab
-from nmd_lab._numba import compile_scalar
+from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.model.model import make_model
 from nmd_lab.model.proximal import compile_t_update
 from nmd_lab.solver.sampler import grid_draws

@@ -11,7 +11,7 @@ from densities import Distribution, many_draws
 from scipy import stats
 from scipy.integrate import quad
 
-from nmd_lab._numba import compile_scalar
+from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.solver.sampler.truncated_normal import draw_between, mass_between, mills_ratio
 
 INF = math.inf

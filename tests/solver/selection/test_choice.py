@@ -440,7 +440,7 @@ def test_zeros_that_count_cannot_be_held_out(options, named):
 
 
 def test_what_does_not_fit_is_refused_before_work(monkeypatch):
-    monkeypatch.setattr("nmd_lab._memory.free_memory", lambda: 10**6)
+    monkeypatch.setattr("nmd_lab._runtime.machine.free_memory", lambda: 10**6)
     monkeypatch.setattr(Trials, "run", lambda *_: pytest.fail("a trial was done"))
     with pytest.raises(MemoryError):
         nmd.complete(holes(shape=(500, 400)), 3)

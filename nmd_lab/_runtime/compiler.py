@@ -26,7 +26,7 @@ from numba import njit, types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import intrinsic
 
-from ._interruption import without_interruption
+from nmd_lab._runtime.progress import without_interruption
 
 # "forceinline" is always given: without it, a function inherits the option from whoever calls it
 # first, so that the code of a kernel would depend on what was compiled before.

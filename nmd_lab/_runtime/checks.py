@@ -1,4 +1,4 @@
-"""Checks of arguments: integer, number, share, word, rank, seed.
+"""Checks of arguments: integer, number, share, word, rank, seed; an exception as one line.
 
 Every error message is one sentence with the argument, its value and the remedy.  A wrong type is a
 `TypeError`, a wrong value a `ValueError`.
@@ -268,3 +268,17 @@ def new_stream(rng: np.random.Generator) -> np.random.Generator:
     It depends on the state of `rng` alone, and not on the seed that `rng` once had.
     """
     return np.random.default_rng(rng.integers(2**32, size=4, dtype=np.uint32))
+
+
+def sentence(error: BaseException) -> str:
+    """Return the message of an exception as one line.
+
+    The class is named before it, unless it is a `ValueError` or `TypeError` whose message is a
+    sentence with a full stop, as those of this package are.
+
+    >>> sentence(ValueError("rank=0 is too small.")), sentence(MemoryError("no room"))
+    ('rank=0 is too small.', 'MemoryError: no room')
+    """
+    message = " ".join(str(error.args[0] if error.args else error).split())
+    explains_itself = isinstance(error, ValueError | TypeError) and message.endswith(".")
+    return message if explains_itself else f"{type(error).__name__}: {message}"
