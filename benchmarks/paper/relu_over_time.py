@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 import nmd_lab as nmd
-from nmd_lab import baselines
+from benchmarks import methods
 
 from . import data
 from .cells import Cell, Scores, run_cells
@@ -156,11 +156,11 @@ def solve(
     if solver.startswith("adam"):
         _, _, kind = solver.partition("_")
         rate = LEARNING_RATE[dataset] if kind == "" else 0.01 if kind == "svd" else float(kind)
-        return baselines.adam(
+        return methods.adam(
             X, rank, "relu", loss, init=start if kind == "" else "svd", learning_rate=rate, **limits
         )
     init = start if solver == "coordinate_descent" else "svd"
-    return getattr(baselines, solver)(X, rank, init=init, tol=0.0, **limits)
+    return getattr(methods, solver)(X, rank, init=init, tol=0.0, **limits)
 
 
 def section(results: xr.Dataset, figures: Path) -> str:

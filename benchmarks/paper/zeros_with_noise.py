@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 import nmd_lab as nmd
-from nmd_lab import baselines
+from benchmarks import methods
 
 from .cells import Cell, Scores, run_cells
 from .fits import SETTINGS
@@ -64,9 +64,7 @@ def work(
         fit = nmd.decompose(X, rank, random_state=seed, **SETTINGS[solver](max_iter=max_iter))
     else:
         iterations = {"adam": 3 * max_iter, "coordinate_descent": min(max_iter, 200)}
-        fit = getattr(baselines, solver)(
-            X, rank, max_iter=iterations.get(solver, max_iter), tol=0.0
-        )
+        fit = getattr(methods, solver)(X, rank, max_iter=iterations.get(solver, max_iter), tol=0.0)
     return {
         "error": fit.relative_error,
         "truth": nmd.metrics.relative_error(X, clean),

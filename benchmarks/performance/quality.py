@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import nmd_lab as nmd
+from benchmarks import methods
 from benchmarks.common.memory import in_own_process
-from nmd_lab import baselines
 
 from .sparse_sets import SETS
 from .timing import table
@@ -22,9 +22,9 @@ RATES = (1e-3, 1e-2, 1e-1)
 
 Method = Callable[..., Any]
 OTHERS: dict[str, Method] = {
-    "A-NMD": baselines.anmd,
-    "3B": baselines.nmd_3b,
-    "eBCD": baselines.ebcd,
+    "A-NMD": methods.anmd,
+    "3B": methods.nmd_3b,
+    "eBCD": methods.ebcd,
 }
 
 
@@ -47,7 +47,7 @@ def run(name: str, method: str, limits: tuple[float, ...]) -> list[float]:
         fit = nmd.decompose(X, RANK, tol=1e-9, random_state=0, **options)
     elif method.startswith("Adam"):
         rate = float(method.split()[1]) * math.sqrt(dense.max())
-        fit = baselines.adam(dense, RANK, learning_rate=rate, **options)
+        fit = methods.adam(dense, RANK, learning_rate=rate, **options)
     else:
         fit = OTHERS[method](dense, RANK, **options)
     return best_after(fit.history, reference, limits)

@@ -1,4 +1,4 @@
-"""Other methods to compare a fit with: simple, linear and nonlinear ones.
+"""Other methods to compare a fit with: the mean, the SVD, NMF and soft-impute.
 
 Each is called like `complete`, as ``method(X, rank, observed=None, ...)``, and returns a
 `Decomposition`. So everything that works on a fit (scores, plots, files) works on a baseline too.
@@ -11,37 +11,7 @@ array([[2., 2.],
        [2., 2.]])
 """
 
-from .adam import adam, adam_sweep
-from .anmd import anmd
-from .bmf import bmf
-from .coordinate_descent import coordinate_descent
-from .csf import csf
-from .ebcd import ebcd
-from .em_nmd import em_nmd
-from .lmafit import lmafit
-from .mean_fill import mean_fill
-from .nmd_3b import nmd_3b
-from .nmf import nmf
-from .rtrmc import rtrmc
+from .direct import mean_fill, nmf, truncated_svd
 from .soft_impute import soft_impute
-from .truncated_svd import truncated_svd
-from .wlra import wlra
 
-__all__ = [
-    "adam",
-    "adam_sweep",
-    "anmd",
-    "bmf",
-    "coordinate_descent",
-    "csf",
-    "ebcd",
-    "em_nmd",
-    "lmafit",
-    "mean_fill",
-    "nmd_3b",
-    "nmf",
-    "rtrmc",
-    "soft_impute",
-    "truncated_svd",
-    "wlra",
-]
+__all__ = ["mean_fill", "nmf", "soft_impute", "truncated_svd"]

@@ -16,10 +16,9 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.bounds import with_bounds
+from nmd_lab.solver.storage import CsrStorage
 
-from ._residuals import ObservedMatrices
-from ._run import BaselineRun
-from ._start import first_factors
+from ._iterations import BaselineRun, first_factors
 
 
 @one_thread()
@@ -111,11 +110,17 @@ def soft_impute(
         callback=callback,
         alpha=shrinkage,
     )
-    entries = ObservedMatrices.of(observations)
+    stored = observations.as_sparse()
+    storage = CsrStorage(stored.shape, stored.indptr, stored.indices)
+
+    def residual(W: FloatArray, H: FloatArray) -> Any:
+        model = storage.all_products(np.ascontiguousarray(W), H)
+        return stored.to_csr(stored.values - model)
+
     W, H = balanced(*first_factors(observations, rank, init, random_state))
     while run.record(W, H):
-        W = _ridge(W @ (H @ H.T) + entries.residual(W, H) @ H.T, H, shrinkage)
-        S = entries.residual(W, H)
+        W = _ridge(W @ (H @ H.T) + residual(W, H) @ H.T, H, shrinkage)
+        S = residual(W, H)
         H = _ridge(H.T @ (W.T @ W) + S.T @ W, W.T, shrinkage).T
         W, H = balanced(W, H)
     return run.result(

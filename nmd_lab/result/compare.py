@@ -42,7 +42,7 @@ def class_errors(result: Any, X: Observations, model: FloatArray) -> dict[str, F
         encoded = np.full((2, X.shape[0], at.size), np.nan)
         encoded[:, rows[inside], columns[inside] - at[0]] = values[inside], model[inside]
         right, most_probable = map(column.nearest, encoded)
-        with suppress(KeyError, ValueError):
+        with suppress(AttributeError, KeyError, ValueError):
             most_probable = result.probabilities(column.name).to_numpy().argmax(axis=1)
         name, first, distance = error_of(column), columns == at[0], np.abs(most_probable - right)
         each = errors.setdefault(name, np.full(values.size, np.nan))

@@ -16,15 +16,18 @@ from nmd_lab._runtime.machine import one_thread
 from nmd_lab.checkpoint.call import hash_of, stored_form
 from nmd_lab.checkpoint.encoding import Classes
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.model.nonlinearities import MinMax
+from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.bounds import with_bounds
 from nmd_lab.solver.settings import Compute
 from nmd_lab.warnings import NotConvergedWarning, OutOfBoundsWarning
 
 from .corruption import NO_NOISE, NOTHING_HIDDEN, Corruption, hidden_entries, noisy_values
 from .known_entries import KnownEntries
-from .methods import FOR_NUMBERS, Method, Result, accepted, defaults
+from .methods import METHODS, Method, Result, accepted, defaults, takes_numbers
 from .scores import Metric, scores_of
 
 
@@ -87,7 +90,7 @@ class Cell:
     @property
     def X(self) -> Any:
         """Data of the fit, of the type of X: NaN for hidden entries, or nothing that is stored."""
-        if self.method in FOR_NUMBERS:
+        if takes_numbers(self.method):
             return self.data.matrix(
                 self.data.units.standard(self.values), ~self.hidden, encoded=True
             )
@@ -98,6 +101,9 @@ class Cell:
         """Arguments of the method beside X."""
         arguments = dict(self.data.arguments)
         arguments |= {"random_state": self.seed, "compute": Compute(threads=1)}
+        if self.method not in METHODS.values() and takes_numbers(self.method):
+            stored = isinstance(self.data.X, SparseObservations) or is_sparse(self.data.X)
+            arguments["observed"] = None if stored else ~np.isnan(np.asarray(self.X))
         arguments = self.settings | accepted(self.method, arguments)
         if arguments.get("nonlinearity") == MinMax.name:  # noise may exceed the bounds of X itself
             arguments["nonlinearity"] = with_bounds(MinMax.name, self.data.observations)
@@ -118,8 +124,11 @@ class Cell:
     def predict(self, fit: Result) -> FloatArray:
         """Return the values of a fit, or the means of a posterior, at the known entries."""
         rows, columns, _ = self.data.entries
-        model = np.asarray(fit.predict(entries_at(rows, columns)))
-        return self.data.units.restore(model) if self.method in FOR_NUMBERS else model
+        if isinstance(fit, Decomposition | Posterior):
+            model = np.asarray(fit.predict(entries_at(rows, columns)))
+        else:
+            model = np.reshape(fit, self.data.observations.shape)[rows, columns]
+        return self.data.units.restore(model) if takes_numbers(self.method) else model
 
     def scores(self, fit: Result) -> dict[str, float]:
         """Return the errors of a fit, by their names in the results."""

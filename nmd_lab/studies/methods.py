@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from numpy.typing import NDArray
+
 from nmd_lab import baselines
 from nmd_lab._runtime.checks import check_word
 from nmd_lab.fit import complete
@@ -13,14 +15,11 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.sampling import sample
 
-Result = Decomposition | Posterior
+Result = Decomposition | Posterior | NDArray[Any]  # numbers are a prediction of every entry
 Method = Callable[..., Result]  # a function of X and further arguments
 
 METHODS: dict[str, Method] = {"admm": complete, "sample": sample, "svd": baselines.truncated_svd}
 METHODS |= {name: getattr(baselines, name) for name in baselines.__all__}
-
-# They get a table as numbers: indicators, columns less their mean in standard deviations
-FOR_NUMBERS = {method for method in METHODS.values() if method not in (complete, sample)}
 
 # Arguments that the study sets itself, or that a study cannot have
 RESERVED = {
@@ -51,6 +50,12 @@ def defaults(method: Method) -> dict[str, Any]:
     parameters = list(inspect.signature(method).parameters.values())[1:]
     named = [p for p in parameters if p.kind is not p.VAR_KEYWORD and p.name not in excluded]
     return {p.name: p.default for p in named}
+
+
+def takes_numbers(method: Method) -> bool:
+    """Return whether a method gets a table as standardised numbers, with indicators."""
+    ours = method in METHODS.values()
+    return method not in (complete, sample) if ours else bool(accepted(method, {"observed": None}))
 
 
 def accepted(method: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,14 +23,12 @@ from nmd_lab.solver.options import Options
 
 from .cell import Cell
 from .corruption import NO_NOISE, NOTHING_HIDDEN
-from .dataset import to_dataset
-from .execution import run_cells
+from .execution import run_cells, to_dataset
 from .grid import ALGORITHM, CONDITIONS, check_names, make_grid, select
-from .html import study_html
 from .known_entries import read_known_entries
 from .plots import StudyPlots
 from .scores import make_metrics
-from .summary import BestModel, StudyTable, choose, rank_test, table
+from .summary import BestModel, StudyTable, choose, rank_test, study_html, table
 
 
 class Study:
@@ -45,9 +43,9 @@ class Study:
     X : array_like, scipy.sparse matrix, SparseObservations, DataFrame or DataArray (m, n)
         Data, as for `complete`: a DataFrame may have booleans, ordered levels and categories.
     method : str, callable or list, default "admm"
-        Method of the fits.  "admm" is `complete`, "sample" is `sample`.  The functions of
-        `nmd_lab.baselines` go by their names.  Any function of (X, rank, ...) that returns a
-        `Decomposition` is a method too.  Each method gets the arguments that it takes.
+        "admm" is `complete`, "sample" is `sample`; `nmd_lab.baselines` go by their names.  A
+        function of (X, observed, rank, random_state), or of some of these, may return a prediction
+        of every entry or a `Decomposition`.  `observed` is None for a sparse X.
     missing : float, list or dict, default 0.2
         Share of the known entries that is hidden from the fits, from 0 to below 1.  A dict gives
         shares for other ways to hide entries, for example
@@ -102,7 +100,7 @@ class Study:
     numbers are in standard deviations of their column, so that the mean has an RMSE of about 1.
     Classes have the error ``misclassified``, the share of wrong ones, and ordered levels
     ``level_error``, the mean number of levels by which they are off; lower is better, as for all
-    errors.  `nmd_lab.baselines` get standardised numbers, with indicators for categories.
+    errors.  Baselines, and functions of `observed`, get standardised numbers, with indicators.
 
     Examples
     --------

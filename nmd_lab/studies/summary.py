@@ -1,4 +1,4 @@
-"""The models of a study and their scores: the best one, a table, and a paired comparison."""
+"""The models of a study and their scores: the best one, tables, a comparison, and HTML."""
 
 from __future__ import annotations
 
@@ -14,11 +14,21 @@ import xarray as xr
 from scipy import stats
 
 from nmd_lab._runtime.checks import check_share, check_word
+from nmd_lab._runtime.html import Interval, frame, intervals
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
+from nmd_lab.result.selection import as_text
+from nmd_lab.result.summary import headline
+from nmd_lab.warnings import NotConvergedWarning
 
 from .grid import ALGORITHM, CONDITIONS, select
 from .methods import Result
 from .scores import POSTERIOR_SCORES
+
+MOST = 8
+"""Largest number of models that are drawn."""
+
+CONFIDENCE = 0.95
+"""Confidence of their intervals."""
 
 IGNORED = "–"  # label of an argument that a method ignores
 
@@ -31,8 +41,8 @@ class BestModel(NamedTuple):
     parameters : dict
         Arguments of the model, and "algorithm" with the name of its method if that varies.  What is
         "auto" is chosen anew for all data, and ``fit.parameters`` has the numbers.
-    fit : Decomposition or Posterior
-        Fit of the model to all data.
+    fit : Decomposition, Posterior or array (m, n)
+        Fit of the model to all data, or its prediction, as its method returns them.
     """
 
     parameters: dict[str, Any]
@@ -204,3 +214,61 @@ class StudyTable(pd.DataFrame):
     def _repr_html_(self) -> str:
         html = self.joined("<b>{}</b>").to_html()
         return html.replace("&lt;b&gt;", "<b>").replace("&lt;/b&gt;", "</b>")
+
+
+def study_html(text: str, results: xr.Dataset | None) -> str:
+    """Return the results of a study as HTML, with the text that says what it varies."""
+    line = " · ".join(each.strip() for each in text.split("\n"))
+    if results is None:
+        return frame([line], {"text": "no results yet: call run()"})
+    flags = _flags(results)
+    try:
+        ranking = rank_test(results, None, CONFIDENCE, {})
+    except ValueError as error:
+        return frame([line], {"text": str(error)}, flags=flags)
+    rows = [
+        Interval(_label(results, model), *numbers)
+        for model, *numbers in ranking[["difference", "low", "high"]].itertuples()
+    ]
+    name = ranking.attrs["metric"]
+    means = dict(zip((row.label for row in rows), ranking["mean"], strict=True))
+    (best, lowest), *others = means.items()
+    spread = as_text(ranked(results, name).iloc[0].groupby("seed").mean().std(), 2)
+    over = ", ".join([*trials(results), "seed"])
+    measure = f"{results[name].attrs.get('long_name', 'error')} (mean over {over}): {best}"
+    drawn = intervals(rows[:MOST], f"difference to the best, {CONFIDENCE:.0%} intervals")
+    return frame(
+        [_comparison(rows), line],
+        headline(lowest, f"± {spread} {measure}" if spread else measure, dict(others[:1])),
+        thumbnails=[drawn] if others else [],
+        flags=flags,
+    )
+
+
+def _label(results: xr.Dataset, model: Any) -> str:
+    """Return the labels of a model on one line; words need no name."""
+    labels = [pair for pair in zip(choices(results), model, strict=False) if pair[1] != IGNORED]
+    texts = [label if isinstance(label, str) else f"{dim} {label}" for dim, label in labels]
+    return ", ".join(texts) if choices(results) else "one model"
+
+
+def _comparison(rows: list[Interval]) -> str:
+    """Return whether the second best model differs from the best, in a sentence."""
+    if len(rows) < 2:
+        return ""
+    label, difference, low, high = rows[1]
+    if np.isnan(low):
+        return f"The second is {label}: one seed cannot tell whether it differs."
+    verdict = "differs from the best" if low > 0 else "cannot be told from the best"
+    between = f"{as_text(low, 2)} to {as_text(high, 2)}, paired by seed"
+    return f"The second, {label}, {verdict}: {as_text(difference, 2)} more ({between})."
+
+
+def _flags(results: xr.Dataset) -> list[str]:
+    """Return a sentence for each kind of fits that have no score, or have not converged."""
+    names = ["fit", "status", "warnings"]
+    fits = pd.DataFrame({n: results[n].values.ravel() for n in names}).drop_duplicates("fit")
+    status = fits["status"].value_counts()
+    counts = {word: status.get(word, 0) for word in ("failed", "timed out", "left out")}
+    counts["not converged"] = fits["warnings"].str.contains(NotConvergedWarning.__name__).sum()
+    return [f"{count} of {len(fits)} fits: {word}." for word, count in counts.items() if count]

@@ -88,7 +88,7 @@ WAYS = {
     "estimator": lambda X: nmd.NMD(2, nonlinearity="identity").fit(X),
     "fold_in": lambda X: nmd.complete(good(), 2, alpha=0, max_iter=2).fold_in(X),
     "validation": lambda X: nmd.complete(good(), 2, alpha=0, max_iter=2, validation=X),
-    "baseline": lambda X: nmd.baselines.wlra(X, 2, max_iter=2),
+    "baseline": lambda X: nmd.baselines.soft_impute(X, 2, max_iter=2),
 }
 
 

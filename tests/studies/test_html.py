@@ -8,7 +8,7 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab.studies import Study
-from nmd_lab.studies.html import study_html
+from nmd_lab.studies.summary import study_html
 
 
 @pytest.fixture(scope="module")

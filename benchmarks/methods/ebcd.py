@@ -64,7 +64,7 @@ def ebcd(
     Examples
     --------
     >>> import numpy as np
-    >>> from nmd_lab.baselines import ebcd
+    >>> from benchmarks.methods import ebcd
     >>> angles = np.arange(12.0)
     >>> X = np.maximum(0, np.cos(angles[:, None] - angles))
     >>> ebcd(X, 2).relative_error < 1e-4

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from nmd_lab._runtime.checks import check_number, check_rank
 from nmd_lab._runtime.machine import one_thread
+from nmd_lab.baselines._iterations import BaselineRun, first_factors
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import Frobenius
@@ -18,10 +19,8 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.bounds import with_bounds
 
+from ._observed_matrices import ObservedMatrices
 from ._relaxation import Relaxation
-from ._residuals import ObservedMatrices
-from ._run import BaselineRun
-from ._start import first_factors
 
 
 @one_thread()
@@ -91,7 +90,7 @@ def lmafit(
     Examples
     --------
     >>> import numpy as np
-    >>> from nmd_lab.baselines import lmafit
+    >>> from benchmarks.methods import lmafit
     >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
     >>> X[0, 2] = np.nan
     >>> lmafit(X, 1).predict(0, 2).round(3)

@@ -12,15 +12,14 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from nmd_lab._runtime.checks import check_number, check_rank
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import StopReason
+from nmd_lab.baselines._iterations import BaselineRun, first_factors
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.bounds import with_bounds
 
-from ._residuals import ObservedMatrices, normal_matrices, solve_each
-from ._run import BaselineRun
-from ._start import first_factors
+from ._observed_matrices import ObservedMatrices, normal_matrices, solve_each
 
 Doubles = NDArray[np.float64]
 
@@ -96,7 +95,7 @@ def rtrmc(
     Examples
     --------
     >>> import numpy as np
-    >>> from nmd_lab.baselines import rtrmc
+    >>> from benchmarks.methods import rtrmc
     >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
     >>> X[0, 2] = np.nan
     >>> rtrmc(X, 1).predict(0, 2).round(3)
@@ -210,7 +209,7 @@ class SubspaceProblem:
         try:
             import pymanopt
         except ImportError as error:
-            raise ImportError('rtrmc needs Pymanopt: pip install "nmd-lab[baselines]"') from error
+            raise ImportError("rtrmc needs Pymanopt: pip install pymanopt") from error
 
         manifold = pymanopt.manifolds.Grassmann(*start.shape)
         numpy = pymanopt.function.numpy(manifold)

@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._runtime.checks import as_generator, check_number, check_rank, check_word
 from nmd_lab._runtime.machine import one_thread
+from nmd_lab.baselines._iterations import BaselineRun, first_factors
+from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.data.inputs import observe
-from nmd_lab.data.observations import FloatArray, IntArray, Observations
+from nmd_lab.data.observations import Observations
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.result.decomposition import Decomposition
 
-from ._residuals import ObservedMatrices
-from ._run import BaselineRun
-from ._start import first_factors
+from ._observed_matrices import ObservedMatrices
 
 
 @one_thread()
@@ -89,7 +89,7 @@ def bmf(
     Examples
     --------
     >>> import numpy as np
-    >>> from nmd_lab.baselines import bmf
+    >>> from benchmarks.methods import bmf
     >>> X = np.array([[5.0, 1.0, np.nan], [4.0, 2.0, 5.0], [np.nan, 1.0, 5.0]])
     >>> model = bmf(X, 2, low=1, high=5, random_state=0).reconstruct().values
     >>> bool(model.min() > 1 - 1e-12 and model.max() < 5 + 1e-12)

@@ -60,7 +60,7 @@ def csf(
     Examples
     --------
     >>> import numpy as np
-    >>> from nmd_lab.baselines import csf
+    >>> from benchmarks.methods import csf
     >>> root = np.outer([1.0, 2.0, 3.0], [1.0, 0.5, 2.0])
     >>> csf(root**2, 1).relative_error < 1e-6
     True

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._runtime.checks import check_number, check_rank
+from nmd_lab.baselines._iterations import BaselineRun, first_factors
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.losses import KL, L1, Frobenius, Loss, as_loss
 from nmd_lab.model.nonlinearities import (
@@ -22,9 +23,6 @@ from nmd_lab.model.nonlinearities import (
 )
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.bounds import with_bounds
-
-from ._run import BaselineRun
-from ._start import first_factors
 
 FORWARD: dict[type[Nonlinearity], Callable[[Any, Any, Any], Any]] = {
     ReLU: lambda torch, f, t: torch.relu(t),
@@ -119,7 +117,7 @@ def adam(
     Examples
     --------
     >>> import numpy as np
-    >>> from nmd_lab.baselines import adam
+    >>> from benchmarks.methods import adam
     >>> angles = np.arange(12.0)
     >>> X = np.maximum(0, np.cos(angles[:, None] - angles))
     >>> adam(X, 2).relative_error < 1e-6
@@ -184,7 +182,7 @@ def adam_sweep(
     Examples
     --------
     >>> import numpy as np
-    >>> from nmd_lab.baselines import adam_sweep
+    >>> from benchmarks.methods import adam_sweep
     >>> angles = np.arange(12.0)
     >>> X = np.maximum(0, np.cos(angles[:, None] - angles))
     >>> adam_sweep(X, 2, learning_rates=[1e-4, 1e-2]).parameters["learning_rate"]
@@ -224,9 +222,7 @@ def _torch() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise ImportError(
-            'adam needs PyTorch: pip install "nmd-lab[baselines]"', name="torch"
-        ) from error
+        raise ImportError("adam needs PyTorch: pip install torch", name="torch") from error
     return torch
 
 

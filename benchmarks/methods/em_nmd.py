@@ -66,7 +66,7 @@ def em_nmd(
     X has full rank, but it is the ReLU of a matrix of rank 2.
 
     >>> import numpy as np
-    >>> from nmd_lab.baselines import em_nmd
+    >>> from benchmarks.methods import em_nmd
     >>> rng = np.random.default_rng(0)
     >>> X = np.maximum(rng.normal(size=(30, 2)) @ rng.normal(size=(2, 20)), 0)
     >>> em_nmd(X, 2).relative_error < 1e-3

@@ -70,7 +70,7 @@ def coordinate_descent(
     Examples
     --------
     >>> import numpy as np
-    >>> from nmd_lab.baselines import coordinate_descent
+    >>> from benchmarks.methods import coordinate_descent
     >>> angles = np.arange(12.0)
     >>> X = np.maximum(0, np.cos(angles[:, None] - angles))
     >>> coordinate_descent(X, 2).relative_error < 0.01

@@ -10,15 +10,14 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from nmd_lab._runtime.checks import check_number, check_rank
 from nmd_lab._runtime.machine import one_thread
+from nmd_lab.baselines._iterations import BaselineRun, first_factors
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.bounds import with_bounds
 
-from ._residuals import ObservedMatrices, solve_rows
-from ._run import BaselineRun
-from ._start import first_factors
+from ._observed_matrices import ObservedMatrices, solve_rows
 
 
 @one_thread()
@@ -87,7 +86,7 @@ def wlra(
     Examples
     --------
     >>> import numpy as np
-    >>> from nmd_lab.baselines import wlra
+    >>> from benchmarks.methods import wlra
     >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
     >>> X[0, 2] = 7.0
     >>> trust = np.where(X == 7, 1e-6, 1.0)

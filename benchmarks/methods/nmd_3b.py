@@ -59,7 +59,7 @@ def nmd_3b(
     Examples
     --------
     >>> import numpy as np
-    >>> from nmd_lab.baselines import nmd_3b
+    >>> from benchmarks.methods import nmd_3b
     >>> angles = np.arange(12.0)
     >>> X = np.maximum(0, np.cos(angles[:, None] - angles))
     >>> nmd_3b(X, 2).relative_error < 1e-6

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,21 +12,18 @@ from scipy import sparse
 from sklearn.decomposition import non_negative_factorization
 
 import nmd_lab
-from nmd_lab.baselines import (
-    bmf,
-    lmafit,
-    mean_fill,
-    nmf,
-    rtrmc,
-    soft_impute,
-    truncated_svd,
-    wlra,
-)
-from nmd_lab.baselines._run import BaselineRun
-from nmd_lab.baselines._start import first_factors
+from nmd_lab.baselines import mean_fill, nmf, soft_impute, truncated_svd
+from nmd_lab.baselines._iterations import BaselineRun, first_factors
 from nmd_lab.data.inputs import observe_dense, observe_sparse
 
-BASELINES = [mean_fill, truncated_svd, nmf, lmafit, wlra, rtrmc, soft_impute, bmf]
+BASELINES = [mean_fill, truncated_svd, nmf, soft_impute]
+
+
+@pytest.fixture
+def noisy(rng):
+    """A 40 x 30 matrix near rank 3, and which 60 % of it are seen."""
+    X = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 30))
+    return X + 0.3 * rng.normal(size=X.shape), rng.random(X.shape) < 0.6
 
 
 def test_mean_fill_is_the_mean_of_the_observed_entries():
@@ -83,6 +82,117 @@ def test_nmf_is_scikit_learns(rng, loss):
     assert float(fit.H.min()) >= 0
     error = nmd_lab.metrics.relative_error(X, fit.reconstruct(), loss=loss)
     assert fit.relative_error == pytest.approx(error)
+
+
+def test_soft_impute_meets_the_optimality_conditions_of_the_nuclear_norm(noisy):
+    """The residual on the holes' complement is λ times a subgradient of the norm at M."""
+    X, seen = noisy
+    shrinkage = 8.0
+    fit = soft_impute(X, 12, shrinkage=shrinkage, observed=seen, max_iter=5000, tol=1e-15)
+    M = fit.reconstruct().values
+    U, singular, Vt = np.linalg.svd(M)
+    rank = int(np.sum(singular > 1e-6))
+    assert 1 < rank < 12  # so the bound on the rank does not matter
+    G = np.where(seen, X - M, 0) / shrinkage
+    inner = U.T @ G @ Vt.T
+    np.testing.assert_allclose(inner[:rank, :rank], np.eye(rank), atol=1e-5)
+    np.testing.assert_allclose(inner[rank:, :rank], 0, atol=1e-5)
+    np.testing.assert_allclose(inner[:rank, rank:], 0, atol=1e-5)
+    assert np.linalg.norm(inner[rank:, rank:], 2) < 1
+    value = 0.5 * np.sum((X - M)[seen] ** 2) + shrinkage * singular.sum()
+    assert fit.objective == pytest.approx(value, rel=1e-6)
+
+
+def test_soft_impute_without_holes_shrinks_the_singular_values(rng):
+    X = rng.normal(size=(9, 7))
+    U, singular, Vt = np.linalg.svd(X, full_matrices=False)
+    expected = (U * np.maximum(singular - 2, 0)) @ Vt
+    fit = soft_impute(X, 7, shrinkage=2, max_iter=5000, tol=1e-15)
+    np.testing.assert_allclose(fit.reconstruct(), expected, atol=1e-5)
+
+
+def test_mask_nan_and_sparse_input_are_one_problem(noisy):
+    X, seen = noisy
+    rows, columns = np.nonzero(seen)
+    inputs = [
+        (np.where(seen, X, 1e9), seen),
+        (np.where(seen, X, np.nan), None),
+        (np.ma.masked_array(X, ~seen), None),
+        (sparse.coo_array((X[seen], (rows, columns)), shape=X.shape), None),
+    ]
+    pair = np.ones((40, 3)) / 3, np.full((3, 30), X[seen].mean())
+    pair[1][...] += np.linspace(-0.1, 0.1, 90).reshape(3, 30)
+    fits = [
+        soft_impute(data, 3, observed=mask, init=pair, max_iter=3, tol=0) for data, mask in inputs
+    ]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(other.W, fits[0].W)
+        np.testing.assert_array_equal(other.H, fits[0].H)
+
+
+def test_sparse_data_stay_sparse(rng):
+    def problem(m, n, count):
+        places = rng.choice(m * n, count, replace=False)
+        entries = (rng.random(count), np.divmod(places, n))
+        return sparse.coo_array(entries, shape=(m, n)).tocsr()
+
+    soft_impute(problem(20, 10, 90), 2, max_iter=1, random_state=0)  # compiles
+    X = problem(4000, 3000, 20000)
+    before = X.copy()
+    tracemalloc.start()
+    try:
+        soft_impute(X, 2, max_iter=2, tol=0, random_state=0, init="random")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4000 * 3000 * 8 / 5
+    assert (before != X).nnz == 0
+
+
+def test_a_seed_repeats(noisy):
+    X, seen = noisy
+    fits = [soft_impute(X, 3, observed=seen, init="random", max_iter=4, random_state=seed)
+            for seed in (5, 5, 6)]  # fmt: skip
+    np.testing.assert_array_equal(fits[0].W, fits[1].W)
+    np.testing.assert_array_equal(fits[0].H, fits[1].H)
+    assert not np.array_equal(fits[0].H, fits[2].H)
+
+
+def test_where_nothing_is_observed(noisy):
+    X, seen = noisy
+    X = X + 20  # so that 0 is out of bounds
+    seen[4], seen[:, 7] = False, False
+    model = soft_impute(X, 3, observed=seen, max_iter=5, random_state=0).reconstruct().values
+    np.testing.assert_array_equal(model[4], 0)
+    np.testing.assert_array_equal(model[:, 7], 0)
+
+
+def test_rank_may_be_full_and_data_zero():
+    for X in (np.zeros((5, 4)), np.eye(5, 4)):
+        fit = soft_impute(X, 4, max_iter=20, random_state=0, init="random")
+        assert np.all(np.isfinite(fit.reconstruct()))
+
+
+def test_a_nonlinearity_is_put_on_the_finished_prediction(noisy):
+    X, seen = noisy
+    linear, clipped = (
+        soft_impute(X, 3, observed=seen, nonlinearity=f, max_iter=6, tol=0)
+        for f in ("identity", nmd_lab.MinMax(-1, 1))
+    )
+    np.testing.assert_array_equal(clipped.history.iteration, linear.history.iteration)
+    if clipped.parameters["iteration"] == linear.parameters["iteration"]:
+        np.testing.assert_array_equal(clipped.W, linear.W)
+    model = clipped.reconstruct().values
+    assert (model.min(), model.max()) == (-1, 1)
+    error = np.linalg.norm((X - model)[seen]) / np.linalg.norm(X[seen])
+    assert clipped.relative_error == pytest.approx(error)
+
+
+def test_the_shrinkage_must_be_a_number():
+    with pytest.raises(TypeError, match="shrinkage='much' is not a number: give one >= 0"):
+        soft_impute(np.eye(3), 1, shrinkage="much")
+    with pytest.raises(ValueError, match="shrinkage=nan is out of range"):
+        soft_impute(np.eye(3), 1, shrinkage=np.nan)
 
 
 @pytest.mark.parametrize("baseline", BASELINES)
@@ -245,8 +355,8 @@ def test_starting_factors(rng):
 
 
 @pytest.mark.parametrize("size", [1e-170, 1e150, 1e300])
-@pytest.mark.parametrize("method", ["truncated_svd", "mean_fill", "nmf", "soft_impute"])
-def test_data_whose_errors_vanish_or_overflow_are_refused(method, size):
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_data_whose_errors_vanish_or_overflow_are_refused(baseline, size):
     X = np.arange(1.0, 13).reshape(4, 3) * size
     with pytest.raises(ValueError, match="X has a largest magnitude of"):
-        getattr(nmd_lab.baselines, method)(X, 1)
+        baseline(X, 1)

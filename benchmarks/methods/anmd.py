@@ -88,7 +88,7 @@ def anmd(
     The matrix of cosines has rank 2. A truncated SVD does not find it behind the ReLU.
 
     >>> import numpy as np
-    >>> from nmd_lab.baselines import anmd
+    >>> from benchmarks.methods import anmd
     >>> angles = np.arange(12.0)
     >>> X = np.maximum(0, np.cos(angles[:, None] - angles))
     >>> anmd(X, 2).relative_error < 1e-6

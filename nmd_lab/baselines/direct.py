@@ -1,0 +1,227 @@
+"""Mean, truncated singular value decomposition and scikit-learn's NMF."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+from scipy.linalg import svd
+
+from nmd_lab._runtime.checks import check_rank
+from nmd_lab._runtime.progress import StopReason
+from nmd_lab.data.inputs import observe_dense
+from nmd_lab.model.losses import Frobenius, Loss, as_loss
+from nmd_lab.model.nonlinearities import Identity
+from nmd_lab.result.decomposition import Decomposition
+
+from ._iterations import Objective, pack
+
+BETA_LOSSES = {"frobenius": "frobenius", "kl": "kullback-leibler"}
+"""Names of the losses here, and in scikit-learn's NMF."""
+
+
+def mean_fill(
+    X: Any,
+    rank: int = 1,
+    *,
+    observed: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    random_state: Any = None,
+) -> Decomposition:
+    """Predict every entry by the mean of the observed ones.
+
+    Parameters
+    ----------
+    X, observed, weights, dtype
+        As for `nmd_lab.complete`. With weights the mean is weighted.
+    rank : int, default 1
+        Without effect, but checked: a constant matrix has rank 1.
+    random_state
+        Without effect: nothing is random.
+
+    Returns
+    -------
+    Decomposition
+        A fit of rank 1: all entries of W are 1, those of H the mean, in the units of X.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is invalid, for example if no entry is observed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nmd_lab.baselines import mean_fill
+    >>> fit = mean_fill(np.array([[1.0, np.nan], [5.0, 3.0]]))
+    >>> fit.predict(0, 1)
+    array([3.])
+    """
+    began = time.perf_counter()
+    observations = observe_dense(X, observed=observed, weights=weights, dtype=dtype)
+    m, n = observations.shape
+    check_rank(rank, (m, n))
+    values, counts = observations.observed()
+    mean = np.average(values, weights=counts)
+    seconds = time.perf_counter() - began
+    objective = Objective(observations, Identity(), Frobenius())
+    iterate = objective.evaluate(np.ones((m, 1)), np.full((1, n), mean), seconds=seconds)
+    stop_reason = StopReason("direct", "direct: the mean of the observed entries")
+    return pack(objective, iterate, method="mean_fill", stop_reason=stop_reason)
+
+
+def truncated_svd(
+    X: Any,
+    rank: int,
+    *,
+    observed: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    random_state: Any = None,
+) -> Decomposition:
+    """Take the first `rank` terms of the singular value decomposition of X.
+
+    For complete data this is the closest matrix of that rank (Eckart and Young). So no linear
+    model has a smaller Frobenius error. Missing entries are replaced by the mean of the observed
+    ones first.
+
+    Parameters
+    ----------
+    X, observed, dtype
+        As for `nmd_lab.complete`.
+    rank : int
+        Number of components, from 1 to min(m, n).
+    random_state
+        Without effect: nothing is random.
+
+    Returns
+    -------
+    Decomposition
+        The fit with W = U √Σ and H = √Σ Vᵀ, in decreasing order of the singular values. In each
+        row of H the entry of largest absolute value is positive.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is invalid, for example a rank above min(m, n).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nmd_lab.baselines import truncated_svd
+    >>> truncated_svd(np.diag([3.0, 2.0, 1.0]), 2).reconstruct().values.round(6) + 0.0
+    array([[3., 0., 0.],
+           [0., 2., 0.],
+           [0., 0., 0.]])
+    """
+    began = time.perf_counter()
+    observations = observe_dense(X, observed=observed, dtype=dtype)
+    rank = check_rank(rank, observations.shape)
+    objective = Objective(observations, Identity(), Frobenius())
+    filled = observations.values
+    if observations.weights is not None:
+        seen = observations.weights > 0
+        filled = np.where(seen, filled, filled[seen].mean(dtype=np.float64).astype(filled.dtype))
+    U, singular, Vt = svd(filled, full_matrices=False)
+    U, Vt, root = U[:, :rank], Vt[:rank], np.sqrt(singular[:rank])
+    # The sign of a pair of singular vectors is arbitrary, and LAPACK's differs by machine.
+    sign = np.sign(Vt[np.arange(rank), np.abs(Vt).argmax(axis=1)])
+    W, H = U * (sign * root), (sign * root)[:, None] * Vt
+    seconds = time.perf_counter() - began
+    iterate = objective.evaluate(W, H, seconds=seconds)
+    stop_reason = StopReason("direct", "direct: singular value decomposition")
+    return pack(objective, iterate, method="truncated_svd", stop_reason=stop_reason)
+
+
+def nmf(
+    X: Any,
+    rank: int,
+    loss: str | Loss = "frobenius",
+    *,
+    observed: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    max_iter: int = 500,
+    tol: float = 1e-4,
+    random_state: Any = None,
+) -> Decomposition:
+    """Factorise X ≈ WH with W, H >= 0.
+
+    Parameters
+    ----------
+    X, observed, dtype
+        As for `nmd_lab.decompose`. All entries must be observed and >= 0.
+    rank : int
+        Number of components, from 1 to min(m, n).
+    loss : {"frobenius", "kl"} or Loss, default "frobenius"
+        Loss d. The solver is coordinate descent for "frobenius", and multiplicative updates for
+        "kl".
+    max_iter : int, default 500
+        Largest number of iterations.
+    tol : float, default 1e-4
+        Tolerance of the stopping rule of `sklearn.decomposition.NMF`.
+    random_state : int, RandomState or None
+        Seed of the starting factors.
+
+    Returns
+    -------
+    Decomposition
+        A fit with nonnegative W and H.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is invalid, X has missing or negative entries, or NMF lacks the loss.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If `max_iter` was too small for `tol`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nmd_lab.baselines import nmf
+    >>> fit = nmf(np.outer([1.0, 2.0, 3.0], [1.0, 0.0, 2.0]), 1, random_state=0)
+    >>> fit.relative_error < 1e-3, bool((fit.H >= 0).all())
+    (True, True)
+    """
+    from sklearn.decomposition import NMF  # takes a second to import
+
+    began = time.perf_counter()
+    d = as_loss(loss)
+    if d.name not in BETA_LOSSES:
+        raise ValueError(f"loss={d.name!r} is not one of NMF's: choose from {list(BETA_LOSSES)}.")
+    observations = observe_dense(X, observed=observed, dtype=dtype)
+    rank = check_rank(rank, observations.shape)
+    n_missing = observations.values.size - observations.n_observed
+    if n_missing:
+        raise ValueError(
+            f"X has {n_missing} missing entries, which NMF cannot leave out: use nmd.complete, or "
+            "fill them first."
+        )
+    if observations.values.min() < 0:
+        raise ValueError(
+            f"X holds the negative value {observations.values.min():g}, which NMF cannot reach: "
+            "shift or clip X, or use truncated_svd."
+        )
+    objective = Objective(observations, Identity(), d)
+    model = NMF(
+        rank,
+        init="nndsvda",
+        solver="cd" if d.name == "frobenius" else "mu",
+        beta_loss=BETA_LOSSES[d.name],
+        max_iter=max_iter,
+        tol=tol,
+        random_state=random_state,
+    )
+    W = model.fit_transform(observations.values)
+    seconds = time.perf_counter() - began
+    iterate = objective.evaluate(W, model.components_, seconds=seconds)
+    stop_reason = StopReason(
+        "converged" if model.n_iter_ < max_iter else "max_iter",
+        f"scikit-learn's NMF: {model.n_iter_} iterations done",
+    )
+    return pack(objective, iterate, method="nmf", stop_reason=stop_reason, max_iter=max_iter,
+                tol=tol)  # fmt: skip

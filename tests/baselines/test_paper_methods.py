@@ -1,0 +1,80 @@
+"""Methods of other papers find known answers: the tables of docs/paper.md need them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not installed
+
+from benchmarks import methods
+from benchmarks.methods._coordinate_kernels import best_relu_change
+
+NEEDS = {"adam": "torch", "rtrmc": "pymanopt"}
+
+
+def method_of(name):
+    """Return a method, or skip the test if its library is missing."""
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    return getattr(methods, name)
+
+
+@pytest.fixture
+def noisy(rng):
+    """A 40 x 30 matrix near rank 3, and which 60 % of it are seen."""
+    X = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 30))
+    return X + 0.3 * rng.normal(size=X.shape), rng.random(X.shape) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("name", "bound"),
+    [("anmd", 1e-12), ("nmd_3b", 1e-12), ("ebcd", 1e-7), ("em_nmd", 1e-12), ("adam", 1e-6),
+     ("coordinate_descent", 1e-3), ("csf", 1e-6)],
+)  # fmt: skip
+def test_an_exact_decomposition_is_found_again(name, bound, rng):
+    W, H = rng.normal(size=(60, 3)), rng.normal(size=(3, 50))
+    X = np.square(W @ H) if name == "csf" else np.maximum(W @ H, 0)
+    start = W + 0.1 * rng.normal(size=W.shape), H + 0.1 * rng.normal(size=H.shape)
+    max_iter = 40 if name in ("coordinate_descent", "csf") else 500
+    assert method_of(name)(X, 3, init=start, max_iter=max_iter, tol=0).relative_error < bound
+
+
+def test_a_coordinate_takes_its_global_minimum(rng):
+    for trial in range(200):
+        x = np.where(rng.random(12) < 0.4, 0, rng.normal(size=12) + (trial % 2))
+        p, h = rng.normal(size=12), rng.normal(size=12) * (rng.random(12) < 0.8)
+        seen = rng.random(12) < 0.9
+        best = best_relu_change(x, p, h, seen)
+        changes = [[best], np.linspace(-20, 20, 4001), best + np.linspace(-1e-3, 1e-3, 201)]
+        models = np.maximum(p + np.outer(np.concatenate(changes), h), 0)
+        objective = np.sum((x - models)[:, seen] ** 2, axis=1)
+        assert objective[0] <= objective.min() + 1e-12
+
+
+@pytest.mark.parametrize("name", ["lmafit", "wlra", "rtrmc"])
+def test_the_linear_methods_find_the_same_stationary_point(name, noisy):
+    X, seen = noisy
+    fit = method_of(name)(X, 3, observed=seen, max_iter=3000, tol=1e-14)
+    W, H = fit.factors
+    residual = np.where(seen, X - W @ H, 0)
+    size = np.linalg.norm(residual)
+    assert np.linalg.norm(residual @ H.T) < 1e-5 * size * np.linalg.norm(H)
+    assert np.linalg.norm(W.T @ residual) < 1e-5 * size * np.linalg.norm(W)
+    reference = methods.wlra(X, 3, observed=seen, max_iter=3000, tol=1e-15)
+    np.testing.assert_allclose(fit.reconstruct(), reference.reconstruct(), atol=1e-5)
+
+
+def test_bmf_stays_within_its_bounds_and_is_least_squares_without_them(noisy):
+    X, seen = noisy
+    models = []
+    methods.bmf(X, 3, observed=seen, low=0.0, high=0.5, tol=0, max_iter=30, random_state=0,
+                callback=lambda at: models.append(at.W @ at.H))  # fmt: skip
+    assert -1e-13 <= np.min(models) <= np.max(models) <= 0.5 + 1e-13
+    pair = np.ones((40, 1)), np.linspace(-1, 1, 30)[None, :]
+    free = methods.bmf(X, 1, observed=seen, low=-1e6, high=1e6, init=pair, max_iter=3, tol=0)
+    other = methods.wlra(X, 1, observed=seen, init=pair, max_iter=3, tol=0)
+    np.testing.assert_allclose(free.reconstruct(), other.reconstruct(), rtol=1e-9, atol=1e-12)
