@@ -1,8 +1,4 @@
-"""Observations whose rows lie on the workers of a cluster.
-
-The client knows the shape, the counts and the labels.  Everything that needs the entries is a step
-of all partitions, whose answers are sums.
-"""
+"""Observations whose rows lie on the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +18,8 @@ from nmd_lab.data.split import rows_of
 from nmd_lab.solver.constraints.steps import ConstrainedColumns
 
 from .cluster import Cluster
-from .data_steps import (
+from .partition import (
+    DATA,
     different_values,
     empty_rows,
     hash_of,
@@ -35,14 +32,60 @@ from .data_steps import (
     sum_of_blocks,
     summarize,
 )
-from .files import PartitionFiles
-from .held_out import HeldOutOnCluster
-from .optimality import optimality_on_cluster
-from .partition import DATA
+from .passes import optimality_on_cluster
 from .rows import ClusterRows, Named, as_result, stacked
-from .starts import ClusterMatrix, allow_rows, centred_sums, make_residual
-from .summary import Summary, summary_of
-from .sweeps import sweep_on_cluster
+from .starts import ClusterMatrix, PartitionFiles, allow_rows, centred_sums, make_residual
+from .sweeps import HeldOutOnCluster, sweep_on_cluster
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the client knows of a matrix on the workers.
+
+    Attributes
+    ----------
+    dtype : dtype
+        Type of the values.
+    n_stored, n_observed : int
+        Numbers of stored and of observed entries.
+    sparse : bool
+        Whether entries that are not stored are missing.
+    absent_are_zeros : bool
+        Whether entries that are not stored are zeros.
+    weights : dtype or None
+        Type of the weights, bool for a mask; None if every weight is one.
+    ends : (float, float)
+        Smallest and largest observed value.
+    column_counts : ndarray of int (n,)
+        Number of observed entries of each column.
+    """
+
+    dtype: np.dtype[Any]
+    n_stored: int
+    n_observed: int
+    sparse: bool
+    absent_are_zeros: bool
+    weights: np.dtype[Any] | None
+    ends: tuple[float, float]
+    column_counts: NDArray[np.integer]
+
+
+def summary_of(answers: list[Any], labels: Labels) -> Summary:
+    """Return the summary of all partitions."""
+    kinds, ends = [kind for kind, _, _ in answers], [each for _, each, _ in answers]
+    stored, observed = np.sum([kind[1:3] for kind in kinds], axis=0).tolist()
+    weights = [kind[5] for kind in kinds if kind[5] is not None]
+    return Summary(
+        np.dtype(kinds[0][0]),
+        stored,
+        observed,
+        kinds[0][3],
+        kinds[0][4],
+        max(weights, key=lambda dtype: dtype.itemsize) if weights else None,
+        (min(low for low, _ in ends), max(high for _, high in ends)),
+        sum((counts for _, _, counts in answers), np.zeros(labels.matrix_shape[1], np.intp)),
+    )
+
 
 NO_PATTERN = (np.empty(0, np.intp), np.empty(0, np.intp))
 """What stands for the pattern of sparse data, which the client does not have."""

@@ -1,8 +1,4 @@
-"""Matrices whose rows lie with the partitions of X, and never need to be in one place.
-
-A `ClusterRows` stands for such a matrix.  Its columns, and multiples of them, can be taken as those
-of an array.  Everything else that NumPy does with it brings the rows to the client first.
-"""
+"""Matrices whose rows lie with the partitions of X, and never need to be in one place."""
 
 from __future__ import annotations
 

@@ -17,9 +17,23 @@ from nmd_lab.solver.row_problems import constrained_from_sums
 from nmd_lab.solver.sweep import Sweep, SweepResult
 
 from .cluster import Cluster
-from .files import take_sweep
-from .passes import column_sums, make_sweep, sweep_rows
+from .passes import column_sums, make_held_out, make_sweep, squared_errors, sweep_rows
 from .rows import ClusterRows, Named
+from .starts import take_sweep
+
+
+class HeldOutOnCluster:
+    """Observed entries on workers that are not used in the fit; see `HeldOut`."""
+
+    def __init__(self, cluster: Cluster, data: str, model: Any) -> None:
+        self.named = Named(cluster, "score", in_rows=True)
+        cluster.map(make_held_out, self.named.name, data, model, changes=True)
+
+    def rmse(self, W_aug: ClusterRows, H_aug: FloatArray, model: Any = None) -> float:
+        """Return the root mean squared error of the expected values, in the units of X."""
+        step = (squared_errors, self.named.name, W_aug.taken, H_aug, model)
+        squares, weights = self.named.cluster.sum(*step)
+        return float(np.sqrt(squares / weights))
 
 
 class ElsewhereStorage:
