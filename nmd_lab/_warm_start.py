@@ -35,8 +35,8 @@ def check_init(init: Any, problem: SampledProblem, chains: int, scaling: Scaling
     if not isinstance(init, Posterior):
         return
     compared = {
-        "noise_by": (init.noise_by, problem.noise_by),
-        "noise": (init.sampled_noise, problem.noises if problem.by_column else problem.noises[0]),
+        "noise_by": (init.fitted.noise_by, problem.noise_by),
+        "noise": (init.fitted.T_noise, problem.noises if problem.by_column else problem.noises[0]),
         "row offsets": ("row_offsets" in init.draws, problem.row_offsets),
         "column offsets": ("column_offsets" in init.draws, problem.column_offsets),
         "groups": (init.draws.sizes["group"] if "row_group" in init.draws else 1, problem.n_groups),
@@ -84,7 +84,7 @@ def begin_at(fit: Decomposition, state: ChainState, mean: float, scaling: Scalin
 def continue_from(before: Posterior, chain: int, state: ChainState, scaling: Scaling) -> None:
     """Put the last draw of a chain into a state."""
     last = (chain + 1) * before.draws.sizes["draw"] - 1
-    W, H, rows, columns = before.stacked
+    W, H, rows, columns = before.fitted.stacked
     _put(
         state,
         W[last],

@@ -17,6 +17,7 @@ from nmd_lab.data.matching import MatchedData, observe_beside
 from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.result.entries import entries_at, entries_of
+from nmd_lab.result.new_draws import at_rows
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.sampling import sample
 
@@ -64,11 +65,9 @@ class SampledRows:
         new = np.flatnonzero(place < 0)
         if new.size == 0 and np.array_equal(place, np.arange(self.posterior.shape[0])):
             return self.posterior
-        others = None
-        if new.size:
-            rows = X.tocsr()[new] if hasattr(X, "tocsr") else X[new]
-            others = self.posterior.fold_in(rows, unknown="offsets")
-        return self.posterior.at_rows(place, others)
+        rows = (X.tocsr() if hasattr(X, "tocsr") else X)[new]
+        others = self.posterior.fold_in(rows, unknown="offsets") if new.size else None
+        return at_rows(self.posterior, place, others)
 
 
 def row_keys(X: Any) -> list[bytes]:

@@ -14,6 +14,7 @@ from nmd_lab._runtime.checks import as_generator, check_integer
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.fit import complete
+from nmd_lab.result.imputation import copies, filled
 
 from ._parameters import EstimatorOptions, with_parameters_of
 from ._sampling import SampledModel
@@ -119,7 +120,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         check_is_fitted(self)
         if self._keeps_types and is_frame(X):
             posterior, X, data = self._to_fill(X)
-            return posterior.filled(X, data)
+            return filled(posterior.fitted, X, data)
         checked = self._checked(X, reset=False)
         model = self._modelled(checked).astype(checked.dtype, copy=False)
         values, seen = self._dense_and_seen(checked)
@@ -146,7 +147,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         check_is_fitted(self)
         count, rng = check_integer("n", n, 1), as_generator(random_state)
         posterior, X, data = self._to_fill(X)
-        return posterior.copies(X, data, count, rng)
+        return copies(posterior.fitted, X, data, count, rng)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of a filled X.

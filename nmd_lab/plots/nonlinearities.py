@@ -149,10 +149,8 @@ def _linear(
     result: Decomposition | Posterior, i: NDArray[np.intp], j: NDArray[np.intp]
 ) -> NDArray[Any]:
     """Return WH plus offsets at entries."""
-    if isinstance(result, Posterior):
-        mean: NDArray[Any] = result.linear_at(i, j).mean(axis=0)
-        return mean
-    return result.fitted.linear_at(i, j)
+    linear: NDArray[Any] = result.fitted.linear_at(i, j)
+    return linear.mean(axis=0) if isinstance(result, Posterior) else linear
 
 
 def _axes(ax: Sequence[Axes] | None, number: int) -> NDArray[Any]:

@@ -109,25 +109,6 @@ class PosteriorDiagnostics(DrawnFactors):
         return self._of_trace(effective_sample_size)
 
     @property
-    def diagnostics(self) -> xr.Dataset:
-        """Split R-hat and effective sample sizes as one table, along `measure`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
-        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
-        >>> posterior = Posterior.from_arrays(
-        ...     labels_of(np.ones((2, 3))), W, H, rho, log_likelihood=np.ones((1, 8))
-        ... )
-        >>> posterior.diagnostics.log_likelihood.sel(measure="rhat").item()
-        1.0
-        """
-        both = xr.concat([self.rhat, self.ess], "measure")
-        return both.assign_coords(measure=["rhat", "ess"])
-
-    @property
     def converged(self) -> bool:
         """Whether split R-hat is below 1.05 for the log-likelihood and 95 % of the predictions.
 
@@ -157,7 +138,7 @@ class PosteriorDiagnostics(DrawnFactors):
         >>> posterior.singular_values.values[0, 0].round(6), posterior.effective_rank.values
         (array([2.44949]), array([[1., 1., 1., 1.]]))
         """
-        W, H, _, _ = self.stacked
+        W, H, _, _ = self.fitted.stacked
         values = np.stack([_singular_values(w, h) for w, h in zip(W, H, strict=True)])
         sizes = self.draws.sizes
         return xr.DataArray(

@@ -127,13 +127,13 @@ class Decomposition(DataErrors, Filling, Appending, Rankings, Rotations, Selecti
     @property
     def relative_error(self) -> float:
         """Relative error of f(WH) on the observed entries, as the loss defines it."""
-        return self._number("relative_error")
+        return self._returned("relative_error")
 
     @property
     def objective(self) -> float:
         """Objective of the returned factors."""
         rescaled = self.parameters.get("objective")  # what rotate() notes under a ridge
-        return self._number("objective") if rescaled is None else float(rescaled)
+        return self._returned("objective") if rescaled is None else float(rescaled)
 
     @property
     def optimality(self) -> float:
@@ -168,10 +168,6 @@ class Decomposition(DataErrors, Filling, Appending, Rankings, Rotations, Selecti
         total = (m - appended) * n
         text = f"{self.parameters.get('n_observed', total)} of {total} entries"
         return f"{text}, {appended} appended rows" if appended else text
-
-    def _number(self, name: str) -> float:
-        """Return a number of the history, at the iteration of W and H."""
-        return float(self.history[name].sel(iteration=self.parameters["iteration"]))
 
     def to_dataset(self) -> xr.Dataset:
         """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""

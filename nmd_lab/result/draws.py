@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.model import Model
 from nmd_lab.model.ordinal import Ordinal
 
-from .mixture import Noise, Predictive
+from .mixture import Noise, Predictive, products_kernel
 from .predictive import Column, OfColumns, predictive
 
 if TYPE_CHECKING:
@@ -58,6 +56,9 @@ class DrawsOfRows(NamedTuple):
 CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
 TARGET, GROUP = "target", "group"
 """Dimensions of the draws and of the trace; the dimensions of X get other names if they clash."""
+
+LEVELS = ("rho", "beta")
+"""Noise levels in the draws."""
 
 ALL = slice(None)
 """Every draw."""
@@ -116,8 +117,8 @@ class RowMixture(NamedTuple):
         return covariances
 
 
-class DrawnFactors:
-    """The base of a posterior: its fields, as plain arrays, and WH plus offsets at given positions.
+class FittedDraws(NamedTuple):
+    """The draws as plain arrays, and WH plus offsets of each draw at given positions.
 
     `Posterior` documents the fields.
     """
@@ -127,8 +128,6 @@ class DrawnFactors:
     loss: Any
     noise: str | tuple[str, ...]
     draws: xr.Dataset
-    trace: xr.Dataset
-    stop_reason: StopReason
     mean: float
     levels: tuple[float, ...] | None
     parameters: dict[str, Any]
@@ -163,8 +162,8 @@ class DrawnFactors:
         return Stacked(
             _writable(self.draws["W"].values.reshape(self.n_draws, -1, self.rank)),
             _writable(values.reshape(self.n_draws, -1, self.rank)),
-            self._flat("row_offsets"),
-            self._flat("column_offsets"),
+            self.flat("row_offsets"),
+            self.flat("column_offsets"),
         )
 
     @property
@@ -174,7 +173,7 @@ class DrawnFactors:
             raise ValueError(
                 "draws lacks 'row_precision', the prior of rows: draw with nmd.sample()."
             )
-        shares = self._flat("row_share")
+        shares = self.flat("row_share")
         shares = np.ones((self.n_draws, 1)) if shares is None else shares
         means = self.draws["row_mean"].values.reshape(*shares.shape, -1)
         d = means.shape[2]
@@ -182,7 +181,16 @@ class DrawnFactors:
         return RowMixture(*(each.astype(np.float64) for each in (shares, means, precisions)))
 
     @property
-    def sampled_noise(self) -> str | tuple[str, ...]:
+    def of_rows(self) -> DrawsOfRows:
+        """What each row has for itself: its vector, and its noise levels if it has some."""
+        W, _, offsets, _ = self.stacked
+        names = LEVELS if self.noise_by == "rows" else ()
+        levels = {name: each for name in names if (each := self.flat(name)) is not None}
+        vectors = W if offsets is None else np.concatenate([W, offsets[:, :, None]], axis=2)
+        return DrawsOfRows(vectors, levels)
+
+    @property
+    def T_noise(self) -> str | tuple[str, ...]:
         """The noise with which T is drawn: where new observations are clipped, it is Gaussian."""
         if isinstance(self.noise, str):
             return self.noise
@@ -214,7 +222,7 @@ class DrawnFactors:
         Where each row has noise levels, they are those of all rows, and then of an unknown one.
         """
         f, loss, levels, size = self.nonlinearity, self.loss, self.levels, 1.0
-        rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
+        rho, beta, cuts = (self.flat(name) for name in ("rho", "beta", "cut_points"))
         assert rho is not None
         if self.noise_by == "rows":
             rho, beta = _and_unknown(rho), None if beta is None else _and_unknown(beta)
@@ -244,7 +252,7 @@ class DrawnFactors:
         assert W is not None
         out = np.empty((W.shape[0], i.size))
         positions = (np.ascontiguousarray(each, dtype=np.int64) for each in (i, j))
-        _products(f"posterior_products_{W.dtype}")(W, H, self.mean, *positions, out)
+        products_kernel(f"posterior_products_{W.dtype}")(W, H, self.mean, *positions, out)
         out[:, (i < 0) | (j < 0)] = self.mean  # -1: a row or column that X did not have
         for offsets, at in ((rows, i), (columns, j)):
             if offsets is not None:
@@ -278,12 +286,43 @@ class DrawnFactors:
             for left in range(0, n, width):
                 yield slice(top, min(top + height, m)), slice(left, min(left + width, n))
 
-    def _flat(self, name: str) -> FloatArray | None:
+    def flat(self, name: str) -> FloatArray | None:
         """Return a variable of the draws as an array (draws, size), or None without it."""
         if name not in self.draws:
             return None
         values: FloatArray = self.draws[name].values
         return values.reshape(self.n_draws, math.prod(values.shape[2:]))
+
+
+class DrawnFactors:
+    """The base of a posterior: its fields, which `Posterior` documents."""
+
+    labels: Labels
+    nonlinearity: Any
+    loss: Any
+    noise: str | tuple[str, ...]
+    draws: xr.Dataset
+    trace: xr.Dataset
+    stop_reason: StopReason
+    mean: float
+    levels: tuple[float, ...] | None
+    parameters: dict[str, Any]
+    kinds: Model | None
+
+    @property
+    def fitted(self) -> FittedDraws:
+        """The draws as plain arrays, and f(WH) of each draw at given positions."""
+        return FittedDraws(*(getattr(self, name) for name in FittedDraws._fields))
+
+    @property
+    def rank(self) -> int:
+        """Number of components."""
+        return self.fitted.rank
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns of X."""
+        return self.fitted.shape
 
 
 def _and_unknown(levels: FloatArray) -> FloatArray:
@@ -295,19 +334,3 @@ def _writable(array: FloatArray) -> FloatArray:
     """Return an array for compiled code, which has one version for one kind of arrays."""
     array = np.ascontiguousarray(array)
     return array if array.flags.writeable else array.copy()
-
-
-@cache
-def _products(name: str) -> Any:
-    """Return the compiled loop for entries of WH in each draw."""
-
-    def products(W, H, mean, i, j, out):  # type: ignore[no-untyped-def]
-        for draw in range(W.shape[0]):
-            for p in range(i.size):
-                w, h = W[draw, i[p]], H[draw, j[p]]
-                total = w[0] * h[0]
-                for k in range(1, w.size):
-                    total += w[k] * h[k]
-                out[draw, p] = total + mean
-
-    return compile_kernel(products, name, cached=True)

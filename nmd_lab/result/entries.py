@@ -281,23 +281,6 @@ class DataErrors(Factors):
         model = self.reconstruct()
         return model.copy(data=self.labels.label(data.to_array(self.shape)).values - model.values)
 
-    def aligned(self, X: Any, *, observed: ArrayLike | None = None) -> NDArray[np.floating]:
-        """Return X in the shape and the order of the fit's data, NaN where it is not observed.
-
-        Parameters
-        ----------
-        X, observed
-            As for `residual`; the errors are the same.  A sparse X becomes dense here.
-
-        Returns
-        -------
-        ndarray
-            By label where X and the fit both have labels, by position elsewhere.
-        """
-        data = match_data(self.labels, X, observed=observed)
-        aligned: NDArray[np.floating] = self.labels.label(data.to_array(self.shape)).values
-        return aligned
-
     def score(
         self, X: Any, *, observed: ArrayLike | None = None, weights: ArrayLike | None = None
     ) -> float:

@@ -158,10 +158,10 @@ class PosteriorFactorAnalysis(PosteriorImputation):
         if X is None:
             posterior, labels, rows = self, self.labels, np.arange(self.shape[0])
         else:
-            posterior, data = self.beside(X)
+            posterior, data = self._beside(X)
             labels, rows = data.observations.labels, data.rows
-        labels = labels.rename(labels.clashes(NAMES))
-        moments = scores_of_rows(posterior, posterior.draws_of_rows.vectors[:, rows], found)
+        labels, fitted = labels.rename(labels.clashes(NAMES)), posterior.fitted
+        moments = scores_of_rows(fitted, fitted.of_rows.vectors[:, rows], found)
         names = zip(("mean", "sd"), moments, strict=True)
         return xr.Dataset({name: labels.label_rows(values) for name, values in names})
 
@@ -207,7 +207,7 @@ class PosteriorFactorAnalysis(PosteriorImputation):
         """Return the factors of each draw."""
         check_word("rotation", rotation, get_args(FactorRotation))
         count = None if factors is None else check_integer("factors", factors, 1)
-        return factor_draws(self, count, rotation)
+        return factor_draws(self.fitted, count, rotation)
 
 
 def _labelled_loadings(

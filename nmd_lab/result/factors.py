@@ -58,6 +58,11 @@ class Factors:
         """W (m, rank) and H (rank, n) as plain matrices."""
         return self.W.values.reshape(-1, self.rank), self.H.values.reshape(self.rank, -1)
 
+    def _returned(self, name: str) -> float:
+        """Return a number of the history, at the iteration of W and H."""
+        at = np.flatnonzero(self.history.iteration.values == self.parameters["iteration"])
+        return float(self.history[name].values[at[0] if at.size else -1])
+
     def to_pandas(self) -> tuple[Any, Any]:
         """Return W and H as two tables with their labels.
 

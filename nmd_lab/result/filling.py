@@ -18,7 +18,7 @@ from nmd_lab.model.binary import Logistic
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.ordinal import Ordinal
 
-from .draws import ALL, NUMBERS, DrawnFactors
+from .draws import ALL, NUMBERS, DrawnFactors, FittedDraws
 from .entries import positions_of
 from .factors import Factors
 from .mixture import Array
@@ -264,57 +264,67 @@ class PosteriorClasses(DrawnFactors):
                 f"column={column!r} holds numbers, which have no classes: use "
                 "probability(..., above=)."
             )
-        classes = list(self.noise_of(first).levels or ()) if typed is None else typed.classes
+        classes = list(self.fitted.noise_of(first).levels or ()) if typed is None else typed.classes
         at = rows_at(self.labels, rows)
-        return class_table(self.labels, self.mean_shares(at, positions), classes, at)
+        return class_table(self.labels, mean_shares(self.fitted, at, positions), classes, at)
 
-    def mean_shares(self, rows: NDArray[np.integer], positions: NDArray[np.integer]) -> Array:
-        """Return the probability of each class over all draws (rows, classes)."""
-        cuts = self.noise_of(int(positions[0])).cuts
-        assert cuts is not None
-        step = max(NUMBERS // (self.n_draws * max(cuts.shape[1] + 1, positions.size)), 1)
-        blocks = (rows[start : start + step] for start in range(0, max(rows.size, 1), step))
-        return np.concatenate([self._mean_shares(b, positions, cuts) for b in blocks])
 
-    def _mean_shares(
-        self, rows: NDArray[np.integer], positions: NDArray[np.integer], cuts: Array
-    ) -> Array:
-        """Return the probability of each class over all draws, of a block of rows."""
-        if self._has_indicators(int(positions[0])):
-            indicated: Array = self.class_shares(rows, positions).mean(axis=0)
-            return indicated
-        return level_shares(cuts, self.linear_at(rows, np.repeat(positions, rows.size)))
+def mean_shares(
+    fitted: FittedDraws, rows: NDArray[np.integer], positions: NDArray[np.integer]
+) -> Array:
+    """Return the probability of each class over all draws (rows, classes)."""
+    cuts = fitted.noise_of(int(positions[0])).cuts
+    assert cuts is not None
+    step = max(NUMBERS // (fitted.n_draws * max(cuts.shape[1] + 1, positions.size)), 1)
+    blocks = (rows[start : start + step] for start in range(0, max(rows.size, 1), step))
+    return np.concatenate([_mean_shares(fitted, b, positions, cuts) for b in blocks])
 
-    def class_shares(
-        self, rows: NDArray[np.integer], positions: NDArray[np.integer], draws: slice = ALL
-    ) -> Array:
-        """Return the probability of each class in each draw (draws, rows, classes)."""
-        i, j = np.repeat(rows, positions.size), np.tile(positions, rows.size)
-        v = self.linear_at(i, j, draws)
-        v = v.reshape(len(v), rows.size, positions.size)
-        cuts = [self.noise_of(int(position)).cuts for position in positions]
-        if not self._has_indicators(int(positions[0])):
-            assert cuts[0] is not None
-            return np.moveaxis(level_masses(cuts[0][draws], v[:, :, 0]), 0, -1)
-        v -= np.concatenate([each[draws] for each in cuts if each is not None], axis=1)[:, None]
-        shares: Array = ndtr(v) + TINY
-        shares /= shares.sum(axis=-1, keepdims=True)
-        return shares
 
-    def _has_indicators(self, position: int) -> bool:
-        """Return whether a column of X is one of the indicators of categories."""
-        table = self.labels.table
-        return table is not None and table.of_matrix[position].has_indicators
+def _mean_shares(
+    fitted: FittedDraws, rows: NDArray[np.integer], positions: NDArray[np.integer], cuts: Array
+) -> Array:
+    """Return the probability of each class over all draws, of a block of rows."""
+    if _has_indicators(fitted, int(positions[0])):
+        indicated: Array = class_shares(fitted, rows, positions).mean(axis=0)
+        return indicated
+    return level_shares(cuts, fitted.linear_at(rows, np.repeat(positions, rows.size)))
 
-    def draw_classes(
-        self,
-        rows: NDArray[np.integer],
-        positions: NDArray[np.integer],
-        draw: int,
-        rng: np.random.Generator,
-    ) -> Array:
-        """Return the position of a class for each row, from one draw."""
-        shares = self.class_shares(rows, positions, slice(draw, draw + 1))[0]
-        below = np.cumsum(shares, axis=1)[:, :-1]
-        chosen: Array = np.sum(below < rng.random((rows.size, 1)), axis=1).astype(np.float64)
-        return chosen
+
+def class_shares(
+    fitted: FittedDraws,
+    rows: NDArray[np.integer],
+    positions: NDArray[np.integer],
+    draws: slice = ALL,
+) -> Array:
+    """Return the probability of each class in each draw (draws, rows, classes)."""
+    i, j = np.repeat(rows, positions.size), np.tile(positions, rows.size)
+    v = fitted.linear_at(i, j, draws)
+    v = v.reshape(len(v), rows.size, positions.size)
+    cuts = [fitted.noise_of(int(position)).cuts for position in positions]
+    if not _has_indicators(fitted, int(positions[0])):
+        assert cuts[0] is not None
+        return np.moveaxis(level_masses(cuts[0][draws], v[:, :, 0]), 0, -1)
+    v -= np.concatenate([each[draws] for each in cuts if each is not None], axis=1)[:, None]
+    shares: Array = ndtr(v) + TINY
+    shares /= shares.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def _has_indicators(fitted: FittedDraws, position: int) -> bool:
+    """Return whether a column of X is one of the indicators of categories."""
+    table = fitted.labels.table
+    return table is not None and table.of_matrix[position].has_indicators
+
+
+def draw_classes(
+    fitted: FittedDraws,
+    rows: NDArray[np.integer],
+    positions: NDArray[np.integer],
+    draw: int,
+    rng: np.random.Generator,
+) -> Array:
+    """Return the position of a class for each row, from one draw."""
+    shares = class_shares(fitted, rows, positions, slice(draw, draw + 1))[0]
+    below = np.cumsum(shares, axis=1)[:, :-1]
+    chosen: Array = np.sum(below < rng.random((rows.size, 1)), axis=1).astype(np.float64)
+    return chosen

@@ -16,8 +16,16 @@ from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.solver.sampler.noise import CLIPPED, knows_T
 
+from .draws import FittedDraws
 from .entries import entries_at
-from .filling import PosteriorClasses, data_to_fill, filled_frame, refuse_sparse
+from .filling import (
+    PosteriorClasses,
+    data_to_fill,
+    draw_classes,
+    filled_frame,
+    mean_shares,
+    refuse_sparse,
+)
 from .intervals import PosteriorPredictions, summarise
 from .mixture import Array, Predictive
 from .new_draws import NewRowsOfPosterior
@@ -104,12 +112,12 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
         """
         check_word("point", point, ["auto", "mean", "median", "mode"])
         count = None if n is None else check_integer("n", n, 1)
-        posterior, data = self.beside(X, GivenLimits(at_most, at_least, upper))
+        posterior, data = self._beside(X, GivenLimits(at_most, at_least, upper))
         if count is None:
-            return posterior.filled(X, data, point)
-        return posterior.copies(X, data, count, as_generator(random_state))
+            return filled(posterior.fitted, X, data, point)
+        return copies(posterior.fitted, X, data, count, as_generator(random_state))
 
-    def beside(self, X: Any, limits: GivenLimits = NO_LIMITS) -> tuple[Self, MatchedData]:
+    def _beside(self, X: Any, limits: GivenLimits = NO_LIMITS) -> tuple[Self, MatchedData]:
         """Return the posterior of the rows of X, this or that of new ones, and X beside it."""
         refuse_sparse(X)
         labels = observe_beside(self.labels, X).labels
@@ -125,61 +133,69 @@ class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredict
         posterior = self.fold_in(X, unknown="offsets")
         return posterior, data_to_fill(posterior.labels, X, "the posterior")
 
-    def filled(self, X: Any, data: MatchedData, point: Point = "auto") -> Any:
-        """Return X, of which `data` has the positions, with its holes filled by best guesses."""
 
-        def numbers(entries: Bounded) -> Array:
-            i, j, *ends = entries
-            x = summarise(self, entries_at(i, j), lambda p, v, _: p.point(v, point))
-            if point == "auto" and self.kinds is not None:
-                x = np.clip(x, *self._near_means[:, j])
-            limited = np.flatnonzero(np.isfinite(ends).any(axis=0))
-            if limited.size:
-                x[limited] = self._point_within(entries.at(limited), point)
-            return x
+def filled(fitted: FittedDraws, X: Any, data: MatchedData, point: Point = "auto") -> Any:
+    """Return X, of which `data` has the positions, with its holes filled by best guesses."""
 
-        def classes(rows: Positions, positions: Positions) -> Array:
-            return np.asarray(self.mean_shares(rows, positions).argmax(axis=1), dtype=np.float64)
+    def numbers(entries: Bounded) -> Array:
+        i, j, *ends = entries
+        x = summarise(fitted, entries_at(i, j), lambda p, v, _: p.point(v, point))
+        if point == "auto" and fitted.kinds is not None:
+            x = np.clip(x, *_near_means(fitted)[:, j])
+        limited = np.flatnonzero(np.isfinite(ends).any(axis=0))
+        if limited.size:
+            x[limited] = _point_within(fitted, entries.at(limited), point)
+        return x
 
-        return _filled(X, data, numbers, classes)
+    def classes(rows: Positions, positions: Positions) -> Array:
+        return np.asarray(mean_shares(fitted, rows, positions).argmax(axis=1), dtype=np.float64)
 
-    @property
-    def _near_means(self) -> NDArray[np.float64]:
-        """Numbers between which a best guess lies in each column, (2, n); infinite for levels."""
-        assert self.kinds is not None
-        ends = np.tile([[-np.inf], [np.inf]], len(self.noise))
-        for j, (noise, kind) in enumerate(zip(self.noise, self.kinds.kinds, strict=True)):
-            if noise == CLIPPED or knows_T(noise, kind.nonlinearity):
-                ends[:, j] = kind.modelled(MOST_SPREADS * np.array([-1.0, 1.0]))
-        return ends
+    return _filled(X, data, numbers, classes)
 
-    def copies(self, X: Any, data: MatchedData, n: int, rng: np.random.Generator) -> list[Any]:
-        """Return X n times with its holes filled by draws, different ones as long as there are."""
-        rounds = -(-n // self.n_draws)
-        order = np.concatenate([rng.permutation(self.n_draws) for _ in range(rounds)])
-        return [self._copy(X, data, int(draw), rng) for draw in order[:n]]
 
-    def _copy(self, X: Any, data: MatchedData, draw: int, rng: np.random.Generator) -> Any:
-        """Return X with its holes filled by new observations from one draw."""
+def _near_means(fitted: FittedDraws) -> NDArray[np.float64]:
+    """Numbers between which a best guess lies in each column, (2, n); infinite for levels."""
+    assert fitted.kinds is not None
+    ends = np.tile([[-np.inf], [np.inf]], len(fitted.noise))
+    for j, (noise, kind) in enumerate(zip(fitted.noise, fitted.kinds.kinds, strict=True)):
+        if noise == CLIPPED or knows_T(noise, kind.nonlinearity):
+            ends[:, j] = kind.modelled(MOST_SPREADS * np.array([-1.0, 1.0]))
+    return ends
 
-        def numbers(entries: Bounded) -> Array:
-            v = self.linear_at(entries.i, entries.j, slice(draw, draw + 1))[0]
-            return _draw_within(self.predictive.of_draw(draw), v, entries, rng)
 
-        def classes(rows: Positions, positions: Positions) -> Array:
-            return self.draw_classes(rows, positions, draw, rng)
+def copies(
+    fitted: FittedDraws, X: Any, data: MatchedData, n: int, rng: np.random.Generator
+) -> list[Any]:
+    """Return X n times with its holes filled by draws, different ones as long as there are."""
+    rounds = -(-n // fitted.n_draws)
+    order = np.concatenate([rng.permutation(fitted.n_draws) for _ in range(rounds)])
+    return [_copy(fitted, X, data, int(draw), rng) for draw in order[:n]]
 
-        return _filled(X, data, numbers, classes)
 
-    def _point_within(self, entries: Bounded, point: Point) -> Array:
-        """Return the means of entries with limits, or the medians, from all draws."""
-        predictive, rng = self.predictive, np.random.default_rng(0)
-        every = enumerate(self.linear_at(entries.i, entries.j))
-        x = np.stack([_draw_within(predictive.of_draw(draw), v, entries, rng) for draw, v in every])
-        noise = np.broadcast_to(self.noise, self.shape[1])[entries.j]
-        is_median = np.where(noise == "ordinal", point != "mean", point == "median")
-        median = np.quantile(x, 0.5, axis=0, method="inverted_cdf")
-        return np.where(is_median, median, x.mean(axis=0))
+def _copy(
+    fitted: FittedDraws, X: Any, data: MatchedData, draw: int, rng: np.random.Generator
+) -> Any:
+    """Return X with its holes filled by new observations from one draw."""
+
+    def numbers(entries: Bounded) -> Array:
+        v = fitted.linear_at(entries.i, entries.j, slice(draw, draw + 1))[0]
+        return _draw_within(fitted.predictive.of_draw(draw), v, entries, rng)
+
+    def classes(rows: Positions, positions: Positions) -> Array:
+        return draw_classes(fitted, rows, positions, draw, rng)
+
+    return _filled(X, data, numbers, classes)
+
+
+def _point_within(fitted: FittedDraws, entries: Bounded, point: Point) -> Array:
+    """Return the means of entries with limits, or the medians, from all draws."""
+    predictive, rng = fitted.predictive, np.random.default_rng(0)
+    every = enumerate(fitted.linear_at(entries.i, entries.j))
+    x = np.stack([_draw_within(predictive.of_draw(draw), v, entries, rng) for draw, v in every])
+    noise = np.broadcast_to(fitted.noise, fitted.shape[1])[entries.j]
+    is_median = np.where(noise == "ordinal", point != "mean", point == "median")
+    median = np.quantile(x, 0.5, axis=0, method="inverted_cdf")
+    return np.where(is_median, median, x.mean(axis=0))
 
 
 class Bounded(NamedTuple):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.checks import check_number, check_share
 
-from .draws import NUMBERS, DrawnFactors
+from .draws import NUMBERS, DrawnFactors, FittedDraws
 from .entries import Entries, Unknown, entries_at, entries_of, positions_of
 from .mixture import Array, Predictive
 from .predictive import OrdinalNoise, interval_of, mean_of, std_of
@@ -20,15 +20,15 @@ Summary = Callable[[Predictive, Array, slice], Array]
 all, which returns one row for each entry."""
 
 
-def summarise(posterior: DrawnFactors, entries: Entries, summary: Summary, width: int = 0) -> Array:
+def summarise(fitted: FittedDraws, entries: Entries, summary: Summary, width: int = 0) -> Array:
     """Return a summary of the draws at each entry."""
-    predictive, size = posterior.predictive, entries.i.size
-    out = np.empty((size, width) if width else size, posterior.dtype)
-    step = max(NUMBERS // (posterior.n_draws * predictive.numbers), 1)
+    predictive, size = fitted.predictive, entries.i.size
+    out = np.empty((size, width) if width else size, fitted.dtype)
+    step = max(NUMBERS // (fitted.n_draws * predictive.numbers), 1)
     for start in range(0, size, step):
         some = slice(start, min(start + step, size))
         i, j = entries.i[some], entries.j[some]
-        out[some] = summary(predictive.at(i, j), posterior.linear_at(i, j), some)
+        out[some] = summary(predictive.at(i, j), fitted.linear_at(i, j), some)
     return out
 
 
@@ -150,7 +150,7 @@ class PosteriorPredictions(DrawnFactors):
         """
         level = check_share("level", level, zero=False)
         entries = self._entries(rows, columns)
-        return summarise(self, entries, lambda p, v, _: interval_of(p, v, level, noise), 2)
+        return summarise(self.fitted, entries, lambda p, v, _: interval_of(p, v, level, noise), 2)
 
     def probability(self, rows: Any, columns: ArrayLike | None = None, *, above: float) -> Any:
         """Return the probability that a new observation is larger than a number.
@@ -231,7 +231,7 @@ class PosteriorPredictions(DrawnFactors):
         if entries.data is not None:
             values = entries.data.observations.entries().values
         x = np.asarray(values, dtype=np.float64).ravel()
-        return summarise(self, entries, lambda p, v, block: p.log_density(v, x[block]))
+        return summarise(self.fitted, entries, lambda p, v, block: p.log_density(v, x[block]))
 
     def level_probabilities(self, rows: Any, columns: ArrayLike | None = None) -> Array:
         """Return the probability of each level of ordinal data.
@@ -271,16 +271,15 @@ class PosteriorPredictions(DrawnFactors):
         >>> posterior.level_probabilities(0, 1)
         array([[0.5, 0.5]])
         """
-        predictive = self.predictive
-        if not isinstance(predictive, OrdinalNoise):
+        levels = self.fitted.predictive
+        if not isinstance(levels, OrdinalNoise):
             raise ValueError(
                 f"level_probabilities() is for ordinal data, and noise={self.noise!r}: use "
                 "probability(..., above=), or probabilities(column)."
             )
         entries = self._entries(rows, columns)
-        return summarise(
-            self, entries, lambda _, v, block: predictive.level_probabilities(v), predictive.numbers
-        )
+        size = levels.numbers
+        return summarise(self.fitted, entries, lambda _, v, at: levels.level_probabilities(v), size)
 
     def _entries(self, rows: Any, columns: Any, unknown: Unknown | None = None) -> Entries:
         """Return the entries of rows and columns, or of test data."""
@@ -291,4 +290,4 @@ class PosteriorPredictions(DrawnFactors):
     ) -> Any:
         """Return one number for each entry, in the type of the test data if there are some."""
         entries = self._entries(rows, columns, unknown)
-        return entries.back(summarise(self, entries, summary))
+        return entries.back(summarise(self.fitted, entries, summary))

@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.labels import COMPONENT
 
-from .draws import NUMBERS, DrawnFactors
+from .draws import NUMBERS, FittedDraws
 from .factors import OBLIQUE, SIMPLICITY, orthogonal_rotation
 from .mixture import Array
 
 
-def latent_correlations(posterior: DrawnFactors, level: float) -> xr.Dataset:
+def latent_correlations(fitted: FittedDraws, level: float) -> xr.Dataset:
     """Return mean and interval of the correlation of each pair of columns."""
-    standard = standardised_loadings(posterior)
+    standard = standardised_loadings(fitted)
     n = standard.shape[1]
     moments = np.empty((3, n, n))
-    step = max(NUMBERS // (posterior.n_draws * n), 1)
+    step = max(NUMBERS // (fitted.n_draws * n), 1)
     for first in range(0, n, step):
         r = standard[:, first : first + step] @ standard.transpose(0, 2, 1)
         at = np.arange(r.shape[1])
@@ -28,26 +28,26 @@ def latent_correlations(posterior: DrawnFactors, level: float) -> xr.Dataset:
         moments[0, first : first + step] = r.mean(axis=0)
         tails = (1 - level) / 2, (1 + level) / 2
         moments[1:, first : first + step] = np.quantile(r, tails, axis=0)
-    return _labelled(posterior, moments).assign_attrs(level=level)
+    return _labelled(fitted, moments).assign_attrs(level=level)
 
 
-def standardised_loadings(posterior: DrawnFactors) -> Array:
+def standardised_loadings(fitted: FittedDraws) -> Array:
     """Return G (draws, n, d) whose G G' has the correlations beside its diagonal."""
-    covariances = posterior.row_prior.covariances
-    _, H, row_offsets, _ = posterior.stacked
+    covariances = fitted.row_prior.covariances
+    _, H, row_offsets, _ = fitted.stacked
     loadings = H.astype(np.float64)
     if row_offsets is not None:  # its partner in H is one
         loadings = np.concatenate([loadings, np.ones((*loadings.shape[:2], 1))], axis=2)
     scaled: Array = loadings @ np.linalg.cholesky(covariances)
-    rho = posterior.draws["rho"].values.reshape(posterior.n_draws, -1).astype(np.float64)
-    noise = 1 / rho if posterior.noise_by != "rows" else np.mean(1 / rho, axis=1, keepdims=True)
+    rho = fitted.draws["rho"].values.reshape(fitted.n_draws, -1).astype(np.float64)
+    noise = 1 / rho if fitted.noise_by != "rows" else np.mean(1 / rho, axis=1, keepdims=True)
     scaled /= np.sqrt(np.sum(np.square(scaled), axis=2) + noise)[:, :, None]
     return scaled
 
 
-def _labelled(posterior: DrawnFactors, moments: Array) -> xr.Dataset:
+def _labelled(fitted: FittedDraws, moments: Array) -> xr.Dataset:
     """Return mean, low and high (3, n, n) along the columns of X twice."""
-    labels = posterior.labels
+    labels = fitted.labels
     of_columns = labels.label_columns(np.empty((1, labels.matrix_shape[1])))
     first = of_columns.isel({COMPONENT: 0}, drop=True)
     second = first.rename({name: f"{name}_" for name in {*first.dims, *first.coords}})
@@ -102,9 +102,9 @@ class FactorDraws(NamedTuple):
         return communalities
 
 
-def factor_draws(posterior: DrawnFactors, factors: int | None, rotation: str) -> FactorDraws:
+def factor_draws(fitted: FittedDraws, factors: int | None, rotation: str) -> FactorDraws:
     """Return the factors of each draw: those of its correlations, turned to those of the mean."""
-    G = standardised_loadings(posterior)
+    G = standardised_loadings(fitted)
     n, d = G.shape[1:]
     if n < 2:
         raise ValueError(
@@ -124,10 +124,10 @@ def factor_draws(posterior: DrawnFactors, factors: int | None, rotation: str) ->
 
 
 def scores_of_rows(
-    posterior: DrawnFactors, vectors: NDArray[np.floating], found: FactorDraws
+    fitted: FittedDraws, vectors: NDArray[np.floating], found: FactorDraws
 ) -> tuple[Array, Array]:
     """Return mean and standard deviation, over the draws, of the scores of rows (draws, m, d)."""
-    prior = posterior.row_prior
+    prior = fitted.row_prior
     turns = np.linalg.solve(_T(np.linalg.cholesky(prior.covariances)), found.turns)
     scores = (
         (w - mean) @ turn for w, mean, turn in zip(vectors, prior.centres, turns, strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,12 +16,9 @@ from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.sampler.noise_levels import GammaPrior, NoisePriors
 
-from .draws import CHAIN, DRAW, DrawnFactors, DrawsOfRows
+from .draws import CHAIN, DRAW, LEVELS, DrawnFactors, DrawsOfRows
 from .entries import Unknown, check_unknown
 from .fold_in import check_values, match_rows, observe_rows
-
-LEVELS = ("rho", "beta")
-"""Noise levels in the draws."""
 
 SHARED = {
     *("rho", "beta", "rho_shape", "rho_rate", "beta_shape", "beta_rate", "cut_points"),
@@ -83,16 +80,16 @@ class NewRowsOfPosterior(DrawnFactors):
         seen = _at_columns(observations, columns, self.shape[1])
         rows = self._draw_rows(seen, int(as_generator(random_state).integers(2**62)))
         labels = labels_of_new_rows(self.labels, new_data.labels)
-        return self.with_rows(labels, rows, new_rows=observations.shape[0])
+        return self._with_rows(labels, rows, new_rows=observations.shape[0])
 
-    def with_rows(self, labels: Labels, of_rows: DrawsOfRows, **parameters: Any) -> Self:
+    def _with_rows(self, labels: Labels, of_rows: DrawsOfRows, **parameters: Any) -> Self:
         """Return the posterior of other rows, given what each has for itself."""
         chains, draws, rank = self.draws.sizes[CHAIN], self.draws.sizes[DRAW], self.rank
         vectors, levels = of_rows
         rows = vectors.reshape(chains, draws, *vectors.shape[1:])
         shared = {name: self.draws[name].values for name in SHARED & set(self.draws)}
         shared |= {name: each.reshape(chains, draws, -1) for name, each in levels.items()}
-        _, H, _, of_columns = self.stacked
+        _, H, _, of_columns = self.fitted.stacked
         n = self.shape[1]
         posterior: Self = cast(Any, type(self)).from_arrays(
             labels,
@@ -113,51 +110,33 @@ class NewRowsOfPosterior(DrawnFactors):
         )
         return posterior
 
-    def at_rows(self, positions: NDArray[np.integer], others: Self | None = None) -> Self:
-        """Return the posterior of some rows; where a position is -1, of the next row of others."""
-        rows = self.draws_of_rows.at(positions, None if others is None else others.draws_of_rows)
-        dim = self.labels.rows[0]
-        shape = positions.size, self.shape[1]
-        labels = labels_of_new_rows(self.labels, Labels((dim, f"{dim}_"), shape, (dim,)))
-        return self.with_rows(labels, rows)
-
-    @property
-    def draws_of_rows(self) -> DrawsOfRows:
-        """What each row has for itself: its vector, and its noise levels if it has some."""
-        W, _, offsets, _ = self.stacked
-        names = LEVELS if self.noise_by == "rows" else ()
-        levels = {name: each for name in names if (each := self._flat(name)) is not None}
-        vectors = W if offsets is None else np.concatenate([W, offsets[:, :, None]], axis=2)
-        return DrawsOfRows(vectors, levels)
-
-    def unknown_row(self) -> Self:
+    def _unknown_row(self) -> Self:
         """Return the posterior of a row of which nothing is observed, drawn from its prior."""
-        shares, means, precisions = self.row_prior
-        rng, each = np.random.default_rng(0), np.arange(self.n_draws)
+        shares, means, precisions = self.fitted.row_prior
+        rng, each = np.random.default_rng(0), np.arange(self.fitted.n_draws)
         below = np.cumsum(shares, axis=1) / shares.sum(axis=1, keepdims=True)
-        group = np.sum(below[:, :-1] < rng.random((self.n_draws, 1)), axis=1)
+        group = np.sum(below[:, :-1] < rng.random((self.fitted.n_draws, 1)), axis=1)
         roots = np.linalg.cholesky(precisions[each, group]).swapaxes(1, 2)
         normal = rng.standard_normal((*roots.shape[:2], 1))
         rows = means[each, group] + np.linalg.solve(roots, normal)[..., 0]
-        dim = self.labels.rows[0]
-        one = Labels((dim, f"{dim}_"), (1, self.shape[1]), (dim,))
         vectors = rows[:, None].astype(self.draws["W"].dtype)
         levels: dict[str, FloatArray] = {
             name: rng.gamma(shape) / rate for name, (shape, rate) in self._noise_priors.items()
         }
-        return self.with_rows(labels_of_new_rows(self.labels, one), DrawsOfRows(vectors, levels))
+        return self._with_rows(_plain_rows(self, 1), DrawsOfRows(vectors, levels))
 
     @property
     def _noise_priors(self) -> dict[str, tuple[FloatArray, FloatArray]]:
         """Shape and rate (draws, 1) of the priors of ρ and β, if rows have noise levels."""
-        if self.noise_by != "rows":
+        if self.fitted.noise_by != "rows":
             return {}
         if "rho_shape" not in self.draws:
             raise ValueError(
                 "draws lacks 'rho_shape', the law of the noise of rows: draw with nmd.sample()."
             )
         priors = {
-            name: (self._flat(f"{name}_shape"), self._flat(f"{name}_rate")) for name in LEVELS
+            name: (self.fitted.flat(f"{name}_shape"), self.fitted.flat(f"{name}_rate"))
+            for name in LEVELS
         }
         return {name: (a, b) for name, (a, b) in priors.items() if a is not None and b is not None}
 
@@ -175,12 +154,12 @@ class NewRowsOfPosterior(DrawnFactors):
         new = NewRows(
             observations,
             self._model,
-            cast(Any, (self.noise,) if isinstance(self.noise, str) else self.sampled_noise),
+            cast(Any, (self.noise,) if isinstance(self.noise, str) else self.fitted.T_noise),
             self.rank,
             "row_offsets" in self.draws,
             "column_offsets" in self.draws,
             self.mean,
-            self.noise_by,
+            self.fitted.noise_by,
         )
         drawn = list(new.draws(self._H_draws(observations.dtype), seed))
         vectors = np.stack([draw.vectors.astype(self.draws["W"].dtype) for draw in drawn])
@@ -193,12 +172,12 @@ class NewRowsOfPosterior(DrawnFactors):
         from nmd_lab.solver.sampler.hyperparameters import RowPrior
         from nmd_lab.solver.sampler.new_rows import DrawOfH
 
-        _, H, _, of_columns = self.stacked
-        rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
-        shares, means, precisions = self.row_prior
+        _, H, _, of_columns = self.fitted.stacked
+        rho, beta, cuts = (self.fitted.flat(name) for name in ("rho", "beta", "cut_points"))
+        shares, means, precisions = self.fitted.row_prior
         assert rho is not None
         n_kinds, priors = rho.shape[1], self._noise_priors
-        for s in range(self.n_draws):
+        for s in range(self.fitted.n_draws):
             columns = H[s] if of_columns is None else np.column_stack([H[s], of_columns[s]])
             of_levels = {
                 name: GammaPrior(a[s].item(), b[s].item()) for name, (a, b) in priors.items()
@@ -211,6 +190,22 @@ class NewRowsOfPosterior(DrawnFactors):
                 None if cuts is None else cuts[s].reshape(n_kinds, -1),
                 NoisePriors(**of_levels) if priors else None,
             )
+
+
+def at_rows(posterior: P, positions: NDArray[np.integer], others: P | None = None) -> P:
+    """Return the posterior of some rows; where a position is -1, of the next row of others."""
+    rows = posterior.fitted.of_rows.at(positions, None if others is None else others.fitted.of_rows)
+    return posterior._with_rows(_plain_rows(posterior, positions.size), rows)
+
+
+def _plain_rows(posterior: NewRowsOfPosterior, m: int) -> Labels:
+    """Return the labels of so many new rows that have none."""
+    dim = posterior.labels.rows[0]
+    plain = Labels((dim, f"{dim}_"), (m, posterior.shape[1]), (dim,))
+    return labels_of_new_rows(posterior.labels, plain)
+
+
+P = TypeVar("P", bound=NewRowsOfPosterior)
 
 
 def _at_columns(observations: Any, columns: NDArray[np.intp], n: int) -> SparseObservations:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.checks import check_word
 from nmd_lab._runtime.progress import StopReason
@@ -21,7 +21,7 @@ from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 
 from . import draws_dataset, netcdf
-from .draws_dataset import label_draws, label_trace
+from .draws_dataset import VARIABLES, label_draws, label_trace
 from .factor_analysis import PosteriorFactorAnalysis
 from .predictive import KINDS
 from .rankings import PosteriorRankings
@@ -120,20 +120,6 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
         kinds: Model | None = None,
         noise: str | tuple[str, ...] = "gaussian",
         mean: float = 0.0,
-        row_offsets: FloatArray | None = None,
-        column_offsets: FloatArray | None = None,
-        beta: FloatArray | None = None,
-        cut_points: FloatArray | None = None,
-        row_mean: FloatArray | None = None,
-        row_precision: FloatArray | None = None,
-        row_share: FloatArray | None = None,
-        row_group: NDArray[np.integer] | None = None,
-        group_scale: FloatArray | None = None,
-        group_strength: FloatArray | None = None,
-        rho_shape: FloatArray | None = None,
-        rho_rate: FloatArray | None = None,
-        beta_shape: FloatArray | None = None,
-        beta_rate: FloatArray | None = None,
         levels: Iterable[float] | None = None,
         log_likelihood: ArrayLike | None = None,
         predictions: ArrayLike | None = None,
@@ -142,6 +128,7 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
         targets: dict[str, Any] | None = None,
         stop_reason: str = "",
         parameters: dict[str, Any] | None = None,
+        **draws: Any,
     ) -> Self:
         """Return a posterior from plain arrays, which it keeps without copies.
 
@@ -184,25 +171,9 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
         ValueError
             If an array has another shape, or the kind of noise lacks one.
         """
-        arrays = {
-            "W": W,
-            "H": H,
-            "rho": rho,
-            "beta": beta,
-            "row_offsets": row_offsets,
-            "column_offsets": column_offsets,
-            "cut_points": cut_points,
-            "row_mean": row_mean,
-            "row_precision": row_precision,
-            "row_share": row_share,
-            "row_group": row_group,
-            "group_scale": group_scale,
-            "group_strength": group_strength,
-            "rho_shape": rho_shape,
-            "rho_rate": rho_rate,
-            "beta_shape": beta_shape,
-            "beta_rate": beta_rate,
-        }
+        if unknown := set(draws) - set(VARIABLES):
+            raise TypeError(f"draws have the names {sorted(unknown)}: give some of {VARIABLES}.")
+        arrays = {"W": W, "H": H, "rho": rho, **draws}
         if log_likelihood is None:
             log_likelihood = np.empty((rho.shape[0], 0))
         return cls(

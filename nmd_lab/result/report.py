@@ -18,6 +18,7 @@ from nmd_lab.data.matching import MatchedData
 from .column_words import ONE, ColumnWords, columns_in_words, kinds_of_columns
 from .draws import CHAIN, GROUP
 from .entries import entries_at
+from .imputation import filled
 from .summary import PosteriorSummary
 from .tables import PosteriorTables, cells_at, held_out_cells, with_labels
 
@@ -207,7 +208,7 @@ class PosteriorReports(PosteriorTables, PosteriorSummary):
         ['debt', 1, 'mean']
         """
         level = check_share("level", level, zero=False)
-        posterior, data = self.beside(X)
+        posterior, data = self._beside(X)
         columns = [
             column
             for column in kinds_of_columns(posterior.labels, posterior.kinds)
@@ -220,8 +221,8 @@ class PosteriorReports(PosteriorTables, PosteriorSummary):
         share = f"{missing} of {of_all} cells ({100 * missing / max(of_all, 1):.1f} %)"
         size = f"{data.rows.size} rows and {len(columns)} columns"
         extremes = (cells[::-1].head(FEW), cells.head(FEW))
-        filled = posterior.filled(X, data) if is_frame(X) else None
-        least_sure, surest = (_shown(posterior, some, filled, data, level) for some in extremes)
+        values = filled(posterior.fitted, X, data) if is_frame(X) else None
+        least_sure, surest = (_shown(posterior, some, values, data, level) for some in extremes)
         return PosteriorReport(
             f"{size}; {share} {'is' if missing == 1 else 'are'} missing.",
             _by_column(with_labels(posterior, cells), columns, data.rows.size),
@@ -249,7 +250,7 @@ class PosteriorReports(PosteriorTables, PosteriorSummary):
     def _assumptions(self) -> tuple[str, ...]:
         """What the model takes for granted."""
         noises, assumed = set(self._noises), ASSUMED
-        if self.noise_by == "rows":
+        if self.fitted.noise_by == "rows":
             assumed = ASSUMED | {"gaussian": "The noise is normal, and each row has its own."}
         groups = self.draws.sizes.get(GROUP, 1)
         alike = "normal and alike in all rows (relations that are curved are missed)"

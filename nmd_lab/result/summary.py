@@ -94,7 +94,7 @@ def headline_of(fit: Selections, rivals: Mapping[str, float] | None = None) -> d
         return headline(validation, f"{off} held-out entries", rivals or {})
     if not trials.sizes[TRIAL]:
         where = "relative error where seen, nothing is held out"
-        return headline(_returned(fit, "relative_error"), where, {})
+        return headline(fit._returned("relative_error"), where, {})
     error = float(trials["error"].values[trials.attrs["chosen"]])
     where = f"{off} {trials.attrs['held_out_entries']} held-out entries"
     measure = str(trials.attrs.get("measure", ""))
@@ -106,13 +106,7 @@ def headline_of(fit: Selections, rivals: Mapping[str, float] | None = None) -> d
 
 def validation_error(fit: Selections) -> float | None:
     """Return the error of a fit at the entries that stopped it early; None without any."""
-    return _returned(fit, "validation_rmse") if "validation_rmse" in fit.history else None
-
-
-def _returned(fit: Selections, name: str) -> float:
-    """Return a number of the history, at the iteration of W and H."""
-    at = np.flatnonzero(fit.history.iteration.values == fit.parameters["iteration"])
-    return float(fit.history[name].values[at[0] if at.size else -1])
+    return fit._returned("validation_rmse") if "validation_rmse" in fit.history else None
 
 
 BEST = 8  # trials in the table of the best
@@ -232,7 +226,7 @@ class PosteriorSummary(PosteriorDiagnostics):
     @property
     def _headline(self) -> dict[str, str]:
         """The size of the noise where X is seen, or how likely the model makes an entry there."""
-        if self.noise_by == "one" and self.noise != "ordinal":
+        if self.fitted.noise_by == "one" and self.noise != "ordinal":
             sd = float((1 / np.sqrt(self.draws["rho"])).mean())
             return headline(sd, "standard deviation of the noise, nothing is held out", {})
         of_entry = self.trace["log_likelihood"].mean() / self.parameters.get("n_observed", np.nan)
@@ -291,16 +285,16 @@ class PosteriorSummary(PosteriorDiagnostics):
         }
         chains = self.draws.sizes[CHAIN]
         dtype = self.draws["W"].dtype
-        some = few_draws(self, self.n_draws)
+        some = few_draws(self, self.fitted.n_draws)
         rank = f"{float(some.effective_rank.mean()):.1f} of {self.rank}"
         noise = 1 / np.sqrt(self.draws["rho"].values)
         size = f"{noise.mean():.3g} ± {noise.std():.1g}"
-        if self.noise_by != "one":
-            each, whose = noise.mean(axis=(0, 1)), WHOSE[self.noise_by]
+        if self.fitted.noise_by != "one":
+            each, whose = noise.mean(axis=(0, 1)), WHOSE[self.fitted.noise_by]
             size = f"{each.min():.3g} to {each.max():.3g}, {whose}"
         return {
             "columns": columns_in_words(self.labels, self.kinds),
-            "draws": f"{self.n_draws} in {chains} chain{'s' if chains > 1 else ''}",
+            "draws": f"{self.fitted.n_draws} in {chains} chain{'s' if chains > 1 else ''}",
             **{name: f"({text}) {dtype}" for name, text in sizes.items()},
             "effective rank": rank,
             "noise 1/√ρ": size,

@@ -16,6 +16,7 @@ from nmd_lab.data.typed_table import TypedColumn, table_of
 
 from .draws import DrawnFactors
 from .entries import entries_at, entries_of
+from .filling import mean_shares
 from .imputation import Positions, PosteriorImputation
 from .loadings import latent_correlations
 from .mixture import Array, Predictive
@@ -53,7 +54,7 @@ def cells_at(
     """
     import pandas as pd
 
-    unknown = posterior.unknown_row()
+    unknown = posterior._unknown_row()
     columns = [] if posterior.labels.table is None else list(posterior.labels.table.blocks())
     classes = [(c, at) for c, at in columns if c.kind in ("boolean", "categories")]
     of_classes = np.concatenate([np.empty(0, np.intp), *(at for _, at in classes)])
@@ -99,8 +100,8 @@ def _classes(
 
     typed, positions = column
     at, classes = np.flatnonzero(j == positions[0]), np.array([*typed.classes, None], dtype=object)
-    p = posterior.mean_shares(i[at], positions)
-    of_unknown = unknown.mean_shares(np.zeros(1, np.intp), positions).max()
+    p = mean_shares(posterior.fitted, i[at], positions)
+    of_unknown = mean_shares(unknown.fitted, np.zeros(1, np.intp), positions).max()
     cells = pd.DataFrame({"row": i[at], "column": j[at], "kind": "class"})
     cells["predicted"] = classes[p.argmax(axis=1)]
     cells["probability"] = p.max(axis=1)
@@ -182,11 +183,11 @@ class PosteriorMatrices(DrawnFactors):
 
     def _matrix(self, summary: Callable[[Predictive, Array], Array]) -> Array:
         """Return a summary of the draws at each entry of X, as a matrix."""
-        predictive, out = self.predictive, np.empty(self.shape, self.dtype)
-        for i, j in self.blocks(predictive.numbers):
+        predictive, out = self.fitted.predictive, np.empty(self.shape, self.fitted.dtype)
+        for i, j in self.fitted.blocks(predictive.numbers):
             block = out[i, j]
             rows, columns = (each.ravel() for each in np.mgrid[i, j])
-            of_block = summary(predictive.at(rows, columns), self.linear_block(i, j))
+            of_block = summary(predictive.at(rows, columns), self.fitted.linear_block(i, j))
             block[...] = of_block.reshape(block.shape)
         return out
 
@@ -236,7 +237,7 @@ class PosteriorTables(PosteriorImputation):
         True
         """
         level = check_share("level", level, zero=False)
-        posterior, data = self.beside(X)
+        posterior, data = self._beside(X)
         grid = entries_at(data.rows[:, None], data.columns)
         ends = posterior.predict_interval(grid, level=level, noise=noise)
         ends = ends.reshape(data.rows.size, data.columns.size, 2)
@@ -278,7 +279,7 @@ class PosteriorTables(PosteriorImputation):
         >>> r["mean"].sel(column="size", column_="debt").item() < -0.9
         True
         """
-        return latent_correlations(self, check_share("level", level, zero=False))
+        return latent_correlations(self.fitted, check_share("level", level, zero=False))
 
     def reliability(self, X: Any) -> pd.DataFrame:
         """Return held-out cells, surest first, with the error of those that are as sure or surer.

@@ -117,7 +117,7 @@ def thumbnails(posterior: Any) -> list[str]:
     def drawn(name: str, summary: Callable[[Predictive, Array], Array]) -> str:
         def block(i: Positions, j: Positions) -> Array:
             rows, columns = (each.ravel() for each in np.meshgrid(i, j, indexing="ij"))
-            values = summary(few.predictive.at(rows, columns), few.linear_block(i, j))
+            values = summary(few.fitted.predictive.at(rows, columns), few.fitted.linear_block(i, j))
             return values.reshape(i.size, j.size)
 
         columns = few.draws["H"].isel({CHAIN: 0, DRAW: 0, COMPONENT: 0}, drop=True)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.typed_table import TypedColumn, TypedTable
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
+from nmd_lab.result.filling import mean_shares
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.tables import cells_at
 
@@ -106,8 +107,7 @@ class Grid(NamedTuple):
 
     def _model(self, column: TypedColumn, rows: Array, at: Array) -> tuple[Array, list[str]]:
         """Return what the model expects, one number a row, and how sure it is; NaN without one."""
-        shares = self._shares(column, rows, at)
-        if shares is not None:
+        if (shares := self._shares(column, rows, at)) is not None:
             return shares.argmax(axis=1), [f"{100 * most:.0f} %" for most in shares.max(axis=1)]
         if self.posterior is not None and rows.size:
             cells = entries_at(rows, np.full(rows.size, at[0]))
@@ -120,7 +120,7 @@ class Grid(NamedTuple):
     def _shares(self, column: TypedColumn, rows: Array, at: Array) -> Array | None:
         """Return the probability of each class; None for numbers, and levels without draws."""
         if column.is_class and self.posterior is not None:
-            return self.posterior.mean_shares(rows, at)
+            return mean_shares(self.posterior.fitted, rows, at)
         if self.fitted is None or column.kind not in ("boolean", "categories"):
             return None
         shares = np.clip(self.fitted.block(rows, at), 0, 1)

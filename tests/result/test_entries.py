@@ -81,7 +81,6 @@ def test_each_kind_is_compared_with_the_fit(kind):
         assert residual.dims == ("row", "column")
         residual = residual.values
     np.testing.assert_allclose(residual[TEST], error)
-    np.testing.assert_array_equal(fit.aligned(data), np.where(TEST, X, np.nan))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -149,7 +148,7 @@ def test_what_does_not_belong_to_the_fit_is_refused(labelled):
 
 def test_a_fit_is_no_data():
     fit = make_fit()
-    for call in (fit.score, fit.residual, fit.fold_in, fit.append, fit.aligned,
+    for call in (fit.score, fit.residual, fit.fold_in, fit.append,
                  lambda X: metrics.rmse(X, KINDS["array"]),
                  lambda Y: metrics.rmse(KINDS["array"], Y)):  # fmt: skip
         with pytest.raises(TypeError, match="is a Decomposition: give data"):

@@ -48,7 +48,7 @@ def test_draws_have_the_labels_of_X(posterior):
     assert draws.row_offsets.dims == ("chain", "draw", "user")
     assert draws.W.dtype == np.float32
     assert posterior.shape == (6, 5)
-    assert (posterior.rank, posterior.n_draws) == (3, 60)
+    assert (posterior.rank, posterior.fitted.n_draws) == (3, 60)
     mean = posterior.reconstruct()
     assert mean.dims == ("user", "item")
     np.testing.assert_allclose(mean, plain(posterior)[0].mean(axis=0), atol=2e-6)
@@ -60,7 +60,7 @@ def test_draws_have_the_labels_of_X(posterior):
 def test_factors_are_not_copied():
     W, H = np.ones((2, 3, 4, 2), np.float32), np.ones((2, 3, 5, 2), np.float32)
     posterior = nmd_lab.Posterior.from_arrays(labels_of(np.ones((4, 5))), W, H, np.ones((2, 3)))
-    stacked = posterior.stacked
+    stacked = posterior.fitted.stacked
     assert np.shares_memory(stacked.W, W)
     assert np.shares_memory(stacked.H, H)
 

@@ -68,9 +68,7 @@ def test_what_counts_as_converged(rng):
     good = made_up(X, log_likelihood=likelihood, predictions=probes, **kept)
     assert good.converged
     assert good.rhat.prediction.sizes == {"probe": 40}
-    assert good.diagnostics.sel(measure="ess").log_likelihood.item() == pytest.approx(
-        effective_sample_size(likelihood)
-    )
+    assert good.ess.log_likelihood.item() == effective_sample_size(likelihood)
     assert not made_up(X, log_likelihood=likelihood + apart).converged
     for n_bad, converged in ((2, True), (3, False)):
         bad = probes.copy()

@@ -8,6 +8,7 @@ import xarray as xr
 from made_draws import made_up
 
 import nmd_lab as nmd
+from nmd_lab.result.new_draws import at_rows
 
 M, N, OUTER = 4, 6, (2, 30)
 X = xr.DataArray(np.zeros((M, N)), dims=("face", "pixel"), coords={"face": list("abcd")})
@@ -124,16 +125,16 @@ def test_a_file_keeps_the_levels_of_rows_with_several_dimensions(tmp_path):
     posterior.save(tmp_path / "posterior.nc")
     loaded = nmd.load(tmp_path / "posterior.nc")
     assert loaded.draws.identical(posterior.draws)
-    assert loaded.noise_by == "rows"
+    assert loaded.fitted.noise_by == "rows"
     np.testing.assert_array_equal(loaded.uncertainty(), posterior.uncertainty())
 
 
 def test_some_rows_keep_their_levels():
     posterior = by_rows("relu", "l1", "after")
-    some = posterior.at_rows(np.array([2, 0]))
+    some = at_rows(posterior, np.array([2, 0]))
     np.testing.assert_array_equal(some.draws["rho"], RHO[:, :, [2, 0]])
     np.testing.assert_array_equal(some.draws["beta"], BETA[:, :, [2, 0]])
-    both = posterior.at_rows(np.array([-1, 3, -1]), some)
+    both = at_rows(posterior, np.array([-1, 3, -1]), some)
     np.testing.assert_array_equal(both.draws["rho"], RHO[:, :, [2, 3, 0]])
 
 

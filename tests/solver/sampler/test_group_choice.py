@@ -57,4 +57,4 @@ def test_a_posterior_goes_on_with_its_groups():
 def test_a_time_limit_holds_for_the_choice_too():
     posterior = nmd.sample(curve(), time_limit=1e-9, **QUICK)
     assert posterior.stop_reason.code == "time_limit"
-    assert posterior.n_draws == 1
+    assert posterior.fitted.n_draws == 1

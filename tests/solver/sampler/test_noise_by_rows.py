@@ -264,7 +264,7 @@ def test_targets_have_the_noise_of_their_rows():
 def test_groups_of_rows(data):
     posterior = nmd.sample(data.given, 3, noise_by="rows", groups=3, **QUICK)
     assert posterior.draws.sizes["group"] == 3
-    assert posterior.noise_by == "rows"
+    assert posterior.fitted.noise_by == "rows"
 
 
 def test_ratings_with_few_entries_a_row():
