@@ -62,3 +62,13 @@ def done(explorer: Any) -> Any:
     explorer.start()
     assert explorer.join(PATIENCE)
     return explorer
+
+
+def arrays_of(curves: Any) -> dict[str, Any]:
+    """Return the points (2, n) of the curves of a page by key."""
+    return {
+        curve["key"]: np.frombuffer(curve["points"], dtype="<f8").reshape(2, -1)
+        for panel in curves["panels"]
+        for curve in panel["curves"]
+        if curve["points"]
+    }

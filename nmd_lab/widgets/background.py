@@ -118,7 +118,7 @@ class Background:
 Measure = Callable[[State | Decomposition], float]
 
 # Numbers of a state that are kept for each iteration
-CURVES = ("iteration", "relative_error", "primal_residual", "dual_residual")
+CURVES = ("iteration", "relative_error")
 EVERY_UP_TO = 20  # up to here each iteration is measured
 REMEMBERED = "remembered"  # key of the held-out errors of iterates that still remember the entries
 GROWTH = 1.05  # ratio of later measured iterations: about every 5 %

@@ -22,8 +22,8 @@ MOST_POINTS = 800  # number of points above which a curve is thinned to half as 
 
 # Colours of the curves (Okabe and Ito, 2008), as in ``front/dom.mjs``
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442")
+HIDDEN = "held_out"  # key of the curve that has the second colour of a run
 GRAY = "#8a8a8a"  # of what the fit still remembers
-SECOND = ("held_out", "dual_residual")  # curves in the second colour, the others in the first
 
 Chart = dict[str, Any]
 Numbers = Sequence[float] | NDArray[Any]
@@ -36,9 +36,6 @@ class Panel(NamedTuple):
     title: str  # title above the axes
     labels: Mapping[str, str]  # label in the legend of each curve, by the curve's key
     lowest: str | None = None  # key of the curve whose lowest point is marked
-
-
-RESIDUALS = Panel("residuals", {"primal_residual": "‖T − WH‖", "dual_residual": "dual"})
 
 
 def curves_part(
@@ -79,16 +76,6 @@ def points_of(recording: Any, keys: Sequence[str], sizes: Mapping[str, float]) -
     return {key: points for key, points in scaled.items() if len(points[0])}
 
 
-def arrays_of(curves: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """Return the points (2, n) of the curves of a page by key."""
-    return {
-        curve["key"]: np.frombuffer(curve["points"], dtype="<f8").reshape(2, -1)
-        for panel in curves["panels"]
-        for curve in panel["curves"]
-        if curve["points"]
-    }
-
-
 def _curves(
     labels: Mapping[str, str], runs: Sequence[tuple[str, Mapping[str, Points]]]
 ) -> list[dict[str, Any]]:
@@ -98,7 +85,7 @@ def _curves(
         {
             "key": f"{key}{name}",
             "label": f"{label}{name and ','}{name}",
-            "color": GRAY if key == REMEMBERED else COLORS[(2 * k + (key in SECOND)) % len(COLORS)],
+            "color": GRAY if key == REMEMBERED else COLORS[(2 * k + (key == HIDDEN)) % len(COLORS)],
             "past": bool(name),
             "points": _thinned(*points[key]).tobytes() if key in points else None,
         }
@@ -163,25 +150,12 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
     return {"ranks": chart(*titles, panels, joined=True, color="model")}
 
 
-def intervals_chart(found: Findings, ends: tuple[float, float] | None = None) -> Chart:
-    """Return predicted against observed values, with intervals; columns of a table in their SD.
-
-    `ends` are those of the scale of all values, if there is one.
-    """
-    rows, columns, x = found.entries.entries()
-    names = [f"row {i}, column {j}" for i, j in zip(rows.tolist(), columns.tolist(), strict=True)]
-    centre, size, unit = np.zeros(x.shape), np.ones(x.shape), ""
-    if found.entries.labels.table is not None:
-        counts = np.maximum(np.bincount(columns), 1)
-        means = np.bincount(columns, x) / counts
-        spreads = np.sqrt(np.bincount(columns, (x - means[columns]) ** 2) / counts)
-        centre, size = means[columns], np.where(spreads > 0, spreads, 1)[columns]
-        unit = ", in deviations of the column"
-    model = np.array([found.mean, found.low, found.high])
-    model = model if ends is None else model.clip(*ends)
-    x, mean, low, high = ((each - centre) / size for each in (x, *model))
-    panels = [{"title": "", "series": [series("", x, mean, names, (low, high))]}]
-    return chart(found.summary, f"observed{unit}", "predicted", panels, diagonal=True)
+def calibration_chart(found: Findings) -> Chart:
+    """Return how many values the intervals hold, against how many they promise to hold."""
+    promised, held = (np.multiply(100, list(each)) for each in (found.held, found.held.values()))
+    line = series("", promised, held, [f"{p:.0f} % promised" for p in promised])
+    titles = found.summary, "% promised", "% held"
+    return chart(*titles, [{"title": "", "series": [line]}], joined=True, diagonal=True)
 
 
 MEANS = "column means"  # name of the rival that has no rank

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import xarray as xr
@@ -118,15 +116,11 @@ class DataChoice(NamedTuple):
         return data[self.variable] if self.variable else data
 
 
-SYNTHETIC = {"m": 200, "n": 150, "rank": 8, "nonlinearity": "relu", "random_state": 0}
 MATRICES = {  # which need no download
     "digits": DataChoice("digits", {}),
     "photograph of a flower": DataChoice("photograph", {"name": "flower", "size": (213, 320)}),
     "photograph of a palace": DataChoice("photograph", {"name": "china", "size": (213, 320)}),
-    "synthetic": DataChoice("synthetic", SYNTHETIC, "X"),
 }
-# Matrices that are offered if ``$NMD_LAB_DATA`` has a folder with the name of their function
-LOCAL_MATRICES = {"CBCL faces": "cbcl", "MNIST": "mnist", "MIT logo": "mit_logo"}
 RATINGS = {"n_users": 400, "n_items": 300, "n_ratings": 12_000, "random_state": 0}
 
 
@@ -138,19 +132,8 @@ def ratings_choices() -> dict[str, DataChoice]:
     return {"MovieLens, small": DataChoice("movielens_small", {})} | generated
 
 
-def matrix_choices() -> dict[str, DataChoice]:
-    """Return the matrices that are available on this machine, by their labels."""
-    folder = os.environ.get("NMD_LAB_DATA")
-    local = {
-        label: DataChoice(name, {})
-        for label, name in LOCAL_MATRICES.items()
-        if folder and (Path(folder) / name).is_dir()
-    }
-    return MATRICES | local
-
-
 @cache
 def load_matrix(label: str) -> xr.DataArray:
     """Return the matrix of a label; all callers share it, so it must not be changed."""
-    loaded: xr.DataArray = matrix_choices()[label].load()
+    loaded: xr.DataArray = MATRICES[label].load()
     return loaded

@@ -26,15 +26,14 @@ class FactorsPart:
     """Components, some of which are switched off, and rows in the plane of two of them."""
 
     def __init__(self) -> None:
-        self._plane = 0, 1
-        self._labels: Labels | None = None
         self._points = Latest[dict[str, Any]]()
         self._drawing = Latest[dict[str, Any] | None]()
         self.actions = {"component": self._act, "plane": self._choose_plane}
         self.forget()
 
     def forget(self) -> None:
-        """Switch all components on, since they are those of another model."""
+        """Switch all components on, and show the first two, since they are of another model."""
+        self._plane = 0, 1
         self._off: set[int] = set()
         self.chosen: int | None = None  # component whose rows are shown
 
@@ -47,8 +46,6 @@ class FactorsPart:
     ) -> Any:
         """Return the rows that were picked, or those of the chosen component; None for neither."""
         picked = [row for row in (selection or {}).get("rows") or [] if 0 <= row < m]
-        if picked:  # they are shown in the place of those of a component
-            self.chosen = None
         return np.asarray(picked[:MOST_ROWS], np.intp) if picked else self.rows(fitted)
 
     def rows(self, fitted: FittedValues | None, count: int = MOST_ROWS) -> Any:
@@ -66,8 +63,6 @@ class FactorsPart:
         columns: Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Return the components and the plane."""
-        if labels is not self._labels:
-            self._labels, self._plane = labels, (0, 1)
         if fitted is None:
             return {}
         W, H, *_ = oriented(fitted)
@@ -88,11 +83,10 @@ class FactorsPart:
         return points | about | {"rows": rows.astype("<i4").tobytes()}
 
     def drawing(
-        self, fitted: FittedValues | None, frame: Frame, X: Array | None = None
+        self, fitted: FittedValues | None, frame: Frame, labels: Labels, X: Array | None = None
     ) -> dict[str, Any] | None:
         """Return what the page draws the plane with; the same while the model and X are."""
-        labels = self._labels
-        if fitted is None or labels is None:
+        if fitted is None:
             return None
         off, rows = self.off(fitted), self._points(lambda: points_of(labels), labels)["rows"]
         return self._drawing(

@@ -3,12 +3,207 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .opening import view_of, view_of_file
+import numpy as np
+import xarray as xr
+from PIL import Image
+
+from nmd_lab.data.frames import DROPPED, description, refused_columns
+from nmd_lab.data.labels import RESULT_ATTRIBUTE, is_frame
+from nmd_lab.data.long_table import RepeatedPairs
+from nmd_lab.data.readers import read_file
+from nmd_lab.data.sparse import is_sparse
+from nmd_lab.data.typed_table import MOST_CATEGORIES
+from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.files import result_of
+from nmd_lab.result.posterior import Posterior
+from nmd_lab.studies import Study
+
+from .code import call, ratings_choices
+from .history import History
+from .matrix_state import DecompositionState, FittedState
+from .matrix_view import DecompositionView, FitView, PosteriorView, ResultView
 from .page import Page
+from .ratings import DEFAULT_COLUMNS, table_columns
+from .ratings_state import CompletionState
+from .ratings_view import CompletionView
+from .settings import FitState
+from .study_state import StudyState
+from .study_view import StudyView
+from .view import View
+
+# Options that say what to read of a file
+FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index")
+PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")  # endings of files with a picture
+Ways = dict[str, Callable[[], Any]]  # what can be done, and functions that return the data after it
+
+
+class MendingView(View):
+    """A question, and a button for each answer; `again` gives the view of what it makes."""
+
+    can_fit = False
+
+    def __init__(self, fault: str, ways: Ways, again: Callable[[Any], View]) -> None:
+        super().__init__(FitState({}, {}), "fit.nc")
+        self.fault, self.ways, self.said = fault, ways, "first a question about the data"
+        self.actions["mend"] = lambda message: again(ways[message["way"]]())
+
+    def parts(self, history: History) -> dict[str, Any]:
+        """Return the question."""
+        return {"facts": {"asked": {"fault": self.fault, "ways": list(self.ways)}}}
+
+    def cannot_run(self) -> str:
+        """Return why nothing runs here."""
+        return self.fault
+
+
+def ways_with_text(frame: Any) -> tuple[str, Ways] | None:
+    """Return what is wrong with columns of text, and what can be done; None for other faults."""
+    refused = refused_columns(frame)
+    if not refused or not set(refused) <= set(DROPPED):
+        return None
+    names = [name for some in refused.values() for name in some]
+    listed = ", ".join(map(str, names))
+    most = min(MOST_CATEGORIES, len(frame) // 2)
+    classes = [name for name in refused.get("identifiers", []) if frame[name].nunique() <= most]
+    others = [name for name in names if name not in classes]
+    kind = " of text" * (set(refused) == {"identifiers"})
+    count = f"{len(names)} columns" if len(names) > 1 else "column"
+    ways: Ways = {f"leave out the {count}{kind} ({listed})": lambda: frame.drop(columns=names)}
+    if classes:
+        rest = f", leave out {', '.join(map(str, others))}" if others else ""
+        types = dict.fromkeys(classes, "category")
+        treat = f"treat {', '.join(map(str, classes))} as classes{rest}"
+        ways[treat] = lambda: frame.drop(columns=others).astype(types)
+    return f"The table has {description(frame, refused)}.", ways
+
+
+def ways_with_repeats(fault: RepeatedPairs) -> tuple[str, Ways]:
+    """Return what is wrong with a long table, and what can be done."""
+    frame, pair, value = fault.frame, list(fault.pair), fault.value
+    count = int((~frame[frame.duplicated(pair)].duplicated(pair)).sum())
+    cells = f"{count} cells have" if count > 1 else "One cell has"
+    last = partial(frame.drop_duplicates, pair, keep="last")
+
+    def mean() -> Any:
+        means = frame.groupby(pair)[value].transform("mean")
+        return frame.assign(**{value: means}).drop_duplicates(pair, keep="last")
+
+    ways: Ways = {"take the mean": mean, "take the last": last}
+    return f"{cells} several values: lines with the same {pair[0]} and {pair[1]}.", ways
+
+
+def kind_of_result(path: Path) -> str | None:
+    """Return "fit" or "study" for a file of a result, None for any other file."""
+    if path.suffix != ".nc" or not path.is_file():
+        return None
+    try:
+        with xr.open_dataset(path) as opened:
+            return kind_of_dataset(opened)
+    except (LookupError, OSError, RuntimeError, TypeError, ValueError):
+        return None
+
+
+def kind_of_dataset(dataset: xr.Dataset) -> str | None:
+    """Return "fit" or "study" for the Dataset of a result, None for any other one."""
+    if RESULT_ATTRIBUTE not in dataset.attrs:
+        return None
+    return "fit" if {"W", "H"} <= set(dataset.variables) else "study"
+
+
+def read_picture(path: Path) -> tuple[Any, str, str]:
+    """Return the picture in a file, grey or (height, width, 3), a line about it, and its code."""
+    try:
+        with Image.open(path) as opened:
+            picture = np.asarray(opened.convert("RGB"))
+    except OSError as error:
+        raise ValueError(f"{path.name} holds no picture that can be read: {error}.") from error
+    height, width, _ = picture.shape
+    size = f"{height} x {width} pixels"
+    code = f'np.asarray(Image.open("{path.as_posix()}").convert("RGB"))'
+    if (picture == picture[..., :1]).all():
+        return picture[..., 0] / 255, f"a grey picture of {size}", f"{code}[..., 0] / 255"
+    return picture / 255, f"a picture of {size} in colours", f"{code} / 255"
+
+
+def view_of(X: Any, **options: Any) -> View:
+    """Return the view that suits what `explore` takes, but no path."""
+    if isinstance(X, xr.Dataset) and kind_of_dataset(X) == "fit":
+        X = result_of(X)
+    if isinstance(X, Decomposition | Posterior):
+        return view_of_result(X, **options)
+    if isinstance(X, Study) or (isinstance(X, xr.Dataset) and kind_of_dataset(X) == "study"):
+        return StudyView(StudyState(X, **options), X)
+    asked = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
+    is_rated = X is None and options.get("data") in ratings_choices()
+    if is_rated or table_columns(X, asked) is not None or is_sparse(X):
+        try:
+            return CompletionView(CompletionState(X, **options))
+        except RepeatedPairs as fault:
+            return MendingView(*ways_with_repeats(fault), partial(view_of, **options))
+    refused = ways_with_text(X) if is_frame(X) else None
+    if refused is not None:
+        return MendingView(*refused, partial(view_of, **options))
+    return DecompositionView(DecompositionState(X, **options))
+
+
+def view_of_result(fit: Any, shape: tuple[int, int] | None = None) -> ResultView:
+    """Return the view of a fit or a posterior, or of the file of either."""
+    state = FittedState(fit, shape)
+    return FitView(state) if state.posterior is None else PosteriorView(state)
+
+
+def view_of_file(path: Path, **options: Any) -> View:
+    """Return the view of a file of results or of data."""
+    kind = kind_of_result(path)
+    if kind == "fit":
+        return view_of_result(path, **options)
+    if kind == "study":
+        return StudyView(StudyState(path, **options), path)
+    reading = {name: value for name, value in options.items() if name in FILE_OPTIONS}
+    settings = {name: value for name, value in options.items() if name not in FILE_OPTIONS}
+    if path.suffix.lower() in PICTURES:
+        X, said, code = read_picture(path)
+        imports = "import numpy as np\nfrom PIL import Image\n"
+    else:
+        try:
+            file = read_file(path, **reading)
+        except RepeatedPairs as fault:
+            (row, column), value = fault.pair, fault.value
+            again = partial(view_of, row=row, column=column, value=value, **settings)
+            return MendingView(*ways_with_repeats(fault), again)
+        X, said, imports = file.X, file.what, "from nmd_lab.data.readers import read_matrix\n"
+        code = call("read_matrix", f'"{path.as_posix()}"', **reading)
+    view = view_of(X, **settings)
+    view.data_code, view.said, view.state.imports = code, said, imports
+    return view
+
+
+def view_opened(message: Mapping[str, Any], buffers: Sequence[Any]) -> View:
+    """Return the view of a file that has a path on this machine, or that was uploaded."""
+    name = message["name"]
+    if not buffers:
+        view = view_of_file(Path(name).expanduser())
+    else:
+        with tempfile.TemporaryDirectory(prefix="nmd-lab-") as folder:
+            path = Path(folder) / Path(name).name
+            path.write_bytes(bytes(buffers[0]))
+            try:
+                view = view_of_file(path)
+            except ValueError as error:
+                raise ValueError(str(error).replace(f"{path.parent.as_posix()}/", "")) from error
+            if isinstance(view, ResultView):
+                view = view_of_result(view.result)
+            elif isinstance(view, StudyView):
+                view = view_of(view.state.results.load())
+        view.data_code = view.data_code and view.data_code.replace(path.as_posix(), path.name)
+    view.said = view.said or f"{name} is shown"
+    return view
 
 
 class Explorer(Page):
@@ -76,6 +271,9 @@ class Explorer(Page):
         super().__init__(view)
         if view.said:
             self._tell(view.said)
+
+    def _view_opened(self, message: Mapping[str, Any], buffers: Sequence[Any]) -> View:
+        return view_opened(message, buffers)
 
     @property
     def posterior(self) -> Any:

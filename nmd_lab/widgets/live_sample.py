@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
@@ -23,9 +22,10 @@ from nmd_lab.solver.sampler.options import SampleOptions
 from .background import Background, Positions, in_sample, many
 
 LEVEL = 0.9  # probability of the intervals
+LEVELS = (0.1, 0.3, 0.5, 0.7, LEVEL)  # and of those that are compared with what they hold
 
 TOO_FEW = 0.07  # difference from the level at which intervals hold too few values
-MOST_CHECKED, MOST_DRAWN = 5000, 500  # entries that are checked and drawn; of more, a sample
+MOST_CHECKED = 5000  # entries that are checked; of more, a sample
 
 
 class Findings(NamedTuple):
@@ -33,19 +33,16 @@ class Findings(NamedTuple):
 
     held_out: bool  # whether the sampler has not seen the entries
     n_entries: int
-    coverage: float  # share of the intervals that hold the observed value
+    held: dict[float, float]  # share of the intervals that hold the observed value, by probability
     rmse: float  # root mean squared error of the posterior mean
-    entries: SparseObservations  # the entries, or a sample of them, to be drawn
-    mean: NDArray[Any]  # posterior mean, and the ends of the intervals, at these
-    low: NDArray[Any]
-    high: NDArray[Any]
 
     @property
     def summary(self) -> str:
         """The coverage in one line."""
         which = "held-out" if self.held_out else "known"
-        share = f"{100 * self.coverage:.0f} % of the {100 * LEVEL:.0f} % intervals"
-        few = ": too few, so doubt more" if self.coverage < LEVEL - TOO_FEW else ""
+        coverage = self.held[LEVEL]
+        share = f"{100 * coverage:.0f} % of the {100 * LEVEL:.0f} % intervals"
+        few = ": too few, so doubt more" if coverage < LEVEL - TOO_FEW else ""
         return f"{share} hold the {which} value{few}"
 
     @property
@@ -62,17 +59,13 @@ def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) 
     unseen = held_out is not None and held_out.n_observed > 0
     compared = held_out if held_out and unseen else observe(X).as_sparse()
     checked = compared.select(in_sample(compared.n_observed, MOST_CHECKED))
-    (rows, columns, x), drawn = checked.entries(), in_sample(checked.n_observed, MOST_DRAWN)
-    at = entries_at(rows, columns)
-    mean, (low, high) = posterior.predict(at), posterior.predict_interval(at, level=LEVEL).T
-    return Findings(
-        unseen,
-        x.size,
-        float(np.mean((low <= x) & (x <= high))),
-        float(np.sqrt(np.mean((mean - x) ** 2))),
-        checked.select(drawn),
-        *(mean[drawn], low[drawn], high[drawn]),
-    )
+    rows, columns, x = checked.entries()
+    at, held = entries_at(rows, columns), {}
+    for level in LEVELS:
+        low, high = posterior.predict_interval(at, level=level).T
+        held[level] = float(np.mean((low <= x) & (x <= high)))
+    rmse = float(np.sqrt(np.mean((posterior.predict(at) - x) ** 2)))
+    return Findings(unseen, x.size, held, rmse)
 
 
 def doubt(posterior: Posterior) -> str:

@@ -26,7 +26,7 @@ from nmd_lab.solver.penalty import as_penalty_rule
 from nmd_lab.solver.settings import ADMM
 
 from .background import HiddenEntries, Latest, Measure
-from .code import PRINT_ERROR, call, load_matrix, matrix_choices
+from .code import MATRICES, PRINT_ERROR, call, load_matrix
 from .matrix_data import (
     NO_PICTURE,
     NOISES,
@@ -107,7 +107,7 @@ class DecompositionState(ModelState):
             raise TypeError("X is sparse: give X.toarray().")
         self.given, self._matrix = X, as_matrix(X)
         self.X = self._matrix.matrix
-        self.options = {"data": ([OWN_DATA] if X is not None else []) + list(matrix_choices())}
+        self.options = {"data": ([OWN_DATA] if X is not None else []) + list(MATRICES)}
         self._data, self._guess = Latest[MatrixData](), Latest[tuple[int, int] | None]()
         self._shape = Latest[tuple[int, int]]()
         first = {"data": self.options["data"][0]}
@@ -296,7 +296,7 @@ class DecompositionState(ModelState):
         if result is None or not arguments or data is None:
             result, before, data, arguments = None, None, self.data, self.arguments()
         is_own = data.values["data"] == OWN_DATA
-        source = name if is_own else matrix_choices()[data.values["data"]].code
+        source = name if is_own else MATRICES[data.values["data"]].code
         load = loading_lines(source, self._matrix.code if is_own else "", is_own=is_own)
         body = fitting_code(data, arguments, result, before)
         imports = "import numpy as np\n\n" if "np." in body else ""

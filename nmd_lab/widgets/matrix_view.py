@@ -17,7 +17,6 @@ from nmd_lab.solver.state import State
 
 from .background import Latest
 from .charts import (
-    RESIDUALS,
     Panel,
     curves_part,
     errors_table,
@@ -27,7 +26,6 @@ from .charts import (
     texts,
     trials_charts,
 )
-from .components import FactorsPart
 from .history import History, PastRun
 from .matrix_data import MatrixData, Paint
 from .matrix_state import CORRUPTING, DecompositionState, FittedState
@@ -40,10 +38,7 @@ class DecompositionView(ModelView):
     """Pictures of the data and of the model, the brush, components and the plane of the rows."""
 
     state: DecompositionState
-    panels = (
-        Panel("error where", {"relative_error": "seen", "held_out": "hidden"}, "held_out"),
-        RESIDUALS,
-    )
+    panels = (Panel("error where", {"relative_error": "seen", "held_out": "hidden"}, "held_out"),)
     other_models = ("data", "rank")
 
     def __init__(self, state: DecompositionState) -> None:
@@ -124,7 +119,7 @@ class DecompositionView(ModelView):
             said.insert(0, f"above: the rows with most of component {self.factors.chosen}")
         parts |= self.factors.parts(fitted, frame, data.labels, "; ".join(filter(None, said)))
         if data.labels.table is None and not running:
-            parts["drawing"] = self.factors.drawing(fitted, frame, data.original)
+            parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original)
         return parts
 
     def frame(self) -> Frame | None:
@@ -227,7 +222,7 @@ class ResultView(View):
     def __init__(self, state: FittedState, name: str) -> None:
         made_of = None if state.path is not None else state.decomposition
         super().__init__(state, f"{name}-copy.nc", (made_of, "decomposition"))
-        self.name, self.factors = name, FactorsPart()
+        self.name = name
 
     @property
     def title(self) -> str:
@@ -259,8 +254,6 @@ class FitView(ResultView):
         if "validation_rmse" in fit.history:
             held_out = {"held_out": "held out"}
             self._panels.insert(0, Panel("error of held-out entries (RMSE)", held_out, "held_out"))
-        elif "primal_residual" in fit.history:
-            self._panels.append(RESIDUALS)
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return all parts."""
@@ -282,7 +275,7 @@ class FitView(ResultView):
             "dots": self._trials,
             "tables": [table("facts", ("", ""), facts)],
             **self.factors.parts(self.fitted, frame, fit.labels, ""),
-            "drawing": self.factors.drawing(self.fitted, frame),
+            "drawing": self.factors.drawing(self.fitted, frame, fit.labels),
         }
 
 

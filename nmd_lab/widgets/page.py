@@ -16,7 +16,6 @@ from IPython.display import display
 from nmd_lab._runtime.checks import sentence
 
 from .history import History
-from .opening import view_opened
 from .pictures import static_html
 from .settings import value_of
 from .view import View, status_part
@@ -212,7 +211,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             "clear": lambda _: setattr(self, "selection", None),
             "lasso": lambda m: self.select(rows=list(m["rows"])),
             "history": lambda m: self.history.act(self.state, m["number"], m["what"]),
-            "open": lambda m: view_opened(m, buffers),
+            "open": lambda m: self._view_opened(m, buffers),
             **self.view.actions,
         }
         if message["do"] not in ("stop", "opened"):
@@ -227,6 +226,10 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             self._tell(sentence(error), failed=True)
         if message["do"] != "stop":
             self._refresh()
+
+    def _view_opened(self, message: Message, buffers: list[Any]) -> View:
+        """Return the view of a file; a subclass knows them."""
+        raise NotImplementedError
 
     def _opened(self) -> None:
         """Fit as soon as the page is open; from now on changes on the page fit again."""

@@ -18,8 +18,6 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 
-from .charts import arrays_of
-
 MANY_HOLES = 0.25  # share of hidden entries from which data are shown with their holes
 MOST_COLUMNS = 4096  # largest number of columns of a row that is drawn
 MOST_VALUES = 4_000_000  # largest number of entries of which the data are sent, as a byte each
@@ -212,17 +210,13 @@ def _as_bytes(values: bytes) -> dict[str, Any]:
 
 # Colours of holes, and of the largest positive and negative number
 MISSING, POSITIVE, NEGATIVE = (127, 155, 184), (213, 94, 0), (0, 114, 178)
-WIDTH, HEIGHT = 360, 150  # size of the curves, in pixels
 
 
 def static_html(explorer: Any) -> str:
-    """Return the status line, the last picture and the curves of an explorer as HTML."""
+    """Return the status line and the last picture of an explorer as HTML."""
     parts = [f"<p>{escape(explorer.status['message'])}</p>"]
     if explorer.pictures is not None:
         parts.append(_picture(explorer.pictures, explorer.modelled))
-    if explorer.curves is not None:
-        curves = arrays_of(explorer.curves)
-        parts += [_chart(panel, curves) for panel in explorer.curves["panels"]]
     return f'<div class="nmd-static" data-explorer="{explorer.static_id}">{"".join(parts)}</div>'
 
 
@@ -236,28 +230,6 @@ def _picture(shown: Mapping[str, Any], modelled: bytes | None) -> str:
     return (
         f'<img alt="{name}: {shown["count"]} pictures of {shown["height"]} x {shown["width"]}" '
         f'style="width:300px;image-rendering:pixelated" src="data:image/png;base64,{data}">'
-    )
-
-
-def _chart(panel: Mapping[str, Any], curves: Mapping[str, Any]) -> str:
-    """Return the curves of a panel on a logarithmic axis as SVG."""
-    shown = [(each, *curves[each["key"]]) for each in panel["curves"] if each["key"] in curves]
-    shown = [(each, x[y > 0], np.log10(y[y > 0])) for each, x, y in shown if np.any(y > 0)]
-    if not shown:
-        return ""
-    last = max(x[-1] for _, x, _ in shown)
-    low, high = (f(np.concatenate([y for *_, y in shown])) for f in (np.min, np.max))
-    lines = []
-    for curve, x, y in shown:
-        left = x / max(last, 1) * (WIDTH - 10) + 5
-        top = (high - y) / ((high - low) or 1.0) * (HEIGHT - 30) + 5
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(left, top, strict=True))
-        lines.append(f'<polyline points="{points}" fill="none" stroke="{curve["color"]}"/>')
-    said = ", ".join(f"{each['label']} {10 ** y[-1]:.4g}" for each, _, y in shown)
-    text = escape(f"{panel['title']}: {said} at iteration {last:.0f}")
-    return (
-        f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{text}">{"".join(lines)}'
-        f'<text x="5" y="{HEIGHT - 8}" font-size="11" fill="currentColor">{text}</text></svg>'
     )
 
 

@@ -51,11 +51,6 @@ class CompletionView(ModelView):
         name = self.state.values["data"]
         return size_text(name, entries.shape, entries.n_observed / np.prod(entries.shape))
 
-    @property
-    def ends(self) -> tuple[float, float] | None:
-        """The ends of the scale of ratings, if there is one."""
-        return self.state.person.ends
-
     def setting_changed(self, name: str) -> None:
         """Ask for the first row of other data."""
         super().setting_changed(name)

@@ -17,7 +17,7 @@ from nmd_lab.result.summary import headline
 from nmd_lab.studies.grid import CONDITIONS
 
 from .background import Latest, many
-from .charts import RESIDUALS, Panel, chart, curves_part, series, table
+from .charts import Panel, chart, curves_part, series, table
 from .history import History
 from .study_state import NO_DIMENSION, ChartPoint, StudyState, is_numeric, label_text
 from .view import View
@@ -26,7 +26,7 @@ CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by
 MOST_CELLS = 12  # largest number of fits of a point, or of points, that are listed
 CLEARLY = 0.975  # quantile of Student's t beyond which a paired difference is said to be clear
 
-PANELS = (Panel("relative error", {"relative_error": "observed"}), RESIDUALS)
+PANELS = (Panel("relative error", {"relative_error": "observed"}),)
 
 
 class StudyView(View):

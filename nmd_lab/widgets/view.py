@@ -15,7 +15,7 @@ from nmd_lab.result.summary import headline_of
 from nmd_lab.solver.selection.duration import in_words
 
 from .background import Latest
-from .charts import Panel, curves_part, intervals_chart, model_text, trials_charts
+from .charts import Panel, calibration_chart, curves_part, model_text, trials_charts
 from .code import name_in_notebook
 from .components import FactorsPart
 from .history import History
@@ -32,11 +32,6 @@ BUTTONS = {  # labels and tooltips of the buttons that all views have, by their 
     "continue": ("Continue", "Continue where it stopped"),
     "reset": ("Reset", "Forget the fit"),
 }
-REFUSALS = {  # what is said where a view has no such action
-    "choose": "nothing can be chosen here: explore data, not what was made of them.",
-    "sample": "nothing can be drawn here: explore data, not what was made of them.",
-    "brush": "no pixels can be hidden here: explore a matrix.",
-}
 QUICK = 1.0  # seconds of a fit up to which a change of a setting fits again
 
 
@@ -52,6 +47,7 @@ class View:
         self.state, self.filename = state, filename
         self.source = source  # what the user gave, and the attribute of the state that holds it
         self.actions: dict[str, Action] = {}
+        self.factors = FactorsPart()
         self.buttons: dict[str, tuple[str, str]] = {}  # more labels and tooltips, by their action
         self.selection: dict[str, Any] | None = None
         self.data_code: str | None = None  # code that gives the data, if they are from a file
@@ -78,6 +74,8 @@ class View:
     def select(self, selection: dict[str, Any] | None) -> None:
         """Take what was picked: "row", "column", "pixel" in a picture, and the list "rows"."""
         self.selection = selection
+        if (selection or {}).get("rows"):  # they are shown in the place of those of a component
+            self.factors.chosen = None
 
     @property
     def result(self) -> Any:
@@ -87,7 +85,7 @@ class View:
     def act(self, name: str, **message: Any) -> None:
         """Do what a message of the page does, if this view knows it."""
         if name not in self.actions:
-            raise ValueError(REFUSALS[name])
+            raise ValueError(f"no {name} here: explore data, and a matrix to hide pixels of it.")
         self.actions[name](message)
 
     @property
@@ -176,7 +174,6 @@ class ModelView(View):
         choosing = f"Choose {labels} by held-out entries, and fit with them"
         sampling = "Draw from the posterior of this model: predictions with intervals"
         self.buttons = {"choose": ("Find everything", choosing), "sample": ("How sure?", sampling)}
-        self.factors = FactorsPart()
         self._lost = Latest[str]()
         self.actions |= self.factors.actions | {
             "choose": self._choose,
@@ -188,17 +185,12 @@ class ModelView(View):
     ) -> dict[str, Any]:
         """Return the curves and the charts; subclasses add the others."""
         fit, found = self.state.fit, self.state.findings
-        intervals = {} if found is None else {"intervals": intervals_chart(found, self.ends)}
+        intervals = {} if found is None else {"intervals": calibration_chart(found)}
         past = history.overlays(self.state)
         return {
             "curves": curves_part(self.panels, fit.recording, past, where, sizes),
             "dots": intervals | trials_charts(fit.result),
         }
-
-    @property
-    def ends(self) -> tuple[float, float] | None:
-        """The ends of the scale of all values, if there is one."""
-        return None
 
     def lost(self, fitted: FittedValues | None, size: float | None = None) -> str:
         """Return what is lost without some components; `size` makes an error one of the unit."""
@@ -308,7 +300,4 @@ def seconds_left(active: Any) -> str:
     spent, steps = time.perf_counter() - active.began, active.done - active.done_before
     if spent < 1 or steps < 1:
         return ""
-    left = spent / steps * (active.planned - active.done)
-    if left < 90:
-        return f"about {left:.0f} s left"
-    return f"about {left / 60:.0f} min left" if left < 5400 else f"about {left / 3600:.0f} h left"
+    return f"about {in_words(spent / steps * (active.planned - active.done))} left"

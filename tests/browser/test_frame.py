@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 
 import numpy as np
 import pytest
@@ -61,26 +60,6 @@ def ended(page, number):
     )
 
 
-TEXT = """
-import nmd_lab as nmd, numpy as np, pandas as pd
-frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc"))
-frame["name"] = [f"person {k}" for k in range(60)]
-explorer = nmd.widgets.explore(frame, rank=2, alpha=1.0, nonlinearity="identity")
-explorer
-"""
-
-
-def test_a_button_leaves_out_a_column_of_text_and_runs(notebook):
-    page = notebook.page
-    notebook.open("text.ipynb", [TEXT])
-    assert page.locator(".nmd-mending p").inner_text().endswith("free text in column 'name'.")
-    page.get_by_role("button", name="leave out the column of text (name)").click()
-    ended(page, 1)
-    assert page.locator(".nmd-mending").is_hidden()
-    assert page.locator(".nmd-about").inner_text().startswith("your X 60 × 3")
-    assert notebook.errors == []
-
-
 MIXED = """
 import nmd_lab as nmd, numpy as np, pandas as pd
 z = np.random.default_rng(0).normal(size=250)
@@ -89,27 +68,6 @@ frame.loc[7, "large"] = pd.NA
 explorer = nmd.widgets.explore(frame, rank=1, alpha=1.0, nonlinearity="identity")
 explorer
 """
-
-
-def test_a_table_sorts_and_shows_all_rows(notebook):
-    page = notebook.page
-    notebook.open("mixed.ipynb", [MIXED])
-    ended(page, 1)
-    first = page.locator(".nmd-grid-box tbody tr").first.locator("th")
-    rows = ast.literal_eval(notebook.run('print(frame["price"].argsort().tolist())'))
-    for state, row in (("ascending", rows[0]), ("descending", rows[-1])):
-        page.get_by_role("button", name="price", exact=True).click()
-        page.locator(f".nmd-grid-box th[aria-sort={state}]").wait_for()
-        assert first.inner_text() == str(row)
-    page.get_by_role("button", name="›").click()
-    page.locator(".nmd-grid-stage .nmd-read", has_text="rows 201 to 250 of 250").wait_for()
-    assert first.inner_text() == str(rows[49])
-    page.get_by_role("button", name="large", exact=True).click()  # what is missing comes last
-    page.get_by_role("button", name="›").click()
-    assert re.fullmatch(
-        r"(True|False)\d+ %", page.inner_text(".nmd-state-2 >> nth=-1").replace("\n", "")
-    )
-    assert notebook.errors == []
 
 
 DRAWN = "() => [...document.querySelector('.nmd-scatter').scatter.drawing.values ?? []]"
@@ -182,29 +140,4 @@ def test_nothing_moves(notebook, which, width):
     page.click(".nmd-all-on")
     page.locator('.nmd-component[aria-pressed="false"]').wait_for(state="detached")
     assert places(page, which) == before
-    assert notebook.errors == []
-
-
-def test_the_handle_of_the_divider_is_no_place_for_the_brush(notebook):
-    page = notebook.page
-    notebook.open("divider.ipynb", [DIGITS])
-    ended(page, 1)
-    page.get_by_role("button", name="hide", exact=True).click()
-    canvas, swipe = page.locator(".nmd-picture-box canvas"), page.locator(".nmd-layers input")
-    canvas.scroll_into_view_if_needed()
-    box = canvas.bounding_box()
-    across, down = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2 + 12
-    page.mouse.move(across, down)
-    page.mouse.down()
-    page.mouse.move(across + 80, down, steps=4)
-    page.mouse.up()
-    assert float(swipe.input_value()) > 55
-    undo = page.get_by_role("button", name="undo")
-    assert undo.is_disabled()
-    page.mouse.move(across - 80, down)
-    page.mouse.down()
-    page.mouse.up()
-    page.wait_for_selector(".nmd-picture-tools button:text-is('undo'):enabled")
-    canvas.press("Control+z")
-    page.wait_for_selector(".nmd-picture-tools button:text-is('undo'):disabled")
     assert notebook.errors == []

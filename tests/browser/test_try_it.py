@@ -54,13 +54,6 @@ def said(page, name):
     return page.inner_text(f"{name} .nmd-components .nmd-caption")
 
 
-def test_the_headline_is_the_recorded_one(page):
-    for name in ("digits", "picture"):
-        status = recorded(page, f"{name}.shown.status")
-        shown = page.inner_text(f"#try-{name} .nmd-headline")
-        assert shown.startswith(f"{status['headline']['value']} {status['headline']['text']}")
-
-
 def test_the_plane_draws_under_the_pointer(page):
     plane = page.locator(f"{DIGITS} .nmd-scatter canvas").first.bounding_box()
     place = plane["x"] + 0.6 * plane["width"], plane["y"] + 0.4 * plane["height"]
@@ -81,13 +74,6 @@ def test_a_component_goes_off_and_on(page):
     page.wait_for_selector(f"{DIGITS} [aria-label='{name}'][aria-pressed=true]")
     assert said(page, DIGITS) == recorded(page, "digits.shown.components.said")
     assert answer["components"]["off"] == [0]
-
-
-def test_what_is_recorded_without_a_component_is_another_model(page):
-    shown = recorded(page, "digits.shown.modelled")
-    without = recorded(page, """digits.answers['{"do":"component","k":0,"what":"off"}'].modelled""")
-    assert shown.shape == without.shape
-    assert not np.allclose(shown, without, equal_nan=True)
 
 
 def test_what_needs_a_kernel_is_disabled_and_says_why(page):

@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, done, picture, plain, said
+from explorer_page import act, arrays_of, done, picture, plain, said
 from hypothesis import given
 from hypothesis import strategies as st
 from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.data.labels import Picture
-from nmd_lab.widgets.charts import arrays_of
 from nmd_lab.widgets.matrix_data import Paint, disc, runs
 from nmd_lab.widgets.pictures import frame_of
 
@@ -68,13 +66,6 @@ def test_the_brush_reaches_all_of_a_matrix_that_is_thinned_and_all_colours():
     assert (columns.min() // 3, columns.max() // 3) == (62, 101)
     counts = np.bincount(columns[rows == 400])
     assert counts[186:306].tolist() == [1] * 120  # every colour of every pixel
-
-
-def test_the_brush_finds_the_columns_of_pixels_that_are_in_another_order():
-    positions = np.array([3, 2, 1, 0])
-    frame = frame_of((5, 4), Picture((2, 2), positions), rows=np.array([4, 1]))
-    paint = Paint((5, 4)).touched(frame, stroke(1, (0, 0), 0.4))
-    assert np.argwhere(paint.signs).tolist() == [[1, 3]]
 
 
 def test_hidden_pixels_are_not_seen_and_the_fit_follows():
@@ -132,20 +123,6 @@ def test_the_code_repeats_what_was_painted(kind, noise, missing):
     assert names["fit"].relative_error == explorer.result.relative_error
 
 
-def test_paint_before_a_fit_counts_in_the_fit():
-    explorer = plain(widgets.Explorer, smooth(), rank=3, iterations=10)
-    painted(explorer, [(10, 10)], 4)
-    assert explorer.result is None
-    done(explorer)
-    names = {"X": explorer.state.X}
-    exec(explorer.state.code("X"), names)
-    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
-    act(explorer, "unpaint")
-    assert explorer.join(PATIENCE)
-    assert explorer.pictures["n_painted"] == 0
-    assert not np.isnan(picture(explorer, "seen")).any()
-
-
 def test_a_brush_during_a_run_goes_on_from_where_it_was():
     explorer = plain(widgets.Explorer, smooth(), rank=3, iterations=100_000_000, tol=0, rho="1")
     explorer.start()
@@ -163,14 +140,6 @@ def test_not_everything_can_be_hidden():
     act(explorer, "brush", hide=False, picture=0, points=[(20, 30)], radius=100)
     assert explorer.join(PATIENCE)
     assert not explorer.status["failed"]
-
-
-def test_other_data_have_no_paint():
-    explorer = plain(widgets.Explorer, data="synthetic", rank=3, iterations=5)
-    painted(explorer, [(10, 10)], 4)
-    assert explorer.pictures["n_painted"] > 0
-    act(explorer, "set", name="data", value="digits")
-    assert explorer.pictures["n_painted"] == 0
 
 
 def repeated(explorer, X):
@@ -225,29 +194,6 @@ def test_a_stroke_after_a_changed_setting_counts_in_the_next_run(name, value):
     repeated(explorer, X)
     done(explorer)
     assert np.isnan(explorer.state.fitted_data.observed[10, 10])
-    repeated(explorer, X)
-
-
-def test_the_code_of_a_painted_result_stays_when_other_data_are_chosen():
-    X = smooth()
-    explorer = done(plain(widgets.Explorer, X, rank=3, alpha=0.1, iterations=15))
-    painted(explorer, [(10, 10)], 4)
-    act(explorer, "set", name="data", value="digits")
-    repeated(explorer, X)
-    assert explorer.modelled is None  # a model of other data is not shown beside these
-    painted(explorer, [(2, 2)], 1)
-    act(explorer, "set", name="data", value="your X")
-    assert explorer.modelled is not None
-
-
-def test_a_refused_stroke_changes_nothing():
-    X = smooth()
-    explorer = done(plain(widgets.Explorer, X, rank=3, alpha=0.1, iterations=15))
-    painted(explorer, [(10, 10)], 4)
-    before = explorer.result, explorer.state.paint.n_painted
-    act(explorer, "brush", hide=True, picture=0, points=[(20, 30)], radius=300)
-    assert "the brush would hide everything" in said(explorer)
-    assert (explorer.result, explorer.state.paint.n_painted) == before
     repeated(explorer, X)
 
 

@@ -13,7 +13,6 @@ from waiting import PATIENCE, wait_for
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.selection.trials import Trials
 from nmd_lab.widgets import model_state
 from nmd_lab.widgets.matrix_state import DecompositionState
 from nmd_lab.widgets.ratings_state import CompletionState
@@ -65,28 +64,6 @@ def test_everything_is_chosen_and_the_code_has_the_numbers():
     assert f"alpha={values['alpha']}" in code
     assert "auto" not in code
     np.testing.assert_array_equal(executed(code).W, fit.W)
-
-
-def test_only_what_is_auto_is_chosen():
-    state = CompletionState(data="generated", rank=2, nonlinearity="identity", offsets="rows")
-    state.set("iterations", 5)
-    state.start()
-    fit = joined(state)
-    assert (fit.rank, fit.parameters["offsets"]) == (2, "rows")
-    assert set(state.decided) == {"alpha", "offset_alpha"}
-    assert state.choice.startswith("chosen: alpha ")
-
-
-def test_with_numbers_nothing_is_tried():
-    state = CompletionState(data="generated", rank=2, alpha=7.0, iterations=5)
-    assert (state.values["nonlinearity"], state.values["offsets"]) == ("identity", "both")
-    state.set("offsets", "auto")
-    state.start()
-    fit = joined(state)
-    assert state.decided == {"offsets": "none", "offset_alpha": 7.0}
-    assert (state.values["offsets"], state.values["offset_alpha"]) == ("none", 7.0)
-    assert (state.choice, fit.selection.sizes["trial"]) == ("", 0)
-    np.testing.assert_array_equal(executed(state.code()).W, fit.W)
 
 
 def test_an_f_with_bounds_brings_them(monkeypatch):
@@ -170,24 +147,6 @@ def test_stop_during_a_choice_leaves_the_earlier_fit(monkeypatch):
     assert line != said(explorer)
 
 
-def test_stop_ends_the_trials_of_a_choice(monkeypatch):
-    """The choice itself listens: after Stop it soon does no further trial."""
-    trials, run = [], Trials.run
-
-    def counted(self, *arguments, **options):
-        trials.append(state.fit.message)
-        if len(trials) == 6:
-            state.fit.stop()
-        return run(self, *arguments, **options)
-
-    monkeypatch.setattr(Trials, "run", counted)
-    state = CompletionState(data="generated")
-    state.start()
-    assert state.fit.join(PATIENCE)
-    assert (state.fit.phase, state.fit.result) == ("stopped", None)
-    assert 6 <= len(trials) < 16
-
-
 def test_a_decomposition_chooses_rank_and_ridge():
     state = plain(DecompositionState, datasets.digits(80), rank="auto", alpha="auto", iterations=15)
     assert state.choosable == ["nonlinearity", "rank", "alpha"]
@@ -202,18 +161,6 @@ def test_a_decomposition_chooses_rank_and_ridge():
     assert fit.parameters["offsets"] == "none"
     assert "offset" not in state.choice
     np.testing.assert_allclose(executed(state.code("X"), X=datasets.digits(80)).W, fit.W, rtol=1e-9)
-
-
-def test_a_wrong_number_is_named_and_auto_is_right():
-    state = CompletionState(data="generated", offset_alpha=-1.0, rank=301)
-    assert "offset_alpha=-1.0 is out of range" in state.problems()["offset_alpha"]
-    assert "rank=301 exceeds" in state.problems()["rank"]
-    state.set("offsets", "none")
-    assert "offset_alpha" not in state.problems()
-    assert "offset_alpha" in state.unused()
-    for name in state.choosable:
-        state.set(name, "auto")
-    assert state.problems() == {}
 
 
 def shown(explorer, names=CHOOSABLE):
@@ -240,19 +187,6 @@ def test_controls_show_auto_and_then_what_was_chosen(monkeypatch):
     act(explorer, "reset")
     assert explorer.status["notes"] == []
     assert control(explorer, "rank")["value"] == "3"
-
-
-def test_auto_of_a_single_setting():
-    explorer = widgets.Explorer(data="generated", rank=4, alpha=2.0)
-    enter(explorer, "alpha", "auto")
-    assert explorer.state.values["alpha"] == explorer.alpha == "auto"
-    enter(explorer, "alpha", "")  # what the page sends when "auto" is turned off
-    assert explorer.state.values["alpha"] == 15.0
-    enter(explorer, "alpha", "2")
-    assert explorer.state.values["alpha"] == 2.0
-    explorer = widgets.Explorer(data="generated")
-    enter(explorer, "rank", "")
-    assert explorer.state.values["rank"] == 8
 
 
 def test_choose_for_me(monkeypatch):

@@ -13,7 +13,9 @@ from waiting import PATIENCE
 
 pytest.importorskip("anywidget")
 
-from nmd_lab.widgets.charts import MOST_POINTS, Panel, arrays_of, curves_part
+from explorer_page import arrays_of
+
+from nmd_lab.widgets.charts import MOST_POINTS, Panel, curves_part
 from nmd_lab.widgets.page import FOLDER
 
 PANELS = [

@@ -95,11 +95,3 @@ def test_wide_rows_and_columns_of_several_kinds_are_not_drawn(monkeypatch):
     assert done(widgets.explore(mixed, rank=2, iterations=5)).drawing is None
     monkeypatch.setattr(pictures, "MOST_COLUMNS", 63)
     assert digits().drawing is None
-
-
-def test_the_data_of_many_rows_are_not_sent(monkeypatch):
-    monkeypatch.setattr(pictures, "MOST_VALUES", 40 * 64 - 1)
-    explorer = digits()
-    assert explorer.drawing["data"] is None
-    expected = explorer.result.reconstruct().values[5]
-    np.testing.assert_allclose(drawn(explorer.drawing, 5), expected.ravel(), atol=1e-3)

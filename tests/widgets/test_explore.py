@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, enter, picture, said, table
+from explorer_page import act, arrays_of, enter, picture, said, table
 from PIL import Image
 from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.readers import read_file
-from nmd_lab.widgets.charts import arrays_of
 from nmd_lab.widgets.components import oriented
 from nmd_lab.widgets.matrix_view import DecompositionView, FitView, PosteriorView
 from nmd_lab.widgets.pictures import MOST_ROWS
@@ -80,17 +79,6 @@ def test_a_file_with_a_long_table(tmp_path):
         assert word in said(explorer)
     run(explorer)
     assert str(path) in explorer.code()
-
-
-def test_a_file_with_a_long_table_of_names(tmp_path):
-    path = tmp_path / "ratings.csv"
-    frame = renamed("user", "item", "rating")
-    frame["user"] = "user " + frame["user"].astype(str)
-    frame["item"] = "item " + frame["item"].astype(str)
-    frame.to_csv(path, index=False)
-    explorer = widgets.explore(str(path), rank=2, alpha=15.0, iterations=5)
-    assert explorer.state.data.find("user 1") >= 0
-    run(explorer)
 
 
 def test_columns_of_a_file_can_be_given(tmp_path):
@@ -172,18 +160,6 @@ def test_a_fit_shows_picked_rows_that_it_has(fit):
     explorer.selection = {"rows": [5, 1000, 2]}  # perhaps of a linked explorer with more rows
     assert explorer.pictures["ids"] == [5, 2]
     assert not explorer.status["failed"]
-
-
-def test_rows_of_a_component_and_picked_rows_replace_each_other(fit):
-    explorer = widgets.explore(fit)
-    act(explorer, "component", k=2, what="rows")
-    strongest = explorer.pictures["ids"]
-    act(explorer, "lasso", rows=[5])
-    assert explorer.pictures["ids"] == [5]
-    assert explorer.components["chosen"] is None
-    act(explorer, "clear")
-    act(explorer, "component", k=2, what="rows")
-    assert explorer.pictures["ids"] == strongest
 
 
 def test_a_fit_without_a_component(fit):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from explorer_page import plain
+from explorer_page import arrays_of, plain
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
@@ -12,7 +12,6 @@ from nmd_lab import datasets, widgets
 from nmd_lab.data.inputs import observe
 from nmd_lab.metrics import relative_error
 from nmd_lab.widgets.background import HiddenEntries, is_measured
-from nmd_lab.widgets.charts import arrays_of
 from nmd_lab.widgets.matrix_state import DecompositionState
 from nmd_lab.widgets.ratings_state import CompletionState
 
@@ -54,17 +53,6 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
     assert explorer.curves["panels"][0]["lowest"] == "held_out"
 
 
-def test_pauses_add_their_last_iteration(small, rng):
-    X = small + rng.normal(size=small.shape)
-    state = plain(DecompositionState, X, rank=4, iterations=30, missing=0.2)
-    state.start()
-    state.fit.join(PATIENCE)
-    state.proceed()
-    state.fit.join(PATIENCE)
-    assert sorted({*scheduled(60), 30}) == list(state.fit.recording.held_out)
-    check_curve(state, X, state.fit.recording.held_out)
-
-
 def test_stop_measures_where_it_stands(small):
     state = plain(DecompositionState, small, rank=4, iterations=ENDLESS, missing=0.2, rho="1")
     state.start()
@@ -72,25 +60,6 @@ def test_stop_measures_where_it_stands(small):
     state.fit.stop()
     assert state.fit.join(PATIENCE)
     assert list(state.fit.recording.held_out) == scheduled(state.fit.result.n_iter)
-
-
-def test_a_second_run_with_other_settings_has_its_own_curve(small):
-    state = plain(DecompositionState, small, rank=2, iterations=10, missing=0.2)
-    state.start()
-    state.fit.join(PATIENCE)
-    first = state.fit.recording.held_out
-    state.set("missing", 0.4)
-    state.set("rank", 3)
-    assert state.fit.recording.held_out == first  # it is that of the fit, not that of the settings
-    check_curve(state, small, first)
-    state.start()
-    state.fit.join(PATIENCE)
-    check_curve(state, small, state.fit.recording.held_out)
-    assert state.fit.recording.held_out != first
-    state.set("missing", 0.0)
-    state.start()
-    state.fit.join(PATIENCE)
-    assert state.fit.recording.held_out == {}
 
 
 def test_completion_shows_the_error_of_each_iteration():
@@ -147,13 +116,6 @@ def test_float32_is_kept():
     state.fit.join(PATIENCE)
     assert state.fit.state.W.dtype == np.float32
     assert len(state.fit.recording.held_out) == 5
-
-
-def test_the_schedule_does_not_depend_on_the_number_of_iterations():
-    counts = [sum(is_measured(k) for k in range(1, n + 1)) for n in (20, 300, 10_000)]
-    assert counts[0] == 20
-    assert counts[1] < 80
-    assert counts[2] < 150
 
 
 def test_hidden_entries_of_labelled_data_are_those_of_the_split():

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from explorer_page import act, done, enter, picture, plain, table
+from explorer_page import act, arrays_of, done, enter, picture, plain, table
 from waiting import PATIENCE
 
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets.charts import arrays_of
 from nmd_lab.widgets.history import MOST
 
 
@@ -35,12 +34,6 @@ def test_each_run_has_a_line(explorer):
     assert [line["settings"] for line in explorer.runs] == [
         "seed 0, rank 2", "seed 0, rank 5", "seed 3, rank 5",
     ]  # fmt: skip
-
-
-def test_continue_is_the_same_run(explorer):
-    act(explorer, "continue")
-    assert explorer.join(PATIENCE)
-    assert [line["iterations"] for line in explorer.runs] == [40, 80]
 
 
 def test_back_to_a_run_brings_its_settings_curves_and_code(explorer):
@@ -84,11 +77,6 @@ def test_pictures_side_by_side(explorer):
     assert picture(explorer, "beside") is None
 
 
-def test_a_run_that_is_not_kept(explorer):
-    act(explorer, "history", number=99, what="back")
-    assert "run 99 is not kept" in explorer.status["message"]
-
-
 def test_strokes_of_the_brush_are_one_run(explorer):
     for x in (1, 2, 3):
         act(explorer, "brush", hide=True, picture=0, points=[(x, x)], radius=1)
@@ -104,14 +92,3 @@ def test_old_runs_are_forgotten():
     for _ in range(MOST + 3):
         done(explorer)
     assert [line["number"] for line in explorer.runs] == list(range(4, MOST + 4))
-
-
-def test_runs_of_a_completion():
-    explorer = widgets.Explorer(data="generated", rank=2, alpha=15.0, iterations=5)
-    done(explorer)
-    first = explorer.tables
-    enter(explorer, "rank", "4")
-    done(explorer)
-    assert explorer.tables != first
-    act(explorer, "history", number=1, what="back")
-    assert explorer.tables == first

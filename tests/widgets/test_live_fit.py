@@ -35,15 +35,6 @@ def test_pieces_make_the_uninterrupted_fit(small, split):
     assert np.all(np.diff(result.history.seconds) > 0)
 
 
-def test_the_time_between_pieces_does_not_count(small, clock):
-    fitting = ResumableFit(preparing(small)())
-    first = fitting.advance(2, lambda state: False).history.seconds.values
-    clock.now += 400
-    seconds = fitting.advance(2, lambda state: False).history.seconds.values
-    np.testing.assert_array_equal(seconds[:2], first)
-    assert seconds[3] - seconds[1] < 300
-
-
 def test_the_best_validated_state_survives_further_pieces(small, rng):
     options = {"validation": 0.3, "solver": nmd.ADMM(patience=1000)}
     noisy = small + rng.normal(size=small.shape)
@@ -82,18 +73,6 @@ def test_stop_is_heard_at_once(small):
     fit.start(preparing(small), ENDLESS)
     assert fit.join(PATIENCE)
     assert [fit.result.n_iter] == asked
-
-
-def test_continue_goes_on(small):
-    fit = LiveFit()
-    fit.start(preparing(small), 4)
-    fit.join()
-    assert (fit.phase, fit.can_proceed) == ("finished", True)
-    fit.proceed(3)
-    fit.join()
-    assert fit.result.n_iter == 7
-    assert fit.recording.curves["iteration"] == list(range(1, 8))
-    assert fit.planned == 7
 
 
 def test_reset_forgets_even_a_running_fit(small):
@@ -221,28 +200,6 @@ def test_a_finished_fit_has_done_all_and_the_time_of_a_choice_is_no_iteration(sm
     assert clock.now - fit.began < 300
 
 
-def test_reset_and_another_start_forget_a_choice(small):
-    fit, kept = LiveFit(), []
-    for forget in (fit.reset, lambda: fit.start(preparing(small), 7)):
-        fit.start(preparing(small), 4, choose=choosing(kept)[0])
-        thread = fit._thread
-        forget()
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
-        assert fit.join(PATIENCE)
-    assert (fit.phase, fit.result.n_iter, kept) == ("finished", 7, [])
-
-
-def test_a_choice_that_fails_is_a_sentence(small):
-    def fails(asked):
-        raise ValueError("nothing to choose from")
-
-    fit = LiveFit()
-    fit.start(preparing(small), 4, choose=fails)
-    assert fit.join(PATIENCE)
-    assert (fit.phase, fit.message) == ("failed", "ValueError: nothing to choose from")
-
-
 def states(count, size=10):
     X = np.random.default_rng(0).random((size, size))
     fitting, found = ResumableFit(preparing(X, rank=1)()), []
@@ -259,10 +216,3 @@ def test_snapshots_are_few_and_evenly_spaced():
     assert (kept[0], kept[-1]) == (1, 1000)
     assert len(set(np.diff(kept[1:-1]))) == 1
     assert snapshots[1000].iteration == 1000
-
-
-def test_snapshots_of_large_factors_are_fewer():
-    snapshots = Snapshots(memory=1000, least=6)
-    for state in states(100):
-        snapshots.add(state)
-    assert len(snapshots.iterations) <= 6

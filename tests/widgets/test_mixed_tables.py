@@ -40,10 +40,6 @@ def shown(explorer):
     return picture(explorer, "reconstruction").reshape(40, 6)
 
 
-def test_a_table_has_the_size_of_the_frame(explorer):
-    assert explorer.status["title"] == "your X: 40 rows, 4 columns"
-
-
 def test_a_reconstruction_is_that_of_the_fit(explorer):
     model = explorer.result.reconstruct().values
     assert np.ptp(model, axis=0).min() > 0
@@ -110,13 +106,6 @@ def test_a_table_that_is_mostly_missing_is_chosen_for_and_filled(frame):
     assert explorer.nonlinearity == "identity"
     assert explorer.status["notes"][0].startswith("chosen: f by column, rank ")
     assert not explorer.status["failed"]
-
-
-def test_a_rank_may_count_the_categories(frame):
-    explorer = widgets.explore(frame, rank=6)  # four columns, one of them with three categories
-    assert not explorer.state.problems()
-    explorer.state.set("rank", 7)
-    assert "smaller side of X, 6" in explorer.state.problems()["rank"]
 
 
 def test_the_cells_that_the_model_is_least_sure_of_are_listed(frame):

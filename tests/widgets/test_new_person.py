@@ -116,22 +116,6 @@ def test_a_new_fit_folds_the_row_in_again(explorer):
     assert explorer.scatter["person"] != before
 
 
-def test_without_a_fit_there_are_stars_and_no_predictions():
-    explorer = widgets.explore(RATINGS, **MODEL)
-    act(explorer, "ask", name="row", value="you")
-    act(explorer, "rate", column=3, number=2)
-    assert {cells[-1] for cells in table(explorer, "known")["rows"]} == {"–"}
-    assert table(explorer, "top")["head"] == ["predictions come with a fit"]
-    assert explorer.state.person.ratings == {3: explorer.state.person.levels[1]}
-
-
-def test_the_button_goes_back_to_the_row_before(explorer):
-    assert explorer.facts["you"] == str(explorer.state.data.labels("rows")[0])
-    act(explorer, "ask", name="row", value=explorer.facts["you"])
-    assert explorer.facts["you"] is None
-    assert len(explorer.facts["query"]) == 1
-
-
 @pytest.mark.parametrize(
     ("values", "levels"),
     [
@@ -196,13 +180,3 @@ def test_the_headline_has_rivals_at_the_same_entries(nonlinearity):
         named = state.arguments() | {"nonlinearity": "identity", "max_iter": fit.n_iter}
         linear = nmd.complete(state.data.matrix, **named)
         assert state.errors["linear"] == pytest.approx(validation_error(linear))
-
-
-def test_going_back_to_a_run_brings_its_rivals_back():
-    explorer = done(widgets.explore(RATINGS, **MODEL))
-    first = dict(explorer.state.errors)
-    explorer.state.set("seed", 1)
-    done(explorer)
-    assert explorer.state.errors != first
-    act(explorer, "history", number=1, what="back")
-    assert explorer.state.errors == first

@@ -53,16 +53,6 @@ def test_a_long_choice_is_left_to_the_user_and_its_time_is_said(digits, monkeypa
     np.testing.assert_allclose(variables["fit"].W, explorer.result.W, rtol=1e-9)
 
 
-def test_a_fit_that_is_there_stays_when_the_page_is_opened_again(digits):
-    explorer = plain(widgets.explore, digits, iterations=5)
-    explorer.start()
-    assert explorer.join(PATIENCE)
-    result = explorer.result
-    act(explorer, "opened")
-    assert explorer.join(PATIENCE)
-    assert explorer.result is result
-
-
 def test_a_changed_setting_fits_again_if_that_is_quick(digits, monkeypatch):
     monkeypatch.setattr(view, "QUICK", np.inf)
     explorer = plain(widgets.explore, digits, iterations=5)
@@ -88,9 +78,3 @@ def test_a_fit_that_was_stopped_early_does_not_count_as_quick(digits):
     enter(explorer, "rank", "3")
     assert explorer.fit.phase == "stopped"
     assert said(explorer).startswith("changed: Run takes about")
-
-
-def test_without_a_page_nothing_begins_by_itself(digits):
-    explorer = plain(widgets.explore, digits, iterations=5)
-    enter(explorer, "rank", "3")
-    assert explorer.fit.phase == "ready"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from explorer_page import act, button, enter, picture, plain, said, table
+from explorer_page import act, button, enter, plain, said, table
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
@@ -12,36 +12,6 @@ from nmd_lab import widgets
 
 TUNE = 100
 MODEL = {"data": "generated", "rank": 2, "alpha": 15.0, "iterations": 5}
-
-
-def sampled(state):
-    state.sample_now()
-    assert state.active.join(PATIENCE)
-    assert state.posterior is not None, state.active.message
-    return state.posterior
-
-
-def smooth_picture(size=(24, 30), seed=0):
-    """A smooth picture of which a band is unknown, but for a few pixels."""
-    rng = np.random.default_rng(seed)
-    x = np.linspace(0, 1, size[0])[:, None] + np.sin(np.linspace(0, 3, size[1]))
-    seen = rng.random(size) < 0.8
-    seen[:, 20:] &= rng.random((size[0], size[1] - 20)) < 0.15
-    return np.where(seen, x + 0.05 * rng.random(size), np.nan)
-
-
-def test_dense_data_show_where_they_are_unsure():
-    X = smooth_picture()
-    model = {"rank": 2, "alpha": 1.0, "missing": 0.0, "nonlinearity": "identity"}
-    explorer = widgets.explore(X, draws=30, **model)
-    assert picture(explorer, "spread") is None
-    posterior = sampled(explorer.state)
-    np.testing.assert_allclose(picture(explorer, "original")[0, ..., 0], X, rtol=1e-6)
-    spread = picture(explorer, "spread")[0, ..., 0]
-    np.testing.assert_allclose(spread, posterior.uncertainty(noise=False).values, rtol=1e-5)
-    mean = picture(explorer, "reconstruction")[0, ..., 0]
-    np.testing.assert_allclose(mean, posterior.reconstruct().values, rtol=1e-5)
-    assert spread[:, 20:].mean() > spread[:, :20].mean()
 
 
 def test_a_posterior_does_not_see_what_is_hidden_or_painted_over():
@@ -70,12 +40,6 @@ def test_a_posterior_does_not_see_what_is_hidden_or_painted_over():
     assert variables["posterior"].draws.identical(explorer.posterior.draws)
 
 
-def test_ratings_have_no_pictures():
-    explorer = widgets.Explorer(**MODEL, draws=3)
-    sampled(explorer.state)
-    assert explorer.pictures is None
-
-
 def test_the_explorer_shows_what_the_posterior_says():
     explorer = widgets.Explorer(**MODEL, draws=20)
     assert "intervals" not in explorer.dots
@@ -85,14 +49,6 @@ def test_the_explorer_shows_what_the_posterior_says():
     assert explorer.posterior.draws.sizes["draw"] == 20
     assert explorer.status["done"] == explorer.status["planned"] == TUNE + 20
     assert "% of the 90 % intervals hold the held-out value" in said(explorer)
-    (line,) = explorer.dots["intervals"]["panels"][0]["series"]
-    assert len(line["x"]) == 500
-    low, y, high = (np.array(line[name]) for name in ("low", "y", "high"))
-    ends = explorer.state.observations.range()
-    assert np.all((low < y) | (y == ends[0]))
-    assert np.all((y < high) | (y == ends[1]))
-    assert min(low) >= ends[0]  # an interval does not go beyond the scale
-    assert max(high) <= ends[1]
     assert "1200 held-out entries" in explorer.status["notes"][0]
     best = explorer.state.entries(0, 10)[1][0]
     assert table(explorer, "top")["rows"][0][-1] == f"{best.low:.3g} – {best.high:.3g}"

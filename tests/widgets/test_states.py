@@ -13,7 +13,6 @@ import nmd_lab as nmd
 from nmd_lab import datasets
 from nmd_lab.metrics import relative_error
 from nmd_lab.result import netcdf
-from nmd_lab.widgets.components import FactorsPart, oriented
 from nmd_lab.widgets.matrix_state import DecompositionState
 from nmd_lab.widgets.ratings_state import CompletionState
 from nmd_lab.widgets.study_state import StudyState
@@ -21,7 +20,7 @@ from nmd_lab.widgets.study_state import StudyState
 SETTINGS = [
     {},
     {"noise": "salt_and_pepper", "level": 0.2, "missing": 0.3, "seed": 3, "loss": "l1"},
-    {"data": "synthetic", "nonlinearity": "minmax", "low": 0.5, "high": 2.0, "alpha": 0.5},
+    {"nonlinearity": "minmax", "low": 0.5, "high": 2.0, "alpha": 0.5},
     {"noise": "poisson", "level": 20.0, "loss": "kl", "rho": "0.7"},
     {"data": "photograph of a flower", "missing": 0.6, "nonlinearity": "identity"},
 ]
@@ -49,14 +48,6 @@ def test_copied_code_repeats_a_decomposition(settings, capsys):
         again.W, fit.W, rtol=1e-9
     )  # not bits: another thread, another BLAS path
     assert capsys.readouterr().out.strip() == f"relative error {fit.relative_error:.4g}"
-
-
-def test_copied_code_before_a_run_is_the_run(small):
-    state = plain(DecompositionState, small, rank=2, iterations=6)
-    code = state.code("X")
-    assert "X = " not in code
-    np.testing.assert_array_equal(executed(code, X=small).W, run(state).W)
-    assert "\nX = frame  # your data\n" in state.code("frame")
 
 
 def test_copied_code_has_only_what_is_not_the_default(small):
@@ -145,22 +136,6 @@ def test_sparse_data_belong_elsewhere():
         plain(DecompositionState, sparse.eye_array(4))
 
 
-def test_rows_of_a_component_have_most_of_it():
-    """Its sign is that of most of it, whatever the fit has; the model stays the same."""
-    state = plain(DecompositionState, datasets.digits(50), rank=4, iterations=5)
-    fitted = run(state).fitted
-    turned = fitted._replace(W=-fitted.W, H=-fitted.H)
-    shown, of_turned = oriented(fitted), oriented(turned)
-    np.testing.assert_array_equal(shown.W, of_turned.W)
-    np.testing.assert_allclose(shown.block(), fitted.block())
-    W = np.asarray(shown.W)
-    assert ((W * np.abs(W)).sum(axis=0) > 0).all()
-    factors = FactorsPart()
-    factors.chosen = 2
-    rows = factors.rows(turned, 9)
-    assert W[rows, 2].min() >= np.delete(W[:, 2], rows).max()
-
-
 TABLE = pd.DataFrame(
     {
         "who": ["ann", "ann", "bo", "bo", "bo", "cy", "cy", "di", "di", "di"],
@@ -220,19 +195,6 @@ def study():
     )  # fmt: skip
     made.run(progress=False)
     return made
-
-
-def test_points_are_means_over_seeds(study):
-    state = StudyState(study, panel="missing")
-    assert (state.values["x"], state.values["color"]) == ("rank", "algorithm")
-    points = state.points()
-    assert len(points) == 12
-    errors = study.results.held_out_rmse
-    for point in points:
-        cells = errors.sel(point.labels)
-        assert point.mean == pytest.approx(float(cells.mean()))
-        assert point.spread == pytest.approx(float(cells.std(ddof=1)))
-        assert point.place == point.labels["rank"]
 
 
 @pytest.mark.parametrize("metric", ["seconds", "observed_rmse", "held_out_mae"])

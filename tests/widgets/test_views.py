@@ -19,8 +19,6 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.inputs import observe
-from nmd_lab.widgets.charts import arrays_of
-from nmd_lab.widgets.components import oriented
 from nmd_lab.widgets.matrix_view import DecompositionView
 from nmd_lab.widgets.pictures import MOST_ROWS
 from nmd_lab.widgets.ratings_view import CompletionView
@@ -32,20 +30,6 @@ def explorer():
     return plain(widgets.Explorer, datasets.digits(60), rank=4, iterations=10, missing=0.2)
 
 
-def test_a_run_fills_everything(explorer):
-    assert explorer.result is None
-    assert picture(explorer, "reconstruction") is None
-    done(explorer)
-    assert explorer.result.n_iter == 10
-    assert said(explorer) == "done in 10 iterations, as many as ⚙ allows"
-    assert explorer.status["done"] == explorer.status["planned"] == 10
-    assert explorer.facts["iterations"][-1] == explorer.facts["iteration"] == 10
-    assert table(explorer, "errors")["rows"][1][0] == "linear, rank 4"
-    assert explorer.components["count"] == 4
-    assert explorer.scatter["rank"] == 4
-    assert arrays_of(explorer.curves)["relative_error"].shape == (2, 10)
-
-
 def test_one_of_a_kind_has_no_plural():
     explorer = plain(widgets.Explorer, datasets.digits(60), rank=1, iterations=1, tol=0)
     done(explorer)
@@ -54,21 +38,6 @@ def test_one_of_a_kind_has_no_plural():
     study = nmd.Study(datasets.digits(30), rank=[2], n_splits=1, max_iter=2)
     study.run(progress=False)
     assert widgets.explore(study).status["title"] == "study of 1 fit"
-
-
-def test_pictures_show_the_data_with_holes_and_the_model(explorer):
-    done(explorer)
-    original, seen = picture(explorer, "original"), picture(explorer, "seen")
-    holes = np.isnan(seen)
-    assert holes.mean() == pytest.approx(0.2, abs=0.07)
-    np.testing.assert_array_equal(original[~holes], seen[~holes])
-    rows = explorer.pictures["ids"]
-    X = datasets.digits(60).values
-    np.testing.assert_allclose(original.reshape(MOST_ROWS, 64), X[rows], rtol=1e-6)
-    model = explorer.result.reconstruct().values[rows]
-    np.testing.assert_allclose(
-        picture(explorer, "reconstruction").reshape(MOST_ROWS, 64), model, atol=1e-6
-    )
 
 
 def test_wide_data_are_averaged():
@@ -96,18 +65,6 @@ def test_the_slider_shows_earlier_iterations(explorer):
     assert explorer.modelled == last
 
 
-def test_a_component_shows_its_rows(explorer):
-    done(explorer)
-    before = explorer.pictures["ids"]
-    act(explorer, "component", k=2, what="rows")
-    assert explorer.components["chosen"] == 2
-    W = oriented(explorer.result.fitted).W
-    largest = np.argsort(-W[:, 2], kind="stable")[:MOST_ROWS]
-    assert explorer.pictures["ids"] == largest.tolist()
-    act(explorer, "component", k=2, what="rows")
-    assert explorer.pictures["ids"] == before
-
-
 def test_without_a_component_the_loss_is_said(explorer):
     done(explorer)
     act(explorer, "component", k=1, what="off")
@@ -129,34 +86,10 @@ def test_without_a_component_the_loss_is_said(explorer):
     assert explorer.components["said"] == ""
 
 
-def test_rows_that_are_picked_are_shown(explorer):
-    done(explorer)
-    act(explorer, "lasso", rows=[3, 50, 7])
-    assert explorer.selection["rows"] == [3, 50, 7]
-    assert explorer.pictures["ids"] == [3, 50, 7]
-    act(explorer, "select", picture=1, y=2, x=5)
-    assert explorer.selection["row"] == 50
-    assert explorer.selection["column"] == explorer.selection["pixel"] == 21
-    act(explorer, "lasso", rows=[])
-    assert len(explorer.pictures["ids"]) == MOST_ROWS
-
-
-def test_another_plane_of_the_rows(explorer):
-    done(explorer)
-    act(explorer, "plane", a=3, b=1)
-    shown = explorer.scatter
-    W = oriented(explorer.result.fitted).W
-    np.testing.assert_allclose(np.frombuffer(shown["x"], "<f4"), W[:, 3], rtol=1e-6)
-    np.testing.assert_allclose(np.frombuffer(shown["y"], "<f4"), W[:, 1], rtol=1e-6)
-    digit = datasets.digits(60).digit.values
-    assert (shown["color"], shown["groups"]) == ("digit", digit.clip(max=8).tolist())
-    assert shown["values"] == [*"01234567", "other: 8, 9"]  # more colours are not told apart
-
-
 def test_other_data_are_shown_without_the_old_model():
     explorer = done(plain(widgets.Explorer, rank=5, iterations=5))
     act(explorer, "lasso", rows=[1700, 1750])
-    for name in ("photograph of a palace", "photograph of a flower", "synthetic"):
+    for name in ("photograph of a palace", "photograph of a flower"):
         enter(explorer, "data", name)
         assert not explorer.status["failed"], said(explorer)
         assert explorer.selection is None
@@ -217,25 +150,6 @@ def test_other_wrong_starts_are_said_beside_their_controls():
     fitted = widgets.explore(nmd.decompose(datasets.digits(20), 2, max_iter=3, random_state=0))
     fitted.rank = 5
     assert fitted.rank is None  # a fit has no settings
-
-
-@pytest.mark.parametrize("name", ["photograph of a flower", "synthetic"])
-def test_pictures_of_other_matrices(name):
-    explorer = done(plain(widgets.Explorer, data=name, rank=3, iterations=3))
-    act(explorer, "component", k=1, what="rows")
-    assert not explorer.status["failed"]
-    assert explorer.pictures["layout"] == "matrix"
-    assert picture(explorer, "seen").shape[1:3] == explorer.state.data.shape
-
-
-def test_a_table_with_names_has_components_with_names():
-    X = pd.DataFrame(np.random.default_rng(0).random((20, 12)), columns=list("abcdefghijkl"))
-    explorer = done(plain(widgets.Explorer, X, rank=3, iterations=5))
-    shown = explorer.components
-    assert shown["kind"] == "list"
-    h = explorer.result.H.values[1]
-    order = np.argsort(-np.abs(h), kind="stable")[:5]
-    assert [label for label, _ in shown["lists"][1]] == [X.columns[k] for k in order]
 
 
 def test_a_plain_array_of_pictures_is_seen_as_pictures():
@@ -324,13 +238,6 @@ def test_an_error_in_the_solver_is_in_the_status_line(explorer, monkeypatch):
     assert done(explorer).result.n_iter == 10
 
 
-def test_an_error_in_the_picture_does_not_end_the_fit(explorer, monkeypatch):
-    monkeypatch.setattr(explorer.view, "parts", lambda history: 1 / 0)
-    done(explorer)
-    assert "ZeroDivisionError" in said(explorer)
-    assert explorer.result.n_iter == 10
-
-
 def test_an_error_in_what_is_said_does_not_end_the_fit(explorer, monkeypatch):
     monkeypatch.setattr(explorer.state, "unused", lambda: 1 / 0)
     explorer.state.start()
@@ -362,12 +269,6 @@ def test_saving(explorer, tmp_path):
     assert (tmp_path / "mine.nc").read_text() == "precious"
 
 
-def test_the_copied_code_is_in_the_page(explorer):
-    done(explorer)
-    assert "nmd.complete(" in explorer.code_text
-    assert "max_iter=10" in explorer.code_text
-
-
 def test_several_at_once_do_not_mix():
     X = datasets.digits(60)
     explorers = [plain(widgets.Explorer, X, rank=r, iterations=40) for r in (2, 3, 4)]
@@ -396,18 +297,6 @@ def test_nothing_is_drawn_with_matplotlib(explorer):
     subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)
 
 
-def test_completion_tables():
-    explorer = widgets.Explorer(data="generated", rank=2, alpha=15.0, iterations=10)
-    assert table(explorer, "top")["head"] == ["predictions come with a fit"]
-    done(explorer)
-    assert len(table(explorer, "top")["rows"]) == 50
-    act(explorer, "ask", name="row", value="12345")
-    assert "no row is labelled" in explorer.facts["query"][0]["problem"]
-    assert explorer.tables == []
-    act(explorer, "ask", name="row", value="7")
-    assert explorer.facts["query"][0]["problem"] == ""
-
-
 @pytest.mark.parametrize("sampled", [False, True])
 def test_predictions_of_held_out_entries_are_marked(sampled):
     settings = {"rank": 2, "alpha": 15.0, "iterations": 10, "validation": 0.3, "draws": 10}
@@ -426,22 +315,6 @@ def test_predictions_of_held_out_entries_are_marked(sampled):
     assert {k for k, is_marked in marks.items() if is_marked} == {k for i, k in unseen if i == 0}
     assert list(marks.values()) == sorted(marks.values(), reverse=True)  # they come first
     assert set(marks.values()) == {True, False}
-
-
-def test_a_row_that_is_picked_is_asked_for():
-    explorer = done(widgets.Explorer(data="generated", rank=2, alpha=15.0, iterations=10))
-    act(explorer, "select", row=11)
-    label = str(explorer.state.data.labels("rows")[11])
-    assert explorer.facts["query"][0]["value"] == label
-    entries = explorer.state.entries(11, 10)[1]
-    assert table(explorer, "top")["ids"][:10] == [entry.column for entry in entries]
-    W = oriented(explorer.result.fitted).W[11]
-    assert explorer.scatter["person"] == {"name": label, "x": W[0], "y": W[1]}
-    act(explorer, "ask", name="row", value=str(explorer.state.data.labels("rows")[4]))
-    act(explorer, "select", column=3)  # another choice leaves the row alone
-    assert explorer.facts["query"][0]["value"] == str(explorer.state.data.labels("rows")[4])
-    act(explorer, "lasso", rows=[7])
-    assert explorer.facts["query"][0]["value"] == str(explorer.state.data.labels("rows")[7])
 
 
 def test_without_a_component_of_ratings_the_loss_is_said():
@@ -470,33 +343,6 @@ def test_what_is_no_number_is_refused_as_it_was_entered(entered):
         assert button(explorer, "run")["disabled"]
         enter(explorer, name, shown["value"])
         assert not button(explorer, "run")["disabled"]
-
-
-def test_study_points(tmp_path):
-    study = nmd.Study(datasets.digits(40), rank=[1, 3, 5], n_splits=2, max_iter=10, alpha=0)
-    results = study.run(progress=False)
-    explorer = widgets.Explorer(study)
-    ((line,),) = ([panel["series"][0]] for panel in explorer.dots["study"]["panels"])
-    mean = results[explorer.state.values["metric"]].mean("seed").values.ravel()
-    assert (line["x"], line["ids"]) == ([1, 3, 5], [0, 1, 2])
-    np.testing.assert_allclose(line["y"], mean)
-    ranking = table(explorer, "details")
-    assert [row[0] for row in ranking["rows"]] == [str([1, 3, 5][k]) for k in mean.argsort()]
-    assert "a click on a point shows the fits" in ranking["caption"]
-    act(explorer, "point", chart="study", id=1)
-    assert "rank 3" in table(explorer, "details")["caption"]
-    assert explorer.facts["point"] == 1
-    assert isinstance(explorer.result, xr.Dataset)
-    act(explorer, "point", chart="study", id=1)
-    assert table(explorer, "details") == ranking
-    act(explorer, "point", chart="study", id=1)
-    act(explorer, "save", filename=str(tmp_path / "cells.nc"))
-    assert (tmp_path / "cells.nc").is_file()
-    done(explorer)
-    assert explorer.result.rank == 3
-    only = widgets.Explorer(results)
-    assert button(only, "run")["disabled"]
-    assert "give the Study itself" in button(only, "run")["title"]
 
 
 def test_a_study_compares_the_best_model_with_the_next_one_by_seed():
@@ -542,15 +388,6 @@ def test_a_study_says_what_is_averaged_and_takes_panels_for_conditions():
     assert explorer.dots["study"]["title"] == "mean over seed"
     enter(explorer, "panel", "none")
     assert explorer.dots["study"]["title"] == "mean over missing and seed"
-
-
-def test_components_are_drawn_by_what_they_contribute(explorer):
-    done(explorer)
-    shown, fit = explorer.components, explorer.result
-    values = np.frombuffer(shown["values"], "<f4").reshape(4, 8, 8)
-    W, H, *_ = oriented(fit.fitted)
-    expected = np.linalg.norm(W, axis=0)[:, None] * H
-    np.testing.assert_allclose(values.reshape(4, 64), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_explore_picks_the_view(tmp_path):

@@ -140,7 +140,6 @@ export class Curves {
     this.place = html("div");
     this.caption = html("p.nmd-caption");
     this.element = html("section.nmd-curves", { "aria-label": "curves" }, this.place, this.caption);
-    this.solver = html("div");
     this.element.frames = 0;
   }
 
@@ -152,9 +151,7 @@ export class Curves {
     if (described !== this.described) {
       this.described = described;
       this.panels = data.panels.map((about, k) => new CurvePanel(about, k, this.send));
-      const [first, ...others] = this.panels.map(({ element }) => element);
-      this.place.replaceChildren(first);
-      this.solver.replaceChildren(...others);
+      this.place.replaceChildren(...this.panels.map(({ element }) => element));
     }
     this.panels.forEach((panel, k) => panel.take(data.panels[k], facts));
     this.caption.textContent = data.caption;

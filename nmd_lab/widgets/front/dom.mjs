@@ -93,23 +93,3 @@ export function isDark(element) {
   const [red, green, blue] = context.getImageData(0, 0, 1, 1).data;
   return red + green + blue > 384;
 }
-
-/** Hand a text or a Blob to the user as a file. */
-export function download(content, name, type) {
-  const address = URL.createObjectURL(new Blob([content], { type }));
-  html("a", { href: address, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 1000);
-}
-
-const LOOKS = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family", "filter"];
-
-/** Hand a drawing to the user as an SVG file that looks the same without this page. */
-export function downloadSvg(drawing, name) {
-  const copy = drawing.cloneNode(true), originals = [drawing, ...drawing.querySelectorAll("*")];
-  [copy, ...copy.querySelectorAll("*")].forEach((element, k) => {
-    const style = getComputedStyle(originals[k]);
-    for (const look of LOOKS) element.style.setProperty(look, style.getPropertyValue(look));
-  });
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  download(new XMLSerializer().serializeToString(copy), name, "image/svg+xml");
-}

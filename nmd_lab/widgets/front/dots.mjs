@@ -2,7 +2,7 @@
 //
 // While there are few points, each is a button that the keyboard reaches; otherwise they only show their values.
 
-import { button, clamp, downloadSvg, html, keyOf, pageColors, set, short, svg } from "./dom.mjs";
+import { clamp, html, keyOf, pageColors, set, short, svg } from "./dom.mjs";
 import { Axes, linearTicks, nearestDot, rangeOf, svgText, tickText, wholeTicks } from "./axes.mjs";
 
 const DOT_LEFT = 56, DOT_RIGHT = 12, DOT_BETWEEN = 18, DOT_LETTER = 6.3;
@@ -51,10 +51,8 @@ export class DotChart {
       focusin: look, focusout: () => this.look(null), click: (event) => this.press(this.under(event), true),
       keydown: (event) => this.focused && keyOf(event, press) && this.press(this.focused),
     });
-    const save = button("save SVG", () => downloadSvg(this.drawing, `${name}.svg`));
     this.read = html("output.nmd-read", { "aria-live": "off" });
-    const head = html("div.nmd-dots-head", this.title, save);
-    this.element = html("div.nmd-dots", { hidden: true }, head, this.drawing, this.read);
+    this.element = html("div.nmd-dots", { hidden: true }, this.title, this.drawing, this.read);
     new ResizeObserver(() => ![0, this.space].includes(this.element.clientWidth) && this.draw()).observe(this.element);
   }
 

@@ -147,7 +147,7 @@ class Page {
       why: panel(this.reason),
       sure: panel(this.asking, this.unsure, this.doubts.element, this.cell.element),
       runs: panel(this.runs.element, keeper),
-      solver: panel(this.controls.element, this.opener(), this.curves.solver),
+      solver: panel(this.controls.element, this.opener()),
     };
     this.places = { ranks: panels.why, intervals: panels.sure };
     this.tabs = new Tabs(panels, (name) => name === "sure" && this.ask());

@@ -1,6 +1,6 @@
 // The stage of a matrix: data and model in one picture with a swipe, other layers, zoom, selection, and a brush.
 
-import { button, clamp, download, html, keyOf, numbers, set, short, svg } from "./dom.mjs";
+import { button, clamp, html, keyOf, numbers, set, short, svg } from "./dom.mjs";
 import { PictureSheet, absoluteLimit, brushCircle, channelMeans, discSpans, mosaicCorner, mosaicOf, mosaicPixel,
   pictureBox, pictureScale, pixelCross, strokePoints } from "./mosaic.mjs";
 
@@ -47,9 +47,8 @@ export class Pictures {
     this.forget = button("forget paint", () => this.send({ do: "unpaint" }));
     const { look, zoom, hide, reveal } = this.buttons;
     this.brushTools = [hide, reveal, this.size, this.undo, this.forget];
-    const save = button("PNG", () => this.save());
     return html("div.nmd-picture-tools", { role: "toolbar", "aria-label": "tools of the pictures" },
-      look, zoom, ...this.brushTools, html("span.nmd-gap"), save);
+      look, zoom, ...this.brushTools);
   }
 
   /** Return what chooses the layer, and where data end and the model begins. */
@@ -396,10 +395,5 @@ export class Pictures {
     const next = places.find((each) => mosaicPixel(this.mosaic, each)) ?? this.cursor?.place ?? [0.5, 0.5];
     this.window(clamp(left, next[0] + 0.5 - width, next[0] - 0.5), clamp(top, next[1] + 0.5 - height, next[1] - 0.5), part);
     this.look(next, "polite");
-  }
-
-  /** Hand what is shown to the user as a PNG file. */
-  save() {
-    this.canvas.toBlob((blob) => download(blob, `${this.sides[1]}.png`, "image/png"));
   }
 }
