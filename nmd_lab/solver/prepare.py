@@ -78,8 +78,7 @@ def prepare(
     choice, may_be_empty = options.validation, not absent_are_zeros
     held_out = hold_out(observations, X, choice, rng, may_be_empty=may_be_empty)
     signals = Interruption() if interruption is None else interruption
-    hooks = {"signals": signals, "save": save, "began": began}
-    spec = decide(held_out, facts, options, rng, state.trials, **hooks)
+    spec = decide(held_out, facts, options, rng, state, signals=signals, began=began)
     return formulate(held_out, facts, spec, rng, state, save)
 
 
@@ -111,16 +110,25 @@ def decide(
     facts: Facts,
     options: Options,
     rng: np.random.Generator,
-    outcomes: list[dict[str, Any]],
+    state: FitState,
     **hooks: Any,
 ) -> Spec:
-    """Return what the fit is to be: as it was asked for, and chosen where that is "auto"."""
+    """Return what the fit is to be: as it was asked for, and chosen where that is "auto".
+
+    A fit that resumes has what was chosen, if the choice had ended.
+    """
     if not facts.is_open(options):
         return _spec(facts, options)
     _problem(
         data.rest, facts, _spec(facts, replace(options, alpha=0.0, offsets="none", init="auto"))
     )
-    return choose(data, facts, options, new_stream(rng), outcomes, **hooks)
+    asked, stream = vars(options), new_stream(rng)
+    if state.decided is None:
+        chosen = vars(choose(data, facts, options, stream, **hooks))
+        state.decided = {
+            name: each for name, each in chosen.items() if each is not asked.get(name, Spec)
+        }
+    return Spec(**asked | state.decided)
 
 
 def formulate(

@@ -136,8 +136,8 @@ class FitState:
     ----------
     rng : Generator
         Random numbers, as they were before the fit.
-    trials : list of dict
-        What came out of each trial of the choice of settings.
+    decided : dict or None
+        What the choice of settings has changed of the options; None before it is done.
     outcomes, summary : list of Outcome and of dict
         What came out of each start that has ended.
     start : StartState or None
@@ -145,7 +145,7 @@ class FitState:
     """
 
     rng: np.random.Generator
-    trials: list[dict[str, Any]] = field(default_factory=list)
+    decided: dict[str, Any] | None = None
     outcomes: list[Outcome] = field(default_factory=list)
     summary: list[dict[str, Any]] = field(default_factory=list)
     start: StartState | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -35,15 +34,12 @@ def choose(
     facts: Facts,
     options: Options,
     rng: np.random.Generator,
-    outcomes: list[dict[str, Any]],
     *,
     began: float,
     signals: Interruption,
-    save: Callable[[], None],
 ) -> Spec:
     """Return the specification of lowest error at held-out entries.
 
-    `outcomes` has what came out of the first trials, if they are done, and gets that of the others.
     The time limit counts from `began`.
     """
     observations, space = data.rest, _space(data.rest, facts, options)
@@ -59,14 +55,13 @@ def choose(
 
         def after() -> None:
             signals.begin()
-            save()
             duration.show()
 
-        def is_over(repeated: float) -> bool:
-            return bool(signals) or time.perf_counter() + repeated > deadline
+        def is_over() -> bool:
+            return bool(signals) or time.perf_counter() > deadline
 
         hooks = (is_over, after, duration.foresee)
-        stages = Stages(facts, options, max(-low, high), rng, outcomes, *hooks)
+        stages = Stages(facts, options, max(-low, high), rng, *hooks)
         last = stages.search(data._replace(rest=few), space)
         if last.n_rows < m and last.has_ridge and not is_bounded:
             last = stages.with_all_rows(last, data)
@@ -82,7 +77,7 @@ def choose(
         rank=setting.rank,
         **found,
         selection=record_of(stages.done, m),
-        spent=time.perf_counter() - began + stages.repeated,
+        spent=time.perf_counter() - began,
     )
 
 

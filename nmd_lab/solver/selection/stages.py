@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -71,7 +70,7 @@ class Stage:
 
 
 class Stages:
-    """Searches one after the other, with the trials that an interrupted choice has done.
+    """Searches one after the other.
 
     Parameters
     ----------
@@ -83,10 +82,8 @@ class Stages:
         Largest |x|.
     rng : numpy.random.Generator
         Source of the held-out entries and the starts.
-    outcomes : list of dict
-        What came out of the trials that are done already; gets that of the others.
     is_over : callable
-        Function of the seconds that repeated trials had taken, which says whether to end.
+        Function that says whether to end.
     after, foresee : callable
         What to call after each trial, and with one of the first.
     """
@@ -97,21 +94,13 @@ class Stages:
         options: Options,
         size: float,
         rng: np.random.Generator,
-        outcomes: list[dict[str, Any]],
-        is_over: Callable[[float], bool],
+        is_over: Callable[[], bool],
         after: Callable[[], None],
         foresee: Callable[[Trial], None],
     ) -> None:
         self._facts, self._options, self._size, self._rng = facts, options, size, rng
-        self._outcomes, self._is_over = outcomes, is_over
-        self._after, self._foresee = after, foresee
-        self._begun: list[Trials] = []
+        self._is_over, self._after, self._foresee = is_over, after, foresee
         self.done: list[Stage] = []
-
-    @property
-    def repeated(self) -> float:
-        """Seconds that the trials of an interrupted choice took, which are not done again."""
-        return sum(trials.repeated for trials in self._begun)
 
     def search(self, data: HeldOutData, space: Space) -> Stage:
         """Return a search for the best setting of a space."""
@@ -140,18 +129,14 @@ class Stages:
 
     def _trials(self, kind: type[Trials], folds: list[Fold], rest: Observations) -> Trials:
         """Return trials without any done, for folds of the observations."""
-        trials = kind(
+        return kind(
             folds or [Fold(rest, rest.as_sparse())],
             self._options,
             self._size,
             self._rng,
-            lambda: self._is_over(self.repeated),
+            self._is_over,
             after=self._after,
             foresee=self._foresee,
             limits=self._facts.limits,
             kinds=self._facts.kinds,
-            outcomes=self._outcomes,
-            n_before=sum(len(trials.done) for trials in self._begun),
         )
-        self._begun.append(trials)
-        return trials

@@ -82,8 +82,6 @@ class ThinnedTrials(Trials):
 
     def run(self, setting: Setting, starts: Sequence[Start] | None = None, **_: Any) -> Trial:
         """Do a trial, which begins as a fit does, and ends as it or after fewer iterations."""
-        if self.is_done:
-            return self._again(setting)
         began, losses, ends, n_iter = time.perf_counter(), [], [], 0
         for fold, problem in zip(self.folds, self.problems(setting), strict=True):
             state, iterations = self._fitted(problem, setting.rank)

@@ -61,8 +61,6 @@ class Trials:
     limits : LimitModel
         What is known of entries with limits, with the lowest held-out error so far as sd if that is
         to be estimated.
-    repeated : float
-        Seconds that the trials of an interrupted search took, which are not done again.
     """
 
     def __init__(
@@ -75,9 +73,7 @@ class Trials:
         after: Callable[[], None] = lambda: None,
         foresee: Callable[[Trial], None] = lambda trial: None,
         limits: LimitModel = NO_LIMIT_MODEL,
-        outcomes: list[dict[str, Any]] | None = None,
         kinds: Model | None = None,
-        n_before: int = 0,
     ) -> None:
         on_observed = observed_only(folds[0].rest, options.solver.split)
         self.folds = [fold.sparse() for fold in folds] if on_observed else folds
@@ -86,7 +82,6 @@ class Trials:
         self.stopped, self.after, self.foresee = stopped, after, foresee
         self.metric = options.validation.metric
         self.done: list[Trial] = []
-        self.repeated = 0.0
         weights = [w for fold in folds if (w := fold.held_out.weights) is not None]
         self.mean_weight = float(np.mean(np.concatenate(weights))) if weights else 1.0
         rounding = 100 * float(np.finfo(folds[0].rest.dtype).eps)
@@ -94,19 +89,12 @@ class Trials:
         self._estimates_sd = math.isnan(limits.sd)
         first = first_sd(folds[0].rest) if self._estimates_sd else limits.sd
         self.limits = limits._replace(sd=first)
-        self._outcomes = [] if outcomes is None else outcomes
-        self._n_before = n_before  # outcomes of other trials
         self._problems: dict[tuple[Nonlinearity, Loss, str], list[Problem]] = {}
 
     @property
     def has_limits(self) -> bool:
         """Whether only limits are known of some entries."""
         return self.folds[0].rest.limits is not None
-
-    @property
-    def is_done(self) -> bool:
-        """Whether an interrupted choice has done the next trial."""
-        return self._n_before + len(self.done) < len(self._outcomes)
 
     @property
     def is_mixed(self) -> bool:
@@ -156,8 +144,6 @@ class Trials:
         better, and so does one of offsets alone, with which the best one is compared.  One with a
         path begins as `init="path"` does, and has the scores after as many iterations as are best.
         """
-        if self.is_done:
-            return self._again(setting)
         problems = self.problems(setting)
         learns = problems[0].units.model.learns
         slow = learns or self.is_mixed or setting.loss.degree != 2
@@ -209,23 +195,10 @@ class Trials:
         return self.add(trial)
 
     def add(self, trial: Trial) -> Trial:
-        """Add a trial to the list, and to the outcomes that an interrupted search repeats."""
+        """Add a trial to the list."""
         self.done.append(trial)
-        outcome = {name: value for name, value in vars(trial).items() if name != "setting"}
-        state = {"rng": self.rng.bit_generator.state, "sd": self.limits.sd}
-        self._outcomes.append({"outcome": outcome} | state)
         self.after()
         return trial
-
-    def _again(self, setting: Setting) -> Trial:
-        """Return the outcome of a trial that an interrupted search has done."""
-        before = self._outcomes[self._n_before + len(self.done)]
-        self.rng.bit_generator.state = before["rng"]
-        self.limits = self.limits._replace(sd=before["sd"])
-        self.done.append(Trial(setting, **before["outcome"]))
-        self.repeated += self.done[-1].seconds
-        self.after()
-        return self.done[-1]
 
     def _estimate_sd(self, trial: Trial) -> None:
         """Take the error of a trial at the held-out entries whose values are known, if lower."""

@@ -1,7 +1,5 @@
 """The settings of large data are chosen from a sample of the rows."""
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,6 @@ import pytest
 import nmd_lab as nmd
 from nmd_lab.solver.selection import row_sample
 from nmd_lab.solver.selection.row_sample import ridge_growth
-from nmd_lab.solver.selection.trials import Trials
 
 SHARE_OF_ROWS = "The trials had 300 of the 1500 rows"
 NUMBERS = "trials had 421 of the 1500 rows; the others chose the ridge with all of them."
@@ -73,33 +70,6 @@ def test_the_ridge_of_numbers_is_chosen_with_all_rows(small_samples, monkeypatch
     every = nmd.complete(X, random_state=0)
     assert NUMBERS not in every.selection.attrs.get("note", "")
     assert error(some, X, numbers) < 1.01 * error(every, X, numbers)
-
-
-@pytest.mark.parametrize("call", [20, -2])  # in the first search, and in the second
-def test_a_choice_that_was_killed_repeats_no_trial(small_samples, tmp_path, monkeypatch, call):
-    X = table()[0][list("abcdef")]
-    options = {"validation": nmd.Choice(ranks=[1, 2]), "random_state": 0}
-    run, calls, last = Trials._run, [], math.inf
-
-    def counted(self, *args):
-        calls.append(self)
-        if len(calls) == last:
-            raise KeyboardInterrupt
-        return run(self, *args)
-
-    monkeypatch.setattr(Trials, "_run", counted)
-    whole = nmd.complete(X, **options)
-    of_whole, searches = len(calls), list(dict.fromkeys(calls))
-    last = of_whole + range(of_whole)[call]
-    compute = nmd.Compute(checkpoint=tmp_path / "run", checkpoint_every=0)
-    with pytest.raises(KeyboardInterrupt):
-        nmd.complete(X, **options, compute=compute)
-    assert len(set(calls)) - len(searches) == (1 if call == 20 else 2)
-    fit = nmd.resume(tmp_path / "run", X)
-    np.testing.assert_array_equal(fit.selection["error"], whole.selection["error"])
-    np.testing.assert_array_equal(fit.W, whole.W)
-    folds = len(searches[0].folds)  # of the trial that was killed
-    assert len(calls) <= 2 * of_whole + folds
 
 
 def test_given_ridges_are_tried_on_all_rows(small_samples):

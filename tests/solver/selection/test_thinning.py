@@ -13,7 +13,6 @@ import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.selection import thinning
 from nmd_lab.solver.selection.thinning import row_losses, thinned
 from nmd_lab.solver.zeros import tiles
 
@@ -122,28 +121,6 @@ def test_a_time_limit_ends_the_search_with_the_best_so_far():
     fit = nmd.decompose(counts(), "auto", "identity", "kl", time_limit=0.0, random_state=0)
     assert fit.rank == 1
     assert fit.selection.attrs["reason"].endswith("when the search was stopped")
-
-
-def test_a_run_that_was_killed_does_not_repeat_trials(tmp_path, monkeypatch):
-    X, file = counts(), tmp_path / "run.checkpoint"
-    arguments = {"validation": nmd.Choice(ranks=[1, 2, 3]), "random_state": 0}
-    whole = nmd.decompose(X, "auto", "identity", "kl", **arguments)
-    fitted, ranks = thinning.ThinnedTrials._fitted, []
-
-    def killed(self, problem, rank):
-        ranks.append(rank)
-        if len(ranks) == 3:
-            raise KeyboardInterrupt
-        return fitted(self, problem, rank)
-
-    monkeypatch.setattr(thinning.ThinnedTrials, "_fitted", killed)
-    compute = nmd.Compute(checkpoint=file, checkpoint_every=0)
-    with pytest.raises(KeyboardInterrupt):
-        nmd.decompose(X, "auto", "identity", "kl", **arguments, compute=compute)
-    fit = nmd.resume(file, X)
-    assert ranks == [1, 2, 3, 3]
-    np.testing.assert_array_equal(fit.selection["error"], whole.selection["error"])
-    np.testing.assert_array_equal(fit.W, whole.W)
 
 
 def test_no_array_has_the_size_of_the_matrix():
