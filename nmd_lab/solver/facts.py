@@ -24,7 +24,7 @@ from .formulation import observed_only
 from .initialization import given_start
 from .limit_noise import limit_model
 from .options import Options
-from .selection.candidates import suitable_nonlinearities
+from .selection.setting import suitable_nonlinearities
 
 
 class Facts(NamedTuple):

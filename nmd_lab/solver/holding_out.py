@@ -19,8 +19,7 @@ from .choice import BLOCKS, Choice
 from .facts import Facts
 from .held_out import HeldOut
 from .options import Options
-from .selection.folds import Fold, draw_folds, make_fold
-from .selection.row_splits import row_folds, row_splits
+from .selection.folds import Fold, draw_folds, make_fold, row_folds, row_splits
 
 
 class HeldOutData(NamedTuple):

@@ -15,7 +15,6 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.checkpoint.checkpoint import Checkpoint
-from nmd_lab.solver import prepare
 
 GIVEN_AGAIN = ("observed", "targets")
 
@@ -131,25 +130,6 @@ def test_the_time_of_a_choice_counts_when_its_fit_goes_on(ticks, tmp_path, clock
     spent = float(fit.selection["seconds"].sum())
     assert spent > 1.0
     assert 3.5 < spent + float(fit.history["seconds"][-1]) < 4.1
-
-
-@pytest.mark.parametrize("calls", [0, 1])
-def test_a_choice_begins_again_unless_it_had_ended(calls, ticks, tmp_path, monkeypatch):
-    path, (_, arguments, options) = tmp_path / "run.nc", others()["auto"]
-    whole, begun = bits_of(nmd.complete(*arguments, **options)), []
-
-    def counted(*given: Any, **named: Any) -> Any:
-        begun.append(1)
-        return choose(*given, **named)
-
-    choose = prepare.choose
-    monkeypatch.setattr(prepare, "choose", counted)
-    if calls == 0:
-        ticks.until(5, lambda: nmd.complete(*arguments, **kept(options, path)))
-    begun.clear()
-    ticks.last = 0
-    fit = nmd.complete(*arguments, **kept(options, path))
-    assert (bits_of(fit), len(begun)) == (whole, calls)
 
 
 def test_a_fit_without_a_seed_goes_on_with_its_own_random_numbers(ticks, tmp_path):

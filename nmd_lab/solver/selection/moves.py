@@ -14,8 +14,7 @@ from nmd_lab.solver.initialization import Start, svd_start
 from nmd_lab.solver.starting_data import offsets_of, starting_data
 
 from .progress import SETTLED
-from .setting import Setting, Trial
-from .space import Space
+from .setting import Setting, Space, Trial
 from .trials import Trials
 
 NO_COMPONENTS = 4.0  # ridge without components, relative to the least one that removes all

@@ -16,11 +16,18 @@ import numpy as np
 
 from nmd_lab.model.log_scores import log_scores
 
-from .fresh import COARSE, GAIN, MANY, RATIO, RATIO_SLOW, from_fresh_starts, strongest_ridge
+from .fresh import (
+    COARSE,
+    GAIN,
+    MANY,
+    RATIO,
+    RATIO_SLOW,
+    best_of_patient,
+    from_fresh_starts,
+    strongest_ridge,
+)
 from .moves import FINE, Moves, is_close, mean_of, of_model
-from .patience import best_of_patient
-from .setting import Setting, Trial
-from .space import KINDS
+from .setting import KINDS, Setting, Trial
 
 FIRST_RANK = 8  # rank of the first trials
 FIRST_RIDGE = 0.5  # first ridge, relative to the one that removes all components

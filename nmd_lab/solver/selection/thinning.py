@@ -33,8 +33,7 @@ from nmd_lab.solver.zeros.tiles import Tiles
 from .folds import MOST_FOLDS, SHARE, WANTED, Fold, n_held_out
 from .fresh import MANY
 from .search import NO_GAIN
-from .setting import Setting, Trial
-from .space import Space
+from .setting import Setting, Space, Trial
 from .trials import Trials
 
 MOST_ITERATIONS = 200  # of a trial, whose error then hardly changes

@@ -37,8 +37,16 @@ from nmd_lab.solver.state import State, state_of
 from nmd_lab.solver.storage import CsrStorage, storage_of
 
 from .folds import Fold
-from .progress import Progress
-from .race import Run, best_ending, completed, is_beaten, lowest_of, mean_at, scores_of
+from .progress import (
+    Progress,
+    Run,
+    best_ending,
+    completed,
+    is_beaten,
+    lowest_of,
+    mean_at,
+    scores_of,
+)
 from .setting import Setting, Trial, mean_score
 from .trial_starts import alive_components, components, singular_components, with_offsets_of
 

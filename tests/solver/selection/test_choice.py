@@ -128,7 +128,7 @@ def test_few_held_out_entries_are_told():
 
 
 def test_a_rank_at_the_cap_is_told(monkeypatch):
-    monkeypatch.setattr("nmd_lab.solver.selection.space.RANKS", (1,))
+    monkeypatch.setattr("nmd_lab.solver.selection.setting.RANKS", (1,))
     assert "is the largest that is tried" in repr(nmd.complete(holes(), random_state=0))
 
 
@@ -578,3 +578,19 @@ def test_a_learned_model_is_not_that_of_another_loss():
     assert repr(again.nonlinearity) == repr(fit.nonlinearity)
     trial = fit.selection.isel(trial=fit.selection.attrs["chosen"])
     assert float(trial["error"]) < 1.4
+
+
+def test_a_choice_that_had_ended_is_not_repeated(tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(30, 2)) @ np.ones((2, 8))
+    whole = nmd.complete(X, random_state=0)
+
+    def killed(state):
+        raise SystemExit
+
+    compute = nmd.Compute(checkpoint=tmp_path / "run", checkpoint_every=0)
+    with pytest.raises(SystemExit):
+        nmd.complete(X, random_state=0, compute=compute, callback=killed)
+    monkeypatch.setattr("nmd_lab.solver.prepare.choose", None)
+    fit = nmd.resume(tmp_path / "run", X)
+    np.testing.assert_array_equal(fit.W, whole.W)
+    np.testing.assert_array_equal(fit.selection["error"], whole.selection["error"])

@@ -10,8 +10,7 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.solver.selection.fresh import from_fresh_starts, ridge_from_fresh_starts
 from nmd_lab.solver.selection.moves import FINE, Moves
-from nmd_lab.solver.selection.setting import Setting, Trial
-from nmd_lab.solver.selection.space import Space
+from nmd_lab.solver.selection.setting import Setting, Space, Trial
 
 NOISE = np.random.default_rng(0).normal(1, 0.1, size=1000) ** 2
 AT_BEST = Setting(Identity(), Frobenius(), 8, 1.0, "none", 1.0)

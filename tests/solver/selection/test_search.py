@@ -14,8 +14,7 @@ from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.selection.folds import draw_folds
 from nmd_lab.solver.selection.search import Search
-from nmd_lab.solver.selection.setting import Trial
-from nmd_lab.solver.selection.space import Space
+from nmd_lab.solver.selection.setting import Space, Trial
 from nmd_lab.solver.selection.trials import Trials
 
 MOST = 200

@@ -7,7 +7,7 @@ import math
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.solver.selection.space import RANKS, Space
+from nmd_lab.solver.selection.setting import RANKS, Space
 
 
 def space(**given):
