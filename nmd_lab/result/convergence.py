@@ -130,13 +130,12 @@ class PosteriorDiagnostics(DrawnFactors):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
-        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
-        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
-        >>> posterior.singular_values.values[0, 0].round(6), posterior.effective_rank.values
-        (array([2.44949]), array([[1., 1., 1., 1.]]))
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> posterior.singular_values.dims, bool((posterior.effective_rank <= 3).all())
+        (('chain', 'draw', 'component'), True)
         """
         W, H, _, _ = self.fitted.stacked
         values = np.stack([_singular_values(w, h) for w, h in zip(W, H, strict=True)])

@@ -67,14 +67,13 @@ class PosteriorPredictions(DrawnFactors):
 
         Examples
         --------
-        >>> import numpy as np, pandas as pd
-        >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
-        >>> X = pd.DataFrame([[1.0, 1.0]], index=["ann"], columns=["p", "q"])
-        >>> W, H, rho = np.ones((1, 4, 1, 1)), np.ones((1, 4, 2, 1)), np.ones((1, 4))
-        >>> posterior = Posterior.from_arrays(labels_of(X), W, H, rho)
-        >>> posterior.predict("ann", ["p", "q"]), posterior.predict(0, 1)
-        (array([1., 1.]), array([1.]))
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> alcohol, color = posterior.predict(0, ["alcohol", "color_intensity"])
+        >>> bool(12 < alcohol < 15), bool(2 < color < 10)
+        (True, True)
         """
         return self._summary(rows, columns, lambda p, v, _: mean_of(p, v), unknown)
 
@@ -103,13 +102,15 @@ class PosteriorPredictions(DrawnFactors):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
-        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.full((1, 4), 4.0)
-        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
-        >>> posterior.predict_std(0, 1), posterior.predict_std(0, 1, noise=False)
-        (array([0.5]), array([0.]))
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> with_noise, without = (
+        ...     posterior.predict_std(0, "ash", noise=each)[0] for each in (True, False)
+        ... )
+        >>> bool(with_noise > without > 0)
+        True
         """
         return self._summary(rows, columns, lambda p, v, _: std_of(p, v, noise))
 
@@ -140,13 +141,13 @@ class PosteriorPredictions(DrawnFactors):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
-        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
-        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
-        >>> posterior.predict_interval(0, 1, level=0.95).round(2)
-        array([[-0.96,  2.96]])
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> low, high = posterior.predict_interval(0, "alcohol", level=0.95)[0]
+        >>> bool(low < wine["alcohol"][0] < high)
+        True
         """
         level = check_share("level", level, zero=False)
         entries = self._entries(rows, columns)
@@ -174,12 +175,12 @@ class PosteriorPredictions(DrawnFactors):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
-        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
-        >>> Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho).probability(0, 1, above=1)
-        array([0.5])
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> bool(posterior.probability(0, "alcohol", above=13)[0] > 0.5)
+        True
         """
         bound = check_number("above", above)
         return self._summary(
@@ -212,13 +213,13 @@ class PosteriorPredictions(DrawnFactors):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
-        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
-        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
-        >>> posterior.log_density(0, 1, [1.0, 2.0]).round(3)
-        array([-0.919, -1.419])
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> near, far = posterior.log_density(0, "alcohol", [14.0, 11.0])
+        >>> bool(near > far)
+        True
         """
         if columns is not None:
             if values is None:
@@ -255,21 +256,13 @@ class PosteriorPredictions(DrawnFactors):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
-        >>> W, H, rho = np.zeros((1, 4, 2, 1)), np.zeros((1, 4, 3, 1)), np.ones((1, 4))
-        >>> posterior = Posterior.from_arrays(
-        ...     labels_of(np.ones((2, 3))),
-        ...     W,
-        ...     H,
-        ...     rho,
-        ...     noise="ordinal",
-        ...     levels=(1, 2),
-        ...     cut_points=np.zeros((1, 4, 1)),
-        ... )
-        >>> posterior.level_probabilities(0, 1)
-        array([[0.5, 0.5]])
+        >>> import nmd_lab as nmd
+        >>> table = nmd.datasets.make_ratings(60, 40, 700, random_state=0)
+        >>> ratings = nmd.observations_from_table(table)
+        >>> posterior = nmd.sample(ratings, 2, loss="ordinal", draws=50, random_state=0)
+        >>> shares = posterior.level_probabilities([0, 1], [2, 3])  # of the stars 1 to 5
+        >>> shares.shape, shares.sum(axis=1).round(6)
+        ((2, 5), array([1., 1.]))
         """
         levels = self.fitted.predictive
         if not isinstance(levels, OrdinalNoise):

@@ -75,11 +75,10 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.posterior import Posterior
-    >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
-    >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+    >>> from sklearn.datasets import load_wine
+    >>> import nmd_lab as nmd
+    >>> wine = load_wine(as_frame=True).data
+    >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
     >>> posterior.draws.H.dims
     ('chain', 'draw', 'component', 'column')
     """
@@ -222,14 +221,14 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
 
         Examples
         --------
-        >>> import tempfile, numpy as np, nmd_lab as nmd
-        >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
-        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
-        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     posterior.save(f"{folder}/posterior.nc")
-        ...     nmd.load(f"{folder}/posterior.nc").draws.identical(posterior.draws)
+        ...     posterior.save(f"{folder}/wine.nc")
+        ...     nmd.load(f"{folder}/wine.nc").draws.identical(posterior.draws)
         True
         """
         netcdf.write(self.to_dataset(), path)
@@ -252,12 +251,11 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
-        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
-        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
         >>> posterior.to_datatree()["posterior"].sizes["draw"]
-        4
+        50
         """
         return draws_dataset.to_datatree(self)

@@ -318,13 +318,13 @@ class PosteriorRankings(PosteriorPredictions):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
-        >>> W, H = np.ones((1, 4, 2, 1)), np.tile([[1.0], [3.0], [2.0]], (1, 4, 1, 1))
-        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, np.ones((1, 4)))
-        >>> posterior.top(0, k=2).position.values
-        array([1, 2])
+        >>> import nmd_lab as nmd
+        >>> table = nmd.datasets.make_ratings(60, 40, 700, random_state=0)
+        >>> ratings = nmd.observations_from_table(table)
+        >>> posterior = nmd.sample(ratings, 2, draws=50, random_state=0)
+        >>> surest = posterior.top(0, k=3, by="lower", exclude=ratings)
+        >>> bool((surest.diff(surest.dims[0]) <= 0).all())
+        True
         """
         return ranked_rows(self._scored_by(by), row, k, exclude)
 

@@ -146,13 +146,12 @@ class PosteriorMatrices(DrawnFactors):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
-        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
-        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
         >>> posterior.reconstruct().sizes
-        Frozen({'row': 2, 'column': 3})
+        Frozen({'row': 178, 'column': 13})
         """
         return self.labels.label(self._matrix(mean_of))
 
@@ -171,13 +170,12 @@ class PosteriorMatrices(DrawnFactors):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from nmd_lab.data.labels import labels_of
-        >>> from nmd_lab.result.posterior import Posterior
-        >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.full((1, 4), 4.0)
-        >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
-        >>> float(posterior.uncertainty().max())
-        0.5
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> posterior.uncertainty().sel(row=0).idxmax().item()  # in milligrams
+        'proline'
         """
         return self.labels.label(self._matrix(lambda p, v: std_of(p, v, noise)))
 
