@@ -78,7 +78,7 @@ MODULES: dict[str, tuple[str, list[str]]] = {
         "Data to try things with.",
         [
             *("digits", "photograph", "movielens_small", "make_ratings", "synthetic", "gaussian"),
-            *("poisson", "salt_and_pepper", "cbcl", "mit_logo", "mnist", "jester", "movielens"),
+            *("poisson", "salt_and_pepper", "movielens"),
             *("movielens_100k", "movielens_1m"),
         ],
     ),

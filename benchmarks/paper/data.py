@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import data as sets
 from nmd_lab import datasets
 
 Array = NDArray[np.float64]
@@ -84,7 +85,7 @@ def load(name: str, source: str, **options: int) -> Data:
 @cache
 def digits(real: bool, seed: int = 0, per_digit: int = 50) -> Array:
     """Return images of each of the ten digits, one a row, with ink from 0 to 1."""
-    images = datasets.mnist() if real else datasets.digits()
+    images = sets.mnist() if real else datasets.digits()
     rng = np.random.default_rng(seed)
     labels = images.digit.values
     chosen = [
@@ -97,7 +98,7 @@ def digits(real: bool, seed: int = 0, per_digit: int = 50) -> Array:
 @cache
 def faces(real: bool, n: int | None = None) -> Array:
     """Return images of 19 x 19 pixels, one a row, in (0, 1]."""
-    X = np.asarray(datasets.cbcl() if real else _patches(19), dtype=float)[:n]
+    X = np.asarray(sets.cbcl() if real else _patches(19), dtype=float)[:n]
     return X / X.max()
 
 
@@ -116,7 +117,7 @@ def _patches(size: int) -> Array:
 @cache
 def logo(real: bool) -> Array:
     """Return an image of rank 4 with the smallest value 0.5 and the largest 1."""
-    X = datasets.mit_logo().values if real else _blocks()
+    X = sets.mit_logo() if real else _blocks()
     return 0.5 + 0.5 * (X - X.min()) / (X.max() - X.min())
 
 

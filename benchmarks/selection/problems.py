@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from benchmarks.data import cbcl
 from nmd_lab import datasets
 
 Array = np.ndarray
@@ -117,7 +118,7 @@ SETS: dict[str, tuple[Callable[[], Problem], tuple[str, ...]]] = {
     "digits, fixed block": (fixed_block, PICTURES),
     "china, 60 %": (lambda: photograph("china"), LEVELS),
     "flower, 60 %": (lambda: photograph("flower"), LEVELS),
-    "CBCL, 80 %": (lambda: hide_share(datasets.cbcl().values, 0.8), LEVELS),
+    "CBCL, 80 %": (lambda: hide_share(cbcl(), 0.8), LEVELS),
 }
 """Sets by name, with the nonlinearities of the grid."""
 

@@ -134,7 +134,7 @@ NEEDED = (
 """Libraries that the package needs; a test compares them with pyproject.toml."""
 
 OPTIONAL = (
-    *("matplotlib", "pillow", "h5netcdf", "h5py", "pooch", "xlrd", "pyarrow"),
+    *("matplotlib", "pillow", "h5netcdf", "h5py", "pooch", "pyarrow"),
     *("jupyterlab", "ipywidgets", "anywidget", "voila", "dask", "distributed", "torch", "pymanopt"),
 )
 """Libraries of the extras, but for those that only developers need."""

@@ -1,4 +1,4 @@
-"""Data sets: bundled pictures and ratings, seeded generators, and readers of well-known sets.
+"""Data sets: bundled pictures and ratings, seeded generators, and a reader of MovieLens.
 
 >>> from nmd_lab import datasets
 >>> datasets.digits().sizes
@@ -8,21 +8,14 @@ Frozen({'image': 1797, 'pixel': 64})
 """
 
 from .bundled import PHOTOGRAPHS, digits, photograph
-from .generators import gaussian, poisson, salt_and_pepper, synthetic
-from .jester import jester
+from .generators import gaussian, make_ratings, poisson, salt_and_pepper, synthetic
 from .movielens import movielens, movielens_1m, movielens_100k, movielens_small
-from .pictures import cbcl, mit_logo, mnist
-from .synthetic_ratings import make_ratings
 
 __all__ = [
     "PHOTOGRAPHS",
-    "cbcl",
     "digits",
     "gaussian",
-    "jester",
     "make_ratings",
-    "mit_logo",
-    "mnist",
     "movielens",
     "movielens_1m",
     "movielens_100k",

@@ -1,4 +1,4 @@
-"""Find the files of a data set, in a folder or an archive, or download them.
+"""Find the files of MovieLens, in a folder or an archive, or download them; and read them.
 
 The places are, in this order: the argument `path`; the folder of the data set in the folder that
 the environment variable NMD_LAB_DATA names; the cache of downloads of pooch. With `path` nothing is
@@ -7,15 +7,92 @@ downloaded.
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import os
 import warnings
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from nmd_lab.data.frames import errors_of
 from nmd_lab.warnings import NMDWarning
 
-from ._sources import Source, sha256_of
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHA256 = """
+50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229  ml-100k.zip
+a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20  ml-1m.zip
+696d65a3dfceac7c45750ad32df2c259311949efec81f0f144fdfb91ebc9e436  ml-latest-small.zip
+813c411ccb6122564edfe752e7f80c4dcc5aa25fa94c93622f6877a7ba252862  ml-10m.zip
+96f243c338a8665f6bcc89c53edf6ee39162a846940de6b7c8c48aeada765ff3  ml-20m.zip
+8b21cfb7eb1706b4ec0aac894368d90acf26ebdfb6aced3ebd4ad5bd1eb9c6aa  ml-25m.zip
+e4a68655d7386b8f95f2f2424b2ff975dfdd15ffd59e0d864a14dca43e99d6ee  ml-32m.zip
+"""
+"""Checksums of all files for download, in the format of `sha256sum`."""
+
+GROUPLENS = "https://files.grouplens.org/datasets/movielens/"
+MOVIELENS_PAPER = "Harper and Konstan (2015), doi.org/10.1145/2827872"
+MAY_NOT_BE_PASSED_ON = (
+    "for research, not for commerce, not to be passed on without permission, to be cited as "
+    + MOVIELENS_PAPER
+)
+MAY_BE_PASSED_ON = (
+    "for research, not for commerce, to be passed on under the same conditions only, to be cited "
+    "as " + MOVIELENS_PAPER
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Source of a data set."""
+
+    name: str
+    title: str
+    page: str
+    terms: str
+    address: str = ""
+    files: tuple[str, ...] = ()
+
+    @property
+    def attrs(self) -> dict[str, str]:
+        """The attributes that a data set gets from its source."""
+        return {"title": self.title, "source": self.page, "terms": self.terms}
+
+
+def sha256_of(file: str) -> str:
+    """Return the expected checksum of a file."""
+    checksums = dict(line.split()[::-1] for line in SHA256.split("\n") if line)
+    return checksums[file]
+
+
+def _movielens(edition: str, terms: str = MAY_BE_PASSED_ON) -> Source:
+    """Return the source of an edition of MovieLens."""
+    title = edition.replace("k", "K").replace("m", "M") if edition[0].isdigit() else edition
+    page = f"grouplens.org/datasets/movielens/{edition.removesuffix('-small')}"
+    archives = (f"ml-{edition}.zip",)
+    return Source(f"movielens-{edition}", f"MovieLens {title}", page, terms, GROUPLENS, archives)
+
+
+MOVIELENS = {
+    "100k": _movielens("100k", MAY_NOT_BE_PASSED_ON),
+    "1m": _movielens("1m", MAY_NOT_BE_PASSED_ON),
+    "latest-small": _movielens("latest-small"),
+    "10m": _movielens("10m", MAY_NOT_BE_PASSED_ON),
+    "20m": _movielens("20m"),
+    "25m": _movielens("25m"),
+    "32m": _movielens("32m"),
+}
+"""Sources of the editions of MovieLens."""
+
 
 PathLike = str | os.PathLike[str]
 
@@ -93,3 +170,82 @@ def _download(source: Source, file: str) -> Path:
             "download was damaged or the file has changed; try again, or give path=."
         ) from error
     return Path(downloaded)
+
+
+@dataclass(frozen=True)
+class RatingsFormat:
+    """Format of the files of a data set of ratings."""
+
+    ratings: tuple[str, ...]
+    titles: tuple[str, ...]
+    separator: str
+    titles_separator: str
+    encoding: str = "utf-8"
+    fields: int = 4
+    header: bool = False
+    scale: tuple[float, float] = (0.5, 5.0)
+
+
+def read_ratings(file: Traversable, file_format: RatingsFormat) -> pd.DataFrame:
+    """Return a table with the columns user, item and rating."""
+    with errors_of(file):
+        table = _parse(file, file_format)
+        low, high = file_format.scale
+        ids = table["user"].ge(0) & table["item"].ge(0)
+        valid = ids & table["rating"].between(low, high) & table.notna().all(axis=1)
+        if not valid.all():
+            line = int(valid.argmin()) + int(file_format.header) + 1
+            raise ValueError(
+                f"line {line} is no user, item and rating from {low:g} to {high:g} of "
+                f"{file_format.fields} numbers"
+            )
+    return table[["user", "item", "rating"]]
+
+
+def _parse(file: Traversable, file_format: RatingsFormat) -> pd.DataFrame:
+    """Parse a file of ratings with the fast parser of pandas.
+
+    The parser takes separators of one character only. A separator of two characters is read as two,
+    with an empty column between them.
+    """
+    import pandas as pd
+
+    names = ["user", "item", "rating", "rest"][: file_format.fields]
+    columns = list(names)
+    if len(file_format.separator) == 2:
+        columns = [column for name in names for column in (name, f"after {name}")][:-1]
+    types: Any = {"user": np.int32, "item": np.int32, "rating": float, "rest": float}
+    with open_binary(file) as stream, warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # a warning means too many fields
+        table = pd.read_csv(
+            stream,
+            sep=file_format.separator[0],
+            header=None,
+            names=columns,
+            index_col=False,
+            skiprows=int(file_format.header),
+            dtype={name: types[name] for name in names},
+        )
+    return table[names]
+
+
+def read_titles(file: Traversable, file_format: RatingsFormat) -> dict[int, str]:
+    """Return the titles by item."""
+    separator = file_format.titles_separator
+    with errors_of(file), open_binary(file) as stream:
+        lines = io.TextIOWrapper(stream, file_format.encoding, newline="")
+        split = (line.rstrip("\r\n").split(separator) for line in lines)
+        rows = csv.reader(lines) if separator == "," else split
+        body = list(rows)[int(file_format.header) :]
+        return {int(row[0]): row[1] for row in body if row not in ([], [""])}
+
+
+@contextmanager
+def open_binary(file: Traversable) -> Iterator[Any]:
+    """Open a file for reading bytes, and decompress it if its name ends in .gz."""
+    with file.open("rb") as stream:
+        if file.name.endswith(".gz"):
+            with gzip.open(stream) as unpacked:
+                yield unpacked
+        else:
+            yield stream

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_word
-
-from ._labels import image_matrix
 
 PHOTOGRAPHS = {
     "china": "the Summer Palace in Beijing",
@@ -123,4 +122,20 @@ def digits(n: int | None = None) -> xr.DataArray:
             "description": "handwritten digits of scikit-learn (test set of the UCI collection)",
         },
         digit=bunch.target[:n],
+    )
+
+
+def image_matrix(
+    images: NDArray[Any], *, name: str, attrs: dict[str, Any], **labels: NDArray[Any]
+) -> xr.DataArray:
+    """Return a matrix with one image in each row."""
+    count, height, width = images.shape
+    y, x = np.divmod(np.arange(height * width), width)
+    coords = {"image": np.arange(count), "y": ("pixel", y), "x": ("pixel", x)}
+    return xr.DataArray(
+        images.reshape(count, height * width),
+        dims=("image", "pixel"),
+        coords=coords | {label: ("image", values) for label, values in labels.items()},
+        name=name,
+        attrs=attrs,
     )

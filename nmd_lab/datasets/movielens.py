@@ -11,9 +11,7 @@ import numpy as np
 
 from nmd_lab._runtime.checks import check_word
 
-from ._delimited import RatingsFormat, read_ratings, read_titles
-from ._files import PathLike, locate
-from ._sources import MOVIELENS, Source
+from ._files import MOVIELENS, PathLike, RatingsFormat, Source, locate, read_ratings, read_titles
 
 if TYPE_CHECKING:
     import pandas as pd

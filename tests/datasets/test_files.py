@@ -1,9 +1,8 @@
-"""Where files are looked for, downloads from a server of our own, and damaged pictures."""
+"""Where files are looked for, and downloads from a server of our own."""
 
 from __future__ import annotations
 
 import functools
-import gzip
 import hashlib
 import http.server
 import shutil
@@ -11,26 +10,16 @@ import sys
 import threading
 import zipfile
 
-import numpy as np
 import pytest
-from scipy.io import savemat
 
 import nmd_lab as nmd
 from nmd_lab import datasets
-from nmd_lab.datasets import _sources
+from nmd_lab.datasets import _files
 from nmd_lab.datasets.movielens import CHECKOUT
 from nmd_lab.widgets.code import ratings_choices
 
 MOVIELENS_MODULE = sys.modules["nmd_lab.datasets.movielens"]  # the function has this name, too
-HELD_BY_OWNERS = [datasets.cbcl, datasets.mit_logo]
-READERS = [
-    *HELD_BY_OWNERS,
-    datasets.mnist,
-    datasets.movielens_100k,
-    datasets.movielens_1m,
-    functools.partial(datasets.movielens, "25m"),
-    functools.partial(datasets.jester, 1),
-]
+READERS = [datasets.movielens_100k, functools.partial(datasets.movielens, "25m")]
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -53,7 +42,7 @@ def server(tmp_path, monkeypatch, no_data):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{running.server_port}/"
-        monkeypatch.setattr(_sources.Source, "address", property(lambda _: address), raising=False)
+        monkeypatch.setattr(_files.Source, "address", property(lambda _: address), raising=False)
         monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache" / name)
         yield folder
         running.shutdown()
@@ -65,8 +54,8 @@ def serve_archive(server, monkeypatch, ratings="1,2,3.5,7\n", edition="25m"):
         packed.writestr(f"ml-{edition}/ratings.csv", "userId,movieId,rating,timestamp\n" + ratings)
         packed.writestr(f"ml-{edition}/movies.csv", "movieId,title,genres\n2,Heat,Drama\n")
     checksum = hashlib.sha256(archive.read_bytes()).hexdigest()
-    lines = [line for line in _sources.SHA256.split("\n") if not line.endswith(archive.name)]
-    monkeypatch.setattr(_sources, "SHA256", "\n".join([*lines, f"{checksum}  {archive.name}"]))
+    lines = [line for line in _files.SHA256.split("\n") if not line.endswith(archive.name)]
+    monkeypatch.setattr(_files, "SHA256", "\n".join([*lines, f"{checksum}  {archive.name}"]))
     return archive
 
 
@@ -141,14 +130,6 @@ def test_the_explorer_offers_no_ratings_that_it_would_have_to_download(no_data, 
     assert list(ratings_choices()) == ["generated"]
 
 
-def test_a_server_that_has_nothing_is_told(server):
-    with (
-        pytest.warns(nmd.warnings.NMDWarning, match="downloading MNIST"),
-        pytest.raises(ConnectionError, match=r"t10k-images.*cannot be downloaded .*data/README"),
-    ):
-        datasets.mnist()
-
-
 def test_without_pooch_the_remedy_is_told(monkeypatch, no_data):
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(ImportError, match=r"takes pooch: pip install 'nmd-lab\[data\]'"):
@@ -161,64 +142,8 @@ def test_a_missing_set_says_how_to_get_it(reader, tmp_path, no_data):
         reader(path=tmp_path)
 
 
-@pytest.mark.parametrize("reader", HELD_BY_OWNERS)
-def test_a_set_that_cannot_be_downloaded_says_so(reader, tmp_path, monkeypatch, no_data):
-    with pytest.raises(FileNotFoundError, match=r"NMD_LAB_DATA not set: get .*data/README\.md"):
-        reader()
-    monkeypatch.setenv("NMD_LAB_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=r"does not exist: get .*data/README\.md"):
-        reader()
-
-
 def test_every_download_has_a_checksum():
-    for source in (_sources.MNIST, _sources.JESTER, *_sources.MOVIELENS.values()):
+    for source in _files.MOVIELENS.values():
         assert source.files
         for file in source.files:
-            assert len(bytes.fromhex(_sources.sha256_of(file))) == 32
-
-
-def write_digits(folder, images, labels=b"\x07\x02"):
-    header = b"\0\0\x08"
-    sizes = [b"".join(int(n).to_bytes(4) for n in shape) for shape in ((2, 28, 28), (2,))]
-    for name, n_dims, size, content in (
-        ("t10k-images-idx3-ubyte.gz", b"\x03", sizes[0], images),
-        ("t10k-labels-idx1-ubyte.gz", b"\x01", sizes[1], labels),
-    ):
-        (folder / name).write_bytes(gzip.compress(header + n_dims + size + content))
-
-
-def test_idx(tmp_path):
-    write_digits(tmp_path, bytes(range(196)) * 8)
-    X = datasets.mnist(tmp_path)
-    np.testing.assert_array_equal(X.values.ravel() * 255, list(range(196)) * 8)
-    assert X.digit.values.tolist() == [7, 2]
-    assert "LeCun" in X.attrs["terms"]
-
-
-def test_damaged_idx_files_are_refused(tmp_path):
-    write_digits(tmp_path, bytes(1000))
-    with pytest.raises(ValueError, match=r"holds 1000 bytes where its sizes \[2, 28, 28\]"):
-        datasets.mnist(tmp_path)
-    file = tmp_path / "t10k-images-idx3-ubyte.gz"
-    file.write_bytes(file.read_bytes()[:20])
-    with pytest.raises(ValueError, match="breaks off, or is not gzipped"):
-        datasets.mnist(tmp_path)
-    for content in (b"<html>moved</html>", b"\0\0\x08", b"\0\0\x08\x03\0", b""):
-        file.write_bytes(gzip.compress(content))
-        with pytest.raises(ValueError, match="not an idx file"):
-            datasets.mnist(tmp_path)
-
-
-def test_damaged_faces_are_refused(tmp_path):
-    file = tmp_path / "CBCL.mat"
-    savemat(file, {"X": np.arange(722.0).reshape(361, 2) / 722})
-    faces = datasets.cbcl(tmp_path)
-    assert faces.shape == (2, 361)
-    assert float(faces[1].max()) == 721 / 722
-    for content in (file.read_bytes()[:200], b"", b"<html>moved</html>"):
-        file.write_bytes(content)
-        with pytest.raises(ValueError, match="no MATLAB file with a matrix X of 361 rows"):
-            datasets.cbcl(tmp_path)
-    savemat(file, {"Y": np.ones(3)})
-    with pytest.raises(ValueError, match="no MATLAB file"):
-        datasets.cbcl(tmp_path)
+            assert len(bytes.fromhex(_files.sha256_of(file))) == 32

@@ -129,32 +129,3 @@ def test_noise_refuses():
         datasets.poisson(np.ones(3), 0)
     with pytest.raises(ValueError, match="negative value -1"):
         datasets.poisson(-np.ones(3))
-
-
-@pytest.mark.data
-def test_cbcl(data_dir):
-    faces = datasets.cbcl(data_dir / "cbcl")
-    assert faces.shape == (2429, 361)
-    assert 0 < float(faces.min()) < float(faces.max()) <= 1
-    # faces are near mirror images of themselves, left to right more than top to bottom
-    mean = faces.mean("image").values.reshape(19, 19)
-    assert np.abs(mean - mean[:, ::-1]).mean() < 0.5 * np.abs(mean - mean[::-1]).mean()
-
-
-@pytest.mark.data
-def test_mnist(data_dir):
-    X = datasets.mnist(data_dir / "mnist")
-    assert X.shape == (10_000, 784)
-    assert X.digit.values[:5].tolist() == [7, 2, 1, 0, 4]
-    assert float(X.max()) == 1
-    assert np.bincount(X.digit).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
-
-
-@pytest.mark.data
-def test_mit_logo(data_dir):
-    logo = datasets.mit_logo(data_dir / "mit_logo")
-    assert logo.shape == (250, 482)
-    assert np.linalg.matrix_rank(logo) == 4
-    assert np.unique(logo.values * 255).round().tolist() == [73, 139, 255]
-    smooth = datasets.mit_logo(data_dir / "mit_logo", antialiased=True)
-    assert np.linalg.matrix_rank(smooth) > 4

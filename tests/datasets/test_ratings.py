@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import struct
 import zipfile
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 
 import nmd_lab as nmd
 from nmd_lab import datasets
-from nmd_lab.datasets._delimited import read_ratings
+from nmd_lab.datasets._files import read_ratings
 from nmd_lab.datasets.movielens import SMALL
 
 EXPECTED = pd.DataFrame(
@@ -143,62 +142,9 @@ def test_a_gzipped_file_that_breaks_off_is_refused(tmp_path):
         read_ratings(tmp_path / "ratings.csv.gz", SMALL)
 
 
-JOKES = np.full((4, 100), 99.0)
-JOKES[0, [0, 99]] = -9.5, 10
-JOKES[1, 4] = 0.25
-JOKES[3, :3] = 1, 2, 3
-SHEET = np.column_stack([(JOKES != 99).sum(axis=1), JOKES])
-
-
-def biff(sheet):
-    """Write numbers as an Excel 2 sheet, the oldest and simplest kind of .xls."""
-    cells = b"".join(
-        struct.pack("<HHHH3xd", 3, 15, row, column, value)
-        for (row, column), value in np.ndenumerate(sheet)
-    )
-    return struct.pack("<HHHH", 9, 4, 2, 0x10) + cells + struct.pack("<HH", 10, 0)
-
-
-def check_jokes(table):
-    assert table["user"].tolist() == [1, 1, 2, 4, 4, 4]
-    assert table["item"].tolist() == [1, 100, 5, 1, 2, 3]
-    assert table["rating"].tolist() == [-9.5, 10, 0.25, 1, 2, 3]
-    assert "Goldberg" in table.attrs["terms"]
-
-
-def test_jester_as_csv_as_xls_and_as_zip(tmp_path):
-    pd.DataFrame(SHEET).to_csv(tmp_path / "jester-data-2.csv", header=False, index=False)
-    check_jokes(datasets.jester(2, tmp_path))
-    pytest.importorskip("xlrd")
-    (tmp_path / "jester-data-1.xls").write_bytes(biff(SHEET))
-    check_jokes(datasets.jester(1, tmp_path))
-    with zipfile.ZipFile(tmp_path / "jester_dataset_1_3.zip", "w") as packed:
-        packed.writestr("jester-data-3.xls", biff(SHEET))
-    check_jokes(datasets.jester(3, tmp_path))
-    check_jokes(datasets.jester(3, tmp_path / "jester_dataset_1_3.zip"))
-    (tmp_path / "jester-data-1.xls").write_bytes(biff(SHEET[:, :50]))
-    with pytest.raises(ValueError, match="no sheet of 101 columns"):
-        datasets.jester(1, tmp_path)
-
-
-@pytest.mark.parametrize("damage", ["4", "1,2,x"])
-def test_a_damaged_file_of_jester_is_refused(damage, tmp_path):
-    file = tmp_path / "jester-data-1.csv"
-    pd.DataFrame(SHEET).to_csv(file, header=False, index=False)
-    text = file.read_text().splitlines()
-    text[1] = damage
-    file.write_text("\n".join(text))
-    with pytest.raises(ValueError, match=r"jester-data-1\.csv' cannot be read"):
-        datasets.jester(1, tmp_path)
-
-
-def test_readers_refuse_what_is_unknown():
+def test_an_unknown_edition_is_refused():
     with pytest.raises(ValueError, match="edition='2m' is unknown: did you mean '32m'"):
         datasets.movielens("2m")
-    with pytest.raises(ValueError, match="part=4 is unknown"):
-        datasets.jester(4)
-    with pytest.raises(ValueError, match="subset='all' is unknown"):
-        datasets.mnist(subset="all")
 
 
 def test_generated_ratings_are_like_real_ones():

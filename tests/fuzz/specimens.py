@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import struct
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,11 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from scipy.io import mmwrite, savemat
+from scipy.io import mmwrite
 
 import nmd_lab
 from nmd_lab.data.readers import read_matrix
-from nmd_lab.datasets.pictures import cbcl, read_idx
 from nmd_lab.result import netcdf
 
 from .faults import Fault
@@ -137,16 +135,6 @@ def _studies() -> tuple[bytes, bytes]:
         return path.read_bytes(), Path(f"{path}.journal").read_bytes()
 
 
-def _idx() -> list[bytes]:
-    pixels = np.random.default_rng(0).integers(0, 255, (3, 4, 5)).astype(np.uint8)
-    return [gzip.compress(b"\0\0\x08\x03" + struct.pack(">3I", 3, 4, 5) + pixels.tobytes())]
-
-
-def _faces() -> list[bytes]:
-    X = np.random.default_rng(0).random((361, 2)).astype(np.float32)
-    return [_bytes_of(lambda f, c=c: savemat(f, {"X": X}, do_compression=c)) for c in (False, True)]
-
-
 def _sound(path: Path, **options: Any) -> Any:
     X = read_matrix(path, **options)
     if sparse.issparse(X):
@@ -186,7 +174,5 @@ KINDS: dict[str, Kind] = {
     "fit": Kind("fit.nc", _fits, _load),
     "study": Kind("study.nc", lambda: [_studies()[0]], netcdf.read),
     "journal": Kind("x.journal", lambda: [_studies()[1]], _resume),
-    "idx": Kind("x-ubyte.gz", _idx, read_idx),
-    "faces": Kind("CBCL.mat", _faces, lambda path: cbcl(path.parent)),
 }
 """The kinds of files by name."""

@@ -16,7 +16,6 @@ FORBIDDEN = {
 """Words that say nothing of what they name, or that the field has another word for; `_own`, too."""
 
 STILL = (
-    "datasets/jester.py",  # an argument that users give
     "widgets/matrix_state.py",  # an attribute that users see in copied code
     *(
         "result/decomposition.py",
