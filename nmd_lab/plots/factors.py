@@ -14,8 +14,7 @@ from nmd_lab._runtime.checks import check_word
 from nmd_lab.data.labels import COMPONENT, Picture, picture_of
 from nmd_lab.result.decomposition import Decomposition
 
-from ._canvas import PALETTE, axes, diverging, hide_frame, pyplot, text_color
-from ._mosaic import Mosaic
+from ._canvas import PALETTE, Mosaic, axes, diverging, hide_frame, pyplot, text_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

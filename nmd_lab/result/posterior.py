@@ -29,7 +29,7 @@ from .report import PosteriorReports
 from .tables import PosteriorMatrices
 
 if TYPE_CHECKING:
-    from nmd_lab.plots.posterior_accessor import PosteriorPlotAccessor
+    from nmd_lab.plots import PosteriorPlotAccessor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -236,7 +236,7 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
     @property
     def plot(self) -> PosteriorPlotAccessor:
         """Plots of the posterior, such as ``posterior.plot.trace()``; they need matplotlib."""
-        from nmd_lab.plots.posterior_accessor import PosteriorPlotAccessor
+        from nmd_lab.plots import PosteriorPlotAccessor
 
         return PosteriorPlotAccessor(self)
 

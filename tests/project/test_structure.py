@@ -46,10 +46,7 @@ STRANGERS = [("model", "data"), ("data", "model")]
 
 LAZY = {
     ("nmd_lab.result.decomposition", "nmd_lab.plots"): "fit.plot, which needs matplotlib",
-    (
-        "nmd_lab.result.posterior",
-        "nmd_lab.plots.posterior_accessor",
-    ): "posterior.plot, likewise",
+    ("nmd_lab.result.posterior", "nmd_lab.plots"): "posterior.plot, likewise",
     ("nmd_lab.result.fold_in", "nmd_lab.solver.new_rows"): "only new rows need the solver",
     ("nmd_lab.result.selection", "nmd_lab.solver.settings"): "only a repeated fit needs the solver",
     (
@@ -70,7 +67,7 @@ LAZY = {
 
 UP = [
     ("nmd_lab.result.decomposition", "nmd_lab.plots"),
-    ("nmd_lab.result.posterior", "nmd_lab.plots.posterior_accessor"),
+    ("nmd_lab.result.posterior", "nmd_lab.plots"),
     ("nmd_lab.solver.prepare", "nmd_lab.cluster.inputs"),
 ]
 """The three imports that go up, and the only ones that may close a cycle."""
