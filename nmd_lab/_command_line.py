@@ -1,211 +1,165 @@
-"""The options of ``nmd-lab fit``, ``sample`` and ``impute``: types, defaults and help."""
+"""The parser of ``nmd-lab``: its options are arguments of the library's functions."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, fields
-from functools import partial
-from inspect import signature
+import inspect
+import os
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, BooleanOptionalAction
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import UnionType
+from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
-from cyclopts import Group, Parameter
-
-from ._derived_options import options_of
-from .data.frames import description, refused_columns
-from .data.labels import is_frame
-from .fit import complete, decompose
+from ._runtime.checks import nearest
+from ._version import __version__
+from .fit import complete
 from .sampling import sample
-from .solver.options import COMPLETION_DEFAULTS, FitOptions, Options
+from .solver.options import FitOptions
 from .solver.settings import ADMM, Compute
 
-WORDS = {"auto": "auto", "true": True, "false": False}
-"""Words of the command line for values of Python."""
+FILES = """  The file is .npy, .npz, .mtx, .nc, or a table .csv, .tsv or .txt with or without names
+of rows and columns.  A table of columns userId, movieId, rating is taken as a long table."""
 
-TABLES = Group("Reading the data", sort_key=2)
-MODEL = Group("Model", sort_key=3)
-SOLVER = Group("Solver", sort_key=4)
-SAMPLER = Group("Sampler", sort_key=4)
-
-
-@Parameter(name="*", group=TABLES)
-@dataclass(frozen=True, kw_only=True)
-class DataOptions:
-    """How the file is read.
-
-    Attributes
-    ----------
-    variable
-        Name of the array in an .npz or .nc file with several.
-    row
-        Column of a long table that holds the row labels.
-    column
-        Column of a long table that holds the column labels.
-    value
-        Column of a long table that holds the values.
-    header
-        Whether the first line of a table holds labels; found out if not given.
-    index
-        Whether the first column of a table holds labels; found out if not given.
-    sample_dims
-        Dimensions of an .nc array that make the rows.
-    """
-
-    variable: str | None = None
-    row: str | None = None
-    column: str | None = None
-    value: str | None = None
-    header: Annotated[bool | None, Parameter(negative="--no-header")] = None
-    index: Annotated[bool | None, Parameter(negative="--no-index")] = None
-    sample_dims: Annotated[tuple[str, ...] | None, Parameter(consume_multiple=True)] = None
-
-    def of_reader(self) -> dict[str, Any]:
-        """Return the arguments of `nmd_lab.data.readers.read_file`."""
-        flags = {name: getattr(self, name) for name in ("header", "index")}
-        names = {name: getattr(self, name) for name in ("variable", "row", "column", "value")}
-        return names | {name: "auto" if flag is None else flag for name, flag in flags.items()}
-
-
-TYPES: dict[str, Any] = {
-    "dtype": Literal["float32", "float64"],
-    "random_state": Annotated[int | None, Parameter(name=["--seed", "--random-state"])],
+OF_PYTHON = {
+    *("X", "rank", "observed", "weights", "at_most", "at_least", "upper", "limit_noise"),
+    *("sample_dims", "targets", "callback", "progress", "work_dir", "client", "solver", "compute"),
 }
-"""Types of options of which an annotation says too much for a command line."""
+"""Arguments that a command takes from its file, has in other words, or has no words for."""
 
-TEXTS = {
-    "nonlinearity": "relu, square, minmax, modulus, identity or another name; with bounds: "
-    '"minmax(1, 5)".',
-    "loss": "frobenius, l1, kl or another name.",
-    "dtype": "Working precision; by default that of the data.",
+READING = ("variable", "row", "column", "value")
+
+HELP = {
+    "nonlinearity": 'relu, square, minmax, identity or another name; with bounds "minmax(1, 5)"',
+    "loss": "frobenius, l1, kl or another name",
+    "alpha": "ridge; auto: chosen by held-out entries",
+    "offsets": "offsets added to WH",
+    "max_iter": "largest number of iterations",
+    "tol": "relative gain that is worth 100 more iterations",
+    "validation": "share of the observed entries to hold out for early stopping",
+    "time_limit": "in seconds",
+    "random_state": "seed, which gives the same result again",
+    "dtype": "working precision, by default that of the data",
+    "tune": "first sweeps, which are left out",
+    "threads": "number of threads",
+    "checkpoint": "file from which the same command resumes after a stop",
 }
-"""Help where the first sentence of the documentation is meant for Python."""
-
-TEXTS_OF_COPIES = TEXTS | {"tune": "Number of first sweeps, which are left out; by default 100."}
-"""The same where the draws that are kept are no option."""
-
-TEXTS_OF_A_FIT = TEXTS | {
-    "nonlinearity": TEXTS["nonlinearity"]
-    + "  By default auto, with a number for --alpha identity, with --decompose relu.",
-    "alpha": "Ridge: the objective has the term alpha/2 (‖W‖² + ‖H‖²).  auto: chosen by held-out "
-    "entries.  By default auto, with --decompose 0.",
-    "offsets": "Offsets added to WH: a mean, one for each row, each column, or both.  By default "
-    "auto, with --decompose none.",
-    "validation": "Share of the observed entries to hold out for early stopping.",
-}
-"""The same for a fit, and defaults that are not those of both functions."""
-
-OF_THE_MODEL = {
-    "nonlinearity", "loss", "alpha", "offsets", "offset_alpha", "w_constraint", "h_constraint",
-    "noise", "dtype",
-}  # fmt: skip
-OF_THE_FILE = {
-    "X", "rank", "observed", "weights", "at_most", "at_least", "upper", "limit_noise",
-    "sample_dims", "work_dir", "progress", "solver", "compute",
-}  # fmt: skip
-"""Arguments that a command takes from its file, or has options of its own for."""
-
-fits = partial(options_of, complete, decompose, hints=[FitOptions], types=TYPES)
-samples = partial(options_of, sample, types=TYPES, texts=TEXTS)
+"""Help of the options that most people need; the docstrings of the library explain all."""
 
 
-@fits(names=OF_THE_MODEL, leave_out=(), group=MODEL, texts=TEXTS_OF_A_FIT)
-@dataclass(frozen=True, kw_only=True)
-class ModelOptions:
-    """What is fitted."""
+class _Parser(ArgumentParser):
+    """A parser whose errors are exceptions with one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the error, for one line without the usage."""
+        raise ValueError(message)
 
 
-@options_of(ADMM, Compute, leave_out=OF_THE_FILE, group=SOLVER, types=TYPES, texts=TEXTS)
-@fits(leave_out=OF_THE_FILE | OF_THE_MODEL, group=SOLVER, texts=TEXTS_OF_A_FIT)
-@dataclass(frozen=True, kw_only=True)
-class SolverOptions:
-    """How it is fitted.
-
-    Attributes
-    ----------
-    paper
-        The paper's algorithm and nothing else.
-    """
-
-    paper: Annotated[bool, Parameter(show_default=False)] = False
-
-
-@samples(names=OF_THE_MODEL, leave_out=(), group=MODEL)
-@dataclass(frozen=True, kw_only=True)
-class SampledModelOptions:
-    """What is sampled."""
+def parsed(functions: tuple[Callable[..., None], ...], tokens: list[str]) -> dict[str, Any]:
+    """Return the options that were given, and the function of the command as "command"."""
+    parser = _Parser("nmd-lab", description="Nonlinear matrix decomposition X ≈ f(WH).")
+    parser.add_argument("--version", action="version", version=f"nmd-lab {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parsers = {function: _command(commands, function) for function in functions}
+    namespace, others = parser.parse_known_args(tokens)
+    options = vars(namespace)
+    if others:
+        actions = parsers[options["command"]]._actions
+        flags = [flag for action in actions for flag in action.option_strings]
+        hint = nearest(others[0].partition("=")[0], flags) or "--help lists the options."
+        raise ValueError(f"{others[0]} is not an option: {hint}")
+    return options
 
 
-computes = partial(options_of, Compute, group=SAMPLER, types=TYPES, texts=TEXTS)
+def _command(commands: Any, function: Callable[..., None]) -> ArgumentParser:
+    """Return the parser of a command."""
+    parser: ArgumentParser = commands.add_parser(
+        function.__name__,
+        help=(inspect.getdoc(function) or "").partition(",")[0],
+        description=(inspect.getdoc(function) or "") + FILES,
+        argument_default=SUPPRESS,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(command=function)
+    parser.add_argument("data", type=Path, help="file with the matrix")
+    parser.add_argument(
+        "--rank", type=_reader(int | Literal["auto"]) or int, help="number of components"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    is_fit = function.__name__ == "fit"
+    endings = ".nc (the fit), .npz (W and H), " if is_fit else ""
+    parser.add_argument(
+        "--out", type=Path, required=not is_fit, help=f"result: {endings}.csv or .parquet (filled)"
+    )
+    if is_fit:
+        parser.add_argument("--reconstruction", action="store_true", help="write f(WH) itself")
+        parser.add_argument("--decompose", action="store_true", help="absent entries are zeros")
+        parser.add_argument("--paper", action="store_true", help="the paper's algorithm alone")
+        owners: list[Callable[..., Any]] = [complete, ADMM, Compute]
+    else:
+        parser.add_argument("--draws", type=int, help="number of copies, one below the other")
+        parser.add_argument("--report", type=Path, help="page .html or .md: what was filled, how")
+        owners = [sample, Compute]
+    reading = parser.add_argument_group("reading the data")
+    reading.add_argument("--categories", nargs="+", metavar="NAME", help="columns of categories")
+    reading.add_argument("--sample-dims", nargs="+", metavar="NAME", help="dimensions of the rows")
+    for name in READING:
+        text = "array in the file" if name == "variable" else f"column of a long table: {name}"
+        reading.add_argument(f"--{name}", metavar="NAME", help=text)
+    for name in ("header", "index"):
+        reading.add_argument(f"--{name}", action=BooleanOptionalAction, help="whether it has one")
+    left_out = OF_PYTHON | (set() if is_fit else {"draws", "device", "memory_limit"})
+    for owner in owners:
+        group = parser.add_argument_group(f"arguments of nmd_lab.{owner.__name__}")
+        _add_arguments(group, owner, left_out)
+    return parser
 
 
-@computes(leave_out=OF_THE_FILE | {"device", "memory_limit"})
-@samples(leave_out=OF_THE_FILE | OF_THE_MODEL, group=SAMPLER)
-@dataclass(frozen=True, kw_only=True)
-class SamplerOptions:
-    """How it is sampled."""
+def _add_arguments(group: Any, owner: Callable[..., Any], left_out: set[str]) -> None:
+    """Add the arguments of a function or class for whose values the command line has words."""
+    hints = get_type_hints(owner) | (get_type_hints(FitOptions) if owner is complete else {})
+    for name, parameter in inspect.signature(owner).parameters.items():
+        if name in left_out or name not in hints:
+            continue
+        flags = [f"--{name.replace('_', '-')}"]
+        text = HELP.get(name, "").replace("%", "%%")
+        if parameter.default not in (None, inspect.Parameter.empty, "auto"):
+            text = f"{text} (default {str(parameter.default).lower()})".lstrip()
+        if hints[name] is bool:
+            group.add_argument(*flags, action=BooleanOptionalAction, help=text)
+            continue
+        if name == "random_state":
+            flags, hints[name] = ["--seed", *flags], int
+        elif name == "dtype":
+            hints[name] = Literal["float32", "float64"]
+        reader = _reader(hints[name])
+        if reader is not None:
+            group.add_argument(*flags, dest=name, type=reader, metavar=reader.__name__, help=text)
 
 
-@computes(leave_out=OF_THE_FILE | {"device", "memory_limit"})
-@samples(leave_out=OF_THE_FILE | OF_THE_MODEL | {"draws"}, group=SAMPLER, texts=TEXTS_OF_COPIES)
-@dataclass(frozen=True, kw_only=True)
-class ImputerOptions:
-    """How it is sampled, where --draws are copies of the table."""
+def _reader(hint: Any) -> Callable[[str], Any] | None:
+    """Return a function that reads a value of a type from a word; None if there is no word."""
+    members = list(get_args(hint)) if get_origin(hint) in (Union, UnionType) else [hint]
+    literals = [each for each in members if get_origin(each) is Literal]
+    words: dict[str, Any] = {word: word for each in literals for word in get_args(each)}
+    if words and bool in members:
+        words |= {"true": True, "false": False}
+    kinds: list[type] = [each for each in members if each in (int, float)]
+    kinds += [Path for each in members if get_origin(each) is os.PathLike]
+    if not words and not kinds and str in members:
+        kinds = [str]
+    if not words and not kinds:
+        return None
 
+    def read(text: str) -> Any:
+        if text in words:
+            return words[text]
+        for kind in kinds:
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+        raise ArgumentTypeError(f"{text!r} is none of {read.__name__}")
 
-FEWEST_DRAWS: int = signature(sample).parameters["draws"].default
-"""Draws of the sampler behind the copies of a table."""
-
-
-def in_shell(text: str) -> str:
-    """Return an error message with the bounds of MinMax and `complete` as the shell has them."""
-    text = text.replace(" or MatrixCompletion", "")
-    text = text.replace("use complete()", "leave out --decompose")
-    return re.sub(r"nonlinearity=nmd\.MinMax(\([^)]*\))", r'--nonlinearity "minmax\1"', text)
-
-
-def check_columns(X: Any) -> None:
-    """Raise ValueError if columns of a table hold no numbers, with the words that mend it."""
-    refused = refused_columns(X) if is_frame(X) else {}
-    if not refused:
-        return
-    names = ", ".join(repr(name) for names in refused.values() for name in names)
-    remedies = [f"leave {names} out of the file"]
-    if "limits" in refused:
-        remedies.append("or give limits to nmd_lab.complete in Python, which says how")
-    raise ValueError(f"the table has {description(X, refused)}: {', '.join(remedies)}.")
-
-
-def is_to_be_chosen(rank: int | str, options: dict[str, Any], decompose: bool) -> bool:
-    """Return whether a fit with these options chooses something by held-out entries."""
-    defaults = {"alpha": Options.alpha} if decompose else COMPLETION_DEFAULTS
-    names = ("alpha", "nonlinearity", "loss")
-    return "auto" in (rank, *((defaults | options).get(name) for name in names))
-
-
-def arguments_of(*groups: Any) -> dict[str, Any]:
-    """Return the arguments that differ from their defaults, with values of Python."""
-    changed: dict[str, Any] = {}
-    for group in filter(None, groups):
-        values = {f.name: getattr(group, f.name) for f in fields(group)}
-        changed |= {f.name: values[f.name] for f in fields(group) if values[f.name] != f.default}
-    for name in {"homotopy", "polish"} & changed.keys():
-        changed[name] = WORDS[changed[name]]
-    if compute := _taken(changed, Compute):
-        changed["compute"] = Compute(**compute)
-    solver, paper = _taken(changed, ADMM), changed.pop("paper", False)
-    if solver and paper:
-        other = next(iter(solver)).replace("_", "-")
-        raise ValueError(f"--paper does not go with --{other}: leave out one of the two.")
-    if solver or paper:
-        changed["solver"] = "paper" if paper else ADMM(**solver)
-    return changed
-
-
-def _taken(options: dict[str, Any], settings: type[ADMM | Compute]) -> dict[str, Any]:
-    """Take from the options those of a group of settings."""
-    return {f.name: options.pop(f.name) for f in fields(settings) if f.name in options}
-
-
-def checkpoint_of(options: dict[str, Any]) -> Path | None:
-    """Return the checkpoint that the options name."""
-    return options["compute"].checkpoint if "compute" in options else None
+    names = [*words, *(kind.__name__.upper() for kind in kinds)]
+    read.__name__ = "|".join(names)
+    return read

@@ -129,7 +129,7 @@ def map_and_add(
 
 NEEDED = (
     *("numpy", "scipy", "numba", "xarray", "pandas", "scikit-learn"),
-    *("joblib", "threadpoolctl", "psutil", "tqdm", "cyclopts", "docstring_parser"),
+    *("joblib", "threadpoolctl", "psutil", "tqdm"),
 )
 """Libraries that the package needs; a test compares them with pyproject.toml."""
 

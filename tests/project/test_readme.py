@@ -13,7 +13,6 @@ from waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-STUDY = ROOT / "examples" / "study.toml"
 
 CHECKS = {
     "digits": """
@@ -68,6 +67,12 @@ holes = np.isnan(pictures)
 assert not np.isnan(whole).any()
 np.testing.assert_array_equal(whole[~holes], pictures[~holes])
 """,
+    "studies": """
+assert dict(results.sizes) == {
+    "algorithm": 2, "nonlinearity": 2, "rank": 2, "missing": 2, "noise": 2, "seed": 3,
+}
+assert (results.status == "done").all()
+""",
 }
 """What is checked after each Python block, in the order of the blocks."""
 
@@ -98,8 +103,3 @@ def test_the_install_line_comes_first_and_has_what_the_blocks_need():
     before, _, _ = README.partition("```python")
     (extras,) = re.findall(r'^pip install "\.\[(.*?)\]"', before, flags=re.MULTILINE)
     assert "plot" in extras.split(",")
-
-
-def test_the_study_is_the_one_of_the_examples():
-    (printed,) = blocks("toml")
-    assert printed.strip() in STUDY.read_text(encoding="utf-8")

@@ -37,7 +37,7 @@ LAYERS = (
         "datasets",
     },
     {"studies"},
-    {"widgets", "cli", "_shell", "_command_line", "_derived_options", "__main__"},
+    {"widgets", "cli", "_command_line", "__main__"},
 )
 """Packages and modules from the bottom to the top; each imports from its own layer and below."""
 
@@ -60,8 +60,6 @@ LAZY = {
     ("nmd_lab.solver.prepare", "nmd_lab.cluster.inputs"): "the one door to the cluster",
     ("nmd_lab.solver.devices.choice", "nmd_lab.solver.devices.tensors"): "it needs PyTorch",
     ("nmd_lab.solver.devices.choice", "nmd_lab.solver.devices.tensor_model"): "likewise",
-    ("nmd_lab.cli", "nmd_lab.studies.configuration"): "a fit needs no study",
-    ("nmd_lab.cli", "nmd_lab.studies.summary"): "a fit needs no study",
 }
 """Imports of the package's own modules inside functions, with the reason of each."""
 

@@ -12,7 +12,6 @@ import xarray as xr
 from chosen import OPTIONS, selection, trials, with_selection
 
 import nmd_lab
-from nmd_lab.cli import main
 
 UNFINISHED = {"error": float("nan"), "spread": float("nan"), "n_iter": 1}
 
@@ -208,16 +207,11 @@ def test_html_shows_a_choice_that_is_not_among_the_best(plain):
     assert "50 held-out entries in 5 parts (given)" in text
 
 
-def test_html_and_the_command_show_the_parameters_in_short(fit, tmp_path, capsys):
+def test_html_shows_the_parameters_in_short(fit):
     short = "20 trials, of which trial 10 was chosen (fit.selection)"
     cells, text = html_rows(fit, "Parameters")
     assert ["selection", short] in cells
     assert "'alpha'" not in text
-    fit.save(tmp_path / "fit.nc")
-    assert main(["show", str(tmp_path / "fit.nc")]) == 0
-    shown = capsys.readouterr().out
-    assert f"  selection: {short}" in shown
-    assert "'spread'" not in shown
     assert isinstance(fit.parameters["selection"], dict)
 
 

@@ -8,7 +8,6 @@ import xarray as xr
 
 import nmd_lab as nmd
 from nmd_lab.result import netcdf
-from nmd_lab.studies.configuration import read_configuration
 
 BAD = {
     "misspelt argument": ({"nonlinearty": "relu"}, "did you mean 'nonlinearity'?"),
@@ -156,16 +155,3 @@ def test_a_method_without_a_choice_is_left_out(noisy):
     assert (results.status.sel(rank="2") == "done").all()
     assert (results.status.sel(rank="auto") == "left out").all()
     assert "rank='auto'" in results.stop_reason.values.flat[-1]
-
-
-def test_a_file_can_say_auto(noisy, tmp_path):
-    np.save(tmp_path / "x.npy", noisy)
-    config = tmp_path / "study.toml"
-    config.write_text(
-        '[data]\nfile = "x.npy"\n[study]\nrank = ["auto", 2]\nalpha = "auto"\nloss = "auto"\n'
-        'nonlinearity = ["auto", "relu"]\noffsets = "auto"\noffset_alpha = "auto"\n'
-    )
-    study, _ = read_configuration(config)
-    arguments = study.cell(rank="auto", nonlinearity="auto", seed=0).arguments
-    words = {name for name, value in arguments.items() if value == "auto"}
-    assert words == {"rank", "alpha", "loss", "nonlinearity", "offsets", "offset_alpha"}

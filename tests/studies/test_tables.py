@@ -8,7 +8,6 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.studies.configuration import read_configuration
 from nmd_lab.studies.corruption import HIDE, Corruption, hidden_entries
 from nmd_lab.studies.known_entries import read_known_entries
 
@@ -171,18 +170,6 @@ def test_ratings_share_a_unit_beside_columns_of_their_users(frame):
     error, at = (cell.predict(cell.fit()) - x) / spread, cell.hidden & (columns < 9)
     assert results.held_out_rmse.item() == pytest.approx(np.sqrt(np.mean(error[at] ** 2)))
     assert 0 < results.held_out_misclassified.item() < 1
-
-
-def test_a_file_names_its_categories(frame, tmp_path):
-    frame[["kg", "town"]].to_csv(tmp_path / "people.csv")
-    config = tmp_path / "study.toml"
-    config.write_text(
-        '[data]\nfile = "people.csv"\ncategories = ["town"]\n[study]\nrank = 1\nmissing = 0\n'
-    )
-    study, _ = read_configuration(config)
-    X = study.cell(seed=0).X
-    assert sorted(X["town"].cat.categories) == ["Bonn", "Rom", "Ulm"]
-    assert X["town"].dropna().tolist() == frame["town"].dropna().tolist()
 
 
 @pytest.fixture(scope="module")
