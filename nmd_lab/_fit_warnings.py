@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from .data.units import sentence_of_units
-from .model.losses import Frobenius
 from .result.decomposition import Decomposition
 from .result.summary import unfinished
 from .solver.bounds import out_of_bounds
@@ -98,7 +97,7 @@ def _different_units(problem: Problem) -> str:
     """Return the warning if entries are missing, and the columns are in different units."""
     model, observations = problem.model, problem.observations
     m, n = observations.shape
-    if model.single is None or type(model.loss) is not Frobenius:
+    if model.single is None or not model.loss.squares:
         return ""
     if observations.n_observed == m * n:
         return ""

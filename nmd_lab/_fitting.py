@@ -19,7 +19,6 @@ from ._runtime.progress import Interruption, interruptible
 from .checkpoint.call import Call
 from .data.blocks_on_disk import is_stored
 from .data.labels import is_dask
-from .model.losses import Frobenius
 from .result.decomposition import Decomposition
 from .result.serialization import provenance
 from .solver.constraints.text import constraints_in_parameters
@@ -130,7 +129,7 @@ def _limits(prepared: Prepared) -> dict[str, Any]:
 def _seen(problem: Problem, state: State) -> dict[str, Any]:
     """Return the root mean squared error where a fit has seen X, for `Decomposition.selection`."""
     kind, observations = problem.model.single, problem.observations
-    if kind is None or type(kind.loss) is not Frobenius or observations.limits is not None:
+    if kind is None or not kind.loss.squares or observations.limits is not None:
         return {}
     (total,) = observations.weighted_sums()
     size = math.ldexp(math.sqrt(2 * problem.reference / total), problem.units.of_X)

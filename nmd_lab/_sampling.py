@@ -20,8 +20,6 @@ from .checkpoint.call import Call
 from .data.inputs import observe
 from .data.labels import is_dask, is_frame
 from .data.units import sentence_of_units
-from .model.losses import Frobenius
-from .model.ordinal import Ordinal
 from .result.draws import GROUP
 from .result.posterior import Posterior
 from .result.serialization import provenance
@@ -158,14 +156,14 @@ def _label(
     problem, model = prepared.problem, prepared.model
     arrays = draws.in_units_of_X(prepared.scaling, problem)
     nonlinearity, loss = model.shown
-    is_ordinal = isinstance(loss, Ordinal)
+    is_ordinal = loss.classes == "ordered"
     return Posterior.from_arrays(
         prepared.observations.labels,
         nonlinearity=nonlinearity,
         loss="frobenius" if is_ordinal else loss,
         kinds=model if problem.by_column else None,
         noise=prepared.noises if problem.by_column else prepared.noises[0],
-        levels=loss.levels if is_ordinal else None,
+        levels=loss.level_values if is_ordinal else None,
         probe_rows=draws.probes.rows,
         probe_columns=draws.probes.columns,
         stop_reason=reason,
@@ -221,7 +219,7 @@ def sentence_of_chains(posterior: Posterior) -> str:
 def warn_of_units(prepared: PreparedSample, stacklevel: int) -> None:
     """Warn if the columns are in different units."""
     kind = prepared.model.single
-    if kind is None or type(kind.loss) is not Frobenius:
+    if kind is None or not kind.loss.squares:
         return
     text = sentence_of_units(
         prepared.observations, "divide the columns by their standard deviations"

@@ -10,8 +10,6 @@ import numpy as np
 import xarray as xr
 
 from .data.entries import FloatArray
-from .model.losses import Loss
-from .model.ordinal import Ordinal
 from .result.decomposition import Decomposition
 from .result.posterior import Posterior
 from .solver.sampler.cut_points import put
@@ -54,19 +52,12 @@ def check_init(init: Any, problem: SampledProblem, chains: int, scaling: Scaling
 
 def _has_units_of(before: Posterior, problem: SampledProblem, scaling: Scaling) -> bool:
     """Return whether the draws of a posterior have the mean, the units and levels of a model."""
-    ours = [(kind.centre, kind.size, _levels_of(kind.loss)) for kind in problem.model.kinds]
+    ours = [(kind.centre, kind.size, kind.loss.level_values) for kind in problem.model.kinds]
     theirs = [(0.0, 1.0, before.levels or ())]
     if before.kinds is not None:
-        theirs = [(kind.centre, kind.size, _levels_of(kind.loss)) for kind in before.kinds.kinds]
+        theirs = [(kind.centre, kind.size, kind.loss.level_values) for kind in before.kinds.kinds]
     mean = float(np.ldexp(problem.mean, 2 * scaling.exponent))
     return theirs == ours and math.isclose(before.mean, mean, rel_tol=1e-6)
-
-
-def _levels_of(loss: Loss) -> tuple[float, ...]:
-    """Return the levels of a loss; none for numbers."""
-    if not isinstance(loss, Ordinal) or loss.levels is None:
-        return ()
-    return tuple(loss.levels.tolist())
 
 
 def begin_at(fit: Decomposition, state: ChainState, mean: float, scaling: Scaling) -> None:

@@ -27,7 +27,7 @@ from nmd_lab.data.labels import Labels, is_frame, plain_columns
 from nmd_lab.data.matching import known_columns
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.typed_table import TypedTable
-from nmd_lab.model.losses import Frobenius, Loss, as_loss
+from nmd_lab.model.losses import Loss, as_loss
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.fold_in import fold_rows
 from nmd_lab.solver.choice import as_choice
@@ -310,7 +310,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         reference = fit.loss.reference(*observations.observed())
         if reference == 0:
             return fit.objective
-        size = np.sqrt(2 * reference) if isinstance(fit.loss, Frobenius) else reference
+        size = np.sqrt(2 * reference) if fit.loss.squares else reference
         return float(fit.relative_error * size)
 
     def _chosen(self) -> list[str]:

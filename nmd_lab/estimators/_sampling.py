@@ -14,8 +14,6 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import MatchedData, observe_beside
-from nmd_lab.model.losses import Frobenius
-from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.result.entries import entries_at, entries_of
 from nmd_lab.result.new_draws import at_rows
 from nmd_lab.result.posterior import Posterior
@@ -124,7 +122,7 @@ def misfit(posterior: Posterior, X: Any) -> float:
     loss, kinds = posterior.loss, posterior.kinds
     if kinds is not None:
         return float(np.linalg.norm(kinds.in_units(values - model, rows, columns)))
-    if isinstance(loss, Frobenius):
+    if loss.squares:
         return float(np.linalg.norm(values - model))
     return float(np.sum(loss(values, model)))
 
@@ -199,5 +197,5 @@ class SampledModel(FactorModel):
         return posterior, X, MatchedData(observations, np.arange(m), np.arange(n))
 
     def _is_positive_only(self) -> bool:
-        is_ordinal = isinstance(self.loss, Ordinal) or self.loss == Ordinal.name
+        is_ordinal = "ordinal" in (self.loss, getattr(self.loss, "name", ""))
         return not (is_ordinal and self.inference == "sample") and super()._is_positive_only()

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.floating]
+
 FORMULAS = ("forward", "value", "proximal", "proximal_within", "pieces")
 """Methods that define a part.  A class that has one of its own does not inherit the degree."""
 
@@ -40,8 +45,9 @@ class ModelPart:
         defined = vars(cls)
         if "name" in defined and "label" not in defined:
             cls.label = defined["name"]
-        if "degree" not in defined and defined.keys() & {*FORMULAS}:
-            cls.degree = None
+        if defined.keys() & {*FORMULAS}:
+            for claim in {"degree", "form"} - defined.keys():
+                setattr(cls, claim, None)
 
     @property
     def settings(self) -> tuple[Any, ...]:

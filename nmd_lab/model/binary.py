@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .base import FloatArray
 from .loss import Loss
 
 SHORT = 1e-5  # of a step of Halley's method after which no other one is needed
@@ -46,9 +46,11 @@ class Logistic(Loss):
 
     name = "logistic"
     label = "logistic: binary data"
+    likelihood = True
     noise = "Bernoulli"
     residual_name = "Pearson residual"
     smooth = True
+    classes = "two"
     smallest_at_x = False
     link = "identity"
     parameter_names = ("smaller",)
@@ -109,9 +111,7 @@ class Logistic(Loss):
         """Return plus or minus infinity."""
         return math.inf if x > 0.5 else -math.inf
 
-    def for_data(
-        self, x: NDArray[np.floating], weights: NDArray[np.floating] | None = None
-    ) -> Logistic:
+    def for_data(self, x: FloatArray, weights: FloatArray | None = None) -> Logistic:
         """Return the loss with the coding of X, if X is binary."""
         smaller = self.smaller
         if smaller is None:
@@ -124,7 +124,7 @@ class Logistic(Loss):
             )
         return self if smaller == self.smaller else Logistic(smaller)
 
-    def target(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def target(self, x: FloatArray) -> FloatArray:
         """Return moderate log-odds of the observed values."""
         return np.where(x > 0.5, STARTING_LOG_ODDS, -STARTING_LOG_ODDS).astype(x.dtype)
 
@@ -135,18 +135,18 @@ class Logistic(Loss):
         share = min(max(share, least), 1 - least)
         return math.log(share / (1 - share))
 
-    def expected(self, y: NDArray[np.floating]) -> NDArray[np.floating]:
+    def expected(self, y: FloatArray) -> FloatArray:
         """Return the probability of 1 for data of 0 and 1, or 2 p - 1 for data of -1 and 1."""
         y = np.asarray(y)
         low = self.parameters[0]
         small = np.exp(-np.abs(y))
         probability = np.where(y > 0, 1 / (1 + small), small / (1 + small))
-        expected: NDArray[np.floating] = low + (1 - low) * probability
+        expected: FloatArray = low + (1 - low) * probability
         return expected
 
-    def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
+    def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return the residuals in units of their standard deviation, at most 1000."""
         s = np.where(x > 0.5, 1.0, -1.0)
         # (1 - p) / sqrt(p (1 - p)) = exp(-y / 2), with p the probability of what was observed
-        scaled: NDArray[np.floating] = s * np.minimum(np.exp(np.minimum(-s * y / 2, 10.0)), 1000.0)
+        scaled: FloatArray = s * np.minimum(np.exp(np.minimum(-s * y / 2, 10.0)), 1000.0)
         return scaled

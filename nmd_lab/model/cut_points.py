@@ -17,6 +17,8 @@ from scipy.linalg import solveh_banded
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 
+from .base import FloatArray
+
 Array = NDArray[np.float64]
 
 STEPS = 25
@@ -55,7 +57,7 @@ def _derivatives_kernel() -> Any:
 
 
 def best_cut_points(
-    codes: NDArray[np.intp], y: NDArray[np.floating], weights: NDArray[np.floating], cuts: Array
+    codes: NDArray[np.intp], y: FloatArray, weights: FloatArray, cuts: Array
 ) -> Array:
     """Return ascending cut points of highest likelihood."""
     present = np.unique(codes)

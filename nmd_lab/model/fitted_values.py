@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .base import FloatArray
 from .model import Model
-
-FloatArray = NDArray[np.floating]
 
 AT_A_TIME = 1 << 18  # single entries that are computed together
 
@@ -131,14 +130,14 @@ class Offsets(NamedTuple):
     """
 
     mean: float
-    rows: NDArray[np.floating] | None
-    columns: NDArray[np.floating] | None
+    rows: FloatArray | None
+    columns: FloatArray | None
 
-    def of_rows(self, size: int, dtype: Any) -> NDArray[np.floating]:
+    def of_rows(self, size: int, dtype: Any) -> FloatArray:
         """Return the offset of each row, zeros if there is none."""
         return np.zeros(size, dtype) if self.rows is None else self.rows
 
-    def of_columns(self, size: int, dtype: Any) -> NDArray[np.floating]:
+    def of_columns(self, size: int, dtype: Any) -> FloatArray:
         """Return the offset of each column, zeros if there is none."""
         return np.zeros(size, dtype) if self.columns is None else self.columns
 
@@ -166,7 +165,7 @@ class RowModel(NamedTuple):
     """
 
     model: Model
-    H: NDArray[np.floating]
+    H: FloatArray
     offsets: Offsets
     alpha: float
     offset_alpha: float

@@ -13,20 +13,18 @@ from ast import literal_eval
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_word
 from nmd_lab._runtime.compiler import is_ours
 
 from ._curve import curve_of
 from ._pieces import FEW
+from .base import FloatArray
 from .censored import FORMS
 from .loss import Loss
 from .losses import LOSSES, as_loss
 from .nonlinearities import NONLINEARITY_CLASSES, as_nonlinearity
 from .nonlinearity import Nonlinearity, Piece
-
-FloatArray = NDArray[np.floating]
 
 Structure = tuple[type[Nonlinearity], type[Loss], tuple[bool, ...]]
 """Structure of compiled code: class of f, class of d, and for each piece whether it is flat."""

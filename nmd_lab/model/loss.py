@@ -8,11 +8,12 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar, is_ours
 
-from .base import ModelPart
+from .base import FloatArray, ModelPart
+from .noise import UNKNOWN, NoiseModel
 
 
 class Loss(ModelPart):
@@ -35,6 +36,18 @@ class Loss(ModelPart):
     noise : str
         Noise that the loss fits, such as "Gaussian", "Laplace" or "Poisson"; "" (default) for one
         without a name.
+    noise_model : NoiseModel
+        Distribution of x around y whose density is proportional to exp(-β d(x, y)); by default, and
+        for a subclass with a `value` of its own that says nothing, an unknown one.
+    likelihood : bool
+        Whether d is minus the logarithm of a likelihood, for the metric "log_score" of `Choice`,
+        which a loss with a `noise_model` has, too; False by default, as above.
+    squares : bool
+        Whether d(x, y) = (x - y)² / 2; False by default, as above.
+    classes : {"", "two", "ordered"}
+        Whether x is one of two classes, or one of several with an order; "" (default): a number.
+    level_values : tuple of float
+        Values of ordered classes; empty by default, and if they are not known.
     residual_name : str
         Name of what `residuals` returns; "residual" by default.
     parameters : tuple of float
@@ -78,6 +91,11 @@ class Loss(ModelPart):
     """
 
     noise: ClassVar[str] = ""
+    noise_model: ClassVar[NoiseModel] = UNKNOWN
+    likelihood: ClassVar[bool] = False
+    squares: ClassVar[bool] = False
+    classes: ClassVar[str] = ""
+    level_values: tuple[float, ...] = ()
     residual_name: ClassVar[str] = "residual"
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
@@ -95,8 +113,9 @@ class Loss(ModelPart):
         defined = vars(cls)
         if "reference" in defined and "reference_is_sum" not in defined:
             cls.reference_is_sum = False
-        if "value" in defined and "of_zero" not in defined:
-            cls.of_zero = ""
+        if "value" in defined:
+            for name in {"of_zero", "noise_model", "squares", "likelihood"} - defined.keys():
+                setattr(cls, name, getattr(Loss, name))
 
     @property
     def floors(self) -> tuple[float, float]:
@@ -149,6 +168,10 @@ class Loss(ModelPart):
         """
         raise NotImplementedError
 
+    def log_scores(self, losses: FloatArray, x: FloatArray) -> FloatArray:
+        """Return minus the log-likelihood of each x, given the losses; these by default."""
+        return losses
+
     @classmethod
     def has_proximal_map(cls) -> bool:
         """Return whether the class has the proximal map that its `convex` asks for."""
@@ -166,9 +189,7 @@ class Loss(ModelPart):
         """Whether `learned` can change parameters; False by default."""
         return False
 
-    def learned(
-        self, x: NDArray[np.floating], y: NDArray[np.floating], weights: NDArray[np.floating]
-    ) -> Loss:
+    def learned(self, x: FloatArray, y: FloatArray, weights: FloatArray) -> Loss:
         """Return the loss with the parameters of highest likelihood.
 
         Parameters
@@ -183,9 +204,7 @@ class Loss(ModelPart):
         """
         return self
 
-    def for_data(
-        self, x: NDArray[np.floating], weights: NDArray[np.floating] | None = None
-    ) -> Loss:
+    def for_data(self, x: FloatArray, weights: FloatArray | None = None) -> Loss:
         """Return the loss with what the data decide, such as the levels of ordinal data.
 
         Parameters
@@ -207,7 +226,7 @@ class Loss(ModelPart):
         """
         return self
 
-    def target(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def target(self, x: FloatArray) -> FloatArray:
         """Return finite modelled values that suit each x, with which a fit begins; x by default."""
         return x
 
@@ -215,11 +234,11 @@ class Loss(ModelPart):
         """Return the y of a constant model for data of a given mean; the mean by default."""
         return mean
 
-    def expected(self, y: NDArray[np.floating]) -> NDArray[np.floating]:
+    def expected(self, y: FloatArray) -> FloatArray:
         """Return the expected value of x for each modelled value y; y by default."""
         return y
 
-    def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
+    def reference(self, x: FloatArray, weights: FloatArray) -> float:
         """Return the objective at which the relative error is one.
 
         Parameters
@@ -261,7 +280,7 @@ class Loss(ModelPart):
         """Return the same loss for data that are divided by `size`, if it has a `degree`."""
         return self
 
-    def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
+    def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return the residuals of a model, for plots that compare them with the noise.
 
         Parameters
@@ -279,7 +298,7 @@ class Loss(ModelPart):
     def check_data(self, smallest: float, largest: float) -> None:
         """Raise ValueError if d is not defined for every x from smallest to largest."""
 
-    def __call__(self, x: ArrayLike, y: ArrayLike) -> NDArray[np.floating]:
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         """Return d(x, y) for each entry of the broadcast arrays, with the floors on y."""
         pair = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         shape = np.broadcast_shapes(*(each.shape for each in pair))

@@ -14,19 +14,26 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import gammaln, xlogy
 
 from nmd_lab._runtime.checks import check_word, refuse_class
 
+from .base import FloatArray
 from .binary import Logistic
 from .closed_forms import excess_over_log
 from .loss import Loss as Loss
+from .noise import LAPLACE, NORMAL, POISSON
 from .ordinal import Ordinal
 from .positive import ItakuraSaito, NegativeBinomial, SquaredLog
 
 KL_FLOOR = 1e-12
 """Smallest f(WH) in a *reported* KL objective, as a share of x.  Without it, f(WH) = 0 at x > 0
 would give infinity.  The optimisation itself uses the exact divergence."""
+
+
+def _positive_mean(losses: FloatArray) -> float:
+    """Return the mean loss, above 0."""
+    return max(float(np.mean(losses)) if losses.size else 1.0, float(np.finfo(float).tiny))
 
 
 class Frobenius(Loss):
@@ -44,6 +51,8 @@ class Frobenius(Loss):
     name = "frobenius"
     label = "Frobenius"
     noise = "Gaussian"
+    noise_model = NORMAL
+    squares = True
     smooth = True
     degree = 2
     of_zero = "square"
@@ -64,13 +73,18 @@ class Frobenius(Loss):
         """Return y - x and 1."""
         return y - x, 1.0
 
-    def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
+    def reference(self, x: FloatArray, weights: FloatArray) -> float:
         """Return ‖X‖² / 2."""
         return 0.5 * float(np.sum(weights * np.square(x, dtype=np.float64)))
 
     def relative_error(self, objective: float, reference: float) -> float:
         """Return ‖X - Y‖ / ‖X‖."""
         return math.sqrt(super().relative_error(objective, reference))
+
+    def log_scores(self, losses: FloatArray, x: FloatArray) -> FloatArray:
+        """Return the scores under the variance that makes them lowest, twice the mean loss."""
+        mean = _positive_mean(losses)
+        return np.asarray(0.5 * np.log(4 * np.pi * mean) + 0.5 * losses / mean)
 
 
 class L1(Loss):
@@ -88,6 +102,7 @@ class L1(Loss):
     name = "l1"
     label = "L1"
     noise = "Laplace"
+    noise_model = LAPLACE
     degree = 1
     of_zero = "absolute"
     reference_is_sum = True
@@ -107,9 +122,14 @@ class L1(Loss):
         """Return the sign of y - x and 0."""
         return (1.0 if y > x else -1.0 if y < x else 0.0), 0.0
 
-    def reference(self, x: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
+    def reference(self, x: FloatArray, weights: FloatArray) -> float:
         """Return the sum of |X|."""
         return float(np.sum(weights * np.abs(x), dtype=np.float64))
+
+    def log_scores(self, losses: FloatArray, x: FloatArray) -> FloatArray:
+        """Return the scores under the scale that makes them lowest, the mean loss."""
+        mean = _positive_mean(losses)
+        return np.asarray(np.log(2 * mean) + losses / mean)
 
 
 class KL(Loss):
@@ -129,6 +149,7 @@ class KL(Loss):
     name = "kl"
     label = "Kullback-Leibler"
     noise = "Poisson"
+    noise_model = POISSON
     residual_name = "Pearson residual"
     smooth = True
     link = "exp"
@@ -161,11 +182,15 @@ class KL(Loss):
         ratio = x / y
         return 1.0 - ratio, ratio / y
 
-    def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
+    def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return (x - y) / √y where y > 0; a count of mean 0 has no spread to divide by."""
         positive = y > KL_FLOOR * x
-        scaled: NDArray[np.floating] = (x - y)[positive] / np.sqrt(y[positive])
+        scaled: FloatArray = (x - y)[positive] / np.sqrt(y[positive])
         return scaled
+
+    def log_scores(self, losses: FloatArray, x: FloatArray) -> FloatArray:
+        """Return the scores of Poisson counts."""
+        return np.asarray(losses + x - xlogy(x, x) + gammaln(x + 1))
 
     def check_data(self, smallest: float, largest: float) -> None:
         """Raise ValueError if some data are negative."""

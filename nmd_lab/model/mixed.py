@@ -43,6 +43,7 @@ class Mixed(Sequence[Any]):
     name = label = "mixed"
     noise, residual_name = "", "residual"
     degree, even = None, False
+    squares, classes = False, ""
 
     def __init__(self, each: Sequence[Any], which: NDArray[np.integer]) -> None:
         self.different = tuple(dict.fromkeys(each))

@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .base import FloatArray
 from .entry import losses_kernel
-from .kind import AnyStructure, FloatArray, Kind, LimitModel, make_kind
+from .kind import AnyStructure, Kind, LimitModel, make_kind
 from .loss import Loss
 from .mixed import Mixed, branches_of, groups, name_of, tables_of
 from .nonlinearity import Nonlinearity
@@ -124,9 +125,10 @@ class Model:
         """What is known of all entries with limits; nothing for several kinds."""
         return LimitModel() if self.which is not None else self.kinds[0].limits
 
-    def is_of(self, nonlinearity: type[Nonlinearity], loss: type[Loss]) -> bool:
-        """Return whether all entries have a nonlinearity and a loss of these classes."""
-        return self.structure[:2] == (nonlinearity, loss)
+    @property
+    def is_least_squares(self) -> bool:
+        """Whether all entries have f(t) = t and squares."""
+        return self.which is None and self.nonlinearity.form == "identity" and self.loss.squares
 
     @cached_property
     def structure(self) -> AnyStructure:
@@ -213,6 +215,25 @@ class Model:
         out = np.empty(wide.size)
         kernel(wide, t.ravel().astype(np.float64), codes, uppers, which, self.numbers, out)
         return out.reshape(x.shape)
+
+    @property
+    def without_likelihood(self) -> Loss | None:
+        """A loss that has no likelihood; None if all have one."""
+        losses = [kind.loss for kind in self.kinds]
+        return next((d for d in losses if not (d.likelihood or d.noise_model.name)), None)
+
+    def log_scores(
+        self, losses: FloatArray, x: FloatArray, rows: Any = 0, columns: Any = 0
+    ) -> FloatArray:
+        """Return the log score of each entry from its loss, in the units of its column."""
+        if self.which is None:
+            return self.loss.log_scores(losses, x)
+        which, scores = self.which_at(rows, columns), np.empty(losses.size)
+        for position, kind in enumerate(self.kinds):
+            at = which == position
+            unit = 1.0 if kind.loss.noise_model.shape else kind.weight  # probabilities have none
+            scores[at] = kind.loss.log_scores(losses[at] / unit, x[at])
+        return scores
 
     def in_units(self, errors: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
         """Return errors of X in the units of their columns, those of X for the only kind."""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from nmd_lab._runtime.checks import check_share
 from nmd_lab._runtime.compiler import number_at
 
 from ._pieces import nearest_values
+from .base import FloatArray
 from .piecewise import PiecewiseLinear, shortest
 
 KNOTS = 20
@@ -78,6 +78,7 @@ class Monotone(PiecewiseLinear):
     """
 
     name = "monotone"
+    form = "monotone"
     label = "monotone, learned"
     degree = 1
     monotone = True
@@ -143,7 +144,7 @@ class Monotone(PiecewiseLinear):
     def __str__(self) -> str:
         return f"Monotone({len(self.t)} knots)" if self.t else repr(self)
 
-    def for_data(self, x: NDArray[np.floating], *, centred: bool = False) -> Monotone:
+    def for_data(self, x: FloatArray, *, centred: bool = False) -> Monotone:
         """Return f with knots from values, the straight line for few; itself if it has knots."""
         if self.t:
             return self
@@ -163,9 +164,7 @@ class Monotone(PiecewiseLinear):
         knots = knots[middle] + np.concatenate([[0.0], np.cumsum(rises)]) - rises[:middle].sum()
         return Monotone((t - centre).tolist(), knots.tolist(), self.share, self._learns)
 
-    def learned(
-        self, x: NDArray[np.floating], t: NDArray[np.floating], weights: NDArray[np.floating]
-    ) -> Monotone:
+    def learned(self, x: FloatArray, t: FloatArray, weights: FloatArray) -> Monotone:
         """Return f with the values at the knots that are nearest to X at values of WH."""
         if not self._learns or not self.t:
             return self

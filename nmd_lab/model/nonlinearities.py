@@ -16,10 +16,10 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_word, refuse_class
 
+from .base import FloatArray
 from .closed_forms import minmax_kl, relu_kl, square_frobenius, square_kl, square_l1
 from .losses import KL, L1, Frobenius, Loss
 from .monotone import Monotone
@@ -40,6 +40,7 @@ class Identity(Nonlinearity):
     """
 
     name = "identity"
+    form = "identity"
     label = "identity: t"
     degree = 1
     linear = True
@@ -66,6 +67,7 @@ class ReLU(Nonlinearity):
     """
 
     name = "relu"
+    form = "relu"
     label = "ReLU: max(0, t)"
     degree = 1
     monotone = True
@@ -106,6 +108,7 @@ class MinMax(Nonlinearity):
     """
 
     name = "minmax"
+    form = "minmax"
     label = "MinMax: bounded"
     degree = 1
     monotone = True
@@ -163,6 +166,7 @@ class Modulus(Nonlinearity):
     """
 
     name = "modulus"
+    form = "modulus"
     label = "modulus: |t|"
     degree = 1
     even = True
@@ -188,6 +192,7 @@ class Square(Nonlinearity):
     """
 
     name = "square"
+    form = "square"
     label = "square: t²"
     degree = 2
     even = True
@@ -207,7 +212,7 @@ class Square(Nonlinearity):
         """Return t squared."""
         return t * t
 
-    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return √X, 0 for negative x."""
         return np.asarray(np.sqrt(np.maximum(x, 0)))
 
@@ -271,7 +276,7 @@ class Wrap(Nonlinearity):
         wrapped = t - p[0] * math.floor((t - p[1]) / p[0])
         return min(max(wrapped, p[1]), p[1] + p[0])
 
-    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return x moved to the range."""
         return np.asarray(self(x), dtype=x.dtype)
 

@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar, is_ours
 
-from .base import ModelPart
+from .base import FloatArray, ModelPart
 from .loss import Loss
 
 
@@ -57,6 +57,9 @@ class Nonlinearity(ModelPart):
         Whether f is linear, so that f(WH) has rank r; False by default.
     monotone : bool
         Whether f never falls, or never rises; False by default.
+    form : {"identity", "relu", "modulus", "square", "minmax", "monotone"} or None
+        Which of these functions f is, for code that has a formula for it; None (default, and for a
+        subclass with formulas of its own) for any other.
     parameters : tuple of float
         Numbers that the compiled functions receive as `p`; empty by default.
     even : bool
@@ -84,6 +87,7 @@ class Nonlinearity(ModelPart):
     """
 
     linear: ClassVar[bool] = False
+    form: ClassVar[str | None] = None
     even: ClassVar[bool] = False
     monotone: ClassVar[bool] = False
     periodic: ClassVar[bool] = False
@@ -108,7 +112,7 @@ class Nonlinearity(ModelPart):
         """Return the linear pieces of f from left to right; None if f is not piecewise linear."""
         return None
 
-    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return the initial T, with f(T) near X (the paper's section on experiments)."""
         return x
 
@@ -116,7 +120,7 @@ class Nonlinearity(ModelPart):
         """Return the same f for data that are divided by `size`, if it has a `degree`."""
         return self
 
-    def for_data(self, x: NDArray[np.floating], *, centred: bool = False) -> Nonlinearity:
+    def for_data(self, x: FloatArray, *, centred: bool = False) -> Nonlinearity:
         """Return f with what is learned from observed values; itself if nothing is.
 
         If `centred`, a learned f takes the mean of x near 0, where WH is without offsets.
@@ -128,9 +132,7 @@ class Nonlinearity(ModelPart):
         """Whether `learned` can change f; False by default."""
         return False
 
-    def learned(
-        self, x: NDArray[np.floating], t: NDArray[np.floating], weights: NDArray[np.floating]
-    ) -> Nonlinearity:
+    def learned(self, x: FloatArray, t: FloatArray, weights: FloatArray) -> Nonlinearity:
         """Return an f that is nearer to observed values.
 
         Parameters
@@ -157,7 +159,7 @@ class Nonlinearity(ModelPart):
         """
         return None
 
-    def __call__(self, t: ArrayLike) -> NDArray[np.floating]:
+    def __call__(self, t: ArrayLike) -> FloatArray:
         """Return f of each entry, float32 for float32 input and float64 otherwise."""
         array = np.asarray(t)
         flat = array.ravel().astype(np.result_type(array.dtype, np.float32), copy=False)

@@ -15,6 +15,7 @@ from scipy.special import ndtr, ndtri
 
 from nmd_lab._runtime.compiler import compile_scalar, number_at
 
+from .base import FloatArray
 from .cut_points import best_cut_points, log_probability, slopes
 from .loss import Loss
 
@@ -81,8 +82,10 @@ class Ordinal(Loss):
 
     name = "ordinal"
     label = "ordinal: ordered levels"
+    likelihood = True
     noise = "ordinal"
     smooth = True
+    classes = "ordered"
     smallest_at_x = False
     link = "identity"
     parameter_names = ("levels", "cut_points", "learns")
@@ -105,7 +108,8 @@ class Ordinal(Loss):
         self._learns = self.cut_points is None if learns is None else bool(learns)
         if self.levels is not None:
             cuts = self._equal_shares() if self.cut_points is None else self.cut_points
-            self.parameters = (*self.levels.tolist(), *cuts.tolist())
+            self.level_values = tuple(self.levels.tolist())
+            self.parameters = (*self.level_values, *cuts.tolist())
             self._table = np.array(self.parameters)
 
     def _equal_shares(self) -> NDArray[np.float64]:
@@ -189,9 +193,7 @@ class Ordinal(Loss):
         middle: float = 0.5 * low + 0.5 * high
         return middle
 
-    def for_data(
-        self, x: NDArray[np.floating], weights: NDArray[np.floating] | None = None
-    ) -> Ordinal:
+    def for_data(self, x: FloatArray, weights: FloatArray | None = None) -> Ordinal:
         """Return the same model with its levels and first cut points.
 
         Parameters
@@ -222,9 +224,7 @@ class Ordinal(Loss):
         shares = np.cumsum(counts)[:-1] / counts.sum()
         return Ordinal(levels.tolist(), np.asarray(ndtri(shares)).tolist(), learns=True)
 
-    def learned(
-        self, x: NDArray[np.floating], y: NDArray[np.floating], weights: NDArray[np.floating]
-    ) -> Ordinal:
+    def learned(self, x: FloatArray, y: FloatArray, weights: FloatArray) -> Ordinal:
         """Return the loss with the cut points of highest likelihood."""
         if not self._learns or self.levels is None or self.cut_points is None:
             return self
@@ -233,7 +233,7 @@ class Ordinal(Loss):
         before, after = (float(np.sum(weights * loss(x, y))) for loss in (self, best))
         return best if after < before else self
 
-    def target(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def target(self, x: FloatArray) -> FloatArray:
         """Return a y in the middle of each level's share of a standard normal variable."""
         if self.levels is None:
             return x
@@ -247,7 +247,7 @@ class Ordinal(Loss):
         """Return 0, around which the first cut points lie."""
         return 0.0
 
-    def expected(self, y: NDArray[np.floating]) -> NDArray[np.floating]:
+    def expected(self, y: FloatArray) -> FloatArray:
         """Return the expected level."""
         n = (len(self.parameters) + 1) // 2
         levels, cuts = self.parameters[:n], self.parameters[n:]
@@ -257,7 +257,7 @@ class Ordinal(Loss):
             total += (levels[k + 1] - levels[k]) * ndtr(y - cut)
         return total.astype(np.result_type(y.dtype, np.float32), copy=False)
 
-    def probabilities(self, y: NDArray[np.floating]) -> NDArray[np.float64]:
+    def probabilities(self, y: FloatArray) -> NDArray[np.float64]:
         """Return the probability of each level (n_values, n_levels) at modelled values (n_values,).
 
         Levels and cut points must be known.
@@ -270,7 +270,7 @@ class Ordinal(Loss):
         probabilities: NDArray[np.float64] = p / p.sum(axis=1, keepdims=True)
         return probabilities
 
-    def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
+    def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return the level minus the expected one."""
         return x - self.expected(y)
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .base import FloatArray
 from .nonlinearity import Nonlinearity, Piece
 
 
@@ -63,7 +63,7 @@ class LeakyReLU(Nonlinearity):
         """Return the pieces of f."""
         return (Piece(-math.inf, 0.0, self.slope, 0.0), Piece(0.0, math.inf, 1.0, 0.0))
 
-    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return X, with negative values divided by the slope."""
         return np.where(x < 0, x / self.slope, x) if self.slope > 0 else x
 
@@ -114,9 +114,9 @@ class SoftThreshold(Nonlinearity):
             Piece(c, math.inf, 1.0, -c),
         )
 
-    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return X, moved away from zero by the threshold."""
-        moved: NDArray[np.floating] = x + np.sign(x) * x.dtype.type(self.threshold)
+        moved: FloatArray = x + np.sign(x) * x.dtype.type(self.threshold)
         return moved
 
     def scaled(self, size: float) -> SoftThreshold:
@@ -167,7 +167,7 @@ class AbsoluteOffset(Nonlinearity):
         """Return the pieces of f for t >= 0."""
         return (Piece(0.0, math.inf, 1.0, self.offset),)
 
-    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return X minus the offset, at least 0."""
         return np.maximum(x - x.dtype.type(self.offset), 0)
 
@@ -279,7 +279,7 @@ class PiecewiseLinear(Nonlinearity):
         rows = zip(ends[:-1], ends[1:], self.slopes, self._intercepts(), strict=True)
         return tuple(Piece(*row) for row in rows)
 
-    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return the t nearest to zero with f(t) = x, or else with f(t) as near as possible."""
         best = np.zeros(np.shape(x))
         gap, length = np.full(best.shape, math.inf), np.full(best.shape, math.inf)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from nmd_lab._runtime.compiler import compile_scalar
 
+from .base import FloatArray
 from .closed_forms import cubic_minima, exponential_minimum
 from .loss import Loss
 
@@ -45,7 +45,7 @@ class _RatioLoss(Loss):
                 "add a small constant to X, mask such entries, or use loss='frobenius'."
             )
 
-    def target(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def target(self, x: FloatArray) -> FloatArray:
         """Return x, and 1 where an entry is missing and its value therefore 0."""
         return np.where(x > 0, x, x.dtype.type(1))
 
@@ -102,9 +102,9 @@ class ItakuraSaito(_RatioLoss):
                     best, lowest = z * size, objective
         return min(max(best, low), high)
 
-    def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
+    def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return x / y - 1."""
-        residuals: NDArray[np.floating] = x / np.maximum(y, RATIO_FLOOR * x) - 1
+        residuals: FloatArray = x / np.maximum(y, RATIO_FLOOR * x) - 1
         return residuals
 
 
@@ -145,9 +145,9 @@ class SquaredLog(_RatioLoss):
         u = exponential_minimum(1.0, math.log(x), rho, q, first, last)
         return min(max(math.exp(u), low), high)
 
-    def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
+    def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return log x - log y."""
-        residuals: NDArray[np.floating] = np.log(x) - np.log(np.maximum(y, RATIO_FLOOR * x))
+        residuals: FloatArray = np.log(x) - np.log(np.maximum(y, RATIO_FLOOR * x))
         return residuals
 
 
@@ -225,6 +225,7 @@ class NegativeBinomial(Loss):
 
     name = "negative_binomial"
     label = "negative binomial"
+    likelihood = True
     noise = "negative binomial"
     residual_name = "Pearson residual"
     smooth = True
@@ -300,9 +301,7 @@ class NegativeBinomial(Loss):
                 "not define: shift or clip X, or use loss='frobenius' or 'l1'."
             )
 
-    def for_data(
-        self, x: NDArray[np.floating], weights: NDArray[np.floating] | None = None
-    ) -> NegativeBinomial:
+    def for_data(self, x: FloatArray, weights: FloatArray | None = None) -> NegativeBinomial:
         """Return the loss with a first dispersion, that of the data around their mean."""
         if self.dispersion is not None:
             return self
@@ -312,9 +311,7 @@ class NegativeBinomial(Loss):
         smallest, largest = FIRST_DISPERSIONS
         return NegativeBinomial(min(max(rough, smallest), largest), learns=True)
 
-    def learned(
-        self, x: NDArray[np.floating], y: NDArray[np.floating], weights: NDArray[np.floating]
-    ) -> NegativeBinomial:
+    def learned(self, x: FloatArray, y: FloatArray, weights: FloatArray) -> NegativeBinomial:
         """Return the loss with the dispersion of highest likelihood."""
         if not self._learns:
             return self
@@ -337,10 +334,10 @@ class NegativeBinomial(Loss):
         before, after = (float(np.sum(weights * loss(x, y))) for loss in (self, best))
         return best if after < before else self
 
-    def residuals(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.floating]:
+    def residuals(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return (x - y) / √(y + dispersion y²) where y > 0."""
         positive = y > COUNT_FLOOR * x
         mean = y[positive]
         spread = np.sqrt(mean + self.parameters[0] * mean**2)
-        scaled: NDArray[np.floating] = (x[positive] - mean) / spread
+        scaled: FloatArray = (x[positive] - mean) / spread
         return scaled

@@ -37,6 +37,7 @@ from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 from ._curve import value_at
 from ._pieces import best_branch, best_piece
 from ._search import ScalarMap, compile_golden, compile_search, value_inside
+from .base import FloatArray
 from .kind import Kind, Structure, is_searched, make_kind
 from .loss import Loss
 from .nonlinearity import Nonlinearity
@@ -132,7 +133,7 @@ def prox(
     *,
     nonlinearity: str | Nonlinearity,
     loss: str | Loss,
-) -> NDArray[np.floating]:
+) -> FloatArray:
     """Return the exact T-update, argmin over t of d(x, f(t)) + rho/2 (t - v)^2.
 
     Parameters
@@ -197,7 +198,7 @@ def t_update(
     x: NDArray[np.float64],
     rho: NDArray[np.float64],
     dtype: type[np.floating] = np.float64,
-) -> NDArray[np.floating]:
+) -> FloatArray:
     """Return the T-update of flat arrays, without checks."""
     out = np.empty(v.size, dtype)
     update = _array_map(kind.structure, f"{kind.name}_{out.dtype}", kind.is_ours)

@@ -17,6 +17,7 @@ from nmd_lab._runtime.checks import sentence
 from nmd_lab._runtime.compiler import compile_scalar
 
 from ._curve import curve_of
+from .base import FloatArray
 from .nonlinearities import Nonlinearity
 
 ScalarFunction = Callable[[float], float]
@@ -92,7 +93,7 @@ class Smooth(Nonlinearity):
     def __init__(self, *args: Any, **options: Any) -> None:
         """Do nothing: the class holds the function."""
 
-    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return the t nearest to 0 with f(t) = x, or with f(t) near x where f hardly rises."""
         return nearest_inverse(self, x)
 
@@ -218,7 +219,7 @@ FLAT = 0.02
 """Share of the steepest slope on the way from 0 at which the way ends."""
 
 
-def nearest_inverse(f: Nonlinearity, x: NDArray[np.floating]) -> NDArray[np.floating]:
+def nearest_inverse(f: Nonlinearity, x: FloatArray) -> FloatArray:
     """Return the t nearest to 0 with f(t) = x.
 
     Where f becomes flat, as a sigmoid does, the way ends: a value beyond has the t at this end.

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .base import FloatArray
 from .closed_forms import exponential_minimum
 from .losses import KL, Frobenius, Loss
 from .nonlinearity import Nonlinearity
@@ -58,7 +58,7 @@ class Sigmoid(Nonlinearity):
         small = math.exp(-abs(t))
         return small / ((1.0 + small) * (1.0 + small))
 
-    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return log(x / (1 - x)) for x moved away from 0 and 1."""
         inner = np.clip(x, EDGE, 1 - EDGE)
         return np.asarray(np.log(inner / (1 - inner)), dtype=x.dtype)
@@ -94,7 +94,7 @@ class Tanh(Nonlinearity):
         small = math.exp(-2.0 * abs(t))
         return 4.0 * small / ((1.0 + small) * (1.0 + small))
 
-    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return artanh(x) for x moved away from -1 and 1."""
         return np.asarray(np.arctanh(np.clip(x, 2 * EDGE - 1, 1 - 2 * EDGE)), dtype=x.dtype)
 
@@ -129,7 +129,7 @@ class Softplus(Nonlinearity):
         small = math.exp(-abs(t))
         return 1.0 / (1.0 + small) if t > 0.0 else small / (1.0 + small)
 
-    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return log(exp(x) - 1), at least about -4."""
         above = np.maximum(x, EDGE)
         return np.asarray(above + np.log(-np.expm1(-above)), dtype=x.dtype)
@@ -183,7 +183,7 @@ class Power(Nonlinearity):
             return math.inf if p[0] < 1.0 else 0.0
         return math.copysign(p[0] * math.pow(abs(t), p[0] - 1.0), t)
 
-    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return X^(1/p), 0 for negative x."""
         return np.asarray(np.maximum(x, 0) ** (1 / self.p), dtype=x.dtype)
 
@@ -292,7 +292,7 @@ class Exp(Nonlinearity):
         """Return exp(t)."""
         return math.exp(1.0 * float(t)) if -LARGEST < t < LARGEST else 0.0
 
-    def pseudo_inverse(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return log(x), and log(0.1) where x is not positive."""
         positive = np.where(x > 0, np.maximum(x, 1e-30), INSTEAD_OF_ZERO)
         return np.asarray(np.log(positive), dtype=x.dtype)

@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import plain_label
-from nmd_lab.model.binary import Logistic
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import MinMax
-from nmd_lab.model.ordinal import Ordinal
 
 SHOWN = 4  # columns of a kind that a line names
 
@@ -29,6 +27,9 @@ ONE = {
     "categories": "classes",
 }
 """Kinds of a column in words."""
+
+OF_LOSS = {"": "number", "two": "boolean", "ordered": "ordered"}
+"""Kinds of a column by the classes of its loss."""
 
 SEVERAL = ONE | {"number": "numbers", "values": "numbers"}
 """Kinds of several columns in words."""
@@ -83,9 +84,7 @@ def columns_in_words(labels: Labels, kinds: Model | None) -> str:
 def _kind(kinds: Model | None, column: int) -> str:
     """Return the kind of a column of a matrix, which follows from its loss."""
     loss = _of_column(kinds, column, "loss")
-    if isinstance(loss, Ordinal):
-        return "ordered"
-    return "boolean" if isinstance(loss, Logistic) else "number"
+    return OF_LOSS["" if loss is None else loss.classes]
 
 
 def _ends(kinds: Model | None, column: int) -> str:

@@ -14,7 +14,6 @@ from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.model import Model
-from nmd_lab.model.ordinal import Ordinal
 
 from .mixture import Noise, Predictive, products_kernel
 from .predictive import Column, OfColumns, predictive
@@ -231,8 +230,8 @@ class FittedDraws(NamedTuple):
             f, loss, size = kind.nonlinearity, kind.loss, float(kind.size)
             rho, beta = rho[:, [column]], None if beta is None else beta[:, [column]]
             levels, padded, cuts = None, cuts, None
-            if padded is not None and isinstance(loss, Ordinal) and loss.levels is not None:
-                levels = tuple(loss.levels.tolist())
+            if padded is not None and loss.classes == "ordered" and loss.level_values:
+                levels = loss.level_values
                 padded = padded.reshape(len(padded), len(self.kinds.kinds), -1)
                 cuts = padded[:, column, : len(levels) - 1]
         return Noise(

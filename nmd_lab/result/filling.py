@@ -14,9 +14,7 @@ from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import MatchedData, dense_like, match_data
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import TypedColumn, table_of
-from nmd_lab.model.binary import Logistic
 from nmd_lab.model.loss import Loss
-from nmd_lab.model.ordinal import Ordinal
 
 from .draws import ALL, NUMBERS, DrawnFactors, FittedDraws
 from .entries import positions_of
@@ -71,18 +69,18 @@ class Filling(Factors):
         [False, True]
         """
         typed, positions = typed_column(self.labels, column)
-        loss = self._loss_at(int(positions[0]))
+        loss: Any = self._loss_at(int(positions[0]))
         at = rows_at(self.labels, rows)
         t = self._scores(at, positions)
         if typed is not None and typed.has_indicators:
             p = np.exp(t - t.max(axis=1, keepdims=True))
             p, classes = p / p.sum(axis=1, keepdims=True), typed.classes
-        elif isinstance(loss, Logistic):
+        elif loss.classes == "two":
             two = np.hstack([-t, t]) / 2
             p = np.exp(two - two.max(axis=1, keepdims=True))
             p = p / p.sum(axis=1, keepdims=True)
             classes = [loss.parameters[0], 1.0] if typed is None else typed.classes
-        elif isinstance(loss, Ordinal):
+        elif loss.classes == "ordered":
             p = loss.probabilities(t[:, 0])
             classes = list(loss.parameters[: p.shape[1]]) if typed is None else typed.classes
         else:

@@ -15,7 +15,7 @@ from nmd_lab._runtime.checks import check_word
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
-from nmd_lab.model.losses import L1, Frobenius, Loss, as_loss
+from nmd_lab.model.losses import Loss, as_loss
 from nmd_lab.model.mixed import Mixed
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
@@ -102,7 +102,7 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
             check_word("noise", noise, KINDS)
         if self.noise == "ordinal" and (self.levels is None or "cut_points" not in self.draws):
             raise ValueError("noise='ordinal' lacks the levels: give levels= and cut_points=.")
-        has_width = isinstance(self.loss, Frobenius | L1)
+        has_width = isinstance(self.loss, Loss) and self.loss.noise_model.shape > 0
         if self.noise == "after" and has_width and "beta" not in self.draws:
             raise ValueError(f"noise='after' with {self.loss!r} lacks its precision: give beta=.")
 

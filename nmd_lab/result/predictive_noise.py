@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import gammaln, ndtr, ndtri, pdtr, xlogy
 
 from nmd_lab.model.censored import all_pieces, moments
-from nmd_lab.model.losses import KL, L1, Frobenius
-from nmd_lab.model.nonlinearities import Piece, Square
+from nmd_lab.model.noise import LAPLACE, NORMAL, POISSON, NoiseModel
+from nmd_lab.model.nonlinearity import Nonlinearity, Piece
 
 from .mixture import (
     Array,
@@ -37,7 +37,7 @@ class NoiseBefore(Predictive):
     def numbers(self) -> int:
         """Numbers for each draw and entry: one for each point of the noise, if they are used."""
         f = self.noise.nonlinearity
-        has_form = f.pieces() is not None or isinstance(f, Square)
+        has_form = f.pieces() is not None or f.form == "square"
         return 1 if has_form else int(points_of(self.noise.sd.shape[0]).shape[0])
 
     def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
@@ -48,7 +48,7 @@ class NoiseBefore(Predictive):
         """Return P(observation <= x) over all draws."""
         f, sd = self.noise.nonlinearity, self.noise.sd
         pieces = all_pieces(f)
-        if isinstance(f, Square):
+        if f.form == "square":
             size = np.sqrt(np.maximum(x, 0))
             mass = np.where(x < 0, 0, interval_mass((-size - v) / sd, (size - v) / sd))
             return np.asarray(mass.mean(axis=0))
@@ -66,7 +66,7 @@ class NoiseBefore(Predictive):
         pieces = all_pieces(f)
         total = np.zeros_like(v)
         with np.errstate(divide="ignore", invalid="ignore"):
-            if isinstance(f, Square):
+            if f.form == "square":
                 size = np.sqrt(np.maximum(x, 0))
                 for t in (-size, size):
                     total += normal_density((t - v) / sd) / sd
@@ -107,11 +107,11 @@ def is_limit(pieces: tuple[Piece, ...], x: Array) -> Array:
     return np.any(close, axis=0).astype(np.float64) if close else np.zeros_like(x)
 
 
-def is_increasing_on_the_right(f: object) -> bool:
+def is_increasing_on_the_right(f: Nonlinearity) -> bool:
     """Return whether an even f is known to be non-decreasing for t >= 0."""
-    if isinstance(f, Square):
+    if f.form == "square":
         return True
-    pieces = getattr(f, "pieces", lambda: None)()
+    pieces = f.pieces()
     return pieces is not None and all(piece.slope >= 0 for piece in pieces)
 
 
@@ -163,7 +163,7 @@ class NoiseAfter(Predictive):
 
     def cdf(self, v: Array, x: Array) -> Array:
         """Return P(observation <= x) over all draws."""
-        if self._is(KL):
+        if self._is(POISSON):
             shares = pdtr(np.maximum(np.floor(x), 0), self._counts(v)).mean(axis=0)
             return np.where(x < 0, 0, shares)
         z = (x - self._points(v)) / self._scale(v)
@@ -174,11 +174,11 @@ class NoiseAfter(Predictive):
     def log_densities(self, v: Array, x: Array) -> Array:
         """Return the logarithm of the density of x in each draw, or of each draw and point."""
         pieces = all_pieces(self.noise.nonlinearity)
-        if self._is(Frobenius) and pieces is not None:
+        if self._is(NORMAL) and pieces is not None:
             density = sum(self._piece_density(piece, v, x) for piece in pieces)
             with np.errstate(divide="ignore"):
                 return np.log(density)
-        if self._is(KL):
+        if self._is(POISSON):
             counts = self._counts(v)
             logs: Array = np.where(x < 0, -np.inf, xlogy(x, counts) - counts - gammaln(x + 1))
             return logs
@@ -190,7 +190,7 @@ class NoiseAfter(Predictive):
 
     def quantile(self, v: Array, level: float) -> Array:
         """Return a quantile over all draws for each entry."""
-        if not self._is(KL):
+        if not self._is(POISSON):
             return mixture_quantile(self._points(v), self._scale(v), level, self._shape)
         counts = self._counts(v)
         largest = counts.max(axis=0)
@@ -205,23 +205,23 @@ class NoiseAfter(Predictive):
         """Return a new observation of each entry from a single draw."""
         t = v + self.noise.sd[0] * rng.standard_normal(v.shape)
         centre = np.asarray(self.noise.nonlinearity(t), dtype=np.float64)
-        if self._is(KL):
+        if self._is(POISSON):
             return rng.poisson(np.maximum(centre, 0)).astype(np.float64)
         width = self._width[0]
-        if self._is(Frobenius):
+        if self._is(NORMAL):
             return np.asarray(centre + width * rng.standard_normal(v.shape))
         return rng.laplace(centre, width)
 
-    def _is(self, loss: type) -> bool:
-        """Return whether the loss is of a class."""
-        return isinstance(self.noise.loss, loss)
+    def _is(self, noise: NoiseModel) -> bool:
+        """Return whether the loss stands for a noise."""
+        return self.noise.loss.noise_model == noise
 
     @property
     def _shape(self) -> Component:
         """The distribution of the noise; raises ValueError for a loss of the user."""
-        if self._is(Frobenius):
+        if self._is(NORMAL):
             return normal
-        if self._is(L1):
+        if self._is(LAPLACE):
             return laplace
         raise ValueError(
             f"loss={self.noise.loss!r} says no distribution of new observations: use noise=False."
@@ -240,9 +240,9 @@ class NoiseAfter(Predictive):
 
     def _noise_variance(self, mean: Array) -> Array:
         """Return the variance of the noise after f in each draw."""
-        if self._is(KL):
+        if self._is(POISSON):
             return np.maximum(mean, 0)
-        variance: Array = self._width**2 * (1 if self._is(Frobenius) else 2)
+        variance: Array = self._width**2 * (1 if self._is(NORMAL) else 2)
         return variance
 
     def _points(self, v: Array) -> Array:

@@ -9,8 +9,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab.model.losses import Frobenius
-
 from .factors import Factors
 
 SELECTION = "selection"
@@ -99,7 +97,7 @@ class Selections(Factors):
         found = {name: self.parameters[name] for name in names}
         if self.kinds is None:
             found |= {"nonlinearity": self.nonlinearity, "loss": self.loss}
-        elif all(k.nonlinearity.linear and isinstance(k.loss, Frobenius) for k in self.kinds.kinds):
+        elif all(k.nonlinearity.linear and k.loss.squares for k in self.kinds.kinds):
             found["loss"] = {}  # each column of numbers in units of its own
         settings = {name: self.parameters.get(name, usual[name]) for name in SETTINGS}
         if any(settings[name] != usual[name] for name in SETTINGS):

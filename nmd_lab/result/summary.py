@@ -13,7 +13,6 @@ import xarray as xr
 
 from nmd_lab._runtime.html import curve, facts_table, frame, picture, table
 from nmd_lab.data.labels import COMPONENT
-from nmd_lab.model.monotone import Monotone
 
 from .column_words import columns_in_words
 from .convergence import LARGEST_RHAT, PosteriorDiagnostics
@@ -268,7 +267,7 @@ class PosteriorSummary(PosteriorDiagnostics):
             return (self.noise,)
         pairs = zip(self.noise, self.kinds.kinds, strict=True)
         return tuple(
-            "monotone" if noise == "before" and isinstance(kind.nonlinearity, Monotone) else noise
+            "monotone" if noise == "before" and kind.nonlinearity.form == "monotone" else noise
             for noise, kind in pairs
         )
 

@@ -37,10 +37,9 @@ from nmd_lab.data.matching import plain_label
 from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.model.binary import Logistic
 from nmd_lab.model.kind import Kind, make_kind
-from nmd_lab.model.losses import Frobenius, Loss, as_loss
+from nmd_lab.model.losses import Loss, as_loss
 from nmd_lab.model.mixed import Mixed
 from nmd_lab.model.model import Model
-from nmd_lab.model.monotone import Monotone
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.model.ordinal import Ordinal
 
@@ -269,12 +268,12 @@ def with_units(kind: Kind, x: FloatArray, weights: FloatArray) -> Kind:
         value = float(np.average(loss(values, f(np.full(values.size, t))), weights=shares))
         return value if math.isfinite(value) else math.inf
 
-    if type(loss) is Frobenius and isinstance(f, Monotone):  # T has the units of X
+    if loss.squares and f.form == "monotone":  # T has the units of X
         return kind._replace(centre=mean, size=spread or 1.0, weight=_weight(loss, cost(mean)))
     if f.even:  # the sign of T is not known: the centre has to be 0
         size = math.sqrt(float(np.average(np.square(T), weights=weights))) or 1.0
         return kind._replace(centre=0.0, size=size, weight=_weight(loss, cost(mean)))
-    plain = type(loss) is Frobenius and f.linear
+    plain = loss.squares and f.linear
     centre = mean if plain else _best_constant(cost, mean, spread)
     median = float(np.median(T))
     if cost(median) <= (1 + PRECISION) * cost(centre):

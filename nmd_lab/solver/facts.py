@@ -15,7 +15,7 @@ from nmd_lab.model import _property_checks as checks
 from nmd_lab.model.checks import report_of
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.kind import LimitModel
-from nmd_lab.model.losses import Frobenius, Loss
+from nmd_lab.model.loss import Loss
 from nmd_lab.model.model import Model, make_model
 
 from .bounds import bounded
@@ -79,7 +79,7 @@ def describe(
         if not isinstance(options.init, str):
             given_start(observations, rank, options.init, NO_OFFSETS)  # checks it
     model = stand_in(nonlinearity, loss)
-    squares = not (is_mixed(loss) or is_auto(loss)) and type(model.loss) is Frobenius
+    squares = not (is_mixed(loss) or is_auto(loss)) and model.loss.squares
     if is_frame(X) and is_auto(nonlinearity) and squares and options.compute.device is None:
         loss = {} if has_units(observations) else loss  # {}: each column in units of its own
     if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:

@@ -10,8 +10,6 @@ import numpy as np
 from nmd_lab._runtime.machine import all_threads, refuse_above
 from nmd_lab.data.observations import Observations
 from nmd_lab.model.fitted_values import Offsets
-from nmd_lab.model.losses import Frobenius
-from nmd_lab.model.nonlinearities import Identity
 
 from .constraints.factor_constraints import GivenConstraints
 from .devices.choice import device_of, refuse_unsupported
@@ -88,7 +86,7 @@ def _with_constraints(problem: Problem, options: Options) -> Problem:
     model, weights = problem.model, problem.observations.weight_reader()
     plain = weights is None or weights.dtype == bool
     free = options.solver.rho == "auto" and options.solver.initial_rho is None
-    if free and plain and model.is_of(Identity, Frobenius):
+    if free and plain and model.is_least_squares:
         rule = as_penalty_rule(1.0)  # then Z = X at observed entries: alternating minimisation
     return problem.changed(rule=rule, constraints=constraints)
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.model.log_scores import log_scores_of
 from nmd_lab.model.model import Model
 
 from .storage import CsrStorage
@@ -61,7 +60,7 @@ class HeldOut:
         else:
             scores = self._losses(W_aug, H_aug)
         if metric == "log_score":
-            scores = log_scores_of(self.model, scores, self.values, self.positions)
+            scores = self.model.log_scores(scores, self.values, *self.positions)
         return scores if self.weights is None else self.weights * scores
 
     def _losses(self, W_aug: FloatArray, H_aug: FloatArray) -> FloatArray:

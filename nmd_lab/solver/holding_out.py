@@ -12,7 +12,6 @@ from nmd_lab.data.masks import at_observed, is_mask, row_groups
 from nmd_lab.data.matching import match_data
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import flat_positions, split
-from nmd_lab.model.log_scores import without_likelihood
 from nmd_lab.model.model import Model
 
 from .choice import BLOCKS, Choice
@@ -69,7 +68,7 @@ def check_choice(options: Options, facts: Facts, observations: Observations) -> 
             f"validation={choice!r} has nothing to choose, since rank, alpha, nonlinearity and "
             "loss are given: make one of them 'auto', or leave it out."
         )
-    loss = without_likelihood(facts.model) if choice.metric == "log_score" else None
+    loss = facts.model.without_likelihood if choice.metric == "log_score" else None
     if loss is not None:
         raise ValueError(
             f"metric='log_score' needs a likelihood, which loss={loss!r} has not: give "

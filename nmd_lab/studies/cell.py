@@ -17,7 +17,6 @@ from nmd_lab.checkpoint.call import hash_of, stored_form
 from nmd_lab.checkpoint.encoding import Classes
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.sparse import SparseObservations, is_sparse
-from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
@@ -105,8 +104,8 @@ class Cell:
             stored = isinstance(self.data.X, SparseObservations) or is_sparse(self.data.X)
             arguments["observed"] = None if stored else ~np.isnan(np.asarray(self.X))
         arguments = self.settings | accepted(self.method, arguments)
-        if arguments.get("nonlinearity") == MinMax.name:  # noise may exceed the bounds of X itself
-            arguments["nonlinearity"] = with_bounds(MinMax.name, self.data.observations)
+        if arguments.get("nonlinearity") == "minmax":  # noise may exceed the bounds of X itself
+            arguments["nonlinearity"] = with_bounds("minmax", self.data.observations)
         return arguments
 
     def expect_noise(self) -> None:

@@ -13,7 +13,7 @@ import xarray as xr
 from nmd_lab import datasets
 from nmd_lab.datasets.movielens import small_folder
 from nmd_lab.fit import complete, decompose
-from nmd_lab.model.nonlinearities import MinMax, Nonlinearity
+from nmd_lab.model.nonlinearity import Nonlinearity
 from nmd_lab.solver.settings import ADMM, as_solver
 
 from .settings import default_nonlinearity
@@ -35,7 +35,7 @@ def expression(value: Any) -> str:
     """
     if isinstance(value, Nonlinearity):
         kind, inner = type(value), ", ".join(map(repr, value.parameters))
-        where = "nmd" if kind.__module__ == MinMax.__module__ else "nmd.nonlinearities"
+        where = "nmd.nonlinearities" if value.form in (None, "monotone") else "nmd"
         return f"{where}.{kind.__name__}({inner})"
     if isinstance(value, ADMM):
         values = {f.name: getattr(value, f.name) for f in fields(value)}

@@ -8,7 +8,6 @@ from scipy import stats
 
 import nmd_lab as nmd
 from nmd_lab.model.kind import make_kind
-from nmd_lab.model.log_scores import log_scores, log_scores_of, without_likelihood
 from nmd_lab.model.model import Model, make_model
 
 RNG = np.random.default_rng(2)
@@ -28,21 +27,21 @@ ERRORS = COUNTS - MEAN
     ids=lambda each: getattr(each, "name", ""),
 )
 def test_each_entry_has_the_density_of_the_noise(loss, logarithms):
-    scores = log_scores(loss, loss(COUNTS, MEAN), COUNTS)
+    scores = loss.log_scores(loss(COUNTS, MEAN), COUNTS)
     np.testing.assert_allclose(scores, -logarithms, rtol=1e-8)
 
 
 def test_a_boolean_has_the_probability_of_its_class():
     x = np.array([1.0, 0.0, 1.0])
     model, t = make_model("identity", nmd.losses.Logistic(0)), np.array([0.5, 2.0, -1.0])
-    scores = log_scores_of(model, model.losses(x, t), x, (np.arange(3), np.arange(3)))
+    scores = model.log_scores(model.losses(x, t), x)
     chances = 1 / (1 + np.exp(-t))
     np.testing.assert_allclose(scores, -stats.bernoulli.logpmf(x.astype(int), chances))
 
 
 def test_a_perfect_model_has_a_finite_score():
     for loss in (nmd.Frobenius(), nmd.L1(), nmd.KL()):
-        assert np.isfinite(log_scores(loss, np.zeros(3), np.array([0.0, 1, 2]))).all()
+        assert np.isfinite(loss.log_scores(np.zeros(3), np.array([0.0, 1, 2]))).all()
 
 
 def test_each_kind_has_noise_of_its_own():
@@ -52,7 +51,7 @@ def test_each_kind_has_noise_of_its_own():
     rows, columns = np.divmod(np.arange(20), 2)
     t = np.random.default_rng(0).normal(size=20)
     x = np.where(columns == 1, t > 0, t + np.random.default_rng(1).normal(size=20)).astype(float)
-    scores = log_scores_of(model, model.losses(x, t, rows, columns), x, (rows, columns))
+    scores = model.log_scores(model.losses(x, t, rows, columns), x, rows, columns)
     errors, chances = (x - t)[columns == 0], 1 / (1 + np.exp(-t[columns == 1]))
     sd = np.sqrt(np.mean(errors**2))
     np.testing.assert_allclose(scores[columns == 0], -stats.norm.logpdf(errors, scale=sd))
@@ -62,5 +61,5 @@ def test_each_kind_has_noise_of_its_own():
 
 def test_a_loss_without_a_likelihood_is_told():
     huber = nmd.losses.Huber(1.0)
-    assert without_likelihood(make_model("identity", huber)) == huber
-    assert without_likelihood(make_model("identity", "kl")) is None
+    assert make_model("identity", huber).without_likelihood == huber
+    assert make_model("identity", "kl").without_likelihood is None

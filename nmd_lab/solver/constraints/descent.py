@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.model.losses import KL, Frobenius
-from nmd_lab.model.nonlinearities import Identity, Modulus, ReLU
+from nmd_lab.model.noise import POISSON
 from nmd_lab.solver.problem import Problem
 
 from .factor_constraints import is_nonnegative
@@ -58,16 +57,16 @@ def kind_of_descent(problem: Problem) -> str | None:
     f, loss = kind.nonlinearity, kind.loss
     both = is_nonnegative(constraints.W) and is_nonnegative(constraints.H)
     positive = both and problem.offset_columns.kind == "none"
-    if not (type(f) is Identity or (positive and type(f) in (ReLU, Modulus))):
+    if not (f.form == "identity" or (positive and f.form in ("relu", "modulus"))):
         return None
     sides = problem.constrained_columns(1)
     if any(side is not None and side.couples_rows for side in sides):
         return None
     whole = not problem.sparse and problem.observations.weight_reader() is None
-    if type(loss) is Frobenius and whole and not problem.observed_only:
+    if loss.squares and whole and not problem.observed_only:
         return "squares"
     entrywise = all(side is not None and side.entrywise is not None for side in sides)
-    return "divergence" if type(loss) is KL and positive and entrywise else None
+    return "divergence" if loss.noise_model is POISSON and positive and entrywise else None
 
 
 def with_other_components(

@@ -18,7 +18,6 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.entry import compile_entry
 from nmd_lab.model.kind import Structure
 from nmd_lab.model.model import Model
-from nmd_lab.model.nonlinearities import ReLU
 
 CHUNK = 512
 """Number of entries that are summed up in the precision of the data.  The loops run over a view of
@@ -30,7 +29,7 @@ class ZeroLoss:
 
     def __init__(self, model: Model, dtype: np.dtype[Any]) -> None:
         kind = model.only
-        form = FORMS.get(kind.loss.of_zero) if type(kind.nonlinearity) is ReLU else None
+        form = FORMS.get(kind.loss.of_zero) if kind.nonlinearity.form == "relu" else None
         if form is None:
             name = f"zeros_{model.name}_{dtype}"
             self._kernel = _zero_kernel(kind.structure, name, model.is_ours)

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nmd_lab.model.losses import KL, L1, Frobenius, Loss
 from nmd_lab.model.model import Model
-from nmd_lab.model.nonlinearities import Square
+from nmd_lab.model.noise import LAPLACE, NORMAL, POISSON, NoiseModel
 from nmd_lab.model.nonlinearity import Nonlinearity
 
 HALLEY_STEPS = 5
@@ -48,7 +47,7 @@ class TensorModel:
 
     def __init__(self, model: Model) -> None:
         self.f, self.pieces = model.nonlinearity, model.only.pieces
-        self.losses, self.floors = LOSSES[type(model.loss)], model.loss.floors
+        self.losses, self.floors = LOSSES[model.loss.noise_model], model.loss.floors
 
     def solve(self, v: Tensor, x: Tensor, penalty: Any) -> Tensor:
         """Return the minimisers over t of d(x, f(t)) + ρ/2 (t - v)²."""
@@ -64,7 +63,7 @@ class TensorModel:
         return self.losses.value(x, y)
 
     def _solve(self, v: Tensor, x: Tensor, penalty: Any) -> Tensor:
-        if isinstance(self.f, Square):
+        if self.f.form == "square":
             return self.losses.square(v, x, penalty)
         best, lowest = None, None
         for low, high, slope, intercept in self.pieces:
@@ -88,14 +87,14 @@ class TensorModel:
 
 def supports(model: Model) -> bool:
     """Return whether there is a `TensorModel` of a model."""
-    if model.single is None or type(model.loss) not in LOSSES:
+    if model.single is None or model.loss.noise_model not in LOSSES:
         return False
-    return type(model.nonlinearity) is Square or bool(model.only.pieces)
+    return model.nonlinearity.form == "square" or bool(model.only.pieces)
 
 
 def forward(f: Nonlinearity, t: Tensor) -> Tensor:
     """Return f(t) of Square or of a piecewise-linear f."""
-    if isinstance(f, Square):
+    if f.form == "square":
         return t * t
     t = t.abs() if f.even else t
     (_, _, slope, intercept), *others = f.pieces() or ()
@@ -159,9 +158,9 @@ def _divergence_of_square(v: Tensor, x: Tensor, penalty: Any) -> Tensor:
     return (b + torch.sqrt(b * b + 8.0 * x * (penalty + 2.0))) / (2.0 * (penalty + 2.0))
 
 
-LOSSES: dict[type[Loss], TensorLoss] = {
-    Frobenius: TensorLoss(_square, _mean, _square_of_square),
-    L1: TensorLoss(_absolute, _clipped, _absolute_of_square),
-    KL: TensorLoss(_divergence, _root, _divergence_of_square),
+LOSSES: dict[NoiseModel, TensorLoss] = {
+    NORMAL: TensorLoss(_square, _mean, _square_of_square),
+    LAPLACE: TensorLoss(_absolute, _clipped, _absolute_of_square),
+    POISSON: TensorLoss(_divergence, _root, _divergence_of_square),
 }
-"""Losses that have a form for tensors."""
+"""Losses that have a form for tensors, by the noise that they stand for."""

@@ -12,8 +12,6 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from nmd_lab.model.losses import Frobenius
-from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.solver.constraints.descent import kind_of_descent
 from nmd_lab.solver.devices.host import HOST
 from nmd_lab.solver.options import Options
@@ -92,7 +90,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
         fitted = exact_for(options.tol) / 100
         return RefinementPlan(False, False, False, fitted, "implicit zeros", options.tol)
     adaptive = math.isfinite(problem.rule.factor) and not problem.rule.projected
-    least_squares = model.is_of(Identity, Frobenius) and problem.observed_only
+    least_squares = model.is_least_squares and problem.observed_only
     m, n = observations.shape
     stored = observations.n_stored if observations.scratch is None else 0  # it may be on disk
     small = memory_allows(2 * MOST_PAIRS * (m + n) * rank, stored)

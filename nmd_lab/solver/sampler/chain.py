@@ -25,7 +25,6 @@ from nmd_lab.data.entries import FloatArray
 from .cut_points import padded
 from .groups import EVERY, UNKNOWN, draw_group_priors, first_groups
 from .hyperparameters import RowPrior, draw_row_prior
-from .noise import precision_of
 from .noise_levels import GammaPrior, NoisePriors, draw_gamma_prior, draw_precision
 from .problem import SampledProblem
 from .state import ChainState
@@ -148,7 +147,7 @@ def first_noise(problem: SampledProblem) -> tuple[NDArray[np.float64], NDArray[n
     """Return ρ and β before the first sweep: the noise has half of the spread."""
     rho, beta = np.ones((2, problem.counts.size))
     for k, (noise, kind) in enumerate(zip(problem.noises, problem.model.kinds, strict=True)):
-        precision, at = precision_of(kind.loss), problem.levels_of(k)
+        precision, at = kind.loss.noise_model, problem.levels_of(k)
         if precision.shape:
             beta[at] = 4.0 / float(problem.prior.spreads_of_X[k]) ** precision.power
         if noise != "ordinal":

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.scaling import Scaling
 
-from .noise import precision_of
 from .problem import SampledProblem
 from .targets import Targets
 
@@ -104,11 +103,11 @@ class Draws:
         units = np.ldexp(np.ones(rank + problem.row_offsets), scaling.exponent)
         units[rank:] = math.ldexp(1.0, of_T)
         has_beta = [
-            noise == "after" and precision_of(kind.loss).shape > 0
+            noise == "after" and kind.loss.noise_model.shape > 0
             for noise, kind in zip(problem.noises, problem.model.kinds, strict=True)
         ]
         loss = problem.model.kinds[0].loss  # several kinds have no exponent
-        of_levels = -2 * of_T, -precision_of(loss).power * scaling.of_X
+        of_levels = -2 * of_T, -loss.noise_model.power * scaling.of_X
         rho: Any = np.ldexp(self.rho, of_levels[0])
         beta: Any = np.ldexp(self.beta, of_levels[1]) if any(has_beta) else None
         cuts: Any = self.cut_points

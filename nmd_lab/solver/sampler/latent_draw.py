@@ -12,7 +12,6 @@ from functools import cache
 from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.model._search import ScalarMap
 from nmd_lab.model.kind import Structure
-from nmd_lab.model.nonlinearities import Square
 
 from .segments import NOTHING, add_segment, add_weight, draw_chosen
 
@@ -23,7 +22,7 @@ SINGLE = 2.0**-23  # relative error of a value that was stored in single precisi
 def compile_latent_draw(structure: Structure) -> ScalarMap:
     """Return the compiled draw ``(v, x, rho, pieces, stream) -> t`` of T, given f(T) = x."""
     f, _, flat = structure
-    if issubclass(f, Square):
+    if f.form == "square":
         return _compile_root_draw()
     if not flat:
         raise ValueError(

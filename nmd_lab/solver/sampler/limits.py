@@ -19,9 +19,7 @@ from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 from nmd_lab.data.entries import EntryLimits, FloatArray
 from nmd_lab.data.masks import AT_MOST
 from nmd_lab.model.kind import Kind, Structure
-from nmd_lab.model.losses import KL, L1, Frobenius, Loss
-from nmd_lab.model.nonlinearities import Square
-from nmd_lab.model.ordinal import Ordinal
+from nmd_lab.model.noise import LAPLACE, NORMAL, POISSON, NoiseModel
 
 from .noise import NoiseKind
 from .segments import NOTHING, add_segment, draw_chosen
@@ -63,18 +61,18 @@ def sampled_limits(
 ) -> SampledLimits:
     """Return the limits of entries of a kind; those of ordered levels are positions of levels."""
     loss = kind.loss
-    if noise == "after" and (type(loss) not in NOISES or (type(loss) is KL and weighted)):
-        words = " with weights" if type(loss) in NOISES else ""
+    after = loss.noise_model
+    if noise == "after" and (after not in NOISES or (not after.shape and weighted)):
+        words = " with weights" if after in NOISES else ""
         raise ValueError(
             f"at_most= and at_least= do not go with loss={loss.name!r}{words} in sample(): "
             "use loss='frobenius', 'l1' or 'kl', or complete()."
         )
     x = np.asarray(values, dtype=np.float64).ravel()
     low, high = limits.ends(x, max(smallest, loss.domain[0]))
-    if isinstance(loss, Ordinal):
-        assert loss.levels is not None
-        low = np.where(limits.codes == AT_MOST, 0, np.searchsorted(loss.levels, low))
-        high = np.searchsorted(loss.levels, high, side="right").astype(np.float64) - 1
+    if loss.classes == "ordered":
+        low = np.where(limits.codes == AT_MOST, 0, np.searchsorted(loss.level_values, low))
+        high = np.searchsorted(loss.level_values, high, side="right").astype(np.float64) - 1
     return SampledLimits(limits.codes != 0, low.astype(np.float64), high.astype(np.float64))
 
 
@@ -87,7 +85,7 @@ def limit_kernel(noise: NoiseKind, kind: Kind, types: str) -> Any:
 @cache
 def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool) -> Any:
     after, ordinal = noise == "after", noise == "ordinal"
-    draw_x = NOISES.get(structure[1], draw_gaussian)
+    draw_x = NOISES.get(structure[1].noise_model, draw_gaussian)
     forward = compile_scalar(structure[0].forward)
     draw_t = _within_all if noise != "before" else _compile_before(structure)
 
@@ -143,7 +141,7 @@ _within_all = compile_scalar(_draw_within_all)
 
 def _compile_before(structure: Structure) -> Any:
     """Return the draw of T ~ N(v, sd²) among all t at which f(t) lies within the limits."""
-    if issubclass(structure[0], Square):
+    if structure[0].form == "square":
         return compile_scalar(_draw_within_roots)
     even = structure[0].even
 
@@ -234,7 +232,9 @@ def _poisson(y, beta, low, high, stream):  # type: ignore[no-untyped-def]
 draw_gaussian, draw_laplace, draw_poisson = map(compile_scalar, (_gaussian, _laplace, _poisson))
 """``draw(y, beta, low, high, stream)``: a draw of x, given f(T) = y, between two limits."""
 
-NOISES: dict[type[Loss], Any] = {Frobenius: draw_gaussian, L1: draw_laplace, KL: draw_poisson}
-"""Draws of the noise after f, for the losses that have one.
-
-That of `KL` is Poisson: x is a whole number, in units of X."""
+NOISES: dict[NoiseModel, Any] = {
+    NORMAL: draw_gaussian,
+    LAPLACE: draw_laplace,
+    POISSON: draw_poisson,  # x is a whole number, in units of X
+}
+"""Draws of the noise after f."""

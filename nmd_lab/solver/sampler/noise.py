@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -12,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.model.losses import L1, Frobenius, Loss
-from nmd_lab.model.monotone import Monotone
-from nmd_lab.model.nonlinearities import Identity, Nonlinearity
-from nmd_lab.model.ordinal import Ordinal
+from nmd_lab.model.loss import Loss
+from nmd_lab.model.nonlinearity import Nonlinearity
 
 NoiseKind = Literal["gaussian", "before", "after", "ordinal"]
 """Kinds of noise.
@@ -31,34 +28,8 @@ CLIPPED = "clipped"
 it to the ends of its column."""
 
 
-@dataclass(frozen=True)
-class Precision:
-    """How the precision β of the noise after f is drawn: from a Gamma distribution, or not.
-
-    Attributes
-    ----------
-    shape : float
-        Shape that an entry adds; 0 if β stays 1.
-    power : int
-        Power of the unit of X that the rate of the prior has.
-    """
-
-    shape: float
-    power: int
-
-
-PRECISIONS: dict[type[Loss], Precision] = {Frobenius: Precision(0.5, 2), L1: Precision(1.0, 1)}
-"""Losses with a noise level.  The noise of KL is Poisson, which has none; β is 1 for any other."""
-
-NO_PRECISION = Precision(0.0, 0)
-
 Counts = Callable[[Callable[[FloatArray, FloatArray], NDArray[np.intp]]], Any]
 """A function of a function of values and weights, which adds up what this returns for all of X."""
-
-
-def precision_of(loss: Loss) -> Precision:
-    """Return how the precision of the noise after f is drawn for a loss."""
-    return PRECISIONS.get(type(loss), NO_PRECISION)
 
 
 class NoiseOfLevels(NamedTuple):
@@ -94,7 +65,7 @@ def noise_of_levels(
     """Return what is drawn of the noise levels of each kind, or of all if there is one kind."""
     of_T, exact, after, shapes, units = [], [], [], [], []
     for noise, loss, spread in zip(noises, losses, spreads_of_X, strict=True):
-        precision = precision_of(loss)
+        precision = loss.noise_model
         of_T.append(noise != "ordinal")
         exact.append(noise != "ordinal" or levels_of(loss) == 2)
         after.append(noise == "after")
@@ -106,23 +77,23 @@ def noise_of_levels(
 
 def levels_of(loss: Loss) -> int:
     """Return the number of levels of a loss; 0 if x is a number."""
-    return loss.levels.size if isinstance(loss, Ordinal) and loss.levels is not None else 0
+    return len(loss.level_values) if loss.classes == "ordered" else 0
 
 
 def noise_kind(wanted: str, f: Nonlinearity, loss: Loss, sums: Counts) -> NoiseKind:
     """Return the kind of noise; `sums` adds up what is counted in the values."""
-    if isinstance(loss, Ordinal):
+    if loss.classes == "ordered":
         return "ordinal"
-    if isinstance(f, Identity) and isinstance(loss, Frobenius):
+    if f.form == "identity" and loss.squares:
         return "gaussian"
-    if wanted == "after" or not isinstance(loss, Frobenius):
+    if wanted == "after" or not loss.squares:
         if wanted == "before":
             raise ValueError(
                 f"noise='before' does not go with loss={loss.name!r}: use loss='frobenius', or "
                 "noise='after'."
             )
         return "after"
-    if wanted == "auto" and isinstance(f, Monotone):
+    if wanted == "auto" and f.form == "monotone":
         return "before"
     flat = _flat_values(f)
     outside, at_limits = map(int, sums(partial(_counts_of_block, f, flat)))

@@ -16,7 +16,6 @@ from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.observations import FloatArray, Observations, Transform
 from nmd_lab.model.mixed import groups
 from nmd_lab.model.model import Model
-from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.limit_noise import smallest_value
 from nmd_lab.solver.scaling import Scaling, scaling_for
 
@@ -142,7 +141,7 @@ def _noises(wanted: str, model: Model, observations: Observations) -> tuple[Nois
     noises = []
     for k, kind in enumerate(model.kinds):
         values = x[order[ends[k] : ends[k + 1]]]
-        has_choice = not isinstance(kind.loss, Ordinal)
+        has_choice = kind.loss.classes != "ordered"
         chosen = wanted if has_choice and not kind.nonlinearity.linear else "auto"
         noises.append(
             noise_kind(chosen, kind.nonlinearity, kind.loss, partial(_apply, values=values))

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.model.model import Model
-from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
 
 from .limits import SampledLimits
@@ -295,6 +294,6 @@ def sampled_problem(stored: Observations, fields: dict[str, Any], threads: int) 
         return problem
     codes = values.copy()
     for kind, at in zip(kinds, problem.entries_of_kinds, strict=True):
-        if isinstance(kind.loss, Ordinal):
+        if kind.loss.classes == "ordered":
             codes[at] = kind.loss.codes(values[at])
     return replace(problem, values=codes)

@@ -12,12 +12,10 @@ from nmd_lab._runtime.checks import is_auto
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.units import ends_of_columns, is_small_table
-from nmd_lab.model.binary import Logistic
 from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.monotone import Monotone
-from nmd_lab.model.nonlinearities import Identity
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.bounds import with_bounds
 from nmd_lab.solver.columns import NUMBER, is_mixed, mixed_model
@@ -100,7 +98,7 @@ def _of_all(nonlinearity: Any, loss: Any, observations: Observations) -> Model:
     d = model.loss
     _refuse_nonlinearity(model.only)
     d.check_data(*observations.range())
-    if isinstance(d, Ordinal):
+    if d.classes == "ordered":
         levels = observations.different_values()
         return make_model(f, d.for_data(levels))
     if type(d).for_data is not Loss.for_data:
@@ -118,11 +116,11 @@ def _of_columns(model: Model) -> Model:
         model.kinds[k] for k in model.which
     ):  # columns of one kind have noise of their own
         loss = kind.loss
-        if isinstance(loss, Logistic):
+        if loss.classes == "two":
             share = float(loss.expected(np.array(kind.centre)) - loss.parameters[0])
             share /= 1 - loss.parameters[0]
             loss = Ordinal([loss.parameters[0], 1.0], [-float(ndtri(share))], learns=True)
-        if isinstance(loss, Ordinal):  # T has the unit of its noise
+        if loss.classes == "ordered":  # T has the unit of its noise
             kind = make_kind(kind.nonlinearity, loss)._replace(weight=kind.weight)
             _refuse_nonlinearity(kind)
         kinds.append(kind)
@@ -134,7 +132,7 @@ def _refuse_classes_as_numbers(model: Model, labels: Labels) -> None:
     if labels.table is None:
         return
     for column, kind in zip(labels.table.of_matrix, model.kinds, strict=True):
-        if column.kind in ("boolean", "ordered", "categories") and type(kind.loss) is not Ordinal:
+        if column.kind in ("boolean", "ordered", "categories") and kind.loss.classes != "ordered":
             raise ValueError(
                 f"loss={kind.loss.name!r} of column {column.name!r} is for numbers, and its values "
                 "are classes: leave it out, or convert the column to numbers."
@@ -143,7 +141,7 @@ def _refuse_classes_as_numbers(model: Model, labels: Labels) -> None:
 
 def _refuse_nonlinearity(kind: Kind) -> None:
     """Raise ValueError for a nonlinearity of ordered levels."""
-    if isinstance(kind.loss, Ordinal) and not isinstance(kind.nonlinearity, Identity):
+    if kind.loss.classes == "ordered" and kind.nonlinearity.form != "identity":
         raise ValueError(
             f"nonlinearity={kind.nonlinearity!r} does not go with ordered levels in sample(): "
             "leave it out, since cut points are learned."

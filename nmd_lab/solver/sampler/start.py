@@ -15,7 +15,6 @@ from nmd_lab.solver.starts import first_start
 
 from .chain import Chain, ChainStart
 from .cut_points import CutPoints
-from .noise import precision_of
 from .prepare import PreparedSample
 from .problem import SampledProblem
 from .state import ChainState
@@ -44,7 +43,7 @@ def first_chain(
     factors = first_factors(problem, prepared.work, observations, init, rng)
     state = engine.init(problem, ChainStart(*factors, seed, tune))
     for k, kind in enumerate(problem.model.kinds):
-        if not precision_of(kind.loss).shape:  # β is 1 in the units of X
+        if not kind.loss.noise_model.shape:  # β is 1 in the units of X
             state.beta[problem.levels_of(k)] = math.ldexp(1.0, scaling.of_objective)
     return state
 

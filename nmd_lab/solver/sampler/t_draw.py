@@ -17,8 +17,8 @@ from functools import cache
 from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.model._search import ScalarMap
 from nmd_lab.model.kind import Structure
-from nmd_lab.model.losses import KL, L1, Frobenius, Loss
-from nmd_lab.model.nonlinearities import Square
+from nmd_lab.model.loss import Loss
+from nmd_lab.model.noise import LAPLACE, NORMAL, POISSON
 from nmd_lab.model.proximal import compile_t_update
 
 from .convex_draws import compile_convex_draw, compile_linear_energy, compile_linear_mode
@@ -36,14 +36,14 @@ def compile_t_draw(structure: Structure) -> ScalarMap:
     """Return the compiled draw ``(t_old, v, x, rho, beta, *kind.arguments, stream) -> t`` of T."""
     f, d, flat = structure
     value = compile_scalar(d.value)
-    if flat and d is Frobenius:
+    if flat and d.noise_model is NORMAL:
         return compile_piece_draw(compile_frobenius_piece(value), f.even)
-    if flat and d is L1:
+    if flat and d.noise_model is LAPLACE:
         return compile_piece_draw(compile_l1_piece(value), f.even)
     if flat and d.convex and d.proximal is not Loss.proximal:
         energy, mode = compile_linear_energy(value), compile_linear_mode(compile_scalar(d.proximal))
         return compile_convex_draw(energy, mode, f.even)
-    if f is Square and d is KL:
+    if f.form == "square" and d.noise_model is POISSON:
         return _square_kl_draw(value)
     return compile_grid_draw(compile_t_update(structure), compile_scalar(f.forward), value, f.even)
 

@@ -13,7 +13,6 @@ from nmd_lab._runtime.checks import check_positions
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.censored import expected_value
 from nmd_lab.model.mixed import each_group
-from nmd_lab.model.ordinal import Ordinal
 
 from .latent_sweep import conditional_of, ends_in_rows
 from .problem import SampledProblem
@@ -67,7 +66,8 @@ def _first_alike(problem: SampledProblem) -> NDArray[np.intp]:
     first: dict[Any, int] = {}
     kinds = enumerate(problem.model.kinds)
     keys = [
-        np.asarray(k.loss.levels).tobytes() if isinstance(k.loss, Ordinal) else j for j, k in kinds
+        np.asarray(k.loss.level_values).tobytes() if k.loss.classes == "ordered" else j
+        for j, k in kinds
     ]
     return np.array([first.setdefault(key, j) for j, key in enumerate(keys)])
 
@@ -85,12 +85,11 @@ def _expected(
     v: FloatArray = kind.centre + kind.size * WH
     if noise == "gaussian":
         return v
-    if isinstance(kind.loss, Ordinal):
-        assert kind.loss.levels is not None
+    if kind.loss.classes == "ordered":
         used, which = np.unique(kinds, return_inverse=True)
         ends = ends_in_rows([state.cuts[each] for each in used])[which]
         above = ndtr(v[:, None] - ends[:, 1:-1])  # probabilities of the levels above a cut point
-        expected: FloatArray = kind.loss.levels[0] + above @ np.diff(kind.loss.levels)
+        expected: FloatArray = kind.loss.level_values[0] + above @ np.diff(kind.loss.level_values)
         return expected
     _, _, rho, *_ = conditional_of(problem, state, [k])
     if problem.noise_by == "rows":

@@ -14,8 +14,6 @@ import math
 
 import numpy as np
 
-from nmd_lab.model.log_scores import log_scores
-
 from .fresh import (
     COARSE,
     GAIN,
@@ -158,7 +156,7 @@ class Search(Moves):
         def score(trial: Trial) -> float:
             if self.trials.metric != "deviance":
                 return trial.mean
-            return float(np.mean(log_scores(trial.setting.loss, trial.losses, values)))
+            return float(np.mean(trial.setting.loss.log_scores(trial.losses, values)))
 
         for loss in self.space.losses:
             if loss == first.setting.loss or (self.stopped and best is not None):

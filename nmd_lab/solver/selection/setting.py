@@ -118,7 +118,7 @@ class Trial:
     @property
     def squares(self) -> bool:
         """Whether the mean is half of that of squares."""
-        by_loss = self.metric == "deviance" and isinstance(self.setting.loss, Frobenius)
+        by_loss = self.metric == "deviance" and self.setting.loss.squares
         return by_loss or self.metric == "rmse"
 
     @property

@@ -16,9 +16,8 @@ import numpy as np
 
 from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.model.losses import KL, Frobenius
 from nmd_lab.model.model import Model
-from nmd_lab.model.nonlinearities import Identity, ReLU
+from nmd_lab.model.noise import NORMAL, POISSON
 from nmd_lab.solver.facts import Facts
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
@@ -146,9 +145,9 @@ def check_counts(counts: SparseObservations, facts: Facts, options: Options) -> 
     metric = options.validation.metric
     if wrong.size:
         what, remedy = f"X has the value {wrong[0]:g}", "whole numbers >= 0"
-    elif type(loss) not in (Frobenius, KL):
+    elif loss.noise_model not in (NORMAL, POISSON):
         what, remedy = f"loss={loss!r} is no loss of means", "loss='frobenius' or 'kl'"
-    elif type(f) not in (Identity, ReLU):
+    elif f.form not in ("identity", "relu"):
         what, remedy = f"nonlinearity={f!r} was given", "nonlinearity='identity' or 'relu'"
     elif metric != "deviance":
         what, remedy = f"metric={metric!r} was given", "metric='deviance'"

@@ -13,7 +13,7 @@ import numpy as np
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
-from nmd_lab.model.losses import Frobenius, Loss
+from nmd_lab.model.loss import Loss
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.solver.engines.admm import Admm
@@ -210,7 +210,7 @@ class Trials:
 
     def _estimate_sd(self, trial: Trial) -> None:
         """Take the error of a trial at the held-out entries whose values are known, if lower."""
-        if not isinstance(trial.setting.loss, Frobenius):
+        if not trial.setting.loss.squares:
             return
         exact = np.concatenate([fold.is_known for fold in self.folds])
         if exact.any():
