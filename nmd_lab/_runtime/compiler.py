@@ -6,15 +6,14 @@ Each kernel therefore gets a unique name, under which Numba caches it.  The name
 the source files of all captured functions.  A kernel that uses a class of the user is compiled in
 each process, because this package cannot tell when its code changes.
 
-The files of the cache have checksums.  A damaged or unreadable one counts as absent: the kernel is
-compiled, and the file replaced.  Where nothing can be written, each process compiles its kernels.
+A file of the cache that cannot be read counts as absent: the kernel is compiled, and the file
+replaced.  Where nothing can be written, each process compiles its kernels.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import pickle
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import Any, cast
 
 from llvmlite import ir
 from numba import njit, types
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 
 from nmd_lab._runtime.progress import without_interruption
@@ -44,45 +43,12 @@ _KERNEL: dict[str, Any] = {
 }
 
 
-class _CheckedFiles(IndexDataCacheFile):
-    """The files of one function in the cache, with a checksum at the end of each."""
-
-    def _dump(self, obj: Any) -> bytes:
-        content: bytes = super()._dump(obj)  # type: ignore[no-untyped-call]
-        return content + hashlib.sha256(content).digest()  # pickle ignores what follows
-
-    def _load_index(self) -> dict[Any, str]:
-        try:
-            with Path(self._index_path).open("rb") as file:
-                pickle.load(file)  # version of Numba
-                whole = _is_whole(file.read())
-            return dict(super()._load_index()) if whole else {}  # type: ignore[no-untyped-call]
-        except Exception:  # what a damaged file leads to has no list
-            return {}
-
-    def _load_data(self, name: str) -> Any:
-        if not _is_whole(Path(self._data_path(name)).read_bytes()):  # type: ignore[no-untyped-call]
-            raise OSError(f"{name} is damaged")  # for `load`, the same as no file
-        return super()._load_data(name)  # type: ignore[no-untyped-call]
-
-
-def _is_whole(content: bytes) -> bool:
-    """Return whether the content of a file ends with its checksum."""
-    return hashlib.sha256(content[:-32]).digest() == content[-32:]
-
-
 class _NamedCache(FunctionCache):
     """A cache on disk in which the qualified name alone identifies a function.
 
-    It never raises an error: what cannot be read is compiled, what cannot be written is not kept.
+    It never raises an error: what cannot be read is forgotten and compiled, what cannot be written
+    is not kept.
     """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)  # type: ignore[no-untyped-call]
-        files = self._cache_file
-        self._cache_file = _CheckedFiles(  # type: ignore[no-untyped-call]
-            self._cache_path, self._impl.filename_base, files._source_stamp
-        )
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return (sig, codegen.magic_tuple())
@@ -90,11 +56,13 @@ class _NamedCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        except Exception:  # for instance a file that another version of Numba's libraries wrote
+        except Exception:  # a damaged file, or one of another version of Numba's libraries
+            with contextlib.suppress(Exception):
+                self.flush()  # type: ignore[no-untyped-call]
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        with contextlib.suppress(OSError):  # for instance a full disk
+        with contextlib.suppress(Exception):  # for instance a full disk
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 
@@ -178,7 +146,7 @@ def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> 
     if cached:
         # RuntimeError: no folder for the cache can be written
         with contextlib.suppress(OSError, RuntimeError):
-            dispatcher._cache = _NamedCache(named)
+            dispatcher._cache = _NamedCache(named)  # type: ignore[no-untyped-call]
     return dispatcher  # type: ignore[no-any-return]
 
 

@@ -135,7 +135,7 @@ NEEDED = (
 
 OPTIONAL = (
     *("matplotlib", "pillow", "h5netcdf", "h5py", "pooch", "pyarrow"),
-    *("jupyterlab", "ipywidgets", "anywidget", "voila", "dask", "distributed", "torch", "pymanopt"),
+    *("jupyterlab", "ipywidgets", "anywidget", "voila", "dask", "distributed", "torch"),
 )
 """Libraries of the extras, but for those that only developers need."""
 

@@ -11,7 +11,6 @@
 (False, True)
 """
 
-from .completion import MatrixCompletion
-from .nmd import NMD
+from .estimators import NMD, MatrixCompletion
 
 __all__ = ["NMD", "MatrixCompletion"]

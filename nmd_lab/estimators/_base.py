@@ -36,7 +36,7 @@ from nmd_lab.solver.problem import constants
 from nmd_lab.solver.settings import Compute, as_compute
 from nmd_lab.warnings import NotConvergedWarning
 
-from ._kinds import as_numbers, constants_of, in_units, refuse_classes, typed_columns
+from ._parameters import as_numbers, constants_of, in_units, refuse_classes, typed_columns
 
 BATCH_ITERATIONS = 20  # of `partial_fit` on all rows: digits in 6 batches end within 1 % of a fit
 

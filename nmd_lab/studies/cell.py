@@ -1,33 +1,120 @@
-"""One cell of a study: the data, the arguments and the key of its fit."""
+"""A cell of a study: its data, arguments and key, its fit in a process, and the errors of it.
+
+The fits run in one or several processes, with their time, warnings and errors.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import os
+import threading
+import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import xarray as xr
+from joblib import Parallel, delayed, parallel_config
+from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
+from nmd_lab import metrics
+from nmd_lab._journal import Record
+from nmd_lab._runtime.checks import sentence
 from nmd_lab._runtime.machine import one_thread
+from nmd_lab._runtime.progress import StopReason
 from nmd_lab.checkpoint.call import hash_of, stored_form
 from nmd_lab.checkpoint.encoding import Classes
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.data.sparse import SparseObservations, is_sparse
+from nmd_lab.result.compare import CLASS_ERRORS, class_errors, error_of, interval_scores
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
+from nmd_lab.result.netcdf import SCHEMA
 from nmd_lab.result.posterior import Posterior
+from nmd_lab.result.selection import SELECTION
+from nmd_lab.sampling import sample
 from nmd_lab.solver.bounds import with_bounds
 from nmd_lab.solver.settings import Compute
 from nmd_lab.warnings import NotConvergedWarning, OutOfBoundsWarning
 
-from .corruption import NO_NOISE, NOTHING_HIDDEN, Corruption, hidden_entries, noisy_values
-from .known_entries import KnownEntries
-from .methods import METHODS, Method, Result, accepted, defaults, takes_numbers
-from .scores import Metric, scores_of
+from .known_entries import (
+    NO_NOISE,
+    NOTHING_HIDDEN,
+    BoolArray,
+    Corruption,
+    KnownEntries,
+    hidden_entries,
+    noisy_values,
+)
+from .methods import METHODS, Method, Result, accepted, defaults, named_function, takes_numbers
+
+Metric = Callable[..., float]
+
+# Errors that have a name; "relative_error" is that of the Frobenius norm
+METRICS: dict[str, Metric] = {n: getattr(metrics, n) for n in ("rmse", "mae", "relative_error")}
+METRICS |= {f"relative_error_{n}": partial(metrics.relative_error, loss=n) for n in ("l1", "kl")}
+
+# Numbers that only a posterior has, with their long names
+POSTERIOR_SCORES = {
+    "held_out_coverage_90": "share of held-out entries in their 90 % interval",
+    "held_out_log_density": "mean log-density of held-out entries",
+}
+
+
+def make_metrics(metrics: Any) -> dict[str, Metric]:
+    """Return errors by name, from keys of `METRICS` and functions of (X, Y)."""
+    listed = metrics if metrics and isinstance(metrics, list | tuple) else [metrics]
+    return dict(named_function("metrics", metric, METRICS) for metric in listed)
+
+
+def titles(data: KnownEntries, metrics: Mapping[str, Metric]) -> dict[str, str]:
+    """Return the errors that suit the data, with their names for people."""
+    unit = " in standard deviations" if np.ndim(data.units.deviation) else ""
+    short = {"rmse": f"RMSE{unit}", "mae": f"MAE{unit}"}
+    found = {name: short.get(name, name.replace("_", " ")) for name in metrics}
+    classes = {error_of(column) for column in data.classes}
+    of_classes = {name: title for name, title in CLASS_ERRORS.items() if name in classes}
+    return ({} if of_classes and not data.numbers.any() else found) | of_classes
+
+
+def scores_of(
+    fit: Result,
+    model: FloatArray,
+    data: KnownEntries,
+    metrics: Mapping[str, Metric],
+    sets: Mapping[str, tuple[FloatArray, BoolArray]],
+) -> dict[str, float]:
+    """Return the errors of a fit, by their names in the results.
+
+    `model` has its values at the entries, and `sets` the right ones and a mask of the entries.
+    """
+    weights, unit = data.observations.weights, data.units.deviation
+    scores: dict[str, float] = {}
+    of_entries = class_errors(fit, data.observations, model)
+    if isinstance(fit, Posterior):
+        values, hidden = sets["held_out"]
+        at = hidden & data.numbers
+        of_entries |= interval_scores(fit, data.observations, values, at, unit)
+    for entry_set, (values, mask) in sets.items():
+        at = data.numbers & mask
+        pair = (values / unit)[at], (model / unit)[at]
+        for name, metric in metrics.items():
+            weighted = {} if weights is None else accepted(metric, {"weights": weights[at]})
+            error = float(metric(*pair, **weighted)) if at.any() else math.nan
+            scores[f"{entry_set}_{name}"] = error
+        for name, each in of_entries.items():
+            at_each = data.exact & mask & ~np.isnan(each)
+            w = None if weights is None else weights[at_each]
+            mean = float(np.average(each[at_each], weights=w)) if at_each.any() else math.nan
+            scores[f"{entry_set}_{name}"] = mean
+    return scores
 
 
 @dataclass(frozen=True)
@@ -135,3 +222,123 @@ class Cell:
         sets = {"held_out": (self.values, hidden), "observed": (self.values, ~hidden)}
         sets["clean"] = self.data.entries.values, np.ones_like(hidden)
         return scores_of(fit, self.predict(fit), self.data, self.metrics, sets)
+
+
+# Numbers of a fit beside its errors, with their long names
+NUMBERS = {
+    "objective": "objective",
+    "n_iter": "iterations",
+    "seconds": "seconds for a fit",
+    "rank_chosen": "chosen rank",
+    "alpha_chosen": "chosen ridge",
+    "offset_alpha_chosen": "chosen ridge of the offsets",
+}
+
+# Variables of text
+TEXTS: tuple[str, ...] = ("nonlinearity_chosen", "loss_chosen", "offsets_chosen")
+TEXTS += ("status", "stop_reason", "warnings", "fit")
+
+_compiled: set[str] = set()  # descriptions of the fits whose kernels this process has compiled
+
+
+def run_cells(cells: Iterable[Cell], n_jobs: int, time_limit: float | None) -> Iterator[Record]:
+    """Yield the record of each fit as soon as it is done, in processes of one thread each."""
+    calls = (delayed(measure)(cell, time_limit) for cell in cells)
+    watch = {"initializer": exit_with_parent, "initargs": (os.getpid(),)} if n_jobs > 1 else {}
+    with parallel_config("loky", inner_max_num_threads=1, **watch):
+        # The records of a batch would come together, at its end: so each fit is its own batch.
+        yield from Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")(calls)
+
+
+def exit_with_parent(parent: int, interval: float = 0.5) -> None:
+    """End this process when its parent does, so that a killed study leaves no process behind."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(interval)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def measure(cell: Cell, time_limit: float | None) -> Record:
+    """Return the record of one fit; an error becomes a record, too."""
+    limit = {} if time_limit is None else {"time_limit": time_limit}
+    try:
+        with one_thread(), warnings.catch_warnings(record=True) as caught:
+            X = cell.X
+            arguments = cell.arguments | accepted(cell.method, {"progress": False} | limit)
+            compile_kernels(cell, X, arguments)
+            caught.clear()
+            warnings.simplefilter("always")
+            cell.expect_noise()
+            begin = time.perf_counter()
+            fit = cell.method(X, **arguments)
+            seconds = time.perf_counter() - begin
+            stop_reason = getattr(fit, "stop_reason", StopReason("direct", "direct: a prediction"))
+            if stop_reason.code == "interrupted":
+                raise KeyboardInterrupt  # it has ended the fit early, which is no result
+            scores = cell.scores(fit)
+    except Exception as error:
+        # The library raises these two before any work, where arguments do not fit X
+        refused = isinstance(error, TypeError | ValueError) and not isinstance(error, LinAlgError)
+        status = "left out" if refused else "failed"
+        return {"key": cell.key, "status": status, "stop_reason": f"{status}: {sentence(error)}"}
+    record: Record = {"key": cell.key, "status": "done", "stop_reason": str(stop_reason)}
+    if limit and stop_reason.code == "time_limit":
+        reason = f"time limit: not done after {time_limit:g} s"
+        return record | {"status": "timed out", "stop_reason": reason}
+    messages = dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught)
+    record |= {"warnings": " | ".join(messages), "seconds": seconds}
+    return record | _numbers(fit) | scores
+
+
+def compile_kernels(cell: Cell, X: Any, arguments: Mapping[str, Any]) -> None:
+    """Let Numba compile what a fit needs, once in a process, by a fit of few iterations."""
+    few = accepted(cell.method, {"max_iter": 2, "draws": 2, "tune": 1})
+    decisive = {name: v for name, v in cell.settings.items() if name not in ("rank", *few)}
+    kind = type(X), getattr(X, "dtypes", ""), [*arguments]
+    description = f"{cell.method} {kind} {decisive}"
+    if cell.method in METHODS.values() and few and description not in _compiled:
+        _compiled.add(description)
+        with suppress(Exception):  # an error will show again in the fit itself
+            cell.method(X, **{**arguments, **few})
+
+
+def _numbers(fit: Result) -> Record:
+    """Return iterations (0 for a direct method or a prediction), objective and what was chosen."""
+    if not isinstance(fit, Decomposition):
+        return {"n_iter": fit.parameters["sweeps"] if isinstance(fit, Posterior) else 0}
+    values = fit.parameters | {"nonlinearity": repr(fit.nonlinearity), "loss": fit.loss.name}
+    names = fit.parameters.get(SELECTION, {}).get("options", [])
+    chosen = {f"{name}_chosen": values.get(name) for name in names}
+    n_iter = 0 if fit.stop_reason.code == "direct" else fit.n_iter
+    return {"n_iter": n_iter, "objective": fit.objective, **chosen}
+
+
+def to_dataset(grid: xr.DataArray, records: Mapping[str, Any]) -> xr.Dataset:
+    """Return all results over the dimensions of the grid; what a fit does not have is NaN or ""."""
+    cells: list[Cell] = grid.values.ravel().tolist()
+    rows = [records[key] | {"fit": key} for key in (cell.key for cell in cells)]
+    study = {"metrics": [*titles(cells[0].data, cells[0].metrics)], **grid.attrs}
+    about = json.dumps({"schema": SCHEMA, "study": study})
+    results = xr.Dataset({}, grid.coords, {RESULT_ATTRIBUTE: about})
+    names = _errors(cells) | NUMBERS | dict.fromkeys(TEXTS, "") | {"fit": "name of the fit"}
+    for name, long_name in names.items():
+        if name.endswith("_chosen") and not any(name in row for row in rows):
+            continue
+        default, dtype = ("", object) if name in TEXTS else (math.nan, float)
+        values = np.array([row.get(name, default) for row in rows], dtype).reshape(grid.shape)
+        results[name] = grid.dims, values, {"long_name": long_name} if long_name else {}
+    return results
+
+
+def _errors(cells: list[Cell]) -> dict[str, str]:
+    """Return the errors of the fits with long names; those on clean entries only if they differ."""
+    noisy = any(cell.noise.level > 0 for cell in cells)
+    names = {
+        f"{entries}_{metric}": f"{title} on {entries.replace('_', '-')} entries"
+        for metric, title in titles(cells[0].data, cells[0].metrics).items()
+        for entries in ("held_out", "observed", *(["clean"] if noisy else []))
+    }
+    return names | (POSTERIOR_SCORES if any(cell.method is sample for cell in cells) else {})

@@ -19,11 +19,9 @@ from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
 from nmd_lab.solver.options import Options
 
-from .cell import Cell
-from .corruption import HIDE, NOISE, Corruption, refuse_for_classes
-from .known_entries import KnownEntries
+from .cell import Cell, Metric
+from .known_entries import HIDE, NOISE, Corruption, KnownEntries, refuse_for_classes
 from .methods import METHODS, defaults, named_function
-from .scores import Metric
 
 Axis = tuple[dict[Any, Any], bool]  # values of an argument by label, and whether it is a dimension
 Array = TypeVar("Array", xr.DataArray, xr.Dataset)

@@ -21,13 +21,10 @@ from nmd_lab.data.masks import GivenLimits
 from nmd_lab.result import netcdf
 from nmd_lab.solver.options import Options
 
-from .cell import Cell
-from .corruption import NO_NOISE, NOTHING_HIDDEN
-from .execution import run_cells, to_dataset
+from .cell import Cell, make_metrics, run_cells, to_dataset
 from .grid import ALGORITHM, CONDITIONS, check_names, make_grid, select
-from .known_entries import read_known_entries
+from .known_entries import NO_NOISE, NOTHING_HIDDEN, read_known_entries
 from .plots import StudyPlots
-from .scores import make_metrics
 from .summary import BestModel, StudyTable, choose, rank_test, study_html, table
 
 

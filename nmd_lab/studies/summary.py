@@ -1,4 +1,4 @@
-"""The models of a study and their scores: the best one, tables, a comparison, and HTML."""
+"""The models of a study and their scores: the best one, a table, a paired comparison, and HTML."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from nmd_lab.result.selection import as_text
 from nmd_lab.result.summary import headline
 from nmd_lab.warnings import NotConvergedWarning
 
+from .cell import POSTERIOR_SCORES
 from .grid import ALGORITHM, CONDITIONS, select
 from .methods import Result
-from .scores import POSTERIOR_SCORES
 
 MOST = 8
 """Largest number of models that are drawn."""

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse, stats
 
 import nmd_lab as nmd
-from nmd_lab.studies.scores import POSTERIOR_SCORES
+from nmd_lab.studies.cell import POSTERIOR_SCORES
 
 SHORT = {"draws": 60, "tune": 40}
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.studies.corruption import HIDE, Corruption, hidden_entries, noisy_values
-from nmd_lab.studies.known_entries import read_known_entries
+from nmd_lab.studies import known_entries
+from nmd_lab.studies.known_entries import HIDE, Corruption, hidden_entries
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def data(faces):
 
 
 def known(X, shape=None):
-    return read_known_entries(X, shape)
+    return known_entries.read_known_entries(X, shape)
 
 
 @pytest.mark.parametrize("kind", HIDE)
@@ -93,20 +93,20 @@ def test_large_values_go_missing_more(data):
 def test_noise_is_as_strong_as_asked(faces):
     data = known(faces)
     x = data.entries.values
-    clean = noisy_values(data, Corruption("gaussian", 0), 0)
+    clean = known_entries.noisy_values(data, Corruption("gaussian", 0), 0)
     np.testing.assert_array_equal(clean, x)
-    gaussian = noisy_values(data, Corruption("gaussian", 0.2), 0) - x
+    gaussian = known_entries.noisy_values(data, Corruption("gaussian", 0.2), 0) - x
     assert gaussian.std() == pytest.approx(0.2, rel=0.05)
-    half = noisy_values(data, Corruption("gaussian", 0.1), 0) - x
+    half = known_entries.noisy_values(data, Corruption("gaussian", 0.1), 0) - x
     np.testing.assert_allclose(2 * half, gaussian, atol=1e-12)
-    salt = noisy_values(data, Corruption("salt_and_pepper", 0.4), 0)
+    salt = known_entries.noisy_values(data, Corruption("salt_and_pepper", 0.4), 0)
     assert set(salt[salt != x]) == {0.0, 1.0}
     grey = (x > 0) & (x < 1)
     assert (salt != x)[grey].mean() == pytest.approx(0.4, abs=0.05)
-    counts = noisy_values(data, Corruption("poisson", 50), 0)
+    counts = known_entries.noisy_values(data, Corruption("poisson", 50), 0)
     np.testing.assert_allclose(counts * 50, np.round(counts * 50), atol=1e-9)
     assert np.var(counts[x == 1]) == pytest.approx(1 / 50, rel=0.3)
-    outliers = noisy_values(data, Corruption("outliers", 0.05), 0) - x
+    outliers = known_entries.noisy_values(data, Corruption("outliers", 0.05), 0) - x
     assert (outliers != 0).mean() == pytest.approx(0.05, abs=0.01)
     assert outliers[outliers != 0].std() == pytest.approx(5 * x.std(), rel=0.15)
 

@@ -18,7 +18,7 @@ from nmd_lab import _version
 from nmd_lab._journal import journal_path, open_journal
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.result import netcdf
-from nmd_lab.studies import execution
+from nmd_lab.studies import cell as execution
 
 SETTINGS = {"method": "svd", "rank": [2, 3], "n_splits": 3}
 ONE = {"method": "svd", "rank": 2, "n_splits": 1}

@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.studies.scores import METRICS
+from nmd_lab.studies.cell import METRICS
 
 QUICK = {"alpha": 0, "max_iter": 15, "tol": 0}
 

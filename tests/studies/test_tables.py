@@ -8,8 +8,7 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.studies.corruption import HIDE, Corruption, hidden_entries
-from nmd_lab.studies.known_entries import read_known_entries
+from nmd_lab.studies.known_entries import HIDE, Corruption, hidden_entries, read_known_entries
 
 ONE = nmd.Compute(threads=1)
 
