@@ -158,7 +158,7 @@ class Problem:
 
     def described(self) -> Problem:
         """Return the problem, of whose data everything has been asked that its changes keep."""
-        for name in ("reference", "natural_penalty", "size_of_T"):
+        for name in ("reference", "natural_penalty", "size_of_T", "empty"):
             getattr(self, name)
         return self
 

@@ -16,7 +16,6 @@ import numpy as np
 from .engines.protocol import FitEngine, iterates
 from .initialization import Start
 from .problem import Problem
-from .state import state_of
 
 STEP = 10**0.5  # largest ratio of a ridge to the next one
 ROUNDING = 1e-6  # of their number, which multiples of the data do not change
@@ -27,14 +26,14 @@ ITERATIONS = 6  # with each of them
 def after_strong_ridges(
     problem: Problem,
     start: Start,
-    engine: FitEngine[Any],
+    after: Callable[[Problem, Start, int], Start],
     stopped: Callable[[], bool] = lambda: False,
 ) -> Start:
     """Return the factors that strong ridges leave of a start, in the units of the problem.
 
     The first ridge is the least one that removes all components, of which the first is the largest
     one.  Small components would become so small that rounding errors decide how they grow, so that
-    a trace of the start is added to them.
+    a trace of the start is added to them.  `after` returns the factors after some iterations.
     """
     largest = float(np.linalg.norm(start.W[:, 0]) * np.linalg.norm(start.H[0]))
     steps = _steps(problem.natural_penalty * largest * _mean_weight(problem) / problem.alpha)
@@ -43,14 +42,22 @@ def after_strong_ridges(
         if stopped():
             break
         stronger = problem.described().changed(alpha=ratio * problem.alpha)
-        found = iterates(engine, stronger, start)
-        for _ in range(ITERATIONS):
-            iterate = next(found)
-        state = state_of(stronger, iterate)
-        reached = Start(state.W, state.H, from_factors=True, offsets=state.offsets)
-        start = problem.units.scaled_start(reached)
+        start = after(stronger, start, ITERATIONS)
         start = start._replace(W=start.W + W, H=start.H + H)
     return start
+
+
+def iterations_of(engine: FitEngine[Any]) -> Callable[[Problem, Start, int], Start]:
+    """Return a function that returns the factors after some iterations of an engine."""
+
+    def after(problem: Problem, start: Start, number: int) -> Start:
+        found = iterates(engine, problem, start)
+        *_, iterate = (next(found) for _ in range(number))
+        columns = problem.offset_columns
+        W, H, offsets = columns.split(iterate.W_aug, iterate.H_aug)
+        return Start(W, H, from_factors=True, offsets=offsets)
+
+    return after
 
 
 def _mean_weight(problem: Problem) -> float:

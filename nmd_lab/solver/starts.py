@@ -27,7 +27,7 @@ from .options import Options
 from .penalty import BALANCED
 from .problem import Problem
 from .refinement.plan import RefinementPlan, has_implicit_zeros, make_plan
-from .ridge_path import after_strong_ridges
+from .ridge_path import after_strong_ridges, iterations_of
 from .run import Run
 from .run_state import StartState, begin
 from .starting_data import starting_data
@@ -76,7 +76,7 @@ def all_starts(
             start = svd_start(observations, model, rank, offsets, rng, kind)
             if init == "path":
                 engine: FitEngine[Any] = ImplicitZeros(exact=0.0) if zeros else Admm()
-                kind, start = "path", after_strong_ridges(problem, start, engine)
+                kind, start = "path", after_strong_ridges(problem, start, iterations_of(engine))
             yield NamedStart(kind, start)
         else:
             units = problem.units

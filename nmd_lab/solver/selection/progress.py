@@ -59,6 +59,8 @@ class Progress:
     ----------
     count : int
         Number of iterations.
+    lowest, fewest, most : float, int, int
+        Lowest mean score of other trials, and the least and the largest number of iterations.
     best : int
         Number of the iteration of lowest mean score.
     is_learned : bool
@@ -76,9 +78,9 @@ class Progress:
         keeps_best: bool = False,
     ) -> None:
         self.count, self.best, self.keeps_best = 0, 0, keeps_best
-        self._lowest, self._fewest, self._lowest_here = lowest, max(fewest, FEWEST), math.inf
+        self.lowest, self.fewest, self._lowest_here = lowest, max(fewest, FEWEST), math.inf
         usual = MOST_SLOW if is_slow else MOST
-        self._most = max(usual if most is None else most, round(1.5 * fewest))
+        self.most = max(usual if most is None else most, round(1.5 * fewest))
         self._means: list[float] = []
         self._objectives: list[float] = []
         self._residual = math.inf
@@ -98,7 +100,7 @@ class Progress:
         """Forget the iterations with other parameters of f and of the loss."""
         self._before_round = self._means[-1]
         self._means, self._objectives = [], []
-        self._fewest, self.is_learned = FEWEST, False
+        self.fewest, self.is_learned = FEWEST, False
 
     @property
     def is_over(self) -> bool:
@@ -108,7 +110,7 @@ class Progress:
         if self.keeps_best:
             grown = self._means[-1] > (1 + SETTLED) * self._lowest_here
             return (grown and self.count >= self.best + IN_VAIN) or self._residual <= NEAR
-        if len(self._means) < self._fewest:
+        if len(self._means) < self.fewest:
             return False
         if self.is_hopeless or not self.is_learned:
             return self.is_hopeless
@@ -132,7 +134,7 @@ class Progress:
     @property
     def is_late(self) -> bool:
         """Whether there were as many iterations as a trial may have."""
-        return self.count >= self._most
+        return self.count >= self.most
 
     @property
     def is_hopeless(self) -> bool:
@@ -140,11 +142,11 @@ class Progress:
         last, further = self._means[-1], self._further()
         if not math.isfinite(last):
             return True
-        if self._is_slow and last > max(self._lowest, self._before_round) and self.is_stationary:
+        if self._is_slow and last > max(self.lowest, self._before_round) and self.is_stationary:
             return True  # what is learned makes it worse and worse
         nearly = self.is_stationary or self._residual <= NEARER
-        sure = not self._is_slow or nearly or last > HOPELESS * self._lowest
-        return sure and min(last, last - further) > (1 + SETTLED) * self._lowest
+        sure = not self._is_slow or nearly or last > HOPELESS * self.lowest
+        return sure and min(last, last - further) > (1 + SETTLED) * self.lowest
 
     @property
     def is_stationary(self) -> bool:

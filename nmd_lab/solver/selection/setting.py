@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,7 +111,7 @@ class Trial:
     ending: int | None = None
     offsets_alone: bool = False
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """Mean score, which is to be lowest; infinite if it is not finite or does not count."""
         return mean_score(self.losses, self.metric) if self.counts else math.inf

@@ -27,7 +27,7 @@ from nmd_lab.solver.limit_noise import first_sd, with_sd
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.plan import make_plan
-from nmd_lab.solver.ridge_path import after_strong_ridges
+from nmd_lab.solver.ridge_path import after_strong_ridges, iterations_of
 from nmd_lab.solver.scaling import scaling_for
 from nmd_lab.solver.settings import is_automatic
 from nmd_lab.solver.split_variable import pseudo_inverses
@@ -48,6 +48,7 @@ from .progress import (
     scores_of,
 )
 from .setting import Setting, Trial, mean_score
+from .squares import after_few, iterated, suits
 from .trial_starts import alive_components, components, singular_components, with_offsets_of
 
 FEWEST = 3  # least number of iterations from the factors of another trial
@@ -221,6 +222,8 @@ class Trials:
         self, index: int, problem: Problem, start: Start, progress: Progress, refined: bool
     ) -> Run:
         """Return how a trial ends on a fold; what a fit learns is learned on the way."""
+        if self.metric in ("deviance", "rmse") and not refined and suits(problem, start):
+            return self._run_of_squares(index, problem, start, progress)
         curve: list[FloatArray] = []
         while True:
             model, learned = problem.units.model, None
@@ -245,6 +248,22 @@ class Trials:
             start = problem.units.scaled_start(_start_from(learned))
             progress.begin_round()
 
+    def _run_of_squares(
+        self, index: int, problem: Problem, start: Start, progress: Progress
+    ) -> Run:
+        """Return how a trial ends on a fold of small data, with linear f and squares."""
+        held_out = self.folds[index].held_out
+        with np.errstate(over="ignore", invalid="ignore"):
+            ending = iterated(
+                problem,
+                start,
+                (held_out.rows, held_out.indices, held_out.values),
+                (2 * progress.lowest, progress.fewest, progress.most, progress.keeps_best),
+            )
+        progress.count, losses = ending.n_iter, 0.5 * ending.squares
+        curve = list(losses[: ending.n_iter]) if progress.keeps_best else []
+        return Run(losses[len(curve) - 1 if curve else 0], ending.start(problem), progress, curve)
+
     def _iterates(self, problem: Problem, start: Start, refined: bool) -> Iterator[Iterate]:
         """Return the iterates of a trial."""
         plan = make_plan(problem, start.W.shape[1], self.options) if refined else None
@@ -256,7 +275,10 @@ class Trials:
         rank = setting.rank
         if start is None:
             first = self._first_start(problem, rank)
-            return after_strong_ridges(problem, first, Admm(), self.stopped) if path else first
+            if not path:
+                return first
+            after = after_few if suits(problem, first) else iterations_of(Admm())
+            return after_strong_ridges(problem, first, after, self.stopped)
         scaled = with_offsets_of(problem, problem.units.scaled_start(start))
         rotates = not problem.is_constrained  # a rotation would break a constraint
         components_of = singular_components if rotates else components

@@ -1,0 +1,188 @@
+"""A whole trial of linear f and squares in one compiled call, for small data.
+
+The iterations are those of Algorithm 1 (`nmd_lab.solver.engines.admm`) with the balanced rule for
+ρ, on dense or masked data without weights or limits.  In Python, each would take a hundred times as
+long as its arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmd_lab._runtime.compiler import compile_inner, compile_kernel
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.solver.devices.host import HOST
+from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.problem import Problem
+
+from .progress import FEWEST, IN_VAIN, NEAR, SETTLED, SLOWEST
+
+LARGEST = 1 << 16  # cells times components of data that are small
+TINY = 16 * float(np.finfo(float).tiny)  # ridge that is always there, as in `Ridge`
+
+
+class Ending(NamedTuple):
+    """Extended factors after some iterations, their number, and squared errors.
+
+    The squared errors at the held-out entries are those after each iteration, or after the last.
+    """
+
+    W_aug: FloatArray
+    H_aug: FloatArray
+    n_iter: int
+    squares: FloatArray
+
+    def start(self, problem: Problem) -> Start:
+        """Return the factors as a start."""
+        W, H, offsets = problem.offset_columns.split(self.W_aug, self.H_aug)
+        return Start(W, H, True, offsets)
+
+
+def suits(problem: Problem, start: Start) -> bool:
+    """Return whether the compiled iterations are those of the problem."""
+    data, rule = problem.observations, problem.rule
+    plain = data.pattern is None and data.limits is None and data.elsewhere is None
+    if not plain or data.dtype != np.float64 or data.shape[0] * start.H.size > LARGEST:
+        return False
+    weights = data.weight_reader()
+    simple = problem.model.is_least_squares and not problem.is_constrained
+    balanced = rule.period is None and not rule.projected and problem.alpha > 0
+    on_host = problem.device is HOST and not problem.observed_only
+    simple = simple and not problem.units.exponent
+    return simple and balanced and on_host and (weights is None or weights.dtype == bool)
+
+
+def entries_of(problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """Return X with zeros where nothing is observed, and the mask of what is, as numbers."""
+    data = problem.observations
+    X, observed = np.zeros(data.shape), np.zeros(data.shape)
+    rows, columns, values = data.entries()
+    X[rows, columns], observed[rows, columns] = values, 1.0
+    return X, observed
+
+
+def iterated(
+    problem: Problem, start: Start, held_out: tuple[Any, Any, FloatArray], rules: tuple[Any, ...]
+) -> Ending:
+    """Return where the iterations end from a start, by the rules of `Progress`.
+
+    The rules are the lowest mean square of other trials, the least and the largest number of
+    iterations, and whether the squares of every iteration are kept.
+    """
+    W, H = problem.projected(start)
+    rank, rule, columns = start.W.shape[1], problem.rule, problem.offset_columns
+    solved_W, solved_H = columns.solved(rank)
+    if not start.from_factors:
+        W[:, solved_W] = 0
+    numbers = (problem.epsilon, rule.initial, rule.unit, rule.factor, rule.step, problem.size_of_T)
+    ends = (solved_W.stop, solved_H.start, solved_H.stop)
+    arrays = (*entries_of(problem), *held_out, W, H, *problem.alphas(rank))
+    return Ending(*_kernel()(*arrays, ends, numbers, rules, start.from_factors))
+
+
+def after_few(problem: Problem, start: Start, number: int) -> Start:
+    """Return the factors after a number of iterations."""
+    nothing = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    return iterated(problem, start, nothing, (math.inf, number, number, False)).start(problem)
+
+
+def _row_step(S, W, H, alphas, stop, epsilon, rho):  # type: ignore[no-untyped-def]
+    """Return the next W, of which the first columns are solved for."""
+    partners = H[:stop]
+    ridge = epsilon * np.sum(partners * partners) + alphas / rho + TINY
+    inverse = np.linalg.inv(partners @ partners.T + np.diag(ridge))
+    step = (S @ H.T)[:, :stop] - ridge * W[:, :stop]
+    next_W = W.copy()
+    next_W[:, :stop] += np.ascontiguousarray(step) @ inverse
+    return next_W
+
+
+def _column_step(S, W, next_W, H, alphas, first, stop, epsilon, rho):  # type: ignore[no-untyped-def]
+    """Return the next H, of which some rows are solved for."""
+    partners = np.ascontiguousarray(next_W[:, first:stop])
+    rows = np.ascontiguousarray(H[first:stop])
+    ridge = epsilon * np.sum(partners * partners) + alphas / rho + TINY
+    inverse = np.linalg.inv(partners.T @ partners + np.diag(ridge))
+    step = partners.T @ S - (partners.T @ (next_W - W)) @ H - ridge.reshape(-1, 1) * rows
+    next_H = H.copy()
+    next_H[first:stop] += inverse @ step
+    return next_H
+
+
+@cache
+def _kernel() -> Any:
+    row_step, column_step = compile_inner(_row_step), compile_inner(_column_step)
+
+    def iterate(  # type: ignore[no-untyped-def]
+        X, observed, rows, columns, values, W, H, W_alphas, H_alphas, ends, numbers, rules, warm
+    ):
+        (m, n), (stop_W, first_H, stop_H) = X.shape, ends
+        epsilon, rho, unit, ratio, rho_step, size = numbers
+        lowest, fewest, most, keeps = rules
+        empty = np.zeros(n, np.bool_)
+        for j in range(n):
+            empty[j] = np.sum(observed[:, j]) == 0
+        T, U, A, S = X.copy(), np.zeros((m, n)), W @ H, np.zeros((m, n))
+        squares = np.zeros((most if keeps else 1, values.size))
+        primal = dual = change = 0.0
+        means, before, earlier, count, best, lowest_here = np.inf, np.inf, np.inf, 0, 0, np.inf
+        next_W = W
+        while True:
+            if count > 0 or warm:  # T and U at A = WH
+                primal = change = 0.0
+                for i in range(m):
+                    for j in range(n):
+                        v = A[i, j] - U[i, j]
+                        t = (X[i, j] + rho * v) / (1.0 + rho) if observed[i, j] > 0 else v
+                        primal += (t - A[i, j]) ** 2
+                        change += (t - T[i, j]) ** 2
+                        T[i, j], U[i, j] = t, t - v
+                primal, dual = np.sqrt(primal), rho * np.sqrt(change)
+            else:
+                for i in range(m):
+                    for j in range(n):
+                        T[i, j] = T[i, j] if observed[i, j] > 0 else A[i, j]
+            if count > 0:
+                total, at = 0.0, count - 1 if keeps else 0
+                for e in range(values.size):
+                    error = values[e] - A[rows[e], columns[e]]
+                    squares[at, e] = error * error
+                    total += error * error
+                earlier, before, means = before, means, total / max(values.size, 1)
+                if means < lowest_here:
+                    best, lowest_here = count, means
+                over = count >= most or not np.isfinite(means + primal + dual)
+                if keeps:
+                    grown = means > (1 + SETTLED) * lowest_here
+                    near = max(primal, np.sqrt(change)) <= NEAR * size
+                    over = over or (grown and count >= best + IN_VAIN) or near
+                elif count >= max(fewest, FEWEST):
+                    fall, slope = before - means, SLOWEST
+                    if before != earlier:
+                        slope = min(abs(fall / (before - earlier)), slope)
+                    further = fall * slope / (1 - slope)
+                    over = over or min(means, means - further) > (1 + SETTLED) * lowest
+                    over = over or 0 < abs(further) <= SETTLED * means
+                if over:
+                    return W, H, count, squares
+                new_rho = rho
+                if unit * primal > ratio * dual:
+                    new_rho = rho * rho_step
+                elif dual > ratio * unit * primal:
+                    new_rho = rho / rho_step
+                U *= rho / new_rho
+                rho = new_rho
+            S[:] = T + U - A
+            next_W = row_step(S, W, H, W_alphas, stop_W, epsilon, rho)
+            next_H = column_step(S, W, next_W, H, H_alphas, first_H, stop_H, epsilon, rho)
+            for j in range(n):
+                if empty[j]:
+                    next_H[first_H:stop_H, j] = 0
+            W, H, count = next_W, next_H, count + 1
+            A = W @ H
+
+    return compile_kernel(iterate, "squares_trial", cached=True)
