@@ -15,12 +15,11 @@ import xarray as xr
 from ._runtime.checks import as_generator, new_stream
 from ._runtime.machine import refuse_above
 from ._runtime.progress import Interruption, StopReason
-from ._warm_start import begin_at, check_init, continue_from, joined
+from ._warm_start import begin_at, check_init
 from .checkpoint.call import Call
 from .data.inputs import observe
 from .data.labels import is_dask, is_frame
 from .data.units import sentence_of_units
-from .result.draws import GROUP
 from .result.posterior import Posterior
 from .result.serialization import provenance
 from .solver.checkpointing import state_and_save
@@ -33,7 +32,6 @@ from .solver.sampler.prepare import PreparedSample, prepare_sample
 from .solver.sampler.run import Chains, PosteriorState
 from .solver.sampler.start import first_chain
 from .solver.sampler.state import ChainState
-from .solver.sampler.targets import check_targets
 from .solver.settings import stored
 from .solver.support import DATA, data_of, features_of_compute, features_of_data, refuse
 from .warnings import NotConvergedWarning, UnitsWarning
@@ -57,21 +55,17 @@ def draw_posterior(
     """Check the arguments of `sample`, run the chains and label the draws."""
     refuse(_present(X, nonlinearity, loss, data, options))
 
-    before = options.init if isinstance(options.init, Posterior) else None
-    if before is not None and options.groups == "auto":
-        options = replace(options, groups=before.draws.sizes.get(GROUP, 1))
     observations = observe(X, **data)
     if is_frame(X):
         refuse_table(observations)
     is_table = is_frame(X) or observations.labels.table is not None
     prepared = prepare_sample(observations, rank, nonlinearity, loss, options, is_table=is_table)
     warn_of_units(prepared, stacklevel=3)
-    check_init(options.init, prepared.problem, options.chains, prepared.scaling)
+    check_init(options.init, prepared.problem)
     _check_memory(prepared, options)
-    targets = check_targets(options.targets, prepared.problem.shape)
     call = _call(rank, nonlinearity, loss, data, options)
     if options.tune is None:
-        options = replace(options, tune=TUNE if before is None else 0)
+        options = replace(options, tune=TUNE)
     rng = as_generator(options.random_state)
     state, rng, save = state_and_save(
         *(PosteriorState(copy.deepcopy(rng)), rng, options.compute, call),
@@ -83,11 +77,10 @@ def draw_posterior(
         left = max(0.0, options.time_limit - (time.perf_counter() - began))
         options = replace(options, time_limit=left)
     engine = Chain(prepared.work)
-    begin = _begin(prepared, engine, options, before, rng)
-    chains = Chains(prepared.problem, engine, begin, options, targets, state)
+    begin = _begin(prepared, engine, options, rng)
+    chains = Chains(prepared.problem, engine, begin, options, state)
     draws, reason = chains.run(interruption, save)
-    posterior = _label(prepared, draws, reason, options)
-    return posterior if before is None else joined(before, posterior)
+    return _label(prepared, draws, reason, options)
 
 
 def _present(
@@ -102,8 +95,6 @@ def _present(
     present = form | {"sample": DATA["sample"]} | features_of_compute(options.compute)
     present |= features_of_data(X, nonlinearity, loss, data["limits"], data["weights"])
     present.pop("learned", None)  # the sampler draws it
-    if options.targets is not None:
-        present["targets"] = "targets="
     if is_dask(X) and not isinstance(X, xr.DataArray):
         present["client"] = "X of Dask"
     return present
@@ -126,7 +117,6 @@ def _begin(
     prepared: PreparedSample,
     engine: Chain,
     options: SampleOptions,
-    before: Posterior | None,
     rng: np.random.Generator,
 ) -> Callable[[int], ChainState]:
     """Return a function of the number of a chain that returns its first state."""
@@ -137,9 +127,7 @@ def _begin(
     def begin(chain: int) -> ChainState:
         init = "random" if is_warm else options.init
         state = first_chain(prepared, engine, init, options.tune or 0, streams[chain])
-        if before is not None:
-            continue_from(before, chain, state, scaling)
-        elif is_warm:
+        if is_warm:
             begin_at(options.init, state, problem.mean, scaling)
         return state
 
@@ -185,7 +173,7 @@ def _check_memory(prepared: PreparedSample, options: SampleOptions) -> None:
     n_draws = -(-options.draws // options.step(numbers)) * options.chains
     needed = 8 * n_draws * numbers + 4 * problem.values.nbytes  # the draws are stacked at the end
     what = f"a posterior with draws={options.draws} of {numbers} numbers each"
-    refuse_above(needed, what, f"keep fewer, for example keep={FEW}, or give targets=")
+    refuse_above(needed, what, f"keep fewer, for example keep={FEW}")
 
 
 RHAT = 1.2  # split R-hat of a prediction from which it has not converged
@@ -193,7 +181,7 @@ SHARE = 0.1  # share of such predictions above which there is a warning
 FEWEST = 8  # sweeps below which split R-hat says nothing
 
 
-REMEDY = "raise tune= and draws=, or go on with init=posterior"
+REMEDY = "raise tune= and draws="
 
 
 def unsettled(posterior: Posterior) -> float:

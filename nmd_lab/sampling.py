@@ -47,7 +47,6 @@ def sample(
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
     init: Literal["auto", "random", "svd"] | Any = "auto",
-    targets: Any = None,
     callback: Callable[..., Any] | None = None,
     time_limit: float | None = None,
     progress: bool | None = None,
@@ -83,8 +82,7 @@ def sample(
     draws : int, default 300
         Number of sweeps after tuning, of each chain.
     tune : int, optional
-        Number of sweeps before them, which are not kept; by default 100, and 0 if `init` is a
-        Posterior.
+        Number of sweeps before them, which are not kept; by default 100.
     chains : int, default 1
         Number of chains.
     keep : int, optional
@@ -117,12 +115,8 @@ def sample(
     at_most, at_least, upper : array_like, optional
         Entries of which only limits are known, as for `complete`.  Their values are drawn within
         the limits: numbers where the noise is that of "frobenius", "l1" or "kl", and levels.
-    init : {"auto", "random", "svd"}, Decomposition or Posterior, default "auto"
-        Where a chain begins.  A fit: at its factors.  A Posterior of the same data: where its
-        chains ended; the result has its draws, too.
-    targets : pair of array_like of int, optional
-        Rows and columns of entries whose mean and standard deviation are wanted.  They are computed
-        from all sweeps, and only the last draw is kept unless `keep` says otherwise.
+    init : {"auto", "random", "svd"} or Decomposition, default "auto"
+        Where a chain begins.  A fit: at its factors.
     callback : callable, optional
         Function of a `Sweep` (chain, sweep, tuning, log_likelihood, seconds); a true value ends the
         run.
@@ -219,7 +213,6 @@ def sample(
         noise_by=noise_by,
         offsets=offsets,
         init=init,
-        targets=targets,
         callback=callback,
         time_limit=time_limit,
         progress=progress,

@@ -84,23 +84,6 @@ def test_bad_arguments_are_refused_in_one_sentence(case):
     assert not re.search(r"[.!?] +[A-Z]", message), f"more than one sentence: {message}"
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"noise": "after"}, "noise"),
-        ({"offsets": "rows"}, "offsets"),
-        ({"chains": 2}, "chains"),
-        ({"rank": 2}, "rank"),
-    ],
-)
-def test_a_posterior_of_another_model_is_no_start(change, named):
-    data = np.maximum(GOOD - 0.5, 0)
-    given = {"rank": 3, "nonlinearity": "relu"} | QUICK
-    before = nmd.sample(data, **given)
-    with pytest.raises(ValueError, match=named):
-        nmd.sample(data, init=before, **given | change)
-
-
 def test_an_array_of_dask_is_refused():
     lazy = pytest.importorskip("dask.array").from_array(GOOD)
     with pytest.raises(ValueError, match=r"X of Dask does not go with sample\(\): give X, or some"):

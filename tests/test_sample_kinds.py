@@ -156,31 +156,6 @@ def test_a_run_that_was_stopped_goes_on(tmp_path):
     xr.testing.assert_identical(nmd.resume(path, data).draws, whole.draws)
 
 
-def test_going_on_is_one_long_run():
-    X, seen, loss = numbers_of()
-    data = np.where(seen, X, np.nan)
-    whole = nmd.sample(data, 2, loss=loss, **QUICK | {"draws": 24})
-    before = nmd.sample(data, 2, loss=loss, **QUICK)
-    both = nmd.sample(data, 2, loss=loss, init=before, **QUICK | {"draws": 4, "tune": None})
-    first = slice(QUICK["draws"] + 1)  # the step widths of cut points are tuned anew
-    np.testing.assert_allclose(both.draws["rho"][0, first], whole.draws["rho"][0, first], rtol=1e-3)
-    with pytest.raises(ValueError, match="noise"):
-        nmd.sample(np.abs(data) / np.nanstd(data, axis=0), 2, init=before, **QUICK)
-
-
-@pytest.mark.parametrize("one", [False, True], ids=["columns", "ordered levels alone"])
-def test_targets_are_the_moments_of_all_sweeps(one):
-    X, seen, loss = numbers_of()
-    if one:
-        X, loss = np.tile(X[:, 3:], 4) + 0, "ordinal"
-    at = [0, 3, 5, 9], [0, 1, 2, 3]
-    data = np.where(seen, X, np.nan)
-    targets = nmd.sample(data, 2, loss=loss, targets=at, **QUICK).targets
-    every = nmd.sample(data, 2, loss=loss, **QUICK)
-    np.testing.assert_allclose(targets["mean"], every.predict(*at), rtol=1e-4)
-    np.testing.assert_allclose(targets["std"], every.predict_std(*at, noise=False), rtol=1e-3)
-
-
 def test_limits_of_a_table_say_what_they_hide():
     whole = people(200, seed=2)
     level, code = 64.0, whole["mood"].cat.codes
@@ -241,12 +216,6 @@ def test_a_single_category_is_certain(frame):
     posterior = nmd.sample(one, 2, **QUICK)
     np.testing.assert_allclose(posterior.probabilities("town"), 1)
     assert (posterior.impute(one, 1, random_state=0)[0]["town"] == "Ulm").all()
-
-
-def test_the_posterior_of_another_table_is_no_start(frame):
-    before = nmd.sample(frame, 2, **QUICK)
-    with pytest.raises(ValueError, match="init is a posterior of other data"):
-        nmd.sample(frame.iloc[::-1].assign(cm=frame["cm"].to_numpy() * 2), 2, init=before, **QUICK)
 
 
 def test_numbers_are_not_classes(posterior):

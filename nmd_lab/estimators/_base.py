@@ -45,9 +45,7 @@ def _has_batches(model: Any) -> bool:
     """Return whether a model can learn from batches: a posterior cannot."""
     if getattr(model, "inference", "fit") == "fit":
         return True
-    raise AttributeError(
-        "partial_fit goes with inference='fit': use that, or nmd.sample(X, init=posterior)."
-    )
+    raise AttributeError("partial_fit goes with inference='fit': use that.")
 
 
 class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -53,7 +53,7 @@ class DrawsOfRows(NamedTuple):
 
 
 CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
-TARGET, GROUP = "target", "group"
+GROUP = "group"
 """Dimensions of the draws and of the trace; the dimensions of X get other names if they clash."""
 
 LEVELS = ("rho", "beta")

@@ -11,7 +11,7 @@ import xarray as xr
 
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
 
-from .draws import CHAIN, CUT, DRAW, GROUP, PART, PROBE, SWEEP, TARGET, DrawnFactors
+from .draws import CHAIN, CUT, DRAW, GROUP, PART, PROBE, SWEEP, DrawnFactors
 from .serialization import Form, describe_result, description_of, fields_of_result, refused_as
 
 VARIABLES = (
@@ -23,9 +23,6 @@ VARIABLES = (
 
 TRACE = ("log_likelihood", "prediction")
 """Variables of the trace."""
-
-TARGETS = ("target_row", "target_column", "target_mean", "target_std")
-"""Variables of the trace if moments of some entries were wanted: positions and moments."""
 
 PROBES = ("probe_row", "probe_column")
 """Coordinates of the trace: positions of the entries whose predictions it has."""
@@ -43,8 +40,6 @@ TAKEN = {
     *VARIABLES,
     *TRACE,
     *PROBES,
-    *TARGETS,
-    TARGET,
 }
 """Names that dimensions and coordinates of X do not have in the draws."""
 
@@ -124,12 +119,8 @@ def label_trace(
     predictions: Any,
     probe_rows: Any,
     probe_columns: Any,
-    targets: dict[str, Any] | None = None,
 ) -> xr.Dataset:
-    """Return what was recorded at each sweep, (chain, sweep) and (chain, sweep, probe).
-
-    The moments of targets, if there are any, are along `target`.
-    """
+    """Return what was recorded at each sweep, (chain, sweep) and (chain, sweep, probe)."""
     trace = xr.Dataset({"log_likelihood": ((CHAIN, SWEEP), np.asarray(log_likelihood))})
     if predictions is not None:
         trace["prediction"] = (CHAIN, SWEEP, PROBE), np.asarray(predictions)
@@ -137,8 +128,6 @@ def label_trace(
         trace = trace.assign_coords(
             {name: (PROBE, at) for name, at in zip(PROBES, positions, strict=True)}
         )
-    if targets is not None:
-        trace = trace.assign({name: (TARGET, targets[name]) for name in TARGETS})
     return trace.assign_coords({dim: np.arange(trace.sizes[dim]) for dim in (CHAIN, SWEEP)})
 
 
@@ -190,7 +179,6 @@ def _arguments(
         name: dataset[name].values if name in dataset else None
         for name in (*VARIABLES, *TRACE, *PROBES)
     }
-    targets = {name: dataset[name].values for name in TARGETS if name in dataset}
     chains, draws, rank = (dataset.sizes[dim] for dim in (CHAIN, DRAW, COMPONENT))
     for name in ("W", "H"):
         arrays[name] = dataset[name].values.reshape(chains, draws, -1, rank)
@@ -210,7 +198,6 @@ def _arguments(
         "predictions": arrays["prediction"],
         "probe_rows": arrays["probe_row"],
         "probe_columns": arrays["probe_column"],
-        "targets": targets if "target_mean" in dataset else None,
         "noise": noise,
         "mean": description["mean"],
         "levels": description["levels"],

@@ -124,7 +124,6 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
         predictions: ArrayLike | None = None,
         probe_rows: ArrayLike | None = None,
         probe_columns: ArrayLike | None = None,
-        targets: dict[str, Any] | None = None,
         stop_reason: str = "",
         parameters: dict[str, Any] | None = None,
         **draws: Any,
@@ -162,8 +161,6 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
             Predictions at some entries.
         probe_rows, probe_columns : ndarray of int (n_probes,), optional
             Positions of these entries.
-        targets : dict, optional
-            Moments of entries that were wanted (`Posterior.targets`), by the names of the trace.
 
         Raises
         ------
@@ -181,29 +178,13 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
             loss if isinstance(loss, Mixed) else as_loss(loss),
             noise,
             label_draws(labels, arrays, by_column=kinds is not None),
-            label_trace(log_likelihood, predictions, probe_rows, probe_columns, targets),
+            label_trace(log_likelihood, predictions, probe_rows, probe_columns),
             StopReason.of(stop_reason),
             float(mean),
             None if levels is None else tuple(map(float, levels)),
             dict(parameters or {}),
             kinds,
         )
-
-    @property
-    def targets(self) -> xr.Dataset:
-        """Mean and standard deviation of f(WH) at the `targets` of `sample`, over all sweeps.
-
-        Raises
-        ------
-        ValueError
-            If `sample` was called without targets.
-        """
-        if "target_mean" not in self.trace:
-            raise ValueError(
-                "this posterior has no targets: give sample() targets=(rows, columns)."
-            )
-        names = {f"target_{name}": name for name in ("row", "column", "mean", "std")}
-        return self.trace[list(names)].rename(names).set_coords(["row", "column"])
 
     def to_dataset(self) -> xr.Dataset:
         """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""

@@ -46,7 +46,6 @@ FEATURES = {
     "limits": "`at_most=` or `at_least=`",
     "weights": "`weights=`",
     "constraint": "`w_constraint=` or `h_constraint=`",
-    "targets": "`targets=`",
     "client": "`client=`",
     "device": "`device=`",
     "work_dir": "`work_dir=`",
@@ -70,7 +69,7 @@ NO_SUCH_ARGUMENT = {
 }
 """Features that the sampler cannot be asked for."""
 
-NOT_OF_FITS = {"targets", "client"}
+NOT_OF_FITS = {"client"}
 """Features of the sampler alone; `client=` makes the data of a fit those on workers."""
 
 VALUES = "give values, for example those that complete() chooses for some of the rows"

@@ -29,7 +29,7 @@ RESERVED = {
 }
 
 # Arguments that a method ignores, or that a study has no use for
-WITHOUT_EFFECT = {METHODS["mean_fill"]: {"rank"}, sample: {"targets"}}
+WITHOUT_EFFECT = {METHODS["mean_fill"]: {"rank"}}
 
 
 def named_function(argument: str, value: Any, functions: Mapping[str, Any]) -> tuple[str, Any]:

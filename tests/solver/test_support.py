@@ -190,9 +190,3 @@ def test_a_matrix_in_files_is_refused_what_one_in_memory_is(options, tmp_path):
 def test_a_column_called_weights_is_no_weights():
     X = pd.DataFrame({"weights": [1.0, 2.0], "limits": [3.0, 4.0]})
     assert not features_of_data(X)
-
-
-@pytest.mark.exhaustive
-def test_cells_without_an_argument_are_refused_by_python():
-    with pytest.raises(TypeError, match="targets"):
-        nmd.complete(numbers(), 2, targets=([0], [1]))

@@ -13,7 +13,6 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.scaling import Scaling
 
 from .problem import SampledProblem
-from .targets import Targets
 
 FLOAT32_RANGE = 60
 """Logarithm to base 2 of a unit up to which draws are kept in float32."""
@@ -61,8 +60,6 @@ class Draws:
         Entries of `predictions`.
     step : int
         Number of sweeps from one draw to the next.
-    targets : Targets or None
-        Entries whose moments were wanted.
     row_share, row_group, group_scale, group_strength : ndarray or None
         Shares of the groups of rows (chain, draw, n_groups), the groups (chain, draw, m), and what
         they have in common (chain, draw, d, d) and (chain, draw); None for one group.
@@ -81,7 +78,6 @@ class Draws:
     predictions: FloatArray
     probes: Probes
     step: int
-    targets: Targets | None = None
     row_share: NDArray[np.float64] | None = None
     row_group: NDArray[np.int16] | None = None
     group_scale: NDArray[np.float64] | None = None
@@ -140,6 +136,5 @@ class Draws:
             "group_scale": self.group_scale,
             "group_strength": self.group_strength,
             "log_likelihood": self.log_likelihood,
-            "targets": None if self.targets is None else self.targets.moments(scaling.of_X),
             "predictions": np.ldexp(self.predictions.astype(dtype), scaling.of_X),
         }

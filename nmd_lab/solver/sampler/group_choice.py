@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+import time
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from nmd_lab._runtime.progress import Interruption
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import some_rows, split
-from nmd_lab.solver.loop import nothing
+from nmd_lab.model.censored import expected_value
+from nmd_lab.model.mixed import each_group
 
 from .chain import Chain
+from .latent_sweep import conditional_of, ends_in_rows
 from .options import SampleOptions
 from .prepare import PreparedSample
-from .run import Chains, PosteriorState
+from .problem import SampledProblem
 from .start import first_chain
 from .state import ChainState
-from .targets import Targets
 
 SHARE = 0.1
 """Share of the observed cells that are hidden from both chains."""
@@ -48,14 +53,11 @@ def choose_groups(
         return prepared
     most = max(ROWS, CELLS // problem.shape[1])
     observed, hidden = split(some_rows(prepared.observations, most, rng), SHARE, rng)
-    short = replace(options, tune=TUNE, draws=DRAWS, chains=1, keep=1)
-    short = replace(short, init="auto", targets=None, callback=None, progress=False)
-    if options.time_limit is not None:
-        short = replace(short, time_limit=SHARE_OF_TIME * options.time_limit)
+    seconds = SHARE_OF_TIME * (math.inf if options.time_limit is None else options.time_limit)
     seed = int(rng.integers(2**62))
-    trial = prepared.of_entries(observed, short)
+    trial = prepared.of_entries(observed, options)
     without, within = (
-        _errors(trial.with_groups(groups), hidden, seed, short, interruption)
+        _errors(trial.with_groups(groups), hidden, seed, seconds, interruption)
         for groups in (1, problem.n_groups)
     )
     worse = within - without
@@ -67,21 +69,71 @@ def _errors(
     prepared: PreparedSample,
     hidden: Observations,
     seed: int,
-    options: SampleOptions,
+    seconds: float,
     interruption: Interruption,
 ) -> NDArray[np.float64]:
     """Return the squared error at each hidden entry, in units of the variance of its column."""
     problem, engine = prepared.problem, Chain(prepared.work)
-    rows, columns, x = prepared.scaling.scaled_observations(hidden).entries()
-    targets = Targets(rows.astype(np.intp), columns.astype(np.intp))
-
-    def begin(_: int) -> ChainState:
-        rng = np.random.default_rng(seed)
-        return first_chain(prepared, engine, options.init, options.tune or 0, rng)
-
-    state = PosteriorState(np.random.default_rng(seed))
-    Chains(problem, engine, begin, options, targets, state).run(interruption, nothing)
+    *at, x = prepared.scaling.scaled_observations(hidden).entries()
+    rows, columns = (each.astype(np.intp) for each in at)
+    rng, began = np.random.default_rng(seed), time.perf_counter()
+    state = first_chain(prepared, engine, "auto", TUNE, rng)
+    total, count = np.zeros(x.size), 0
+    for sweep in range(TUNE + DRAWS):
+        state = engine.step(problem, state)
+        if sweep >= TUNE:
+            total += _expected_at(problem, state, rows, columns)
+            count += 1
+        if interruption or time.perf_counter() - began > seconds:
+            break
     errors: NDArray[np.float64] = np.square(
-        (targets.now.mean - x) / problem.prior.spreads_of_X[columns]
+        (total / max(count, 1) - x) / problem.prior.spreads_of_X[columns]
     )
     return errors
+
+
+def _expected_at(
+    problem: SampledProblem,
+    state: ChainState,
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+) -> NDArray[np.float64]:
+    """Return the expected X at some entries of a table, given W and H."""
+    products = problem.at(state.rows, state.columns, rows, columns).astype(np.float64)
+    value = np.empty(products.size)
+    for _, at in each_group(_first_alike(problem)[columns], problem.shape[1]):
+        value[at] = _expected(problem, state, columns[at], products[at])
+    return value
+
+
+def _first_alike(problem: SampledProblem) -> NDArray[np.intp]:
+    """Return the first column with the same levels for each column; a number has itself."""
+    first: dict[Any, int] = {}
+    kinds = enumerate(problem.model.kinds)
+    keys = [
+        np.asarray(k.loss.level_values).tobytes() if k.loss.classes == "ordered" else j
+        for j, k in kinds
+    ]
+    return np.array([first.setdefault(key, j) for j, key in enumerate(keys)])
+
+
+def _expected(
+    problem: SampledProblem,
+    state: ChainState,
+    kinds: NDArray[np.intp],
+    WH: FloatArray,
+) -> FloatArray:
+    """Return the expected X, given WH with offsets, of a kind, or of several of the same levels."""
+    k = int(kinds[0])
+    kind, noise = problem.model.kinds[k], problem.noises[k]
+    v: FloatArray = kind.centre + kind.size * WH
+    if noise == "gaussian":
+        return v
+    if kind.loss.classes == "ordered":
+        used, which = np.unique(kinds, return_inverse=True)
+        ends = ends_in_rows([state.cuts[each] for each in used])[which]
+        above = ndtr(v[:, None] - ends[:, 1:-1])  # probabilities of the levels above a cut point
+        expected: FloatArray = kind.loss.level_values[0] + above @ np.diff(kind.loss.level_values)
+        return expected
+    _, _, rho, *_ = conditional_of(problem, state, [k])
+    return expected_value(kind.nonlinearity, v, 1 / np.sqrt(rho))

@@ -39,7 +39,6 @@ class SampleOptions:
     noise_by: str = "auto"
     offsets: str = "auto"
     init: Any = "auto"
-    targets: Any = None
     callback: Callable[..., Any] | None = None
     time_limit: float | None = None
     progress: bool | None = None
@@ -67,15 +66,13 @@ class SampleOptions:
         check_word("offsets", self.offsets, OFFSETS)
         check_word("progress", self.progress, [None, True, False])
         if isinstance(self.init, str):
-            check_word("init", self.init, ("auto", "random", "svd"), ", a fit or a Posterior")
+            check_word("init", self.init, ("auto", "random", "svd"), ", or a fit")
         check_seed(self.random_state)
         object.__setattr__(self, "compute", as_compute(self.compute))
 
     def step(self, numbers_a_draw: int) -> int:
         """Return the number of sweeps from one kept draw to the next."""
         keep = self.keep
-        if keep is None and self.targets is not None:
-            keep = 1
         if keep is None:
             keep = max(FEWEST_KEPT, KEPT_BYTES // (4 * numbers_a_draw * self.chains))
         return -(-self.draws // min(keep, self.draws))
@@ -83,7 +80,7 @@ class SampleOptions:
     def describe(self) -> dict[str, Any]:
         """Return the options as numbers and strings, for `Posterior.parameters`."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("callback", "progress", "targets", "compute"):
+        for name in ("callback", "progress", "compute"):
             del plain[name]
         if not isinstance(self.init, str):
             plain["init"] = f"given {type(self.init).__name__}"

@@ -113,7 +113,7 @@ def prepare_sample(
     scaled = scaling.scaled_observations(observations)
     problem = _problem(scaled, rank, scaling.scaled_model(), noises, noise_by, options)
     shown: tuple[Model, tuple[str, ...]] = model, noises
-    has_ends = is_table and model.which is not None and options.targets is None
+    has_ends = is_table and model.which is not None
     if has_ends and (is_auto(nonlinearity) or isinstance(nonlinearity, Mapping)):
         shown = with_ends(model, noises, observations, nonlinearity)
     return PreparedSample(problem, Work(problem), observations, *shown, scaling)

@@ -21,7 +21,6 @@ from .draws import Draws, Probes
 from .options import SampleOptions
 from .problem import SampledProblem
 from .state import ChainState
-from .targets import Moments, Targets
 
 N_PROBES = 200
 """Number of entries whose predictions are recorded."""
@@ -66,8 +65,6 @@ class PosteriorState:
     log_likelihood, products : list of list
         Log-likelihood, and WH with offsets at the probes, of each chain after each sweep that
         counts.
-    moments : Moments or None
-        Running moments of the targets.
     """
 
     rng: np.random.Generator
@@ -77,7 +74,6 @@ class PosteriorState:
     draws: list[list[Draw]] = field(default_factory=list)
     log_likelihood: list[list[float]] = field(default_factory=list)
     products: list[list[FloatArray]] = field(default_factory=list)
-    moments: Moments | None = None
 
 
 class Chains:
@@ -89,16 +85,13 @@ class Chains:
         engine: Engine[SampledProblem, Any, ChainState, Draw],
         begin: Callable[[int], ChainState],
         options: SampleOptions,
-        targets: Targets | None,
         state: PosteriorState,
     ) -> None:
         self._problem, self._engine, self._begin = problem, engine, begin
-        self._options, self._targets, self._state = options, targets, state
+        self._options, self._state = options, state
         self._tune, self._thin = options.tune or 0, options.step(problem.numbers)
         self._probes = Probes.random(problem.shape, N_PROBES, seed=0)
         self._began = time.perf_counter() - state.seconds
-        if targets is not None:
-            targets.now = state.moments = state.moments or targets.now
 
     def run(
         self, interruption: Interruption, before_each: Callable[[], None]
@@ -143,8 +136,6 @@ class Chains:
         now, problem, i, j = self._state, self._problem, self._probes.rows, self._probes.columns
         now.log_likelihood[-1].append(state.log_likelihood)
         now.products[-1].append(problem.at(state.rows, state.columns, i, j))
-        if self._targets is not None:
-            self._targets.add(problem, state)
         if number % self._thin == 0:
             now.draws[-1].append(self._engine.iterate(problem, state))
 
@@ -179,5 +170,4 @@ class Chains:
             predictions=predictions.astype(np.float32).reshape(n_chains, sweeps, N_PROBES),
             probes=self._probes,
             step=self._thin,
-            targets=self._targets,
         )

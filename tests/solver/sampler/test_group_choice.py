@@ -48,12 +48,6 @@ def test_the_choice_repeats_and_leaves_the_seed_to_the_chains():
         np.testing.assert_array_equal(posteriors[0].draws["W"], other.draws["W"])
 
 
-def test_a_posterior_goes_on_with_its_groups():
-    X = plane()
-    first = nmd.sample(X, groups=3, **QUICK)
-    assert n_groups(nmd.sample(X, init=first, draws=2)) == 3
-
-
 def test_a_time_limit_holds_for_the_choice_too():
     posterior = nmd.sample(curve(), time_limit=1e-9, **QUICK)
     assert posterior.stop_reason.code == "time_limit"

@@ -166,23 +166,6 @@ def test_a_run_is_resumed_from_its_checkpoint(data, tmp_path):
     assert resumed.draws.identical(whole.draws)
 
 
-def test_going_on_is_one_long_run(data):
-    given = {"noise_by": "rows", **QUICK}
-    first = nmd.sample(data.given, 3, **given)
-    both = nmd.sample(data.given, 3, init=first, **given | {"draws": 4, "tune": None})
-    long = nmd.sample(data.given, 3, **given | {"draws": 16})
-    np.testing.assert_allclose(both.draws["rho"], long.draws["rho"], rtol=1e-3)
-    np.testing.assert_allclose(both.draws["rho_rate"], long.draws["rho_rate"], rtol=1e-3)
-
-
-def test_a_posterior_with_another_noise_is_no_start(data):
-    first = nmd.sample(data.given, 3, noise_by="one", **QUICK)
-    with pytest.raises(
-        ValueError, match="init has noise_by=one, and this call rows: give the same"
-    ):
-        nmd.sample(data.given, 3, noise_by="rows", init=first, **QUICK)
-
-
 def test_chains_have_levels_each(data):
     posterior = nmd.sample(data.given, 3, noise_by="rows", chains=2, **QUICK)
     assert posterior.draws["rho"].shape == (2, 12, M)
@@ -250,15 +233,6 @@ def test_the_noise_of_rows_before_and_after_f(data):
         posterior = nmd.sample(ends.given, 6, "relu", noise_by="rows", **SETTLED | options)
         for _, share, _ in held_out(posterior, ends):
             assert share > 0.83
-
-
-def test_targets_have_the_noise_of_their_rows():
-    X = made(f=lambda t: np.maximum(t, 0)).given
-    i, j = np.arange(20), np.arange(20)
-    options = {"noise_by": "rows", "noise": "before", "draws": 5, "tune": 2, "random_state": 0}
-    kept = nmd.sample(X, 3, "relu", progress=False, **options)
-    moments = nmd.sample(X, 3, "relu", progress=False, targets=(i, j), **options).targets
-    np.testing.assert_allclose(moments["mean"], kept.predict(i, j), rtol=1e-4, atol=1e-6)
 
 
 def test_groups_of_rows(data):
