@@ -21,7 +21,7 @@ from .data.blocks_on_disk import is_stored
 from .data.labels import is_dask
 from .result.decomposition import Decomposition
 from .result.serialization import provenance
-from .solver.constraints.text import constraints_in_parameters
+from .solver.constraints.factor_constraints import constraints_in_parameters
 from .solver.options import COMPLETION_DEFAULTS, Options
 from .solver.prepare import prepare
 from .solver.problem import Problem

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.solver.constraints.descent import kind_of_descent
+from nmd_lab.solver.constraints.least_squares import kind_of_descent
 from nmd_lab.solver.constraints.steps import proximal_move
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.observed_sweep import ObservedSweep

@@ -12,9 +12,7 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.model.fitted_values import Offsets
 
 from .constraints.factor_constraints import GivenConstraints
-from .devices.choice import device_of, refuse_unsupported
-from .devices.files import FileHost
-from .devices.host import HOST
+from .devices.device import HOST, FileHost, device_of, refuse_unsupported
 from .initialization import svd_memory
 from .options import Options
 from .penalty import BALANCED, RELAXING, PenaltyRule, as_penalty_rule

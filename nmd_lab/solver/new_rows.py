@@ -7,7 +7,7 @@ With H fixed the rows of X do not depend on one another.  Each is a small proble
 so that its result does not depend on the rows that come with it.  It is solved by the iteration of
 a fit: the T- and U-update, and the w-step, in one compiled loop (`nmd_lab.solver.row_kernel`).
 Under a constraint the w-step is that of a fit (`nmd_lab.solver.constraints.new_rows`), and sparse
-zeros have the envelope of a fit to them (`nmd_lab.solver.zeros.new_rows`).
+zeros have the envelope of a fit to them (`nmd_lab.solver.zeros.zero_rows`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from nmd_lab.data.split import nonzero_rows
 from nmd_lab.model.fitted_values import RowModel
 
 from .constraints.base import couples_rows
+from .constraints.factor_constraints import constraint_from
 from .constraints.new_rows import solve_constrained
-from .constraints.text import constraint_from
 from .row_kernel import solve_free
 from .unit_rows import UnitRows, rows_by_unit
-from .zeros.new_rows import handles_rows, solve_zeros
+from .zeros.zero_rows import handles_rows, solve_zeros
 
 BLOCK_ENTRIES = 1 << 16  # stored entries of the rows that a thread solves at a time
 BATCH_ENTRIES = 1 << 22  # entries of WH of these rows with implicit zeros: 32 MiB of doubles

@@ -29,7 +29,7 @@ from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.model.fitted_values import Offsets
 
 from .checkpointing import state_and_save
-from .devices.choice import device_of
+from .devices.device import device_of
 from .facts import Facts, describe, stand_in
 from .formulation import STREAMED_ARRAYS, check_memory, make_problem
 from .holding_out import HeldOutData, check_choice, hold_out, refuse_empty, score_of

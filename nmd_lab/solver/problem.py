@@ -17,8 +17,7 @@ from nmd_lab.model.model import Model
 
 from .constraints.factor_constraints import NO_CONSTRAINTS, GivenConstraints
 from .constraints.steps import ConstrainedColumns
-from .devices.base import Device
-from .devices.host import HOST
+from .devices.device import HOST, Device
 from .everywhere_sweep import EverywhereSweep
 from .initialization import Start
 from .observed_sweep import ObservedSweep

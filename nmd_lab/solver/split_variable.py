@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.observations import BLOCK, EntryLimits, FloatArray, Observations
 from nmd_lab.model.model import Model
 
-from .devices.base import Device
-from .devices.host import HOST
+from .devices.device import HOST, Device
 
 
 class StoredEntries:

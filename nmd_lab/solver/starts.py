@@ -12,8 +12,8 @@ import numpy as np
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import make_model
 
-from .constraints.descent import kind_of_descent
 from .constraints.factor_constraints import NO_CONSTRAINTS, is_nonnegative
+from .constraints.least_squares import kind_of_descent
 from .constraints.starts import filled, random_within, with_simplex
 from .engines.admm import Admm
 from .engines.choice import engine_for

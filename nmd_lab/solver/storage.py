@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.data.observations import FloatArray, Observations
 
-from .devices.base import Device
-from .devices.host import HOST
+from .devices.device import HOST, Device
 
 
 class Block(NamedTuple):

@@ -1,4 +1,11 @@
-"""Least squares under constraints: alternating steps in W and H with extrapolation.
+"""The descent of a factor under a constraint where the loss is least squares, and its kinds.
+
+Descents on the objective itself, where it is simple enough to need no split variable.
+
+A descent has feasible factors.  Each step lowers the objective, or the descent takes it back.
+`nmd_lab.solver.engines.constrained` runs descents one after the other.
+
+Least squares under constraints: alternating steps in W and H with extrapolation.
 
 With Identity + Frobenius, complete data and ρ = 1, Algorithm 1 has Z = T + U = X: it is alternating
 least squares, or, with nonnegative factors, hierarchical alternating least squares (HALS).  Then T
@@ -12,18 +19,84 @@ factorization algorithms using extrapolation", 2019.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.model.noise import POISSON
 from nmd_lab.solver.everywhere_sweep import regularized_inverse
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.ridge import Ridge
 
-from .descent import Descended
+from .factor_constraints import is_nonnegative
 from .steps import ConstrainedColumns, RowSolver
+
+
+class Descended(NamedTuple):
+    """Factors after a step of a descent.
+
+    Attributes
+    ----------
+    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
+        Factors extended by the offsets; later steps do not change them.
+    data_term, objective : float
+        Loss without and with ridge and penalties.
+    """
+
+    W_aug: FloatArray
+    H_aug: FloatArray
+    data_term: float
+    objective: float
+
+
+class Descent(Protocol):
+    """A descent on the objective of a problem."""
+
+    def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> Any:
+        """Return the state of a descent that begins at feasible factors."""
+
+    def step(self, state: Any) -> Descended:
+        """Do one step in W and in H, and return the factors of lowest objective since `begin`."""
+
+
+def kind_of_descent(problem: Problem) -> str | None:
+    """Return which descent goes with a problem: "squares", "divergence" or None.
+
+    Squares need complete data without weights, and constraints that hold row by row; the divergence
+    needs nonnegative factors and no offsets.  A nonlinearity that is the identity for nonnegative
+    WH counts as one.
+    """
+    kind, constraints = problem.model.single, problem.constraints
+    if kind is None:
+        return None
+    f, loss = kind.nonlinearity, kind.loss
+    both = is_nonnegative(constraints.W) and is_nonnegative(constraints.H)
+    positive = both and problem.offset_columns.kind == "none"
+    if not (f.form == "identity" or (positive and f.form in ("relu", "modulus"))):
+        return None
+    sides = problem.constrained_columns(1)
+    if any(side is not None and side.couples_rows for side in sides):
+        return None
+    whole = not problem.sparse and problem.observations.weight_reader() is None
+    if loss.squares and whole and not problem.observed_only:
+        return "squares"
+    entrywise = all(side is not None and side.entrywise is not None for side in sides)
+    return "divergence" if loss.noise_model is POISSON and positive and entrywise else None
+
+
+def with_other_components(
+    W: FloatArray, H: FloatArray, chosen: FloatArray, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return factors in which some components are random, of the mean size of the others."""
+    W, H = W.copy(), H.copy()
+    for factor in (W.T, H):
+        size = float(np.mean(np.abs(factor)))
+        new = 2 * size * rng.random((len(chosen), factor.shape[1]))
+        factor[chosen] = new if factor.min() >= 0 else np.sqrt(3) * (new - size)
+    return W, H
+
 
 PLAIN = 3  # first steps without extrapolation, in which a random start finds its scale
 FIRST = 0.5  # first share of the last change that is added

@@ -2,15 +2,152 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
+from torch import Tensor
 
 from nmd_lab.data.entries import EntryReader, FloatArray, WeightReader
+from nmd_lab.model.model import Model
 
-from .tensor_passes import curvature_pass, envelope_pass, update_pass, zero_pass
+from .tensor_model import TensorModel
+
+
+def update_pass(model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
+    """Return the T- and U-update of a block; see `compiled_passes.update_kernel`."""
+    entries = TensorModel(model)
+
+    def update(
+        x: Tensor,
+        A: Tensor,
+        weights: Tensor | None,
+        limits: None,
+        uppers: None,
+        parts: None,
+        T: Tensor,
+        U: Tensor,
+        previous: Tensor | None,
+        change: Tensor | None,
+        penalty: float,
+        dual_scale: float,
+        numbers: Any,
+    ) -> tuple[float, ...]:
+        a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
+        v = a - dual_scale * U
+        new = _where(seen, entries.solve(v, data, penalty / weight), v)
+        losses = _where(seen, weight * entries.loss(data, a), 0.0)
+        residual, step, shift = new - a, new - T, torch.zeros((), device=a.device)
+        if previous is not None:
+            shift = a - previous
+            previous.copy_(A)
+        if change is not None:
+            change.copy_(step - shift)
+        T.copy_(new)
+        U.copy_(new - v)
+        A.copy_(residual + (new - v))
+        return _sums(losses, residual * residual, step * step, shift * shift)
+
+    return update
+
+
+def envelope_pass(model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
+    """Return the Moreau envelope of a block; see `compiled_passes.envelope_kernel`."""
+    entries = TensorModel(model)
+
+    def evaluate(
+        x: Tensor,
+        A: Tensor,
+        weights: Tensor | None,
+        limits: None,
+        uppers: None,
+        parts: None,
+        U: Tensor,
+        penalty: float,
+        update_from: float,
+        numbers: Any,
+    ) -> tuple[float, ...]:
+        a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
+        if update_from > 0:
+            v = a - U
+            t = entries.solve(v, data, update_from / weight)
+            U.copy_(_where(seen, (t - v) * (update_from / penalty), _double(U)))
+        v = a - U
+        t = entries.solve(v, data, penalty / weight)
+        losses = _where(seen, weight * entries.loss(data, a), 0.0)
+        values = weight * entries.loss(data, t) + 0.5 * penalty * (t - v) ** 2
+        A.copy_(_where(seen, penalty * (v - t), 0.0))
+        return _sums(_where(seen, values, 0.0), losses, _where(seen, (t - a) ** 2, 0.0))
+
+    return evaluate
+
+
+def curvature_pass(model: Model, kind: str) -> Callable[..., None]:
+    """Return the curvature of a block; see `compiled_passes.curvature_kernel`."""
+    entries, to_T = TensorModel(model), 1.0 / (model.degrees[0] or 1)
+
+    def curvature(
+        x: Tensor,
+        A: Tensor,
+        weights: Tensor | None,
+        limits: None,
+        uppers: None,
+        parts: None,
+        U: Tensor,
+        penalty: float,
+        numbers: Any,
+    ) -> None:
+        data, weight, seen = _values_and_weights(x, weights)
+        v, rho = _double(A) - U, penalty / weight
+        step = 1e-4 * (v.abs() + data.abs() ** to_T + 1e-100)
+        rise = entries.solve(v + step, data, rho) - entries.solve(v, data, rho)
+        A.copy_(_where(seen, penalty * (1.0 - rise / step).clamp(0.0, 1.0), 0.0))
+
+    return curvature
+
+
+def zero_pass(model: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
+    """Return the envelope of a tile of zeros; see `compiled_zeros.ZeroLoss`."""
+    entries = TensorModel(model)
+
+    def evaluate(A: Tensor, penalty: float) -> tuple[float, ...]:
+        a = _double(A)
+        zero = torch.zeros((), dtype=a.dtype, device=a.device)
+        t = entries.solve(a, zero, penalty)
+        gap = a - t
+        values = entries.loss(zero, t) + 0.5 * penalty * gap * gap
+        losses = entries.loss(zero, a)
+        A.copy_(penalty * gap)
+        return _sums(values, losses, gap * gap)
+
+    return evaluate
+
+
+def _double(array: Tensor) -> Tensor:
+    return array.to(torch.float64, copy=True)
+
+
+def _values_and_weights(x: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return values and weights in double precision, and where entries are observed.
+
+    Where they are not, the value is 0 and the weight 1.
+    """
+    if weights is None:
+        return _double(x), torch.ones((), dtype=torch.float64, device=x.device), None
+    seen = weights > 0
+    return _where(seen, _double(x), 0.0), _where(seen, _double(weights), 1.0), seen
+
+
+def _where(seen: Tensor | None, values: Tensor, others: Tensor | float) -> Tensor:
+    return values if seen is None else torch.where(seen, values, others)
+
+
+def _sums(*arrays: Tensor) -> tuple[float, ...]:
+    """Return the sums of some tensors, which come from the device together."""
+    return tuple(torch.stack([each.sum() for each in arrays]).tolist())
+
 
 ACCELERATOR_FACTOR = 64
 """Size of a block on an accelerator, in blocks of a cache.  Starting an operation takes longer than

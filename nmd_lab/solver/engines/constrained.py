@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.constraints.descent import (
+from nmd_lab.solver.constraints.divergence import DivergenceDescent
+from nmd_lab.solver.constraints.least_squares import (
     Descended,
     Descent,
+    LeastSquaresDescent,
     kind_of_descent,
     with_other_components,
 )
-from nmd_lab.solver.constraints.divergence import DivergenceDescent
-from nmd_lab.solver.constraints.least_squares import LeastSquaresDescent
 from nmd_lab.solver.constraints.starts import filled, with_simplex
 from nmd_lab.solver.initialization import Start, svd_start
 from nmd_lab.solver.problem import Problem

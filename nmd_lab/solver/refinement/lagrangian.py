@@ -17,7 +17,7 @@ import numpy as np
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.storage import storage_of
-from nmd_lab.solver.zeros.envelope import SparseEnvelope, handles
+from nmd_lab.solver.zeros.tiles import SparseEnvelope, handles
 
 from .lbfgs import Pairs, Point, Preconditioner, no_pairs
 from .moreau_envelope import MoreauEnvelope, symmetric

@@ -12,13 +12,13 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from nmd_lab.solver.constraints.descent import kind_of_descent
-from nmd_lab.solver.devices.host import HOST
+from nmd_lab.solver.constraints.least_squares import kind_of_descent
+from nmd_lab.solver.devices.device import HOST
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.settings import is_automatic
 from nmd_lab.solver.stopping import exact_for
-from nmd_lab.solver.zeros.envelope import handles
+from nmd_lab.solver.zeros.tiles import handles
 
 from .lbfgs import MOST_PAIRS
 

@@ -17,7 +17,7 @@ import sys
 from dataclasses import dataclass, field, replace
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.solver.constraints.optimality import constrained_optimality
+from nmd_lab.solver.constraints.divergence import constrained_optimality
 from nmd_lab.solver.problem import Problem
 
 from .lagrangian import Candidate, Lagrangian, Variables

@@ -262,7 +262,7 @@ def test_sparse_data_that_a_device_cannot_fit_are_refused():
 
 
 def test_without_pytorch_the_message_says_how_to_get_it():
-    from nmd_lab.solver.devices.choice import device_of
+    from nmd_lab.solver.devices.device import device_of
 
     device_of.cache_clear()
     with mock.patch.dict(sys.modules, {"torch": None}), pytest.raises(ImportError, match="torch]"):

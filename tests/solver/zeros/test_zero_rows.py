@@ -10,8 +10,8 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.zeros import new_rows
-from nmd_lab.solver.zeros.new_rows import handles_rows
+from nmd_lab.solver.zeros import zero_rows
+from nmd_lab.solver.zeros.zero_rows import handles_rows
 
 PAIRS = [
     ("relu", "frobenius"),
@@ -79,7 +79,7 @@ def test_a_row_does_not_depend_on_the_others(f, loss, monkeypatch):
     W = fit.fold_in(new).values
     for i in (0, 4, 9):
         np.testing.assert_allclose(fit.fold_in(new[i : i + 1]).values, W[i : i + 1], atol=1e-6)
-    monkeypatch.setattr(new_rows, "COLUMNS_ENTRIES", 70)
+    monkeypatch.setattr(zero_rows, "COLUMNS_ENTRIES", 70)
     monkeypatch.setattr("nmd_lab.solver.new_rows.BATCH_ENTRIES", 120)
     np.testing.assert_allclose(fit.fold_in(new).values, W, atol=1e-6)
 

@@ -16,14 +16,13 @@ import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.devices import compiled_zeros
-from nmd_lab.solver.devices.compiled_zeros import ZeroLoss
+from nmd_lab.solver.devices import compiled_passes
+from nmd_lab.solver.devices.compiled_passes import ZeroLoss
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
 from nmd_lab.solver.storage import storage_of
 from nmd_lab.solver.zeros import tiles
-from nmd_lab.solver.zeros.envelope import SparseEnvelope
-from nmd_lab.solver.zeros.tiles import Tiles
+from nmd_lab.solver.zeros.tiles import SparseEnvelope, Tiles
 
 WITH_OTHERS = [*PAIRS, ("softplus", "frobenius"), ("relu", "huber"), ("leaky_relu", "kl")]
 """The pairs of the paper, and some whose loss of a zero is not 0 at WH = 0, or has no form."""
@@ -69,7 +68,7 @@ def test_tiles_have_each_entry_once(m, n, seed, parts):
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
 def test_the_fast_forms_are_the_T_update_of_a_zero(loss, dtype):
     pair = make_model("relu", loss)
-    general = compiled_zeros._zero_kernel(pair.structure, f"test_{pair.name}", False)
+    general = compiled_passes._zero_kernel(pair.structure, f"test_{pair.name}", False)
     A = np.random.default_rng(0).normal(size=1300).astype(dtype)
     for penalty in (0.3, 5.0):
         one, other = A.copy(), A.copy()
