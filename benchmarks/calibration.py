@@ -30,8 +30,8 @@ import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler.chain import Chain
+from nmd_lab.solver.sampler.hyperparameters import Prior
 from nmd_lab.solver.sampler.noise import NoiseKind
-from nmd_lab.solver.sampler.prior import Prior
 from nmd_lab.solver.sampler.problem import SampledProblem
 from nmd_lab.solver.sampler.state import ChainState
 from nmd_lab.solver.sampler.work import Work

@@ -24,13 +24,10 @@ from .result.posterior import Posterior
 from .result.serialization import provenance
 from .solver.checkpointing import state_and_save
 from .solver.sampler.chain import Chain
-from .solver.sampler.draws import Draws
-from .solver.sampler.frames import refuse_table
-from .solver.sampler.group_choice import choose_groups
-from .solver.sampler.options import SampleOptions
+from .solver.sampler.first_chain import choose_groups, first_chain
 from .solver.sampler.prepare import PreparedSample, prepare_sample
-from .solver.sampler.run import Chains, PosteriorState
-from .solver.sampler.start import first_chain
+from .solver.sampler.run import Chains, Draws, PosteriorState
+from .solver.sampler.sampled_model import SampleOptions, refuse_table
 from .solver.sampler.state import ChainState
 from .solver.settings import stored
 from .solver.support import DATA, data_of, features_of_compute, features_of_data, refuse

@@ -21,7 +21,7 @@ from ._sampling import draw_posterior, warn_of_chains
 from .data.masks import GivenLimits
 from .result.posterior import Posterior
 from .solver.columns import LossArgument, NonlinearityArgument
-from .solver.sampler.options import SampleOptions
+from .solver.sampler.sampled_model import SampleOptions
 from .solver.settings import Compute
 
 

@@ -19,11 +19,10 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.data.masks import GivenLimits
 from nmd_lab.solver.sampler.cut_points import CutPoints, Levels
 from nmd_lab.solver.sampler.groups import FREEDOM, Groups
-from nmd_lab.solver.sampler.hyperparameters import RowPrior
-from nmd_lab.solver.sampler.noise_levels import GammaPrior, NoisePriors
-from nmd_lab.solver.sampler.options import SampleOptions
+from nmd_lab.solver.sampler.hyperparameters import GammaPrior, NoisePriors, RowPrior
 from nmd_lab.solver.sampler.prepare import prepare_sample
 from nmd_lab.solver.sampler.problem import SampledProblem
+from nmd_lab.solver.sampler.sampled_model import SampleOptions
 from nmd_lab.solver.sampler.state import ChainState
 from nmd_lab.solver.sampler.work import Work
 

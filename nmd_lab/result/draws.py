@@ -19,7 +19,7 @@ from .mixture import Noise, Predictive, products_kernel
 from .predictive import Column, OfColumns, predictive
 
 if TYPE_CHECKING:
-    from nmd_lab.solver.sampler.noise_levels import NoiseBy
+    from nmd_lab.solver.sampler.hyperparameters import NoiseBy
 
 
 class DrawsOfRows(NamedTuple):

@@ -14,7 +14,7 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.ordinal import Ordinal
-from nmd_lab.solver.sampler.noise_levels import GammaPrior, NoisePriors
+from nmd_lab.solver.sampler.hyperparameters import GammaPrior, NoisePriors
 
 from .draws import CHAIN, DRAW, LEVELS, DrawnFactors, DrawsOfRows
 from .entries import Unknown, check_unknown

@@ -17,7 +17,7 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.solver.sampler.options import SampleOptions
+from nmd_lab.solver.sampler.sampled_model import SampleOptions
 
 from .background import Background, Positions, in_sample, many
 

@@ -19,7 +19,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.solver.sampler.options import SampleOptions
+from nmd_lab.solver.sampler.sampled_model import SampleOptions
 from nmd_lab.solver.spec import Prepared, Spec
 
 from .background import Background, Measure, error_at

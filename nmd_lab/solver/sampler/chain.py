@@ -24,8 +24,14 @@ from nmd_lab.data.entries import FloatArray
 
 from .cut_points import padded
 from .groups import EVERY, UNKNOWN, draw_group_priors, first_groups
-from .hyperparameters import RowPrior, draw_row_prior
-from .noise_levels import GammaPrior, NoisePriors, draw_gamma_prior, draw_precision
+from .hyperparameters import (
+    GammaPrior,
+    NoisePriors,
+    RowPrior,
+    draw_gamma_prior,
+    draw_precision,
+    draw_row_prior,
+)
 from .problem import SampledProblem
 from .state import ChainState
 from .streams import HYPER

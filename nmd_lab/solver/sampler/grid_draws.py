@@ -16,8 +16,7 @@ import numpy as np
 from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.model._search import ScalarMap
 
-from .streams import uniform
-from .truncated_normal import TRIES
+from .streams import TRIES, uniform
 
 DEPTH = 40.0  # rise of the energy above its minimum at which the grid ends
 CAP = 600.0  # rise of the energy that stands for any larger one, and for infinity

@@ -18,13 +18,13 @@ from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.solver.storage import Block
 
 from .cut_points import CutPoints
-from .latent import latent_kernel
 from .limits import SampledLimits, limit_kernel
 from .noise import NoiseKind, knows_T
 from .problem import SampledProblem
 from .sides import each_share
 from .state import ChainState
 from .streams import LATENT, LIMITS
+from .t_draw import latent_kernel
 
 LEVEL = make_kind("identity", "frobenius")
 """Stands for a kind of ordered levels in compiled code, to which their number does not matter."""

@@ -22,9 +22,8 @@ from nmd_lab.model.kind import Kind, Structure
 from nmd_lab.model.noise import LAPLACE, NORMAL, POISSON, NoiseModel
 
 from .noise import NoiseKind
-from .segments import NOTHING, add_segment, draw_chosen
-from .streams import new_stream, start_stream, uniform
-from .truncated_normal import draw_between
+from .piece_draws import NOTHING, add_segment, draw_chosen
+from .streams import draw_between, new_stream, start_stream, uniform
 
 WHOLE = 2.0**53
 

@@ -17,10 +17,8 @@ from .chain import draw_noise, hyper_stream
 from .cut_points import put
 from .few_holes import MOST
 from .groups import UNKNOWN, Groups
-from .hyperparameters import RowPrior
+from .hyperparameters import NoiseBy, NoisePriors, Prior, RowPrior
 from .noise import NoiseKind
-from .noise_levels import NoiseBy, NoisePriors
-from .prior import Prior
 from .problem import SampledProblem, sampled_problem
 from .state import ChainState
 from .work import Work

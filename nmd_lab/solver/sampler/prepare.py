@@ -19,14 +19,11 @@ from nmd_lab.model.model import Model
 from nmd_lab.solver.limit_noise import smallest_value
 from nmd_lab.solver.scaling import Scaling, scaling_for
 
-from .frames import with_ends
+from .hyperparameters import NoiseBy, Prior
 from .limits import SampledLimits, sampled_limits
 from .noise import NoiseKind, noise_kind
-from .noise_levels import NoiseBy
-from .options import SampleOptions
-from .prior import Prior
 from .problem import SampledProblem, sampled_problem
-from .sampled_model import sampled_model, settled_noise_by
+from .sampled_model import SampleOptions, sampled_model, settled_noise_by, with_ends
 from .work import Work
 
 RANK = 20

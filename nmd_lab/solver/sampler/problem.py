@@ -14,10 +14,9 @@ from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.model.model import Model
 from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
 
+from .hyperparameters import NoiseBy, Prior
 from .limits import SampledLimits
 from .noise import NoiseKind, NoiseOfLevels, levels_of, noise_of_levels
-from .noise_levels import NoiseBy
-from .prior import Prior
 from .sides import (
     BLOCK_ROWS,
     RHO_OF,

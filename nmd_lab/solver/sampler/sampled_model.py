@@ -1,27 +1,161 @@
-"""The model of a posterior: nonlinearities and losses of all entries, or of each column."""
+"""The options of `nmd_lab.sample`, and the model that follows from them and the data.
+
+The options of `nmd_lab.sample`, with their types, defaults and checks.
+
+What is asked of a DataFrame before it is sampled, and the ends of its columns.
+
+The model of a posterior: nonlinearities and losses of all entries, or of each column.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
 from scipy.special import ndtri
 
-from nmd_lab._runtime.checks import is_auto
+from nmd_lab._runtime.checks import (
+    check_integer,
+    check_number,
+    check_seed,
+    check_word,
+    is_auto,
+)
 from nmd_lab.data.labels import Labels
+from nmd_lab.data.matching import plain_label
 from nmd_lab.data.observations import Observations
+from nmd_lab.data.typed_table import refuse_repeats
 from nmd_lab.data.units import ends_of_columns, is_small_table
 from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.monotone import Monotone
+from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.bounds import with_bounds
 from nmd_lab.solver.columns import NUMBER, is_mixed, mixed_model
+from nmd_lab.solver.options import OFFSETS
+from nmd_lab.solver.settings import as_compute
 
-from .noise_levels import NoiseBy
-from .options import SampleOptions
+from .hyperparameters import NoiseBy
+from .noise import CLIPPED, NoiseKind
+
+NOISES = ("auto", "before", "after")
+NOISE_BY = ("auto", "columns", "rows", "one")
+
+KEPT_BYTES = 1 << 30
+"""Memory that the kept draws may take by default."""
+
+FEWEST_KEPT = 20
+"""Number of draws that are kept at least."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleOptions:
+    """Checked options of a posterior; `nmd_lab.sample` documents them."""
+
+    draws: int = 300
+    tune: int | None = None
+    chains: int = 1
+    keep: int | None = None
+    groups: int | str = "auto"
+    noise: str = "auto"
+    noise_by: str = "auto"
+    offsets: str = "auto"
+    init: Any = "auto"
+    callback: Callable[..., Any] | None = None
+    time_limit: float | None = None
+    progress: bool | None = None
+    random_state: Any = None
+    compute: Any = None
+
+    def __post_init__(self) -> None:
+        """Check everything that can be checked without the data."""
+        for name in ("draws", "chains"):
+            check_integer(name, getattr(self, name), 1)
+        if self.groups != "auto":
+            check_integer("groups", self.groups, 1)
+        if self.tune is not None:
+            check_integer("tune", self.tune, 0)
+        if self.keep is not None:
+            check_integer("keep", self.keep, 1)
+        if self.time_limit is not None:
+            check_number("time_limit", self.time_limit, 0)
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(
+                f"callback={self.callback!r} is not callable: give a function of one sweep."
+            )
+        check_word("noise", self.noise, NOISES)
+        check_word("noise_by", self.noise_by, NOISE_BY)
+        check_word("offsets", self.offsets, OFFSETS)
+        check_word("progress", self.progress, [None, True, False])
+        if isinstance(self.init, str):
+            check_word("init", self.init, ("auto", "random", "svd"), ", or a fit")
+        check_seed(self.random_state)
+        object.__setattr__(self, "compute", as_compute(self.compute))
+
+    def step(self, numbers_a_draw: int) -> int:
+        """Return the number of sweeps from one kept draw to the next."""
+        keep = self.keep
+        if keep is None:
+            keep = max(FEWEST_KEPT, KEPT_BYTES // (4 * numbers_a_draw * self.chains))
+        return -(-self.draws // min(keep, self.draws))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the options as numbers and strings, for `Posterior.parameters`."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name in ("callback", "progress", "compute"):
+            del plain[name]
+        if not isinstance(self.init, str):
+            plain["init"] = f"given {type(self.init).__name__}"
+        if not isinstance(self.random_state, Integral | None):
+            plain["random_state"] = f"given {type(self.random_state).__name__}"
+        return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}
+
+
+def refuse_table(observations: Observations) -> None:
+    """Raise ValueError for a name that comes twice, one row, or a column without a value.
+
+    If most cells are missing, some columns may be, too, as in a table of ratings.
+    """
+    refuse_repeats(observations.labels.coords.indexes[observations.labels.columns[0]])
+    if observations.shape[0] == 1:
+        raise ValueError("X has one row, and relations of columns need several: add some.")
+    labels, table = observations.labels, observations.labels.table
+    empty = observations.empty_rows_and_columns()[1]
+    counts = np.bincount(observations.entries().columns, minlength=observations.shape[1])
+    if table is not None:
+        counts = counts[table.first_columns]  # those of the columns of the frame
+    if empty.size and 2 * counts.sum() >= counts.size * observations.shape[0]:
+        name = plain_label(labels.flat(labels.columns)[empty[0]])
+        name = name if table is None else table.of_matrix[empty[0]].name
+        raise ValueError(f"X has no observed value in column {name!r}: drop the column.")
+
+
+def with_ends(
+    model: Model, noises: tuple[NoiseKind, ...], observations: Observations, nonlinearity: Any
+) -> tuple[Model, tuple[str, ...]]:
+    """Return kinds and noises with predictions within the ends at which many values lie.
+
+    At 90 such columns of 27 real tables, with a fifth of the cells hidden, this lowers the
+    continuous ranked probability score by 5 % and the error by 2 %, and leaves other columns alone.
+    To draw T beyond the end, as of a limit, would lower them by 11 and 3 %, but raise the score of
+    the others, by 18 % in ames: a zero may be just a zero (no pool), and hide no number.
+    """
+    ends = ends_of_columns(observations)
+    names = observations.labels.flat(observations.labels.columns).tolist()
+    named = nonlinearity if isinstance(nonlinearity, Mapping) else ()
+    kinds, shown = list(model.kinds), list[str](noises)
+    for j, (low, high) in enumerate(ends):
+        if noises[j] == "gaussian" and np.isfinite([low, high]).any() and names[j] not in named:
+            units = {name: getattr(kinds[j], name) for name in ("centre", "size", "weight")}
+            kinds[j] = make_kind(MinMax(low, high), kinds[j].loss)._replace(**units)
+            shown[j] = CLIPPED
+    return Model(tuple(kinds), model.which), tuple(shown)
+
 
 SHARE = 0.5
 """Share of the quantiles in the learned f of a column.  With 0 a skewed column is predicted badly;

@@ -21,8 +21,7 @@ from nmd_lab.solver.storage import CsrStorage
 
 from .entry_sums import spread
 from .few_holes import FewHoles, Holes, Shared
-from .hyperparameters import RowPrior
-from .noise_levels import NoiseBy
+from .hyperparameters import NoiseBy, RowPrior
 from .row_draws import row_kernel
 from .streams import fill_normal, new_stream, start_stream
 

@@ -12,8 +12,7 @@ from nmd_lab.data.entries import FloatArray
 
 from .cut_points import CutPoints
 from .groups import Groups
-from .hyperparameters import NO_PRIOR, RowPrior
-from .noise_levels import NoisePriors
+from .hyperparameters import NO_PRIOR, NoisePriors, RowPrior
 
 
 @dataclass

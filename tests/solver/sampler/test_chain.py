@@ -17,7 +17,7 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.engines.protocol import iterates
 from nmd_lab.solver.sampler.chain import Chain, ChainStart
-from nmd_lab.solver.sampler.prior import Prior
+from nmd_lab.solver.sampler.hyperparameters import Prior
 from nmd_lab.solver.sampler.problem import SampledProblem
 from nmd_lab.solver.sampler.work import Work
 from nmd_lab.solver.storage import storage_of

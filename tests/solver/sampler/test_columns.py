@@ -15,8 +15,8 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.data.masks import GivenLimits
 from nmd_lab.solver.sampler.chain import Chain, ChainStart
 from nmd_lab.solver.sampler.latent_sweep import columns_by_kind, draw_T
-from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.sampler.prepare import prepare_sample
+from nmd_lab.solver.sampler.sampled_model import SampleOptions
 
 SIGNIFICANT = 1e-4
 M = 3000

@@ -17,8 +17,8 @@ import pandas as pd
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.solver.sampler.chain import Chain, ChainStart
-from nmd_lab.solver.sampler.options import SampleOptions
 from nmd_lab.solver.sampler.prepare import prepare_sample
+from nmd_lab.solver.sampler.sampled_model import SampleOptions
 from nmd_lab.solver.sampler.work import Work
 
 PARTICLES, SWEEPS, BATCHES = 150_000, 1600, 20

@@ -11,8 +11,13 @@ from scipy import stats
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler.chain import draw_noise
-from nmd_lab.solver.sampler.noise_levels import SHAPES, GammaPrior, NoisePriors, draw_gamma_prior
-from nmd_lab.solver.sampler.prior import Prior
+from nmd_lab.solver.sampler.hyperparameters import (
+    SHAPES,
+    GammaPrior,
+    NoisePriors,
+    Prior,
+    draw_gamma_prior,
+)
 from nmd_lab.solver.sampler.problem import SampledProblem
 from nmd_lab.solver.sampler.state import ChainState
 from nmd_lab.solver.storage import storage_of

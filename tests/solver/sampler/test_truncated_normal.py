@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from nmd_lab._runtime.compiler import compile_scalar
-from nmd_lab.solver.sampler.truncated_normal import draw_between, mass_between, mills_ratio
+from nmd_lab.solver.sampler.streams import draw_between, mass_between, mills_ratio
 
 INF = math.inf
 LIMITS = [
