@@ -10,21 +10,15 @@ from scipy import stats
 
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
+from nmd_lab.solver.sampler import hyperparameters as priors
 from nmd_lab.solver.sampler.chain import draw_noise
-from nmd_lab.solver.sampler.hyperparameters import (
-    SHAPES,
-    GammaPrior,
-    NoisePriors,
-    Prior,
-    draw_gamma_prior,
-)
 from nmd_lab.solver.sampler.problem import SampledProblem
 from nmd_lab.solver.sampler.state import ChainState
 from nmd_lab.solver.storage import storage_of
 
 DRAWS = 3000
 SIGNIFICANT = 1e-4
-PRIOR = Prior(spread=3.0, spread_of_X=0.7, noise_shape=1.5, noise_rate=0.05)
+PRIOR = priors.Prior(spread=3.0, spread_of_X=0.7, noise_shape=1.5, noise_rate=0.05)
 COUNT, MISFIT, LOSSES = 20, 31.0, 7.0
 
 
@@ -88,7 +82,7 @@ def test_poisson_noise_has_no_precision():
 # The levels of rows ----------------------------------------------------------------------------
 
 HOLES = np.array([[1, 1, 1, 1], [1, 0, 0, 1], [0, 0, 0, 0]], bool)
-LAWS = NoisePriors(GammaPrior(2.0, 3.0), GammaPrior(4.0, 0.5))
+LAWS = priors.NoisePriors(priors.GammaPrior(2.0, 3.0), priors.GammaPrior(4.0, 0.5))
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "l1"])
@@ -123,14 +117,14 @@ def test_the_law_of_all_levels(spread):
     logs = np.array(
         [
             stats.gamma(a, scale=1 / (a * v[:, None] * unit)).logpdf(levels).sum(axis=1)
-            for a in SHAPES
+            for a in priors.SHAPES
         ]
     )
     mass = np.exp(logs - logs.max()) * stats.expon(scale=0.1).pdf(v) * v
     mass /= mass.sum()
     rng = np.random.default_rng(0)
-    drawn = np.array([draw_gamma_prior(levels, unit, rng) for _ in range(DRAWS)])
-    counts = np.array([np.isclose(drawn[:, 0], a).sum() for a in SHAPES])
+    drawn = np.array([priors.draw_gamma_prior(levels, unit, rng) for _ in range(DRAWS)])
+    counts = np.array([np.isclose(drawn[:, 0], a).sum() for a in priors.SHAPES])
     expected = DRAWS * mass.sum(axis=1)
     often = expected > 5
     assert counts[~often].sum() < 30
