@@ -40,8 +40,8 @@ class Loss(ModelPart):
         Distribution of x around y whose density is proportional to exp(-β d(x, y)); by default, and
         for a subclass with a `value` of its own that says nothing, an unknown one.
     likelihood : bool
-        Whether d is minus the logarithm of a likelihood, for the metric "log_score" of `Choice`,
-        which a loss with a `noise_model` has, too; False by default, as above.
+        Whether `log_scores` are minus the logarithms of a likelihood, for the metric "log_score" of
+        `Choice`; False by default, as above.
     squares : bool
         Whether d(x, y) = (x - y)² / 2; False by default, as above.
     classes : {"", "two", "ordered"}

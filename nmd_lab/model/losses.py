@@ -51,7 +51,7 @@ class Frobenius(Loss):
     name = "frobenius"
     label = "Frobenius"
     noise = "Gaussian"
-    noise_model = NORMAL
+    noise_model, likelihood = NORMAL, True
     squares = True
     smooth = True
     degree = 2
@@ -102,7 +102,7 @@ class L1(Loss):
     name = "l1"
     label = "L1"
     noise = "Laplace"
-    noise_model = LAPLACE
+    noise_model, likelihood = LAPLACE, True
     degree = 1
     of_zero = "absolute"
     reference_is_sum = True
@@ -149,7 +149,7 @@ class KL(Loss):
     name = "kl"
     label = "Kullback-Leibler"
     noise = "Poisson"
-    noise_model = POISSON
+    noise_model, likelihood = POISSON, True
     residual_name = "Pearson residual"
     smooth = True
     link = "exp"

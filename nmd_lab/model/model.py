@@ -219,8 +219,7 @@ class Model:
     @property
     def without_likelihood(self) -> Loss | None:
         """A loss that has no likelihood; None if all have one."""
-        losses = [kind.loss for kind in self.kinds]
-        return next((d for d in losses if not (d.likelihood or d.noise_model.name)), None)
+        return next((kind.loss for kind in self.kinds if not kind.loss.likelihood), None)
 
     def log_scores(
         self, losses: FloatArray, x: FloatArray, rows: Any = 0, columns: Any = 0
