@@ -22,7 +22,7 @@ of rows and columns.  A table of columns userId, movieId, rating is taken as a l
 
 OF_PYTHON = {
     *("X", "rank", "observed", "weights", "at_most", "at_least", "upper", "limit_noise"),
-    *("sample_dims", "targets", "callback", "progress", "work_dir", "client", "solver", "compute"),
+    *("sample_dims", "callback", "progress", "work_dir", "client", "solver", "compute"),
 }
 """Arguments that a command takes from its file, has in other words, or has no words for."""
 

@@ -210,7 +210,7 @@ def client_for(X: Any, client: Any) -> Any:
 
 
 def observe_elsewhere(X: Any, client: Any, **data: Any) -> Observations:
-    """Return observations on the workers of a client; see `nmd_lab.data.observations.observe`."""
+    """Return observations on the workers of a client; see `nmd_lab.data.inputs.observe`."""
     from nmd_lab.cluster.inputs import observe_on_cluster
 
     return observe_on_cluster(X, client, **data)

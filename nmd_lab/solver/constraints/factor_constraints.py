@@ -1,9 +1,4 @@
-"""The constraints of both factors: as arguments, and as text.
-
-The constraints of a fit: from the options to those of a problem.
-
-Constraints as text, for the parameters of a fit and for files.
-"""
+"""The constraints of both factors: from the options of a fit to those of a problem, and as text."""
 
 from __future__ import annotations
 

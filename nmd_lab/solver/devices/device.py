@@ -1,16 +1,12 @@
 """Where the passes over X run: the processor, files by blocks, or an accelerator.
 
-The interface of a device: the memory of T, U and X, and the operations on blocks of them.
+A device has the memory of T, U and X, and the operations on blocks of them.  The factors W and H
+stay NumPy arrays, and so does all that a step does with them.  A pass over the data puts W and H
+onto the device, and takes sums and products with r columns back.  The sweeps and the envelopes are
+therefore the same for every device.
 
-The factors W and H stay NumPy arrays, and so does all that a step does with them.  A pass over the
-data puts W and H onto the device, and takes sums and products with r columns back.  The sweeps and
-the envelopes are therefore the same for every device.
-
-NumPy arrays, BLAS products and compiled passes: the device of a usual fit.
-
-Compiled passes over arrays that lie in files: the device of data larger than memory.
-
-The device of a fit, by its name.
+A usual fit has NumPy arrays, BLAS products and compiled passes.  Data larger than memory have
+compiled passes over arrays that lie in files.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The state with which a chain begins, and whether groups of rows are worth it.
+"""The state with which a chain begins, and whether groups of rows predict better than none.
 
-The state with which a chain begins.
-
-Whether groups of rows predict better than none: two short chains, and cells hidden from both.
+Two short chains, with groups and without, predict cells that are hidden from both.
 """
 
 from __future__ import annotations

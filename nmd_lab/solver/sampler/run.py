@@ -1,9 +1,4 @@
-"""The run of all chains of a posterior, one after the other, and the draws that they keep.
-
-The draws that a chain keeps.
-
-The run of all chains of a posterior, one after the other, and what is recorded of it.
-"""
+"""The run of all chains of a posterior, one after the other, and the draws that they keep."""
 
 from __future__ import annotations
 

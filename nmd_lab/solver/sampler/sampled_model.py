@@ -1,10 +1,7 @@
 """The options of `nmd_lab.sample`, and the model that follows from them and the data.
 
-The options of `nmd_lab.sample`, with their types, defaults and checks.
-
-What is asked of a DataFrame before it is sampled, and the ends of its columns.
-
-The model of a posterior: nonlinearities and losses of all entries, or of each column.
+The options have their types, defaults and checks here.  The model has the nonlinearities and losses
+of all entries, or of each column, and the bounds of the columns of a DataFrame.
 """
 
 from __future__ import annotations

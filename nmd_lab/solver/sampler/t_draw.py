@@ -11,7 +11,7 @@ The density of T is proportional to exp(-ρ/2 (t - v)² - β d(x, f(t))).  `comp
 first of three constructions that applies to the pair, as `compile_t_update` does for its minimum:
 
 1. Normal segments, for a piecewise-linear f with Frobenius or L1 (`piece_draws`).
-2. Rejection below chords, for a piecewise-linear f with another convex loss (`convex_draws`), and
+2. Rejection below chords, for a piecewise-linear f with another convex loss (`piece_draws`), and
    for Square with KL.
 3. A grid and a Metropolis step, for everything else (`grid_draws`).
 
