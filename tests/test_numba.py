@@ -99,16 +99,6 @@ def test_a_damaged_file_is_compiled_again_and_replaced(ending, damage, tmp_path,
 
 
 @pytest.mark.exhaustive
-def test_folders_in_the_place_of_files(kept, tmp_path):
-    folder = tmp_path / "cache"
-    shutil.copytree(kept, folder)
-    for path in [*folder.rglob("*.nbi"), *folder.rglob("*.nbc")]:
-        path.unlink()
-        path.mkdir()
-    assert len(compiled_in(folder)) == 1
-
-
-@pytest.mark.exhaustive
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     pytest.importorskip("resource")
     (tmp_path / "file").write_text("")

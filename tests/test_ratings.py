@@ -23,66 +23,6 @@ def ratings():
     return X, seen, sparse.csr_array(np.where(seen, X, 0))
 
 
-@pytest.mark.parametrize("split", ["everywhere", "observed"])
-def test_offsets_explain_a_table_of_sums(split):
-    rng = np.random.default_rng(0)
-    X = 3.5 + rng.normal(size=50)[:, None] + rng.normal(size=40)
-    seen = rng.random(X.shape) < 0.6
-    fit = nmd.complete(
-        X,
-        1,
-        observed=seen,
-        offsets="both",
-        alpha=0.01,
-        max_iter=2000,
-        solver=nmd.ADMM(split=split),
-    )
-    np.testing.assert_allclose(fit.reconstruct(), X, atol=0.01)
-    assert fit.offsets.mean == pytest.approx(X[seen].mean())
-    rows, columns = fit.fitted.offsets_at(slice(None), slice(None))
-    assert rows.shape == (50,)
-    assert columns.shape == (40,)
-
-
-@pytest.mark.parametrize("kind", ["global", "rows", "columns", "both"])
-def test_offsets_are_the_least_squares_ones(kind, ratings):
-    """With no component to speak of, the fit is ridge regression on the two sets of dummies."""
-    X, seen, matrix = ratings
-    alpha = 2.0
-    fit = nmd.complete(
-        matrix,
-        1,
-        offsets=kind,
-        alpha=alpha,
-        max_iter=400,
-        tol=0,
-        init=(np.zeros((120, 1)), np.zeros((1, 80))),
-        solver=nmd.ADMM(rho=1.0, split="observed"),
-    )
-    np.testing.assert_allclose(fit.factors[0] @ fit.factors[1], 0, atol=1e-12)
-    mean = X[seen].mean()
-    rows, columns = np.nonzero(seen)
-    design = np.zeros((rows.size, 200))
-    if kind in ("rows", "both"):
-        design[np.arange(rows.size), rows] = 1
-    if kind in ("columns", "both"):
-        design[np.arange(rows.size), 120 + columns] = 1
-    best = np.linalg.solve(design.T @ design + alpha * np.eye(200), design.T @ (X[seen] - mean))
-    expected = mean + best[:120, None] + best[120:]
-    np.testing.assert_allclose(fit.reconstruct(), expected, atol=1e-8)
-
-
-def test_offsets_stand_inside_f(ratings):
-    X, seen, _ = ratings
-    clipped = np.clip(X, 1, 5)
-    fit = nmd.complete(clipped, 2, nmd.MinMax(1, 5), observed=seen, offsets="both", alpha=0.1)
-    W, H = fit.factors
-    rows, columns = fit.fitted.offsets_at(slice(None), slice(None))
-    inside = W @ H + rows[:, None] + columns
-    np.testing.assert_array_equal(fit.reconstruct(), np.clip(inside, 1, 5))
-    assert inside.max() > 5  # so that the order of f and the offsets matters
-
-
 @pytest.mark.parametrize("kind", ["none", "global", "rows", "columns", "both"])
 def test_an_extension_gives_back_what_it_took(kind):
     rng = np.random.default_rng(0)
@@ -166,18 +106,6 @@ def test_validation_stops_a_fit_that_learns_noise():
     )
     assert "validation: no lower error for 4 iterations" in fit.stop_reason
     assert fit.n_iter == fit.parameters["iteration"] + 4
-
-
-def test_a_share_for_validation_is_not_trained_on(ratings):
-    _, _, matrix = ratings
-    fit = nmd.complete(matrix, 2, alpha=0, validation=0.25, random_state=0, max_iter=3)
-    assert fit.parameters["n_observed"] == matrix.nnz - round(0.25 * matrix.nnz)
-
-
-@pytest.mark.parametrize("given", [0.0, 1.5, -0.2])
-def test_a_bad_share_is_refused(ratings, given):
-    with pytest.raises(ValueError, match="validation="):
-        nmd.complete(ratings[2], 2, validation=given)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from given import given
 from oracles import PAIRS, forward
 from scipy import sparse
 
@@ -39,17 +38,6 @@ def assert_same(one, other, tolerance=1e-8):
     )
     for name in ("objective", "relative_error", "primal_residual", "dual_residual", "penalty"):
         np.testing.assert_allclose(one.history[name], other.history[name], rtol=tolerance)
-
-
-@pytest.mark.parametrize("rho", [1.0, "balanced", "paper"])
-@pytest.mark.parametrize(("f", "loss"), PAIRS)
-def test_everywhere_equals_the_dense_masked_run(f, loss, rho):
-    X, seen, init = example(f, loss)
-    solver = nmd.ADMM(rho=rho, split="everywhere")
-    options = {"init": init, "tol": 0, "max_iter": 20, "alpha": 0, "solver": solver}
-    dense = nmd.complete(X, 5, f, loss, observed=seen, **options)
-    for kind in FORMATS:
-        assert_same(nmd.complete(stored(X, seen, kind), 5, f, loss, **options), dense)
 
 
 def observed_only(X, seen, W, H, f, loss, alpha, n_iter):
@@ -104,20 +92,6 @@ def test_observed_equals_a_loop_over_rows_and_columns(f, loss):
         np.testing.assert_allclose(
             low_rank(fit), expected, rtol=0, atol=1e-8 * np.abs(expected).max()
         )
-
-
-def test_observed_with_identity_is_alternating_least_squares():
-    X, seen, (W, H) = example("identity", "frobenius")
-    solver = nmd.ADMM(rho=1.0, epsilon=0, split="observed")
-    options = {"init": (W, H), "tol": 0, "alpha": 0.5, "solver": solver}
-    fit = nmd.complete(stored(X, seen), 5, max_iter=12, **options)
-    ridge = 0.5 * np.eye(5)
-    for _ in range(12):
-        for i, s in enumerate(seen):
-            W[i] = np.linalg.solve(H[:, s] @ H[:, s].T + ridge, H[:, s] @ X[i, s])
-        for j, s in enumerate(seen.T):
-            H[:, j] = np.linalg.solve(W[s].T @ W[s] + ridge, W[s].T @ X[s, j])
-    np.testing.assert_allclose(low_rank(fit), W @ H, rtol=0, atol=1e-8 * np.abs(W @ H).max())
 
 
 @pytest.mark.parametrize("split", ["everywhere", "observed"])
@@ -204,37 +178,6 @@ def test_weights_are_the_same_in_dense_and_sparse_and_whole_weights_repeat():
     assert dense.objective == pytest.approx(expected, rel=1e-10)
 
 
-def test_a_weight_of_zero_is_missing():
-    X, seen, init = example("relu", "frobenius", shape=(40, 30), share=0.6)
-    weights = np.where(np.random.default_rng(2).random(X.shape) < 0.3, 0.0, 1.0)
-    everywhere = nmd.ADMM(split="everywhere")
-    options = {"init": init, "tol": 0, "max_iter": 15, "alpha": 0, "solver": everywhere}
-    weighted = nmd.complete(stored(X, seen), 5, "relu", weights=weights, **options)
-    without = nmd.complete(stored(X, seen & (weights > 0)), 5, "relu", **options)
-    assert_same(weighted, without)
-
-
-@pytest.mark.parametrize("index", [np.int32, np.int64])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_index_and_value_types(index, dtype):
-    X, seen, _ = example("relu", "frobenius", shape=(60, 50), share=0.4)
-    matrix = stored(X.astype(dtype), seen)
-    matrix.indices, matrix.indptr = matrix.indices.astype(index), matrix.indptr.astype(index)
-    fit = nmd.complete(matrix, 3, "relu", alpha=0, random_state=0, max_iter=5)
-    assert fit.W.dtype == dtype
-    assert np.isfinite(low_rank(fit)).all()
-
-
-def test_input_is_not_modified():
-    X, seen, _ = example("relu", "frobenius", shape=(60, 50), share=0.3)
-    for matrix in (stored(X, seen, kind) for kind in FORMATS):
-        before = matrix.copy()
-        nmd.complete(matrix, 3, "relu", alpha=0, random_state=0, max_iter=3)
-        for part in ("data", "indices", "indptr", "row", "col"):
-            if hasattr(matrix, part):
-                np.testing.assert_array_equal(getattr(matrix, part), getattr(before, part))
-
-
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
 def test_an_entry_that_comes_twice_is_named(kind):
     twice = sparse.coo_array(([1.0, 2.0, 3.0], ([0, 4, 4], [1, 2, 2])), shape=(6, 5))
@@ -244,16 +187,6 @@ def test_an_entry_that_comes_twice_is_named(kind):
         twice = sparse.csc_array(([1.0, 2.0, 3.0], [0, 4, 4], [0, 0, 1, 3, 3, 3]), shape=(6, 5))
     with pytest.raises(ValueError, match="row 4, column 2 more than once"):
         nmd.complete(twice, 1)
-
-
-def test_unsorted_indices_are_sorted_in_a_copy():
-    matrix = sparse.csr_array(([1.0, 2.0, 3.0], [2, 0, 1], [0, 2, 3]), shape=(2, 3))
-    options = {"init": (np.ones((2, 1)), np.ones((1, 3))), "alpha": 0, "max_iter": 3, "tol": 0}
-    fit = nmd.complete(matrix, 1, **options)
-    dense = np.array([[2.0, np.nan, 1.0], [np.nan, 3.0, np.nan]])
-    other = nmd.complete(dense, 1, **options)
-    np.testing.assert_allclose(low_rank(fit), low_rank(other), atol=1e-8)
-    np.testing.assert_array_equal(matrix.indices, [2, 0, 1])
 
 
 def test_bad_sparse_input_is_refused():
@@ -267,17 +200,6 @@ def test_bad_sparse_input_is_refused():
         nmd.complete(sparse.csr_array(np.eye(3)), 1, observed=np.ones((3, 4), bool))
     with pytest.raises(ValueError, match="'kl'"):
         nmd.complete(sparse.csr_array(-np.eye(3)), 1, "relu", "kl")
-
-
-def test_decompose_counts_absent_entries_as_zeros(monkeypatch):
-    monkeypatch.setattr(storage, "BLOCK_ENTRIES", 400)
-    X, seen, init = example("relu", "frobenius", shape=(90, 40), share=0.2)
-    X = np.where(seen, X, 0.0)
-    for f, loss in PAIRS:
-        options = {"init": init, "tol": 0, "max_iter": 10, "solver": nmd.ADMM(refine=False)}
-        data = np.abs(X)
-        lean = nmd.decompose(sparse.csr_array(data), 5, given(f), loss, **options)
-        assert_same(lean, nmd.decompose(data, 5, given(f), loss, **options))
 
 
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")  # of a single iteration

@@ -107,19 +107,6 @@ def test_worked_examples(f, loss, v, x, rho, t):
     assert float(nmd_lab.prox(v, x, rho, nonlinearity=f, loss=loss)) == pytest.approx(t, abs=1e-12)
 
 
-def test_objects_and_names_are_the_same():
-    v, x, rho = inputs("kl", seed=3)
-    objects = {
-        "relu": nmd_lab.ReLU(), "square": nmd_lab.Square(), "minmax": nmd_lab.MinMax(0, 1),
-        "modulus": nmd_lab.Modulus(), "identity": nmd_lab.Identity(),
-    }  # fmt: skip
-    losses = {"frobenius": nmd_lab.Frobenius(), "l1": nmd_lab.L1(), "kl": nmd_lab.KL()}
-    for f, loss in PAIRS:
-        by_name = nmd_lab.prox(v, x, rho, nonlinearity=f, loss=loss)
-        by_object = nmd_lab.prox(v, x, rho, nonlinearity=objects[f], loss=losses[loss])
-        np.testing.assert_array_equal(by_name, by_object)
-
-
 def test_broadcasting_scalars_and_layout(rng):
     v, x, rho = rng.normal(size=(4, 1)), rng.random(3), np.array([[[0.5]], [[2.0]]])
     t = nmd_lab.prox(v, x, rho, nonlinearity="relu", loss="l1")
@@ -222,22 +209,6 @@ def test_even_nonlinearities_keep_the_sign(f, loss, v, x, rho):
     if v != 0:
         assert t == -s
     assert t * v >= 0
-
-
-@many
-@given(st.sampled_from(["frobenius", "l1"]), numbers, numbers, penalties)
-def test_wide_bounds_are_the_identity(loss, v, x, rho):
-    wide = nmd_lab.prox(v, x, rho, nonlinearity=nmd_lab.MinMax(-1e6, 1e6), loss=loss)
-    none = nmd_lab.prox(v, x, rho, nonlinearity="identity", loss=loss)
-    assert wide == pytest.approx(none, rel=1e-12, abs=1e-12)
-
-
-@many
-@given(st.sampled_from(["frobenius", "l1", "kl"]), numbers, data, penalties)
-def test_relu_is_the_half_open_interval(loss, v, x, rho):
-    half = nmd_lab.prox(v, x, rho, nonlinearity=nmd_lab.MinMax(0, np.inf), loss=loss)
-    relu = nmd_lab.prox(v, x, rho, nonlinearity="relu", loss=loss)
-    assert half == pytest.approx(relu, rel=1e-12, abs=1e-12)
 
 
 # Losses and nonlinearities of the user's own ----------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -98,16 +96,6 @@ def test_values_outside_the_bounds_of_an_object_are_counted_once(ratings):
         nmd.warnings.OutOfBoundsWarning, match=f"X has {(ratings <= 3).sum()} values below"
     ):
         nmd.decompose(zeros, 2, nmd.MinMax(0.5, 5), max_iter=3)
-
-
-@pytest.mark.exhaustive
-def test_nothing_is_said_where_nothing_is_outside(ratings):
-    options = {"alpha": 0, "max_iter": 3}
-    with warnings.catch_warnings(action="error", category=nmd.warnings.OutOfBoundsWarning):
-        nmd.complete(ratings, 2, nmd.MinMax(0.5, 5), **options)
-        nmd.complete(ratings.astype(np.float32) / 3, 2, nmd.MinMax(1 / 6, 5 / 3), **options)
-        nmd.complete(ratings, 2, nmd.MinMax(0.5, np.inf), **options)
-        nmd.complete(ratings - 2, 2, "relu", **options)
 
 
 def test_a_study_takes_the_bounds_of_the_data_before_noise(ratings):

@@ -133,16 +133,6 @@ def test_positions_of_entries_are_positions_of_columns():
         fit.probabilities(2)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.exhaustive
-def test_the_precision_is_kept(dtype):
-    X = table().astype(dtype)
-    fit = nmd.complete(X, 2, loss=LOSSES, alpha=0.5, random_state=0)
-    assert fit.W.dtype == fit.H.dtype == fit.reconstruct().dtype == dtype
-    exact = nmd.complete(table(), 2, loss=LOSSES, alpha=0.5, random_state=0)
-    np.testing.assert_allclose(fit.reconstruct(), exact.reconstruct(), rtol=2e-2, atol=2e-2)
-
-
 def test_new_rows_are_those_of_the_fit():
     X = table()
     fit = nmd.complete(X, 2, loss={"smoker": "logistic"}, alpha=0.5, offsets="none", tol=1e-8,

@@ -145,26 +145,6 @@ def test_the_projection_on_the_simplex_is_the_nearest_point(seed, rank):
 # Whole problems -----------------------------------------------------------------------------------
 
 
-def projected_gradient(X, W, H, steps=20_000):
-    """Nonnegative least squares by plain alternating projected gradient steps, for a long time."""
-    for _ in range(steps):
-        G = H @ H.T
-        W = np.maximum(W - (W @ G - X @ H.T) / np.linalg.norm(G, 2), 0)
-        G = W.T @ W
-        H = np.maximum(H - (G @ H - W.T @ X) / np.linalg.norm(G, 2), 0)
-    return 0.5 * np.sum((X - W @ H) ** 2)
-
-
-def test_nonnegative_least_squares_reach_the_minimum_of_projected_gradients():
-    X = parts()
-    fit = nmd.decompose(X, 3, "identity", **BOTH, tol=0, max_iter=800, random_state=0)
-    rng = np.random.default_rng(0)
-    lowest = min(
-        projected_gradient(X, rng.random((30, 3)), rng.random((3, 20)), 4000) for _ in "abc"
-    )
-    assert float(fit.objective) <= lowest * (1 + 1e-6)
-
-
 @pytest.mark.parametrize("refine", [True, False])
 def test_frobenius_ends_at_or_below_scikit_learn(refine):
     X = parts(60, 40, 5, 0.1)
@@ -382,16 +362,6 @@ def test_what_is_chosen_is_chosen_under_the_constraints(given):
     assert fit.W.min() >= 0 <= fit.H.min()
     error = np.sqrt(np.mean((fit.reconstruct().values - X)[~mask] ** 2))
     assert error < 0.1 < X.std()
-
-
-def test_estimators_take_them():
-    X = parts()
-    model = nmd.NMD(3, nonlinearity="identity", **BOTH, random_state=0)
-    W = model.fit_transform(X)
-    assert W.min() >= 0 <= model.components_.min()
-    assert model.transform(X[:3]).min() >= 0
-    filled = nmd.MatrixCompletion(3, alpha=0.1, h_constraint="nonnegative").fit(X)
-    assert filled.components_.min() >= 0
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,6 @@ from scipy.stats import norm
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab._runtime.progress import interruptible
-from nmd_lab.solver.prepare import prepare
 
 
 def concentrations(seed=0, m=60, n=20, noise=0.05, dtype=np.float64, common=False):
@@ -124,19 +122,6 @@ def test_sparse_masked_dense_and_observed_agree():
     assert observed.objective == pytest.approx(everywhere.objective, rel=1e-3)
 
 
-def test_decompose_of_sparse_zeros_is_decompose_of_dense():
-    X, _, below = concentrations(m=30, n=12)
-    X[np.quantile(X, 0.3) > X] = 0
-    below &= X > 0
-    solver = nmd.ADMM(limit_noise=0.2, refine=False, polish=False)
-    options = {"tol": 0, "max_iter": 15, "solver": solver}
-    dense = nmd.decompose(X, 2, at_most=below, random_state=0, **options)
-    stored = nmd.decompose(
-        sparse.csr_array(X), 2, at_most=sparse.csr_array(below), random_state=0, **options
-    )
-    np.testing.assert_allclose(stored.reconstruct(), dense.reconstruct(), rtol=1e-4, atol=1e-4)
-
-
 @pytest.mark.exhaustive
 def test_single_precision_units_and_offsets():
     X, Y, below = concentrations(dtype=np.float32)
@@ -157,12 +142,6 @@ def test_pilot_finds_the_noise():
     fit = nmd.decompose(np.where(below, -0.5, Y), 2, "identity", at_most=below, random_state=0)
     assert fit.parameters["limit_noise"] == pytest.approx(0.3, rel=0.15)
     assert fit.parameters["smallest_value"] == -np.inf
-
-
-def test_validation_callback_and_time_limit_go_with_limits():
-    X, _, below = concentrations()
-    fit = nmd.complete(X, 2, alpha=0.1, at_most=below, validation=0.1, random_state=0)
-    assert np.isfinite(fit.history["validation_rmse"]).all()
 
 
 def test_rows_fold_in_with_limits():
@@ -220,26 +199,6 @@ def test_estimators_take_limits():
     )
     nmf = nmd.NMD(2, random_state=0).fit(X, at_most=below)
     assert nmf.decomposition_.parameters["smallest_value"] == 0
-
-
-@pytest.mark.exhaustive
-def test_held_out_entries_of_a_choice_have_known_values():
-    X, _, below = concentrations()
-    with interruptible() as signals:
-        prepared = prepare(
-            X,
-            "auto",
-            "identity",
-            "frobenius",
-            at_most=below,
-            absent_are_zeros=False,
-            interruption=signals,
-            alpha="auto",
-            offsets="auto",
-            random_state=0,
-        )
-    assert prepared.spec.selection is not None
-    assert prepared.spec.limits.sd > 0
 
 
 def levels(seed=0, m=25, n=6):
@@ -319,15 +278,3 @@ def test_limits_go_with_ordered_columns_of_a_mixed_table():
     masks[0].loc[0, "pet"] = True
     with pytest.raises(ValueError, match="'pet', whose categories have no order"):
         nmd.complete(frame, 1, at_most=masks[0], **options)
-
-
-@pytest.mark.exhaustive
-def test_limits_of_ordered_columns_go_with_validation_and_choice():
-    X, at_most, at_least = levels(1)
-    frame = pd.DataFrame(X[:, :3], columns=list("abc"))
-    frame["grade"] = pd.Categorical.from_codes(X[:, 3].astype(int), list("DCBA"), ordered=True)
-    masks = [pd.DataFrame(each[:, :4], columns=frame.columns) for each in (at_most, at_least)]
-    options = {"at_most": masks[0], "at_least": masks[1], "random_state": 0}
-    fit = nmd.complete(frame, 1, alpha=0.5, validation=0.2, max_iter=40, **options)
-    assert np.isfinite(fit.history.validation_rmse.values).all()
-    assert nmd.complete(frame, max_iter=20, **options).parameters["alpha"] > 0

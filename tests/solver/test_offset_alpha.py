@@ -77,18 +77,6 @@ def test_the_objective_has_both_ridges(f, loss, kind, split):
     assert ridges(fit, 0.0, 5.0) > 0.01 * expected  # so that it would be missed
 
 
-def test_auto_with_a_number_for_alpha_is_that_number():
-    X, seen = ratings()
-    options = {"observed": seen, "offsets": "both", "max_iter": 5, "random_state": 0}
-    one = nmd.complete(X, 2, alpha=3.0, **options)
-    other = nmd.complete(X, 2, alpha=3.0, offset_alpha=3.0, **options)
-    np.testing.assert_array_equal(one.reconstruct().values, other.reconstruct().values)
-    assert one.parameters["offset_alpha"] == other.parameters["offset_alpha"] == 3.0
-    different = nmd.complete(X, 2, alpha=3.0, offset_alpha=0.1, **options)
-    assert different.parameters["offset_alpha"] == 0.1
-    assert np.abs(different.offsets.rows - one.offsets.rows).max() > 0.01
-
-
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "best", "3"])
 def test_no_ridge(value):
     with pytest.raises((ValueError, TypeError), match=r"^offset_alpha=") as caught:
@@ -156,15 +144,6 @@ def test_both_constraints_and_refinements_agree(f):
     assert refined == pytest.approx(plain, rel=1e-2)
 
 
-def test_a_strong_ridge_removes_the_offsets_alone():
-    X, seen = ratings()
-    strong = nmd.complete(X, 2, observed=seen, offsets="both", alpha=0.1, offset_alpha=1e7)
-    assert np.abs(strong.offsets.rows).max() < 1e-4
-    assert np.abs(strong.offsets.columns).max() < 1e-4
-    plain = nmd.complete(X, 2, observed=seen, offsets="global", alpha=0.1, max_iter=1000)
-    assert strong.objective == pytest.approx(plain.objective, rel=1e-2)
-
-
 def test_no_ridge_of_the_offsets_leaves_them_as_they_are():
     """A strong ridge of the factors does not shrink the offsets."""
     X, seen = ratings()
@@ -214,12 +193,3 @@ def test_multiples_of_the_data_are_fitted_alike(loss, scale):
     )
     assert other.objective == pytest.approx(of_loss * one.objective, rel=1e-6)
     np.testing.assert_allclose(other.offsets.rows, scale * one.offsets.rows, atol=1e-5 * scale)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_precision_stays(dtype):
-    X, seen = ratings()
-    fit = nmd.complete(
-        X.astype(dtype), 2, observed=seen, offsets="both", alpha=0.5, offset_alpha=4.0
-    )
-    assert fit.W.dtype == fit.H.dtype == fit.offsets.rows.dtype == dtype

@@ -146,49 +146,7 @@ def test_initial_rho_is_where_it_starts(loss, rho):
     assert other == replace(rule_for("relu", loss, rho=rho), initial=0.07)
 
 
-@pytest.mark.parametrize("rho", ["auto", "balanced", "paper"])
-def test_a_whole_number_will_do(rho):
-    solver = nmd_lab.ADMM(rho=rho, initial_rho=np.int64(2))
-    fit = nmd_lab.decompose(noisy(), 3, max_iter=2, solver=solver)
-    assert fit.history["penalty"][0] == 2.0
-    assert nmd_lab.Decomposition.from_dataset(fit.to_dataset()).parameters == fit.parameters
-
-
 # Scale ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("power", [-6, 8])
-@pytest.mark.parametrize("solver", ["auto", PLAIN], ids=["default", "plain"])
-@pytest.mark.parametrize(("f", "loss"), [
-    ("relu", "frobenius"),
-    ("modulus", "frobenius"),
-    ("minmax", "frobenius"),
-    ("relu", "l1"),
-    ("identity", "l1"),
-    ("minmax", "l1"),
-])  # fmt: skip
-def test_scale_does_not_matter(f, loss, solver, power):
-    """By a power of four nothing is rounded otherwise: the same bits but for the exponent."""
-    scale, degree = 4.0**power, 1 if loss == "l1" else 2
-    one, other = (
-        nmd_lab.decompose(noisy(f, by), 3, nmd_lab.MinMax(0, by) if f == "minmax" else f, loss,
-                          max_iter=60, random_state=0, solver=solver).history
-        for by in (1.0, scale)
-    )  # fmt: skip
-    np.testing.assert_allclose(other["objective"], scale**degree * one["objective"], rtol=1e-9)
-    np.testing.assert_allclose(other["primal_residual"], scale * one["primal_residual"], rtol=1e-9)
-    in_units = [history["penalty"] / history["penalty"][0] for history in (one, other)]
-    np.testing.assert_array_equal(*in_units)
-
-
-@pytest.mark.parametrize("f", ["relu", "identity"])
-@pytest.mark.parametrize("scale", [1e-3, 255.0])
-def test_any_other_scale_ends_as_low(f, scale):
-    one, other = (
-        nmd_lab.decompose(noisy(f, by), 3, given(f), "l1", max_iter=300, random_state=0).objective
-        for by in (1.0, scale)
-    )
-    assert other == pytest.approx(scale * one, rel=0.03)
 
 
 # Whether it is good -----------------------------------------------------------------------------

@@ -115,19 +115,6 @@ def test_the_divergence_does_not_cancel_near_equal_values():
     np.testing.assert_allclose(found, nmd.KL()(x, y), rtol=1e-7)
 
 
-@pytest.mark.parametrize("f", ["relu", "square"])
-def test_single_precision_stays(f):
-    X, (W, H) = data(f)
-    single = X.astype(np.float32)
-    options = {"max_iter": 20, "tol": 0, "init": (W.astype(np.float32), H.astype(np.float32))}
-    one, other = (
-        nmd.decompose(single, 3, f, compute=nmd.Compute(device=name), **options)
-        for name in (None, "cpu")
-    )
-    assert other.W.dtype == np.float32
-    assert other.objective == pytest.approx(one.objective, rel=1e-3)
-
-
 def test_constraints_offsets_and_the_paper_rule_are_those_of_numpy():
     X, start = data("relu")
     for options in (
@@ -189,15 +176,6 @@ def test_sparse_tensors_are_sparse_matrices(layout):
     np.testing.assert_array_equal(one.W, other.W)
 
 
-def test_sparse_zeros_without_descents_are_those_of_numpy():
-    X = sparse.csr_array(np.where(data("relu")[0] > 2, 1.0, 0) + np.eye(30, 24))
-    options = {"max_iter": 20, "tol": 0, "init": data("relu")[1], "solver": PLAIN}
-    one, other = (
-        nmd.decompose(X, 3, compute=nmd.Compute(device=name), **options) for name in (None, "cpu")
-    )
-    assert_same(one, other, 1e-8)
-
-
 def test_tensors_of_other_types():
     X, options = data("relu")[0], {"max_iter": 3, "tol": 0, "random_state": 0}
     half = nmd.decompose(torch.tensor(X).bfloat16(), 3, **options)
@@ -209,27 +187,6 @@ def test_tensors_of_other_types():
         nmd.decompose(torch.tensor(X).to("meta"), 3)
     with pytest.raises(TypeError, match="complex"):
         nmd.decompose(torch.tensor(X) + 1j, 3)
-
-
-@pytest.mark.exhaustive
-def test_completion_chooses_on_a_device():
-    X, _ = data("relu")
-    seen = holes("masked", X.shape)["observed"]
-    one, other = (
-        nmd.complete(
-            X, "auto", "relu", observed=seen, random_state=0, compute=nmd.Compute(device=name)
-        )
-        for name in (None, "cpu")
-    )
-    assert other.rank == one.rank
-    assert other.objective == pytest.approx(one.objective, rel=1e-2)
-
-
-def test_the_estimator_takes_a_device():
-    X, _ = data("relu")
-    model = nmd.NMD(3, max_iter=5, tol=0, random_state=0, compute=nmd.Compute(device="cpu"))
-    expected = nmd.NMD(3, max_iter=5, tol=0, random_state=0).fit(X).components_
-    np.testing.assert_allclose(model.fit(X).components_, expected, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -246,11 +203,6 @@ def test_what_a_device_cannot_do_is_said_in_a_sentence(options, message):
     given = {"compute": nmd.Compute(device="cpu"), **holes("masked", (30, 24)), **options}
     with pytest.raises((ValueError, TypeError), match=message):
         nmd.decompose(data("relu")[0], 3, **given)
-
-
-def test_a_device_has_a_name():
-    with pytest.raises(TypeError, match="device=3 is no name"):
-        nmd.Compute(device=3)
 
 
 def test_sparse_data_that_a_device_cannot_fit_are_refused():

@@ -115,41 +115,6 @@ def test_a_short_run_is_the_beginning_of_a_longer_one(seed, how):
         np.testing.assert_array_equal(short.history["objective"], beginning["objective"])
 
 
-@pytest.mark.parametrize("seed", some(range(0, 60, 4), 5))
-def test_the_same_seed_gives_the_same_bits_and_inputs_stay(seed):
-    fit = functools.partial(instance(seed), max_iter=60)
-    X = fit.args[0]
-    numbers = X.data if sparse.issparse(X) else X
-    before = numbers.copy()
-    one, two = fit(), fit()
-    np.testing.assert_array_equal(one.W.values, two.W.values)
-    np.testing.assert_array_equal(one.H.values, two.H.values)
-    np.testing.assert_array_equal(numbers, before)
-    for name in RECORDED:
-        np.testing.assert_array_equal(one.history[name], two.history[name])
-
-
-@pytest.mark.parametrize(("f", "loss"), PAIRS)
-def test_the_factors_that_come_back_are_those_of_the_objective(f, loss):
-    X = np.abs(synthetic(20, 15, 3, f, noise=0.2, random_state=1).X.values)
-    fit = nmd_lab.decompose(X, 3, given(f), loss, max_iter=50, alpha=0.1, random_state=0)
-    values = fit.loss(X, fit.reconstruct().values).sum()
-    ridge = 0.05 * (np.sum(fit.W.values**2) + np.sum(fit.H.values**2))
-    assert fit.objective == pytest.approx(values + ridge, rel=1e-9)
-    assert fit.objective == fit.history["objective"].values.min()
-
-
-@pytest.mark.parametrize(("f", "loss"), [pair for pair in PAIRS if pair[0] != "identity"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_synthetic_problems_of_the_paper_are_solved(f, loss, seed):
-    """The paper reports failure for Square and Modulus."""
-    X = synthetic(100, 80, 5, f, random_state=seed).X
-    fit = nmd_lab.decompose(X, 5, f, loss, n_init=5, max_iter=1000, random_state=seed)
-    assert fit.relative_error <= 1e-8
-    atol = (1e-4 if loss == "kl" else 1e-6) * float(X.max())  # KL is quadratic at its zero
-    np.testing.assert_allclose(fit.reconstruct().values, X.values, atol=atol)
-
-
 # When there is nothing beside the iteration -----------------------------------------------------
 
 
@@ -236,20 +201,6 @@ def test_words_that_are_unknown(name, value):
 
 
 # Manners ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("f", "loss"), PAIRS)
-@pytest.mark.exhaustive
-def test_single_precision_stays_and_is_finite(f, loss):
-    X = noisy(f).astype(np.float32)
-    fit = nmd_lab.decompose(X, 3, given(f), loss, max_iter=100, random_state=0)
-    assert fit.W.dtype == fit.H.dtype == fit.reconstruct().dtype == np.float32
-    assert np.isfinite(fit.W.values).all()
-    assert np.isfinite(fit.H.values).all()
-    for name in RECORDED:
-        assert np.isfinite(fit.history[name]).all()
-    double = nmd_lab.decompose(X.astype(float), 3, given(f), loss, max_iter=100, random_state=0)
-    assert fit.objective <= 1.3 * double.objective + 1e-3
 
 
 @pytest.mark.parametrize("raised", [False, True])

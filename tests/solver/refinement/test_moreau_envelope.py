@@ -176,26 +176,6 @@ def test_normal_matrices_of_sparse_and_dense_data_agree(f, one, other):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
-@pytest.mark.parametrize("f", ["relu", "square"])
-@pytest.mark.exhaustive
-def test_single_precision(f, loss, form):
-    observations, X, weights = data(form)
-    single = observe(
-        sparse.csr_array((observations.values, observations.indices, observations.indptr),
-                         shape=X.shape) if "stored" in form or form == "zeros" else X,
-        weights=None if form in ("dense", "zeros") else weights, dtype=np.float32,
-        absent_are_zeros=form == "zeros",
-    )  # fmt: skip
-    W, H = factors(dtype=np.float32)
-    envelope = envelope_of(single, f, loss)
-    found = envelope.evaluate(W, H, 0.8)
-    assert found.gradient_W.dtype == found.gradient_H.dtype == np.float32
-    assert all(part.dtype == np.float32 for part in envelope.normal_matrices(W, H, 0.8))
-    assert_equals(found, W, H, expected(W.astype(float) @ H, X, weights, f, loss, 0.8), 2e-4)
-
-
-@pytest.mark.parametrize("form", FORMS)
 def test_inputs_are_not_modified(form):
     observations, _, _ = data(form)
     W, H = factors()

@@ -116,23 +116,6 @@ def test_a_refinement_ends_below_a_hundred_iterations_of_the_plain_algorithm(f, 
     assert found.objective <= start * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("f", ["relu", "modulus", "minmax", "identity"])
-def test_an_exact_problem_is_solved_by_one_refinement_and_one_polish(f):
-    X = exactly(f, seed=2)[0]
-    problem, W, H = begun(X, f, "frobenius")
-    found = best_of(refine(problem, W, H))
-    found = best_of(polish(problem, found.W_aug, found.H_aug))
-    assert found.objective <= 1e-12 * np.sum(X**2)
-
-
-def test_the_same_start_gives_the_same_bits():
-    problem, W, H = begun(matrix("minmax"), "minmax", "l1")
-    for job in (refine, refine_with_homotopy, polish):
-        one, two = (best_of(job(problem, W, H)) for _ in range(2))
-        assert one.objective == two.objective
-        np.testing.assert_array_equal(one.W_aug, two.W_aug)
-
-
 # Offsets ----------------------------------------------------------------------------------------
 
 
@@ -231,14 +214,6 @@ def test_a_polish_goes_down_to_a_stationary_point(f, loss):
     assert found < max(optimality(problem, W, H), 1e-6)
 
 
-@pytest.mark.parametrize("f", ["relu", "square", "minmax", "modulus"])
-@pytest.mark.parametrize("loss", ["frobenius", "kl"])
-def test_a_polish_gains_where_the_plain_algorithm_has_not_ended(f, loss):
-    problem, W, H = after(30, matrix(f), f, loss)
-    first, *others = itertools.islice(polish(problem, W, H), 500)
-    assert min(candidate.objective for candidate in others) < 0.999 * first.objective
-
-
 @pytest.mark.parametrize(("f", "loss"), [("relu", "frobenius"), ("square", "kl")])
 def test_how_a_product_is_split_into_factors_does_not_matter(f, loss):
     """The metric of the steps sees to it: with the plain gradient one of the two would stand."""
@@ -291,19 +266,6 @@ def test_where_no_slope_is_left_the_constraint_still_counts():
         found[loss] = optimality(problem, 0 * W, 0 * H)
     assert found["frobenius"] < 1e-5
     assert found["kl"] > 1e-4
-
-
-@pytest.mark.parametrize(("f", "loss"), SMOOTH)
-def test_optimality_falls_along_a_fit(f, loss):
-    X = matrix(f, seed=2)
-    start = exactly(f, 16, 12)[1:]
-    early, late = (
-        nmd_lab.decompose(X, 3, given(f), loss, init=start, max_iter=most, tol=1e-10)
-        for most in (2, 1000)
-    )
-    at_a_pole = loss == "kl" and f in ("square", "modulus")  # x > 0 where f(WH) = 0
-    assert late.optimality < (0.2 if at_a_pole else 1e-3)
-    assert late.optimality < (0.5 if at_a_pole else 0.1) * early.optimality
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

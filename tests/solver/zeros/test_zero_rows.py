@@ -99,22 +99,6 @@ def test_columns_may_come_in_any_order_and_rows_as_a_dense_array():
     assert fit.fold_in(sparse.csr_array(X[60:])).shape == (10, 4)
 
 
-def test_units_change_nothing():
-    X = data()
-    scale = 2.0**100  # whose products are exact
-    one, other = (fit_to(factor * X[:60], "relu", "frobenius") for factor in (1.0, scale))
-    W = one.fold_in(sparse.csr_array(X[60:])).values
-    A = other.fold_in(sparse.csr_array(scale * X[60:])).values @ other.H.values
-    np.testing.assert_allclose(A / scale, W @ one.H.values, atol=1e-4)
-
-
-def test_an_empty_document_has_no_component():
-    X = data()
-    W = fit_to(X[:60], "relu", "kl").fold_in(sparse.csr_array(X[-1:]))
-    A = np.maximum(W.values @ fit_to(X[:60], "relu", "kl").H.values, 0)
-    np.testing.assert_allclose(A, 0, atol=1e-6)
-
-
 def test_which_pairs_take_newton_steps():
     assert all(handles_rows(make_model(*pair)) for pair in PAIRS)
     assert handles_rows(make_model("square", "kl"))
