@@ -37,7 +37,7 @@ def sample(
     keep: int | None = None,
     groups: Literal["auto"] | int = "auto",
     noise: Literal["auto", "before", "after"] = "auto",
-    noise_by: Literal["auto", "columns", "rows", "one"] = "auto",
+    noise_by: Literal["auto", "columns", "one"] = "auto",
     offsets: Literal["auto", "none", "global", "rows", "columns", "both"] = "auto",
     observed: ArrayLike | None = None,
     weights: ArrayLike | None = None,
@@ -99,14 +99,11 @@ def sample(
         that a value at a limit of f says that WH + noise is beyond it.  "after": X = f(T) + noise.
         "auto" is "before" where f has flat pieces, and X their values and no other value that f
         does not take.
-    noise_by : {"auto", "columns", "rows", "one"}, default "auto"
+    noise_by : {"auto", "columns", "one"}, default "auto"
         Whose noise levels there are.  "columns": each column has units and noise levels of its own.
-        "rows": each row has noise levels of its own, for numbers with one nonlinearity and one
-        loss, such as pictures or users of which some are noisy; rows with few entries, and new
-        ones, borrow from the others.  "one": all share one.  "auto": "columns" for columns of
-        several kinds, and for a DataFrame of numbers at least half of whose cells are observed, or
-        that has at most 100 columns and 20 observed cells for each, unless `nonlinearity` or `loss`
-        is given; otherwise "one".
+        "one": all share one.  "auto": "columns" for columns of several kinds, and for a DataFrame
+        of numbers at least half of whose cells are observed, or that has at most 100 columns and 20
+        observed cells for each, unless `nonlinearity` or `loss` is given; otherwise "one".
     offsets : {"auto", "none", "global", "rows", "columns", "both"}, default "auto"
         Offsets added to WH inside f; "auto" is "both", "none" for an even f, and "columns" where
         each column has a noise of its own.
@@ -171,9 +168,6 @@ def sample(
     such as the zeros of an amount, T is drawn as elsewhere, and predictions are those of T clipped
     to this end; ``nonlinearity={"amount": "identity"}`` leaves them alone, and `at_most` says that
     such values hide what is beyond them.
-
-    Where each row has a noise of its own, ρ is ρ_i, and β is β_i; these of all rows have one Gamma
-    law, whose shape and rate are drawn.
 
     Where each column has a noise of its own, T is in the units of its column, and ρ, β and cut
     points are those of the column.  A level, or yes and no, says between which cut points T lies

@@ -50,9 +50,8 @@ def numbers(table: Table, state: ChainState) -> dict[str, float]:
     found = {}
     for k, (at, noise, kind, limit) in enumerate(lines(table)):
         here, T = v[i[at], j[at]], state.T[at]
-        of_line = v[k] if problem.noise_by == "rows" else v[:, k]
-        found[f"v {k}"] = of_line[0]
-        found[f"size of v {k}"] = np.abs(of_line).mean()
+        found[f"v {k}"] = v[0, k]
+        found[f"size of v {k}"] = np.abs(v[:, k]).mean()
         found[f"slope {k}"] = np.mean((here - here.mean()) * x[at])
         if noise == "ordinal":  # T is older than the cut points
             ends = state.cuts[k].ends
@@ -74,10 +73,6 @@ def numbers(table: Table, state: ChainState) -> dict[str, float]:
         if noise == "after":
             y = np.maximum(T, 0) if kind.nonlinearity.name == "relu" else T
             found |= {f"beta {k}": state.beta[k], f"loss {k}": np.abs(x[at] - y).mean()}
-    if (priors := state.noise_priors) is not None:
-        drawn = priors._fields if problem.noises == ("after",) else ("rho",)
-        for name, law in zip(drawn, priors, strict=False):
-            found |= {f"shape of {name}": law.shape, f"rate of {name}": law.rate}
     return found | of_priors(state, column_classes(problem))
 
 

@@ -19,7 +19,7 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.data.masks import GivenLimits
 from nmd_lab.solver.sampler.cut_points import CutPoints, Levels
 from nmd_lab.solver.sampler.groups import FREEDOM, Groups
-from nmd_lab.solver.sampler.hyperparameters import GammaPrior, NoisePriors, RowPrior
+from nmd_lab.solver.sampler.hyperparameters import RowPrior
 from nmd_lab.solver.sampler.prepare import prepare_sample
 from nmd_lab.solver.sampler.problem import SampledProblem
 from nmd_lab.solver.sampler.sampled_model import SampleOptions
@@ -56,7 +56,7 @@ COLUMNS = {
 
 
 class Case(NamedTuple):
-    """A table and its model; where each row has a noise of its own, its columns are alike."""
+    """A table and its model."""
 
     columns: tuple[str, ...]
     groups: int = 1
@@ -65,7 +65,6 @@ class Case(NamedTuple):
     offsets: str = "auto"
     holes: float = 0.2
     weighted: bool = False
-    noise_by: str = "auto"
 
 
 class ImaginedLevels(Levels):
@@ -106,13 +105,12 @@ class Table:
             weights[:, [each.loss == "kl" for each in columns]] = 1
         limits = GivenLimits(at_most=at_most & ~holes) if at_most.any() else GivenLimits()
         functions, losses = ([getattr(each, name) for each in columns] for name in ("f", "loss"))
-        one = case.noise_by == "rows"
         prepared = prepare_sample(
             observe(np.where(holes, np.nan, X), weights=weights, limits=limits),
             case.rank,
-            functions[0] if one else functions,
-            losses[0] if one else losses,
-            SampleOptions(groups=case.groups, offsets=case.offsets, noise_by=case.noise_by),
+            functions,
+            losses,
+            SampleOptions(groups=case.groups, offsets=case.offsets),
         )
         problem = prepared.problem
         prior = replace(problem.prior, share=0.5, strength=4.0, noise_shape=3.0, noise_rate=1.0)
@@ -196,40 +194,25 @@ class Line(NamedTuple):
 
 
 def lines(table: Table) -> Iterator[Line]:
-    """Yield the columns of a table, or the rows if these have noise levels."""
-    problem, (i, j) = table.problem, entries(table)
-    if problem.noise_by == "rows":
-        kind = problem.noises[0], problem.model.only, table.limit[0]
-        yield from (Line(np.flatnonzero(i == k), *kind) for k in range(problem.shape[0]))
-        return
+    """Yield the columns of a table."""
+    problem, (_, j) = table.problem, entries(table)
     kinds = zip(problem.noises, problem.model.kinds, table.limit, strict=True)
     yield from (Line(np.flatnonzero(j == k), *kind) for k, kind in enumerate(kinds))
 
 
-def draw_noise_priors(units: tuple[float, float], rng: np.random.Generator) -> NoisePriors:
-    """Return the Gamma priors of ρ and β of rows, in some units of 1/ρ and 1/β."""
-    shapes = 1.5 * 2.0 ** (0.5 * rng.integers(17, size=2))
-    sizes = rng.exponential(0.1, size=2) * units
-    return NoisePriors(*(GammaPrior(a, a * v) for a, v in zip(shapes, sizes, strict=True)))
-
-
-def draw_levels(table: Table, rng: np.random.Generator) -> tuple[Array, Array, NoisePriors | None]:
-    """Return ρ and β from the prior, and the priors of those of rows."""
+def draw_levels(table: Table, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return ρ and β from the prior."""
     problem, prior = table.problem, table.problem.prior
     powers = [
         {"l1": 1, "frobenius": 2}.get(line.kind.loss.name, 0) if line.noise == "after" else 0
         for line in lines(table)
     ]
-    if problem.noise_by == "rows":
-        priors = draw_noise_priors((prior.spread**2, prior.spreads_of_X[0] ** powers[0]), rng)
-        rho, beta = (rng.gamma(law.shape, size=problem.shape[0]) / law.rate for law in priors)
-        return rho, beta if powers[0] else np.ones_like(beta), priors
     rho, beta = rng.gamma(prior.noise_shape, size=(2, problem.shape[1])) / prior.noise_rate
     for j, power in enumerate(powers):
         if problem.noises[j] == "ordinal":
             rho[j] = 1
         beta[j] = beta[j] / prior.spreads_of_X[j] ** power if power else 1
-    return rho, beta, None
+    return rho, beta
 
 
 def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
@@ -250,14 +233,13 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
     for k, (vectors, _) in enumerate(each):
         columns[of_class == k] = vectors
     of_columns = RowPrior(*(np.concatenate([p[i] for _, p in each]) for i in range(3)))
-    rho, beta, priors = draw_levels(table, rng)
+    rho, beta = draw_levels(table, rng)
     firsts = Work(problem).first_cuts()
     state = ChainState(
         *(rows, columns, rho, beta, problem.values.copy()),
         seed=int(rng.integers(2**62)),
         row_prior=of_rows,
         column_prior=of_columns,
-        noise_priors=priors,
         groups=groups,
         cuts=[None if each is None else draw_cuts(each, rng) for each in firsts],
         x=None if problem.limits is None else problem.values.copy(),

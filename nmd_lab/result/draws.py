@@ -19,45 +19,12 @@ from .mixture import Noise, Predictive, products_kernel
 from .predictive import Column, OfColumns, predictive
 
 if TYPE_CHECKING:
-    from nmd_lab.solver.sampler.hyperparameters import NoiseBy
-
-
-class DrawsOfRows(NamedTuple):
-    """What each row has for itself in each draw.
-
-    Attributes
-    ----------
-    vectors : ndarray (draws, m, rank [+ 1])
-        Rows of W, with their offsets if there are some.
-    levels : dict of ndarray (draws, m)
-        Noise levels, by the names of the draws; empty if rows have none.
-    """
-
-    vectors: FloatArray
-    levels: dict[str, FloatArray]
-
-    def at(self, positions: NDArray[np.integer], others: DrawsOfRows | None = None) -> DrawsOfRows:
-        """Return some rows; where a position is -1, the next row of others."""
-
-        def chosen(ours: FloatArray, theirs: FloatArray | None) -> FloatArray:
-            rows = ours[:, positions]
-            if theirs is not None:
-                rows[:, positions < 0] = theirs
-            return rows
-
-        levels = {
-            name: chosen(each, None if others is None else others.levels[name])
-            for name, each in self.levels.items()
-        }
-        return DrawsOfRows(chosen(self.vectors, None if others is None else others.vectors), levels)
+    pass
 
 
 CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
 GROUP = "group"
 """Dimensions of the draws and of the trace; the dimensions of X get other names if they clash."""
-
-LEVELS = ("rho", "beta")
-"""Noise levels in the draws."""
 
 ALL = slice(None)
 """Every draw."""
@@ -180,13 +147,10 @@ class FittedDraws(NamedTuple):
         return RowMixture(*(each.astype(np.float64) for each in (shares, means, precisions)))
 
     @property
-    def of_rows(self) -> DrawsOfRows:
-        """What each row has for itself: its vector, and its noise levels if it has some."""
+    def row_vectors(self) -> FloatArray:
+        """Rows of W, with their offsets if there are some (draws, m, rank [+ 1])."""
         W, _, offsets, _ = self.stacked
-        names = LEVELS if self.noise_by == "rows" else ()
-        levels = {name: each for name in names if (each := self.flat(name)) is not None}
-        vectors = W if offsets is None else np.concatenate([W, offsets[:, :, None]], axis=2)
-        return DrawsOfRows(vectors, levels)
+        return W if offsets is None else np.concatenate([W, offsets[:, :, None]], axis=2)
 
     @property
     def T_noise(self) -> str | tuple[str, ...]:
@@ -194,13 +158,6 @@ class FittedDraws(NamedTuple):
         if isinstance(self.noise, str):
             return self.noise
         return tuple("gaussian" if noise == "clipped" else noise for noise in self.noise)
-
-    @property
-    def noise_by(self) -> NoiseBy:
-        """Whose noise levels there are: one for all entries, or those of each column or row."""
-        if self.kinds is not None:
-            return "columns"
-        return "rows" if self.draws["rho"].ndim > 2 else "one"
 
     @property
     def predictive(self) -> Predictive:
@@ -216,15 +173,10 @@ class FittedDraws(NamedTuple):
         )
 
     def noise_of(self, column: int) -> Noise:
-        """Return the parameters of the noise of a column, in its units.
-
-        Where each row has noise levels, they are those of all rows, and then of an unknown one.
-        """
+        """Return the parameters of the noise of a column, in its units."""
         f, loss, levels, size = self.nonlinearity, self.loss, self.levels, 1.0
         rho, beta, cuts = (self.flat(name) for name in ("rho", "beta", "cut_points"))
         assert rho is not None
-        if self.noise_by == "rows":
-            rho, beta = _and_unknown(rho), None if beta is None else _and_unknown(beta)
         if self.kinds is not None:
             kind = self.kinds.kinds[column]
             f, loss, size = kind.nonlinearity, kind.loss, float(kind.size)
@@ -322,11 +274,6 @@ class DrawnFactors:
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns of X."""
         return self.fitted.shape
-
-
-def _and_unknown(levels: FloatArray) -> FloatArray:
-    """Return the levels of rows (draws, m), and at the end that of the mean noise of all rows."""
-    return np.column_stack([levels, 1 / np.mean(1 / levels, axis=1)])
 
 
 def _writable(array: FloatArray) -> FloatArray:

@@ -17,9 +17,8 @@ from .serialization import Form, describe_result, description_of, fields_of_resu
 VARIABLES = (
     *("W", "H", "row_offsets", "column_offsets", "rho", "beta", "cut_points"),
     *("row_mean", "row_precision", "row_share", "row_group", "group_scale", "group_strength"),
-    *("rho_shape", "rho_rate", "beta_shape", "beta_rate"),
 )
-"""Variables of the draws; offsets, beta, cut points, groups and laws where the model has them."""
+"""Variables of the draws; offsets, beta, cut points and groups where the model has them."""
 
 TRACE = ("log_likelihood", "prediction")
 """Variables of the trace."""
@@ -47,7 +46,7 @@ TAKEN = {
 def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> xr.Dataset:
     """Return the draws as a Dataset with the labels of X, without copies of the factors.
 
-    Noise levels, if there are several, are those of the columns or of the rows.
+    Noise levels, if there are several, are those of the columns.
     """
     _check_shapes(labels, arrays, by_column=by_column)
     renamed = labels.rename(labels.clashes(TAKEN))
@@ -55,9 +54,7 @@ def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> x
     shares = arrays.get("row_share")
     sizes[GROUP] = 1 if shares is None else shares.shape[-1]
     outer = arrays["W"].shape[:2]
-    of_levels: tuple[Any, ...] = ()
-    if arrays["rho"].ndim > 2:
-        of_levels = renamed.columns if by_column else renamed.rows
+    of_levels = renamed.columns if by_column else ()
     dims = {
         "W": (*renamed.rows, COMPONENT),
         "H": (*renamed.columns, COMPONENT),
@@ -106,8 +103,13 @@ def _check_shapes(labels: Labels, arrays: dict[str, Any], *, by_column: bool) ->
         "column_offsets": (*outer, n),
         "beta": arrays["rho"].shape,
     }
-    if arrays["rho"].ndim > 2:
-        wanted["rho"] = (*outer, n if by_column else m)
+    if arrays["rho"].ndim > 2 and not by_column:
+        raise ValueError(
+            f"rho has shape {arrays['rho'].shape}: give {outer}; noise levels of rows "
+            "(noise_by='rows') are read no longer."
+        )
+    if by_column:
+        wanted["rho"] = (*outer, n)
     for name, shape in wanted.items():
         array = arrays.get(name)
         if array is not None and array.shape != shape:

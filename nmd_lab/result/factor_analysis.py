@@ -161,7 +161,7 @@ class PosteriorFactorAnalysis(PosteriorImputation):
             posterior, data = self._beside(X)
             labels, rows = data.observations.labels, data.rows
         labels, fitted = labels.rename(labels.clashes(NAMES)), posterior.fitted
-        moments = scores_of_rows(fitted, fitted.of_rows.vectors[:, rows], found)
+        moments = scores_of_rows(fitted, fitted.row_vectors[:, rows], found)
         names = zip(("mean", "sd"), moments, strict=True)
         return xr.Dataset({name: labels.label_rows(values) for name, values in names})
 

@@ -40,8 +40,7 @@ def standardised_loadings(fitted: FittedDraws) -> Array:
         loadings = np.concatenate([loadings, np.ones((*loadings.shape[:2], 1))], axis=2)
     scaled: Array = loadings @ np.linalg.cholesky(covariances)
     rho = fitted.draws["rho"].values.reshape(fitted.n_draws, -1).astype(np.float64)
-    noise = 1 / rho if fitted.noise_by != "rows" else np.mean(1 / rho, axis=1, keepdims=True)
-    scaled /= np.sqrt(np.sum(np.square(scaled), axis=2) + noise)[:, :, None]
+    scaled /= np.sqrt(np.sum(np.square(scaled), axis=2) + 1 / rho)[:, :, None]
     return scaled
 
 

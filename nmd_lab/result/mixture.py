@@ -127,9 +127,9 @@ class Noise(NamedTuple):
         Nonlinearity f.
     loss : Loss
         Loss d, which says the noise after f.
-    sd : ndarray (draws, 1) or (draws, entries)
-        Standard deviation of T, 1/√ρ, of all entries or of each.
-    beta : ndarray (draws, 1) or (draws, entries), or None
+    sd : ndarray (draws, 1)
+        Standard deviation of T, 1/√ρ.
+    beta : ndarray (draws, 1) or None
         Precision β of the noise after f.
     cuts : ndarray (draws, K - 1) or None
         Cut points of ordinal data.
@@ -148,13 +148,6 @@ class Noise(NamedTuple):
         """Return the noise in one draw alone."""
         beta, cuts = (None if a is None else a[[draw]] for a in (self.beta, self.cuts))
         return self._replace(sd=self.sd[[draw]], beta=beta, cuts=cuts)
-
-    def at(self, rows: NDArray[np.integer]) -> Noise:
-        """Return the noise at entries of some rows: the same, unless each row has its own."""
-        if self.sd.shape[1] == 1:
-            return self
-        beta = None if self.beta is None else self.beta[:, rows]
-        return self._replace(sd=self.sd[:, rows], beta=beta)
 
 
 def is_increasing(nonlinearity: Nonlinearity) -> bool:
@@ -207,7 +200,7 @@ class Predictive(ABC):
 
     def at(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> Self:
         """Return the distribution at entries of some rows and columns."""
-        return type(self)(self.noise.at(rows))
+        return self
 
     def of_draw(self, draw: int) -> Self:
         """Return the distribution given one draw alone."""

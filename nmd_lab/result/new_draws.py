@@ -14,17 +14,13 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.ordinal import Ordinal
-from nmd_lab.solver.sampler.hyperparameters import GammaPrior, NoisePriors
 
-from .draws import CHAIN, DRAW, LEVELS, DrawnFactors, DrawsOfRows
+from .draws import CHAIN, DRAW, DrawnFactors
 from .entries import Unknown, check_unknown
 from .fold_in import check_values, match_rows, observe_rows
 
-SHARED = {
-    *("rho", "beta", "rho_shape", "rho_rate", "beta_shape", "beta_rate", "cut_points"),
-    *("row_mean", "row_precision", "row_share"),
-}
-"""Draws that say the same of new rows; noise levels do unless each row has its own."""
+SHARED = {"rho", "beta", "cut_points", "row_mean", "row_precision", "row_share"}
+"""Draws that say the same of new rows."""
 
 
 class NewRowsOfPosterior(DrawnFactors):
@@ -82,13 +78,11 @@ class NewRowsOfPosterior(DrawnFactors):
         labels = labels_of_new_rows(self.labels, new_data.labels)
         return self._with_rows(labels, rows, new_rows=observations.shape[0])
 
-    def _with_rows(self, labels: Labels, of_rows: DrawsOfRows, **parameters: Any) -> Self:
-        """Return the posterior of other rows, given what each has for itself."""
+    def _with_rows(self, labels: Labels, vectors: FloatArray, **parameters: Any) -> Self:
+        """Return the posterior of other rows, given their vectors (draws, m, rank [+ 1])."""
         chains, draws, rank = self.draws.sizes[CHAIN], self.draws.sizes[DRAW], self.rank
-        vectors, levels = of_rows
         rows = vectors.reshape(chains, draws, *vectors.shape[1:])
         shared = {name: self.draws[name].values for name in SHARED & set(self.draws)}
-        shared |= {name: each.reshape(chains, draws, -1) for name, each in levels.items()}
         _, H, _, of_columns = self.fitted.stacked
         n = self.shape[1]
         posterior: Self = cast(Any, type(self)).from_arrays(
@@ -119,26 +113,7 @@ class NewRowsOfPosterior(DrawnFactors):
         roots = np.linalg.cholesky(precisions[each, group]).swapaxes(1, 2)
         normal = rng.standard_normal((*roots.shape[:2], 1))
         rows = means[each, group] + np.linalg.solve(roots, normal)[..., 0]
-        vectors = rows[:, None].astype(self.draws["W"].dtype)
-        levels: dict[str, FloatArray] = {
-            name: rng.gamma(shape) / rate for name, (shape, rate) in self._noise_priors.items()
-        }
-        return self._with_rows(_plain_rows(self, 1), DrawsOfRows(vectors, levels))
-
-    @property
-    def _noise_priors(self) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """Shape and rate (draws, 1) of the priors of ρ and β, if rows have noise levels."""
-        if self.fitted.noise_by != "rows":
-            return {}
-        if "rho_shape" not in self.draws:
-            raise ValueError(
-                "draws lacks 'rho_shape', the law of the noise of rows: draw with nmd.sample()."
-            )
-        priors = {
-            name: (self.fitted.flat(f"{name}_shape"), self.fitted.flat(f"{name}_rate"))
-            for name in LEVELS
-        }
-        return {name: (a, b) for name, (a, b) in priors.items() if a is not None and b is not None}
+        return self._with_rows(_plain_rows(self, 1), rows[:, None].astype(self.draws["W"].dtype))
 
     @property
     def _model(self) -> Model:
@@ -147,7 +122,7 @@ class NewRowsOfPosterior(DrawnFactors):
             return make_model("identity", Ordinal(cast(Any, self.levels)))
         return self.kinds or make_model(self.nonlinearity, self.loss)
 
-    def _draw_rows(self, observations: SparseObservations, seed: int) -> DrawsOfRows:
+    def _draw_rows(self, observations: SparseObservations, seed: int) -> FloatArray:
         """Return draws of new rows."""
         from nmd_lab.solver.sampler.new_rows import NewRows
 
@@ -159,14 +134,10 @@ class NewRowsOfPosterior(DrawnFactors):
             "row_offsets" in self.draws,
             "column_offsets" in self.draws,
             self.mean,
-            self.fitted.noise_by,
+            self.kinds is not None,
         )
-        drawn = list(new.draws(self._H_draws(observations.dtype), seed))
-        vectors = np.stack([draw.vectors.astype(self.draws["W"].dtype) for draw in drawn])
-        levels = {
-            name: np.stack([getattr(draw, name) for draw in drawn]) for name in self._noise_priors
-        }
-        return DrawsOfRows(vectors, levels)
+        drawn = new.draws(self._H_draws(observations.dtype), seed)
+        return np.stack([vectors.astype(self.draws["W"].dtype) for vectors in drawn])
 
     def _H_draws(self, dtype: Any) -> Iterator[Any]:
         from nmd_lab.solver.sampler.hyperparameters import RowPrior
@@ -176,25 +147,23 @@ class NewRowsOfPosterior(DrawnFactors):
         rho, beta, cuts = (self.fitted.flat(name) for name in ("rho", "beta", "cut_points"))
         shares, means, precisions = self.fitted.row_prior
         assert rho is not None
-        n_kinds, priors = rho.shape[1], self._noise_priors
+        n_kinds = rho.shape[1]
         for s in range(self.fitted.n_draws):
             columns = H[s] if of_columns is None else np.column_stack([H[s], of_columns[s]])
-            of_levels = {
-                name: GammaPrior(a[s].item(), b[s].item()) for name, (a, b) in priors.items()
-            }
             yield DrawOfH(
                 columns.astype(dtype),
                 rho[s].astype(np.float64),
                 np.ones(n_kinds) if beta is None else beta[s].astype(np.float64),
                 RowPrior(means[s], precisions[s], shares[s].astype(np.float64)),
                 None if cuts is None else cuts[s].reshape(n_kinds, -1),
-                NoisePriors(**of_levels) if priors else None,
             )
 
 
 def at_rows(posterior: P, positions: NDArray[np.integer], others: P | None = None) -> P:
     """Return the posterior of some rows; where a position is -1, of the next row of others."""
-    rows = posterior.fitted.of_rows.at(positions, None if others is None else others.fitted.of_rows)
+    rows = posterior.fitted.row_vectors[:, positions]
+    if others is not None:
+        rows[:, positions < 0] = others.fitted.row_vectors
     return posterior._with_rows(_plain_rows(posterior, positions.size), rows)
 
 

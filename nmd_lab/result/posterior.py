@@ -57,8 +57,7 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
         if there are several, row_share and row_group, the group of each row.  All are in the
         units of X; in a table of several kinds, T is in the units of its column (`kinds`), which
         has rho, beta and cut points for itself.  Components of different draws are not the same
-        components.  Where each row has noise levels, rho and beta are along the rows, and
-        rho_shape, rho_rate, beta_shape and beta_rate are the Gamma laws that all rows share.
+        components.
     trace : xarray.Dataset
         Numbers of each sweep after tuning, along `chain` and `sweep`: log_likelihood, and
         `prediction` at some entries, along `probe`.
@@ -137,8 +136,7 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
         W, H : ndarray (chain, draw, m, rank) and (chain, draw, n, rank)
             Factors; a row of H is a column of X.
         rho : ndarray (chain, draw), or (chain, draw, n) with `kinds`, or (chain, draw, m)
-            Precision of T, in a table of several kinds that of each column, or that of each row; as
-            beta.
+            Precision of T, in a table of several kinds that of each column; as beta.
         nonlinearity, loss, kinds, noise, mean, levels, stop_reason, parameters
             Fields of the posterior.
         row_offsets, column_offsets : ndarray (chain, draw, m) and (chain, draw, n), optional
@@ -153,8 +151,6 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
             Shares of the groups of rows, and the group of each row; not needed for one group.
         group_scale, group_strength : ndarray (chain, draw, d, d) and (chain, draw), optional
             Common covariance of the groups and strength of their means, without units.
-        rho_shape, rho_rate, beta_shape, beta_rate : ndarray (chain, draw), optional
-            Gamma laws of the noise levels of rows, for new rows.
         log_likelihood : ndarray (chain, sweep), optional
             Log-likelihood at each sweep after tuning.
         predictions : ndarray (chain, sweep, n_probes), optional

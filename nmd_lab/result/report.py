@@ -249,9 +249,7 @@ class PosteriorReports(PosteriorTables, PosteriorSummary):
     @property
     def _assumptions(self) -> tuple[str, ...]:
         """What the model takes for granted."""
-        noises, assumed = set(self._noises), ASSUMED
-        if self.fitted.noise_by == "rows":
-            assumed = ASSUMED | {"gaussian": "The noise is normal, and each row has its own."}
+        noises = set(self._noises)
         groups = self.draws.sizes.get(GROUP, 1)
         alike = "normal and alike in all rows (relations that are curved are missed)"
         if groups > 1:
@@ -262,7 +260,7 @@ class PosteriorReports(PosteriorTables, PosteriorSummary):
             "Whether a cell is missing may depend on what is observed, not on what is missing.",
             f"A row has at most {self.rank} hidden numbers, {alike}, and the number behind each "
             "cell is linear in them.",
-            *(text for noise, text in assumed.items() if noise in noises),
+            *(text for noise, text in ASSUMED.items() if noise in noises),
         )
 
 

@@ -199,9 +199,6 @@ NOISES = {
 }
 """The kinds of noise in words."""
 
-WHOSE = {"columns": "in the units of the columns", "rows": "by row"}
-"""Whose noise levels there are, in words."""
-
 
 class PosteriorSummary(PosteriorDiagnostics):
     """The representations of a posterior."""
@@ -225,7 +222,7 @@ class PosteriorSummary(PosteriorDiagnostics):
     @property
     def _headline(self) -> dict[str, str]:
         """The size of the noise where X is seen, or how likely the model makes an entry there."""
-        if self.fitted.noise_by == "one" and self.noise != "ordinal":
+        if self.kinds is None and self.noise != "ordinal":
             sd = float((1 / np.sqrt(self.draws["rho"])).mean())
             return headline(sd, "standard deviation of the noise, nothing is held out", {})
         of_entry = self.trace["log_likelihood"].mean() / self.parameters.get("n_observed", np.nan)
@@ -288,9 +285,9 @@ class PosteriorSummary(PosteriorDiagnostics):
         rank = f"{float(some.effective_rank.mean()):.1f} of {self.rank}"
         noise = 1 / np.sqrt(self.draws["rho"].values)
         size = f"{noise.mean():.3g} ± {noise.std():.1g}"
-        if self.fitted.noise_by != "one":
-            each, whose = noise.mean(axis=(0, 1)), WHOSE[self.fitted.noise_by]
-            size = f"{each.min():.3g} to {each.max():.3g}, {whose}"
+        if self.kinds is not None:
+            each = noise.mean(axis=(0, 1))
+            size = f"{each.min():.3g} to {each.max():.3g}, in the units of the columns"
         return {
             "columns": columns_in_words(self.labels, self.kinds),
             "draws": f"{self.fitted.n_draws} in {chains} chain{'s' if chains > 1 else ''}",

@@ -128,6 +128,9 @@ def test_damaged_files_are_refused(posterior, tmp_path):
         nmd_lab.Posterior.from_dataset(dataset.drop_vars("W"))
     with pytest.raises(ValueError, match="dataset holds no posterior"):
         nmd_lab.Posterior.from_dataset(xr.Dataset())
+    of_rows = dataset["rho"] + xr.zeros_like(dataset["W"].isel(component=0, drop=True))
+    with pytest.raises(ValueError, match=r"noise levels of rows .* are read no longer"):
+        nmd_lab.Posterior.from_dataset(dataset.assign(rho=of_rows))
     del about["mean"]
     netcdf.write(dataset.assign_attrs(nmd_lab=json.dumps(about)), tmp_path / "damaged.nc")
     with pytest.raises(ValueError, match="dataset holds no posterior"):

@@ -6,7 +6,7 @@ widths of cut points.
 
     T ~ p(T | X, WH)          T_ij ~ N((WH)_ij + offsets, 1/ρ), weighted by exp(-β d(x_ij, f(T_ij)))
     W ~ p(W | T, H)           one Gaussian for each row, with the prior of its group
-    ρ, β ~ p(ρ, β | T, W, H)  Gamma, one for all entries, or one for each column or row
+    ρ, β ~ p(ρ, β | T, W, H)  Gamma, one for all entries, or one for each column
     H ~ p(H | T, W)           one Gaussian for each column
 
 It is the split Gibbs sampler of M. Vono, N. Dobigeon and P. Chainais, "Split-and-augmented Gibbs
@@ -24,14 +24,7 @@ from nmd_lab.data.entries import FloatArray
 
 from .cut_points import padded
 from .groups import EVERY, UNKNOWN, draw_group_priors, first_groups
-from .hyperparameters import (
-    GammaPrior,
-    NoisePriors,
-    RowPrior,
-    draw_gamma_prior,
-    draw_precision,
-    draw_row_prior,
-)
+from .hyperparameters import RowPrior, draw_precision, draw_row_prior
 from .problem import SampledProblem
 from .state import ChainState
 from .streams import HYPER
@@ -82,7 +75,6 @@ class Chain:
         state.sweep += 1
         rng, work = hyper_stream(state), self._work
         state.row_prior = _draw_prior_of_rows(problem, state, rng)
-        state.noise_priors = _draw_noise_priors(problem, state, rng)
         misfits, losses = work.draw_rows(state)
         draw_noise(problem, state, misfits, losses, rng)
         state.column_prior = _draw_prior_of_columns(problem, state, rng)
@@ -101,9 +93,6 @@ class Chain:
             "row_means": state.row_prior.mean.copy(),
             "row_precisions": state.row_prior.precision.copy(),
         }
-        if (priors := state.noise_priors) is not None:
-            for name, law in zip(priors._fields, priors, strict=True):
-                draw[f"{name}_shape"], draw[f"{name}_rate"] = map(np.array, law)
         if any(state.cuts):
             draw["cut_points"] = padded(state.cuts)
         if (groups := state.groups) is not None:
@@ -171,32 +160,12 @@ def draw_noise(
     """Draw ρ and β, and note the log-likelihood but that of drawn cut points."""
     of_T, exact, after, shapes, units = problem.noise_of_levels
     counts, prior = problem.counts, problem.prior
-    of_rho, of_beta = state.noise_priors or _fixed_priors(problem, units)
-    shape, rate = of_rho.shape + counts / 2, of_rho.rate + misfits / 2
+    shape, rate = prior.noise_shape + counts / 2, prior.noise_rate * prior.spread**2 + misfits / 2
     rho = draw_precision(shape[of_T], rate[of_T], rng)
     state.rho[of_T] = np.minimum(rho, prior.most_precise / prior.spread**2)
     has_beta = shapes > 0
-    more = (of_beta.shape + counts * shapes)[has_beta], (of_beta.rate + losses)[has_beta]
-    state.beta[has_beta] = draw_precision(*more, rng)
+    shape, rate = prior.noise_shape + counts * shapes, prior.noise_rate * units + losses
+    state.beta[has_beta] = draw_precision(shape[has_beta], rate[has_beta], rng)
     of_misfits = 0.5 * (counts * np.log(state.rho) - state.rho * misfits)
     of_losses = shapes * counts * np.log(state.beta) - state.beta * losses
     state.log_likelihood = float(of_misfits[exact].sum() + of_losses[after].sum())
-
-
-def _fixed_priors(problem: SampledProblem, units: NDArray[np.float64]) -> NoisePriors:
-    """Return the priors of ρ and β."""
-    shape, rate = problem.prior.noise_shape, problem.prior.noise_rate
-    return NoisePriors(
-        GammaPrior(shape, rate * problem.prior.spread**2), GammaPrior(shape, rate * units)
-    )
-
-
-def _draw_noise_priors(
-    problem: SampledProblem, state: ChainState, rng: np.random.Generator
-) -> NoisePriors | None:
-    """Return a draw of the priors of the levels of rows; None if rows have none."""
-    if problem.noise_by != "rows":
-        return None
-    units = problem.prior.spread**2, float(problem.noise_of_levels.units[0])
-    levels = zip((state.rho, state.beta), units, strict=True)
-    return NoisePriors(*(draw_gamma_prior(each, unit, rng) for each, unit in levels))

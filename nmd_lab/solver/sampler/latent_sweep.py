@@ -198,7 +198,7 @@ def draw_T(problem: SampledProblem, kinds: list[ColumnsOfKind], state: ChainStat
         lines.draw(here.rows.start, here.rows.stop, problem.products(A, B, here), conditional, key)
 
     problem.each_block(block)
-    return losses if problem.noise_by == "rows" else np.array([losses.sum()])
+    return np.array([losses.sum()])
 
 
 def _draw_columns(

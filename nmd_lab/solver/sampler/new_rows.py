@@ -13,18 +13,17 @@ from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.model.model import Model
 
-from .chain import draw_noise, hyper_stream
 from .cut_points import put
 from .few_holes import MOST
 from .groups import UNKNOWN, Groups
-from .hyperparameters import NoiseBy, NoisePriors, Prior, RowPrior
+from .hyperparameters import Prior, RowPrior
 from .noise import NoiseKind
 from .problem import SampledProblem, sampled_problem
 from .state import ChainState
 from .work import Work
 
 STEPS = 5
-"""Draws of T, the rows and their noise for each draw of H; one is exact for rows alone."""
+"""Draws of T and the rows for each draw of H; one is exact for rows alone."""
 
 
 class DrawOfH(NamedTuple):
@@ -35,14 +34,11 @@ class DrawOfH(NamedTuple):
     columns : ndarray (n, rank [+ 1])
         Vectors of the columns: components, and the offset if there is one.
     rho, beta : ndarray (n_levels,)
-        Precisions of the noise before f and after it, of all entries or of each column; those of
-        new rows are drawn.
+        Precisions of the noise before f and after it, of all entries or of each column.
     row_prior : RowPrior
         Prior of a row.
     cuts : ndarray (n_kinds, n_levels - 1) or None
         Cut points of each kind, NaN where it has fewer; None without levels.
-    noise_priors : NoisePriors or None
-        Laws of the noise levels of rows; None if rows have none.
     """
 
     columns: FloatArray
@@ -50,15 +46,6 @@ class DrawOfH(NamedTuple):
     beta: NDArray[np.float64]
     row_prior: RowPrior
     cuts: NDArray[np.float64] | None
-    noise_priors: NoisePriors | None = None
-
-
-class DrawOfRows(NamedTuple):
-    """New rows of one draw: their vectors (m, rank [+ 1]), and ρ and β of their noise."""
-
-    vectors: FloatArray
-    rho: NDArray[np.float64]
-    beta: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -79,8 +66,8 @@ class NewRows:
         Whether rows and columns have offsets.
     mean : float
         Global offset.
-    noise_by : {"one", "columns", "rows"}
-        Whose noise levels there are.
+    by_column : bool
+        Whether each column has noise levels of its own.
     """
 
     observations: Observations
@@ -90,36 +77,31 @@ class NewRows:
     row_offsets: bool
     column_offsets: bool
     mean: float
-    noise_by: NoiseBy
+    by_column: bool
 
-    def draws(self, draws_of_H: Iterator[DrawOfH], seed: int) -> Iterator[DrawOfRows]:
-        """Yield the new rows for each draw of H."""
+    def draws(self, draws_of_H: Iterator[DrawOfH], seed: int) -> Iterator[FloatArray]:
+        """Yield the vectors (m, rank [+ 1]) of the new rows for each draw of H."""
         problem = self._problem()
-        work, has_levels = Work(problem), self.noise_by == "rows"
+        work = Work(problem)
         fills = problem.units[0].size > MOST  # holes given the row, which is a step of its own
         state: ChainState | None = None
         for number, draw in enumerate(draws_of_H):
             if state is None:
                 state = _first_state(problem, work, draw, seed)
             state.columns, state.row_prior = draw.columns, draw.row_prior
-            state.noise_priors = draw.noise_priors
-            if not has_levels:
-                state.rho, state.beta = draw.rho, draw.beta
+            state.rho, state.beta = draw.rho, draw.beta
             if draw.cuts is not None:
                 put(state.cuts, draw.cuts)
             if state.groups is not None:
                 state.groups.labels[:] = UNKNOWN
-            is_exact = set(self.noises) == {"gaussian"} and not has_levels and not fills
+            is_exact = set(self.noises) == {"gaussian"} and not fills
             for step in range(1 if is_exact else STEPS):
                 state.sweep = number * STEPS + step
-                if has_levels:
-                    draw_noise(problem, state, *work.draw_rows(state), hyper_stream(state))
-                else:
-                    work.draw_T_and_rows(state)
-            yield DrawOfRows(state.rows.copy(), state.rho.copy(), state.beta.copy())
+                work.draw_T_and_rows(state)
+            yield state.rows.copy()
 
     def _problem(self) -> SampledProblem:
-        names = ("model", "noises", "rank", "row_offsets", "column_offsets", "mean", "noise_by")
+        names = ("model", "noises", "rank", "row_offsets", "column_offsets", "mean", "by_column")
         fields = {name: getattr(self, name) for name in names}
         fields["prior"] = Prior(1.0, 1.0)  # the priors of the rows are drawn already
         return sampled_problem(self.observations.as_sparse(), fields, all_threads())
@@ -132,8 +114,5 @@ def _first_state(problem: SampledProblem, work: Work, draw: DrawOfH, seed: int) 
     groups = None
     if shares.size > 1:
         groups = Groups(np.full(m, UNKNOWN), np.empty((0, 0)))
-    rho, beta = draw.rho, draw.beta
-    if draw.noise_priors is not None:
-        rho, beta = (np.full(m, law.shape / law.rate) for law in draw.noise_priors)
-    numbers = rho, beta, work.first_T()
+    numbers = draw.rho, draw.beta, work.first_T()
     return ChainState(rows, draw.columns, *numbers, seed, cuts=work.first_cuts(), groups=groups)

@@ -19,11 +19,11 @@ from nmd_lab.model.model import Model
 from nmd_lab.solver.limit_noise import smallest_value
 from nmd_lab.solver.scaling import Scaling, scaling_for
 
-from .hyperparameters import NoiseBy, Prior
+from .hyperparameters import Prior
 from .limits import SampledLimits, sampled_limits
 from .noise import NoiseKind, noise_kind
 from .problem import SampledProblem, sampled_problem
-from .sampled_model import SampleOptions, sampled_model, settled_noise_by, with_ends
+from .sampled_model import SampleOptions, has_noise_by_column, sampled_model, with_ends
 from .work import Work
 
 RANK = 20
@@ -36,7 +36,7 @@ ROWS_OF_A_GROUP = 20
 """Smallest number of rows for each of these groups."""
 
 MOST_PRECISE = 1e4
-"""Largest precision of T of a column, or a row, in units of its variance, for near copies."""
+"""Largest precision of T of a column in units of its variance, for near copies."""
 
 
 class PreparedSample(NamedTuple):
@@ -78,7 +78,7 @@ class PreparedSample(NamedTuple):
             before.rank,
             before.model,
             before.noises,
-            before.noise_by,
+            before.by_column,
             options,
         )
         return self._replace(problem=problem, work=Work(problem), observations=observations)
@@ -97,18 +97,13 @@ def prepare_sample(
     rank = _most(observations) if is_auto(rank) else check_rank(rank, observations.shape)
     smallest, largest = observations.range()
     size = check_size("X", max(-smallest, largest), observations.dtype)
-    noise_by = settled_noise_by(
-        observations, nonlinearity, loss, options.noise_by, is_table=is_table
-    )
-    model = sampled_model(observations, nonlinearity, loss, options, noise_by, is_table=is_table)
+    asked = observations, nonlinearity, loss
+    by_column = has_noise_by_column(*asked, options.noise_by, is_table=is_table)
+    model = sampled_model(*asked, options, by_column=by_column, is_table=is_table)
     noises = _noises(options.noise, model, observations)
-    if noise_by == "rows" and noises == ("ordinal",):
-        raise ValueError(
-            "noise_by='rows' does not go with ordered levels, whose noise is 1: leave it out."
-        )
     scaling = scaling_for(model, size)
     scaled = scaling.scaled_observations(observations)
-    problem = _problem(scaled, rank, scaling.scaled_model(), noises, noise_by, options)
+    problem = _problem(scaled, rank, scaling.scaled_model(), noises, by_column, options)
     shown: tuple[Model, tuple[str, ...]] = model, noises
     has_ends = is_table and model.which is not None
     if has_ends and (is_auto(nonlinearity) or isinstance(nonlinearity, Mapping)):
@@ -156,14 +151,13 @@ def _problem(
     rank: int,
     model: Model,
     noises: tuple[NoiseKind, ...],
-    noise_by: NoiseBy,
+    by_column: bool,
     options: SampleOptions,
 ) -> SampledProblem:
     """Return the problem in the units of the sampler."""
     complete = observations.weights is None and observations.pattern is None
-    by_column = noise_by == "columns"
     n_groups = _n_groups(options.groups, observations.shape[0], by_column=by_column)
-    by_entry = noise_by != "one" or n_groups > 1
+    by_entry = by_column or n_groups > 1
     stored = observations if complete and not by_entry else observations.as_sparse()
     offsets = options.offsets
     if offsets == "auto":
@@ -177,8 +171,6 @@ def _problem(
         mean_of_T = _mean(stored, model.pseudo_inverse)
         mean = 0.0 if offsets == "none" else mean_of_T
         prior = _prior(stored, model, mean)
-        if noise_by == "rows":
-            prior = replace(prior, most_precise=MOST_PRECISE)
     fields: dict[str, Any] = {
         "model": model,
         "noises": noises,
@@ -190,7 +182,7 @@ def _problem(
         "mean_of_T": mean_of_T,
         "limits": _limits(stored, model, noises),
         "n_groups": n_groups,
-        "noise_by": noise_by,
+        "by_column": by_column,
     }
     return sampled_problem(stored, fields, options.compute.threads or all_threads())
 

@@ -14,12 +14,11 @@ from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.model.model import Model
 from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
 
-from .hyperparameters import NoiseBy, Prior
+from .hyperparameters import Prior
 from .limits import SampledLimits
 from .noise import NoiseKind, NoiseOfLevels, levels_of, noise_of_levels
 from .sides import (
     BLOCK_ROWS,
-    RHO_OF,
     DenseSide,
     Partner,
     Side,
@@ -62,9 +61,8 @@ class SampledProblem:
         Mean of f⁻¹(X), with which a start fills missing entries if there is no global offset.
     n_groups : int
         Upper bound for the number of groups of rows.
-    noise_by : {"one", "columns", "rows"}
-        Whose noise levels there are.  "columns": each column has a kind, with units and noise
-        levels for itself.
+    by_column : bool
+        Whether each column has a kind, with units and noise levels for itself.
     """
 
     model: Model
@@ -81,7 +79,7 @@ class SampledProblem:
     limits: SampledLimits | None = None
     mean_of_T: float = 0.0
     n_groups: int = 1
-    noise_by: NoiseBy = "one"
+    by_column: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -156,22 +154,10 @@ class SampledProblem:
         return np.arange(m + 1) * n
 
     @property
-    def by_column(self) -> bool:
-        """Whether each column has a kind, with units and noise levels for itself."""
-        return self.noise_by == "columns"
-
-    @property
     def column_of(self) -> NDArray[np.integer]:
         """Column of each stored entry of a table of several kinds."""
         assert isinstance(self.storage, CsrStorage)
         return self.storage.indices
-
-    @cached_property
-    def line_of(self) -> NDArray[np.integer]:
-        """Column or row of each stored entry, whichever has noise levels of its own."""
-        if self.by_column:
-            return self.column_of
-        return np.repeat(np.arange(self.shape[0]), self.counts)
 
     def levels_of(self, k: int) -> slice:
         """Return the positions of the noise levels of a kind among all."""
@@ -204,7 +190,7 @@ class SampledProblem:
     @cached_property
     def positions(self) -> NDArray[np.intp] | None:
         """Positions of sparse entries in a flat matrix, if most are stored."""
-        if self.noise_by == "one":
+        if not self.by_column:
             return None
         assert isinstance(self.storage, CsrStorage)
         return positions_of_most(self.storage)
@@ -214,7 +200,7 @@ class SampledProblem:
         """Number of the stored entries that have the same noise levels."""
         if self.by_column:
             return np.diff(self.columns[0].indptr)
-        return np.array([self.n_entries]) if self.noise_by == "one" else np.diff(self.starts)
+        return np.array([self.n_entries])
 
     @cached_property
     def noise_of_levels(self) -> NoiseOfLevels:
@@ -251,10 +237,9 @@ class SampledProblem:
             return DenseSide(self.shape, False, threads), DenseSide(self.shape, True, threads)
         transposed, order = self.columns
         of_columns = None if weights is None else weights[order]
-        rho_of_rows, rho_of_columns = RHO_OF[self.noise_by]
         return (
-            SparseSide(self.storage, None, weights, threads, rho_of_rows),
-            SparseSide(transposed, order, of_columns, threads, rho_of_columns),
+            SparseSide(self.storage, None, weights, threads, ("all", "partners")[self.by_column]),
+            SparseSide(transposed, order, of_columns, threads, ("all", "rows")[self.by_column]),
         )
 
     def products(self, A: FloatArray, B: FloatArray, block: Block) -> FloatArray:

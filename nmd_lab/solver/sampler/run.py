@@ -57,7 +57,7 @@ class Draws:
     rows, columns : ndarray of float32 (chain, draw, m or n, d)
         Vectors of rows and columns.
     rho, beta : ndarray (chain, draw, n_levels)
-        Precisions of the noise of all entries, or of each column or row.
+        Precisions of the noise of all entries, or of each column.
     row_means, row_precisions : ndarray (chain, draw, n_groups, d) and (chain, draw, n_groups, d, d)
         Priors of the rows, for new rows.
     cut_points : ndarray (chain, draw, n_kinds, n_levels - 1) or None
@@ -73,8 +73,6 @@ class Draws:
     row_share, row_group, group_scale, group_strength : ndarray or None
         Shares of the groups of rows (chain, draw, n_groups), the groups (chain, draw, m), and what
         they have in common (chain, draw, d, d) and (chain, draw); None for one group.
-    rho_shape, rho_rate, beta_shape, beta_rate : ndarray (chain, draw) or None
-        Gamma priors of the noise levels of rows; None if rows have none.
     """
 
     rows: NDArray[np.float32]
@@ -92,10 +90,6 @@ class Draws:
     row_group: NDArray[np.int16] | None = None
     group_scale: NDArray[np.float64] | None = None
     group_strength: NDArray[np.float64] | None = None
-    rho_shape: NDArray[np.float64] | None = None
-    rho_rate: NDArray[np.float64] | None = None
-    beta_shape: NDArray[np.float64] | None = None
-    beta_rate: NDArray[np.float64] | None = None
 
     def in_units_of_X(self, scaling: Scaling, problem: SampledProblem) -> dict[str, Any]:
         """Return the arrays of a `Posterior`, in the units of X."""
@@ -117,16 +111,10 @@ class Draws:
         rho: Any = np.ldexp(self.rho, of_levels[0])
         beta: Any = np.ldexp(self.beta, of_levels[1]) if any(has_beta) else None
         cuts: Any = self.cut_points
-        if problem.noise_by == "one":
+        if not problem.by_column:
             rho, beta, cuts = (
                 None if each is None else each[:, :, 0] for each in (rho, beta, cuts)
             )
-        priors: dict[str, Any] = {}
-        if self.rho_rate is not None:
-            priors = {"rho_shape": self.rho_shape, "rho_rate": np.ldexp(self.rho_rate, 2 * of_T)}
-        if self.beta_rate is not None and beta is not None:
-            beta_rate = np.ldexp(self.beta_rate, -of_levels[1])
-            priors |= {"beta_shape": self.beta_shape, "beta_rate": beta_rate}
         return {
             "W": scaled(self.rows[..., :rank], scaling.exponent),
             "H": scaled(self.columns[..., :rank], scaling.exponent),
@@ -138,7 +126,6 @@ class Draws:
             "rho": rho,
             "beta": beta,
             "cut_points": cuts,
-            **priors,
             "row_mean": self.row_means * units,
             "row_precision": self.row_precisions / np.outer(units, units),
             "row_share": self.row_share,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from numbers import Integral
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -37,11 +37,10 @@ from nmd_lab.solver.columns import NUMBER, is_mixed, mixed_model
 from nmd_lab.solver.options import OFFSETS
 from nmd_lab.solver.settings import as_compute
 
-from .hyperparameters import NoiseBy
 from .noise import CLIPPED, NoiseKind
 
 NOISES = ("auto", "before", "after")
-NOISE_BY = ("auto", "columns", "rows", "one")
+NOISE_BY = ("auto", "columns", "one")
 
 KEPT_BYTES = 1 << 30
 """Memory that the kept draws may take by default."""
@@ -168,12 +167,12 @@ def sampled_model(
     nonlinearity: Any,
     loss: Any,
     options: SampleOptions,
-    noise_by: NoiseBy,
     *,
+    by_column: bool,
     is_table: bool,
 ) -> Model:
     """Return the model of checked arguments; see `nmd_lab.sample`."""
-    if noise_by != "columns":
+    if not by_column:
         return _of_all("identity" if is_auto(nonlinearity) else nonlinearity, loss, observations)
     functions = nonlinearity
     if is_auto(nonlinearity) or isinstance(nonlinearity, Mapping):
@@ -185,23 +184,23 @@ def sampled_model(
     return model
 
 
-def settled_noise_by(
+def has_noise_by_column(
     observations: Observations, nonlinearity: Any, loss: Any, wanted: Any, *, is_table: bool
-) -> NoiseBy:
-    """Return whose noise levels there are; "columns" have units of their own, too."""
+) -> bool:
+    """Return whether each column has units and noise levels of its own."""
     if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
         if wanted not in ("auto", "columns"):
             raise ValueError(
                 f"noise_by={wanted!r} does not go with columns of several kinds: leave it out."
             )
-        return "columns"
+        return True
     if not is_auto(wanted):
-        return cast(NoiseBy, wanted)
+        return bool(wanted == "columns")
     if not (is_table and is_auto(nonlinearity) and loss == NUMBER):
-        return "one"
+        return False
     m, n = observations.shape
     enough = is_small_table(observations) and observations.n_observed >= ENTRIES_OF_A_COLUMN * n
-    return "columns" if enough or 2 * observations.n_observed >= m * n else "one"
+    return enough or 2 * observations.n_observed >= m * n
 
 
 def _learned(loss: Any, observations: Observations) -> dict[Any, Monotone]:

@@ -21,7 +21,7 @@ from nmd_lab.solver.storage import CsrStorage
 
 from .entry_sums import spread
 from .few_holes import FewHoles, Holes, Shared
-from .hyperparameters import NoiseBy, RowPrior
+from .hyperparameters import RowPrior
 from .row_draws import row_kernel
 from .streams import fill_normal, new_stream, start_stream
 
@@ -37,13 +37,6 @@ LARGEST = 1 << 22
 
 RhoOf = Literal["all", "rows", "partners"]
 """Whose ρ there is: one of all, or that of each row of a side or of each of its partners."""
-
-RHO_OF: dict[NoiseBy, tuple[RhoOf, RhoOf]] = {
-    "one": ("all", "all"),
-    "columns": ("partners", "rows"),
-    "rows": ("rows", "partners"),
-}
-"""Whose ρ the half-sweep over the rows sees, and the one over the columns."""
 
 Labels = NDArray[np.int64]
 """Groups of rows."""

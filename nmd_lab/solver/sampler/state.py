@@ -12,7 +12,7 @@ from nmd_lab.data.entries import FloatArray
 
 from .cut_points import CutPoints
 from .groups import Groups
-from .hyperparameters import NO_PRIOR, NoisePriors, RowPrior
+from .hyperparameters import NO_PRIOR, RowPrior
 
 
 @dataclass
@@ -24,7 +24,7 @@ class ChainState:
     rows, columns : ndarray (m, rank [+ 1]) and (n, rank [+ 1])
         Vectors of the rows of X and of its columns: components, and the offset if there is one.
     rho, beta : ndarray (n_levels,)
-        Precisions of the noise before f and after it, of all entries or of each column or row.
+        Precisions of the noise before f and after it, of all entries or of each column.
     T : ndarray (n_entries,) or None
         T at the stored entries, with the units of its kind; None if it is X itself.
     seed : int
@@ -35,8 +35,6 @@ class ChainState:
         Number of sweeps so far.
     row_prior, column_prior : RowPrior
         Priors of the rows and of the columns.
-    noise_priors : NoisePriors or None
-        Laws of the noise levels of rows; None if rows have none.
     groups : Groups or None
         Groups of the rows; None before the first sweep, or if there is one.
     x : ndarray (n_entries,) or None
@@ -58,7 +56,6 @@ class ChainState:
     sweep: int = 0
     row_prior: RowPrior = NO_PRIOR
     column_prior: RowPrior = NO_PRIOR
-    noise_priors: NoisePriors | None = None
     groups: Groups | None = None
     cuts: list[CutPoints | None] = field(default_factory=lambda: [None])
     x: FloatArray | None = None

@@ -67,10 +67,10 @@ class Work:
         """Draw T and the rows; return the sums of squares and losses that have the same noise."""
         problem = self._problem
         of_rows, losses = self.draw_T_and_rows(state)
-        if problem.noise_by == "one":
+        if not problem.by_column:
             return np.array([of_rows.sum()]), losses
         entries = T_of(problem, state), all_products(problem, state), problem.weights_of_T
-        return sums_of_squares(*entries, problem.line_of, problem.counts.size), losses
+        return sums_of_squares(*entries, problem.column_of, problem.counts.size), losses
 
     def draw_T_and_rows(self, state: ChainState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Draw T and then the rows; return the squares of each row, and the losses."""

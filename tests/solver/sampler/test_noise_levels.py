@@ -1,4 +1,4 @@
-"""Draws of the noise levels ρ and β, given T, against their Gamma laws, and of these laws."""
+"""Draws of the noise levels ρ and β, given T, against their Gamma laws."""
 
 from __future__ import annotations
 
@@ -77,60 +77,3 @@ def test_no_noise_after_f(kind):
 def test_poisson_noise_has_no_precision():
     (_, beta), _ = drawn("after", "kl")
     assert (beta == 1).all()
-
-
-# The levels of rows ----------------------------------------------------------------------------
-
-HOLES = np.array([[1, 1, 1, 1], [1, 0, 0, 1], [0, 0, 0, 0]], bool)
-LAWS = priors.NoisePriors(priors.GammaPrior(2.0, 3.0), priors.GammaPrior(4.0, 0.5))
-
-
-@pytest.mark.parametrize("loss", ["frobenius", "l1"])
-def test_each_row_has_levels_from_the_law_of_all(loss):
-    seen = observe(np.where(HOLES, 1.0, np.nan)).as_sparse()
-    model, values = make_model("identity", loss), np.ones(6)
-    entries = storage_of(seen), values, None, 1
-    problem = SampledProblem(
-        model, ("after",), 1, False, False, 0.0, PRIOR, *entries, noise_by="rows"
-    )
-    levels = np.ones((2, 3))
-    state = ChainState(np.ones((3, 1)), np.ones((4, 1)), *levels, values, noise_priors=LAWS)
-    misfits, losses = np.array([5.0, 40.0, 0.0]), np.array([2.0, 9.0, 0.0])
-    rng, found = np.random.default_rng(0), np.empty((DRAWS, 2, 3))
-    for k in range(DRAWS):
-        draw_noise(problem, state, misfits, losses, rng)
-        found[k] = state.rho, state.beta
-    counts, half = np.array([4, 2, 0]), 1.0 if loss == "l1" else 0.5
-    for i in range(3):
-        rho = gamma(2.0 + counts[i] / 2, 3.0 + misfits[i] / 2)
-        beta = gamma(4.0 + half * counts[i], 0.5 + losses[i])
-        assert stats.kstest(found[:, 0, i], rho).pvalue > SIGNIFICANT
-        assert stats.kstest(found[:, 1, i], beta).pvalue > SIGNIFICANT
-
-
-@pytest.mark.parametrize("spread", [1.2, 0.05])
-def test_the_law_of_all_levels(spread):
-    """Its shape and rate against sums over a grid of their joint density."""
-    unit = 5.0
-    levels = 0.7 * np.exp(spread * np.random.default_rng(1).standard_normal(12)) / unit
-    v = np.exp(np.linspace(-6, 6, 60_001))  # in units of the variance
-    logs = np.array(
-        [
-            stats.gamma(a, scale=1 / (a * v[:, None] * unit)).logpdf(levels).sum(axis=1)
-            for a in priors.SHAPES
-        ]
-    )
-    mass = np.exp(logs - logs.max()) * stats.expon(scale=0.1).pdf(v) * v
-    mass /= mass.sum()
-    rng = np.random.default_rng(0)
-    drawn = np.array([priors.draw_gamma_prior(levels, unit, rng) for _ in range(DRAWS)])
-    counts = np.array([np.isclose(drawn[:, 0], a).sum() for a in priors.SHAPES])
-    expected = DRAWS * mass.sum(axis=1)
-    often = expected > 5
-    assert counts[~often].sum() < 30
-    chi2 = np.sum((counts[often] - expected[often]) ** 2 / expected[often])
-    assert stats.chi2(often.sum()).sf(chi2) > SIGNIFICANT
-    below = np.cumsum(mass.sum(axis=0))
-    mean_noise = drawn[:, 1] / drawn[:, 0] / unit  # v
-    u = np.interp(np.log(mean_noise), np.log(v), below)
-    assert stats.kstest(u, "uniform").pvalue > SIGNIFICANT
