@@ -1,4 +1,4 @@
-"""Studies: what processes and the journal cost, and what the choice on held-out ratings is worth.
+"""Studies: what processes and records cost, and what the choice on held-out ratings is worth.
 
 Run on a quiet machine:
 
@@ -18,7 +18,7 @@ from typing import Any
 
 import nmd_lab as nmd
 from nmd_lab import datasets
-from nmd_lab._journal import open_journal
+from nmd_lab._records import write_record
 
 GRID: dict[str, Any] = {
     "nonlinearity": ["relu", "square", "minmax", "modulus"],
@@ -44,15 +44,15 @@ def processes() -> None:
     with tempfile.TemporaryDirectory() as folder:
         one = timed(Path(folder) / "one.nc", 1, progress=True)
         two = timed(Path(folder) / "two.nc", 2)
-        with open_journal(Path(folder) / "none.nc", {}) as add:
-            began = time.perf_counter()
-            for k in range(100):
-                add({"key": str(k), "scores": dict.fromkeys("abcdefgh", k / 7)})
-            added = (time.perf_counter() - began) / 100
+        began = time.perf_counter()
+        for k in range(100):
+            record = {"key": str(k), "scores": dict.fromkeys("abcdefgh", k / 7)}
+            write_record(Path(folder) / "records", record)
+        added = (time.perf_counter() - began) / 100
     print(f"{cells} fits of 1000 iterations, 4 nonlinearities x 3 losses x 3 ranks x 3 shares x 3")
     print(f"  one process             {one:7.1f} s")
     print(f"  two processes           {two:7.1f} s, {one / two:.2f} times as fast")
-    print(f"  a line in the journal   {1e3 * added:7.1f} ms")
+    print(f"  a record on the disk    {1e3 * added:7.1f} ms")
 
 
 def ratings() -> None:

@@ -29,7 +29,7 @@ import numpy as np
 
 import nmd_lab as nmd
 from benchmarks.paper.report import prose, table
-from nmd_lab._journal import Record
+from nmd_lab._records import Record
 
 from .data import TABLES, hide, load
 from .journals import Journals

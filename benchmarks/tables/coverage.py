@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.paper.report import prose, pyplot, save, table
-from nmd_lab._journal import Record
+from nmd_lab._records import Record
 
 from .compared import OURS, records_of
 from .journals import Journals

@@ -13,11 +13,12 @@ from typing import Any
 
 import nmd_lab as nmd
 from benchmarks.paper.cells import state_of_code
-from nmd_lab._journal import Record, open_journal
+from nmd_lab._records import Record, read_records, write_record
+from nmd_lab.checkpoint.call import hash_of
 
 
 class Journals:
-    """A folder with a journal (JSON lines) for each part of the page and each method.
+    """A folder with a folder of records for each part of the page and each method.
 
     Parameters
     ----------
@@ -29,8 +30,7 @@ class Journals:
 
     Notes
     -----
-    A journal belongs to one process at a time; two may work side by side on different parts, or on
-    different methods.
+    Two processes may work side by side on different parts, or on different methods.
     """
 
     def __init__(self, folder: Path, is_stored: bool = False) -> None:
@@ -50,7 +50,7 @@ class Journals:
         Parameters
         ----------
         name : str
-            Name of the journal.
+            Name of the part.
         work : callable
             A function of a module.
         cells : iterable of dict
@@ -60,19 +60,21 @@ class Journals:
             results obsolete, and an exception is one; otherwise a change of the library does.
         """
         code = state_of_code() if peer is None else inspect.getsource(peer)
-        records: dict[str, Record] = {}
+        folder = self.folder / re.sub(r"\W+", "-", name)
+        records = read_records(folder)
+        latest = {record["what"]: record for record in records.values()}
         found = []
-        with open_journal(self.folder / re.sub(r"\W+", "-", name), records) as add:
-            latest = {record["what"]: record for record in records.values()}
-            for cell in cells:
-                what = json.dumps(cell, sort_keys=True)
-                key = f"{what} {code}"
-                if key not in records and not self.is_stored:
-                    add({"key": key, "what": what} | cell | timed(work, cell, peer is not None))
-                    print(f"{name}: {cell}: {records[key]['seconds']:.1f} s", flush=True)
-                record = latest.get(what) if self.is_stored else records[key]
-                if record is not None:
-                    found.append(record)
+        for cell in cells:
+            what = json.dumps(cell, sort_keys=True)
+            key = hash_of(f"{what} {code}")
+            if key not in records and not self.is_stored:
+                records[key] = {"key": key, "what": what} | cell
+                records[key] |= timed(work, cell, peer is not None)
+                write_record(folder, records[key])
+                print(f"{name}: {cell}: {records[key]['seconds']:.1f} s", flush=True)
+            record = latest.get(what) if self.is_stored else records[key]
+            if record is not None:
+                found.append(record)
         return found
 
 

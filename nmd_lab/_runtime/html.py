@@ -7,12 +7,12 @@ every text is escaped, and the same result gives the same HTML.
 from __future__ import annotations
 
 import math
-import struct
 import textwrap
-import zlib
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from importlib.util import find_spec
+from io import BytesIO
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,14 +114,20 @@ class Interval(NamedTuple):
 
 
 def picture(values: NDArray[Any], caption: str) -> str:
-    """Return a matrix as a grey picture, NaN clear; "" if all values are equal."""
-    finite = values[np.isfinite(values)]
-    if not finite.size or finite.min() == finite.max():
+    """Return a matrix as a grey picture, NaN clear; "" if all are equal, or without Pillow."""
+    shown = np.isfinite(values)
+    low, high = values.min(where=shown, initial=np.inf), values.max(where=shown, initial=-np.inf)
+    if low >= high or find_spec("PIL") is None:
         return ""
+    from PIL import Image
+
+    share = np.where(shown, values - low, 0) / (high - low)
+    levels, png = np.stack([share, shown], axis=-1), BytesIO()
+    Image.fromarray((255 * levels).astype(np.uint8), "LA").save(png, "PNG")
     height, width = values.shape
     scale = min(WIDTH / width, HEIGHT / height)
     across, down = (max(round(scale * size), THINNEST) for size in (width, height))
-    data = b64encode(_png(values)).decode()
+    data = b64encode(png.getvalue()).decode()
     return _captioned(
         f'<img alt="{escape(caption)}" style="width: {across}px; height: {down}px; '
         f'image-rendering: pixelated;" src="data:image/png;base64,{data}"/>',
@@ -170,20 +176,4 @@ def _svg(width: int, height: int, content: str, name: str) -> str:
     return (
         f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="{escape(name)}" fill="none" stroke="currentColor">{content}</svg>'
-    )
-
-
-def _png(values: NDArray[Any]) -> bytes:
-    """Return a PNG file of grey levels that are clear where a value is not finite."""
-    shown = np.isfinite(values)
-    low, high = values[shown].min(), values[shown].max()
-    share = np.where(shown, values - low, 0) / (high - low)
-    levels = np.stack([255 * share, 255 * shown], axis=-1).astype(np.uint8)
-    height, width = values.shape
-    lines = b"".join(b"\0" + line.tobytes() for line in levels)
-    head = struct.pack(">IIBBBBB", width, height, 8, 4, 0, 0, 0)
-    blocks = ((b"IHDR", head), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in blocks
     )

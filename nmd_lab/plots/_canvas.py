@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 
-@dataclass(frozen=True)
 class Palette:
     """Colours with a meaning.
 
@@ -38,8 +37,6 @@ class Palette:
     on_dark: tuple[str, str] = ("#7fc3ff", "#ff9a80")
     hole: str = "#7f9bb8"
 
-
-PALETTE = Palette()
 
 MAX_SPARSE_PICTURE = 25_000_000
 """Largest number of entries of a sparse matrix that is drawn as a whole."""
@@ -71,8 +68,8 @@ def diverging(ax: Axes) -> Colormap:
     """Return a colour map from blue to red whose middle is the background colour of the axes."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    low, high = PALETTE.on_dark if is_dark(ax) else PALETTE.on_light
-    colors = [low, PALETTE.negative, ax.get_facecolor(), PALETTE.positive, high]
+    low, high = Palette.on_dark if is_dark(ax) else Palette.on_light
+    colors = [low, Palette.negative, ax.get_facecolor(), Palette.positive, high]
     return LinearSegmentedColormap.from_list("nmd_diverging", colors)
 
 
@@ -80,7 +77,7 @@ def gray_with_holes() -> Colormap:
     """Return a grey colour map with a blue for NaN."""
     from matplotlib import colormaps
 
-    return colormaps["gray"].with_extremes(bad=PALETTE.hole)
+    return colormaps["gray"].with_extremes(bad=Palette.hole)
 
 
 def text_color() -> Any:
@@ -93,6 +90,27 @@ def quantity(array: xr.DataArray, default: str) -> str:
     name = str(array.attrs.get("long_name", array.name if array.name is not None else default))
     units = array.attrs.get("units")
     return f"{name} [{units}]" if units else name
+
+
+def finished(ax: Axes) -> Axes:
+    """Return axes with a light grid and without the frame above and to the right."""
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def panels_of(ax: Any, down: int, across: int, size: Any, count: int | None = None) -> NDArray[Any]:
+    """Return so many Axes: those that are there, or those of a new figure of a size in inches."""
+    plt, count = pyplot(), down * across if count is None else count
+    if ax is None:
+        ax = plt.subplots(down, across, figsize=size, layout="constrained", squeeze=False)[1]
+        for empty in ax.ravel()[count:]:
+            empty.set_visible(False)
+        return np.asarray(ax.ravel()[:count], dtype=object)
+    drawn = np.ravel(np.asarray(ax, dtype=object))
+    if drawn.size != count:
+        raise ValueError(f"ax has {drawn.size} Axes for {count} panels: give one for each.")
+    return drawn
 
 
 def hide_frame(ax: Axes) -> None:

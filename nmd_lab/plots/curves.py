@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import compared_entries
 
-from ._canvas import axes, pyplot, quantity, text_color
+from ._canvas import axes, finished, panels_of, quantity, text_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,9 +102,7 @@ def convergence(
         ax.set_ylabel(QUANTITY_NAMES.get(recorded[0], recorded[0]))
     else:
         ax.legend(frameon=False)
-    ax.grid(alpha=0.25)
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
+    return finished(ax)
 
 
 def residuals(
@@ -157,16 +155,13 @@ def residuals(
     """
     from scipy import stats
 
-    plt = pyplot()
     values, name, model = _loss_residuals(fit, X, observed)
     noise = stats.laplace if model == "Laplace" else stats.norm
     # maximum-likelihood scale of a distribution centred at zero
     scale = np.mean(np.abs(values)) if noise is stats.laplace else np.sqrt(np.mean(values**2))
     scale = float(scale) or 1.0
 
-    if ax is None:
-        ax = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")[1]
-    left, right = np.ravel(np.asarray(ax, dtype=object))
+    left, right = drawn = panels_of(ax, 1, 2, (9, 3.8))
     reach = float(np.percentile(np.abs(values), 99.8)) or scale
     left.hist(np.clip(values, -reach, reach), bins=bins, range=(-reach, reach), density=True,
               alpha=0.55, label="residuals")  # fmt: skip
@@ -183,10 +178,9 @@ def residuals(
     ends = expected[[0, -1]]
     right.plot(ends, ends, color=text_color(), linewidth=1.2, zorder=1)
     right.set(xlabel=f"{model} quantile", ylabel=f"quantile of the {name}")
-    for panel in (left, right):
-        panel.grid(alpha=0.25)
-        panel.spines[["top", "right"]].set_visible(False)
-    return np.array([left, right], dtype=object)
+    for panel in drawn:
+        finished(panel)
+    return drawn
 
 
 def _loss_residuals(

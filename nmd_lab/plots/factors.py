@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -14,7 +13,7 @@ from nmd_lab._runtime.checks import check_word
 from nmd_lab.data.labels import COMPONENT, Picture, picture_of
 from nmd_lab.result.decomposition import Decomposition
 
-from ._canvas import PALETTE, Mosaic, axes, diverging, hide_frame, pyplot, text_color
+from ._canvas import Mosaic, Palette, axes, diverging, hide_frame, pyplot, text_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 Kind = Literal["images", "layers", "bars", "lines"]
 
 
-@dataclass(frozen=True)
 class Readability:
     """Sizes that keep plots of components readable.
 
@@ -39,9 +37,6 @@ class Readability:
     max_bars: int = 30
     max_label: int = 34
     amplitude: float = 0.45
-
-
-READABILITY = Readability()
 
 
 def components(
@@ -121,7 +116,7 @@ def _kind(fit: Decomposition, row: xr.DataArray, picture: Picture | None) -> Kin
         return "layers"
     index = row.coords.get(row.dims[0]) if row.ndim == 1 else None
     has_text_labels = index is not None and index.dtype.kind not in "iufmM"
-    return "bars" if has_text_labels or row.size <= READABILITY.max_bars else "lines"
+    return "bars" if has_text_labels or row.size <= Readability.max_bars else "lines"
 
 
 def _tiles(fit: Decomposition, pictures: Any, shape: tuple[int, int], ax: Axes | None) -> Axes:
@@ -155,14 +150,14 @@ def _bars(fit: Decomposition, row: xr.DataArray, top: int, ax: Axes | None) -> A
     limits = np.abs(H).max(axis=1)
     scaled = H / np.where(limits > 0, limits, 1)[:, None]
     shown = np.arange(H.shape[1])
-    if len(shown) > READABILITY.max_bars:
+    if len(shown) > Readability.max_bars:
         ranking = np.argsort(-np.abs(scaled), axis=1)[:, :top]
         shown = np.array(list(dict.fromkeys(ranking.ravel().tolist())))
     ax = axes(ax, min(11.0, 2.5 + 1.1 * fit.rank), 0.8 + 0.22 * len(shown))
     for k in range(fit.rank):
-        values = READABILITY.amplitude * scaled[k, shown]
+        values = Readability.amplitude * scaled[k, shown]
         ax.axvline(k, color=text_color(), linewidth=0.6, alpha=0.6)
-        colors = [PALETTE.positive if value > 0 else PALETTE.negative for value in values]
+        colors = [Palette.positive if value > 0 else Palette.negative for value in values]
         ax.barh(np.arange(len(shown)), values, left=k, height=0.75, color=colors)
     ax.set(
         xticks=range(fit.rank),
@@ -190,7 +185,7 @@ def _lines(fit: Decomposition, row: xr.DataArray, ax: Axes | None) -> Axes:
     for k, values in enumerate(H):
         limit = float(np.abs(values).max()) or 1.0
         ax.axhline(k, color=text_color(), linewidth=0.5, alpha=0.4)
-        ax.plot(x, k - READABILITY.amplitude * values / limit, linewidth=1.2)
+        ax.plot(x, k - Readability.amplitude * values / limit, linewidth=1.2)
     units = "" if index is None else index.attrs.get("units", "")
     ax.set(
         yticks=range(fit.rank),
@@ -209,7 +204,7 @@ def _column_labels(row: xr.DataArray) -> NDArray[Any]:
     index = flat.coords.get(flat.dims[0])
     if index is None:
         return np.array([str(i) for i in range(flat.size)], dtype=object)
-    longest = READABILITY.max_label
+    longest = Readability.max_label
     labels = (", ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in index.values)
     short = (label if len(label) <= longest else f"{label[: longest - 2]} …" for label in labels)
     return np.array(list(short), dtype=object)

@@ -16,7 +16,7 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import positions_of
 from nmd_lab.result.posterior import Posterior
 
-from ._canvas import PALETTE, pyplot, text_color
+from ._canvas import Palette, finished, panels_of, text_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,19 +104,20 @@ def nonlinearity(
     i, j, x = data.observations.entries()
     i, j = data.rows[i], data.columns[j]
     panels = _panels(result, columns)
-    drawn = _axes(ax, len(panels))
+    across = min(len(panels), ACROSS)
+    down = -(-len(panels) // across)
+    size = (4.6, 3.6) if len(panels) == 1 else (3 * across, 2.6 * down)
+    drawn = panels_of(ax, down, across, size, len(panels))
     for panel, here in zip(panels, drawn, strict=True):
         at = np.arange(x.size) if panel.column is None else np.flatnonzero(j == panel.column)
         at = at[np.unique(np.linspace(0, at.size - 1, min(most, at.size)).astype(int))]
         t = panel.kind.centre + panel.kind.size * _linear(result, i[at], j[at])
-        here.plot(t, x[at], ".", color=PALETTE.negative, alpha=0.35, markersize=4)
+        here.plot(t, x[at], ".", color=Palette.negative, alpha=0.35, markersize=4)
         if at.size:
             grid = np.linspace(t.min(), t.max(), GRID)
             here.plot(grid, panel.kind.nonlinearity(grid), color=text_color(), linewidth=1.8)
         here.set_title(panel.title, fontsize="large" if len(panels) == 1 else "small")
-        here.set(xlabel="WH", ylabel="X")
-        here.grid(alpha=0.25)
-        here.spines[["top", "right"]].set_visible(False)
+        finished(here).set(xlabel="WH", ylabel="X")
     return drawn
 
 
@@ -151,20 +152,3 @@ def _linear(
     """Return WH plus offsets at entries."""
     linear: NDArray[Any] = result.fitted.linear_at(i, j)
     return linear.mean(axis=0) if isinstance(result, Posterior) else linear
-
-
-def _axes(ax: Sequence[Axes] | None, number: int) -> NDArray[Any]:
-    """Return one Axes for each panel, those of a new figure by default."""
-    plt = pyplot()
-    if ax is not None:
-        panels = np.ravel(np.asarray(ax, dtype=object))
-        if panels.size != number:
-            raise ValueError(f"ax has {panels.size} Axes for {number} panels: give one for each.")
-        return panels
-    across = min(number, ACROSS)
-    down = -(-number // across)
-    size = (4.6, 3.6) if number == 1 else (3 * across, 2.6 * down)
-    _, grid = plt.subplots(down, across, figsize=size, layout="constrained", squeeze=False)
-    for empty in grid.ravel()[number:]:
-        empty.set_visible(False)
-    return np.asarray(grid.ravel()[:number], dtype=object)

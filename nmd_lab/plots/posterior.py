@@ -13,7 +13,7 @@ from nmd_lab.data.matching import match_data
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 
-from ._canvas import PALETTE, axes, text_color
+from ._canvas import Palette, axes, finished, text_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +83,7 @@ def trace(posterior: Posterior, *, probe: int | None = None, ax: Axes | None = N
     ax.set_title(f"split R-hat {float(rhat):.3f}, effective sample size {float(ess):.0f}")
     if recorded.sizes["chain"] > 1:
         ax.legend(frameon=False)
-    return _finished(ax)
+    return finished(ax)
 
 
 def predictions(
@@ -141,7 +141,7 @@ def predictions(
     ends = posterior.predict_interval(entries_at(i, j), level=level, noise=noise)
     holds = (ends[:, 0] <= x) & (x <= ends[:, 1])
     ax, place = axes(ax, 5, 4.6), _side_by_side(x, mean)
-    for inside, color in ((True, PALETTE.negative), (False, PALETTE.positive)):
+    for inside, color in ((True, Palette.negative), (False, Palette.positive)):
         chosen = holds == inside
         ax.vlines(place[chosen], *ends[chosen].T, color=color, alpha=0.35, linewidth=1)
         ax.plot(place[chosen], mean[chosen], ".", color=color, markersize=4)
@@ -150,7 +150,7 @@ def predictions(
     ax.set(xlabel="observed", ylabel="predicted")
     share = f"{100 * holds.mean():.0f} % of the {100 * level:g} % intervals"
     ax.set_title(f"{share} hold the observed value")
-    return _finished(ax)
+    return finished(ax)
 
 
 def _side_by_side(x: NDArray[np.float64], order: NDArray[Any]) -> NDArray[np.float64]:
@@ -223,11 +223,11 @@ def calibration(
     error = 2 * np.sqrt(share * (1 - share) / x.size)
     ax = axes(ax, 4.6, 4.4)
     ax.plot([0, 1], [0, 1], color=text_color(), linewidth=0.8)
-    ax.fill_between(levels, share - error, share + error, alpha=0.25, color=PALETTE.negative)
-    ax.plot(levels, share, "o-", color=PALETTE.negative, markersize=4)
+    ax.fill_between(levels, share - error, share + error, alpha=0.25, color=Palette.negative)
+    ax.plot(levels, share, "o-", color=Palette.negative, markersize=4)
     ax.set(xlabel="level of the interval", ylabel="share that holds the observed value")
     ax.set(xlim=(0, 1), ylim=(0, 1.02), aspect="equal")
-    return _finished(ax)
+    return finished(ax)
 
 
 def reliability(posterior: Posterior, X: Any, *, ax: Axes | None = None) -> Axes:
@@ -271,7 +271,7 @@ def reliability(posterior: Posterior, X: Any, *, ax: Axes | None = None) -> Axes
     ax.set(xlabel="share of the cells, surest first", ylabel="error", xlim=(0, 1))
     ax.set_ylim(bottom=0)
     ax.legend(frameon=False)
-    return _finished(ax)
+    return finished(ax)
 
 
 def _entries(
@@ -282,10 +282,3 @@ def _entries(
     i, j, values = data.observations.entries()
     chosen = np.unique(np.linspace(0, values.size - 1, min(largest, values.size)).astype(int))
     return data.rows[i[chosen]], data.columns[j[chosen]], values[chosen].astype(np.float64)
-
-
-def _finished(ax: Axes) -> Axes:
-    """Return axes with a light grid and without the frame above and to the right."""
-    ax.grid(alpha=0.25)
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax

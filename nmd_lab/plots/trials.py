@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +13,12 @@ from numpy.typing import NDArray
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.selection import TIED, TRIAL, as_text
 
-from ._canvas import is_dark, pyplot, text_color
+from ._canvas import finished, is_dark, pyplot, text_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@dataclass(frozen=True)
 class TrialStyle:
     """What keeps a plot of many trials readable.
 
@@ -51,9 +49,6 @@ class TrialStyle:
     apart: float = 0.06
     letters: int = 110
     reach: float = 4.0
-
-
-STYLE = TrialStyle()
 
 
 def selection(fit: Decomposition, *, ax: Sequence[Axes] | None = None) -> NDArray[Any]:
@@ -100,16 +95,16 @@ def selection(fit: Decomposition, *, ax: Sequence[Axes] | None = None) -> NDArra
     if ax is None:
         figure, ax = plt.subplots(1, 2, figsize=(9.6, 4.4), layout="constrained",
                                   width_ratios=(1.25, 1))  # fmt: skip
-        figure.suptitle(fill(trials.attrs["sentence"], STYLE.letters), fontsize="medium")
+        figure.suptitle(fill(trials.attrs["sentence"], TrialStyle.letters), fontsize="medium")
     left, right = np.ravel(np.asarray(ax, dtype=object))
     chosen = trials.isel({TRIAL: trials.attrs["chosen"]})
     ranks = np.unique(done["rank"].values).tolist()
-    seen = STYLE.on_dark if is_dark(left) else STYLE.on_light
-    shades = plt.get_cmap(STYLE.colors)(np.linspace(*seen, len(ranks)))
+    seen = TrialStyle.on_dark if is_dark(left) else TrialStyle.on_light
+    shades = plt.get_cmap(TrialStyle.colors)(np.linspace(*seen, len(ranks)))
     colors = dict(zip(ranks, shades, strict=True))
     models = _models(done, chosen)
     for index, (label, model) in enumerate(models.items()):
-        line, marker = STYLE.lines[index % len(STYLE.lines)]
+        line, marker = TrialStyle.lines[index % len(TrialStyle.lines)]
         style = {"linestyle": line, "marker": marker, "alpha": 0.5 if index else 1.0}
         _draw_alphas(left, model, colors, style)
         _draw_ranks(right, model, colors, style | {"label": label})
@@ -212,10 +207,9 @@ def _finish(
     ring = {"facecolors": "none", "edgecolors": text_color(), "linewidths": 1.8, "zorder": 4}
     ax.scatter(chosen[x].values, chosen["error"].values, s=140, **ring)
     ax.set(xlabel=x, ylabel=f"held-out {trials.attrs.get('measure', 'error')}")
-    ax.grid(alpha=0.25)
-    ax.spines[["top", "right"]].set_visible(False)
+    finished(ax)
     lowest = float(errors.min())
-    height = STYLE.reach * (float(np.median(errors)) - lowest)
+    height = TrialStyle.reach * (float(np.median(errors)) - lowest)
     height = max(height, 1.1 * float(np.nan_to_num(chosen["error"]) - lowest))
     if not 0 < 2 * height < errors.max() - lowest:  # nothing is far above the others
         return 0
@@ -252,7 +246,7 @@ def _ticks(ranks: NDArray[np.integer], *, logarithmic: bool) -> list[int]:
     places = np.log(ranks) if logarithmic else ranks.astype(float)
     ticks = [0]
     for index in range(1, len(ranks)):
-        if places[index] - places[ticks[-1]] >= STYLE.apart * np.ptp(places):
+        if places[index] - places[ticks[-1]] >= TrialStyle.apart * np.ptp(places):
             ticks.append(index)
     return [int(ranks[index]) for index in ticks]
 
@@ -260,7 +254,7 @@ def _ticks(ranks: NDArray[np.integer], *, logarithmic: bool) -> list[int]:
 def _few(colors: dict[int, Any], chosen: int) -> dict[int, Any]:
     """Return the colours of so many ranks that a legend stays small, the chosen one among them."""
     ranks = list(colors)
-    if len(ranks) > STYLE.max_ranks:
-        spaced = np.linspace(0, len(ranks) - 1, STYLE.max_ranks - 1).round().astype(int)
+    if len(ranks) > TrialStyle.max_ranks:
+        spaced = np.linspace(0, len(ranks) - 1, TrialStyle.max_ranks - 1).round().astype(int)
         ranks = sorted({chosen, *(ranks[index] for index in spaced)})
     return {rank: colors[rank] for rank in ranks if rank in colors}

@@ -24,7 +24,7 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 from nmd_lab import metrics
-from nmd_lab._journal import Record
+from nmd_lab._records import Record
 from nmd_lab._runtime.checks import sentence
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import StopReason
@@ -47,7 +47,6 @@ from nmd_lab.warnings import NotConvergedWarning, OutOfBoundsWarning
 from .known_entries import (
     NO_NOISE,
     NOTHING_HIDDEN,
-    BoolArray,
     Corruption,
     KnownEntries,
     hidden_entries,
@@ -82,39 +81,6 @@ def titles(data: KnownEntries, metrics: Mapping[str, Metric]) -> dict[str, str]:
     classes = {error_of(column) for column in data.classes}
     of_classes = {name: title for name, title in CLASS_ERRORS.items() if name in classes}
     return ({} if of_classes and not data.numbers.any() else found) | of_classes
-
-
-def scores_of(
-    fit: Result,
-    model: FloatArray,
-    data: KnownEntries,
-    metrics: Mapping[str, Metric],
-    sets: Mapping[str, tuple[FloatArray, BoolArray]],
-) -> dict[str, float]:
-    """Return the errors of a fit, by their names in the results.
-
-    `model` has its values at the entries, and `sets` the right ones and a mask of the entries.
-    """
-    weights, unit = data.observations.weights, data.units.deviation
-    scores: dict[str, float] = {}
-    of_entries = class_errors(fit, data.observations, model)
-    if isinstance(fit, Posterior):
-        values, hidden = sets["held_out"]
-        at = hidden & data.numbers
-        of_entries |= interval_scores(fit, data.observations, values, at, unit)
-    for entry_set, (values, mask) in sets.items():
-        at = data.numbers & mask
-        pair = (values / unit)[at], (model / unit)[at]
-        for name, metric in metrics.items():
-            weighted = {} if weights is None else accepted(metric, {"weights": weights[at]})
-            error = float(metric(*pair, **weighted)) if at.any() else math.nan
-            scores[f"{entry_set}_{name}"] = error
-        for name, each in of_entries.items():
-            at_each = data.exact & mask & ~np.isnan(each)
-            w = None if weights is None else weights[at_each]
-            mean = float(np.average(each[at_each], weights=w)) if at_each.any() else math.nan
-            scores[f"{entry_set}_{name}"] = mean
-    return scores
 
 
 @dataclass(frozen=True)
@@ -218,10 +184,28 @@ class Cell:
 
     def scores(self, fit: Result) -> dict[str, float]:
         """Return the errors of a fit, by their names in the results."""
-        hidden = self.hidden
+        data, hidden, model = self.data, self.hidden, self.predict(fit)
+        weights, unit = data.observations.weights, data.units.deviation
+        of_entries = class_errors(fit, data.observations, model)
+        if isinstance(fit, Posterior):
+            at = hidden & data.numbers
+            of_entries |= interval_scores(fit, data.observations, self.values, at, unit)
         sets = {"held_out": (self.values, hidden), "observed": (self.values, ~hidden)}
-        sets["clean"] = self.data.entries.values, np.ones_like(hidden)
-        return scores_of(fit, self.predict(fit), self.data, self.metrics, sets)
+        sets["clean"] = data.entries.values, np.ones_like(hidden)
+        scores: dict[str, float] = {}
+        for entry_set, (values, mask) in sets.items():
+            at = data.numbers & mask
+            pair = (values / unit)[at], (model / unit)[at]
+            for name, metric in self.metrics.items():
+                weighted = {} if weights is None else accepted(metric, {"weights": weights[at]})
+                error = float(metric(*pair, **weighted)) if at.any() else math.nan
+                scores[f"{entry_set}_{name}"] = error
+            for name, each in of_entries.items():
+                there = data.exact & mask & ~np.isnan(each)
+                w = None if weights is None else weights[there]
+                mean = float(np.average(each[there], weights=w)) if there.any() else math.nan
+                scores[f"{entry_set}_{name}"] = mean
+        return scores
 
 
 # Numbers of a fit beside its errors, with their long names

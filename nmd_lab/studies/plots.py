@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from nmd_lab._runtime.checks import check_words
-from nmd_lab.plots._canvas import axes, hide_frame, quantity
+from nmd_lab.plots._canvas import axes, finished, hide_frame, quantity
 
 from .grid import ALGORITHM, select
 from .summary import choices, trials, variable
@@ -62,7 +62,7 @@ class StudyPlots:
         color = _color(results, color, x)
         dims = [*dict.fromkeys([x, *filter(None, [color])])]
         is_numeric = results[x].dtype.kind in "iuf"
-        texts = {d: [*map(_as_text, results[d].values)] for d in dims if d != x or not is_numeric}
+        texts = {d: [*map(label_text, results[d].values)] for d in dims if d != x or not is_numeric}
         means, sds = _best(results.assign_coords(texts), name, *dims)
         style: Any = (
             {"marker": "o", "elinewidth": 0.8} if is_numeric else {"kind": "bar", "rot": 20}
@@ -72,9 +72,7 @@ class StudyPlots:
             ax.legend(title=_dimension_name(color))
         ax.set(xlabel=_dimension_name(x), ylabel=quantity(results[name], name))
         ax.set_title(_subtitle(results, {x, color}))
-        ax.grid(alpha=0.25)
-        ax.spines[["top", "right"]].set_visible(False)
-        return ax
+        return finished(ax)
 
     def heatmap(
         self, x: str, y: str, *, metric: Name = None, ax: Axes | None = None, **conditions: Any
@@ -93,8 +91,8 @@ class StudyPlots:
             frame = {"fill": False, "ec": ink} if means[i, j] == lowest else None
             text = f"{means[i, j]:.3g}"
             ax.text(j, i, text, ha="center", va="center", color=ink, fontsize=9, bbox=frame)
-        ax.set_xticks(range(means.shape[1]), [*map(_as_text, results[x].values)])
-        ax.set_yticks(range(means.shape[0]), [*map(_as_text, results[y].values)])
+        ax.set_xticks(range(means.shape[1]), [*map(label_text, results[x].values)])
+        ax.set_yticks(range(means.shape[0]), [*map(label_text, results[y].values)])
         ax.set(xlabel=_dimension_name(x), ylabel=_dimension_name(y))
         ax.set_title(_subtitle(results, {x, y}))
         hide_frame(ax)
@@ -123,8 +121,8 @@ def _color(results: xr.Dataset, color: str | None, *shown: str) -> str | None:
     return color or (ALGORITHM if ALGORITHM in free else next(iter(free), None))
 
 
-def _as_text(label: Any) -> str:
-    """Return a label of the results as a reader expects it."""
+def label_text(label: Any) -> str:
+    """Return a label of the results for a reader: short numbers, and spaces for underscores."""
     return f"{label:g}" if isinstance(label, float) else str(label).replace("_", " ")
 
 
@@ -136,7 +134,7 @@ def _dimension_name(dim: str) -> str:
 def _subtitle(results: xr.Dataset, shown: set[Any]) -> str:
     """Return a text that tells how the dimensions that are not shown were reduced."""
     texts = [
-        f"{_dimension_name(dim)} {_as_text(results[dim].values[0])}"
+        f"{_dimension_name(dim)} {label_text(results[dim].values[0])}"
         for dim in trials(results)
         if results.sizes[dim] == 1 and dim not in shown
     ]

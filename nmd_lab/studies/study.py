@@ -6,7 +6,6 @@ import inspect
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -14,8 +13,9 @@ import xarray as xr
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
-from nmd_lab._journal import Record, open_journal
+from nmd_lab._records import Record, read_records, records_folder, write_record
 from nmd_lab._runtime.checks import check_integer
+from nmd_lab._runtime.disk import check_target
 from nmd_lab._runtime.progress import progress_bar
 from nmd_lab.data.masks import GivenLimits
 from nmd_lab.result import netcdf
@@ -155,9 +155,9 @@ class Study:
         Parameters
         ----------
         path : path-like, optional
-            NetCDF file for the results, for example "study.nc".  Each fit goes into the file
-            study.nc.journal beside it as soon as it is done.  A later run, also of another grid,
-            takes finished fits from there.  It repeats those that failed or took too long.
+            NetCDF file for the results, for example "study.nc".  Each fit goes into a file of the
+            folder study.nc.fits beside it as soon as it is done.  A later run, also of another
+            grid, takes finished fits from there.  It repeats those that failed or took too long.
         n_jobs : int, default 1
             Number of processes with one thread each; -1 is one for each processor.
         progress : bool, default True
@@ -173,17 +173,15 @@ class Study:
             ``observed_rmse``, ``clean_rmse`` and so on for each error, `objective`, `n_iter`,
             `seconds`, `status` ("done", "left out", "timed out", "failed"), `stop_reason`,
             `warnings` and `fit`, the key of the fit.  What fits have chosen is in `rank_chosen`,
-            `alpha_chosen` and so on; NaN or "" where it was given.
-            "sample" adds ``held_out_coverage_90`` and ``held_out_log_density``, those of numbers in
-            a table.  Cells that differ only in arguments that their method ignores share a fit.
-            Methods make `algorithm`.
+            `alpha_chosen` and so on; NaN or "" where it was given.  "sample" adds
+            ``held_out_coverage_90`` and ``held_out_log_density``, those of numbers in a table.
+            Cells that differ only in arguments that their method ignores share a fit.  Methods make
+            `algorithm`.
 
         Raises
         ------
         ValueError
             If `path` holds another study, of which no fit is one of this study.
-        RuntimeError
-            If another process is writing to `path`.
 
         Notes
         -----
@@ -192,21 +190,28 @@ class Study:
         """
         n_jobs = effective_n_jobs(n_jobs)
         Options.of({"time_limit": time_limit})
-        path = None if path is None else Path(path)
+        path = None if path is None else check_target(path)
+        folder = None if path is None else records_folder(path)
         cells = {cell.key: cell for cell in self.grid.values.flat}
-        with open_journal(path, self._records) as add:
-            if self._records and not cells.keys() & self._records.keys():
-                raise ValueError(f"path={str(path)!r} holds another study: give another path.")
-            done = {k for k, r in self._records.items() if r["status"] in ("done", "left out")}
-            # By key, which is as good as at random: so the rate predicts the remaining time
-            todo = [cells[key] for key in sorted(cells.keys() - done)]
-            with progress_bar(len(todo), progress, unit="fit") as show:
-                for record in run_cells(todo, n_jobs, time_limit):
-                    show("")
-                    add(record)
-            self._results = to_dataset(self.grid, self._records)
-            if path is not None:
-                netcdf.write(self._results, path)
+        if folder:
+            stored = read_records(folder)
+            for key in self._records.keys() - stored.keys():
+                write_record(folder, self._records[key])
+            self._records |= stored
+        if self._records and not cells.keys() & self._records.keys():
+            raise ValueError(f"path={str(path)!r} holds another study: give another path.")
+        done = {k for k, r in self._records.items() if r.get("status") in ("done", "left out")}
+        # By key, which is as good as at random: so the rate predicts the remaining time
+        todo = [cells[key] for key in sorted(cells.keys() - done)]
+        with progress_bar(len(todo), progress, unit="fit") as show:
+            for record in run_cells(todo, n_jobs, time_limit):
+                show("")
+                if folder:
+                    write_record(folder, record)
+                self._records[record["key"]] = record
+        self._results = to_dataset(self.grid, self._records)
+        if path:
+            netcdf.write(self._results, path)
         return self._results
 
     @property

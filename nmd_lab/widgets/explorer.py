@@ -27,7 +27,7 @@ from nmd_lab.studies import Study
 from .code import call, ratings_choices
 from .history import History
 from .matrix_state import DecompositionState, FittedState
-from .matrix_view import DecompositionView, FitView, PosteriorView, ResultView
+from .matrix_view import DecompositionView, ResultView
 from .page import Page
 from .ratings import DEFAULT_COLUMNS, table_columns
 from .ratings_state import CompletionState
@@ -136,7 +136,7 @@ def view_of(X: Any, **options: Any) -> View:
     if isinstance(X, xr.Dataset) and kind_of_dataset(X) == "fit":
         X = result_of(X)
     if isinstance(X, Decomposition | Posterior):
-        return view_of_result(X, **options)
+        return ResultView(FittedState(X, **options))
     if isinstance(X, Study) or (isinstance(X, xr.Dataset) and kind_of_dataset(X) == "study"):
         return StudyView(StudyState(X, **options), X)
     asked = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
@@ -152,17 +152,11 @@ def view_of(X: Any, **options: Any) -> View:
     return DecompositionView(DecompositionState(X, **options))
 
 
-def view_of_result(fit: Any, shape: tuple[int, int] | None = None) -> ResultView:
-    """Return the view of a fit or a posterior, or of the file of either."""
-    state = FittedState(fit, shape)
-    return FitView(state) if state.posterior is None else PosteriorView(state)
-
-
 def view_of_file(path: Path, **options: Any) -> View:
     """Return the view of a file of results or of data."""
     kind = kind_of_result(path)
     if kind == "fit":
-        return view_of_result(path, **options)
+        return ResultView(FittedState(path, **options))
     if kind == "study":
         return StudyView(StudyState(path, **options), path)
     reading = {name: value for name, value in options.items() if name in FILE_OPTIONS}
@@ -198,7 +192,7 @@ def view_opened(message: Mapping[str, Any], buffers: Sequence[Any]) -> View:
             except ValueError as error:
                 raise ValueError(str(error).replace(f"{path.parent.as_posix()}/", "")) from error
             if isinstance(view, ResultView):
-                view = view_of_result(view.result)
+                view = ResultView(FittedState(view.outcome))
             elif isinstance(view, StudyView):
                 view = view_of(view.state.results.load())
         view.data_code = view.data_code and view.data_code.replace(path.as_posix(), path.name)

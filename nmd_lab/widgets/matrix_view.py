@@ -29,7 +29,7 @@ from .charts import (
 from .history import History, PastRun
 from .matrix_data import MatrixData, Paint
 from .matrix_state import CORRUPTING, DecompositionState, FittedState
-from .pictures import Frame, at, frame_of, mean_at, pictures_part, spread_at
+from .pictures import Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid, Order
 from .view import ModelView, View
 
@@ -46,7 +46,7 @@ class DecompositionView(ModelView):
         self._chosen_iteration: tuple[Any, int, int] | None = None
         self._frames, self._still = Latest[Frame](), Latest[dict[str, Any]]()
         self._doubts, self._order = Latest[dict[str, Any] | None](), Order()
-        self._painted = Latest[float]()
+        self._painted, self._drawn = Latest[float](), Latest[tuple[Any, Any]]()
         trying = "Try ranks by held-out entries, and fit with the best one"
         self.buttons["scan"] = "Find the rank", trying
         self.actions |= {
@@ -55,7 +55,7 @@ class DecompositionView(ModelView):
             "undo": lambda _: self.state.undo(),
             "unpaint": lambda _: self.state.unpaint(),
             "iteration": self._show_iteration,
-            "arrange": self._arrange,
+            "arrange": self._order.arrange,
         }
 
     @property
@@ -104,7 +104,7 @@ class DecompositionView(ModelView):
         if shown is not None:
             parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))
         elif posterior is not None:
-            parts["modelled"] = frame.arranged(mean_at(posterior, frame))
+            parts["modelled"] = frame.arranged(self._drawn_at(posterior, frame)[0])
         if data.labels.table is not None:
             drawn = Grid(data.labels.table, data.original, data.observed, shown, posterior)
             names = texts(data.labels, "rows")
@@ -173,7 +173,7 @@ class DecompositionView(ModelView):
             paint, same = self.state.paint, run if run and run.fit.shape == data.shape else None
             layers = {"original": at(frame, data.original), "seen": at(frame, data.observed)}
             if posterior is not None:
-                layers["spread"] = spread_at(posterior, frame)
+                layers["spread"] = self._drawn_at(posterior, frame)[1]
             if same is not None:
                 layers["beside"] = frame.means(data.shape, same.fit.fitted.block)
             return pictures_part(
@@ -187,16 +187,16 @@ class DecompositionView(ModelView):
 
         return self._still(pictures, data, frame, run, posterior)
 
+    def _drawn_at(self, posterior: Posterior, frame: Frame) -> tuple[Any, Any]:
+        """Return mean and standard deviation of a posterior where pictures are shown."""
+        return self._drawn(lambda: drawn_at(posterior, frame), posterior, frame)
+
     def _show_iteration(self, message: Mapping[str, Any]) -> None:
         """Show an earlier iterate; the last one follows the fit."""
         iteration = int(message["iteration"])
         if iteration not in self.state.fit.recording.snapshots.iterations:
             raise ValueError(f"iteration {iteration} is not kept: choose another.")
         self._chosen_iteration = *self._run(), iteration
-
-    def _arrange(self, message: Mapping[str, Any]) -> None:
-        """Sort the rows of a table by a column, or show other ones."""
-        self._order = self._order.after(message)
 
     def _brush(self, stroke: Mapping[str, Any]) -> None:
         """Hide or reveal what the brush has touched, and go on from the present factors."""
@@ -213,54 +213,86 @@ class DecompositionView(ModelView):
 
 
 class ResultView(View):
-    """What was made of data: nothing can be fitted here."""
+    """A fit or a posterior, of whose data nothing is known: nothing can be fitted here."""
 
     state: FittedState
     can_fit = False
-    fitted: FittedValues | None = None
 
-    def __init__(self, state: FittedState, name: str) -> None:
-        made_of = None if state.path is not None else state.decomposition
-        super().__init__(state, f"{name}-copy.nc", (made_of, "decomposition"))
-        self.name = name
+    def __init__(self, state: FittedState) -> None:
+        outcome = self.outcome = state.decomposition
+        self.name = "fit" if state.posterior is None else "posterior"
+        source = None if state.path is not None else outcome
+        super().__init__(state, f"{self.name}-copy.nc", (source, "decomposition"))
+        self._pictured = Latest[tuple[Any, Any]]()
+        if state.posterior is None:
+            state.fit.show(outcome)
+            self.actions |= self.factors.actions
+        else:
+            warning = sentence_of_chains(outcome)
+            state.fit.phase, state.fit.message = "finished", str(outcome.stop_reason)
+            state.fit.warnings = (warning,) if warning else ()
+
+    @property
+    def result(self) -> Any:
+        """The fit or the posterior."""
+        return self.outcome
 
     @property
     def title(self) -> str:
         """What is shown, and its size."""
-        return size_text(self.name, self.state.decomposition.shape)
+        return size_text(self.name, self.outcome.shape)
 
     def cannot_run(self) -> str:
         """Return why nothing runs here."""
         return f"a {self.name} holds no data: give the data to make a new one"
 
+    def headline(self) -> dict[str, Any] | None:
+        """Return the error that a fit knows of; a posterior knows no held-out one."""
+        return super().headline() if self.state.posterior is None else None
+
     def frame(self) -> Frame:
         """Return which entries are shown: rows that were picked or of a component, or all."""
-        shape = self.state.decomposition.shape
-        rows = self.factors.shown_rows(self.fitted, self.selection, shape[0])
-        return frame_of(shape, self.state.picture, rows=rows)
-
-
-class FitView(ResultView):
-    """Facts, reconstruction, curves, trials, components and the plane of the rows."""
-
-    def __init__(self, state: FittedState) -> None:
-        super().__init__(state, "fit")
-        fit = state.decomposition
-        state.fit.show(fit)
-        self.fitted: FittedValues = fit.fitted
-        self._trials = trials_charts(fit)
-        self.actions |= self.factors.actions
-        self._panels = [Panel("relative error", {"relative_error": "observed"})]
-        if "validation_rmse" in fit.history:
-            held_out = {"held_out": "held out"}
-            self._panels.insert(0, Panel("error of held-out entries (RMSE)", held_out, "held_out"))
+        fitted = self.outcome.fitted if self.state.posterior is None else None
+        rows = self.factors.shown_rows(fitted, self.selection, self.outcome.shape[0])
+        return frame_of(self.outcome.shape, self.state.picture, rows=rows)
 
     def parts(self, history: History) -> dict[str, Any]:
-        """Return all parts."""
-        fit, frame = self.state.decomposition, self.frame()
-        window = frame.means(fit.shape, self.fitted.without(self.factors.off(self.fitted)).block)
-        limits = float(np.nanmin(window)), float(np.nanmax(window))
-        facts = [
+        """Return facts and pictures, and of a fit curves, trials, components and plane."""
+        outcome, frame, posterior = self.outcome, self.frame(), self.state.posterior
+        if posterior is not None:
+            rows, facts = frame.rows.tolist(), outcome._facts.items()
+            shown, spread = self._pictured(lambda: drawn_at(posterior, frame), rows)
+            more: dict[str, Any] = {}
+        else:
+            fitted, facts, spread = outcome.fitted, self._facts(), None
+            shown = frame.means(outcome.shape, fitted.without(self.factors.off(fitted)).block)
+            more = {
+                "curves": curves_part(self._panels, self.state.fit.recording),
+                "dots": trials_charts(outcome),
+                **self.factors.parts(fitted, frame, outcome.labels, ""),
+                "drawing": self.factors.drawing(fitted, frame, outcome.labels),
+            }
+        limits, names = (
+            (float(np.nanmin(shown)), float(np.nanmax(shown))),
+            texts(outcome.labels, "rows"),
+        )
+        return more | {
+            "pictures": pictures_part(frame, limits, names, {"spread": spread}),
+            "modelled": frame.arranged(shown),
+            "tables": [table("facts", ("", ""), [(name, text) for name, text in facts if text])],
+        }
+
+    @property
+    def _panels(self) -> list[Panel]:
+        """The curves of a fit: held-out errors first, if it has some."""
+        panels = [Panel("relative error", {"relative_error": "observed"})]
+        held_out = Panel("error of held-out entries (RMSE)", {"held_out": "held out"}, "held_out")
+        return [held_out, *panels] if "validation_rmse" in self.outcome.history else panels
+
+    def _facts(self) -> Any:
+        """Return names and texts of what to know of a fit."""
+        fit = self.outcome
+        return [
             ("model", f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, rank {fit.rank}"),
             ("size", f"{fit.shape[0]} x {fit.shape[1]}"),
             ("relative error", f"{fit.relative_error:.4g}"),
@@ -268,48 +300,3 @@ class FitView(ResultView):
             ("ended", str(fit.stop_reason)),
             *fit._choice.items(),
         ]
-        return {
-            "curves": curves_part(self._panels, self.state.fit.recording),
-            "pictures": pictures_part(frame, limits, texts(fit.labels, "rows"), {}),
-            "modelled": frame.arranged(window),
-            "dots": self._trials,
-            "tables": [table("facts", ("", ""), facts)],
-            **self.factors.parts(self.fitted, frame, fit.labels, ""),
-            "drawing": self.factors.drawing(self.fitted, frame, fit.labels),
-        }
-
-
-class PosteriorView(ResultView):
-    """Facts, posterior mean and standard deviation."""
-
-    def __init__(self, state: FittedState) -> None:
-        super().__init__(state, "posterior")
-        self.posterior: Posterior = state.decomposition
-        warning = sentence_of_chains(self.posterior)
-        state.fit.phase, state.fit.message = "finished", str(self.posterior.stop_reason)
-        state.fit.warnings = (warning,) if warning else ()
-        self._drawn = Latest[dict[str, Any]]()
-
-    @property
-    def result(self) -> Posterior:
-        """The posterior."""
-        return self.posterior
-
-    def headline(self) -> None:
-        """Say nothing: a posterior knows no held-out error."""
-
-    def parts(self, history: History) -> dict[str, Any]:
-        """Return all parts; the pictures are computed anew for other rows."""
-        frame = self.frame()
-        drawn = self._drawn(lambda: self._pictures(frame), frame.rows.tolist())
-        facts = [[name, text] for name, text in self.posterior._facts.items() if text]
-        return {**drawn, "tables": [table("facts", ("", ""), facts)]}
-
-    def _pictures(self, frame: Frame) -> dict[str, Any]:
-        """Return the posterior mean and its standard deviation."""
-        mean, spread = mean_at(self.posterior, frame), spread_at(self.posterior, frame)
-        limits, names = (float(mean.min()), float(mean.max())), texts(self.posterior.labels, "rows")
-        return {
-            "pictures": pictures_part(frame, limits, names, {"spread": spread}),
-            "modelled": frame.arranged(mean),
-        }

@@ -156,16 +156,11 @@ def at(frame: Frame, matrix: Array) -> Array:
     return frame.means((m, n), lambda i, j: matrix[np.ix_(i, j)])
 
 
-def mean_at(posterior: Posterior, frame: Frame) -> Array:
-    """Return the mean of the posterior at the entries of a frame."""
-    mean = posterior.predict(entries_at(frame.rows[:, None], frame.columns))
-    return np.reshape(mean, (frame.rows.size, frame.columns.size))
-
-
-def spread_at(posterior: Posterior, frame: Frame) -> Array:
-    """Return the standard deviation of the posterior at the entries of a frame."""
-    spread = posterior.predict_std(entries_at(frame.rows[:, None], frame.columns), noise=False)
-    return np.reshape(spread, (frame.rows.size, frame.columns.size))
+def drawn_at(posterior: Posterior, frame: Frame) -> tuple[Array, Array]:
+    """Return mean and standard deviation of the posterior at the entries of a frame."""
+    entries, shape = entries_at(frame.rows[:, None], frame.columns), (-1, frame.columns.size)
+    spread = posterior.predict_std(entries, noise=False)
+    return np.reshape(posterior.predict(entries), shape), np.reshape(spread, shape)
 
 
 def drawing_part(

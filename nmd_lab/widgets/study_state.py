@@ -17,6 +17,7 @@ from nmd_lab.fit import complete
 from nmd_lab.result import netcdf
 from nmd_lab.studies import Study
 from nmd_lab.studies.grid import ALGORITHM, select
+from nmd_lab.studies.plots import label_text
 from nmd_lab.studies.summary import about, labels_of, ranked, trials, variable
 
 from .code import PRINT_ERROR, call, expression, stopping_arguments
@@ -73,11 +74,6 @@ def chart_points(
 def is_numeric(results: xr.Dataset, dim: str) -> bool:
     """Return whether the labels of a dimension are numbers."""
     return results[dim].dtype.kind in "iuf"
-
-
-def label_text(label: Any) -> str:
-    """Return a label for the user: short numbers, and spaces instead of underscores."""
-    return f"{label:g}" if isinstance(label, float) else str(label).replace("_", " ")
 
 
 class StudyState(FitState):

@@ -15,11 +15,12 @@ from scipy import stats
 from nmd_lab.result import netcdf
 from nmd_lab.result.summary import headline
 from nmd_lab.studies.grid import CONDITIONS
+from nmd_lab.studies.plots import label_text
 
 from .background import Latest, many
 from .charts import Panel, chart, curves_part, series, table
 from .history import History
-from .study_state import NO_DIMENSION, ChartPoint, StudyState, is_numeric, label_text
+from .study_state import NO_DIMENSION, ChartPoint, StudyState, is_numeric
 from .view import View
 
 CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by held-out entries

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,19 +28,20 @@ LEVELS = (LEVEL, 0.5)  # probabilities of the intervals of a single cell
 SEEN, HIDDEN, MISSING = 0, 1, 2  # cells: seen by the fit, hidden from it, or missing in the data
 
 
-class Order(NamedTuple):
+@dataclass
+class Order:
     """Which rows are shown: from which one on, and the column by which they are sorted."""
 
     column: int | None = None  # its first column of the matrix
     reverse: bool = False
     begin: int = 0
 
-    def after(self, message: Mapping[str, Any]) -> Order:
-        """Return the order after a click on the head of a column, or on a button of the pages."""
-        if "begin" in message:
-            return self._replace(begin=message["begin"])
-        column = message["column"]
-        return Order(column, column == self.column and not self.reverse)
+    def arrange(self, message: Mapping[str, Any]) -> None:
+        """Follow a click on the head of a column, or on a button of the pages."""
+        column, self.begin = message.get("column"), message.get("begin", 0)
+        if column is not None:
+            self.reverse = column == self.column and not self.reverse
+            self.column = column
 
 
 class Grid(NamedTuple):

@@ -130,9 +130,8 @@ def _study() -> nmd_lab.Study:
 @cache
 def _studies() -> tuple[bytes, bytes]:
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "study.nc"
-        _study().run(path, progress=False)
-        return path.read_bytes(), Path(f"{path}.journal").read_bytes()
+        _study().run(path := Path(folder) / "study.nc", progress=False)
+        return path.read_bytes(), next(Path(f"{path}.fits").iterdir()).read_bytes()
 
 
 def _sound(path: Path, **options: Any) -> Any:
@@ -155,7 +154,8 @@ def _load(path: Path) -> Any:
 
 
 def _resume(path: Path) -> None:
-    path.rename(path.with_name("study.nc.journal"))
+    (path.parent / "study.nc.fits").mkdir()
+    path.rename(path.parent / "study.nc.fits" / path.name)
     _study().run(path.with_name("study.nc"), progress=False)
 
 
@@ -173,6 +173,6 @@ KINDS: dict[str, Kind] = {
     ),
     "fit": Kind("fit.nc", _fits, _load),
     "study": Kind("study.nc", lambda: [_studies()[0]], netcdf.read),
-    "journal": Kind("x.journal", lambda: [_studies()[1]], _resume),
+    "record": Kind("x.json", lambda: [_studies()[1]], _resume),
 }
 """The kinds of files by name."""

@@ -51,7 +51,7 @@ def kill_once(seed: int, n_jobs: int) -> None:
         if not results.identical(whole()):
             raise Fault("a resumed study has other results")
         names = {file.name for file in Path(folder).iterdir()}
-        if names != {"study.nc", "study.nc.journal"}:
+        if names != {"study.nc", "study.nc.fits"}:
             raise Fault("a killed study leaves a file", str(sorted(names)))
 
 

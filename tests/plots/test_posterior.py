@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.colors import to_hex  # noqa: E402
 
 from nmd_lab import plots  # noqa: E402
-from nmd_lab.plots._canvas import PALETTE  # noqa: E402
+from nmd_lab.plots._canvas import Palette  # noqa: E402
 
 M, N = 20, 12
 
@@ -69,7 +69,7 @@ def test_predictions_against_observed(posterior, X):
     share = inside.get_xdata().size / X.size
     assert f"{100 * share:.0f} % of the 50 % intervals" in ax.get_title()
     assert share == pytest.approx(0.5, abs=0.1)
-    assert to_hex(outside.get_color()) == PALETTE.positive
+    assert to_hex(outside.get_color()) == Palette.positive
     assert list(diagonal.get_xdata()) == [X.min(), X.max()]
     few = plots.predictions(posterior, X, max_points=10)
     assert sum(line.get_xdata().size for line in few.lines[:2]) == 10

@@ -19,7 +19,7 @@ LAYERS = (
     {
         "_version",
         "_runtime",
-        "_journal",
+        "_records",
         "warnings",
         "checkpoint",
     },

@@ -13,7 +13,7 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.readers import read_file
 from nmd_lab.widgets.components import oriented
-from nmd_lab.widgets.matrix_view import DecompositionView, FitView, PosteriorView
+from nmd_lab.widgets.matrix_view import DecompositionView, ResultView
 from nmd_lab.widgets.pictures import MOST_ROWS
 from nmd_lab.widgets.ratings_view import CompletionView
 
@@ -130,7 +130,7 @@ def fit():
 
 def test_a_fit(fit, tmp_path):
     explorer = widgets.explore(fit)
-    assert isinstance(explorer.view, FitView | PosteriorView)
+    assert isinstance(explorer.view, ResultView)
     assert explorer.result is fit
     assert f"{fit.n_iter} iterations" in said(explorer)
     facts = dict(table(explorer, "facts")["rows"])
@@ -176,7 +176,7 @@ def test_the_file_and_the_dataset_of_a_fit(fit, tmp_path):
     fit.save(tmp_path / "fit.nc")
     for given in (tmp_path / "fit.nc", str(tmp_path / "fit.nc"), fit.to_dataset()):
         explorer = widgets.explore(given)
-        assert isinstance(explorer.view, FitView | PosteriorView)
+        assert isinstance(explorer.view, ResultView)
         assert explorer.result.W.identical(fit.W)
     code = widgets.explore(tmp_path / "fit.nc").code()
     names = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 from pathlib import Path
@@ -15,7 +14,7 @@ from killing import calls_in, killed_in
 
 import nmd_lab as nmd
 from nmd_lab import _version
-from nmd_lab._journal import journal_path, open_journal
+from nmd_lab._records import read_records, records_folder, write_record
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.result import netcdf
 from nmd_lab.studies import cell as execution
@@ -43,8 +42,8 @@ def computed(monkeypatch):
     return keys
 
 
-def lines(path: Path) -> list[str]:
-    return journal_path(path).read_text().splitlines()
+def files(path: Path) -> list[Path]:
+    return sorted(records_folder(path).glob("*.json"))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -60,13 +59,13 @@ def test_five_kills_lose_nothing(digits, tmp_path, computed):
         assert killed_in(
             int(chance.uniform(2, 4) * one_fit), lambda s=again: s.run(path, progress=False)
         )
-        content = journal_path(path).read_text() if journal_path(path).exists() else ""
-        finished.append(content.count("\n"))
+        finished.append(len(files(path)))
     assert finished == sorted(finished)
     assert 0 < finished[-1] < 18
     computed.clear()
     results = nmd.Study(digits, **options).run(path, progress=False)
     assert len(computed) == 18 - finished[-1]
+    assert len(files(path)) == len(list(records_folder(path).iterdir())) == 18
     assert results.drop_vars("seconds").identical(whole.drop_vars("seconds"))
     assert netcdf.read(path).identical(results)
 
@@ -82,7 +81,7 @@ def test_a_grown_grid_computes_only_what_is_new(digits, tmp_path, computed):
     assert len(set(computed)) == len(computed) == 3 * 4 * 2
     old = results.sel(rank=[2, 3], missing=0.2, seed=[0, 1, 2], drop=True)
     assert old.drop_attrs().identical(first.drop_attrs())
-    # and back: the small study takes its fits from the larger journal
+    # and back: the small study takes its fits from the larger one
     assert nmd.Study(digits, **SETTINGS).run(path, progress=False).identical(first)
     assert len(computed) == 3 * 4 * 2
 
@@ -94,16 +93,6 @@ def test_blocks_join_later_and_know_their_picture(digits, tmp_path, computed):
     assert len(computed) == 2
     nmd.Study(digits, shape=(4, 16), **options).run(tmp_path / "wide.nc", progress=False)
     assert len(computed) == 4
-
-
-def test_a_torn_line_is_dropped(digits, tmp_path, computed):
-    path = tmp_path / "study.nc"
-    first = nmd.Study(digits, **SETTINGS).run(path, progress=False)
-    journal_path(path).write_text(journal_path(path).read_text()[:-30])
-    again = nmd.Study(digits, **SETTINGS).run(path, progress=False)
-    assert len(computed) == 6 + 1
-    assert again.drop_vars("seconds").identical(first.drop_vars("seconds"))
-    assert len(lines(path)) == 6
 
 
 def test_a_fit_that_ctrl_c_cuts_short_is_no_result(digits, tmp_path, monkeypatch):
@@ -119,7 +108,7 @@ def test_a_fit_that_ctrl_c_cuts_short_is_no_result(digits, tmp_path, monkeypatch
     options = {"method": cut_short, "rank": 2, "n_splits": 3}
     with pytest.raises(KeyboardInterrupt):
         nmd.Study(digits, **options).run(path, progress=False)
-    assert len(lines(path)) == 1
+    assert len(files(path)) == 1
     assert (nmd.Study(digits, **options).run(path, progress=False).status == "done").all()
     assert len(count) == 2 + 2
 
@@ -177,34 +166,22 @@ def test_values_under_a_mask_are_not_in_the_data(digits, tmp_path, computed):
     assert len(computed) == 1
 
 
-def test_two_processes_do_not_write_one_study(digits, tmp_path):
-    fcntl = pytest.importorskip("fcntl")
-    path, study = tmp_path / "study.nc", nmd.Study(digits, **ONE)
-    study.run(path, progress=False)
-    with journal_path(path).open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(RuntimeError, match="in use by another process"):
-            study.run(path, progress=False)
-    study.run(path, progress=False)
-
-
 DAMAGED = {
-    "no JSON": lambda line: line[:-9] + "}",
-    "another value": lambda line: line.replace('"n_iter": 0', '"n_iter": 7'),
-    "a list": lambda line: "[1, 2]",
-    "deep": lambda line: "[" * 100_000,
-    "no checksum": lambda line: line.replace("crc32", "crc33"),
+    "cut short": lambda text: text[:-9],
+    "empty": lambda text: "",
+    "a list": lambda text: "[1, 2]",
+    "deep": lambda text: "[" * 100_000,
+    "no key": lambda text: text.replace('"key"', '"kez"'),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_a_damaged_line_is_done_again(damage, digits, tmp_path, computed):
+def test_a_damaged_record_is_done_again(damage, digits, tmp_path, computed):
     path = tmp_path / "study.nc"
     first = nmd.Study(digits, **SETTINGS).run(path, progress=False)
-    one, *rest = lines(path)
-    assert DAMAGED[damage](one) != one
-    journal_path(path).write_text("\n".join([DAMAGED[damage](one), *rest]) + "\n")
-    with pytest.warns(nmd.warnings.NMDWarning, match="has 1 damaged of 6 lines"):
+    one = files(path)[0]
+    one.write_text(DAMAGED[damage](one.read_text()))
+    with pytest.warns(nmd.warnings.NMDWarning, match="has 1 damaged of 6 files"):
         again = nmd.Study(digits, **SETTINGS).run(path, progress=False)
     assert len(computed) == 6 + 1
     assert again.drop_vars("seconds").identical(first.drop_vars("seconds"))
@@ -220,22 +197,18 @@ def test_bad_paths_are_refused(digits, tmp_path):
 
 def test_a_record_is_on_disk_at_once_and_a_full_disk_keeps_what_it_has(tmp_path):
     resource = pytest.importorskip("resource")
-    path, before = tmp_path / "study.nc", resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
     record = {"key": "first", "status": "done", "seconds": 1 / 3}
-    with open_journal(path, {}) as add:
-        add(record)
-        assert json.loads(lines(path)[-1]).items() >= record.items()
-        size = journal_path(path).stat().st_size
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, before[1]))
-        try:
-            with pytest.raises(OSError, match=r"study\.nc\.journal.*cannot be written"):
-                add({"key": "second", "status": "done"})
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    records = {}
-    with open_journal(path, records):
-        assert records == {"first": record}
-        assert journal_path(path).stat().st_size == size
+    write_record(tmp_path, record)
+    assert read_records(tmp_path) == {"first": record}
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"second\.json.*cannot be written"):
+            write_record(tmp_path, {"key": "second", "status": "done"})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert read_records(tmp_path) == {"first": record}
+    assert [each.name for each in tmp_path.iterdir()] == ["first.json"]
 
 
 def test_memory_moves_to_disk(digits, tmp_path, computed):
