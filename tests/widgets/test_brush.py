@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, arrays_of, done, picture, plain, said
+from explorer_page import act, arrays_of, done, picture, plain, repeats, said, sure
 from hypothesis import given
 from hypothesis import strategies as st
 from waiting import PATIENCE
@@ -79,16 +79,8 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     np.testing.assert_array_equal(hidden, (i - 20) ** 2 + (j - 30) ** 2 <= 36)
     assert explorer.pictures["n_painted"] == hidden.sum()
     assert explorer.result is not before
-    expected = nmd.complete(
-        X,
-        4,
-        "relu",
-        observed=~hidden,
-        init=before,
-        alpha=0.01,
-        random_state=0,
-        max_iter=explorer.result.n_iter,
-    )
+    options = {"observed": ~hidden, "init": before, "alpha": 0.01, "random_state": 0}
+    expected = nmd.complete(X, 4, "relu", max_iter=explorer.result.n_iter, **options)
     np.testing.assert_array_equal(explorer.result.W, expected.W)
     truth, model = X[hidden], explorer.result.reconstruct().values[hidden]
     error = np.linalg.norm(truth - model) / np.linalg.norm(truth)
@@ -117,10 +109,7 @@ def test_the_code_repeats_what_was_painted(kind, noise, missing):
     explorer = done(plain(widgets.Explorer, X, **settings))
     painted(explorer, [(3, 3), (4, 3.5)], 2.5)
     painted(explorer, [(6, 6)], 1.0, hide=False)
-    names = {"X": X}
-    exec(explorer.state.code("X"), names)
-    assert names["fit"].W.identical(explorer.result.W)
-    assert names["fit"].relative_error == explorer.result.relative_error
+    repeats(explorer, X=X)
 
 
 def test_a_brush_during_a_run_goes_on_from_where_it_was():
@@ -128,9 +117,7 @@ def test_a_brush_during_a_run_goes_on_from_where_it_was():
     explorer.start()
     painted(explorer, [(10, 10)], 4)
     assert explorer.fit.phase == "finished"
-    names = {"X": explorer.state.X}
-    exec(explorer.state.code("X"), names)
-    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
+    repeats(explorer, X=explorer.state.X)
 
 
 def test_not_everything_can_be_hidden():
@@ -142,13 +129,6 @@ def test_not_everything_can_be_hidden():
     assert not explorer.status["failed"]
 
 
-def repeated(explorer, X):
-    """Run the code of an explorer, and compare its factor with that of the result."""
-    names = {"X": X}
-    exec(explorer.state.code("X"), names)
-    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
-
-
 def test_forgotten_paint_leads_back_to_the_fit_before_it():
     X = smooth()
     explorer = done(plain(widgets.Explorer, X, rank=3, alpha=0.1, iterations=15))
@@ -158,10 +138,10 @@ def test_forgotten_paint_leads_back_to_the_fit_before_it():
     act(explorer, "unpaint")
     assert explorer.result is first
     assert explorer.pictures["n_painted"] == 0
-    repeated(explorer, X)
+    repeats(explorer, X=X)
     act(explorer, "continue")
     assert explorer.join(PATIENCE)
-    repeated(explorer, X)
+    repeats(explorer, X=X)
 
 
 def test_strokes_before_and_after_a_run_are_repeated():
@@ -169,15 +149,15 @@ def test_strokes_before_and_after_a_run_are_repeated():
     explorer = done(plain(widgets.Explorer, X, rank=3, alpha=0.1, iterations=15))
     painted(explorer, [(10, 10)], 4)
     done(explorer)
-    repeated(explorer, X)
+    repeats(explorer, X=X)
     painted(explorer, [(20, 30)], 4)
-    repeated(explorer, X)
+    repeats(explorer, X=X)
     act(explorer, "unpaint")  # back to the run, which has paint of its own
-    repeated(explorer, X)
+    repeats(explorer, X=X)
     act(explorer, "unpaint")
     assert explorer.join(PATIENCE)
     assert not np.isnan(explorer.state.fitted_data.observed).any()
-    repeated(explorer, X)
+    repeats(explorer, X=X)
 
 
 @pytest.mark.parametrize(
@@ -191,10 +171,10 @@ def test_a_stroke_after_a_changed_setting_counts_in_the_next_run(name, value):
     act(explorer, "set", name=name, value=value)
     painted(explorer, [(10, 10)], 4)
     assert explorer.result is first
-    repeated(explorer, X)
+    repeats(explorer, X=X)
     done(explorer)
     assert np.isnan(explorer.state.fitted_data.observed[10, 10])
-    repeated(explorer, X)
+    repeats(explorer, X=X)
 
 
 def test_the_headline_has_the_error_where_the_brush_has_hidden():
@@ -231,8 +211,7 @@ def test_a_posterior_goes_with_its_paint():
     model = {"nonlinearity": "identity", "alpha": 0.1, "draws": 5}
     explorer = done(plain(widgets.Explorer, smooth(), rank=2, iterations=15, **model))
     painted(explorer, [(10, 10)], 4)
-    act(explorer, "sample")
-    assert explorer.join(PATIENCE)
+    sure(explorer)
     assert "intervals hold" in said(explorer)
     assert explorer.pictures["spread"] is not None
     act(explorer, "unpaint")

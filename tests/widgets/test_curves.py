@@ -1,22 +1,17 @@
-"""Curves in the browser: the numbers that they get, and the functions that draw them."""
+"""Curves in the browser: the numbers that they get."""
 
 from __future__ import annotations
 
-import json
-import subprocess
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from node import node
-from waiting import PATIENCE
 
 pytest.importorskip("anywidget")
 
 from explorer_page import arrays_of
 
 from nmd_lab.widgets.charts import MOST_POINTS, Panel, curves_part
-from nmd_lab.widgets.page import FOLDER
 
 PANELS = [
     Panel("error", {"a": "seen", "held_out": "held out"}, lowest="held_out"),
@@ -69,43 +64,3 @@ def test_other_runs_have_curves_of_their_own():
     assert {key: points[1].tolist() for key, points in arrays_of(part).items()} == {
         "a": [2, 1], "a run 3": [4], "held_out run 3": [0.5],
     }  # fmt: skip
-
-
-def in_node(code):
-    """Return what an expression of the functions in curves.js gives, as JSON."""
-    module = json.dumps((FOLDER / "axes.mjs").as_uri())
-    names = "logTicks, wholeTicks, nearest"
-    script = f"import {{ {names} }} from {module}; console.log(JSON.stringify({code}))"
-    command = [node(), "--input-type=module", "-e", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-@pytest.mark.parametrize(
-    ("low", "high"),
-    [(0.11, 0.13), (0.2, 0.33), (1e-12, 1.0), (0.2, 40), (3, 3.0001), (1e-300, 1e300)],
-)
-def test_ticks_of_a_logarithmic_axis(low, high):
-    ticks = in_node(f"logTicks({low}, {high})")
-    assert all(low <= tick <= high for tick in ticks)
-    assert ticks == sorted(set(ticks))
-    assert len(ticks) <= 6
-    assert len(ticks) >= 2
-
-
-@pytest.mark.parametrize("high", [1, 1.02, 7, 99, 2040, 123456])
-def test_ticks_of_iterations_are_whole(high):
-    ticks = in_node(f"wholeTicks(0, {high})")
-    assert ticks[0] == 0
-    assert len(ticks) in range(2, 8)
-    steps = np.diff(ticks)
-    assert np.all(steps == steps[0])
-    assert steps[0] == int(steps[0]) >= 1
-
-
-def test_the_nearest_point_is_found():
-    x = [1, 2, 4, 8, 100]
-    for number in (-5, 1, 1.4, 1.6, 3.1, 53, 55, 1000):
-        k = in_node(f"nearest({x}, {number})")
-        assert abs(x[k] - number) == min(abs(each - number) for each in x)

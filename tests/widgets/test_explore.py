@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, arrays_of, enter, picture, said, table
+from explorer_page import act, arrays_of, enter, picture, repeats, said, table
 from PIL import Image
 from waiting import PATIENCE
 
@@ -52,9 +52,7 @@ def test_tables_with_usual_names(columns):
     )  # fmt: skip
     explorer.start()
     assert explorer.join(PATIENCE)
-    names = {"frame": frame}
-    exec(explorer.state.code("frame"), names)
-    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
+    repeats(explorer, frame=frame)
 
 
 def test_columns_that_are_asked_for_win_and_others_are_no_table():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, done, said, table
+from explorer_page import act, done, said, sure, table
 from scipy import sparse
 
 pytest.importorskip("anywidget")
@@ -85,8 +85,7 @@ def test_what_the_stars_add_is_the_difference_from_somebody_without_ratings(expl
 def test_a_posterior_gives_the_new_person_intervals_within_the_scale(explorer):
     a, b = table(explorer, "known")["ids"][:2]
     explorer.state.set("draws", 40)
-    explorer.how_sure()
-    assert explorer.join(60)
+    sure(explorer)
     act(explorer, "rate", column=a, number=5)
     act(explorer, "rate", column=b, number=1)
     top, posterior = table(explorer, "top"), explorer.posterior

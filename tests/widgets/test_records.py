@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, arrays_of, done, picture, plain, table
+from explorer_page import act, arrays_of, done, picture, plain, sure, table
 from jsonschema import Draft202012Validator
 from people import people, with_holes
-from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
@@ -100,9 +99,7 @@ def cells_of(X):
 def test_a_picture_with_doubt():
     X = np.random.default_rng(0).random((30, 40))
     explorer = done(plain(widgets.Explorer, X, rank=2, iterations=10, missing=0.3, draws=10))
-    explorer.how_sure()
-    assert explorer.join(PATIENCE)
-    posterior = check(explorer).posterior
+    posterior = check(sure(explorer)).posterior
     at, hidden = cells_of(X), np.isnan(explorer.state.data.observed).ravel()
     spread = posterior.predict_std(at, noise=False)
     np.testing.assert_allclose(picture(explorer, "spread").ravel(), spread, rtol=1e-5)
@@ -123,16 +120,10 @@ def test_a_table():
     frame = with_holes(people(80))
     settings = {"rank": 2, "alpha": 1.0, "nonlinearity": "identity", "iterations": 20}
     explorer = check(widgets.explore(frame, **settings))
-    fit, grid = check(done(explorer)).result, explorer.grid
+    grid = check(done(explorer)).grid
     assert [column["name"] for column in grid["columns"]] == frame.columns.tolist()
     assert (grid["total"], grid["labels"]) == (80, frame.index.tolist())
-    kg = grid["columns"][0]
-    counts, _ = np.histogram(frame["kg"].dropna(), 14)
-    np.testing.assert_allclose(kg["bars"], counts / counts.max(), atol=1e-3)
     missing = frame["kg"].isna().to_numpy()
-    np.testing.assert_array_equal(np.array(kg["state"]) == 2, missing)
-    model = np.array([float(text) if text else np.nan for text in kg["model"]])
-    np.testing.assert_allclose(model[missing], fit.reconstruct().values[missing, 0], rtol=1e-3)
     act(explorer, "select", row=int(np.flatnonzero(missing)[0]), column=0)
     assert check(explorer).facts["cell"]["text"].startswith("missing, model ")
 

@@ -1,4 +1,4 @@
-"""How sure?: draws in the background, what they say of entries, and the code."""
+"""How sure?: draws in the background, what they say of entries and in the page, and the code."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from explorer_page import act, button, enter, plain, said, sure, table
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
+from nmd_lab import widgets
 from nmd_lab.widgets import live_sample
 from nmd_lab.widgets.live_sample import LiveSample
 from nmd_lab.widgets.ratings_state import CompletionState
@@ -150,9 +152,9 @@ def test_an_error_is_a_sentence(monkeypatch):
 )
 def test_why_there_can_be_no_draws(settings, reason):
     state = CompletionState(**MODEL | settings)
-    said = state.cannot_sample()
-    assert said.startswith(reason)
-    assert bool(said) == bool(reason)
+    why = state.cannot_sample()
+    assert why.startswith(reason)
+    assert bool(why) == bool(reason)
 
 
 @pytest.mark.parametrize("draws", [3, 10])
@@ -166,11 +168,11 @@ def test_the_warning_is_that_of_sample_in_short(draws):
     with pytest.warns(nmd.warnings.NotConvergedWarning) as caught:
         exec(state.code(), {})
     plt.close("all")
-    said = str(caught[0].message)
+    sentence = str(caught[0].message)
     advice, why = warning.split(": ")
     assert advice == "more draws (⚙) may help"
-    share = re.search(r"(\d+%) of the predictions", said)
-    assert why in said if share is None else why.endswith(f"differ in {share[1]} of cells")
+    share = re.search(r"(\d+%) of the predictions", sentence)
+    assert why in sentence if share is None else why.endswith(f"differ in {share[1]} of cells")
 
 
 def test_entries_have_intervals():
@@ -188,3 +190,62 @@ def test_entries_have_intervals():
         assert entry.predicted == pytest.approx(mean[at])
         interval = posterior.predict_interval(row, at, level=0.9)[0].clip(1, 5)
         assert (entry.low, entry.high) == pytest.approx(tuple(interval))
+
+
+def test_a_posterior_does_not_see_what_is_hidden_or_painted_over():
+    digits = nmd.datasets.digits(40)
+    settings = {"rank": 2, "missing": 0.3, "alpha": 1.0, "draws": 10, "iterations": 5}
+    explorer = plain(widgets.explore, digits, **settings)
+    sure(explorer)
+    seen, _ = nmd.split_observed(digits, 0.3, random_state=0)
+    model = {"rank": 2, "nonlinearity": "relu", "offsets": "none"}
+    expected = nmd.sample(seen, **model, draws=10, random_state=0)
+    assert expected.draws.identical(explorer.posterior.draws)
+    assert explorer.state.sample.findings.held_out
+    explorer.brush([(4, 4)], 3.0)
+    assert explorer.join(PATIENCE)
+    sure(explorer)
+    data = explorer.state.data
+    assert not data.mask[0, 36]
+    assert explorer.state.sample.findings.n_entries == np.count_nonzero(~data.mask)
+    variables = {}
+    code = explorer.code().replace("X = ...", "X = nmd.datasets.digits(40)")
+    exec(code.replace("posterior.plot.predictions(held_out)", ""), variables)
+    assert variables["posterior"].draws.identical(explorer.posterior.draws)
+
+
+def test_the_explorer_shows_what_the_posterior_says():
+    explorer = widgets.Explorer(**MODEL, draws=20)
+    assert "intervals" not in explorer.dots
+    assert explorer.posterior is None
+    act(explorer, "sample")
+    assert explorer.join(PATIENCE)
+    assert explorer.posterior.draws.sizes["draw"] == 20
+    assert explorer.status["done"] == explorer.status["planned"] == TUNE + 20
+    assert "% of the 90 % intervals hold the held-out value" in said(explorer)
+    assert "1200 held-out entries" in explorer.status["notes"][0]
+    best = explorer.state.entries(0, 10)[1][0]
+    assert table(explorer, "top")["rows"][0][-1] == f"{best.low:.3g} – {best.high:.3g}"
+    assert "nmd.sample(" in explorer.code_text
+    enter(explorer, "data", "MovieLens, small")
+    assert "interval" not in str(table(explorer, "top")["head"])  # the posterior is of other data
+    act(explorer, "reset")
+    assert explorer.posterior is None
+    assert "intervals" not in explorer.dots
+
+
+def test_the_button_says_why_it_is_disabled():
+    explorer = widgets.Explorer(data="generated")
+    assert "press Run, which chooses it" in button(explorer, "sample")["title"]
+    assert button(explorer, "sample")["disabled"]
+    with pytest.raises(ValueError, match="the nonlinearity is not chosen yet"):
+        explorer.how_sure()
+    explorer = widgets.Explorer(**MODEL | {"draws": 100_000})
+    explorer.how_sure()
+    wait_for(lambda: "sampling: sweep" in said(explorer))
+    disabled = {name for name, each in explorer.status["buttons"].items() if each["disabled"]}
+    assert disabled == {"run", "continue", "choose", "sample"}
+    act(explorer, "stop")
+    assert explorer.join(PATIENCE)
+    assert "stopped" in said(explorer)
+    assert not button(explorer, "run")["disabled"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import plain
+from explorer_page import plain, repeats
 from scipy import sparse
 from waiting import PATIENCE
 
@@ -70,7 +70,8 @@ def test_copied_code_is_of_the_fit_and_not_of_later_settings(small):
     fit = run(state)
     state.set("rank", 3)
     assert state.changed
-    np.testing.assert_array_equal(executed(state.code("X"), X=small).W, fit.W)
+    assert state.fit.result is fit
+    repeats(state, X=small)
 
 
 def test_the_rival_is_the_linear_model_of_the_same_entries(small):
@@ -171,8 +172,8 @@ def test_copied_code_repeats_a_completion(validation):
     fit = run(state)
     np.testing.assert_array_equal(executed(state.code()).W, fit.W)
     mine = CompletionState(TABLE, **COLUMNS, rank=2, alpha=15.0, iterations=5, validation=0.0)
-    fit = run(mine)
-    np.testing.assert_array_equal(executed(mine.code("TABLE"), TABLE=TABLE).W, fit.W)
+    run(mine)
+    repeats(mine, TABLE=TABLE)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "observations"])
@@ -183,8 +184,8 @@ def test_ratings_of_every_kind(kind):
     X = {"dense": dense, "sparse": holes, "observations": nmd.observations_from_table(
         TABLE, **COLUMNS)}[kind]  # fmt: skip
     state = CompletionState(X, rank=1, alpha=15.0, iterations=4, validation=0.0)
-    fit = run(state)
-    np.testing.assert_array_equal(executed(state.code("X"), X=X).W, fit.W)
+    run(state)
+    repeats(state, X=X)
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +230,7 @@ def test_a_fit_of_a_study_is_repeated(study):
     fit = run(state)
     cell = study.cell(**state.labels(points["admm", 3]))
     np.testing.assert_array_equal(fit.W, cell.fit().W)
-    np.testing.assert_array_equal(executed(state.code("study"), study=study).W, fit.W)
+    repeats(state, study=study)
 
 
 def test_results_alone_show_but_do_not_fit(study, tmp_path, capsys):

@@ -12,7 +12,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from explorer_page import act, button, control, done, enter, picture, plain, said, table
+from explorer_page import (
+    act,
+    button,
+    control,
+    done,
+    enter,
+    picture,
+    plain,
+    repeats,
+    said,
+    sure,
+    table,
+)
 from scipy import sparse, stats
 from waiting import PATIENCE
 
@@ -171,9 +183,7 @@ def test_a_picture_in_colours():
     explorer = done(widgets.explore(image, rank=2, iterations=5))
     assert explorer.pictures["scale"] == "rgb"
     np.testing.assert_allclose(picture(explorer, "original")[0], image, rtol=1e-6)
-    names = {"image": image}
-    exec(explorer.state.code("image"), names)  # a name of the user's own
-    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
+    repeats(explorer, image=image)  # a name of the user's own
     with pytest.raises(ValueError, match=r"give a picture \(height, width, 3\), or"):
         widgets.explore(np.zeros((3, 4, 5)))
 
@@ -187,9 +197,7 @@ def test_an_array_of_pictures_with_labels():
     np.testing.assert_allclose(
         picture(explorer, "original")[..., 0], images.values[rows][:, ::-1], rtol=1e-6
     )  # latitudes point up
-    names = {"images": images}
-    exec(explorer.state.code("images"), names)
-    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
+    repeats(explorer, images=images)
 
 
 def test_a_wrong_value_is_said_beside_its_control(explorer):
@@ -281,13 +289,6 @@ def test_several_at_once_do_not_mix():
         np.testing.assert_array_equal(explorer.result.W, expected.W)
 
 
-def test_closing_ends_the_fit(explorer):
-    enter(explorer, "iterations", "1000000000")
-    explorer.start()
-    explorer.close()
-    assert explorer.join(PATIENCE)
-
-
 def test_nothing_is_drawn_with_matplotlib(explorer):
     before = plt.get_fignums()
     done(explorer)
@@ -302,8 +303,7 @@ def test_predictions_of_held_out_entries_are_marked(sampled):
     settings = {"rank": 2, "alpha": 15.0, "iterations": 10, "validation": 0.3, "draws": 10}
     explorer = done(widgets.Explorer(data="generated", **settings))
     if sampled:
-        explorer.how_sure()
-        assert explorer.join(PATIENCE)
+        sure(explorer)
         matrix = explorer.state.data.matrix
         entries = observe(nmd.split_observed(matrix, 0.3, random_state=0)[1]).as_sparse().entries()
         unseen = set(zip(*(each.tolist() for each in entries[:2]), strict=True))
@@ -429,13 +429,8 @@ def test_warnings_of_a_fit_are_a_line_in_the_explorer(settings, begins):
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
         digits = datasets.digits(300)
-        explorer = done(
-            plain(
-                widgets.explore,
-                digits,
-                **{"missing": 0.5, "rank": 12, "iterations": 120} | settings,
-            )
-        )
+        more = {"missing": 0.5, "rank": 12, "iterations": 120} | settings
+        explorer = done(plain(widgets.explore, digits, **more))
     assert not [each for each in given if issubclass(each.category, nmd.warnings.NMDWarning)]
     (warning,) = explorer.fit.warnings
     assert warning.startswith(begins)

@@ -60,6 +60,20 @@ def done(explorer):
     return explorer
 
 
+def sure(explorer):
+    """Press "How sure?", wait for the draws, and return the explorer."""
+    explorer.how_sure()
+    assert explorer.join(PATIENCE)
+    return explorer
+
+
+def repeats(state, **variable):
+    """Run the code of a state or an explorer, and compare its factor with that of the fit."""
+    ((name, X),), state = variable.items(), getattr(state, "state", state)
+    exec(state.code(name), names := {name: X})
+    np.testing.assert_array_equal(names["fit"].W, state.fit.result.W)
+
+
 def arrays_of(curves):
     """Return the points (2, n) of the curves of a page by key."""
     every = [curve for panel in curves["panels"] for curve in panel["curves"] if curve["points"]]

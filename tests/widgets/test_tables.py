@@ -1,14 +1,18 @@
-"""A mixed table drawn as a table: what its cells say is what the data and the library say."""
+"""Tables of several kinds of columns: their cells and pictures are what the library says."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, done
-from waiting import PATIENCE
+from explorer_page import act, done, picture, sure, table
 
+import nmd_lab as nmd
 from nmd_lab import widgets
+from nmd_lab.data.inputs import observe
+from nmd_lab.solver.held_out import HeldOut
+
+SETTINGS = {"rank": 2, "alpha": 0.5, "nonlinearity": "identity", "iterations": 20, "draws": 20}
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +34,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def explorer(frame):
-    settings = {"rank": 2, "alpha": 0.5, "nonlinearity": "identity", "iterations": 20, "draws": 20}
-    return done(widgets.explore(frame, missing=0.1, **settings))
+    return done(widgets.explore(frame, missing=0.1, **SETTINGS))
 
 
 def columns(explorer):
@@ -80,10 +83,33 @@ def test_a_cell_that_is_picked_says_what_the_model_expects(explorer, frame):
     np.testing.assert_allclose(shares, fitted / fitted.sum())
 
 
+def modelled(explorer, name="reconstruction"):
+    return picture(explorer, name).reshape(60, 6)
+
+
+def test_a_held_out_error_is_that_of_the_library(explorer):
+    fit, data = explorer.result, explorer.state.fitted_data
+    unseen = observe(np.where(np.isnan(data.observed), data.original, np.nan)).as_sparse()
+    last = explorer.fit.state
+    expected = HeldOut(unseen, fit.kinds).rmse(last.W_aug, last.H_aug)
+    assert explorer.fit.recording.held_out[20] == pytest.approx(expected)
+    assert expected < 0.8  # the best constants have about 1
+    listed = float(table(explorer, "errors")["rows"][0][-1])
+    assert listed == pytest.approx(expected, rel=1e-3)
+
+
+def test_components_are_switched_off_in_every_column(explorer):
+    act(explorer, "component", what="off", k=1)
+    fit = explorer.result
+    m, n = fit.shape
+    alone = fit.predict(np.arange(m)[:, None], np.arange(n), without=[1]).reshape(m, n)
+    np.testing.assert_allclose(modelled(explorer), alone, rtol=1e-6)
+    act(explorer, "component", what="off", k=1)
+
+
 def test_filled_cells_have_the_intervals_of_the_posterior(explorer):
     assert not any(columns(explorer)["income"]["sure"])
-    explorer.how_sure()
-    assert explorer.join(PATIENCE)
+    sure(explorer)
     shown = columns(explorer)["income"]
     low, high = explorer.posterior.predict_interval([0], [1], level=0.9)[0]
     assert [float(each) for each in shown["sure"][0].split(" – ")] == pytest.approx(
@@ -100,8 +126,7 @@ def test_filled_cells_have_the_intervals_of_the_posterior(explorer):
 
 
 def test_filled_classes_have_the_probability_of_the_fit_and_then_of_the_draws(frame):
-    settings = {"rank": 2, "alpha": 0.5, "nonlinearity": "identity", "iterations": 20, "draws": 20}
-    explorer = done(widgets.explore(frame, missing=0.1, **settings))
+    explorer = done(widgets.explore(frame, missing=0.1, **SETTINGS))
     for _ in ("fit", "draws"):
         shown = columns(explorer)["place"]
         row = next(k for k, state in enumerate(shown["state"]) if state)
@@ -110,8 +135,7 @@ def test_filled_classes_have_the_probability_of_the_fit_and_then_of_the_draws(fr
         assert (shown["model"][row], shown["sure"][row]) == (name, f"{100 * most:.0f} %")
         assert f"model {name}" in explorer.facts["cell"]["text"]
         if explorer.posterior is None:
-            explorer.how_sure()
-            assert explorer.join(PATIENCE)
+            sure(explorer)
             assert explorer.grid["drawn"]
     share = explorer.posterior.probabilities("place", rows=[row]).max(axis=1).iloc[0]
     assert most == pytest.approx(share)
@@ -140,3 +164,71 @@ def test_all_rows_of_a_long_table_can_be_turned_to():
         act(explorer, "arrange", begin=explorer.grid["begin"] + explorer.grid["page"])
         seen += explorer.grid["rows"]
     assert seen == list(range(449, -1, -1))
+
+
+def test_a_finished_fit_does_not_open_empty(frame):
+    fit = nmd.complete(frame, 2, alpha=0.1, max_iter=10, random_state=0)
+    explorer = widgets.explore(fit)
+    np.testing.assert_allclose(modelled(explorer), fit.reconstruct().values, rtol=1e-6)
+    assert explorer.components["count"] == 2
+
+
+@pytest.fixture(scope="module")
+def posterior(frame):
+    with pytest.warns(nmd.warnings.NotConvergedWarning):
+        return nmd.sample(frame, 2, draws=10, tune=5, random_state=0, progress=False)
+
+
+@pytest.mark.parametrize("given", ["posterior", "file", "dataset"])
+def test_a_posterior_does_not_open_empty(given, posterior, tmp_path):
+    if given == "file":
+        posterior.save(tmp_path / "posterior.nc")
+    X = {"file": tmp_path / "posterior.nc", "dataset": posterior.to_dataset()}
+    explorer = widgets.explore(X.get(given, posterior))
+    mean, spread = posterior.reconstruct().values, posterior.uncertainty(noise=False).values
+    np.testing.assert_allclose(modelled(explorer), mean, rtol=1e-6)
+    np.testing.assert_allclose(modelled(explorer, "spread"), spread, rtol=1e-5, atol=1e-4)
+    assert "the chains have not settled" in explorer.status["warnings"][0]
+    assert dict(table(explorer, "facts")["rows"])["draws"] == "10 in 1 chain"
+    names = {"posterior": posterior}
+    exec(explorer.code().replace("...", "posterior"), names)
+    explorer.save(tmp_path / "copy.nc")
+    assert nmd.load(tmp_path / "copy.nc").draws.identical(posterior.draws)
+
+
+def test_a_table_that_is_mostly_missing_is_chosen_for_and_filled(frame):
+    holes = frame.astype({"member": "boolean"})
+    holes = holes.mask(np.random.default_rng(1).random(frame.shape) < 0.7)
+    explorer = done(widgets.explore(holes, iterations=20))
+    assert explorer.fit.phase == "finished", explorer.fit.message
+    assert explorer.nonlinearity == "identity"
+    assert explorer.status["notes"][0].startswith("chosen: f by column, rank ")
+    assert not explorer.status["failed"]
+
+
+def test_the_cells_that_the_model_is_least_sure_of_are_listed(frame):
+    frame = frame.assign(income=frame["income"].fillna(3e4))  # only the fit misses cells
+    settings = {"rank": 2, "alpha": 0.1, "nonlinearity": "identity", "draws": 60}
+    explorer = done(widgets.explore(frame, missing=0.2, **settings))
+    assert [each["name"] for each in explorer.tables] == ["errors"]
+    sure(explorer)
+    seen, _ = nmd.split_observed(frame, 0.2, random_state=0)
+    with pytest.warns(nmd.warnings.NotConvergedWarning):
+        expected = nmd.sample(seen, draws=60, random_state=0)  # an f of their own for columns
+    assert expected.draws.identical(explorer.posterior.draws)
+    assert 'nmd.sample(seen, rank="auto"' in explorer.code_text.replace("\n    ", "")
+    unsure, posterior = table(explorer, "unsure"), explorer.posterior
+    (warning,) = explorer.status["warnings"]
+    assert unsure["caption"].endswith(f"; ⚠ {warning}")
+    observed = explorer.state.fitted_data.observed
+    assert all(np.isnan(observed[row, column]) for row, column in unsure["ids"])
+    numbers = [k for k, cells in enumerate(unsure["rows"]) if "sure" not in cells[2]]
+    row, column = unsure["ids"][numbers[0]]
+    low, high = posterior.predict_interval(row, column, level=0.9)[0]
+    shown = unsure["rows"][numbers[0]][2].split(" – ")
+    np.testing.assert_allclose(np.array(shown, dtype=float), [low, high], rtol=0.01)
+    assert float(shown[0]) <= float(unsure["rows"][numbers[0]][1]) <= float(shown[1])
+    categories = [cells for cells in unsure["rows"] if cells[0].startswith("place")]
+    assert all(cells[1] in "abc" and cells[2].endswith("% sure") for cells in categories)
+    act(explorer, "select", row=row, column=column)
+    assert explorer.facts["cell"]["title"] == unsure["rows"][numbers[0]][0]
