@@ -8,6 +8,16 @@ import re
 
 import numpy as np
 import pytest
+from journeys import (
+    ENDED,
+    drawn,
+    from_menu,
+    number_after,
+    paint,
+    status_says,
+    stop_and_go_on,
+    wait_for_frames,
+)
 
 import nmd_lab as nmd
 
@@ -59,31 +69,11 @@ explorer = nmd.widgets.Explorer(study)
 explorer
 """
 
-STATUS = ".nmd-status"
-
 SUM = (
     "document.querySelector('.nmd-pictures').pictures.values.reconstruction"
     ".reduce((sum, each, k) => sum + each * (k + 1), 0)"
 )
 """A number that changes with the reconstruction."""
-
-
-def status_says(page, pattern):
-    """Wait until the status line matches, and return what it says."""
-    page.wait_for_function(
-        "([where, pattern]) => new RegExp(pattern).test("
-        "document.querySelector(where)?.textContent ?? '')",
-        arg=[STATUS, pattern],
-        polling=50,
-    )
-    return page.inner_text(STATUS)
-
-
-ENDED = "^(done|stopped)"  # of a fit, in the status
-
-
-def number_after(word, text):
-    return float(re.search(rf"{word} ([\d.e-]+)", text).group(1))
 
 
 def read_curve(page, key):
@@ -93,46 +83,6 @@ def read_curve(page, key):
         " return [[...x], [...y]]; }",
         key,
     )
-
-
-def frames(page):
-    return page.evaluate("document.querySelector('.nmd-curves').frames")
-
-
-def drawn(page):
-    """Return how often the reconstruction was drawn."""
-    return page.evaluate("document.querySelector('.nmd-pictures').pictures.frames")
-
-
-def wait_for_frames(page, what, more=1):
-    """Wait until curves or pictures were drawn some more times."""
-    seen = what(page)
-    where = {"frames": "curves').frames", "drawn": "pictures').pictures.frames"}[what.__name__]
-    page.wait_for_function(
-        f"at => document.querySelector('.nmd-{where} >= at", arg=seen + more, polling=20
-    )
-
-
-def watch_and_stop(page, *, pictures=False):
-    """See curves and pictures change while it runs; stop; return the iteration at which it is."""
-    status_says(page, r"running: iteration \d+")
-    wait_for_frames(page, frames, 3)
-    if pictures:
-        wait_for_frames(page, drawn, 3)
-    said = page.inner_text(STATUS)
-    assert said.startswith("running")
-    assert page.locator(".nmd-run").is_disabled()
-    page.click(".nmd-stop")
-    planned = number_after("of", said)
-    said = status_says(page, r"stopped after \d+ iterations")
-    assert number_after("stopped after", said) < planned
-    return int(number_after("stopped after", said))
-
-
-def from_menu(page, name):
-    """Press a button of the menu beside Run."""
-    page.click(".nmd-menu summary")
-    page.click(f".nmd-menu .nmd-{name}")
 
 
 def tab(page, name):
@@ -172,20 +122,13 @@ def refuses(page, where, value, words):
 def values(page, tile):
     """Return the numbers of a tile, as the page has them."""
     code = "tile => [...document.querySelector('.nmd-pictures').pictures.values[tile]]"
+    code += ".map((each) => (Number.isNaN(each) ? null : each))"
     return np.array(page.evaluate(code, tile), dtype=float)
 
 
 def holes(page):
     """Return where the tile of what is seen has holes."""
-    return np.isnan(
-        np.array(
-            page.evaluate(
-                "[...document.querySelector('.nmd-pictures').pictures.values.seen]"
-                ".map((each) => (Number.isNaN(each) ? null : each))"
-            ),
-            dtype=float,
-        )
-    )
+    return np.isnan(values(page, "seen"))
 
 
 def colours_of_the_data(page, row, columns):
@@ -203,9 +146,7 @@ def colours_of_the_data(page, row, columns):
 def test_decomposition(notebook):
     notebook.open("decomposition.ipynb", [DECOMPOSITION])
     page = notebook.page
-    first = watch_and_stop(page, pictures=True)
-    from_menu(page, "continue")
-    assert watch_and_stop(page, pictures=True) > first
+    stop_and_go_on(page, pictures=True)
     page.wait_for_selector(".nmd-errors td")
     pasted_code_agrees(notebook)
     curves_can_be_read(notebook)
@@ -265,24 +206,6 @@ def curves_can_be_read(notebook):
 
     assert drawing.locator("path").count() == 2
     assert drawing.locator(".nmd-lowest").count() == 1
-
-
-def paint(page, mode, begin, end):
-    """Drag the brush over the stage, between two places in shares of it."""
-    page.get_by_role("button", name=mode, exact=True).click()
-    canvas = page.locator(".nmd-picture-box canvas")
-    canvas.scroll_into_view_if_needed()
-    box = canvas.bounding_box()
-
-    def at(place, share=1.0):
-        y, x = (a + share * (b - a) for a, b in zip(begin, place, strict=True))
-        return box["x"] + x * box["width"], box["y"] + y * box["height"]
-
-    page.mouse.move(*at(begin))
-    page.mouse.down()
-    for k in range(1, 9):
-        page.mouse.move(*at(end, k / 8))
-    page.mouse.up()
 
 
 @pytest.mark.exhaustive
@@ -412,9 +335,7 @@ def test_lasso_and_links(notebook):
 def test_completion(notebook):
     notebook.open("completion.ipynb", [COMPLETION])
     page = notebook.page
-    first = watch_and_stop(page)
-    from_menu(page, "continue")
-    assert watch_and_stop(page) > first
+    stop_and_go_on(page)
     pasted_code_agrees(notebook)
 
     enter(page, ".nmd-row", "2")
@@ -484,9 +405,7 @@ def test_study(notebook):
     refuses(page, ".nmd-iterations", 0, "max_iter=0 is too small")
     enter(page, ".nmd-iterations", 100_000_000)
     page.click(".nmd-run")
-    first = watch_and_stop(page)
-    from_menu(page, "continue")
-    assert watch_and_stop(page) > first
+    stop_and_go_on(page)
     pasted_code_agrees(notebook)
 
     before = page.evaluate("document.querySelector('.nmd-dots').points[0].y")
@@ -496,28 +415,19 @@ def test_study(notebook):
 
 
 @pytest.mark.exhaustive
-def test_a_restarted_kernel_is_said(notebook):
-    notebook.open("restart.ipynb", [DIGITS])
+def test_a_restarted_kernel_is_said_and_a_saved_notebook_shows_the_last_picture(notebook):
+    notebook.open("saved.ipynb", [DIGITS])
     page = notebook.page
-    status_says(page, ENDED)
+    said = status_says(page, ENDED)
+    assert page.locator(".nmd-static").count() == 1
+    assert not page.locator(".nmd-static").is_visible()  # beside the living explorer
+    page.locator(".nmd-static", has_text=said).wait_for(state="attached")
+    page.evaluate("async () => { await window.jupyterapp.commands.execute('docmanager:save'); }")
     page.evaluate(
         "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
     )
     status_says(page, "the kernel was restarted|The kernel was restarted")
     assert page.locator(".nmd-run").is_disabled()
-
-
-@pytest.mark.exhaustive
-def test_a_saved_notebook_shows_the_last_picture(notebook):
-    notebook.open("saved.ipynb", [DIGITS])
-    page = notebook.page
-    status_says(page, ENDED)
-    assert page.locator(".nmd-static").count() == 1
-    assert not page.locator(".nmd-static").is_visible()  # beside the living explorer
-    said = page.inner_text(STATUS)
-    page.locator(".nmd-static", has_text=said).wait_for(state="attached")
-    page.evaluate("async () => { await window.jupyterapp.commands.execute('docmanager:save'); }")
-    page.evaluate("() => window.jupyterapp.commands.execute('kernelmenu:shutdown')")
     page.reload()
     page.locator(".nmd-static").wait_for()
     assert said in page.locator(".nmd-static").inner_text()

@@ -1,4 +1,4 @@
-"""The frame of an explorer: its height, and that nothing in it moves."""
+"""The frame of an explorer: its height, that nothing in it moves, and axe-core on each tab."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 
 import numpy as np
 import pytest
+from journeys import violations
 
 pytestmark = pytest.mark.browser
 
@@ -134,6 +135,7 @@ def test_nothing_moves(notebook, which, width):
         page.get_by_role("tab", name=name).click()
         page.wait_for_selector(".nmd-run:enabled")
         assert places(page, which) == before
+        assert violations(page, ".nmd-explorer") == []
     page.click(".nmd-component >> nth=0")
     page.locator('.nmd-component[aria-pressed="false"]').wait_for()
     assert places(page, which) == before

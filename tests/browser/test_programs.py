@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
-from axe import violations
+from journeys import paint, status_says, stop_and_go_on, violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.exhaustive]
 
@@ -18,68 +16,20 @@ explorer = nmd.widgets.Explorer(
 )
 explorer
 """
-CHOSEN = """
-import nmd_lab as nmd
-
-explorer = nmd.widgets.Explorer(
-    nmd.datasets.digits(60), nonlinearity="relu", alpha=1.0, iterations=30
-)
-explorer.start()
-explorer.join(300)
-explorer
-"""
-
-
-def says(page, pattern):
-    """Wait until the status line matches, and return what it says."""
-    line = page.locator(".nmd-status")
-    line.filter(has_text=re.compile(pattern)).wait_for()
-    return line.inner_text()
-
-
-def frames(page):
-    return page.locator(".nmd-curves").evaluate("each => each.frames")
 
 
 def test_an_explorer(show):
     shown = show(EXPLORER)
     page = shown.page  # it runs by itself
-    says(page, r"running: iteration \d+")
-    page.locator(".nmd-stop").click()
-    first = int(re.search(r"\d+", says(page, r"stopped after \d+ iterations"))[0])
-    before = frames(page)
-    page.locator(".nmd-menu summary").click()
-    page.locator(".nmd-continue").click()
-    says(page, r"running: iteration \d+")
-    page.locator(".nmd-stop").click()
-    assert int(re.search(r"\d+", says(page, r"stopped after \d+ iterations"))[0]) > first
-    assert frames(page) > before
-
+    stop_and_go_on(page)
     holes = "each => each.pictures.values.seen.filter(Number.isNaN).length"
     pictures = page.locator(".nmd-pictures")
     begun = pictures.evaluate(holes)
-    page.get_by_role("button", name="hide", exact=True).click()
-    canvas = page.locator(".nmd-picture-box canvas")
-    canvas.scroll_into_view_if_needed()
-    box = canvas.bounding_box()
-    page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 0.1 * box["height"])
-    page.mouse.down()
-    page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.2 * box["height"], steps=5)
-    page.mouse.up()
-    says(page, r"^(?!running).*done in")
+    paint(page, "hide", (0.1, 0.1), (0.2, 0.2))
+    status_says(page, r"^(?!running).*done in")
     assert pictures.evaluate(holes) > begun
     axe_finds_nothing(page)
     assert shown.errors == []
-
-
-def test_axe_finds_nothing_in_an_explorer_with_all_its_parts(notebook):
-    notebook.open("parts.ipynb", [CHOSEN])
-    notebook.page.locator(".nmd-picture-box canvas").wait_for()
-    for name in ("Error", "Why this rank", "Runs", "Solver"):
-        notebook.page.get_by_role("tab", name=name).click()
-        assert violations(notebook.page, ".nmd-explorer") == []
-    axe_finds_nothing(notebook.page)
-    assert notebook.errors == []
 
 
 def axe_finds_nothing(page):

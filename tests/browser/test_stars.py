@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from axe import violations
+from journeys import violations
 
 pytestmark = pytest.mark.browser
 
