@@ -25,14 +25,13 @@ from .solver.constraints.factor_constraints import constraints_in_parameters
 from .solver.options import COMPLETION_DEFAULTS, Options
 from .solver.prepare import prepare
 from .solver.problem import Problem
-from .solver.refinement.stages import optimality
 from .solver.restarts import Solution, solve
 from .solver.run import Run
 from .solver.settings import Compute, as_compute, as_solver, stored
 from .solver.spec import Prepared
 from .solver.starts import run_from
 from .solver.state import State
-from .solver.stopping import StopPolicy
+from .solver.stopping import Stopping
 
 
 def run_fit(
@@ -149,25 +148,18 @@ class ResumableFit:
 
     def advance(self, iterations: int, callback: Callable[[State], Any]) -> Decomposition:
         """Do at most `iterations` more iterations, and return the result so far."""
-        problem = self.prepared.problem
-        with one_thread():
-            if self.run is None:
-                self.run = self._begin()
-            outcome = self.run.advance(iterations, callback=callback)
-            learned = problem.of(outcome.state)
-            distance = optimality(learned, *learned.extended(outcome.state))
-            return package(self.prepared, Solution(outcome, distance, []))
-
-    def _begin(self) -> Run:
-        """Return the run before its first iteration."""
         prepared, spec = self.prepared, self.prepared.spec.after_choice
-        policy = StopPolicy(
+        rules = Stopping(
+            spec.max_iter,
             tol=spec.tol,
             patience=spec.solver.patience,
             window=prepared.plan.window,
             last_when_stopped=True,
         )
-        return run_from(
-            *(prepared.problem, next(prepared.starts), spec, prepared.plan, policy),
-            held_out=prepared.held_out,
-        )
+        with one_thread():
+            if self.run is None:
+                start = next(prepared.starts)
+                own = prepared.problem, start, spec, prepared.plan, rules
+                self.run = run_from(*own, held_out=prepared.held_out)
+            outcome = self.run.advance(iterations, callback=callback)
+            return package(prepared, Solution.of(prepared.problem, outcome, []))

@@ -20,13 +20,14 @@ from .problem import Problem
 from .refinement.lbfgs import MOST_PAIRS, pairs_for
 from .refinement.plan import RefinementPlan, memory_allows
 from .scaling import OffsetColumns, Scaling
-from .side_by_side import side_by_side
 from .starting_data import starting_offsets
 from .storage import BLOCK_ENTRIES
 from .zeros.tiles import ENTRIES
 
 OBSERVED_SHARE = 1 / 3  # share of observed entries below which "auto" means "observed"
 EVEN_SHARE = 0.1  # ρ for an even f, in natural ones: a larger ρ holds T on its side of zero
+FEWEST_SIDE_BY_SIDE = 1 << 16  # entries; for fewer, the interpreter lock is the bottleneck
+MOST_SIDE_BY_SIDE = 1 << 19  # entries; for more, the sweeps themselves use the threads
 COMPONENT = 0.5  # singular value of a usual component over ‖T‖, for the weight of l1 penalties
 
 
@@ -120,6 +121,15 @@ def observed_only(observations: Observations, split: str) -> bool:
 
 
 STREAMED_ARRAYS = 4  # arrays of the size of X that must fit, or data in files are read by blocks
+
+
+def side_by_side(problem: Problem, options: Options, starts: int) -> int:
+    """Return how many of some starts after the first run at the same time; at least 1."""
+    alone = options.callback is not None or options.time_limit is not None
+    entries = problem.observations.n_stored
+    alone |= problem.observations.elsewhere is not None
+    suitable = FEWEST_SIDE_BY_SIDE <= entries <= MOST_SIDE_BY_SIDE
+    return max(1, min(problem.threads, starts)) if suitable and not alone else 1
 
 
 def needed_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> int:

@@ -18,29 +18,10 @@ from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.model.model import Model
 
 from .problem import Problem
-from .run_state import Outcome
 from .state import State
 from .storage import CsrStorage, storage_of
 
 LITTLE = 1e-4  # relative fall of the objective by new parameters that is not worth a new round
-
-
-def with_last_learning(problem: Problem, outcome: Outcome) -> Outcome:
-    """Return the outcome of a run with what is learned at its factors.
-
-    A run may end before the next round, or by `max_iter` before the first one.
-    """
-    state = outcome.state
-    if not problem.units.model.learns:
-        return outcome
-    learned = learned_state(problem, state, state)
-    if learned is None:
-        return outcome
-    history = {name: list(numbers) for name, numbers in outcome.history.items()}
-    for name in ("objective", "relative_error"):
-        history[name][state.iteration - 1] = getattr(learned, name)
-    learned = replace(learned, stop_reason=state.stop_reason)
-    return outcome._replace(state=learned, history=history)
 
 
 def learned_state(problem: Problem, last: State, best: State) -> State | None:

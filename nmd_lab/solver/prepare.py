@@ -38,7 +38,7 @@ from .limit_noise import with_estimated_sd
 from .options import Options
 from .problem import Problem
 from .refinement.plan import RefinementPlan, make_plan
-from .run_state import FitState
+from .run import FitState
 from .scaling import scaling_for
 from .selection.choice import choose
 from .spec import Prepared, Spec

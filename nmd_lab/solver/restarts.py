@@ -18,14 +18,15 @@ from typing import Any, NamedTuple
 
 from nmd_lab._runtime.progress import Interruption, StopReason, interruptible, is_interactive
 
-from .learning import with_last_learning
+from .formulation import side_by_side
+from .learning import learned_state
 from .loop import nothing
+from .problem import Problem
 from .refinement.stages import optimality
-from .run_state import Outcome, StartState
-from .side_by_side import side_by_side
+from .run import Outcome, RunState
 from .spec import Prepared
 from .starts import NamedStart, run_from
-from .stopping import WINDOW_CHOSEN, StopPolicy, exact_for
+from .stopping import WINDOW_CHOSEN, Stopping, exact_for
 
 
 class Solution(NamedTuple):
@@ -44,6 +45,12 @@ class Solution(NamedTuple):
     outcome: Outcome
     optimality: float
     starts: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, problem: Problem, outcome: Outcome, starts: list[dict[str, Any]]) -> Solution:
+        """Return the solution of an outcome."""
+        learned = problem.of(outcome.state)
+        return cls(outcome, optimality(learned, *learned.extended(outcome.state)), starts)
 
     def after(self, interruption: Interruption) -> Solution:
         """Return the solution with a stop reason that tells of Ctrl-C, if it came."""
@@ -75,10 +82,26 @@ def solve(prepared: Prepared) -> Solution:
         skipped = StopReason("not run", f"not run: {not_run}")
         missing = spec.n_init - len(runner.summary)
         summary = runner.summary + [_summary_not_run("random", skipped)] * missing
-        best = with_last_learning(problem, best)
-        learned = problem.of(best.state)
-        distance = optimality(learned, *learned.extended(best.state))
-        return Solution(best, distance, summary).after(interruption)
+        best = _with_last_learning(problem, best)
+        return Solution.of(problem, best, summary).after(interruption)
+
+
+def _with_last_learning(problem: Problem, outcome: Outcome) -> Outcome:
+    """Return the outcome of a run with what is learned at its factors.
+
+    A run may end before the next round, or by `max_iter` before the first one.
+    """
+    state = outcome.state
+    if not problem.units.model.learns:
+        return outcome
+    learned = learned_state(problem, state, state)
+    if learned is None:
+        return outcome
+    history = {name: list(numbers) for name, numbers in outcome.history.items()}
+    for name in ("objective", "relative_error"):
+        history[name][state.iteration - 1] = getattr(learned, name)
+    learned = replace(learned, stop_reason=state.stop_reason)
+    return outcome._replace(state=learned, history=history)
 
 
 def _summary(kind: str, outcome: Outcome) -> dict[str, Any]:
@@ -156,29 +179,28 @@ class _Runner:
         if options.time_limit is not None and self.outcomes:
             options = replace(options, time_limit=max(self._time_left(), 0.0))
         if cancelled is None:
-            state = fit.start = fit.start or StartState()
+            state = fit.run = fit.run or RunState()
             ended, callback, before_each = self._is_interrupted, options.callback, prepared.save
         else:
-            state = StartState()
+            state = RunState()
             ended, callback, before_each = cancelled, lambda _: cancelled(), nothing
-        policy = StopPolicy(
+        rules = Stopping(
+            options.max_iter,
+            options.time_limit,
             tol=options.tol,
             patience=options.solver.patience,
             window=prepared.plan.window or (WINDOW_CHOSEN if named.kind == "chosen" else None),
             target=target if prepared.held_out is None else math.inf,
-            max_iter=options.max_iter,
         )
         run = run_from(
-            *(prepared.problem, named, options, prepared.plan, policy),
+            *(prepared.problem, named, options, prepared.plan, rules),
             state=state,
             held_out=prepared.held_out,
             cancelled=ended,
             before_each=before_each,
         )
         outcome = run.advance(
-            options.max_iter - run.state.iteration,
             callback=callback,
-            time_limit=options.time_limit,
             interruption=self.interruption,
             progress=options.progress if cancelled is None else False,
             before_each=before_each,
@@ -227,7 +249,7 @@ class _Runner:
             self._record_interruption()
             self.summary.append(_summary_not_run(kind, self.interruption.reason(0)))
             return
-        self.prepared.state.start = None
+        self.prepared.state.run = None
         self.outcomes.append(outcome)
         self.summary.append(_summary(kind, outcome))
         if not outcome.complete:

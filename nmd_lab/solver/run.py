@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab._runtime.progress import Interruption, StopCode, StopReason, is_interactive
+from nmd_lab._runtime.progress import Interruption, StopReason, is_interactive
+from nmd_lab.model.model import Model
 
 from .engines.protocol import FitEngine
 from .held_out import HeldOut
@@ -23,14 +24,142 @@ from .initialization import Start
 from .learning import learned_state, with_learned
 from .loop import loop, nothing
 from .problem import Problem
-from .run_state import FIRST_ROUND, RECORDED, Outcome, Round, RunState
 from .state import State, state_of
-from .stopping import TREND_WINDOW, Stopping, StopPolicy
+from .stopping import UNFINISHED, Stopping
 
+FIRST_ROUND = 10  # iterations before the first learning
 GROWTH = 2.0  # ratio of the length of a round of learning to that of the one before
+
+RECORDED = (
+    "objective",
+    "relative_error",
+    "primal_residual",
+    "dual_residual",
+    "penalty",
+    "seconds",
+)
+"""Numbers of a state that a history has."""
 
 VALIDATION = "validation_rmse"
 """Name of the validation error in a history."""
+
+
+class Outcome(NamedTuple):
+    """The result of a run so far.
+
+    Attributes
+    ----------
+    state : State
+        Returned state: that of lowest score, or the last one (see `Run`).
+    history : dict of list of float
+        Recorded numbers of all iterations.
+    stop_reason : StopReason
+        Why the run ended or paused.
+    """
+
+    state: State
+    history: dict[str, list[float]]
+    stop_reason: StopReason
+
+    @property
+    def score(self) -> float:
+        """Objective of the state, or its validation error if there are held-out entries."""
+        errors = self.history.get(VALIDATION)
+        return self.state.objective if errors is None else errors[self.state.iteration - 1]
+
+    @property
+    def complete(self) -> bool:
+        """Whether neither the user nor the time limit ended the run."""
+        return self.stop_reason.code not in UNFINISHED
+
+
+@dataclass
+class Round:
+    """A round of iterations between two changes of learned parameters.
+
+    Attributes
+    ----------
+    length : int
+        Iterations of the round.
+    check : int
+        Number of the iteration after which new parameters are tried.
+    best : State or None
+        State of lowest objective.
+    model : Model, optional
+        Model with learned parameters; None before any are learned.
+    penalty : float
+        ρ with which the round begins.
+    """
+
+    length: int
+    check: int
+    best: State | None = None
+    model: Model | None = None
+    penalty: float = math.nan
+
+
+@dataclass
+class RunState:
+    """Where a run stands: all that its next iteration depends on.
+
+    Attributes
+    ----------
+    start : Start or None
+        Where the engine begins; None once it has begun.
+    engine : object or None
+        State of the engine; None before it begins.
+    iteration, seconds : int, float
+        Iterations so far, and their time.
+    history : dict of list of float
+        Recorded numbers of all iterations.
+    last, best : State or None
+        Last state, and the state of lowest score.
+    lowest : list of float
+        Lowest score after each iteration.
+    round : Round or None
+        Round of learning; None if nothing is learned.
+    warm_up : RunState or None
+        Run that improves the start, while it is under way.
+    """
+
+    start: Start | None = None
+    engine: Any = None
+    iteration: int = 0
+    seconds: float = 0.0
+    history: dict[str, list[float]] = field(default_factory=lambda: {n: [] for n in RECORDED})
+    last: State | None = None
+    best: State | None = None
+    lowest: list[float] = field(default_factory=list)
+    round: Round | None = None
+    warm_up: RunState | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the warm-up, if any, is over."""
+        return self.start is not None or self.engine is not None
+
+
+@dataclass
+class FitState:
+    """Where a fit stands.
+
+    Attributes
+    ----------
+    rng : Generator
+        Random numbers, as they were before the fit.
+    decided : dict or None
+        What the choice of settings has changed of the options; None before it is done.
+    outcomes, summary : list of Outcome and of dict
+        What came out of each start that has ended.
+    run : RunState or None
+        The run that is under way.
+    """
+
+    rng: np.random.Generator
+    decided: dict[str, Any] | None = None
+    outcomes: list[Outcome] = field(default_factory=list)
+    summary: list[dict[str, Any]] = field(default_factory=list)
+    run: RunState | None = None
 
 
 class Run:
@@ -51,42 +180,37 @@ class Run:
         problem: Problem,
         engine: FitEngine[Any],
         state: RunState,
-        policy: StopPolicy,
+        rules: Stopping,
         held_out: HeldOut | None = None,
     ) -> None:
         self._problem, self._engine, self.state = problem, engine, state
-        self._policy, self._held_out = policy, held_out
+        self._rules, self._held_out = rules, held_out
         self._began = 0.0
         if held_out is not None:
             state.history.setdefault(VALIDATION, [])
         if state.round is not None and state.round.model is not None:
             self._problem = with_learned(problem, state.round.model, state.round.penalty)
-        self._gives_last_after: tuple[StopCode, ...] = ()
-        if policy.tol == 0 and held_out is None:
-            self._gives_last_after = (
-                ("max_iter", "callback") if policy.last_when_stopped else ("max_iter",)
-            )
 
     def advance(
         self,
-        iterations: int,
+        iterations: int | None = None,
         *,
         callback: Callable[[State], Any] | None = None,
-        time_limit: float | None = None,
         interruption: Interruption | None = None,
         progress: bool | None = False,
         before_each: Callable[[], None] = nothing,
     ) -> Outcome:
-        """Do at most `iterations` more iterations, and return the outcome so far."""
-        state, policy = self.state, self._policy
-        most = state.iteration + iterations
-        called = None if callback is None else self._with_model(callback)
-        rules = Stopping(most, time_limit, called)
+        """Do some more iterations at most, or all that the rules allow, and return the outcome."""
+        state, rules = self.state, self._rules
+        if iterations is not None:
+            rules = replace(rules, most=state.iteration + iterations)
+        if callback is not None:
+            rules = replace(rules, callback=partial(self._shown, callback))
         self._began = time.perf_counter() - state.seconds
         try:
             reason = loop(
                 partial(self._step, rules),
-                policy.max_iter or most,
+                rules.most,
                 done=state.iteration,
                 progress=progress,
                 interruption=interruption,
@@ -97,27 +221,23 @@ class Run:
                 raise
             signals = Interruption() if interruption is None else interruption
             reason = signals.reason(len(state.history["seconds"]))
-        return self.outcome(reason)
+        return self._outcome(reason)
 
-    def _with_model(self, callback: Callable[[State], Any]) -> Callable[[State], Any]:
-        """Return a callback whose states have the model, so that they can predict."""
+    def _shown(self, callback: Callable[[State], Any], state: State) -> Any:
+        """Show a state to a callback, with the model, so that it can predict."""
+        model = self._problem.units.model if state.model is None else state.model
+        return callback(replace(state, model=model))
 
-        def called(state: State) -> Any:
-            model = self._problem.units.model if state.model is None else state.model
-            return callback(replace(state, model=model))
-
-        return called
-
-    def outcome(self, reason: StopReason) -> Outcome:
+    def _outcome(self, reason: StopReason) -> Outcome:
         """Return the outcome so far, with a stop reason."""
-        now = self.state
-        assert now.last is not None
-        assert now.best is not None
+        now, rules = self.state, self._rules
         complete = min(map(len, now.history.values()))  # Ctrl-C may come between two numbers
         history = {name: numbers[:complete] for name, numbers in now.history.items()}
-        if reason.code in self._gives_last_after:
-            return Outcome(now.last, history, reason, now.last_score)
-        return Outcome(now.best, history, reason, now.lowest)
+        ends = ("max_iter", "callback") if rules.last_when_stopped else ("max_iter",)
+        plain = rules.tol == 0 and self._held_out is None
+        state = now.last if plain and reason.code in ends else now.best
+        assert state is not None
+        return Outcome(state, history, reason)
 
     def _step(self, rules: Stopping) -> tuple[StopReason | None, str]:
         """Do one iteration, and return the reason to end the run with it, if any, and a text."""
@@ -134,13 +254,13 @@ class Run:
             return StopReason("not finite", why), text
         score = self._record(state)
         now.last = state
-        if now.best is None or score < now.lowest:
-            now.lowest, now.best = score, state
-        now.last_score = score
-        now.recent.append(now.lowest)
+        if now.best is None or score < now.lowest[-1]:
+            now.best = state
+            now.lowest.append(score)
+        else:
+            now.lowest.append(now.lowest[-1])
         since_best = None if self._held_out is None else state.iteration - now.best.iteration
-        policy, ended = self._policy, rules.reason(state, state.iteration)
-        return policy.solved(state) or ended or policy.no_progress(now.recent, since_best), text
+        return rules.reason_of_fit(state, now.lowest, since_best), text
 
     def _next(self) -> State:
         """Return the next state."""
@@ -155,9 +275,7 @@ class Run:
         now.seconds = time.perf_counter() - self._began
         model = None if now.round is None else problem.units.model
         state = state_of(problem, iterate, now.iteration, now.seconds, reason, model)
-        if now.round is not None:
-            state = self._learn(state, now.round)
-        return self._pruned(state) if self._policy.target < math.inf else state
+        return state if now.round is None else self._learn(state, now.round)
 
     def _learn(self, state: State, round_: Round) -> State:
         """Return the state, or at the end of a round that with parameters of higher likelihood."""
@@ -177,16 +295,6 @@ class Run:
         self.state.start = self._problem.units.scaled_start(start)
         self.state.engine = None
         return learned
-
-    def _pruned(self, state: State) -> State:
-        """Return the state with a stop reason if the run, at its rate, cannot reach the target."""
-        policy, trend = self._policy, self.state.trend
-        trend.add(state.objective)
-        late = state.iteration >= 2 * TREND_WINDOW
-        if not late or trend.reaches(policy.target, policy.max_iter - state.iteration):
-            return state
-        why = "behind: it would not reach the first start any more"
-        return replace(state, stop_reason=StopReason("behind", why))
 
     def _record(self, state: State) -> float:
         """Add a state to the history and return its score."""

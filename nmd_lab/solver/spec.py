@@ -14,7 +14,7 @@ from .initialization import Start
 from .options import Options
 from .problem import Problem
 from .refinement.plan import RefinementPlan
-from .run_state import FitState
+from .run import FitState
 from .starts import NamedStart
 
 

@@ -28,10 +28,9 @@ from .penalty import BALANCED
 from .problem import Problem
 from .refinement.plan import RefinementPlan, has_implicit_zeros, make_plan
 from .ridge_path import after_strong_ridges, iterations_of
-from .run import Run
-from .run_state import StartState, begin
+from .run import FIRST_ROUND, Round, Run, RunState
 from .starting_data import starting_data
-from .stopping import StopPolicy, exact_for
+from .stopping import Stopping, exact_for
 
 WARM_UP = 200  # iterations of Modulus + Frobenius before a fit with an even f, init="auto"
 
@@ -110,16 +109,16 @@ def run_from(
     named: NamedStart,
     options: Options,
     plan: RefinementPlan,
-    policy: StopPolicy,
+    rules: Stopping,
     *,
-    state: StartState | None = None,
+    state: RunState | None = None,
     held_out: HeldOut | None = None,
     cancelled: Callable[[], Any] = lambda: False,
     before_each: Callable[[], None] = nothing,
 ) -> Run:
     """Return the run from a start, after its warm-up, whose time belongs to the run."""
-    state = StartState() if state is None else state
-    if state.run is None:
+    state = RunState() if state is None else state
+    if not state.has_begun:
         began = time.perf_counter()
         before = 0.0 if state.warm_up is None else state.warm_up.seconds
         start = named.start
@@ -128,18 +127,12 @@ def run_from(
             start = after_least_squares(problem, start)
         elif warms_up and not problem.constraints.nonnegative:
             start = warmed_up(problem, start, options, plan, state, cancelled, before_each)
-        state.warm_up, state.run = (
-            None,
-            begin(
-                start,
-                tol=policy.tol,
-                window=policy.window,
-                learns=problem.units.model.learns,
-                from_fit=named.kind in ("chosen", "given"),
-                seconds=before + time.perf_counter() - began,
-            ),
-        )
-    return Run(problem, engine_for(plan), state.run, policy, held_out)
+        if problem.units.model.learns:  # at the factors of a fit, after one iteration
+            length = 1 if named.kind in ("chosen", "given") else FIRST_ROUND
+            state.round = Round(length, length)
+        state.start, state.warm_up = start, None
+        state.seconds = before + time.perf_counter() - began
+    return Run(problem, engine_for(plan), state, rules, held_out)
 
 
 def first_start(
@@ -150,7 +143,7 @@ def first_start(
     if named.kind != "random" or problem.constraints.nonnegative:
         return named.start
     plan = make_plan(problem, rank, options)
-    return warmed_up(problem, named.start, options, plan, StartState())
+    return warmed_up(problem, named.start, options, plan, RunState())
 
 
 def warmed_up(
@@ -158,7 +151,7 @@ def warmed_up(
     start: Start,
     options: Options,
     plan: RefinementPlan,
-    state: StartState,
+    state: RunState,
     cancelled: Callable[[], Any] = lambda: False,
     before_each: Callable[[], None] = nothing,
 ) -> Start:
@@ -174,16 +167,11 @@ def warmed_up(
     signs = replace(free, observations=observations, model=model, rule=BALANCED)
     exact = exact_for(options.tol)
     if state.warm_up is None:
-        state.warm_up = begin(start, tol=exact)
+        state.warm_up = RunState(start)
     with_zeros = plan.engine == "implicit zeros"
     engine: FitEngine[Any] = ImplicitZeros(exact=exact) if with_zeros else Admm()
-    run = Run(signs, engine, state.warm_up, StopPolicy(exact))
-    outcome = run.advance(
-        WARM_UP - state.warm_up.iteration,
-        callback=lambda _: cancelled(),
-        time_limit=options.time_limit,
-        before_each=before_each,
-    )
+    rules = Stopping(WARM_UP, options.time_limit, lambda _: cancelled(), tol=exact)
+    outcome = Run(signs, engine, state.warm_up, rules).advance(before_each=before_each)
     if outcome.stop_reason.code in ("interrupted", "callback"):
         raise KeyboardInterrupt
     reached = outcome.state

@@ -47,8 +47,7 @@ class State(Iterate):
     seconds : float
         Time since the start, in seconds.
     stop_reason : StopReason or None
-        Reason to end the run here, from the refinements or from a comparison of starts; None if
-        there is none.
+        Reason to end the run here, from the refinements; None if there is none.
     model : Model, optional
         Nonlinearity and loss in the units of X, with the parameters that are learned so far.  A
         callback always has them.

@@ -15,7 +15,7 @@ from nmd_lab.checkpoint.encoding import Classes, Decoder, Encoder
 from nmd_lab.checkpoint.file import read, write
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.stopping import Trend
+from nmd_lab.solver.stopping import Stopping
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -79,7 +79,7 @@ def test_random_numbers_go_on(bits, tmp_path):
     "value",
     [
         StopReason("converged", "converged: at last"),
-        Trend(deque([3.0, 2.0], 51)),
+        Stopping(3, tol=0.5),
         nmd.MinMax(-1, 2),
         nmd.PenaltyRule(factor=np.inf),
         make_model(nmd.MinMax(0, 3), "kl"),

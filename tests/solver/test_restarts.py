@@ -9,8 +9,8 @@ from given import given
 import nmd_lab
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver import restarts
-from nmd_lab.solver.run import Run
-from nmd_lab.solver.side_by_side import FEWEST_SIDE_BY_SIDE, MOST_SIDE_BY_SIDE
+from nmd_lab.solver.formulation import FEWEST_SIDE_BY_SIDE, MOST_SIDE_BY_SIDE
+from nmd_lab.solver.stopping import Stopping
 
 VARIABLES = {"kind", "objective", "relative_error", "n_iter", "seconds", "stop_reason"}
 OPTIONS = {"n_init": 4, "max_iter": 30, "random_state": 0}
@@ -271,10 +271,14 @@ def test_what_watches_the_starts_sees_them_one_by_one(medium, options, monkeypat
 
 
 def test_an_error_in_a_thread_is_not_swallowed(medium, monkeypatch):
-    def broken(*arguments):
-        raise ZeroDivisionError
+    reason = Stopping.reason_of_fit
 
-    monkeypatch.setattr(Run, "_pruned", broken)
+    def broken(self, *arguments):
+        if self.target < np.inf:  # not the first start
+            raise ZeroDivisionError
+        return reason(self, *arguments)
+
+    monkeypatch.setattr(Stopping, "reason_of_fit", broken)
     with pytest.raises(ZeroDivisionError):
         nmd_lab.decompose(
             medium, 2, n_init=3, max_iter=3, random_state=0, compute=nmd_lab.Compute(threads=2)

@@ -11,13 +11,13 @@ import nmd_lab as nmd
 from nmd_lab._fitting import ResumableFit
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.starts import run_from
-from nmd_lab.solver.stopping import StopPolicy
+from nmd_lab.solver.stopping import Stopping
 
 
 def run_of(X, rank=3, **options):
     ready = prepare(X, rank, "relu", "frobenius", absent_are_zeros=True, random_state=0, **options)
-    policy = StopPolicy(tol=ready.spec.tol, patience=ready.spec.solver.patience)
-    fit = ready.problem, next(ready.starts), ready.spec, ready.plan, policy
+    rules = Stopping(ready.spec.max_iter, tol=ready.spec.tol, patience=ready.spec.solver.patience)
+    fit = ready.problem, next(ready.starts), ready.spec, ready.plan, rules
     return run_from(*fit, held_out=ready.held_out)
 
 

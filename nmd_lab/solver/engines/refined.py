@@ -32,7 +32,7 @@ from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.lagrangian import Candidate
 from nmd_lab.solver.refinement.plan import PassCosts, RefinementPlan, pass_costs
 from nmd_lab.solver.refinement.stages import QUICK, SLOW, Refinement, Refiner
-from nmd_lab.solver.stopping import Trend
+from nmd_lab.solver.stopping import reaches
 
 from .admm import Admm, AdmmState
 from .protocol import Iterate
@@ -128,8 +128,8 @@ class RefinedState:
         Objective after the last polish, and before the current refinement.
     n_without_gain, n_begun : int
         Refinements in turn without gain, and all so far, both without polishes.
-    trend, budget : Trend and WorkBudget
-        Progress of Algorithm 1, and the account of the work.
+    budget : WorkBudget
+        The account of the work, and of the progress of Algorithm 1.
     fitted : float
         Relative error at or below which the fit is exact; NaN until it is needed.
     is_busy : bool
@@ -147,7 +147,6 @@ class RefinedState:
     before: float = math.inf
     n_without_gain: int = 0
     n_begun: int = 0
-    trend: Trend = field(default_factory=Trend)
     budget: WorkBudget = field(default_factory=WorkBudget)
     fitted: float = math.nan
     is_busy: bool = False
@@ -174,7 +173,6 @@ class Refined:
         best = state.best
         if best is None or now.objective < best.objective or not now.is_finite:
             best = now
-        state.trend.add(now.objective)
         state.budget.iterated(now.objective)
         for _ in range(CATCH_UP):
             candidate = self._refine(problem, state, now, best)
@@ -286,7 +284,7 @@ class Refined:
                 return StopReason("converged", reason)
         if state.n_without_gain < WITHOUT_GAIN or worth_polishing:
             return None
-        if state.trend.reaches(best.objective, state.plain.iteration):
+        if reaches(state.budget.lowest, best.objective, state.plain.iteration):
             return None
         return StopReason(
             "converged",

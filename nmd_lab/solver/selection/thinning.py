@@ -26,7 +26,7 @@ from nmd_lab.solver.refinement.plan import make_plan
 from nmd_lab.solver.starting_data import offsets_of
 from nmd_lab.solver.starts import all_starts, run_from
 from nmd_lab.solver.state import State
-from nmd_lab.solver.stopping import StopPolicy
+from nmd_lab.solver.stopping import Stopping
 from nmd_lab.solver.zeros.tiles import Tiles
 
 from .folds import MOST_FOLDS, SHARE, WANTED, Fold, n_held_out
@@ -95,10 +95,9 @@ class ThinnedTrials(Trials):
         options = self.options
         plan = make_plan(problem, rank, options)
         named = next(all_starts(problem, offsets_of(problem), rank, options, self.rng))
-        policy = StopPolicy(options.tol, window=plan.window)
-        run = run_from(problem, named, options, plan, policy)
         most = min(options.max_iter, MOST_ITERATIONS)
-        outcome = run.advance(most, callback=lambda _: self.stopped())
+        rules = Stopping(most, None, lambda _: self.stopped(), tol=options.tol, window=plan.window)
+        outcome = run_from(problem, named, options, plan, rules).advance()
         if outcome.stop_reason.code == "interrupted":
             raise KeyboardInterrupt
         return outcome.state, len(outcome.history["seconds"])

@@ -14,7 +14,7 @@ from nmd_lab.datasets import synthetic
 from nmd_lab.solver.engines.refined import HORIZON, NEARLY_EXACT, SLACK, Refined, WorkBudget
 from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.plan import pass_costs
-from nmd_lab.solver.run_state import StartState
+from nmd_lab.solver.run import RunState
 from nmd_lab.solver.starts import warmed_up
 
 PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
@@ -121,7 +121,7 @@ def test_after_the_same_counted_work_the_best_is_at_most_a_tenth_above_the_plain
 def warmed(prepared):
     named = next(prepared.starts)
     if named.kind == "random":
-        own = prepared.spec, prepared.plan, StartState()
+        own = prepared.spec, prepared.plan, RunState()
         return warmed_up(prepared.problem, named.start, *own)
     return named.start
 
