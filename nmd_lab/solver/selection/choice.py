@@ -24,7 +24,7 @@ from nmd_lab.solver.spec import Spec
 
 from .folds import sample_of_rows
 from .setting import Setting, Space, Trial, suitable_losses, suitable_nonlinearities
-from .stages import Stages, record_of
+from .stages import first_stage, record_of, with_all_rows
 from .thinning import check_counts, has_zeros
 
 SHARE_OF_TIME = 0.5  # share of a time limit that the trials may take; the fit has the rest
@@ -53,20 +53,25 @@ def choose(
         few = sample_of_rows(observations, rng, has_classes=is_bounded)
     limit = SHARE_OF_TIME * (np.inf if options.time_limit is None else options.time_limit)
     deadline = time.perf_counter() + limit
-    with shown_duration(options.progress, space.rank is not None, limit) as duration:
+    with shown_duration(options.progress, space.rank is not None, limit) as show:
 
-        def after() -> None:
+        def after(trial: Trial) -> None:
             signals.begin()
-            duration.show()
+            show(trial)
 
-        def is_over() -> bool:
-            return bool(signals) or time.perf_counter() > deadline
-
-        hooks = (is_over, after, duration.foresee)
-        stages = Stages(facts, options, max(-low, high), rng, *hooks)
-        last = stages.search(data._replace(rest=few), space)
+        of_trials: dict[str, Any] = {
+            "options": options,
+            "size": max(-low, high),
+            "stopped": lambda: bool(signals) or time.perf_counter() > deadline,
+            "after": after,
+            "limits": facts.limits,
+            "kinds": facts.kinds,
+        }
+        stages = [first_stage(data._replace(rest=few), space, rng, **of_trials)]
+        last = stages[-1]
         if last.n_rows < m and last.has_ridge and not is_bounded:
-            last = stages.with_all_rows(last, data)
+            last = with_all_rows(last, data, rng, **of_trials)
+            stages.append(last)
     setting, chosen = last.setting, last.chosen
     limits = facts.limits if chosen is None else last.trials.limits
     found: dict[str, Any] = {"limits": limits}
@@ -78,7 +83,7 @@ def choose(
         model=model.with_limits(limits),
         rank=setting.rank,
         **found,
-        selection=record_of(stages.done, m),
+        selection=record_of(stages, m),
         spent=time.perf_counter() - began,
     )
 
@@ -140,54 +145,35 @@ WORK_RIDGE = 500  # the same where only the ridge is chosen
 LONG = 10.0  # seconds from which a person is told before
 
 
-class Duration:
-    """Shows the trials of a choice.
-
-    Parameters
-    ----------
-    show : callable
-        Function that shows one more trial and a text.
-    is_told : bool
-        Whether to write a sentence, too, if the choice takes long.
-    is_ridge_alone : bool
-        Whether the rank is fixed.
-    at_most : float
-        Seconds after which a time limit ends the choice.
-    """
-
-    def __init__(
-        self, show: Callable[[str], None], is_told: bool, is_ridge_alone: bool, at_most: float
-    ) -> None:
-        self._show, self._is_told, self._at_most = show, is_told, at_most
-        self._work = WORK_RIDGE if is_ridge_alone else WORK
-        self._text = ""
-
-    def foresee(self, trial: Trial) -> None:
-        """Tell how long the choice takes, by the speed of one of the first trials."""
-        seconds = min(self._work * trial.seconds / max(trial.n_iter, 1), self._at_most)
-        if seconds < LONG:
-            return
-        self._text = f"about {in_words(seconds)} in all"
-        if self._is_told:
-            print(
-                f"The choice of settings takes about {in_words(seconds)}; time_limit= ends it "
-                "sooner, and with rank= or alpha= there is less to choose.",
-                file=sys.stderr,
-            )
-
-    def show(self) -> None:
-        """Show one more trial."""
-        self._show(self._text)
-
-
 @contextmanager
 def shown_duration(
     progress: bool | None, is_ridge_alone: bool, at_most: float
-) -> Iterator[Duration]:
-    """Show a bar of trials as a fit shows one of iterations; a sentence where there is no bar."""
-    is_told = progress is None and not sys.stderr.isatty()
+) -> Iterator[Callable[[Trial], None]]:
+    """Give a function that shows one more trial: in a bar, as a fit shows one of iterations.
+
+    A choice that takes long is announced, in the bar or by a sentence where there is none.  The
+    second trial tells how long, since code may have been compiled in the first one.  A time limit
+    ends a choice after `at_most` seconds.
+    """
+    work = WORK_RIDGE if is_ridge_alone else WORK
+    count, text = 0, ""
     with progress_bar(None, progress, unit="trial") as show:
-        yield Duration(show, is_told, is_ridge_alone, at_most)
+
+        def after(trial: Trial) -> None:
+            nonlocal count, text
+            count += not trial.offsets_alone
+            seconds = min(work * trial.seconds / max(trial.n_iter, 1), at_most)
+            if count == 2 and not trial.offsets_alone and seconds >= LONG:
+                text = f"about {in_words(seconds)} in all"
+                if progress is None and not sys.stderr.isatty():
+                    print(
+                        f"The choice of settings takes about {in_words(seconds)}; time_limit= ends "
+                        "it sooner, and with rank= or alpha= there is less to choose.",
+                        file=sys.stderr,
+                    )
+            show(text)
+
+        yield after
 
 
 def in_words(seconds: float) -> str:

@@ -104,13 +104,11 @@ class Search(Moves):
         even = setting.nonlinearity.even  # strong ridges lose the signs of WH
         best, last, grown = null, None, 0
         growth = GROWN_TABLE if self.trials.is_mixed else GROWN
-        for number, alpha in enumerate((alphas[::-1] if even else alphas).tolist()):
+        for alpha in (alphas[::-1] if even else alphas).tolist():
             if self.stopped or best.is_exact:
                 break
             starts = None if last is None else last.starts
             last = self.trials.run(setting._replace(alpha=alpha), starts)
-            if number == 1:  # code may have been compiled in the first one
-                self.trials.foresee(last)
             only = best is null and space.given_alphas is not None
             best = last if only else min(best, last, key=mean_of)
             grown = grown + 1 if last.mean > (1 + growth) * best.mean else 0

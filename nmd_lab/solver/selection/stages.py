@@ -9,16 +9,13 @@ The record of a choice: its trials, the reason of the choice, and notes on it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from nmd_lab.data.observations import Observations
-from nmd_lab.solver.facts import Facts
 from nmd_lab.solver.holding_out import HeldOutData
-from nmd_lab.solver.options import Options
 
 from .folds import Fold, n_held_out, ridge_growth
 from .fresh import ridge_from_fresh_starts
@@ -40,19 +37,21 @@ class Stage:
         The trial whose setting it chose; None if no entry could be held out.
     drawn : str
         How the held-out entries were drawn.
-    n_rows : int
-        Number of rows of the data.
     """
 
     search: Search | RankSearch
     chosen: Trial | None
     drawn: str
-    n_rows: int
 
     @property
     def trials(self) -> Trials:
         """Its trials."""
         return self.search.trials
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of its data."""
+        return self.trials.folds[0].rest.shape[0]
 
     @property
     def setting(self) -> Setting:
@@ -67,81 +66,40 @@ class Stage:
 
     def growth(self, m: int) -> float:
         """Return the factor from its ridges to those of a matrix with m rows."""
-        n = self.trials.folds[0].rest.shape[1]
-        return ridge_growth((m, n), self.n_rows)
+        return ridge_growth((m, self.trials.folds[0].rest.shape[1]), self.n_rows)
 
 
-class Stages:
-    """Searches one after the other.
+def first_stage(
+    data: HeldOutData, space: Space, rng: np.random.Generator, **of_trials: Any
+) -> Stage:
+    """Return a search for the best setting of a space."""
+    rest = data.rest
+    search: Search | RankSearch
+    if has_zeros(rest):
+        folds, drawn = thinned(rest, rng), "by thinning"
+        search = RankSearch(ThinnedTrials(_or_none(folds, rest), rng=rng, **of_trials), space)
+    else:
+        folds, drawn = data.folds_for_trials(rng)
+        search = Search(Trials(_or_none(folds, rest), rng=rng, **of_trials), space)
+    return Stage(search, search.run() if folds else None, drawn)
 
-    Parameters
-    ----------
-    facts : Facts
-        What is known of the fit.
-    options : Options
-        Options of the fit.
-    size : float
-        Largest |x|.
-    rng : numpy.random.Generator
-        Source of the held-out entries and the starts.
-    is_over : callable
-        Function that says whether to end.
-    after, foresee : callable
-        What to call after each trial, and with one of the first.
-    """
 
-    def __init__(
-        self,
-        facts: Facts,
-        options: Options,
-        size: float,
-        rng: np.random.Generator,
-        is_over: Callable[[], bool],
-        after: Callable[[], None],
-        foresee: Callable[[Trial], None],
-    ) -> None:
-        self._facts, self._options, self._size, self._rng = facts, options, size, rng
-        self._is_over, self._after, self._foresee = is_over, after, foresee
-        self.done: list[Stage] = []
+def with_all_rows(
+    before: Stage, data: HeldOutData, rng: np.random.Generator, **of_trials: Any
+) -> Stage:
+    """Return a search for the ridge of a setting that was chosen with some of the rows."""
+    assert before.chosen is not None
+    folds, drawn = data.folds_for_trials(rng)
+    trials = Trials(_or_none(folds, data.rest), rng=rng, **of_trials)
+    search = Search(trials, before.search.space)
+    alpha = before.growth(data.rest.shape[0]) * before.setting.alpha
+    setting, path = before.setting._replace(alpha=alpha), before.chosen.ending is not None
+    return Stage(search, ridge_from_fresh_starts(search, setting, path=path), drawn)
 
-    def search(self, data: HeldOutData, space: Space) -> Stage:
-        """Return a search for the best setting of a space."""
-        rest = data.rest
-        search: Search | RankSearch
-        if has_zeros(rest):
-            folds, drawn = thinned(rest, self._rng), "by thinning"
-            search = RankSearch(self._trials(ThinnedTrials, folds, rest), space)
-        else:
-            folds, drawn = data.folds_for_trials(self._rng)
-            search = Search(self._trials(Trials, folds, rest), space)
-        chosen = search.run() if folds else None
-        self.done.append(Stage(search, chosen, drawn, rest.shape[0]))
-        return self.done[-1]
 
-    def with_all_rows(self, before: Stage, data: HeldOutData) -> Stage:
-        """Return a search for the ridge of a setting that was chosen with some of the rows."""
-        assert before.chosen is not None
-        folds, drawn = data.folds_for_trials(self._rng)
-        search = Search(self._trials(Trials, folds, data.rest), before.search.space)
-        m = data.rest.shape[0]
-        setting = before.setting._replace(alpha=before.growth(m) * before.setting.alpha)
-        chosen = ridge_from_fresh_starts(search, setting, path=before.chosen.ending is not None)
-        self.done.append(Stage(search, chosen, drawn, m))
-        return self.done[-1]
-
-    def _trials(self, kind: type[Trials], folds: list[Fold], rest: Observations) -> Trials:
-        """Return trials without any done, for folds of the observations."""
-        return kind(
-            folds or [Fold(rest, rest.as_sparse())],
-            self._options,
-            self._size,
-            self._rng,
-            self._is_over,
-            after=self._after,
-            foresee=self._foresee,
-            limits=self._facts.limits,
-            kinds=self._facts.kinds,
-        )
+def _or_none(folds: list[Fold], rest: Observations) -> list[Fold]:
+    """Return the folds, or one that holds out nothing if there are none."""
+    return folds or [Fold(rest, rest.as_sparse())]
 
 
 FEW = 500  # held-out entries below which luck decides between settings that are nearly as good

@@ -128,8 +128,6 @@ class RankSearch:
             if trials.stopped() or no_gain >= (NO_GAIN if rank <= MANY else 1):
                 break
             trial = trials.run(self.guess()._replace(rank=rank))
-            if len(trials.done) == 2:  # code may have been compiled in the first one
-                trials.foresee(trial)
             gains = trial.mean < best.mean
             best, no_gain = (trial, 0) if gains else (best, no_gain + 1)
         if trials.stopped():

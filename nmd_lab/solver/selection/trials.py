@@ -79,8 +79,7 @@ class Trials:
         size: float,
         rng: np.random.Generator,
         stopped: Callable[[], bool],
-        after: Callable[[], None] = lambda: None,
-        foresee: Callable[[Trial], None] = lambda trial: None,
+        after: Callable[[Trial], None] = lambda trial: None,
         limits: LimitModel = NO_LIMIT_MODEL,
         kinds: Model | None = None,
     ) -> None:
@@ -88,7 +87,7 @@ class Trials:
         self.folds = [fold.sparse() for fold in folds] if on_observed else folds
         self.options, self.size, self.rng, self._kinds = options, size, rng, kinds
         self._on_observed = on_observed
-        self.stopped, self.after, self.foresee = stopped, after, foresee
+        self.stopped, self.after = stopped, after
         self.metric = options.validation.metric
         self.done: list[Trial] = []
         weights = [w for fold in folds if (w := fold.held_out.weights) is not None]
@@ -206,7 +205,7 @@ class Trials:
     def add(self, trial: Trial) -> Trial:
         """Add a trial to the list."""
         self.done.append(trial)
-        self.after()
+        self.after(trial)
         return trial
 
     def _estimate_sd(self, trial: Trial) -> None:
