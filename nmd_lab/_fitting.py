@@ -158,8 +158,9 @@ class ResumableFit:
         )
         with one_thread():
             if self.run is None:
-                start = next(prepared.starts)
-                own = prepared.problem, start, spec, prepared.plan, rules
-                self.run = run_from(*own, held_out=prepared.held_out)
+                self.run = run_from(
+                    *(prepared.problem, next(prepared.starts), spec, prepared.plan, rules),
+                    held_out=prepared.held_out,
+                )
             outcome = self.run.advance(iterations, callback=callback)
             return package(prepared, Solution.of(prepared.problem, outcome, []))

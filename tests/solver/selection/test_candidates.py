@@ -45,8 +45,7 @@ def test_nonlinearities(X, expected):
 
 
 def test_values_count_by_their_weight():
-    X = np.abs(GAUSS) + 0.1
-    X[0, 0] = 0
+    X = one_zero(GAUSS)
     weights = np.ones(X.shape)
     weights[0, 0] = 10
     assert RELU not in suitable_nonlinearities(observe(X))
