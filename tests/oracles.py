@@ -1,15 +1,14 @@
-"""Independent NumPy oracles: textbook formulas, brute-force proximal maps, dense Algorithm 1.
+"""The models of the paper: textbook formulas, closed forms of the T-update, dense Algorithm 1.
 
 Nothing here imports nmd_lab. A nonlinearity is its name; MinMax has the bounds ``a`` and ``b``.
 """
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
+import part_oracles
 
 NONLINEARITIES = ("relu", "square", "minmax", "modulus", "identity")
 LOSSES = ("frobenius", "l1", "kl")
@@ -18,30 +17,12 @@ PAIRS = [(f, d) for f in NONLINEARITIES for d in LOSSES]
 
 def forward(f: str, t: np.ndarray, a: float = 0.0, b: float = 1.0) -> np.ndarray:
     """The nonlinearity f(t), entry by entry."""
-    if f == "relu":
-        return np.where(t > 0, t, 0.0)
-    if f == "square":
-        return t * t
-    if f == "minmax":
-        return np.where(t < a, a, np.where(t > b, b, t))
-    if f == "modulus":
-        return np.where(t < 0, -t, t)
-    assert f == "identity"
-    return np.asarray(t)
+    return part_oracles.forward((f, a, b) if f == "minmax" else (f,), t)
 
 
 def distance(loss: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The loss d(x, y), entry by entry; KL is infinite outside y > 0 (y >= 0 where x = 0)."""
-    if loss == "frobenius":
-        return (x - y) ** 2 / 2
-    if loss == "l1":
-        return np.abs(x - y)
-    assert loss == "kl"
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = y / x
-        positive = x * ((ratio - 1) - np.log(ratio))  # keeps its digits where y is close to x
-    positive = np.where(y > 0, positive, np.inf)
-    return np.where(x > 0, positive, np.where(y >= 0, y, np.inf))
+    return part_oracles.distance((loss,), x, y)
 
 
 def subproblem(t, v, x, rho, f: str, loss: str, a: float = 0.0, b: float = 1.0) -> np.ndarray:
@@ -49,59 +30,9 @@ def subproblem(t, v, x, rho, f: str, loss: str, a: float = 0.0, b: float = 1.0) 
     return distance(loss, x, forward(f, t, a, b)) + rho / 2 * (t - v) ** 2
 
 
-# Brute force ------------------------------------------------------------------------------------
-
-_LOG = np.logspace(-9, np.log10(0.5), 14)
-_FRACTIONS = np.concatenate([_LOG, 1 - _LOG[-2::-1]])  # of an interval, dense towards both ends
-_STEPS = np.arange(1, 8) / 8
-
-
-def _brute_chunk(v, x, rho, f, loss, a, b):
-    root = np.sqrt(np.maximum(x, 0))
-    points = np.stack([v, 0 * v, x, -x, root, -root, *(np.full_like(v, c) for c in (a, b))])
-    if f != "minmax":
-        points = points[:-2]
-    points = points[:, None] if points.ndim == 1 else points
-    points = np.where(np.isfinite(points), points, v)
-    values = subproblem(points, v, x, rho, f, loss, a, b)
-    column = np.arange(v.size)
-    best = np.argmin(values, axis=0)
-    t, value = points[best, column], values[best, column]
-
-    # The minimiser is no farther from v than this; cut the interval at every candidate.
-    radius = np.sqrt(2 * value / rho) * (1 + 1e-12)
-    edges = np.sort(np.concatenate([[v - radius, v + radius], points]), axis=0)
-    edges = np.clip(edges, v - radius, v + radius)
-    piece, owner = np.nonzero(edges[1:] > edges[:-1])
-    low, high = edges[piece, owner], edges[piece + 1, owner]
-    v, x, rho = (u[owner] for u in (v, x, rho))
-
-    steps = _FRACTIONS
-    for _ in range(13):  # the first grid, then 12 that each shrink the bracket 4 times
-        grid = low + steps[:, None] * (high - low)
-        on_grid = subproblem(grid, v, x, rho, f, loss, a, b)
-        k = np.argmin(on_grid, axis=0)
-        everything = np.arange(k.size)
-        here, at_here = grid[k, everything], on_grid[k, everything]
-        order = np.argsort(-at_here)  # the smallest of each owner is written last
-        better = at_here[order] < value[owner[order]]
-        t[owner[order][better]] = here[order][better]
-        value[owner[order][better]] = at_here[order][better]
-        low, high = (
-            np.where(k > 0, grid[np.maximum(k - 1, 0), everything], low),
-            np.where(k < len(steps) - 1, grid[np.minimum(k + 1, len(steps) - 1), everything], high),
-        )
-        steps = _STEPS
-    return t, value
-
-
 def brute_prox(v, x, rho, f: str, loss: str, a: float = 0.0, b: float = 1.0):
-    """The global minimiser of ``subproblem`` and its value, by nested grids on smooth parts."""
-    v, x, rho = (np.array(u, dtype=float).ravel() for u in np.broadcast_arrays(v, x, rho))
-    chunks = [slice(i, i + 4096) for i in range(0, v.size, 4096)]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        parts = list(pool.map(lambda c: _brute_chunk(v[c], x[c], rho[c], f, loss, a, b), chunks))
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+    """The global minimiser of ``subproblem`` and its value."""
+    return part_oracles.brute_prox(v, x, rho, (f, a, b) if f == "minmax" else (f,), (loss,))
 
 
 # Closed forms -----------------------------------------------------------------------------------

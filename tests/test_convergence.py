@@ -54,12 +54,6 @@ def test_a_run_that_was_still_improving_is_told_of(noisy, solver):
     assert float(re.search(r"by ([\d.]+)%", message)[1]) == pytest.approx(gained, abs=0.051)
 
 
-def test_one_iteration_is_not_a_trend(noisy):
-    """Nothing can be said about it; what matters is that nothing breaks."""
-    fit, _ = warnings_of(noisy, 3, max_iter=1)
-    assert fit.stop_reason == "max_iter: 1 iterations done"
-
-
 def test_no_warning_where_none_is_due(exact, noisy):
     silent = {
         "asked for so many": (noisy, {"max_iter": 20, "tol": 0}),
@@ -141,7 +135,7 @@ def test_tol_is_the_gain_that_is_worth_so_many_iterations(tol, f, window, solver
     assert fit.objective == lowest[-1]
 
 
-@pytest.mark.parametrize("f", ["relu", "minmax", "modulus", "identity"])
+@pytest.mark.parametrize("f", some(["relu", "minmax", "modulus", "identity"], 1))
 def test_a_fit_of_pictures_ends_when_little_is_left_to_gain(f):
     X = datasets.digits(300).values / 16
     fit, told = warnings_of(X, 16, f, random_state=0)

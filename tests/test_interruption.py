@@ -19,7 +19,7 @@ from nmd_lab._runtime import progress
 from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.checkpoint import file
 from nmd_lab.datasets import synthetic
-from nmd_lab.solver import restarts, starts
+from nmd_lab.solver import restarts
 from nmd_lab.solver.run import Run
 
 OPTIONS = {"max_iter": 12, "tol": 0, "random_state": 0, "progress": False}
@@ -187,26 +187,6 @@ def test_ctrl_c_at_any_moment(noisy, interactive):
 
 
 # Chosen moments ---------------------------------------------------------------------------------
-
-
-def test_the_warm_up_of_a_later_start_loses_nothing(noisy, monkeypatch, interactive):
-    warmed_up, count = starts.warmed_up, []
-
-    def second_is_interrupted(*arguments, **options):
-        count.append(1)
-        if len(count) == 2:
-            signal.raise_signal(signal.SIGINT)
-        return warmed_up(*arguments, **options)
-
-    alone = nmd.decompose(noisy, 3, "modulus", "l1", **OPTIONS)
-    monkeypatch.setattr(starts, "warmed_up", second_is_interrupted)
-    fit = nmd.decompose(noisy, 3, "modulus", "l1", n_init=4, **OPTIONS)
-    assert fit.stop_reason.code == "interrupted"
-    np.testing.assert_array_equal(fit.W.values, alone.W.values)
-    assert list(fit.starts["n_iter"].values) == [12, 0, 0, 0]
-    assert [reason.split(":")[0] for reason in fit.starts["stop_reason"].values] == [
-        "max_iter", "interrupted", "not run", "not run",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("module", "name"), [(restarts, "optimality"), (fit_module, "package")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from some import some
 
 import nmd_lab as nmd
 from nmd_lab.nonlinearities import Monotone
@@ -46,28 +47,14 @@ def test_a_learned_f_predicts_nearly_as_well_as_the_true_one():
     assert again.nonlinearity.x == new.x
 
 
-def test_straight_data_are_predicted_as_by_the_identity():
-    X, hidden, _ = curved(lambda t: t)
-    seen = np.where(hidden, np.nan, X)
-    options = {"alpha": 0.1, "random_state": 0, "max_iter": 300}
-    learned, straight = (nmd.complete(seen, 2, f, **options) for f in ("monotone", "identity"))
-    assert held_out(learned, X, hidden) < 1.25 * held_out(straight, X, hidden)
-
-
-@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl", "huber"])
+@pytest.mark.parametrize("loss", some(["l1", "frobenius", "kl", "huber"], 1))
 def test_the_lowest_objective_never_rises(loss):
     X, hidden, _ = curved(lambda t: np.exp(0.5 * t), shape=(30, 20))
     X = np.maximum(X, 0.01)
     lowest = []
-    fit = nmd.complete(
-        np.where(hidden, np.nan, X),
-        *(2, "monotone", loss),
-        alpha=0.1,
-        random_state=0,
-        max_iter=60,
-        tol=0,
-        callback=lambda state: lowest.append(state.objective),
-    )
+    options = {"alpha": 0.1, "random_state": 0, "max_iter": 60, "tol": 0}
+    options |= {"callback": lambda state: lowest.append(state.objective)}
+    fit = nmd.complete(np.where(hidden, np.nan, X), *(2, "monotone", loss), **options)
     objective = fit.history["objective"].values
     first = Monotone().for_data(X[~hidden], centred=True)
     assert fit.nonlinearity != first
@@ -81,14 +68,8 @@ def test_each_column_of_a_table_has_an_f_of_its_own(tmp_path):
     X, hidden, _ = curved(lambda t: np.exp(0.5 * t), shape=(80, 6))
     frame = pd.DataFrame(X, columns=list("abcdef")).mask(hidden)
     frame["f"] = frame["f"] > frame["f"].median()
-    fit = nmd.complete(
-        frame,
-        2,
-        dict.fromkeys("abc", "monotone"),
-        alpha=0.1,
-        random_state=0,
-        max_iter=60,
-    )
+    options = {"alpha": 0.1, "random_state": 0, "max_iter": 60}
+    fit = nmd.complete(frame, 2, dict.fromkeys("abc", "monotone"), **options)
     learned = [fit.nonlinearity[j] for j in range(3)]
     assert len({f.x for f in learned}) == 3
     assert all(f.learns and len(f.t) == 20 for f in learned)
@@ -101,7 +82,7 @@ def test_each_column_of_a_table_has_an_f_of_its_own(tmp_path):
     assert np.all(np.isfinite(rows.values))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", some([np.float64, np.float32], 1))
 def test_a_fit_survives_a_file_and_takes_new_rows(dtype, tmp_path):
     X, hidden, _ = curved(lambda t: np.exp(0.5 * t), shape=(40, 20))
     X = X.astype(dtype)
@@ -141,13 +122,3 @@ def test_zeros_of_sparse_data_are_refused():
 
     with pytest.raises(ValueError, match=r"nonlinearity='monotone', which is learned, does not go"):
         nmd.decompose(csr_array(np.eye(10)), 2, "monotone")
-
-
-def test_one_f_for_all_entries_is_drawn_with(tmp_path):
-    X, hidden, _ = curved(lambda t: np.exp(0.5 * t), shape=(40, 20))
-    posterior = nmd.sample(
-        X, 2, "monotone", observed=~hidden, draws=10, tune=5, random_state=0, progress=False
-    )
-    assert len(posterior.nonlinearity.t) == 20
-    posterior.save(tmp_path / "posterior.nc")
-    assert nmd.load(tmp_path / "posterior.nc").nonlinearity == posterior.nonlinearity

@@ -192,11 +192,7 @@ solve = compile_t_update(make_model("identity", "kl").structure)
 print(["alwaysinline" in code for code in solve.inspect_llvm().values()])
 """
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            env={**os.environ, "NUMBA_CACHE_DIR": folder},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        options = {"env": {**os.environ, "NUMBA_CACHE_DIR": folder}, "capture_output": True}
+        options |= {"text": True, "check": True}
+        done = subprocess.run([sys.executable, "-c", script], **options)
     assert done.stdout.split() == ["[True]"]

@@ -79,16 +79,9 @@ def test_validation_is_the_rmse_of_each_iteration(ratings):
         rows, columns = held.tocoo().row, held.tocoo().col
         errors.append(np.sqrt(np.mean((model[rows, columns] - X[rows, columns]) ** 2)))
 
-    fit = nmd.complete(
-        train,
-        2,
-        offsets="both",
-        alpha=0,
-        validation=held,
-        max_iter=15,
-        callback=record,
-        solver=nmd.ADMM(patience=100),
-    )
+    options = {"offsets": "both", "alpha": 0, "validation": held, "max_iter": 15}
+    options |= {"callback": record, "solver": nmd.ADMM(patience=100)}
+    fit = nmd.complete(train, 2, **options)
     np.testing.assert_allclose(fit.history["validation_rmse"], errors, rtol=1e-10)
     best = int(np.argmin(errors))
     assert fit.parameters["iteration"] == best + 1
@@ -136,30 +129,3 @@ def test_a_table_becomes_labelled_observations(table):
     np.testing.assert_allclose(fit.predict(*labels), expected)
     with pytest.raises(KeyError, match="'zoe'"):
         fit.predict(["ann", "zoe"], 10)
-
-
-def test_a_pair_that_comes_twice_is_named(table):
-    twice = pd.concat([table, table.iloc[[2]]])
-    with pytest.raises(ValueError, match="user=bo, item=10 more than once"):
-        nmd.observations_from_table(twice)
-    with pytest.raises(KeyError, match="value='stars'"):
-        nmd.observations_from_table(table, value="stars")
-
-
-def test_the_best_of_a_row(ratings):
-    _, seen, matrix = ratings
-    fit = nmd.complete(matrix, 2, offsets="both", alpha=0.5)
-    scores = fit.reconstruct().values[5]
-    best = fit.top(5, k=7)
-    np.testing.assert_array_equal(best["position"], np.argsort(-scores)[:7])
-    np.testing.assert_allclose(best, np.sort(scores)[::-1][:7])
-    known = np.flatnonzero(seen[5])
-    mask = np.where(seen, 1.0, np.nan)
-    for exclude in (matrix, seen, mask, known):
-        new = fit.top(5, k=80, exclude=exclude)
-        assert set(new["position"].values) == set(range(80)) - set(known)
-        assert np.all(np.diff(new.values) <= 0)
-    with pytest.raises(IndexError, match="row"):
-        fit.top(1000)
-    with pytest.raises(ValueError, match="k="):
-        fit.top(0, k=0)

@@ -12,34 +12,27 @@ import nmd_lab as nmd
 pytestmark = pytest.mark.exhaustive
 
 
-class Halfway(nmd.losses.Loss):
-    """Its proximal map forgets rho."""
-
-    name = "halfway"
-
-    @staticmethod
-    def value(x, y, p):
-        return 0.5 * (x - y) ** 2
-
-    @staticmethod
-    def proximal(q, x, rho, p):
-        return 0.5 * (x + q)
+def loss_of(name, value, **methods):
+    """Return a loss of the user's own with these functions."""
+    functions = {"value": value, **methods}
+    own = {"name": name.lower()} | {key: staticmethod(each) for key, each in functions.items()}
+    return type(name, (nmd.losses.Loss,), own)()
 
 
-class Unbounded(nmd.losses.Loss):
-    name = "unbounded"
-
-    @staticmethod
-    def value(x, y, p):
-        return -((x - y) ** 2)
-
-
-class Undefined(nmd.losses.Loss):
-    name = "undefined"
-
-    @staticmethod
-    def value(x, y, p):
-        return math.log(y - x)
+FORGETS_RHO = {"proximal": lambda q, x, rho, p: 0.5 * (x + q)}
+HALFWAY = loss_of("Halfway", lambda x, y, p: 0.5 * (x - y) ** 2, **FORGETS_RHO)
+WRONG = {
+    "the proximal map is the minimiser": HALFWAY,
+    "d is bounded below, by 0 or by d(x, x)": loss_of("Below", lambda x, y, p: -((x - y) ** 2)),
+    "d is no NaN": loss_of("Undefined", lambda x, y, p: math.log(y - x)),
+}
+NO_CODE = {
+    r"signature '\(x, y\)'": loss_of("WithoutParameters", lambda x, y: (x - y) ** 2),
+    "Cannot unify float64 and array": loss_of(
+        "Arrays", lambda x, y, p: np.where(x > y, 2 * (x - y), y - x)
+    ),
+    "name 'dleta' is not defined": loss_of("Misspelt", lambda x, y, p: dleta * abs(x - y)),  # noqa: F821
+}
 
 
 def jump(t):
@@ -78,15 +71,9 @@ def test_our_nonlinearities_pass(f):
     assert report.passed, str(report)
 
 
-@pytest.mark.parametrize(
-    ("loss", "check"),
-    [
-        (Halfway(), "the proximal map is the minimiser"),
-        (Unbounded(), "d is bounded below, by 0 or by d(x, x)"),
-        (Undefined(), "d is no NaN"),
-    ],
-)
-def test_a_wrong_loss_is_found_and_no_fit_begins(loss, check, rng):
+@pytest.mark.parametrize("check", WRONG)
+def test_a_wrong_loss_is_found_and_no_fit_begins(check, rng):
+    loss = WRONG[check]
     report = nmd.losses.check_loss(loss, n=40)
     assert check in broken(report)
     assert check in str(report)
@@ -95,57 +82,19 @@ def test_a_wrong_loss_is_found_and_no_fit_begins(loss, check, rng):
         nmd.decompose(rng.random((8, 6)), 1, "identity", loss)
 
 
-class Cauchy(nmd.losses.Loss):
-    """A loss that is not convex, and does not say so."""
-
-    name = "cauchy"
-
-    @staticmethod
-    def value(x, y, p):
-        return math.log1p((x - y) ** 2)
-
-
-class WithoutParameters(nmd.losses.Loss):
-    name = "without p"
-
-    @staticmethod
-    def value(x, y):
-        return (x - y) ** 2
-
-
-class Arrays(nmd.losses.Loss):
-    name = "arrays"
-
-    @staticmethod
-    def value(x, y, p):
-        return np.where(x > y, 2 * (x - y), y - x)
-
-
-class Misspelt(nmd.losses.Loss):
-    name = "misspelt"
-
-    @staticmethod
-    def value(x, y, p):
-        return dleta * abs(x - y)  # noqa: F821
-
-
 def test_a_fit_refuses_a_loss_that_claims_to_be_convex(rng):
-    X = 10 * rng.random((20, 10))
+    X, cauchy = (
+        10 * rng.random((20, 10)),
+        loss_of("Cauchy", lambda x, y, p: math.log1p((x - y) ** 2)),
+    )
     with pytest.raises(ValueError, match="d is convex in y, or says convex = False"):
-        nmd.decompose(X, 1, "identity", Cauchy())
+        nmd.decompose(X, 1, "identity", cauchy)
 
 
-@pytest.mark.parametrize(
-    ("loss", "cause"),
-    [
-        (WithoutParameters(), r"signature '\(x, y\)'"),
-        (Arrays(), "Cannot unify float64 and array"),
-        (Misspelt(), "name 'dleta' is not defined"),
-    ],
-)
-def test_errors_of_the_compiler_say_cause_and_remedy(loss, cause, rng):
+@pytest.mark.parametrize("cause", NO_CODE)
+def test_errors_of_the_compiler_say_cause_and_remedy(cause, rng):
     with pytest.raises(ValueError, match=cause) as caught:
-        nmd.decompose(rng.random((8, 6)), 1, "identity", loss)
+        nmd.decompose(rng.random((8, 6)), 1, "identity", NO_CODE[cause])
     told = str(caught.value)
     assert "if and else take the place of np.where" in told
     assert "Failed in nopython" not in told

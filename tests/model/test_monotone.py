@@ -128,21 +128,6 @@ def test_the_update_is_the_constrained_minimum(seed):
     np.testing.assert_allclose(new, np.cumsum(brute.x), atol=1e-2)
 
 
-@pytest.mark.usefixtures("least_squares")
-def test_the_update_is_isotonic_regression_if_every_point_is_a_knot():
-    from sklearn.isotonic import IsotonicRegression
-
-    rng = np.random.default_rng(1)
-    t = np.sort(rng.normal(size=12))
-    data, weights = t + 0.5 * rng.normal(size=12), rng.uniform(0.5, 2, 12)
-    wanted = IsotonicRegression().fit_transform(t, data, sample_weight=weights)
-    rise = wanted[-1] - wanted[0]
-    start = wanted[0] + rise * np.linspace(0, 1, 12)
-    # The rise of the regression itself, so that to keep it is no constraint.
-    new = nearest_values(t, start, np.zeros(11), t, data, weights)
-    np.testing.assert_allclose(new, wanted, atol=1e-6)
-
-
 @pytest.mark.parametrize("loss", ["frobenius", "l1", "huber"])
 def test_the_loss_of_a_kind_never_rises(loss):
     changed = 0
@@ -165,10 +150,3 @@ def test_few_noisy_data_make_no_staircase(monkeypatch):
     steps = nearest_values(t, t, np.zeros(19), at, data, weights)
     errors = [float(np.sqrt(np.mean(np.square(each - t)))) for each in (smooth, steps)]
     assert errors[0] < 0.5 * errors[1]
-
-
-def test_rises_of_which_the_data_say_nothing_stay():
-    t, values = np.arange(6.0), np.array([0.0, 1, 2, 4, 8, 9])
-    at = np.linspace(0, 2, 50)
-    new = nearest_values(t, values, np.zeros(5), at, 5 + np.interp(at, t, values), np.ones(50))
-    np.testing.assert_allclose(new, values + 5, atol=1e-6)

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from scipy.optimize import minimize
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
@@ -69,48 +68,6 @@ def test_the_units_of_a_column_change_nothing():
     np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
-@pytest.mark.parametrize("loss", [LOSSES, {"smoker": "logistic"}])
-@pytest.mark.exhaustive
-def test_the_objective_is_as_low_as_that_of_lbfgs(loss):
-    X = table().drop(columns=["income"])  # its loss has kinks
-    loss = {name: each for name, each in loss.items() if name in X}
-    functions = {name: f for name, f in FUNCTIONS.items() if name in loss}
-    rank, alpha = 2, 0.3
-    observations = observe(X)
-    pair, (rows, columns, x) = pair_of(X, loss, functions), observations.entries()
-    m, n = observations.shape
-
-    def objective(z):
-        W, H = z[: m * rank].reshape(m, rank), z[m * rank :].reshape(rank, n)
-        t = np.einsum("ik,ki->i", W[rows], H[:, columns])
-        return np.sum(pair.losses(x, t, rows, columns)) + alpha / 2 * (z @ z)
-
-    def gradient(z):
-        W, H = z[: m * rank].reshape(m, rank), z[m * rank :].reshape(rank, n)
-        t = np.einsum("ik,ki->i", W[rows], H[:, columns])
-        h = 1e-5
-        up, down = (pair.losses(x, t + step, rows, columns) for step in (h, -h))
-        slopes = np.zeros((m, n))
-        slopes[rows, columns] = (up - down) / (2 * h)
-        return np.concatenate([(slopes @ H.T + alpha * W).ravel(), (W.T @ slopes).ravel()
-                               + alpha * H.ravel()])  # fmt: skip
-
-    rng = np.random.default_rng(0)
-    starts = [rng.normal(size=(m + n) * rank) for _ in range(4)]
-    best = min(minimize(objective, z, jac=gradient, method="L-BFGS-B").fun for z in starts)
-    fit = nmd.complete(X, rank, loss=loss, nonlinearity=functions, alpha=alpha, offsets="none",
-                       tol=1e-8, max_iter=3000, random_state=0)  # fmt: skip
-    reached = objective(np.concatenate([fit.W.values.ravel(), fit.H.values.ravel()]))
-    assert fit.objective == pytest.approx(reached, rel=1e-8)
-    assert reached <= best * (1 + 1e-4)
-
-
-def test_the_objective_never_rises_in_a_plain_fit():
-    fit = nmd.complete(table(), 2, loss=LOSSES, nonlinearity=FUNCTIONS, alpha=0.5, random_state=0)
-    best = np.minimum.accumulate(fit.history.objective.values)
-    assert fit.objective == pytest.approx(best[-1], rel=1e-12)
-
-
 def test_dense_and_sparse_input_give_the_same_fit():
     X = table().to_numpy()
     which = np.array([0, 0, 1, 2, 3])
@@ -131,58 +88,6 @@ def test_positions_of_entries_are_positions_of_columns():
     assert np.all((probability > 0) & (probability < 1))
     with pytest.raises(ValueError, match="a loss for each entry"):
         fit.probabilities(2)
-
-
-def test_new_rows_are_those_of_the_fit():
-    X = table()
-    fit = nmd.complete(X, 2, loss={"smoker": "logistic"}, alpha=0.5, offsets="none", tol=1e-8,
-                       max_iter=3000, random_state=0)  # fmt: skip
-    W = fit.fold_in(X.iloc[:6])
-    np.testing.assert_allclose(W, fit.W[:6], atol=2e-2)
-
-
-def test_new_rows_under_a_constraint_are_the_best_allowed():
-    X = table(holes=0.1)
-    fit = nmd.complete(X, 2, loss={"smoker": "logistic"}, alpha=0.5, offsets="none",
-                       w_constraint="nonnegative", max_iter=60, random_state=0)  # fmt: skip
-    H, W = fit.H.values, fit.fold_in(X.iloc[:3]).values
-    for w, x in zip(W, X.iloc[:3].to_numpy(), strict=True):
-        seen = ~np.isnan(x)
-
-        def objective(w, x=x, seen=seen):
-            losses = fit.kinds.losses(np.where(seen, x, 0.0), w @ H, 0, ALL)
-            return losses[seen].sum() + 0.25 * w @ w
-
-        starts = [0.1, 0.1], [1.0, 0.0], [0.0, 1.0], w
-        best = min(minimize(objective, each, bounds=[(0, None)] * 2).fun for each in starts)
-        assert w.min() >= 0
-        assert objective(w) <= best * (1 + 1e-5) + 1e-9
-
-
-def test_a_fit_is_read_back(tmp_path):
-    X = table()
-    fit = nmd.complete(X, 2, loss=LOSSES, nonlinearity=FUNCTIONS, alpha=0.5, random_state=0)
-    fit.save(tmp_path / "fit.nc")
-    read = nmd.load(tmp_path / "fit.nc")
-    assert read.loss == fit.loss
-    assert (read.kinds, read.nonlinearity) == (fit.kinds, fit.nonlinearity)
-    np.testing.assert_array_equal(read.reconstruct(), fit.reconstruct())
-
-
-def test_what_a_fit_shows_can_be_given_to_another():
-    X = table()
-    options = {"alpha": 0.5, "random_state": 0, "max_iter": 20}
-    fit = nmd.complete(X, 2, loss=LOSSES, nonlinearity=FUNCTIONS, **options)
-    assert [loss.name for loss in fit.loss] == ["frobenius"] * 2 + ["logistic", "kl", "l1"]
-    again = nmd.complete(X, 2, fit.nonlinearity, fit.loss, **options)
-    np.testing.assert_array_equal(again.reconstruct(), fit.reconstruct())
-
-
-@pytest.mark.exhaustive
-def test_settings_are_chosen():
-    fit = nmd.complete(table(40), loss=LOSSES, nonlinearity=FUNCTIONS, random_state=0)
-    assert 1 <= fit.rank <= 4
-    assert fit.selection.sizes["trial"] > 3
 
 
 @pytest.mark.parametrize(

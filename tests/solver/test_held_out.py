@@ -37,26 +37,18 @@ def test_a_share_is_any_real_number(X, share):
     assert type(fit.parameters["validation"]) is float
 
 
-@pytest.mark.parametrize("share", [0, 1, 0.0, 1.0, -0.1, 1.5, np.nan, np.float32(1)])
-def test_no_share_between_0_and_1(X, share):
-    with pytest.raises(ValueError, match=r"^validation=.* give a share above 0 and below 1\.$"):
-        nmd.complete(X, 2, validation=share, **OPTIONS)
-
-
-@pytest.mark.parametrize("share", [True, False, np.True_, "0.1"])
-def test_no_number(X, share):
-    message = r"^validation=.* (is not a number: give a share|is unknown: .* a share,)"
+@pytest.mark.parametrize("share", [0, 1.0, -0.1, 1.5, np.nan, np.float32(1), True, np.True_, "0.1"])
+def test_what_is_no_share_is_refused(X, share):
+    message = r"^validation=.* give a share|is unknown: .* a share,"
     with pytest.raises((TypeError, ValueError), match=message):
         nmd.complete(X, 2, validation=share, **OPTIONS)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("data", [np.ones((1, 6)), np.ones((6, 1)), sparse.csr_array(np.eye(6)),
                                   np.where(np.eye(6) > 0, 2.0, np.nan)])  # fmt: skip
-def test_nothing_can_be_held_out(data, weighted):
-    options = {"weights": np.full(data.shape, 0.5)} if weighted else {}
+def test_nothing_can_be_held_out(data):
     with pytest.raises(ValueError, match=r"holds out none of the 6 observed entries, since each "):
-        nmd.complete(data, 1, validation=0.1, **options, **OPTIONS)
+        nmd.complete(data, 1, validation=0.1, weights=np.full(data.shape, 0.5), **OPTIONS)
 
 
 def test_one_entry_is_held_out_where_that_is_possible():
@@ -66,12 +58,6 @@ def test_one_entry_is_held_out_where_that_is_possible():
     fit = nmd.complete(X, 1, validation=0.01, **OPTIONS)
     assert fit.parameters["n_observed"] == 7
     assert np.isfinite(fit.history["validation_rmse"]).all()
-
-
-@pytest.mark.parametrize("validation", [0.1, sparse.csr_array(([1.0], ([0], [1])), shape=(6, 6))])
-def test_zeros_that_count_cannot_be_held_out(validation):
-    with pytest.raises(ValueError, match=r"^validation= does not go with a sparse X whose absent"):
-        nmd.decompose(sparse.csr_array(np.eye(6)), 2, validation=validation, **OPTIONS)
 
 
 # Given entries -----------------------------------------------------------------------------------
@@ -166,13 +152,8 @@ def test_the_choice_and_the_start_have_streams_of_their_own(X, monkeypatch):
     """What the start draws is not what the choice drew."""
     from nmd_lab.solver import holding_out
 
-    used = []
-    split = holding_out.split
-
-    def spy(observations, share, rng):
-        used.append(rng)
-        return split(observations, share, rng)
-
+    used, split = [], holding_out.split
+    spy = lambda observations, share, rng: used.append(rng) or split(observations, share, rng)  # noqa: E731
     monkeypatch.setattr(holding_out, "split", spy)
     given = np.random.default_rng(0)
     nmd.complete(X, 2, init="random", alpha=0, validation=0.1, max_iter=2, random_state=given)

@@ -144,13 +144,3 @@ def test_data_in_units_of_their_own_are_refused_before_they_are_copied(monkeypat
 
     fit()
     assert peak(fit) < 0.8 * X.nbytes
-
-
-def test_starts_side_by_side_count_each():
-    X = dense(np.float64, 300)
-    needed = []
-    for n_init in (1, 4):
-        options = {"n_init": n_init, "compute": nmd.Compute(threads=3)}
-        prepared = prepare(X, 4, "relu", "frobenius", absent_are_zeros=True, **options)
-        needed.append(needed_memory(prepared.problem, 4, prepared.spec, prepared.plan))
-    assert needed[1] == 3 * needed[0]

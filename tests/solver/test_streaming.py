@@ -13,7 +13,7 @@ from made_runs import PAIRS, bits_of, noisy
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab._runtime.disk import SMALLEST, Scratch
+from nmd_lab._runtime.disk import SMALLEST
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 
@@ -110,21 +110,6 @@ def test_other_files_are_copied_by_blocks(kind, stored, tmp_path):
     assert fit.H.coords.equals(expected.H.coords)
 
 
-def test_a_checkpoint_of_a_streamed_fit_goes_on(stored, tmp_path):
-    X, path = noisy("relu", SHAPE), tmp_path / "run.nc"
-    options = {"max_iter": 40, "random_state": 0}
-    expected = bits_of(nmd.decompose(X, 2, compute=nmd.Compute(threads=1), **options))
-
-    def stop(state):
-        if state.iteration == 25:
-            raise SystemExit
-
-    own = nmd.Compute(threads=1, work_dir=tmp_path, checkpoint=path, checkpoint_every=0)
-    with pytest.raises(SystemExit):
-        nmd.decompose(stored(X), 2, callback=stop, compute=own, **options)
-    assert bits_of(nmd.resume(path, stored(X))) == expected
-
-
 def test_what_does_not_go_with_files_is_refused(stored, tmp_path):
     X = noisy("relu", SHAPE)
     lazy = stored(X)
@@ -166,21 +151,6 @@ def test_a_full_disk_is_found_before_the_work(monkeypatch, stored, tmp_path):
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
     with pytest.raises(OSError, match=r"GiB left, and .* more are needed: give another folder"):
         nmd.decompose(stored(noisy("relu", SHAPE)), 2, compute=nmd.Compute(work_dir=tmp_path))
-
-
-def test_arrays_in_files_are_arrays(tmp_path):
-    array = Scratch(tmp_path).zeros(5000, np.float32)
-    assert not np.asarray(array).any()
-    array[10:20] = np.arange(10)
-    array[:10] = 7
-    assert array[8:12].tolist() == [7, 7, 0, 1]
-    view = array[100:200]
-    view += 3
-    assert array[150] == 3
-    matrix = array.reshape((50, 100))
-    assert np.array_equal(matrix[1:2], view[None])
-    array[:] = 1
-    assert np.asarray(matrix).sum() == 5000
 
 
 SCRIPT = """

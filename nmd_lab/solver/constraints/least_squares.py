@@ -64,12 +64,12 @@ class Descent(Protocol):
 def kind_of_descent(problem: Problem) -> str | None:
     """Return which descent goes with a problem: "squares", "divergence" or None.
 
-    Squares need complete data without weights, and constraints that hold row by row; the divergence
-    needs nonnegative factors and no offsets.  A nonlinearity that is the identity for nonnegative
-    WH counts as one.
+    Both need data without limits.  Squares need complete data without weights, and constraints
+    that hold row by row; the divergence needs nonnegative factors and no offsets.  A nonlinearity
+    that is the identity for nonnegative WH counts as one.
     """
     kind, constraints = problem.model.single, problem.constraints
-    if kind is None:
+    if kind is None or problem.observations.limits is not None:
         return None
     f, loss = kind.nonlinearity, kind.loss
     both = is_nonnegative(constraints.W) and is_nonnegative(constraints.H)

@@ -47,6 +47,16 @@ def holes(kind, shape):
     return {"dense": {}, "masked": {"observed": seen}, "weighted": {"weights": weights}}[kind]
 
 
+def both(X, rank, f, loss="frobenius", device="cpu", **options):
+    """Fit without and with a device, compare, and return the first fit."""
+    one, other = (
+        nmd.decompose(X, rank, f, loss, compute=nmd.Compute(device=name), **options)
+        for name in (None, device)
+    )
+    assert_same(one, other, 1e-8)
+    return one
+
+
 def assert_same(one, other, rtol):
     expected = one.W.values @ one.H.values
     found = other.W.values @ other.H.values
@@ -65,11 +75,7 @@ def test_iterations_are_those_of_numpy(f, loss, kind, device):
     X, start = data(f)
     options = {"max_iter": 20, "tol": 0, "init": start, **holes(kind, X.shape)}
     for solver in (PLAIN, "auto"):
-        one, other = (
-            nmd.decompose(X, 3, f, loss, solver=solver, compute=nmd.Compute(device=name), **options)
-            for name in (None, device)
-        )
-        assert_same(one, other, 1e-8)
+        both(X, 3, f, loss, device, solver=solver, **options)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -79,13 +85,8 @@ def test_descents_on_sparse_zeros_are_those_of_numpy(f, loss, device):
     X, start = data(f, m=60, n=40)
     X[np.random.default_rng(2).random(X.shape) < 0.8] = 0
     X[0], X[:, 0] = 1, 1
-    options = {"max_iter": 20, "tol": 0, "init": start}
-    one, other = (
-        nmd.decompose(sparse.csr_array(X), 3, f, loss, compute=nmd.Compute(device=name), **options)
-        for name in (None, device)
-    )
+    one = both(sparse.csr_array(X), 3, f, loss, device, max_iter=20, tol=0, init=start)
     assert one.history.sizes["iteration"] == 20
-    assert_same(one, other, 1e-8)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -127,11 +128,7 @@ def test_constraints_offsets_and_the_paper_rule_are_those_of_numpy():
         if "w_constraint" in options:
             given["solver"] = replace(PLAIN, rho="balanced")
             given["init"] = "random"
-        one, other = (
-            nmd.decompose(X, 3, "relu", random_state=0, compute=nmd.Compute(device=name), **given)
-            for name in (None, "cpu")
-        )
-        assert_same(one, other, 1e-8)
+        both(X, 3, "relu", random_state=0, **given)
 
 
 def test_blocks_of_an_accelerator_change_nothing(monkeypatch):
@@ -203,14 +200,6 @@ def test_what_a_device_cannot_do_is_said_in_a_sentence(options, message):
     given = {"compute": nmd.Compute(device="cpu"), **holes("masked", (30, 24)), **options}
     with pytest.raises((ValueError, TypeError), match=message):
         nmd.decompose(data("relu")[0], 3, **given)
-
-
-def test_sparse_data_that_a_device_cannot_fit_are_refused():
-    X = sparse.csr_array(np.eye(30))
-    options = {"alpha": 0, "offsets": "none", "compute": nmd.Compute(device="cpu")}
-    for solver in ("auto", nmd.ADMM(split="everywhere")):
-        with pytest.raises(ValueError, match="absent entries are missing"):
-            nmd.complete(X, 1, solver=solver, **options)
 
 
 def test_without_pytorch_the_message_says_how_to_get_it():

@@ -218,11 +218,3 @@ def test_a_callback_sees_the_best_and_can_end_it(raised, interactive):
     assert fit.stop_reason.code == ("interrupted" if raised else "callback")
     np.testing.assert_array_equal(fit.W.values, seen[-1].W)
     np.testing.assert_array_equal([state.objective for state in seen], fit.history["objective"])
-
-
-def test_a_time_limit_ends_it():
-    fit = nmd_lab.decompose(noisy(), 3, tol=0, max_iter=10**8, time_limit=0.2)
-    assert fit.stop_reason == "time_limit: 0.2 s passed"
-    assert np.all(np.diff(fit.history["seconds"]) >= 0)
-    assert np.all(fit.history["seconds"][:-1] < 0.2)
-    assert fit.history["seconds"][-1] >= 0.2

@@ -80,16 +80,6 @@ def test_a_quadratic_takes_as_many_steps_as_with_scipy(dimension, condition):
     np.testing.assert_allclose(others[-1].x, lowest, atol=1e-5)
 
 
-@pytest.mark.parametrize("dimension", [2, 10])
-def test_rosenbrock(dimension):
-    start = np.resize([-1.2, 1.0], dimension)
-    found = steps(rosenbrock, start)
-    needed = next(k for k, point in enumerate(found) if point.value < 1e-10)
-    reference = minimize(rosenbrock, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-15})
-    assert needed <= 2 * reference.nit
-    np.testing.assert_allclose(found[-1].x, 1, atol=1e-4)
-
-
 def entropy(seed, dimension=30):
     """A convex function that is neither quadratic nor separable: logistic regression."""
     rng = np.random.default_rng(seed)
@@ -149,18 +139,6 @@ def test_no_step_that_is_accepted_rises(function, seed):
     values = [point.value for point in steps(function, start, most=300)]
     assert values[-1] < values[0]
     assert np.all(np.diff(values) <= 0)
-
-
-def test_only_the_last_point_of_a_search_is_accepted_and_a_search_is_short():
-    start = begin(kinked, np.full(8, 3.3))
-    refused = 0
-    for point in itertools.islice(points(kinked, plainly, start), 300):
-        refused = 0 if point.accepted else refused + 1
-        assert refused <= 2 * TRIALS  # with the memory, then once more without
-
-
-def test_a_start_at_the_minimum_ends_at_once():
-    assert list(points(rosenbrock, plainly, begin(rosenbrock, np.ones(4)))) == []
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

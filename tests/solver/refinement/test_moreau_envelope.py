@@ -164,34 +164,6 @@ def test_normal_matrices(f, loss):
     np.testing.assert_allclose(columns, np.einsum("ij,ia,ib->jab", curvature, W, W), **close)
 
 
-@pytest.mark.parametrize("f", ["relu", "square", "minmax"])
-@pytest.mark.parametrize(("one", "other"), [("masked", "stored"),
-                                            ("weighted", "stored and weighted")])  # fmt: skip
-def test_normal_matrices_of_sparse_and_dense_data_agree(f, one, other):
-    W, H = factors()
-    pairs = zip(*(envelope_of(data(form)[0], f, "frobenius").normal_matrices(W, H, 0.5)
-                  for form in (one, other)), strict=True)  # fmt: skip
-    for dense, stored in pairs:
-        np.testing.assert_allclose(stored, dense, rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_inputs_are_not_modified(form):
-    observations, _, _ = data(form)
-    W, H = factors()
-    given = [observations.values, W, H]
-    given += [] if observations.weights is None else [observations.weights]
-    before = [array.copy() for array in given]
-    for array in given:
-        array.flags.writeable = False
-    envelope = envelope_of(observations, "relu", "kl")
-    envelope.evaluate(W, H, 1.0)
-    envelope.evaluate(W, H, 2.0, update_from=1.0)
-    envelope.normal_matrices(W, H, 1.0)
-    for array, copy in zip(given, before, strict=True):
-        np.testing.assert_array_equal(array, copy)
-
-
 def test_stored_entries_are_never_made_a_full_matrix():
     m, n, stored = 30_000, 20_000, 5_000
     rng = np.random.default_rng(0)
@@ -242,8 +214,3 @@ def test_natural_penalty(form):
     square = natural_penalty(observations, make_model("square", "l1"))
     root, middle = np.sqrt(X), np.average(np.sqrt(X), weights=weights)
     assert square == pytest.approx(2 * totals["l1"] / np.sum(weights * (root - middle) ** 2))
-
-
-@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
-def test_natural_penalty_of_data_that_are_constant(loss):
-    assert natural_penalty(observe(np.full((4, 3), 0.5)), make_model("relu", loss)) == 1.0

@@ -107,15 +107,6 @@ def test_a_refinement_ends_below_its_start_and_tells_true_objectives(f, loss, al
     assert min(candidate.objective for candidate in others) < 0.5 * first.objective
 
 
-@pytest.mark.parametrize(("f", "loss"), PAIRS)
-def test_a_refinement_ends_below_a_hundred_iterations_of_the_plain_algorithm(f, loss):
-    X = matrix(f, seed=4)
-    problem, W, H = after(100, X, f, loss)
-    found = best_of(refine(problem, W, H))
-    start = objective(found._replace(W_aug=W, H_aug=H), X, f, loss)
-    assert found.objective <= start * (1 + 1e-12)
-
-
 # Offsets ----------------------------------------------------------------------------------------
 
 
@@ -150,19 +141,6 @@ def test_gradient_with_ridge_and_offsets(f, loss, offsets):
     along, step = rng.normal(size=x.size), 1e-6
     above, below = (function.evaluate(x + sign * step * along)[0] for sign in (1, -1))
     assert point.gradient @ along == pytest.approx((above - below) / (2 * step), rel=1e-5)
-
-
-def test_the_lowest_of_all_points_is_kept():
-    problem, W, H = after(30, matrix("relu"), "relu", "frobenius")
-    function = Lagrangian(problem, W, H)
-    function.point(1.0)
-    lower = best_of(polish(problem, W, H))
-    better = np.concatenate([lower.W_aug.ravel(), lower.H_aug.ravel()])
-    for x in (better, 2 * better):
-        function.evaluate(x)
-    np.testing.assert_array_equal(function.now.best, better)
-    assert function.now.lowest == pytest.approx(lower.objective)
-    assert function.now.lowest < function.now.candidate.objective
 
 
 # Homotopy ---------------------------------------------------------------------------------------
@@ -227,12 +205,6 @@ def test_how_a_product_is_split_into_factors_does_not_matter(f, loss):
     assert len(other) < 4 * len(one)
 
 
-@pytest.mark.parametrize("f", ["relu", "square", "minmax"])
-def test_with_a_kink_a_polish_only_looks_for_an_exact_fit(f):
-    problem, W, H = after(30, matrix(f), f, "l1")
-    assert len(all_of(polish(problem, W, H))) < 200
-
-
 # Optimality -------------------------------------------------------------------------------------
 
 
@@ -266,15 +238,6 @@ def test_where_no_slope_is_left_the_constraint_still_counts():
         found[loss] = optimality(problem, 0 * W, 0 * H)
     assert found["frobenius"] < 1e-5
     assert found["kl"] > 1e-4
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("job", [refine, refine_with_homotopy, polish])
-def test_the_precision_stays(job, dtype):
-    problem, W, H = begun(matrix("minmax").astype(dtype), "minmax", "frobenius", alpha=0.1)
-    for candidate in all_of(job(problem, W, H)):
-        assert candidate.W_aug.dtype == candidate.H_aug.dtype == dtype
-        assert np.isfinite(candidate.W_aug).all()
 
 
 def test_a_new_preconditioner_takes_the_memory_of_the_old_one():
