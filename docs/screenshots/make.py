@@ -16,10 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from own_apps import serve_marimo, serve_voila
 from own_lab import FLAGS, Notebook, find_chromium, serve
-from own_marimo import serve_marimo
 from own_server import Shown
-from own_voila import serve_voila
 from PIL import Image
 from playwright.sync_api import sync_playwright
 

@@ -81,38 +81,45 @@ def reconstruction(
         panels = {"original": original, **panels}
 
     picture = None if rows is None else picture_of(fit.H.isel({COMPONENT: 0}, drop=True), shape)
-    selections = _selections(positions, picture)
-    size = seen[selections[0]].shape if picture is None else picture.shape
+    pictures = {name: _pictures(panel, picture) for name, panel in panels.items()}
+    n_rows = len(pictures["residual"])
+    size = pictures["residual"][0].shape
     mosaic = _mosaic(size, rows_are_labelled=rows is not None and picture is None)
-    ax = axes(ax, *_figure_size(mosaic, len(selections), len(panels)))
-    limit = color_limit(np.concatenate([panels["residual"][s].ravel() for s in selections]))
-    data_style = _data_style(ax, values)
-    for column, (name, panel) in enumerate(panels.items()):
-        style = data_style if name != "residual" else _signed_style(ax, limit)
-        for row, selection in enumerate(selections):
-            image = panel[selection] if picture is None else picture(panel[selection])
-            mosaic.draw(ax, row, column, image, **style)
-    mosaic.finish(ax, len(selections), len(panels))
-
-    titles = [name if name != "residual" else f"residual, ±{limit:.2g}" for name in panels]
-    ax.set_xticks([mosaic.centre(0, column)[0] for column in range(len(panels))], titles)
-    ax.xaxis.tick_top()
+    ax = axes(ax, *_figure_size(mosaic, n_rows, len(panels)))
+    limit = color_limit(panels["residual"])
+    styles = dict.fromkeys(panels, _data_style(ax, values)) | {"residual": _signed_style(ax, limit)}
+    _draw(ax, mosaic, pictures, styles, {"residual": f"residual, ±{limit:.2g}"})
     if positions is not None:
         if picture is not None:
-            heights = [mosaic.centre(row, 0)[1] for row in range(len(selections))]
+            heights = [mosaic.centre(row, 0)[1] for row in range(n_rows)]
         else:
             places = (np.arange(len(positions)) + 0.5) / len(positions)
             heights = (places * mosaic.height).tolist()
         ax.set_yticks(heights, [_row_label(fit, position) for position in positions])
-    hide_frame(ax)
     return ax
 
 
-def _selections(positions: list[int] | None, picture: Picture | None) -> list[Any]:
-    """Return which of the rows make each picture, from the top picture to the lowest."""
-    if positions is None or picture is None:  # together the rows make one picture
-        return [slice(None)]
-    return [slice(place, place + 1) for place in range(len(positions))]
+def _pictures(panel: NDArray[Any], picture: Picture | None) -> list[NDArray[Any]]:
+    """Return the pictures of a panel: one of each row, or one of all."""
+    return [panel] if picture is None else [picture(row) for row in panel]
+
+
+def _draw(
+    ax: Axes,
+    mosaic: Mosaic,
+    pictures: dict[str, list[NDArray[Any]]],
+    styles: dict[str, dict[str, Any]],
+    titles: dict[str, str],
+) -> None:
+    """Draw columns of pictures, each with its style, below titles, or else their names."""
+    for column, (name, images) in enumerate(pictures.items()):
+        for row, image in enumerate(images):
+            mosaic.draw(ax, row, column, image, **styles[name])
+    mosaic.finish(ax, len(images), len(pictures))
+    centres = [mosaic.centre(0, column)[0] for column in range(len(pictures))]
+    ax.set_xticks(centres, [titles.get(name, name) for name in pictures])
+    ax.xaxis.tick_top()
+    hide_frame(ax)
 
 
 def _mosaic(shape: tuple[int, int], rows_are_labelled: bool) -> Mosaic:
@@ -218,53 +225,26 @@ def uncertainty(
         positions = positions_of(posterior.labels, "rows", rows).ravel()
     template = posterior.draws["H"].isel({"chain": 0, "draw": 0, COMPONENT: 0}, drop=True)
     picture = picture_of(template, shape) if apart else None
-    panels = _panels(posterior, positions, noise)
+    entries = entries_at(positions[:, None], np.arange(n))
+    mean = posterior.predict(entries).reshape(-1, n)
+    spread = posterior.predict_std(entries, noise=noise).reshape(-1, n)
+    panels = {"mean": mean, "standard deviation": spread}
     if X is not None:
         data = match_data(posterior.labels, X, owner="the posterior")
         panels = {"observed": data.to_rows(positions, (m, n)), **panels}
 
     pictures = {name: _pictures(panel, picture) for name, panel in panels.items()}
     height, width = pictures["mean"][0].shape
-    mosaic = Mosaic(min(max(height / width, 0.3), 1.6))
-    n_rows, n_columns = len(pictures["mean"]), len(pictures)
-    across, down = mosaic.size(n_rows, n_columns)
+    mosaic, n_rows = Mosaic(min(max(height / width, 0.3), 1.6)), len(pictures["mean"])
+    across, down = mosaic.size(n_rows, len(pictures))
     unit = 3.0 if n_rows == 1 else min(1.5, 9 / down)
     ax = axes(ax, unit * across + 0.2, unit * down + 0.4)
-    styles = _styles(panels)
-    for column, (name, images) in enumerate(pictures.items()):
-        for row, image in enumerate(images):
-            mosaic.draw(ax, row, column, image, **styles[name])
-    mosaic.finish(ax, n_rows, n_columns)
-    largest = float(np.nanmax(panels["standard deviation"]))
-    titles = [name if name[0] != "s" else f"{name}, to {largest:.2g}" for name in panels]
-    ax.set_xticks([mosaic.centre(0, column)[0] for column in range(n_columns)], titles)
-    ax.xaxis.tick_top()
-    hide_frame(ax)
+    # the same grey levels for data and mean, and another map for the spread
+    values = np.stack([panels.get("observed", mean), mean])
+    low, high, largest = map(float, (np.nanmin(values), np.nanmax(values), np.nanmax(spread)))
+    of_values = {"cmap": gray_with_holes(), "vmin": low, "vmax": high if high > low else low + 1}
+    of_spread = {"cmap": "magma", "vmin": 0.0, "vmax": largest or 1.0}
+    styles = dict.fromkeys(panels, of_values) | {"standard deviation": of_spread}
+    title = f"standard deviation, to {largest:.2g}"
+    _draw(ax, mosaic, pictures, styles, {"standard deviation": title})
     return ax
-
-
-def _panels(
-    posterior: Posterior, positions: NDArray[np.intp], noise: bool
-) -> dict[str, NDArray[Any]]:
-    """Return mean and standard deviation of some rows, as matrices."""
-    n = posterior.shape[1]
-    entries = entries_at(positions[:, None], np.arange(n))
-    return {
-        "mean": posterior.predict(entries).reshape(-1, n),
-        "standard deviation": posterior.predict_std(entries, noise=noise).reshape(-1, n),
-    }
-
-
-def _pictures(panel: NDArray[Any], picture: Picture | None) -> list[NDArray[Any]]:
-    """Return the pictures of a panel: one of each row, or one of all."""
-    return [panel] if picture is None else [picture(row) for row in panel]
-
-
-def _styles(panels: dict[str, NDArray[Any]]) -> dict[str, dict[str, Any]]:
-    """Return colours: the same grey levels for data and mean, and another map for the spread."""
-    shown = np.concatenate([panels[name].ravel() for name in panels if name[0] != "s"])
-    low, high = float(np.nanmin(shown)), float(np.nanmax(shown))
-    values = {"cmap": gray_with_holes(), "vmin": low, "vmax": high if high > low else low + 1}
-    largest = float(np.nanmax(panels["standard deviation"])) or 1.0
-    spread = {"cmap": "magma", "vmin": 0.0, "vmax": largest}
-    return {"observed": values, "mean": values, "standard deviation": spread}

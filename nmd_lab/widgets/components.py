@@ -28,7 +28,7 @@ class FactorsPart:
     def __init__(self) -> None:
         self._points = Latest[dict[str, Any]]()
         self._drawing = Latest[dict[str, Any] | None]()
-        self.actions = {"component": self._act, "plane": self._choose_plane}
+        self.actions = {"component": self._act, "plane": self._act}
         self.forget()
 
     def forget(self) -> None:
@@ -95,16 +95,14 @@ class FactorsPart:
         )
 
     def _act(self, message: Mapping[str, Any]) -> None:
-        """Switch a component off or on, or show the rows that have most of it."""
-        k = int(message["k"])
-        if message["what"] == "off":
-            self._off ^= {k}
+        """Show another plane, switch a component off or on, or show the rows with most of it."""
+        k, what = message.get("k"), message.get("what")
+        if k is None:
+            self._plane = int(message["a"]), int(message["b"])
+        elif what == "off":
+            self._off ^= {int(k)}
         else:
-            self.chosen = None if self.chosen == k else k
-
-    def _choose_plane(self, message: Mapping[str, Any]) -> None:
-        """Show the plane of other components."""
-        self._plane = int(message["a"]), int(message["b"])
+            self.chosen = None if self.chosen == k else int(k)
 
 
 def points_of(labels: Labels) -> dict[str, Any]:

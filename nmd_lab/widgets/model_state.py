@@ -145,12 +145,6 @@ class ModelState(FitState):
         """Names of the settings that may be "auto"."""
         return [field.name for field in self.fields if field.auto]
 
-    @property
-    def _has_bounds(self) -> bool:
-        """Whether the present f has bounds."""
-        name = self.values["nonlinearity"]
-        return name != "auto" and has_bounds(NONLINEARITIES[name])
-
     def nonlinearity(self, values: Mapping[str, Any] | None = None) -> str | Nonlinearity:
         """Return f as a fit takes it."""
         values = self.values if values is None else values
@@ -163,7 +157,9 @@ class ModelState(FitState):
     def unused(self) -> list[str]:
         """Return the names of the settings that have no effect now."""
         only = ["data"] if len(self.options["data"]) == 1 else []
-        return only if self._has_bounds else [*only, "low", "high"]
+        name = self.values["nonlinearity"]
+        bounded = name != "auto" and has_bounds(NONLINEARITIES[name])
+        return only if bounded else [*only, "low", "high"]
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""

@@ -209,23 +209,16 @@ MISSING, POSITIVE, NEGATIVE = (127, 155, 184), (213, 94, 0), (0, 114, 178)
 
 def static_html(explorer: Any) -> str:
     """Return the status line and the last picture of an explorer as HTML."""
-    parts = [f"<p>{escape(explorer.status['message'])}</p>"]
-    if explorer.pictures is not None:
-        parts.append(_picture(explorer.pictures, explorer.modelled))
-    return f'<div class="nmd-static" data-explorer="{explorer.static_id}">{"".join(parts)}</div>'
-
-
-def _picture(shown: Mapping[str, Any], modelled: bytes | None) -> str:
-    """Return the reconstruction, or the data if there is none yet, as an image."""
-    values = modelled or shown["seen"] or shown["original"]
-    if not values:
-        return ""
-    name = "reconstruction" if modelled else "data"
-    data = base64.b64encode(as_png(shown, np.frombuffer(values, dtype="<f4"))).decode()
-    return (
-        f'<img alt="{name}: {shown["count"]} pictures of {shown["height"]} x {shown["width"]}" '
-        f'style="width:300px;image-rendering:pixelated" src="data:image/png;base64,{data}">'
-    )
+    image, shown, modelled = "", explorer.pictures or {}, explorer.modelled
+    if values := shown and (modelled or shown["seen"] or shown["original"]):
+        name = "reconstruction" if modelled else "data"
+        data = base64.b64encode(as_png(shown, np.frombuffer(values, dtype="<f4"))).decode()
+        image = (
+            f'<img alt="{name}: {shown["count"]} pictures of {shown["height"]} x {shown["width"]}" '
+            f'style="width:300px;image-rendering:pixelated" src="data:image/png;base64,{data}">'
+        )
+    content = f"<p>{escape(explorer.status['message'])}</p>{image}"
+    return f'<div class="nmd-static" data-explorer="{explorer.static_id}">{content}</div>'
 
 
 def as_png(shown: Mapping[str, Any], values: NDArray[Any]) -> bytes:

@@ -132,20 +132,16 @@ class CompletionView(ModelView):
         ratings = self._ratings(row, rated, predicted)
         if not best:
             return [ratings, table("top", ("predictions come with a fit",), [])]
-        heads = ["suggested", predicted]
-        rows = [[entry.label, number_text(entry.predicted, 3)] for entry in best]
-        if row is None:  # both columns have their room from the start: stars stay where they are
-            heads.append("your stars add")
-            added = ("" if math.isnan(entry.added) else f"{entry.added:+.2f}" for entry in best)
-            rows = [[*row, each] for row, each in zip(rows, added, strict=True)]
+        # A new person has all columns from the start: stars stay where they are
+        columns = {"suggested": [e.label for e in best]}
+        columns[predicted] = [number_text(e.predicted, 3) for e in best]
+        if row is None:
+            columns["your stars add"] = [_text("{:+.2f}", e.added) for e in best]
         if row is None or self.state.draws is not None:
-            heads.append(f"{100 * LEVEL:.0f} % interval")
-            ends = (
-                "" if math.isnan(entry.low) else f"{entry.low:.3g} – {entry.high:.3g}"
-                for entry in best
-            )
-            rows = [[*row, each] for row, each in zip(rows, ends, strict=True)]
-        return [ratings, table("top", heads, rows, ids=[entry.column for entry in best])]
+            ends = [_text("{:.3g} – {:.3g}", e.low, e.high) for e in best]
+            columns[f"{100 * LEVEL:.0f} % interval"] = ends
+        rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
+        return [ratings, table("top", list(columns), rows, ids=[e.column for e in best])]
 
     def _ratings(self, row: int | None, rated: list[Entry], predicted: str) -> dict[str, Any]:
         """Return the ratings of a row, marked if they are hidden, or those of the new person."""
@@ -171,3 +167,8 @@ class CompletionView(ModelView):
             return ""
         named = ", ".join(str(label) for label in self.state.data.labels("rows")[rows])
         return f"rows with most of component {self.factors.chosen}: {named}"
+
+
+def _text(form: str, *numbers: float) -> str:
+    """Return numbers as text; an empty one for NaN."""
+    return "" if math.isnan(numbers[0]) else form.format(*numbers)

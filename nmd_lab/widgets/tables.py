@@ -77,7 +77,7 @@ class Grid(NamedTuple):
     def _column(self, column: TypedColumn, at: Array, rows: Array) -> dict[str, Any]:
         """Return the head and the cells of a column; the model is that of cells it has not seen."""
         data = self._numbers(column, self.original[:, at])
-        low, high = _range(column, data)
+        low, high, bars = _scale(column, data)
         shown, model, sure = data[rows], np.full(rows.size, np.nan), np.full(rows.size, "", object)
         state = np.where(np.isnan(self.observed[rows][:, at[0]]), HIDDEN, SEEN)
         state[np.isnan(shown)] = MISSING
@@ -89,7 +89,7 @@ class Grid(NamedTuple):
         return {
             "name": str(column.name),
             "at": int(at[0]),
-            "bars": _bars(column, data, low, high),
+            "bars": bars,
             "low": _text(column, low),
             "high": _text(column, high),
             "state": state.tolist(),
@@ -179,20 +179,15 @@ class Grid(NamedTuple):
         return table("unsure", head, rows, ids=at.tolist(), caption=said)
 
 
-def _range(column: TypedColumn, data: Array) -> tuple[float, float]:
-    """Return the ends of the scale of a column."""
-    finite = data[np.isfinite(data)]
+def _scale(column: TypedColumn, data: Array) -> tuple[float, float, list[float]]:
+    """Return the ends of the scale of a column, and the heights of a histogram, the largest 1."""
+    finite, low, high, bins = data[np.isfinite(data)], 0.0, 1.0, BINS
     if column.is_class:
-        return 0.0, float(max(len(column.classes) - 1, 1))
-    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-
-
-def _bars(column: TypedColumn, data: Array, low: float, high: float) -> list[float]:
-    """Return the heights of a histogram, the largest 1."""
-    bins, high = len(column.classes) if column.is_class else BINS, high if high > low else low + 1
-    counts, _ = np.histogram(data[np.isfinite(data)], max(bins, 1), (low, high))
-    heights: list[float] = (counts / max(counts.max(), 1)).round(3).tolist()
-    return heights
+        high, bins = float(max(len(column.classes) - 1, 1)), max(len(column.classes), 1)
+    elif finite.size:
+        low, high = float(finite.min()), float(finite.max())
+    counts, _ = np.histogram(finite, bins, (low, high if high > low else low + 1))
+    return low, high, (counts / max(counts.max(), 1)).round(3).tolist()
 
 
 def _text(column: TypedColumn, number: float) -> str:

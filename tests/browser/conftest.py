@@ -6,10 +6,9 @@ import contextlib
 import os
 
 import pytest
+from own_apps import serve_marimo, serve_voila
 from own_lab import FLAGS, LAB, NOTEBOOK_7, Notebook, find_chromium, serve
-from own_marimo import serve_marimo
 from own_server import Shown
-from own_voila import serve_voila
 
 PROGRAMS = {"jupyterlab": LAB, "notebook": NOTEBOOK_7, "voila": serve_voila, "marimo": serve_marimo}
 """What shows explorers: where the server has it, or its own server."""

@@ -1,4 +1,4 @@
-"""Curves in the browser: the numbers that they get."""
+"""Curves: the numbers that the page gets, and held-out errors as if each iteration were a fit."""
 
 from __future__ import annotations
 
@@ -6,12 +6,131 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from explorer_page import arrays_of, plain
+from waiting import PATIENCE, wait_for
+
+import nmd_lab as nmd
+from nmd_lab import datasets, widgets
+from nmd_lab.data.inputs import observe
+from nmd_lab.metrics import relative_error
+from nmd_lab.widgets.background import HiddenEntries, is_measured
+from nmd_lab.widgets.charts import MOST_POINTS, Panel, curves_part
+from nmd_lab.widgets.matrix_state import DecompositionState
+from nmd_lab.widgets.ratings_state import CompletionState
 
 pytest.importorskip("anywidget")
 
-from explorer_page import arrays_of
+ENDLESS = 10**9
 
-from nmd_lab.widgets.charts import MOST_POINTS, Panel, curves_part
+
+def scheduled(last):
+    return [k for k in range(1, last + 1) if is_measured(k) or k == last]
+
+
+def check_curve(state, X, held_out, *, seed=0):
+    """Compare the curve with fits that end at its iterations."""
+    hidden = np.isnan(np.asarray(state.fitted_data.seen))
+    rank = state.fitted_settings["rank"]
+    for iteration in [1, 2, 7, *list(held_out)[12::9], max(held_out)]:
+        fit = nmd.complete(
+            state.fitted_data.seen, rank, "relu", alpha=0, random_state=seed, max_iter=iteration,
+            tol=0,
+        )  # fmt: skip
+        expected = relative_error(np.asarray(X), fit.reconstruct().values, observed=hidden)
+        assert held_out[iteration] == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_curve_is_measured_on_a_schedule_of_its_own():
+    digits = datasets.digits(300)
+    explorer = plain(widgets.explore, digits, missing=0.3, rank=12, iterations=120)
+    explorer.start()
+    assert explorer.join(PATIENCE)
+    held_out = explorer.fit.recording.held_out
+    assert list(held_out) == scheduled(120)
+    assert len(held_out) > 40
+    check_curve(explorer.state, digits, held_out)
+    best = min(held_out, key=held_out.get)
+    assert 1 < best < 120
+    rows, columns = explorer.state.fitted_data.hidden
+    size = np.sqrt(np.mean(digits.values[rows, columns] ** 2))  # shown in the unit of the data
+    shown = dict(zip(*arrays_of(explorer.curves)["held_out"], strict=True))
+    assert shown == pytest.approx({k: size * error for k, error in held_out.items()})
+    assert explorer.curves["panels"][0]["lowest"] == "held_out"
+
+
+def test_stop_measures_where_it_stands(small):
+    state = plain(DecompositionState, small, rank=4, iterations=ENDLESS, missing=0.2, rho="1")
+    state.start()
+    wait_for(lambda: state.fit.state is not None and state.fit.state.iteration > 40)
+    state.fit.stop()
+    assert state.fit.join(PATIENCE)
+    assert list(state.fit.recording.held_out) == scheduled(state.fit.result.n_iter)
+
+
+def test_completion_shows_the_error_of_each_iteration():
+    settings = {"rank": 3, "alpha": 5.0, "iterations": 30, "validation": 0.2, "patience": 30}
+    state = CompletionState(data="generated", **settings)
+    state.start()
+    state.fit.join(PATIENCE)
+    history = state.fit.result.history
+    assert state.fit.recording.held_out == dict(
+        zip(history.iteration.values.tolist(), history.validation_rmse.values.tolist(), strict=True)
+    )
+
+
+def test_what_is_read_does_not_change_while_it_runs(small):
+    settings = {"iterations": ENDLESS, "tol": 0.0, "rho": "1"}
+    state = plain(DecompositionState, small, rank=4, missing=0.2, **settings)
+    state.start()
+    wait_for(lambda: state.fit.state is not None)
+    curves, held_out = state.fit.recording.curves, state.fit.recording.held_out
+    lengths, count = {len(numbers) for numbers in curves.values()}, len(held_out)
+    assert len(lengths) == 1
+    seen = state.fit.state.iteration
+    wait_for(lambda: state.fit.state.iteration > 2 * seen + 40)
+    assert {len(numbers) for numbers in curves.values()} == lengths
+    assert len(held_out) == count < len(state.fit.recording.held_out)
+    state.fit.reset()
+    assert state.fit.join(PATIENCE)
+    assert (state.fit.recording.curves, state.fit.recording.held_out) == ({}, {})
+
+
+def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
+    fit = nmd.decompose(small, 3, random_state=0, max_iter=5)
+    state = plain(DecompositionState, small, rank=3, iterations=5)
+    state.start()
+    state.fit.join(PATIENCE)
+    rows, columns = np.nonzero(np.ones(small.shape))
+    everything = HiddenEntries(small, rows, columns)
+    assert everything.sample == ""
+    W, H = fit.factors
+    assert everything.error(state.fit.state) == pytest.approx(
+        relative_error(small, np.maximum(W @ H, 0))
+    )
+    some = HiddenEntries(small, rows, columns, most=50)
+    assert some.sample == f"held-out error: of a sample of 50 of {small.size} hidden entries"
+    again = HiddenEntries(small, rows, columns, most=50)
+    assert some.error(state.fit.state) == again.error(state.fit.state)
+    assert some.error(state.fit.state) != everything.error(state.fit.state)
+
+
+def test_float32_is_kept():
+    X = np.asarray(datasets.digits(40), dtype=np.float32)
+    state = plain(DecompositionState, X, rank=3, iterations=5, missing=0.1)
+    state.start()
+    state.fit.join(PATIENCE)
+    assert state.fit.state.W.dtype == np.float32
+    assert len(state.fit.recording.held_out) == 5
+
+
+def test_hidden_entries_of_labelled_data_are_those_of_the_split():
+    digits = datasets.digits(60)
+    state = plain(DecompositionState, digits, rank=2, missing=0.3)
+    rows, columns = state.data.hidden
+    _, held_out = nmd.split_observed(digits, 0.3, random_state=0)
+    assert rows.size == observe(held_out).n_observed
+    assert not np.isnan(held_out.values[rows, columns]).any()
+
 
 PANELS = [
     Panel("error", {"a": "seen", "held_out": "held out"}, lowest="held_out"),
