@@ -1,1 +1,1 @@
-"""A suite that keeps looking for faults: `make fuzz`."""
+"""A search for faults that no test was written for: see `__main__`."""

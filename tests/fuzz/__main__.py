@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib import import_module
-from pathlib import Path
 
-from .ledger import Ledger
+from .calls import Case, cases
+from .faults import Ledger
+from .files import KINDS, Damage, damages
+from .processes import Growth, Kill, growths, kills
 
-PARTS = {"calls": 0.6, "readers": 0.2, "kills": 0.15, "memory": 0.05}
-"""The parts, with their shares of the time."""
+PARTS = {"calls": (0.6, cases), "readers": (0.2, damages(*KINDS)), "kills": (0.15, kills)}
+PARTS["memory"] = (0.05, growths)
+"""The parts: their shares of the time, and what they try."""
 
 
 def main() -> int:
@@ -22,31 +24,19 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--part", choices=PARTS, help="run this part alone")
-    parser.add_argument("--again", help="repeat one example")
+    parser.add_argument("--again", help="repeat one example, as it was printed")
     options = parser.parse_args()
     if options.again:
-        return again(options.again)
+        known = {each.__name__: each for each in (Case, Damage, Kill, Growth)}
+        eval(options.again, known | {"inf": float("inf"), "nan": float("nan")}).check()
+        print("no fault")
+        return 0
     ledger = Ledger()
-    for name, share in {options.part: 1.0}.items() if options.part else PARTS.items():
-        import_module(f"fuzz.{name}").run(ledger, 60 * share * options.minutes, options.seed)
+    for name in [options.part] if options.part else PARTS:
+        share = 1.0 if options.part else PARTS[name][0]
+        ledger.explore(PARTS[name][1], 60 * share * options.minutes, options.seed)
     print(ledger.table(), end="")
     return 1 if ledger.failures else 0
-
-
-def again(example: str) -> int:
-    """Repeat one example: a case of a call, or a damaged file such as "npz:0:3"."""
-    if example.startswith("Case("):
-        from .calls import CHECKS
-        from .case import Case
-
-        case = eval(example, {"Case": Case, "inf": float("inf"), "nan": float("nan")})
-        CHECKS[case.check](case)
-    else:
-        from .readers import repeat
-
-        repeat(example, Path("out/fuzz"))
-    print("no fault")
-    return 0
 
 
 if __name__ == "__main__":

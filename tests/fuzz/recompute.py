@@ -2,62 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from oracles import distance
+from part_oracles import forward
 
 import nmd_lab
 
-from .faults import Fault
 from .matrices import Array
 
 KL_FLOOR = 1e-12
 """Lower bound of y in the KL divergence, relative to x."""
 
 
-def _f(f: nmd_lab.nonlinearities.Nonlinearity, t: Array) -> Array:
-    return {
-        "identity": lambda: t,
-        "relu": lambda: np.maximum(t, 0),
-        "minmax": lambda: np.clip(t, *f.parameters),
-        "modulus": lambda: np.abs(t),
-        "square": lambda: t * t,
-    }[f.name]()
+def _f(fit: nmd_lab.Decomposition, t: Array) -> Array:
+    return np.asarray(forward((fit.nonlinearity.name, *fit.nonlinearity.parameters), t))
 
 
-def _d(name: str, x: Array, y: Array) -> Array:
-    if name == "frobenius":
-        return 0.5 * (x - y) ** 2
-    if name == "l1":
-        return np.abs(x - y)
-    y = np.maximum(y, KL_FLOOR * x)
-    safe = np.where(x > 0, x, 1.0)
-    return np.where(x > 0, x * (np.log(safe) - np.log(y)) - x + y, y)
+def _d(loss: str, x: Array, y: Array) -> Array:
+    return distance(loss, x, np.maximum(y, KL_FLOOR * x) if loss == "kl" else y)
 
 
-def _reference(name: str, x: Array, weights: Array) -> float:
-    if name == "frobenius":
-        return 0.5 * float(np.sum(weights * x * x))
-    if name == "l1":
-        return float(np.sum(weights * np.abs(x)))
+def _reference(loss: str, x: Array, weights: Array) -> float:
+    if loss != "kl":
+        return float(np.sum(weights * distance(loss, x, np.zeros_like(x))))
     mean = np.full_like(x, np.average(x, weights=weights))
     rounding = np.finfo(float).eps * float(np.sum(weights * np.abs(x)))
-    return max(float(np.sum(weights * _d(name, x, mean))), rounding)
-
-
-class Product(NamedTuple):
-    """t = WH + offsets in double precision, and how far rounding may move it.
-
-    Attributes
-    ----------
-    t : ndarray (m, n)
-        Product.
-    rounding : ndarray (m, n)
-        A few units of |W||H| + |offsets|, which bounds the rounding even where terms cancel.
-    """
-
-    t: Array
-    rounding: Array
+    return max(float(np.sum(weights * distance(loss, x, mean))), rounding)
 
 
 def unit_of(fit: nmd_lab.Decomposition) -> float:
@@ -65,14 +37,17 @@ def unit_of(fit: nmd_lab.Decomposition) -> float:
     return 8 * (fit.rank + 4) * float(np.finfo(fit.W.dtype).eps)
 
 
-def product_of(fit: nmd_lab.Decomposition) -> Product:
-    """Return t = WH + offsets, and its rounding."""
+def product_of(fit: nmd_lab.Decomposition) -> tuple[Array, Array]:
+    """Return t = WH + offsets in double precision, and how far rounding may move it.
+
+    That is a few units of |W||H| + |offsets|, which bounds the rounding even where terms cancel.
+    """
     W, H = (factor.astype(np.float64) for factor in fit.factors)
     m, n = fit.shape
     b, c = fit.offsets.of_rows(m, float)[:, None], fit.offsets.of_columns(n, float)
     t = W @ H + b + c + fit.offsets.mean
     size = np.abs(W) @ np.abs(H) + np.abs(b) + np.abs(c) + abs(fit.offsets.mean)
-    return Product(t, unit_of(fit) * size)
+    return t, unit_of(fit) * size
 
 
 def rounding_of(fit: nmd_lab.Decomposition) -> Array:
@@ -80,66 +55,41 @@ def rounding_of(fit: nmd_lab.Decomposition) -> Array:
     t, rounding = product_of(fit)
     if fit.nonlinearity.name == "mixed":  # in the units of each column, f has slopes of at most 1
         return rounding * np.nanstd(fit.reconstruct().values, axis=0)
-    exact, *ends = (_f(fit.nonlinearity, t + sign * rounding) for sign in (0, -1, 1))
-    return np.max([np.abs(end - exact) for end in ends], axis=0)
+    return np.max([np.abs(_f(fit, t + s * rounding) - _f(fit, t)) for s in (-1, 1)], axis=0)
 
 
 def check_scores(fit: nmd_lab.Decomposition, values: Array, weights: Array) -> None:
-    """Raise a Fault if objective or relative error are not those of W and H.
+    """Raise if objective or relative error are not those of W and H.
 
     The tolerance is what the rounding of t = WH + offsets changes in the sum, and a few units of
-    the sum itself.
-
-    Parameters
-    ----------
-    fit : Decomposition
-        Fit.
-    values, weights : ndarray (m, n)
-        Values, and their weights; 0 where nothing is observed.
+    the sum itself.  Weights are 0 where nothing is observed.
     """
-    dtype = fit.W.dtype
-    seen = weights > 0
+    dtype, seen, loss, unit = fit.W.dtype, weights > 0, fit.loss.name, unit_of(fit)
     x, w = values.astype(dtype)[seen].astype(np.float64), weights[seen].astype(np.float64)
     t, rounding = (part[seen] for part in product_of(fit))
-    unit = unit_of(fit)
-    f, d = fit.nonlinearity, fit.loss.name
-    exact = _d(d, x, _f(f, t))
-    ends = [_d(d, x, _f(f, t + sign * rounding)) for sign in (-1, 1)]
+    exact = _d(loss, x, _f(fit, t))
+    ends = [_d(loss, x, _f(fit, t + sign * rounding)) for sign in (-1, 1)]
     data_term = float(np.sum(w * exact))
     slack = float(np.sum(w * np.max([np.abs(end - exact) for end in ends], axis=0)))
     slack += 1e-9 * data_term if dtype == np.float64 else 1e-3 * data_term
     slack += unit**2 * float(np.sum(w * np.abs(x)))  # of the reported sum where all is exact
-    if d == "kl":  # x log(x/y) - x + y cancels near y = x
-        slack += 4e-15 * float(np.sum(w * (x + _f(f, t))))
-    alpha = float(fit.parameters["alpha"])
-    offsets = [part for part in fit.offsets[1:] if part is not None]
-    of_factors, of_offsets = (
-        sum(float(np.sum(np.square(part, dtype=float))) for part in parts)
-        for parts in (fit.factors, offsets)
-    )
-    ridge = 0.5 * (alpha * of_factors + float(fit.parameters["offset_alpha"]) * of_offsets)
-    _compare("objective", fit.objective, data_term + ridge, slack + unit * ridge)
-    reference = _reference(d, x, w)
+    if loss == "kl":  # x log(x/y) - x + y cancels near y = x
+        slack += 4e-15 * float(np.sum(w * (x + _f(fit, t))))
+    ridge = 0.5 * float(fit.parameters["alpha"]) * _squares(fit.factors)
+    ridge += 0.5 * float(fit.parameters["offset_alpha"]) * _squares(fit.offsets[1:])
+    true, reported = data_term + ridge, fit.objective
+    details = f"{reported!r}, recomputed {true!r}"
+    close = abs(reported - true) <= slack + unit * ridge
+    assert close, f"objective is not that of W and H: {details}"
+    reference, near = _reference(loss, x, w), (1 - 1e-6, 1 + 1e-6)
     low, high = (
-        fit.loss.relative_error(max(data_term + sign * 1.01 * slack, 0.0), reference)
-        for sign in (-1, 1)
+        factor * fit.loss.relative_error(max(data_term + sign * 1.01 * slack, 0.0), reference)
+        for sign, factor in zip((-1, 1), near, strict=True)
     )
-    reported = fit.relative_error
-    if reference > 0 and not low * (1 - 1e-6) <= reported <= high * (1 + 1e-6):
-        raise Fault("relative_error is not that of W and H", f"{reported!r} not in {low, high}")
+    right = reference <= 0 or low <= fit.relative_error <= high
+    details = f"{fit.relative_error!r} not in {low, high}"
+    assert right, f"relative_error is not that of W and H: {details}"
 
 
-def _compare(name: str, reported: float, true: float, slack: float) -> None:
-    if not abs(reported - true) <= slack:
-        raise Fault(f"{name} is not that of W and H", f"{reported!r}, recomputed {true!r}")
-
-
-def fitted_data(case: Any, fit: nmd_lab.Decomposition) -> tuple[Array, Array] | None:
-    """Return the values and weights that a case fits, None where entries are held out or mixed."""
-    if "validation" in case.options or fit.shape != case.shape or fit.nonlinearity.name == "mixed":
-        return None
-    if case.container == "dia" and (case.matrix[case.seen] == 0).any():
-        return None  # this format drops zeros
-    if case.absent_are_zeros:
-        return np.where(case.seen, case.matrix, 0), np.ones(case.shape)
-    return case.matrix, case.seen.astype(float)
+def _squares(parts: Any) -> float:
+    return sum(float(np.sum(np.square(p, dtype=float))) for p in parts if p is not None)
