@@ -15,41 +15,16 @@ TAU = 2 * math.pi
 
 def forward(f, t):
     """f(t), entry by entry; f = (name, *parameters)."""
-    name, *p = f
-    t = np.asarray(t, dtype=float)
-    if name == "identity":
-        return t
-    if name == "relu":
-        return np.maximum(t, 0)
-    if name == "minmax":
-        return np.clip(t, *p)
-    if name == "modulus":
-        return np.abs(t)
-    if name == "square":
-        return t * t
-    if name == "leaky_relu":
-        return np.where(t > 0, t, p[0] * t)
-    if name == "soft_threshold":
-        return np.sign(t) * np.maximum(np.abs(t) - p[0], 0)
-    if name == "absolute_offset":
-        return np.abs(t) + p[0]
-    if name == "piecewise_linear":
-        return _piecewise(t, *p)
-    if name == "monotone":
-        return _interpolated(t, *p)
-    if name == "sigmoid":
-        small = np.exp(-np.abs(t))
-        return np.where(t > 0, 1, small) / (1 + small)
-    if name == "softplus":
-        return np.logaddexp(0, t)
-    if name == "exp":
-        return np.exp(np.clip(t, -300, 300))
-    if name == "tanh":
-        return np.tanh(t)
-    if name == "power":
-        return np.abs(t) ** p[0]
-    assert name == "wrap"
-    period, start = p[0], (p[1] if len(p) > 1 else -p[0] / 2)
+    return FORWARD[f[0]](np.asarray(t, dtype=float), *f[1:])
+
+
+def _sigmoid(t):
+    small = np.exp(-np.abs(t))
+    return np.where(t > 0, 1, small) / (1 + small)
+
+
+def _wrap(t, period, start=None):
+    start = -period / 2 if start is None else start
     return (t - start) % period + start
 
 
@@ -71,6 +46,26 @@ def _interpolated(t, knots, values):
     between = np.interp(t, knots, values)
     tails = np.where(t < knots[0], np.polyval(first, t), np.polyval(last, t))
     return np.where((t < knots[0]) | (t > knots[-1]), tails, between)
+
+
+FORWARD = {
+    "identity": lambda t: t,
+    "relu": lambda t: np.maximum(t, 0),
+    "minmax": np.clip,
+    "modulus": np.abs,
+    "square": lambda t: t * t,
+    "leaky_relu": lambda t, slope: np.where(t > 0, t, slope * t),
+    "soft_threshold": lambda t, size: np.sign(t) * np.maximum(np.abs(t) - size, 0),
+    "absolute_offset": lambda t, size: np.abs(t) + size,
+    "piecewise_linear": _piecewise,
+    "monotone": _interpolated,
+    "sigmoid": _sigmoid,
+    "softplus": lambda t: np.logaddexp(0, t),
+    "exp": lambda t: np.exp(np.clip(t, -300, 300)),
+    "tanh": np.tanh,
+    "power": lambda t, exponent: np.abs(t) ** exponent,
+    "wrap": _wrap,
+}
 
 
 def kinks(f, x):
@@ -128,32 +123,18 @@ def branch_points(f, v, x):
 
 def distance(d, x, y):
     """The loss, entry by entry; d = (name, *parameters)."""
-    name, *p = d
     with np.errstate(all="ignore"):
-        if name == "frobenius":
-            return (x - y) ** 2 / 2
-        if name == "l1":
-            return np.abs(x - y)
-        if name == "huber":
-            r = np.abs(x - y)
-            return np.where(r <= p[0], r * r / 2, p[0] * (r - p[0] / 2))
-        if name == "quantile":
-            return np.maximum(p[0] * (x - y), (p[0] - 1) * (x - y))
-        if name == "logistic":
-            return np.logaddexp(0, np.where(x == 1, -y, y))
-        if name == "ordinal":
-            return _ordinal(x, y, *p)
-        if name == "kl":
-            excess = y / x - 1
-            positive = np.where(y > 0, x * (excess - _log_ratio(y, x)), np.inf)
-            return np.where(x > 0, positive, np.where(y >= 0, y, np.inf))
-        if name == "itakura_saito":
-            excess = (x - y) / y
-            return np.where(y > 0, excess - _log_ratio(x, y), np.inf)
-        if name == "squared_log":
-            return np.where(y > 0, _log_ratio(x, y) ** 2 / 2, np.inf)
-    assert name == "negative_binomial"
-    return _negative_binomial(x, y, p[0])
+        return DISTANCES[d[0]](x, y, *d[1:])
+
+
+def _huber(x, y, delta):
+    r = np.abs(x - y)
+    return np.where(r <= delta, r * r / 2, delta * (r - delta / 2))
+
+
+def _kl(x, y):
+    positive = np.where(y > 0, x * (y / x - 1 - _log_ratio(y, x)), np.inf)
+    return np.where(x > 0, positive, np.where(y >= 0, y, np.inf))
 
 
 def _log_ratio(a, b):
@@ -180,6 +161,20 @@ def _ordinal(x, y, levels, cuts):
     a, b = np.where(flip, -b, a), np.where(flip, -a, b)  # Φ has its digits on the left
     below, above = log_ndtr(a), log_ndtr(b)
     return -(above + np.log1p(-np.exp(below - above)))
+
+
+DISTANCES = {
+    "frobenius": lambda x, y: (x - y) ** 2 / 2,
+    "l1": lambda x, y: np.abs(x - y),
+    "huber": _huber,
+    "quantile": lambda x, y, q: np.maximum(q * (x - y), (q - 1) * (x - y)),
+    "logistic": lambda x, y: np.logaddexp(0, np.where(x == 1, -y, y)),
+    "ordinal": _ordinal,
+    "kl": _kl,
+    "itakura_saito": lambda x, y: np.where(y > 0, (x - y) / y - _log_ratio(x, y), np.inf),
+    "squared_log": lambda x, y: np.where(y > 0, _log_ratio(x, y) ** 2 / 2, np.inf),
+    "negative_binomial": _negative_binomial,
+}
 
 
 def subproblem(t, v, x, rho, f, d):

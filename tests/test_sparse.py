@@ -40,6 +40,12 @@ def assert_same(one, other, tolerance=1e-8):
         np.testing.assert_allclose(one.history[name], other.history[name], rtol=tolerance)
 
 
+def best_rows(H, Z, seen, ridge):
+    """The ridge regression of each row on the columns of H where it is observed."""
+    pairs = [(H[:, s], z[s]) for s, z in zip(seen, Z, strict=True)]
+    return np.array([np.linalg.solve(part @ part.T + ridge, part @ z) for part, z in pairs])
+
+
 def observed_only(X, seen, W, H, f, loss, alpha, n_iter):
     """The observed-only form at ρ = 1, one row and one column at a time."""
     rank = H.shape[0]
@@ -48,19 +54,9 @@ def observed_only(X, seen, W, H, f, loss, alpha, n_iter):
     epsilon = np.finfo(float).eps
     for _ in range(n_iter):
         ridge = (epsilon * np.sum(H**2) + alpha) * np.eye(rank)
-        W = np.array(
-            [
-                np.linalg.solve(H[:, s] @ H[:, s].T + ridge, H[:, s] @ z[s])
-                for s, z in zip(seen, Z, strict=True)
-            ]
-        )
+        W = best_rows(H, Z, seen, ridge)
         ridge = (epsilon * np.sum(W**2) + alpha) * np.eye(rank)
-        H = np.array(
-            [
-                np.linalg.solve(W[s].T @ W[s] + ridge, W[s].T @ z[s])
-                for s, z in zip(seen.T, Z.T, strict=True)
-            ]
-        ).T
+        H = best_rows(W.T, Z.T, seen.T, ridge).T
         A = W @ H
         V = A - U
         T = np.where(seen, nmd.prox(V, np.where(seen, X, 0), 1.0, nonlinearity=f, loss=loss), 0.0)

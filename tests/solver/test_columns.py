@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
@@ -66,17 +65,6 @@ def test_the_units_of_a_column_change_nothing():
     found, expected = same.reconstruct().to_pandas(), fit.reconstruct().to_pandas()
     expected = expected.assign(height=expected.height / 100, income=expected.income * 1000 + 5)
     np.testing.assert_allclose(found, expected, rtol=1e-3)
-
-
-def test_dense_and_sparse_input_give_the_same_fit():
-    X = table().to_numpy()
-    which = np.array([0, 0, 1, 2, 3])
-    losses = ["frobenius", "logistic", "kl", "l1"]
-    rows, columns = np.nonzero(~np.isnan(X))
-    stored = sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
-    options = {"loss": (losses, which), "alpha": 0.5, "random_state": 0, "max_iter": 50}
-    dense, few = nmd.complete(X, 2, **options), nmd.complete(stored, 2, **options)
-    np.testing.assert_allclose(few.reconstruct(), dense.reconstruct(), rtol=1e-6, atol=1e-8)
 
 
 def test_positions_of_entries_are_positions_of_columns():

@@ -78,17 +78,6 @@ def assert_equals(found, W, H, numbers, rtol):
         np.testing.assert_allclose(part, whole, rtol=rtol, atol=rtol * np.abs(whole).max())
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("f", "loss"), PAIRS)
-def test_value_and_gradient_are_those_of_the_definition(f, loss, form):
-    observations, X, weights = data(form)
-    W, H = factors()
-    envelope = envelope_of(observations, f, loss)
-    for penalty in (0.2, 3.0):
-        found = envelope.evaluate(W, H, penalty)
-        assert_equals(found, W, H, expected(W @ H, X, weights, f, loss, penalty), 1e-8)
-
-
 @pytest.mark.parametrize("form", ["dense", "stored and weighted", "zeros"])
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 def test_gradient_is_the_slope_of_the_brute_force_envelope(f, loss, form):
