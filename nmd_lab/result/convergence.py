@@ -15,7 +15,8 @@ from scipy.stats import rankdata
 
 from nmd_lab.data.labels import COMPONENT
 
-from .draws import CHAIN, DRAW, PROBE, SWEEP, DrawnFactors
+from .draws import CHAIN, DRAW, PROBE, SWEEP
+from .intervals import Drawn
 from .mixture import Array
 
 FEWEST = 4
@@ -95,7 +96,7 @@ SHARE_OF_PROBES = 0.95
 """Smallest share of the probe entries that must have converged."""
 
 
-class PosteriorDiagnostics(DrawnFactors):
+class PosteriorDiagnostics(Drawn):
     """Convergence of the chains, and the identified properties of the components."""
 
     @property

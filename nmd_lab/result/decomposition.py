@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,22 +18,18 @@ from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-from . import netcdf, serialization
-from .column_words import columns_in_words
-from .entries import DataErrors
-from .factors import Rotations
-from .filling import Filling
-from .predictions import Appending
-from .rankings import Rankings
-from .selection import Selections
-from .summary import fit_html
+from . import serialization
+from .append import Appending
+from .components import Components
+from .selection import chosen_arguments, trials_of
+from .summary import Summary, summary_of
 
 if TYPE_CHECKING:
     from nmd_lab.plots import PlotAccessor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(DataErrors, Filling, Appending, Rankings, Rotations, Selections):
+class Decomposition(Appending, Components):
     """X ≈ f(WH), with the labels of X.
 
     Attributes
@@ -161,13 +156,56 @@ class Decomposition(DataErrors, Filling, Appending, Rankings, Rotations, Selecti
         )
 
     @property
-    def _n_observed(self) -> str:
-        """How many entries of X the fit observed, and of how many, as text."""
-        m, n = self.shape
-        appended = int(self.parameters.get("appended_rows", 0))
-        total = (m - appended) * n
-        text = f"{self.parameters.get('n_observed', total)} of {total} entries"
-        return f"{text}, {appended} appended rows" if appended else text
+    def selection(self) -> xr.Dataset:
+        """Trials from which the options of the fit were chosen, along `trial`, in their order.
+
+        Its variables are the options of each trial (`nonlinearity`, `loss`, `rank`, `alpha`,
+        `offsets` and `offset_alpha`), the `error` at the held-out entries, its `spread` (the
+        standard error of its difference to the lowest error), whether it is `tied` with that, since
+        the difference is not larger than its spread, `n_iter` and `seconds`.  The error of a trial
+        that did not finish is NaN.
+
+        Its attributes are `sentence` (what was chosen, by what, and what is as good), `chosen` (the
+        trial that was chosen), `reason`, `measure` (of the error),
+        `options` (those that were chosen), `held_out_entries`, `held_out_parts`, `held_out_drawn`,
+        and `note`, sentences on what the trials cannot tell, if there is such a thing.  Where they
+        are known, `offsets_alone` is the lowest error without components, and `error_where_seen`
+        that of the fit at the entries it has seen.  If nothing was chosen, the Dataset has no trial
+        and no attribute.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> fit = nmd.decompose(np.eye(4), 2, max_iter=5, tol=0)  # nothing is left to choose
+        >>> fit.selection.sizes["trial"]
+        0
+        """
+        return trials_of(self.parameters)
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """Arguments with which ``nmd.complete(X, **fit.chosen)`` repeats the fit without a choice.
+
+        They are `rank`, `alpha`, `offsets` and `offset_alpha`, and `nonlinearity` and `loss` if all
+        columns share them, or ``loss={}`` for numbers in units of their columns; ``init="path"``,
+        `max_iter` and `tol` if the fit ends early; and `solver` if the choice decided on the
+        algorithm, or on the noise at entries with limits.
+        Other arguments of the fit, such as `weights`, are to be given again.
+
+        See Also
+        --------
+        Decomposition.selection : All that was tried.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> X = np.outer(np.arange(9.0), np.ones(6)) + np.random.default_rng(0).normal(size=(9, 6))
+        >>> fit = nmd.complete(X, random_state=0)
+        >>> again = nmd.complete(X, **fit.chosen, random_state=0)
+        >>> bool(np.allclose(again.reconstruct(), fit.reconstruct()))
+        True
+        """
+        return chosen_arguments(self)
 
     def to_dataset(self) -> xr.Dataset:
         """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
@@ -194,34 +232,6 @@ class Decomposition(DataErrors, Filling, Appending, Rankings, Rotations, Selecti
         """
         return cls(**serialization.from_dataset(dataset, known))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one NetCDF file; if this fails, an older file of that name is not damaged.
-
-        Parameters
-        ----------
-        path : path-like
-            Path of the file, for example "fit.nc".
-
-        Raises
-        ------
-        ImportError
-            If h5netcdf is missing.
-        OSError
-            If the file cannot be written.
-        TypeError
-            If a coordinate has values that a file cannot store, such as Python objects.
-
-        Examples
-        --------
-        >>> import tempfile, numpy as np, nmd_lab as nmd
-        >>> fit = nmd.decompose(np.eye(4), 3, random_state=0)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     fit.save(f"{folder}/fit.nc")
-        ...     nmd.load(f"{folder}/fit.nc").W.identical(fit.W)
-        True
-        """
-        netcdf.write(self.to_dataset(), path)
-
     @property
     def plot(self) -> PlotAccessor:
         """Plots of the fit, such as ``fit.plot.convergence()``; they need matplotlib."""
@@ -229,41 +239,6 @@ class Decomposition(DataErrors, Filling, Appending, Rankings, Rotations, Selecti
 
         return PlotAccessor(self)
 
-    def _repr_html_(self) -> str:
-        """Return the HTML summary that notebooks show."""
-        facts = {
-            "W": f"({_sizes(self.W)}) {self.W.dtype}",
-            "H": f"({_sizes(self.H)}) {self.H.dtype}",
-            "relative error": f"{self.relative_error:.4g} ({self.loss.name})",
-            "observed": self._n_observed,
-            "iterations": f"{self.n_iter} in {float(self.history['seconds'][-1]):.2f} s",
-            "ended": self.stop_reason,
-            **self._columns,
-            **self._choice,
-        }
-        return fit_html(self, facts)
-
-    def __repr__(self) -> str:
-        """Return a summary of a few lines."""
-        W, H = (_sizes(factor) for factor in (self.W, self.H))
-        return (
-            f"<nmd_lab.Decomposition>  X ≈ {self.nonlinearity}(W H), loss {self.loss.name}\n"
-            f"  W ({W}), H ({H}), {self.W.dtype}\n"
-            f"  relative error {self.relative_error:.4g} on {self._n_observed}\n"
-            f"  {self.n_iter} iterations, {float(self.history.seconds[-1]):.2f} s, "
-            f"{self.stop_reason}"
-            + "".join(
-                f"\n  {name}: {text}" for name, text in {**self._columns, **self._choice}.items()
-            )
-        )
-
-    @property
-    def _columns(self) -> dict[str, str]:
-        """What the columns of a table were taken for; nothing for one kind."""
-        words = columns_in_words(self.labels, self.kinds)
-        return {"columns": words} if words else {}
-
-
-def _sizes(array: xr.DataArray) -> str:
-    """Return the dimensions of an array and their sizes, as text."""
-    return ", ".join(f"{dim}: {size}" for dim, size in array.sizes.items())
+    def _in_short(self) -> Summary:
+        """Return the summary that notebooks and terminals show."""
+        return summary_of(self)

@@ -10,7 +10,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.model import Model
@@ -243,37 +242,6 @@ class FittedDraws(NamedTuple):
             return None
         values: FloatArray = self.draws[name].values
         return values.reshape(self.n_draws, math.prod(values.shape[2:]))
-
-
-class DrawnFactors:
-    """The base of a posterior: its fields, which `Posterior` documents."""
-
-    labels: Labels
-    nonlinearity: Any
-    loss: Any
-    noise: str | tuple[str, ...]
-    draws: xr.Dataset
-    trace: xr.Dataset
-    stop_reason: StopReason
-    mean: float
-    levels: tuple[float, ...] | None
-    parameters: dict[str, Any]
-    kinds: Model | None
-
-    @property
-    def fitted(self) -> FittedDraws:
-        """The draws as plain arrays, and f(WH) of each draw at given positions."""
-        return FittedDraws(*(getattr(self, name) for name in FittedDraws._fields))
-
-    @property
-    def rank(self) -> int:
-        """Number of components."""
-        return self.fitted.rank
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns of X."""
-        return self.fitted.shape
 
 
 def _writable(array: FloatArray) -> FloatArray:

@@ -11,7 +11,8 @@ import xarray as xr
 
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
 
-from .draws import CHAIN, CUT, DRAW, GROUP, PART, PROBE, SWEEP, DrawnFactors
+from .draws import CHAIN, CUT, DRAW, GROUP, PART, PROBE, SWEEP
+from .intervals import Drawn
 from .serialization import Form, describe_result, description_of, fields_of_result, refused_as
 
 VARIABLES = (
@@ -137,7 +138,7 @@ KIND = "posterior"
 """Value of "kind" in the description of a posterior."""
 
 
-def to_dataset(posterior: DrawnFactors) -> xr.Dataset:
+def to_dataset(posterior: Drawn) -> xr.Dataset:
     """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
     labels = posterior.labels
     renamed = labels.clashes(TAKEN)
@@ -206,7 +207,7 @@ def _arguments(
     }
 
 
-def to_datatree(posterior: DrawnFactors) -> xr.DataTree:
+def to_datatree(posterior: Drawn) -> xr.DataTree:
     """Return the groups that ArviZ expects; see `Posterior.to_datatree`."""
     statistics = posterior.trace.rename({SWEEP: DRAW}).rename(log_likelihood="lp")
     groups = {"posterior": posterior.draws, "sample_stats": statistics}

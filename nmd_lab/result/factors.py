@@ -1,51 +1,43 @@
-"""The fields of a fitted model, as plain matrices, and equivalent forms of its components."""
+"""The base of a fit: its fields as plain matrices, its predictions, and its errors on data."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Literal, Self, cast, get_args
+from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
-from scipy.optimize import minimize
+from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab._runtime.checks import check_word
-from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.data.labels import COMPONENT, is_frame
+from nmd_lab.data.matching import dense_like, like, match_data
+from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.model.fitted_values import FittedValues, Offsets
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.model import Model, make_model
+from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import Nonlinearity
 
+from .entries import Entries, Unknown, compared_entries, entries_in, entries_of, values_at
+from .filling import data_to_fill, filled_frame
+from .fitted import Fitted, Positions
 
-class Factors:
-    """The base of a result: its fields, as plain matrices.
 
-    `Decomposition` documents the fields.
-    """
+class Factors(Fitted):
+    """The fields of a fit, which `Decomposition` documents."""
 
     W: xr.DataArray
     H: xr.DataArray
     nonlinearity: Nonlinearity
     loss: Loss
     history: xr.Dataset
-    stop_reason: StopReason
-    labels: Labels
-    parameters: dict[str, Any]
     offsets: Offsets
-    kinds: Model | None = None
+
+    _owner = "the fit"
 
     @property
     def rank(self) -> int:
         """Number of components."""
         return self.W.sizes[COMPONENT]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns of X."""
-        return self.W.size // self.rank, self.H.size // self.rank
 
     @property
     def fitted(self) -> FittedValues:
@@ -58,219 +50,228 @@ class Factors:
         """W (m, rank) and H (rank, n) as plain matrices."""
         return self.W.values.reshape(-1, self.rank), self.H.values.reshape(self.rank, -1)
 
+    def predict(
+        self,
+        rows: Any,
+        columns: ArrayLike | None = None,
+        *,
+        without: ArrayLike = (),
+        unknown: Unknown = "error",
+    ) -> Any:
+        """Return f(WH) at rows and columns, by label or position, or at the entries of test data.
+
+        Parameters
+        ----------
+        rows, columns, unknown
+            See `Posterior.predict`.
+        without : int or array_like of int, optional
+            Numbers of components that are left out of WH.
+
+        Returns
+        -------
+        ndarray, 1-D, or the type of the test data
+            One prediction for each pair of row and column, or for each observed entry of test data.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            See `Posterior.predict`.
+        IndexError
+            If a position lies outside X, or there is no such component.
+
+        Examples
+        --------
+        >>> import nmd_lab as nmd
+        >>> from sklearn.datasets import load_wine
+        >>> wine = load_wine(as_frame=True).data
+        >>> fit = nmd.complete(wine, 3, alpha=0.1, random_state=0)
+        >>> bool(12 < fit.predict(0, "alcohol")[0] < 15)
+        True
+        >>> fit.predict(0, ["alcohol", "ash"], without=[0, 1]).shape
+        (2,)
+        """
+        entries = entries_of(self.labels, rows, columns, unknown)
+        return entries.back(values_at(self.fitted.without(without), entries))
+
+    def residual(self, X: Any, *, observed: ArrayLike | None = None) -> Any:
+        """Return X - f(WH) at the observed entries of X.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
+            Data of the fit, or other data: of the same shape, or with labels that the fit has, in
+            any order.  Entries that a sparse matrix does not store are missing.
+        observed : array_like of bool, optional
+            True where X is observed.
+
+        Returns
+        -------
+        xarray.DataArray, scipy.sparse matrix or SparseObservations
+            Residual in the units of X.  For dense X: an array with the dimensions and labels of the
+            fit, NaN where X is not observed.  For sparse X: of the type of X, CSR for matrices,
+            with the residual at its stored entries.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is invalid, or its shape or labels are not those of the fit.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> X = np.array([[1.0, 0.5], [2.0, np.nan]])
+        >>> bool(abs(nmd.complete(X, 1, alpha=0, random_state=0).residual(X)).max() < 1e-9)
+        True
+        """
+        data = match_data(self.labels, X, observed=observed)
+        if data.is_sparse:
+            values = data.observations.entries().values
+            return like(X, data.observations, values - values_at(self.fitted, entries_in(data)))
+        model = self.reconstruct()
+        return model.copy(data=self.labels.label(data.to_array(self.shape)).values - model.values)
+
+    def score(
+        self, X: Any, *, observed: ArrayLike | None = None, weights: ArrayLike | None = None
+    ) -> float:
+        """Return the share of X that f(WH) explains, for example of held-out entries.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
+            Data, as for `residual`.
+        observed : array_like of bool, optional
+            True where an entry counts.  By default all observed entries.
+        weights : array_like, optional
+            Weights of the entries, >= 0.
+
+        Returns
+        -------
+        float
+            1 - ‖X - f(WH)‖² / ‖X‖² over the observed entries, as the estimators have it: higher is
+            better, 1 is perfect, a prediction of 0 everywhere has the score 0.  For the error in
+            the units of X see `nmd_lab.metrics.rmse`, with ``fit.predict(X)``, and
+            `nmd_lab.compare`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is invalid, or its shape or labels are not those of the fit.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0])
+        >>> train, test = nmd.split_observed(X, test_size=2, random_state=0)
+        >>> round(nmd.complete(train, 1, alpha=0, random_state=0).score(test), 6)
+        1.0
+        """
+        x, y, w = compared_entries(self, X, observed, weights)
+        error, size = float(np.sum(w * np.square(x - y))), float(np.sum(w * np.square(x)))
+        return 1.0 - error / size if size > 0 else float(error == 0)
+
+    def impute(self, X: Any) -> Any:
+        """Return X with its holes filled, each by what suits its column.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame or DataArray
+            Data with missing entries, of the shape of the fitted data or with labels that they
+            have.
+
+        Returns
+        -------
+        same type as X, or ndarray for a masked array
+            Observed entries are kept.  A missing number becomes its prediction, a missing boolean,
+            level or category the most probable one.  A DataFrame keeps its dtypes; predictions of
+            whole numbers ("Int64") are rounded.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is sparse, or has another shape or other labels.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
+        >>> X[2, 2] = np.nan
+        >>> nmd.complete(X, 1, alpha=0, random_state=0).impute(X)[2].round(6)
+        array([ 3.,  6., 12.])
+        """
+        data = data_to_fill(self.labels, X)
+        model, labels = self.fitted.block(data.rows, data.columns), data.observations.labels
+        if not is_frame(X):
+            x = data.observations.to_array()
+            return dense_like(X, labels, np.where(np.isnan(x), model.astype(x.dtype), x))
+
+        def missing(column: TypedColumn, at: NDArray[np.intp]) -> FloatArray:
+            if column.kind == "number":
+                return model[:, at[0]].astype(np.float64)
+            shares, _ = self._class_shares(column.name, column, data.columns[at], data.rows)
+            most_probable: FloatArray = shares.argmax(axis=1).astype(np.float64)
+            return most_probable
+
+        return filled_frame(X, labels, missing)
+
     def _returned(self, name: str) -> float:
         """Return a number of the history, at the iteration of W and H."""
         at = np.flatnonzero(self.history.iteration.values == self.parameters["iteration"])
         return float(self.history[name].values[at[0] if at.size else -1])
 
-    def to_pandas(self) -> tuple[Any, Any]:
-        """Return W and H as two tables with their labels.
+    def _expected(self, entries: Entries) -> FloatArray:
+        """Return f(WH) at each entry."""
+        return values_at(self.fitted, entries)
 
-        Returns
-        -------
-        W : pandas.DataFrame (m, rank)
-            Rows of X by component.
-        H : pandas.DataFrame (rank, n)
-            Components by column of X.  Several dimensions make the levels of one index.
+    def _matrix(self) -> FloatArray:
+        """Return f(WH)."""
+        return self.fitted.block()
 
-        Examples
-        --------
-        >>> import pandas as pd, nmd_lab as nmd
-        >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
-        >>> W, H = nmd.complete(X, 1, alpha=0, random_state=0).to_pandas()
-        >>> list(W.index), list(H.columns), (W @ H).loc["bo", "q"].round(6)
-        (['ann', 'bo'], ['p', 'q'], np.float64(4.0))
-        """
-        W, H = (
-            factor.stack({name: dims}) if len(dims) > 1 else factor
-            for factor, name, dims in (
-                (self.W, "row", self.labels.rows),
-                (self.H, "column", self.labels.columns),
+    def _ranked_by(self, by: str, row: int) -> NDArray[np.floating]:
+        """Return f(WH) in a row."""
+        if by != "mean":
+            raise ValueError(f"by={by!r} needs the intervals of a posterior: use nmd_lab.sample().")
+        n = self.shape[1]
+        return self.fitted.at(np.full(n, row), np.arange(n))
+
+    def _class_shares(
+        self, column: Any, typed: TypedColumn | None, positions: Positions, rows: Positions
+    ) -> tuple[FloatArray, list[Any]]:
+        """Return the probability of each class of a column in some rows, and the classes."""
+        loss: Any = self._loss_at(int(positions[0]))
+        linear = self.fitted.linear(rows, positions).astype(np.float64)
+        t = (
+            self.nonlinearity(linear)
+            if self.kinds is None
+            else self.kinds.modelled(linear, 0, positions)
+        )
+        if typed is not None and typed.has_indicators:
+            return _softmax(t), typed.classes
+        if loss.classes == "two":
+            return _softmax(np.hstack([-t, t]) / 2), [loss.parameters[0], 1.0]
+        if loss.classes == "ordered":
+            shares = loss.probabilities(t[:, 0])
+            return shares, list(loss.parameters[: shares.shape[1]])
+        raise ValueError(
+            f"column={column!r} has the loss {loss.name!r}, which gives classes no "
+            "probability: name one with the loss 'logistic' or 'ordinal'."
+        )
+
+    def _loss_at(self, column: int) -> Loss:
+        """Return the loss of a column of the matrix."""
+        model = self.kinds
+        if model is None or model.which is None:
+            return self.loss
+        if model.which.ndim == 2:
+            raise ValueError(
+                "The fit has a loss for each entry, so that a column has no probabilities: give "
+                "the loss by column."
             )
-        )
-        return W.transpose(..., COMPONENT).to_pandas(), H.transpose(COMPONENT, ...).to_pandas()
+        loss: Loss = model.kinds[model.which[column]].loss
+        return loss
 
 
-Rotation = Literal["size", "svd", "varimax", "quartimax"]
-
-SIMPLICITY = {"varimax": 1.0, "quartimax": 0.0}
-"""Weight of the spread within a component in the criterion of each orthogonal rotation."""
-
-PROMAX = 4  # power of the loadings of varimax to which promax turns
-
-MAX_ITER = 1000  # largest number of iterations for an orthogonal rotation
-TOL = 1e-12  # relative increase of the criterion below which the iteration ends
-
-
-class Rotations(Factors):
-    """Other forms of the components of a result, and what each of them explains."""
-
-    def rotate(self, method: Rotation = "size") -> Self:
-        """Return the fit with its components in a canonical form; WH stays the same.
-
-        A fit leaves order, signs and scales of its components open, and often more: W M and M⁻¹ H
-        have the same product for every invertible M.  In each form below the components are ordered
-        by the size of their term w h of WH, largest first, and the entry of largest absolute value
-        of each row of H is positive.
-
-        Parameters
-        ----------
-        method : {"size", "svd", "varimax", "quartimax"}, default "size"
-            "size": only the order and the signs change.  "svd": the singular value decomposition of
-            WH, with orthonormal rows of H, and orthogonal columns of W whose norms are the singular
-            values.  "varimax": the rows of H of "svd", rotated so that each has few large entries;
-            they stay orthonormal.  "quartimax": likewise, so that each column of H has few large
-            entries.
-
-        Returns
-        -------
-        Decomposition
-            Fit with the new W and H.  Offsets, predictions and errors are those of this fit, up to
-            rounding.  Under a ridge (alpha > 0) the forms other than "size" change the norms of the
-            factors: `objective` has the new ones, `optimality` is NaN, and `fold_in` weighs its own
-            ridge anew.
-
-        Raises
-        ------
-        ValueError
-            If the method is unknown.
-
-        Examples
-        --------
-        >>> import numpy as np, nmd_lab as nmd
-        >>> fit = nmd.decompose(np.diag([1.0, 3.0, 2.0]), 2, "identity", random_state=0)
-        >>> svd = fit.rotate("svd")
-        >>> np.abs(svd.H.values).round(6) + 0.0
-        array([[0., 1., 0.],
-               [0., 0., 1.]])
-        >>> np.linalg.norm(svd.W, axis=0).round(6)
-        array([3., 2.])
-        """
-        check_word("method", method, get_args(Rotation))
-        W, H = self.factors
-        W, H = W.astype(np.float64), H.astype(np.float64)
-        if method != "size":
-            W, H = _svd(W, H)
-        if method in SIMPLICITY:
-            R = orthogonal_rotation(H.T, SIMPLICITY[method])
-            W, H = W @ R, R.T @ H
-        W, H = _ordered(W, H)
-        return cast(Self, _with_factors(self, W, H, rescaled=method != "size"))
-
-    @property
-    def explained(self) -> xr.DataArray:
-        """Share of each component in WH, along `component`; the shares have the sum 1.
-
-        The share of component k is ⟨w h, WH⟩ / ‖WH‖², where w h is its term of WH.  For orthogonal
-        components, as after ``rotate("svd")``, it is ‖w h‖² / ‖WH‖².  A component that others
-        cancel may have a negative share.  Offsets and f do not count.
-        """
-        # The shares do not depend on the size of W and H, whose squares may underflow.
-        W, H = (
-            factor.astype(np.float64) / (float(np.abs(factor).max()) or 1.0)
-            for factor in self.factors
-        )
-        overlaps = (W.T @ W) * (H @ H.T)
-        total = float(overlaps.sum())
-        shares = overlaps.sum(axis=1) / total if total > 0 else np.zeros(self.rank)
-        return xr.DataArray(
-            shares, dims=COMPONENT, coords={COMPONENT: self.H[COMPONENT].values}, name="explained"
-        )
-
-
-def _svd(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return U S and Vᵀ of the singular value decomposition of WH, without forming WH."""
-    Q_W, R_W = np.linalg.qr(W)
-    Q_H, R_H = np.linalg.qr(H.T)
-    U, sizes, Vt = np.linalg.svd(R_W @ R_H.T, full_matrices=False)
-    return (Q_W @ U) * sizes, Vt @ Q_H.T
-
-
-def orthogonal_rotation(loadings: FloatArray, weight: float) -> NDArray[np.float64]:
-    """Return the rotation R for which loadings @ R has the largest sum of fourth powers."""
-    n, rank = loadings.shape
-    R, reached = np.eye(rank), 0.0
-    for _ in range(MAX_ITER):
-        rotated = loadings @ R
-        gradient = rotated**3 - weight / n * rotated * np.sum(rotated**2, axis=0)
-        U, sizes, Vt = np.linalg.svd(loadings.T @ gradient)
-        R, before, reached = U @ Vt, reached, float(sizes.sum())
-        if reached <= before * (1 + TOL):
-            break
-    return R
-
-
-def oblimin_rotation(loadings: FloatArray) -> NDArray[np.float64]:
-    """Return T of unit columns for which the loadings (T')⁻¹ share their squares the least.
-
-    The criterion of direct oblimin with γ = 0: the sum over pairs of columns of ⟨l², k²⟩ / 2.  The
-    columns of T are the factors in coordinates where they began as orthogonal ones.
-    """
-    rank = loadings.shape[1]
-
-    def columns(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        sizes = np.linalg.norm(x.reshape(rank, rank), axis=0)
-        return x.reshape(rank, rank) / sizes, sizes
-
-    def criterion(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        T, sizes = columns(x)
-        back = np.linalg.inv(T).T
-        rotated = loadings @ back
-        others = np.sum(rotated**2, axis=1, keepdims=True) - rotated**2
-        gradient = -back @ (rotated * others).T @ rotated
-        value = float(np.sum(rotated**2 * others)) / 4
-        return value, (gradient - T * np.sum(T * gradient, axis=0)).ravel() / np.tile(sizes, rank)
-
-    found = minimize(
-        criterion,
-        np.eye(rank).ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": MAX_ITER, "gtol": TOL, "ftol": TOL},
-    )
-    return columns(found.x)[0]
-
-
-def promax_rotation(loadings: FloatArray) -> NDArray[np.float64]:
-    """Return T of unit columns for which the loadings (T')⁻¹ are nearest to powers of varimax ones.
-
-    The target is l |l|³ for each loading l of varimax, which leaves the large ones and makes small
-    ones smaller.
-    """
-    R = orthogonal_rotation(loadings, SIMPLICITY["varimax"])
-    simple = loadings @ R
-    nearest, *_ = np.linalg.lstsq(simple, simple * np.abs(simple) ** (PROMAX - 1))
-    T = np.linalg.inv(R @ nearest).T
-    unit: NDArray[np.float64] = T / np.linalg.norm(T, axis=0)
-    return unit
-
-
-OBLIQUE = {"oblimin": oblimin_rotation, "promax": promax_rotation}
-"""Rotations to factors that may correlate."""
-
-
-def _ordered(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the components from the largest to the smallest, with canonical signs."""
-    sizes = np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1)
-    order = np.argsort(-sizes, kind="stable")
-    W, H = W[:, order], H[order]
-    largest = np.take_along_axis(H, np.argmax(np.abs(H), axis=1)[:, None], axis=1).ravel()
-    signs = np.where(largest < 0, -1.0, 1.0)
-    return W * signs, H * signs[:, None]
-
-
-def _with_factors(fit: Any, W: FloatArray, H: FloatArray, *, rescaled: bool) -> Any:
-    """Return the fit with other factors in its own precision."""
-    dtype = fit.W.dtype
-    W, H = W.astype(dtype), H.astype(dtype)
-    labelled_W, labelled_H = fit.labels.label_factors(W, H)
-    parameters = dict(fit.parameters)
-    alpha = float(parameters.get("alpha", 0.0))
-    if rescaled and alpha > 0:
-        before, after = (
-            sum(float(np.sum(np.square(factor, dtype=np.float64))) for factor in factors)
-            for factors in (fit.factors, (W, H))
-        )
-        parameters["objective"] = fit.objective + alpha / 2 * (after - before)
-        parameters.pop("optimality", None)
-    return replace(fit, W=labelled_W, H=labelled_H, parameters=parameters)
+def _softmax(t: FloatArray) -> FloatArray:
+    """Return shares that are proportional to exp(t) in each row."""
+    shares: FloatArray = np.exp(t - t.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares

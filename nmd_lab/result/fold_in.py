@@ -1,4 +1,4 @@
-"""W for new rows of X, also of blocks of a Dask array, and these rows beside those of a fit."""
+"""W for new rows of X, also of blocks of a Dask array."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
@@ -15,20 +14,18 @@ from nmd_lab.data.entries import FloatArray, row_pointers
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.masks import NO_LIMITS, GivenLimits
-from nmd_lab.data.matching import first_few, is_default, known_columns, plain_label
+from nmd_lab.data.matching import first_few, known_columns
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import dense_rows
 from nmd_lab.model.fitted_values import RowModel
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model
 
-from .factors import Factors
-
 
 def fold_in(
     labels: Labels, model: RowModel, X: Any, unknown: str, **arguments: Any
 ) -> xr.DataArray:
-    """Return the labelled rows of W for new rows of X; see `Predictions.fold_in`."""
+    """Return the labelled rows of W for new rows of X; see `Decomposition.fold_in`."""
     observed = observe_rows(labels, X, absent_are_zeros=model.absent_are_zeros, **arguments)
     observations, columns = match_rows(labels, observed, unknown)
     W, offsets = fold_rows(model, observations, columns)
@@ -174,88 +171,3 @@ def rows_of_block(block: Any, model: RowModel, width: int) -> FloatArray:
         if offsets is not None:
             out[:, -1] = offsets
     return out
-
-
-def are_factors(fit: Factors, rows: Any) -> bool:
-    """Return whether rows are those of W, which have components instead of columns."""
-    return isinstance(rows, xr.DataArray) and COMPONENT in rows.dims
-
-
-def checked_rows(
-    fit: Factors, W: xr.DataArray
-) -> tuple[NDArray[np.floating], NDArray[np.floating] | None]:
-    """Return new rows of W as a matrix, and all row offsets, None if the fit has none."""
-    if W.ndim != 2 or W.sizes[COMPONENT] != fit.rank:
-        raise ValueError(
-            f"rows has the shape {dict(W.sizes)}: give rows of X, or what fold_in() of this fit "
-            f"returned, with {fit.rank} components."
-        )
-    W = W.transpose(..., COMPONENT)
-    if not np.all(np.isfinite(W.values)):
-        raise ValueError("rows holds NaN or infinite weights: give what fold_in() returned.")
-    if fit.offsets.rows is None:
-        return W.values, None
-    if "offset" not in W.coords:
-        raise ValueError("rows has no coordinate 'offset': give what fold_in() returned.")
-    new = W.coords["offset"].values.astype(fit.offsets.rows.dtype)
-    return W.values, np.concatenate([fit.offsets.rows, new])
-
-
-def with_rows(labels: Labels, W: xr.DataArray) -> Labels:
-    """Return the labels of a fit with those of new rows of W."""
-    (dim,), (new_dim,) = labels.rows, [str(dim) for dim in W.dims if dim != COMPONENT]
-    axis, k = labels.dims.index(dim), W.sizes[new_dim]
-    m = labels.shape[axis]
-    along = {name: c for name, c in labels.coords.coords.items() if dim in c.dims}
-    coords = labels.coords.drop_vars(list(along))
-    index = labels.coords.indexes.get(dim)
-    if index is not None:
-        coords = coords.assign_coords(_index_coords(dim, _more_labels(dim, index, new_dim, W)))
-    for name, coordinate in along.items():
-        if coordinate.dims == (dim,) and name not in coords.coords:
-            new = W.coords[name].values if name in W.coords else _missing(coordinate.values, k)
-            values = np.concatenate([coordinate.values, new])
-            coords = coords.assign_coords({name: (dim, values, coordinate.attrs)})
-    shape = (*labels.shape[:axis], m + k, *labels.shape[axis + 1 :])
-    return replace(labels, shape=shape, coords=coords)
-
-
-def _more_labels(dim: str, index: Any, new_dim: str, W: xr.DataArray) -> Any:
-    """Return the row labels of a fit and of new rows, as one pandas.Index."""
-    new, k = W.indexes.get(new_dim), W.sizes[new_dim]
-    if new is None or is_default(new_dim, new):
-        if not is_default(dim, index):
-            raise ValueError(
-                f"rows has no row labels, but the fit has labels along {dim!r}: give a DataFrame "
-                "or a DataArray with labels of their own."
-            )
-        new = pd.RangeIndex(len(index), len(index) + k)
-    if new.nlevels != index.nlevels:
-        raise ValueError(
-            f"rows has row labels of {new.nlevels} levels: give the {index.nlevels} of the fit."
-        )
-    repeated = new.isin(index) | new.duplicated()
-    if repeated.any():
-        label = new[int(np.argmax(repeated))]
-        raise ValueError(
-            f"rows has the row label {plain_label(label)!r}, which is there already: give each row "
-            "a new one."
-        )
-    return index.append(new).set_names(index.names)
-
-
-def _index_coords(dim: str, index: Any) -> Any:
-    """Return the coordinates of a pandas.Index along a dimension."""
-    if index.nlevels > 1:
-        return xr.Coordinates.from_pandas_multiindex(index, dim)
-    return {dim: index.rename(dim)}
-
-
-def _missing(values: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return so many values that stand for a missing one beside these values."""
-    if values.dtype.kind in "mM":
-        return np.full(size, "NaT", dtype=values.dtype)
-    if values.dtype.kind in "iubf":
-        return np.full(size, np.nan)
-    is_text = values.dtype.kind in "UT" or all(isinstance(value, str) for value in values)
-    return np.full(size, "" if is_text else None, dtype=object)

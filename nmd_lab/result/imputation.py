@@ -19,14 +19,13 @@ from nmd_lab.solver.sampler.noise import CLIPPED, knows_T
 from .draws import FittedDraws
 from .entries import entries_at
 from .filling import (
-    PosteriorClasses,
     data_to_fill,
     draw_classes,
     filled_frame,
     mean_shares,
     refuse_sparse,
 )
-from .intervals import PosteriorPredictions, summarise
+from .intervals import summarise
 from .mixture import Array, Predictive
 from .new_draws import NewRowsOfPosterior
 
@@ -43,7 +42,7 @@ MOST_TRIES = 1000
 """Draws of a value within its limits; then the limit itself is near enough."""
 
 
-class PosteriorImputation(PosteriorClasses, NewRowsOfPosterior, PosteriorPredictions):
+class PosteriorImputation(NewRowsOfPosterior):
     """Completed data."""
 
     def impute(

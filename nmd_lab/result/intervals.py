@@ -1,4 +1,4 @@
-"""Summaries of a posterior at entries, in blocks of bounded memory."""
+"""The base of a posterior: its fields, and summaries at entries, in blocks of bounded memory."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.checks import check_number, check_share
+from nmd_lab.data.typed_table import TypedColumn
 
-from .draws import NUMBERS, DrawnFactors, FittedDraws
-from .entries import Entries, Unknown, entries_at, entries_of, positions_of
+from .draws import NUMBERS, FittedDraws
+from .entries import Entries, entries_at, entries_of, positions_of
+from .filling import mean_shares
+from .fitted import Fitted, Positions
 from .mixture import Array, Predictive
 from .predictive import OrdinalNoise, interval_of, mean_of, std_of
 
@@ -32,50 +36,29 @@ def summarise(fitted: FittedDraws, entries: Entries, summary: Summary, width: in
     return out
 
 
-class PosteriorPredictions(DrawnFactors):
-    """Predictions of a posterior at single entries.
+class Drawn(Fitted):
+    """The fields of a posterior, and its predictions at single entries.
 
     All methods compute blocks of entries, and never the whole matrix.  They draw no random numbers.
     """
 
-    def predict(
-        self, rows: Any, columns: ArrayLike | None = None, *, unknown: Unknown = "error"
-    ) -> Any:
-        """Return the posterior mean of f at rows and columns, or at the entries of test data.
+    noise: str | tuple[str, ...]
+    draws: xr.Dataset
+    trace: xr.Dataset
+    mean: float
+    levels: tuple[float, ...] | None
 
-        Parameters
-        ----------
-        rows : label, int or array_like
-            Labels or positions of rows, by the rule of `Decomposition.predict`.  Or, without
-            `columns`, test data of any type that it takes.
-        columns : label, int or array_like, optional
-            Labels or positions of columns.  They broadcast with the rows.
-        unknown : {"error", "offsets"}, default "error"
-            What is done with labels that X did not have, as for `Decomposition.predict`.  The
-            methods for intervals have no such choice: `fold_in` draws a new row from its prior.
+    _owner = "the posterior"
 
-        Returns
-        -------
-        ndarray, 1-D, or the type of the test data
-            Mean over the draws of E f(T), the expected value of a new observation, in the units of
-            X.  For ordinal data: the expected level.
+    @property
+    def fitted(self) -> FittedDraws:
+        """The draws as plain arrays, and f(WH) of each draw at given positions."""
+        return FittedDraws(*(getattr(self, name) for name in FittedDraws._fields))
 
-        Raises
-        ------
-        KeyError, IndexError, TypeError, ValueError
-            As for `Decomposition.predict`.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> import nmd_lab as nmd
-        >>> wine = load_wine(as_frame=True).data
-        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
-        >>> alcohol, color = posterior.predict(0, ["alcohol", "color_intensity"])
-        >>> bool(12 < alcohol < 15), bool(2 < color < 10)
-        (True, True)
-        """
-        return self._summary(rows, columns, lambda p, v, _: mean_of(p, v), unknown)
+    @property
+    def rank(self) -> int:
+        """Number of components."""
+        return self.fitted.rank
 
     def predict_std(
         self, rows: Any, columns: ArrayLike | None = None, *, noise: bool = True
@@ -274,13 +257,69 @@ class PosteriorPredictions(DrawnFactors):
         size = levels.numbers
         return summarise(self.fitted, entries, lambda _, v, at: levels.level_probabilities(v), size)
 
-    def _entries(self, rows: Any, columns: Any, unknown: Unknown | None = None) -> Entries:
-        """Return the entries of rows and columns, or of test data."""
-        return entries_of(self.labels, rows, columns, unknown, "the posterior")
+    def uncertainty(self, *, noise: bool = True) -> xr.DataArray:
+        """Return the standard deviation of a new observation of each entry.
 
-    def _summary(
-        self, rows: Any, columns: Any, summary: Summary, unknown: Unknown | None = None
-    ) -> Any:
+        Parameters
+        ----------
+        noise : bool, default True
+            Whether the noise of an observation counts, as for `predict_std`.
+
+        Returns
+        -------
+        xarray.DataArray
+            What `predict_std` gives at each entry, with the dimensions and coordinates of X.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> posterior.uncertainty().sel(row=0).idxmax().item()  # in milligrams
+        'proline'
+        """
+        return self.labels.label(self._matrix(lambda p, v: std_of(p, v, noise)))
+
+    def _entries(self, rows: Any, columns: Any) -> Entries:
+        """Return the entries of rows and columns, or of test data."""
+        return entries_of(self.labels, rows, columns, None, self._owner)
+
+    def _summary(self, rows: Any, columns: Any, summary: Summary) -> Any:
         """Return one number for each entry, in the type of the test data if there are some."""
-        entries = self._entries(rows, columns, unknown)
+        entries = self._entries(rows, columns)
         return entries.back(summarise(self.fitted, entries, summary))
+
+    def _expected(self, entries: Entries) -> Array:
+        """Return the mean of E f(T) at each entry."""
+        return summarise(self.fitted, entries, lambda p, v, _: mean_of(p, v))
+
+    def _matrix(self, summary: Callable[[Predictive, Array], Array] = mean_of) -> Array:
+        """Return a summary of the draws at each entry of X, as a matrix."""
+        predictive, out = self.fitted.predictive, np.empty(self.shape, self.fitted.dtype)
+        for i, j in self.fitted.blocks(predictive.numbers):
+            block = out[i, j]
+            rows, columns = (each.ravel() for each in np.mgrid[i, j])
+            of_block = summary(predictive.at(rows, columns), self.fitted.linear_block(i, j))
+            block[...] = of_block.reshape(block.shape)
+        return out
+
+    def _ranked_by(self, by: str, row: int) -> Array:
+        """Return the mean of E f(T) in a row, or an end of its interval."""
+        entries = entries_at(row, np.arange(self.shape[1]))
+        if by == "mean":
+            return self._expected(entries)
+        return self.predict_interval(entries, noise=False)[:, 0 if by == "lower" else 1]
+
+    def _class_shares(
+        self, column: Any, typed: TypedColumn | None, positions: Positions, rows: Positions
+    ) -> tuple[Array, list[Any]]:
+        """Return the probability of each class over all draws, and the classes."""
+        first = int(positions[0])
+        if (self.noise if self.kinds is None else self.noise[first]) != "ordinal":
+            raise ValueError(
+                f"column={column!r} holds numbers, which have no classes: use "
+                "probability(..., above=)."
+            )
+        levels = self.fitted.noise_of(first).levels or ()
+        return mean_shares(self.fitted, rows, positions), list(levels)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.labels import COMPONENT
 
+from .components import OBLIQUE, SIMPLICITY, orthogonal_rotation
 from .draws import NUMBERS, FittedDraws
-from .factors import OBLIQUE, SIMPLICITY, orthogonal_rotation
 from .mixture import Array
 
 

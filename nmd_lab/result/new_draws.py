@@ -15,15 +15,16 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.ordinal import Ordinal
 
-from .draws import CHAIN, DRAW, DrawnFactors
+from .draws import CHAIN, DRAW
 from .entries import Unknown, check_unknown
 from .fold_in import check_values, match_rows, observe_rows
+from .intervals import Drawn
 
 SHARED = {"rho", "beta", "cut_points", "row_mean", "row_precision", "row_share"}
 """Draws that say the same of new rows."""
 
 
-class NewRowsOfPosterior(DrawnFactors):
+class NewRowsOfPosterior(Drawn):
     """Rows that the chains have not seen."""
 
     def fold_in(

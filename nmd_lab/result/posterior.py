@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -11,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from nmd_lab._runtime.checks import check_word
+from nmd_lab._runtime.checks import check_share, check_word
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
@@ -20,20 +19,22 @@ from nmd_lab.model.mixed import Mixed
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 
-from . import draws_dataset, netcdf
+from . import draws_dataset
+from .convergence import PosteriorDiagnostics
 from .draws_dataset import VARIABLES, label_draws, label_trace
 from .factor_analysis import PosteriorFactorAnalysis
+from .posterior_summary import posterior_summary
 from .predictive import KINDS
-from .rankings import PosteriorRankings
-from .report import PosteriorReports
-from .tables import PosteriorMatrices
+from .report import PosteriorReport, make_report
+from .summary import Summary
+from .tables import PosteriorTables
 
 if TYPE_CHECKING:
     from nmd_lab.plots import PosteriorPlotAccessor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, PosteriorRankings):
+class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
     """Draws of W, H and the noise levels from their posterior distribution, with the labels of X.
 
     Attributes
@@ -193,23 +194,6 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
         """Return the posterior from a Dataset of `to_dataset`; see `Decomposition.from_dataset`."""
         return cls.from_arrays(**draws_dataset.from_dataset(dataset, known))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one NetCDF file, which `nmd_lab.load` reads; see `Decomposition.save`.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> import nmd_lab as nmd
-        >>> wine = load_wine(as_frame=True).data
-        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     posterior.save(f"{folder}/wine.nc")
-        ...     nmd.load(f"{folder}/wine.nc").draws.identical(posterior.draws)
-        True
-        """
-        netcdf.write(self.to_dataset(), path)
-
     @property
     def plot(self) -> PosteriorPlotAccessor:
         """Plots of the posterior, such as ``posterior.plot.trace()``; they need matplotlib."""
@@ -236,3 +220,46 @@ class Posterior(PosteriorReports, PosteriorFactorAnalysis, PosteriorMatrices, Po
         50
         """
         return draws_dataset.to_datatree(self)
+
+    def report(self, X: Any, held_out: Any = None, *, level: float = 0.9) -> PosteriorReport:
+        """Return what was missing in X, what it is filled with, and how far to trust this.
+
+        Parameters
+        ----------
+        X : array_like, masked array, DataFrame or DataArray
+            Data with missing entries, by the rule of `impute`.
+        held_out : array_like, masked array, DataFrame, DataArray or scipy.sparse, optional
+            Cells that were hidden before `sample`, with what was observed there, as for
+            `reliability`.  The report then says how far predictions are from them, and how many of
+            the intervals hold them.
+        level : float, default 0.9
+            Probability of the intervals, in (0, 1).
+
+        Returns
+        -------
+        PosteriorReport
+            Markdown as text, HTML in a notebook; ``save("report.html")`` writes it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `impute` and `reliability`.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, nmd_lab as nmd
+        >>> size = np.random.default_rng(0).normal(size=50)
+        >>> X = pd.DataFrame({"size": size, "debt": 3 - 2 * size, "adult": size > 0})
+        >>> X = X.convert_dtypes()
+        >>> X.loc[4, "debt"] = pd.NA
+        >>> report = nmd.sample(X, 1, draws=50, random_state=0).report(X)
+        >>> report.summary
+        '50 rows and 3 columns; 1 of 150 cells (0.7 %) is missing.'
+        >>> report.columns[["column", "missing", "filled by"]].values.tolist()[1]
+        ['debt', 1, 'mean']
+        """
+        return make_report(self, X, held_out, check_share("level", level, zero=False))
+
+    def _in_short(self) -> Summary:
+        """Return the summary that notebooks and terminals show."""
+        return posterior_summary(self)

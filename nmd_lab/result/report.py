@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmd_lab._runtime.checks import check_share
 from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab._version import __version__
 from nmd_lab.data.labels import is_frame
@@ -19,7 +18,7 @@ from .column_words import ONE, ColumnWords, columns_in_words, kinds_of_columns
 from .draws import CHAIN, GROUP
 from .entries import entries_at
 from .imputation import filled
-from .summary import PosteriorSummary
+from .posterior_summary import noises_of, posterior_facts
 from .tables import PosteriorTables, cells_at, held_out_cells, with_labels
 
 if TYPE_CHECKING:
@@ -167,101 +166,62 @@ ASSUMED = {
 """What each kind of noise takes for granted."""
 
 
-class PosteriorReports(PosteriorTables, PosteriorSummary):
-    """The report."""
+def make_report(posterior: PosteriorTables, X: Any, held_out: Any, level: float) -> PosteriorReport:
+    """Return the report on X; see `Posterior.report`."""
+    of_X, data = posterior._beside(X)
+    columns = [
+        column
+        for column in kinds_of_columns(of_X.labels, of_X.kinds)
+        if column.first in data.columns
+    ]
+    i, j = np.nonzero(np.isnan(data.observations.to_array()))
+    cells = cells_at(of_X, data.rows[i], data.columns[j])
+    cells = cells.sort_values("unsure", kind="stable", ignore_index=True)
+    missing, of_all = len(cells), data.rows.size * len(columns)
+    share = f"{missing} of {of_all} cells ({100 * missing / max(of_all, 1):.1f} %)"
+    size = f"{data.rows.size} rows and {len(columns)} columns"
+    extremes = (cells[::-1].head(FEW), cells.head(FEW))
+    values = filled(of_X.fitted, X, data) if is_frame(X) else None
+    least_sure, surest = (_shown(of_X, some, values, data, level) for some in extremes)
+    facts = posterior_facts(posterior)
+    return PosteriorReport(
+        f"{size}; {share} {'is' if missing == 1 else 'are'} missing.",
+        _by_column(with_labels(of_X, cells), columns, data.rows.size),
+        least_sure,
+        surest,
+        None if held_out is None else _check(of_X, held_out, columns, level),
+        _chains_in_words(facts, posterior.draws.sizes[CHAIN]),
+        _assumptions(posterior),
+        f"Missing values, {share}, were imputed by Bayesian factor analysis of mixed data "
+        f"(nmd_lab {__version__}; at most {posterior.rank} factors; draws: {facts['draws']}), "
+        "numbers by posterior means, ordered levels by medians, others by the most probable "
+        "class, assuming that values are missing at random.",
+    )
 
-    def report(self, X: Any, held_out: Any = None, *, level: float = 0.9) -> PosteriorReport:
-        """Return what was missing in X, what it is filled with, and how far to trust this.
 
-        Parameters
-        ----------
-        X : array_like, masked array, DataFrame or DataArray
-            Data with missing entries, by the rule of `impute`.
-        held_out : array_like, masked array, DataFrame, DataArray or scipy.sparse, optional
-            Cells that were hidden before `sample`, with what was observed there, as for
-            `reliability`.  The report then says how far predictions are from them, and how many of
-            the intervals hold them.
-        level : float, default 0.9
-            Probability of the intervals, in (0, 1).
+def _chains_in_words(facts: dict[str, str], chains: int) -> str:
+    """Return the convergence of the chains in words."""
+    names = ("draws", "effective rank", "predictions", "log-likelihood", "ended")
+    listed = "; ".join(f"{name}: {facts[name]}" for name in names if name in facts)
+    alone = " One chain cannot disagree with another: use chains=2."
+    return f"{listed}.{alone if chains == 1 else ''}"
 
-        Returns
-        -------
-        PosteriorReport
-            Markdown as text, HTML in a notebook; ``save("report.html")`` writes it.
 
-        Raises
-        ------
-        ValueError, TypeError
-            As for `impute` and `reliability`.
-
-        Examples
-        --------
-        >>> import numpy as np, pandas as pd, nmd_lab as nmd
-        >>> size = np.random.default_rng(0).normal(size=50)
-        >>> X = pd.DataFrame({"size": size, "debt": 3 - 2 * size, "adult": size > 0})
-        >>> X = X.convert_dtypes()
-        >>> X.loc[4, "debt"] = pd.NA
-        >>> report = nmd.sample(X, 1, draws=50, random_state=0).report(X)
-        >>> report.summary
-        '50 rows and 3 columns; 1 of 150 cells (0.7 %) is missing.'
-        >>> report.columns[["column", "missing", "filled by"]].values.tolist()[1]
-        ['debt', 1, 'mean']
-        """
-        level = check_share("level", level, zero=False)
-        posterior, data = self._beside(X)
-        columns = [
-            column
-            for column in kinds_of_columns(posterior.labels, posterior.kinds)
-            if column.first in data.columns
-        ]
-        i, j = np.nonzero(np.isnan(data.observations.to_array()))
-        cells = cells_at(posterior, data.rows[i], data.columns[j])
-        cells = cells.sort_values("unsure", kind="stable", ignore_index=True)
-        missing, of_all = len(cells), data.rows.size * len(columns)
-        share = f"{missing} of {of_all} cells ({100 * missing / max(of_all, 1):.1f} %)"
-        size = f"{data.rows.size} rows and {len(columns)} columns"
-        extremes = (cells[::-1].head(FEW), cells.head(FEW))
-        values = filled(posterior.fitted, X, data) if is_frame(X) else None
-        least_sure, surest = (_shown(posterior, some, values, data, level) for some in extremes)
-        return PosteriorReport(
-            f"{size}; {share} {'is' if missing == 1 else 'are'} missing.",
-            _by_column(with_labels(posterior, cells), columns, data.rows.size),
-            least_sure,
-            surest,
-            None if held_out is None else _check(posterior, held_out, columns, level),
-            self._chains_in_words,
-            self._assumptions,
-            f"Missing values, {share}, were imputed by Bayesian factor analysis of mixed data "
-            f"(nmd_lab {__version__}; at most {self.rank} factors; draws: {self._facts['draws']}), "
-            "numbers by posterior means, ordered levels by medians, others by the most probable "
-            "class, assuming that values are missing at random.",
-        )
-
-    @property
-    def _chains_in_words(self) -> str:
-        """What the chains say of themselves."""
-        facts = self._facts
-        names = ("draws", "effective rank", "predictions", "log-likelihood", "ended")
-        said = "; ".join(f"{name}: {facts[name]}" for name in names if facts[name])
-        alone = " One chain cannot disagree with another: use chains=2."
-        return f"{said}.{alone if self.draws.sizes[CHAIN] == 1 else ''}"
-
-    @property
-    def _assumptions(self) -> tuple[str, ...]:
-        """What the model takes for granted."""
-        noises = set(self._noises)
-        groups = self.draws.sizes.get(GROUP, 1)
-        alike = "normal and alike in all rows (relations that are curved are missed)"
-        if groups > 1:
-            alike = f"normal and alike in each of at most {groups} groups of rows"
-        taken = columns_in_words(self.labels, self.kinds)
-        return (
-            *([f"Columns were taken for {taken}."] if taken else []),
-            "Whether a cell is missing may depend on what is observed, not on what is missing.",
-            f"A row has at most {self.rank} hidden numbers, {alike}, and the number behind each "
-            "cell is linear in them.",
-            *(text for noise, text in ASSUMED.items() if noise in noises),
-        )
+def _assumptions(posterior: PosteriorTables) -> tuple[str, ...]:
+    """Return the assumptions of the model."""
+    noises = set(noises_of(posterior))
+    groups = posterior.draws.sizes.get(GROUP, 1)
+    alike = "normal and alike in all rows (relations that are curved are missed)"
+    if groups > 1:
+        alike = f"normal and alike in each of at most {groups} groups of rows"
+    taken = columns_in_words(posterior.labels, posterior.kinds)
+    return (
+        *([f"Columns were taken for {taken}."] if taken else []),
+        "Whether a cell is missing may depend on what is observed, not on what is missing.",
+        f"A row has at most {posterior.rank} hidden numbers, {alike}, and the number behind each "
+        "cell is linear in them.",
+        *(text for noise, text in ASSUMED.items() if noise in noises),
+    )
 
 
 def _by_column(cells: pd.DataFrame, columns: list[ColumnWords], m: int) -> pd.DataFrame:

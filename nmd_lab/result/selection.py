@@ -9,8 +9,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from .factors import Factors
-
 SELECTION = "selection"
 """Name of the trials and the choice among the parameters of a fit."""
 
@@ -36,99 +34,47 @@ UNNAMED = ("nonlinearity",)
 """Options whose values need no name beside them, such as "MinMax(0, 16)"."""
 
 
-class Selections(Factors):
-    """What a result says about the options that were chosen for it."""
+def chosen_arguments(fit: Any) -> dict[str, Any]:
+    """Return the arguments that repeat a fit without a choice; see `Decomposition.chosen`."""
+    from nmd_lab.solver.settings import ADMM
 
-    @property
-    def selection(self) -> xr.Dataset:
-        """Trials from which the options of the fit were chosen, along `trial`, in their order.
+    names, usual = ["rank", "alpha", "offsets", "offset_alpha"], vars(ADMM())
+    if fit.parameters["init"] == "path":
+        names += ["init", "max_iter", "tol"]
+    found = {name: fit.parameters[name] for name in names}
+    if fit.kinds is None:
+        found |= {"nonlinearity": fit.nonlinearity, "loss": fit.loss}
+    elif all(k.nonlinearity.linear and k.loss.squares for k in fit.kinds.kinds):
+        found["loss"] = {}  # each column of numbers in units of its own
+    settings = {name: fit.parameters.get(name, usual[name]) for name in SETTINGS}
+    if any(settings[name] != usual[name] for name in SETTINGS):
+        found["solver"] = ADMM(**settings)
+    return found
 
-        Its variables are the options of each trial (`nonlinearity`, `loss`, `rank`, `alpha`,
-        `offsets` and `offset_alpha`), the `error` at the held-out entries, its `spread` (the
-        standard error of its difference to the lowest error), whether it is `tied` with that, since
-        the difference is not larger than its spread, `n_iter` and `seconds`.  The error of a trial
-        that did not finish is NaN.
 
-        Its attributes are `sentence` (what was chosen, by what, and what is as good), `chosen` (the
-        trial that was chosen), `reason`, `measure` (of the error),
-        `options` (those that were chosen), `held_out_entries`, `held_out_parts`, `held_out_drawn`,
-        and `note`, sentences on what the trials cannot tell, if there is such a thing.  Where they
-        are known, `offsets_alone` is the lowest error without components, and `error_where_seen`
-        that of the fit at the entries it has seen.  If nothing was chosen, the Dataset has no trial
-        and no attribute.
-
-        Examples
-        --------
-        >>> import numpy as np, nmd_lab as nmd
-        >>> fit = nmd.decompose(np.eye(4), 2, max_iter=5, tol=0)  # nothing is left to choose
-        >>> fit.selection.sizes["trial"]
-        0
-        """
-        return trials_of(self.parameters)
-
-    @property
-    def chosen(self) -> dict[str, Any]:
-        """Arguments with which ``nmd.complete(X, **fit.chosen)`` repeats the fit without a choice.
-
-        They are `rank`, `alpha`, `offsets` and `offset_alpha`, and `nonlinearity` and `loss` if all
-        columns share them, or ``loss={}`` for numbers in units of their columns; ``init="path"``,
-        `max_iter` and `tol` if the fit ends early; and `solver` if the choice decided on the
-        algorithm, or on the noise at entries with limits.
-        Other arguments of the fit, such as `weights`, are to be given again.
-
-        See Also
-        --------
-        Decomposition.selection : All that was tried.
-
-        Examples
-        --------
-        >>> import numpy as np, nmd_lab as nmd
-        >>> X = np.outer(np.arange(9.0), np.ones(6)) + np.random.default_rng(0).normal(size=(9, 6))
-        >>> fit = nmd.complete(X, random_state=0)
-        >>> again = nmd.complete(X, **fit.chosen, random_state=0)
-        >>> bool(np.allclose(again.reconstruct(), fit.reconstruct()))
-        True
-        """
-        from nmd_lab.solver.settings import ADMM
-
-        names, usual = ["rank", "alpha", "offsets", "offset_alpha"], vars(ADMM())
-        if self.parameters["init"] == "path":
-            names += ["init", "max_iter", "tol"]
-        found = {name: self.parameters[name] for name in names}
-        if self.kinds is None:
-            found |= {"nonlinearity": self.nonlinearity, "loss": self.loss}
-        elif all(k.nonlinearity.linear and k.loss.squares for k in self.kinds.kinds):
-            found["loss"] = {}  # each column of numbers in units of its own
-        settings = {name: self.parameters.get(name, usual[name]) for name in SETTINGS}
-        if any(settings[name] != usual[name] for name in SETTINGS):
-            found["solver"] = ADMM(**settings)
-        return found
-
-    @property
-    def _choice(self) -> dict[str, str]:
-        """The options that were chosen and the held-out error, as text; {} if there are none."""
-        table = self.selection
-        if not table.sizes[TRIAL]:
-            return {}
-        chosen = table.isel({TRIAL: table.attrs["chosen"]})
-        names = table.attrs["options"].split(", ")
-        if "offsets" in chosen and chosen["offsets"].item() in ("none", "global"):
-            names = [name for name in names if name != "offset_alpha"]  # it has no effect
-        parts = [
-            text if name in UNNAMED else f"{name} {text}"
-            for name in names
-            if name in chosen and (text := as_text(chosen[name].values))
-        ]
-        entries = table.attrs.get("held_out_entries")
-        at = "" if entries is None else f", at {entries} entries"
-        error = f"{_error_text(table)}{at} (fit.selection)"
-        note = table.attrs.get("note")
-        notes = {"note": note} if note else {}
-        return {"chosen": ", ".join(parts), "held-out error": error, **notes}
+def choice_in_words(table: xr.Dataset) -> dict[str, str]:
+    """Return the options that were chosen and the held-out error, as text; {} if none were."""
+    if not table.sizes[TRIAL]:
+        return {}
+    chosen = table.isel({TRIAL: table.attrs["chosen"]})
+    names = table.attrs["options"].split(", ")
+    if "offsets" in chosen and chosen["offsets"].item() in ("none", "global"):
+        names = [name for name in names if name != "offset_alpha"]  # it has no effect
+    parts = [
+        text if name in UNNAMED else f"{name} {text}"
+        for name in names
+        if name in chosen and (text := as_text(chosen[name].values))
+    ]
+    entries = table.attrs.get("held_out_entries")
+    at = "" if entries is None else f", at {entries} entries"
+    error = f"{_error_text(table)}{at} (fit.selection)"
+    note = table.attrs.get("note")
+    notes = {"note": note} if note else {}
+    return {"chosen": ", ".join(parts), "held-out error": error, **notes}
 
 
 def trials_of(parameters: Mapping[str, Any]) -> xr.Dataset:
-    """Return the trials among the parameters of a fit as a table; see `Selections.selection`."""
+    """Return the trials among the parameters of a fit as a table; see `Decomposition.selection`."""
     selection = parameters.get(SELECTION) or {"trials": []}
     rows = selection["trials"]
     names = dict.fromkeys([*VARIABLES, *(name for row in rows for name in row)])

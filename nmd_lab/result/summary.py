@@ -1,12 +1,11 @@
-"""A fit or a posterior in a few lines, or as HTML: its one number, and its flags."""
+"""A result in short, as text or as HTML: its one number, and reasons to doubt it."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -15,10 +14,8 @@ from nmd_lab._runtime.html import curve, facts_table, frame, picture, table
 from nmd_lab.data.labels import COMPONENT
 
 from .column_words import columns_in_words
-from .convergence import LARGEST_RHAT, PosteriorDiagnostics
-from .draws import CHAIN, DRAW
-from .selection import TRIAL, VARIABLES, Selections, as_text, best_trials, in_short
-from .thumbnails import few_draws, small_picture, thumbnails
+from .selection import TRIAL, VARIABLES, as_text, best_trials, choice_in_words, in_short
+from .thumbnails import small_picture
 
 DECREASE = 1e-3  # fall of the objective in the last tenth of the run from which it is unfinished
 OVERFIT = 0.25  # ratio of the errors where seen and held out below which a fit knows X by heart
@@ -31,7 +28,7 @@ STOPPED = {
 """Sentences by the code of a stop reason."""
 
 
-def unfinished(fit: Selections) -> float:
+def unfinished(fit: Any) -> float:
     """Return by which share the last tenth of the iterations lowered the objective, or 0.
 
     It is 0 for a small share, and where so many iterations were wanted.
@@ -43,7 +40,7 @@ def unfinished(fit: Selections) -> float:
     return float((before - after) / abs(before)) if before - after > DECREASE * abs(after) else 0.0
 
 
-def flags_of(fit: Selections) -> list[str]:
+def flags_of(fit: Any) -> list[str]:
     """Return a sentence for each thing that should worry about a fit."""
     flags = [STOPPED[code]] if (code := fit.stop_reason.code) in STOPPED else []
     if share := unfinished(fit):
@@ -86,7 +83,7 @@ def _two_digits(error: float) -> str:
     return as_text(error, 2 + (error >= 1))
 
 
-def headline_of(fit: Selections, rivals: Mapping[str, float] | None = None) -> dict[str, Any]:
+def headline_of(fit: Any, rivals: Mapping[str, float] | None = None) -> dict[str, Any]:
     """Return the held-out error that a fit knows of; if there is none, that where it has seen X."""
     trials, off = fit.selection, f"{fit.labels.attrs.get('units', '')} off at".strip()
     if (validation := validation_error(fit)) is not None:
@@ -103,7 +100,7 @@ def headline_of(fit: Selections, rivals: Mapping[str, float] | None = None) -> d
     return headline(error, where if rooted else f"{measure}, held out", beside)
 
 
-def validation_error(fit: Selections) -> float | None:
+def validation_error(fit: Any) -> float | None:
     """Return the error of a fit at the entries that stopped it early; None without any."""
     return fit._returned("validation_rmse") if "validation_rmse" in fit.history else None
 
@@ -117,28 +114,116 @@ DIGITS = {"spread": 2, "seconds": 2}
 """Numbers of digits in the table of trials, where they are not 4."""
 
 
-def fit_html(fit: Selections, facts: Mapping[str, Any]) -> str:
-    """Return a fit as HTML, with facts for its details."""
+class Summary(NamedTuple):
+    """A result in short: a notebook shows it as HTML, a terminal as text.
+
+    Attributes
+    ----------
+    kind : str
+        Name of the class of the result.
+    model : str
+        The model in one line.
+    lines : list of str
+        Lines of the text.
+    headline : dict
+        One number, its unit and its rivals, as `headline` has them.
+    flags : list of str
+        A sentence for each reason to doubt the result.
+    sentences : list of str
+        Lines of the HTML under the number.
+    pictures : callable
+        Function that draws the small pictures, as HTML.
+    details : callable
+        Function that returns folded tables by their titles, as HTML.
+    """
+
+    kind: str
+    model: str
+    lines: list[str]
+    headline: dict[str, Any]
+    flags: list[str]
+    sentences: list[str]
+    pictures: Callable[[], list[str]]
+    details: Callable[[], dict[str, str]]
+
+    def text(self) -> str:
+        """Return the result in a few lines."""
+        return "\n  ".join([f"<nmd_lab.{self.kind}>  {self.model}", *self.lines])
+
+    def html(self) -> str:
+        """Return the result as HTML."""
+        return frame(
+            self.sentences,
+            self.headline,
+            thumbnails=self.pictures(),
+            flags=self.flags,
+            details=self.details(),
+        )
+
+
+def summary_of(fit: Any) -> Summary:
+    """Return a fit in short."""
     trials = fit.selection
-    size = f"{fit.rank} component{'s' if fit.rank != 1 else ''}"
-    model = small_picture(
-        fit.shape[0],
-        fit.H.isel({COMPONENT: 0}, drop=True),
-        fit.fitted.block,
-        by_column=fit.kinds is not None,
-    )
-    name = f"nmd_lab.Decomposition: X ≈ {fit.nonlinearity}(W H), {size}"
-    return frame(
-        [name, trials.attrs.get("sentence", "")],
-        headline_of(fit),
-        thumbnails=[picture(model, "model"), _errors_by_rank(trials)],
-        flags=flags_of(fit),
-        details={
+    of_columns = {"columns": words} if (words := columns_in_words(fit.labels, fit.kinds)) else {}
+    more = of_columns | choice_in_words(trials)
+    W, H = (sizes_in_words(factor.sizes) for factor in (fit.W, fit.H))
+    error, seconds = f"{fit.relative_error:.4g}", f"{float(fit.history['seconds'][-1]):.2f} s"
+
+    def details() -> dict[str, str]:
+        facts = {
+            "W": f"({W}) {fit.W.dtype}",
+            "H": f"({H}) {fit.H.dtype}",
+            "relative error": f"{error} ({fit.loss.name})",
+            "observed": _observed(fit),
+            "iterations": f"{fit.n_iter} in {seconds}",
+            "ended": fit.stop_reason,
+            **more,
+        }
+        return {
             "Details": facts_table(facts),
             f"Trials: the best of {trials.sizes[TRIAL]}": _best_trials(trials),
             "Parameters": facts_table(in_short(fit.parameters)),
-        },
+        }
+
+    def pictures() -> list[str]:
+        columns = fit.H.isel({COMPONENT: 0}, drop=True)
+        each = fit.kinds is not None
+        model = small_picture(fit.shape[0], columns, fit.fitted.block, by_column=each)
+        return [picture(model, "model"), _errors_by_rank(trials)]
+
+    size = f"{fit.rank} component{'s' if fit.rank != 1 else ''}"
+    return Summary(
+        "Decomposition",
+        f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}",
+        [
+            f"W ({W}), H ({H}), {fit.W.dtype}",
+            f"relative error {error} on {_observed(fit)}",
+            f"{fit.n_iter} iterations, {seconds}, {fit.stop_reason}",
+            *(f"{name}: {text}" for name, text in more.items()),
+        ],
+        headline_of(fit),
+        flags_of(fit),
+        [
+            f"nmd_lab.Decomposition: X ≈ {fit.nonlinearity}(W H), {size}",
+            trials.attrs.get("sentence", ""),
+        ],
+        pictures,
+        details,
     )
+
+
+def _observed(fit: Any) -> str:
+    """Return how many entries of X a fit observed, and of how many, as text."""
+    m, n = fit.shape
+    appended = int(fit.parameters.get("appended_rows", 0))
+    total = (m - appended) * n
+    text = f"{fit.parameters.get('n_observed', total)} of {total} entries"
+    return f"{text}, {appended} appended rows" if appended else text
+
+
+def sizes_in_words(sizes: Mapping[Any, int], besides: tuple[str, ...] = ()) -> str:
+    """Return dimensions and their sizes, as text."""
+    return ", ".join(f"{dim}: {size}" for dim, size in sizes.items() if dim not in besides)
 
 
 def _errors_by_rank(trials: xr.Dataset) -> str:
@@ -184,133 +269,3 @@ def _notes(about: Mapping[str, Any]) -> dict[str, str]:
         "spread": "standard error of the difference to the lowest error",
     }
     return notes | ({"chosen": about["reason"]} if "reason" in about else {})
-
-
-FEW_INDEPENDENT = 50
-"""Effective sample size below which intervals are rough."""
-
-NOISES = {
-    "gaussian": "Gaussian noise",
-    "clipped": "Gaussian noise within ends",
-    "before": "noise before f",
-    "monotone": "a learned monotone f",
-    "after": "noise after f",
-    "ordinal": "ordinal levels",
-}
-"""The kinds of noise in words."""
-
-
-class PosteriorSummary(PosteriorDiagnostics):
-    """The representations of a posterior."""
-
-    def _repr_html_(self) -> str:
-        """Return the HTML summary that notebooks show."""
-        facts = {name: text for name, text in self._facts.items() if text}
-        return frame(
-            [f"nmd_lab.Posterior: {self._formula}"],
-            self._headline,
-            thumbnails=thumbnails(self),
-            flags=self._flags,
-            details={"Details": facts_table(facts), "Parameters": facts_table(self.parameters)},
-        )
-
-    def __repr__(self) -> str:
-        """Return a summary of a few lines."""
-        facts = "".join(f"\n  {name}: {text}" for name, text in self._facts.items() if text)
-        return f"<nmd_lab.Posterior>  {self._formula}{facts}"
-
-    @property
-    def _headline(self) -> dict[str, str]:
-        """The size of the noise where X is seen, or how likely the model makes an entry there."""
-        if self.kinds is None and self.noise != "ordinal":
-            sd = float((1 / np.sqrt(self.draws["rho"])).mean())
-            return headline(sd, "standard deviation of the noise, nothing is held out", {})
-        of_entry = self.trace["log_likelihood"].mean() / self.parameters.get("n_observed", np.nan)
-        return headline(float(of_entry), "log-likelihood of an entry, nothing is held out", {})
-
-    @property
-    def _flags(self) -> list[str]:
-        """A sentence for each thing that should worry."""
-        flags = [STOPPED[code]] if (code := self.stop_reason.code) in STOPPED else []
-        if np.isnan(float(self.rhat["log_likelihood"])):
-            return [*flags, "Too few sweeps to judge the chains."]
-        if not self.converged:
-            agree = float(self.rhat["log_likelihood"]) < LARGEST_RHAT
-            words = f"predictions have {self._settled}" if agree else self._convergence
-            flags.append(f"The chains have not settled: {words}.")
-        elif (ess := float(self.ess["log_likelihood"])) < FEW_INDEPENDENT:
-            flags.append(
-                f"The draws are worth only {ess:.0f} independent ones: intervals are rough."
-            )
-        return flags
-
-    @property
-    def _formula(self) -> str:
-        """The model in one line."""
-        if self.kinds is not None:
-            counts = Counter(NOISES[noise] for noise in self._noises)
-            return "X ≈ f(W H), columns with " + ", ".join(
-                f"{words} ({count})" for words, count in counts.items()
-            )
-        assert isinstance(self.noise, str)
-        loss = f", loss {self.loss.name}" if self.noise == "after" else ""
-        return f"X ≈ {self.nonlinearity}(W H), {NOISES[self.noise]}{loss}"
-
-    @property
-    def _noises(self) -> tuple[str, ...]:
-        """Where the noise of each kind is; "monotone" before an f that is learned."""
-        if self.kinds is None:
-            assert isinstance(self.noise, str)
-            return (self.noise,)
-        pairs = zip(self.noise, self.kinds.kinds, strict=True)
-        return tuple(
-            "monotone" if noise == "before" and kind.nonlinearity.form == "monotone" else noise
-            for noise, kind in pairs
-        )
-
-    @property
-    def _facts(self) -> dict[str, str]:
-        """Names and texts of what to know first."""
-        sizes = {
-            name: ", ".join(
-                f"{dim}: {size}"
-                for dim, size in self.draws[name].sizes.items()
-                if dim not in (CHAIN, DRAW)
-            )
-            for name in ("W", "H")
-        }
-        chains = self.draws.sizes[CHAIN]
-        dtype = self.draws["W"].dtype
-        some = few_draws(self, self.fitted.n_draws)
-        rank = f"{float(some.effective_rank.mean()):.1f} of {self.rank}"
-        noise = 1 / np.sqrt(self.draws["rho"].values)
-        size = f"{noise.mean():.3g} ± {noise.std():.1g}"
-        if self.kinds is not None:
-            each = noise.mean(axis=(0, 1))
-            size = f"{each.min():.3g} to {each.max():.3g}, in the units of the columns"
-        return {
-            "columns": columns_in_words(self.labels, self.kinds),
-            "draws": f"{self.fitted.n_draws} in {chains} chain{'s' if chains > 1 else ''}",
-            **{name: f"({text}) {dtype}" for name, text in sizes.items()},
-            "effective rank": rank,
-            "noise 1/√ρ": size,
-            "predictions": self._settled,
-            "log-likelihood": self._convergence,
-            "ended": str(self.stop_reason),
-        }
-
-    @property
-    def _convergence(self) -> str:
-        """Split R-hat and effective sample size of the log-likelihood, in words."""
-        rhat, ess = (float(table["log_likelihood"]) for table in (self.rhat, self.ess))
-        if np.isnan(rhat):
-            return "too few sweeps for R-hat"
-        return f"split R-hat {rhat:.3f}, effective sample size {ess:.0f}"
-
-    @property
-    def _settled(self) -> str:
-        """Split R-hat of the predictions of the trace, in words; empty without any."""
-        rhat = self.rhat.get("prediction")
-        if rhat is None or not rhat.size or bool(rhat.isnull().all()):
-            return ""
-        return f"split R-hat at most {float(rhat.quantile(0.95)):.3f} for 95 % of {rhat.size}"

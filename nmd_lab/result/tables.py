@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +13,11 @@ from nmd_lab.data.labels import is_frame
 from nmd_lab.data.matching import MatchedData
 from nmd_lab.data.typed_table import TypedColumn, table_of
 
-from .draws import DrawnFactors
 from .entries import entries_at, entries_of
 from .filling import mean_shares
 from .imputation import Positions, PosteriorImputation
 from .loadings import latent_correlations
-from .mixture import Array, Predictive
-from .predictive import mean_of, std_of
+from .mixture import Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,63 +128,6 @@ def with_labels(posterior: PosteriorImputation, cells: pd.DataFrame) -> pd.DataF
     rows = labels.flat(labels.rows)[cells["row"]]
     cells = cells.assign(row=rows, column=names[cells["column"]])
     return cells[[name for name in order if name in cells]]
-
-
-class PosteriorMatrices(DrawnFactors):
-    """Matrices of the shape of X, computed in blocks."""
-
-    def reconstruct(self) -> xr.DataArray:
-        """Return the posterior mean of f as an array like X.
-
-        Returns
-        -------
-        xarray.DataArray
-            What `predict` gives at each entry, with the dimensions and coordinates of X.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> import nmd_lab as nmd
-        >>> wine = load_wine(as_frame=True).data
-        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
-        >>> posterior.reconstruct().sizes
-        Frozen({'row': 178, 'column': 13})
-        """
-        return self.labels.label(self._matrix(mean_of))
-
-    def uncertainty(self, *, noise: bool = True) -> xr.DataArray:
-        """Return the standard deviation of a new observation of each entry.
-
-        Parameters
-        ----------
-        noise : bool, default True
-            Whether the noise of an observation counts, as for `predict_std`.
-
-        Returns
-        -------
-        xarray.DataArray
-            What `predict_std` gives at each entry, with the dimensions and coordinates of X.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> import nmd_lab as nmd
-        >>> wine = load_wine(as_frame=True).data
-        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
-        >>> posterior.uncertainty().sel(row=0).idxmax().item()  # in milligrams
-        'proline'
-        """
-        return self.labels.label(self._matrix(lambda p, v: std_of(p, v, noise)))
-
-    def _matrix(self, summary: Callable[[Predictive, Array], Array]) -> Array:
-        """Return a summary of the draws at each entry of X, as a matrix."""
-        predictive, out = self.fitted.predictive, np.empty(self.shape, self.fitted.dtype)
-        for i, j in self.fitted.blocks(predictive.numbers):
-            block = out[i, j]
-            rows, columns = (each.ravel() for each in np.mgrid[i, j])
-            of_block = summary(predictive.at(rows, columns), self.fitted.linear_block(i, j))
-            block[...] = of_block.reshape(block.shape)
-        return out
 
 
 BOUNDS = ("low", "high")

@@ -341,5 +341,5 @@ class FittedState(FitState):
             return f"import nmd_lab as nmd\n\nposterior = {source}\nprint(posterior)\n"
         reading = "" if source == "fit" else f"fit = {source}\n"
         plots = "fit.plot.convergence()\nfit.plot.components()\n"
-        plots += "fit.plot.selection()\n" if self.decomposition._choice else ""
+        plots += "fit.plot.selection()\n" if self.decomposition.selection.sizes["trial"] else ""
         return f"import nmd_lab as nmd\n\n{reading}{PRINT_ERROR}{plots}"

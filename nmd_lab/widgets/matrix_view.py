@@ -11,7 +11,8 @@ import numpy as np
 from nmd_lab._sampling import sentence_of_chains
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.result.selection import as_text
+from nmd_lab.result.posterior_summary import posterior_facts
+from nmd_lab.result.selection import as_text, choice_in_words
 from nmd_lab.result.summary import headline
 from nmd_lab.solver.state import State
 
@@ -260,7 +261,7 @@ class ResultView(View):
         """Return facts and pictures, and of a fit curves, trials, components and plane."""
         outcome, frame, posterior = self.outcome, self.frame(), self.state.posterior
         if posterior is not None:
-            rows, facts = frame.rows.tolist(), outcome._facts.items()
+            rows, facts = frame.rows.tolist(), posterior_facts(outcome).items()
             shown, spread = self._pictured(lambda: drawn_at(posterior, frame), rows)
             more: dict[str, Any] = {}
         else:
@@ -272,10 +273,8 @@ class ResultView(View):
                 **self.factors.parts(fitted, frame, outcome.labels, ""),
                 "drawing": self.factors.drawing(fitted, frame, outcome.labels),
             }
-        limits, names = (
-            (float(np.nanmin(shown)), float(np.nanmax(shown))),
-            texts(outcome.labels, "rows"),
-        )
+        limits = float(np.nanmin(shown)), float(np.nanmax(shown))
+        names = texts(outcome.labels, "rows")
         return more | {
             "pictures": pictures_part(frame, limits, names, {"spread": spread}),
             "modelled": frame.arranged(shown),
@@ -298,5 +297,5 @@ class ResultView(View):
             ("relative error", f"{fit.relative_error:.4g}"),
             ("iterations", f"{fit.n_iter} in {float(fit.history.seconds[-1]):.2f} s"),
             ("ended", str(fit.stop_reason)),
-            *fit._choice.items(),
+            *choice_in_words(fit.selection).items(),
         ]

@@ -1,4 +1,4 @@
-"""Predictions of a fit at single entries, W for new rows, and a fit with these rows in it.
+"""New rows of a fit: W for them with H fixed, and the fit with these rows in it.
 
 None of these functions forms the m x n matrix.
 """
@@ -6,25 +6,27 @@ None of these functions forms the m x n matrix.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self, cast, overload
+from typing import Any, Self, cast
 
 import numpy as np
+import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.masks import GivenLimits
+from nmd_lab.data.matching import is_default, plain_label
 from nmd_lab.model.fitted_values import RowModel
 from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.model import make_model
 
-from .entries import Unknown, check_unknown, entries_of, values_at
+from .entries import Unknown, check_unknown
 from .factors import Factors
-from .fold_in import are_factors, checked_rows, fold_in, fold_in_blocks, is_dask_array, with_rows
+from .fold_in import fold_in, fold_in_blocks, is_dask_array
 
 
-class Predictions(Factors):
-    """Predictions of a fitted model, at single entries and for new rows."""
+class Appending(Factors):
+    """New rows of a fit."""
 
     @property
     def model(self) -> RowModel:
@@ -46,92 +48,6 @@ class Predictions(Factors):
             constraint=self.parameters.get("w_constraint"),
             absent_are_zeros=bool(self.parameters.get("absent_are_zeros", False)),
         )
-
-    @overload
-    def predict(
-        self, rows: Any, columns: ArrayLike, *, without: ArrayLike = (), unknown: Unknown = "error"
-    ) -> FloatArray: ...
-
-    @overload
-    def predict(
-        self,
-        rows: Any,
-        columns: None = None,
-        *,
-        without: ArrayLike = (),
-        unknown: Unknown = "error",
-    ) -> Any: ...
-
-    def predict(
-        self,
-        rows: Any,
-        columns: ArrayLike | None = None,
-        *,
-        without: ArrayLike = (),
-        unknown: Unknown = "error",
-    ) -> Any:
-        """Return f(WH) at rows and columns, by label or position, or at the entries of test data.
-
-        Parameters
-        ----------
-        rows : label, int or array_like
-            Labels or positions of rows; see the notes.  Or, without `columns`, test data: an array
-            with NaN, masked array, DataFrame, DataArray, scipy.sparse matrix or SparseObservations
-            of the shape of X, or with labels that X has, in any order.
-        columns : label, int or array_like, optional
-            Labels or positions of columns.  They broadcast with the rows.
-        without : int or array_like of int, optional
-            Numbers of components that are left out of WH.
-        unknown : {"error", "offsets"}, default "error"
-            What is done with labels that X did not have.  "error": a sentence names them.
-            "offsets": the prediction is f of the offsets that there are: f(mean + c_j) in an
-            unknown row, f(mean + b_i) in an unknown column, f(mean) for both; f(0) without offsets.
-
-        Returns
-        -------
-        ndarray, 1-D, or the type of the test data
-            One prediction for each pair of row and column.  For test data: a prediction at each of
-            their observed entries, in their own type, shape and labels; NaN, or no stored entry,
-            where they have none.
-
-        Raises
-        ------
-        KeyError
-            If X had no such labels; the message names them.
-        IndexError
-            If a position lies outside X, or there is no such component.
-        TypeError
-            If something else than a position is given where X has no labels.
-        ValueError
-            If a label occurs more than once in X, or if the test data have another shape than X, or
-            a label that X does not have.
-
-        Notes
-        -----
-        What takes rows or columns takes labels or positions, by one rule.  An integer is a position
-        from 0, where negative ones count from the end, and all else is a label: text, a date, or a
-        tuple of the levels of a `pandas.MultiIndex`.  But where the labels of X are integers, an
-        integer is a label, as for ``.loc``; only the labels 0, 1, 2, ... of a table that was given
-        none are positions at the same time.
-
-        Examples
-        --------
-        >>> import numpy as np, pandas as pd, nmd_lab as nmd
-        >>> fit = nmd.decompose(np.eye(4), 3, "relu", random_state=0)
-        >>> fit.predict([0, 1], [0, 2]).shape
-        (2,)
-        >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
-        >>> fit = nmd.complete(X, 1, alpha=0, random_state=0)
-        >>> fit.predict("bo", ["p", "q"]).round(6), fit.predict(-1, 0).round(6)
-        (array([2., 4.]), array([2.]))
-        >>> fit.predict(pd.DataFrame({"q": [5.0]}, index=["bo"])).round(6)
-              q
-        bo  4.0
-        >>> fit.predict("bo", "q", without=0)
-        array([0.])
-        """
-        entries = entries_of(self.labels, rows, columns, unknown)
-        return entries.back(values_at(self.fitted.without(without), entries))
 
     def fold_in(
         self,
@@ -197,10 +113,6 @@ class Predictions(Factors):
             return fold_in_blocks(self.model, X)
         arguments = {"observed": observed, "weights": weights, "limits": limits}
         return fold_in(self.labels, self.model, X, unknown, **arguments)
-
-
-class Appending(Predictions):
-    """What adds rows to a result."""
 
     def append(
         self,
@@ -271,3 +183,88 @@ class Appending(Predictions):
             parameters={**self.parameters, "appended_rows": more},
         )
         return cast(Self, extended)
+
+
+def are_factors(fit: Factors, rows: Any) -> bool:
+    """Return whether rows are those of W, which have components instead of columns."""
+    return isinstance(rows, xr.DataArray) and COMPONENT in rows.dims
+
+
+def checked_rows(
+    fit: Factors, W: xr.DataArray
+) -> tuple[NDArray[np.floating], NDArray[np.floating] | None]:
+    """Return new rows of W as a matrix, and all row offsets, None if the fit has none."""
+    if W.ndim != 2 or W.sizes[COMPONENT] != fit.rank:
+        raise ValueError(
+            f"rows has the shape {dict(W.sizes)}: give rows of X, or what fold_in() of this fit "
+            f"returned, with {fit.rank} components."
+        )
+    W = W.transpose(..., COMPONENT)
+    if not np.all(np.isfinite(W.values)):
+        raise ValueError("rows holds NaN or infinite weights: give what fold_in() returned.")
+    if fit.offsets.rows is None:
+        return W.values, None
+    if "offset" not in W.coords:
+        raise ValueError("rows has no coordinate 'offset': give what fold_in() returned.")
+    new = W.coords["offset"].values.astype(fit.offsets.rows.dtype)
+    return W.values, np.concatenate([fit.offsets.rows, new])
+
+
+def with_rows(labels: Labels, W: xr.DataArray) -> Labels:
+    """Return the labels of a fit with those of new rows of W."""
+    (dim,), (new_dim,) = labels.rows, [str(dim) for dim in W.dims if dim != COMPONENT]
+    axis, k = labels.dims.index(dim), W.sizes[new_dim]
+    m = labels.shape[axis]
+    along = {name: c for name, c in labels.coords.coords.items() if dim in c.dims}
+    coords = labels.coords.drop_vars(list(along))
+    index = labels.coords.indexes.get(dim)
+    if index is not None:
+        coords = coords.assign_coords(_index_coords(dim, _more_labels(dim, index, new_dim, W)))
+    for name, coordinate in along.items():
+        if coordinate.dims == (dim,) and name not in coords.coords:
+            new = W.coords[name].values if name in W.coords else _missing(coordinate.values, k)
+            values = np.concatenate([coordinate.values, new])
+            coords = coords.assign_coords({name: (dim, values, coordinate.attrs)})
+    shape = (*labels.shape[:axis], m + k, *labels.shape[axis + 1 :])
+    return replace(labels, shape=shape, coords=coords)
+
+
+def _more_labels(dim: str, index: Any, new_dim: str, W: xr.DataArray) -> Any:
+    """Return the row labels of a fit and of new rows, as one pandas.Index."""
+    new, k = W.indexes.get(new_dim), W.sizes[new_dim]
+    if new is None or is_default(new_dim, new):
+        if not is_default(dim, index):
+            raise ValueError(
+                f"rows has no row labels, but the fit has labels along {dim!r}: give a DataFrame "
+                "or a DataArray with labels of their own."
+            )
+        new = pd.RangeIndex(len(index), len(index) + k)
+    if new.nlevels != index.nlevels:
+        raise ValueError(
+            f"rows has row labels of {new.nlevels} levels: give the {index.nlevels} of the fit."
+        )
+    repeated = new.isin(index) | new.duplicated()
+    if repeated.any():
+        label = new[int(np.argmax(repeated))]
+        raise ValueError(
+            f"rows has the row label {plain_label(label)!r}, which is there already: give each row "
+            "a new one."
+        )
+    return index.append(new).set_names(index.names)
+
+
+def _index_coords(dim: str, index: Any) -> Any:
+    """Return the coordinates of a pandas.Index along a dimension."""
+    if index.nlevels > 1:
+        return xr.Coordinates.from_pandas_multiindex(index, dim)
+    return {dim: index.rename(dim)}
+
+
+def _missing(values: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return so many values that stand for a missing one beside these values."""
+    if values.dtype.kind in "mM":
+        return np.full(size, "NaT", dtype=values.dtype)
+    if values.dtype.kind in "iubf":
+        return np.full(size, np.nan)
+    is_text = values.dtype.kind in "UT" or all(isinstance(value, str) for value in values)
+    return np.full(size, "" if is_text else None, dtype=object)

@@ -1,0 +1,294 @@
+"""The common face of a fit and a posterior: a fit is one draw of W and H, without noise."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from nmd_lab._runtime.checks import check_word
+from nmd_lab._runtime.progress import StopReason
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.data.typed_table import TypedColumn
+from nmd_lab.model.model import Model
+
+from . import netcdf
+from .entries import Entries, Unknown, entries_of, positions_of
+from .filling import class_table, typed_column
+from .rankings import ScoredRows, ranked_rows
+from .summary import Summary
+
+Positions = NDArray[np.integer]
+
+
+class Fitted(ABC):
+    """The fields and methods that a fit and a posterior have in common."""
+
+    labels: Labels
+    nonlinearity: Any
+    loss: Any
+    stop_reason: StopReason
+    parameters: dict[str, Any]
+    kinds: Model | None
+
+    _owner: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def rank(self) -> int:
+        """Number of components."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns of X."""
+        return self.labels.matrix_shape
+
+    @abstractmethod
+    def to_dataset(self) -> xr.Dataset:
+        """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
+
+    @abstractmethod
+    def _expected(self, entries: Entries) -> FloatArray:
+        """Return the expected value at each entry."""
+
+    @abstractmethod
+    def _matrix(self) -> FloatArray:
+        """Return the expected values of all entries, as a matrix."""
+
+    @abstractmethod
+    def _ranked_by(self, by: str, row: int) -> NDArray[np.floating]:
+        """Return the numbers of a row by which its columns are ranked."""
+
+    @abstractmethod
+    def _class_shares(
+        self, column: Any, typed: TypedColumn | None, positions: Positions, rows: Positions
+    ) -> tuple[FloatArray, list[Any]]:
+        """Return the probability of each class of a column in some rows, and the classes."""
+
+    @abstractmethod
+    def _in_short(self) -> Summary:
+        """Return the summary that notebooks and terminals show."""
+
+    def _repr_html_(self) -> str:
+        """Return the HTML that notebooks show."""
+        return self._in_short().html()
+
+    def __repr__(self) -> str:
+        """Return a few lines."""
+        return self._in_short().text()
+
+    def predict(
+        self, rows: Any, columns: ArrayLike | None = None, *, unknown: Unknown = "error"
+    ) -> Any:
+        """Return the expected value at rows and columns, or at the entries of test data.
+
+        For a fit this is f(WH); for a posterior it is the mean over the draws of E f(T), the
+        expected value of a new observation; for ordinal data, the expected level.
+
+        Parameters
+        ----------
+        rows : label, int or array_like
+            Labels or positions of rows; see the notes.  Or, without `columns`, test data: an array
+            with NaN, masked array, DataFrame, DataArray, scipy.sparse matrix or SparseObservations
+            of the shape of X, or with labels that X has, in any order.
+        columns : label, int or array_like, optional
+            Labels or positions of columns.  They broadcast with the rows.
+        unknown : {"error", "offsets"}, default "error"
+            What is done with labels that X did not have.  "error": a sentence names them.
+            "offsets": the prediction is f of the offsets that there are: f(mean + c_j) in an
+            unknown row, f(mean + b_i) in an unknown column, f(mean) for both; f(0) without offsets.
+
+        Returns
+        -------
+        ndarray, 1-D, or the type of the test data
+            One prediction for each pair of row and column, in the units of X.  For test data: a
+            prediction at each of their observed entries, in their own type, shape and labels; NaN,
+            or no stored entry, where they have none.
+
+        Raises
+        ------
+        KeyError
+            If X had no such labels; the message names them.
+        IndexError
+            If a position lies outside X.
+        TypeError
+            If something else than a position is given where X has no labels.
+        ValueError
+            If a label occurs more than once in X, or if the test data have another shape than X, or
+            a label that X does not have.
+
+        Notes
+        -----
+        All methods with rows or columns take labels or positions, by one rule.  An integer is a
+        position from 0, where negative ones count from the end, and all else is a label: text, a
+        date, or a tuple of the levels of a `pandas.MultiIndex`.  But where the labels of X are
+        integers, an integer is a label, as for ``.loc``; only the labels 0, 1, 2, ... of a table
+        that was given none are positions at the same time.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> alcohol, color = posterior.predict(0, ["alcohol", "color_intensity"])
+        >>> bool(12 < alcohol < 15), bool(2 < color < 10)
+        (True, True)
+        """
+        entries = entries_of(self.labels, rows, columns, unknown, self._owner)
+        return entries.back(self._expected(entries))
+
+    def reconstruct(self) -> xr.DataArray:
+        """Return the prediction of each entry, with the dimensions, labels and name of X.
+
+        Returns
+        -------
+        xarray.DataArray
+            The values of `predict` at all entries.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> posterior.reconstruct().sizes
+        Frozen({'row': 178, 'column': 13})
+        """
+        return self.labels.label(self._matrix())
+
+    def top(self, row: Any, k: int = 10, *, by: str = "mean", exclude: Any = None) -> xr.DataArray:
+        """Return the k columns with the largest predictions in one or several rows, best first.
+
+        Parameters
+        ----------
+        row : label, int or array_like
+            Labels or positions of the rows, by the rule of `predict`.
+        k : int, default 10
+            Number of columns.
+        by : {"mean", "lower", "upper"}, default "mean"
+            Numbers that are compared: the prediction, or, of a posterior, the lower or upper end of
+            the 90 % interval of E f(T) (`predict_interval` with ``noise=False``).  "lower" is for
+            columns that are surely good, "upper" for those that may turn out to be.
+        exclude : sparse matrix, SparseObservations, DataFrame, DataArray or array_like, optional
+            Columns to leave out, because their entries in the row are known: a sparse matrix (its
+            stored entries), dense data of the shape of X (entries that are True, or not NaN), or
+            labels or positions of columns.  Data with labels may have some of the rows and columns
+            only.  A Series has the labels of columns as its index, such as the ratings of one
+            person; it holds for all rows.
+
+        Returns
+        -------
+        xarray.DataArray
+            For one row: the compared numbers with the labels of their columns, and the label of the
+            row.  The coordinate `position` has the positions of the columns.  For several rows:
+            the numbers along the rows and `place` (1 is best), with the labels of the columns as
+            coordinates.  Where fewer than k columns are left, the rest is NaN, with position -1.
+
+        Raises
+        ------
+        KeyError
+            If X had no such row or column label; the message names them.
+        IndexError, TypeError, ValueError
+            If another argument is invalid.
+
+        Examples
+        --------
+        >>> import nmd_lab as nmd
+        >>> table = nmd.datasets.make_ratings(60, 40, 700, random_state=0)
+        >>> ratings = nmd.observations_from_table(table)
+        >>> posterior = nmd.sample(ratings, 2, draws=50, random_state=0)
+        >>> surest = posterior.top(0, k=3, by="lower", exclude=ratings)
+        >>> bool((surest.diff(surest.dims[0]) <= 0).all())
+        True
+        """
+        check_word("by", by, ["mean", "lower", "upper"])
+        m, n = self.shape
+        W, H = self.labels.label_factors(np.empty((m, 1)), np.empty((1, n)))
+        along_rows, along_columns = (each.isel({COMPONENT: 0}, drop=True) for each in (W, H))
+        scored = ScoredRows(
+            self.labels, along_rows, along_columns, lambda position: self._ranked_by(by, position)
+        )
+        return ranked_rows(scored, row, k, exclude)
+
+    def probabilities(self, column: Any, rows: Any = None) -> Any:
+        """Return the probability of each class of a column, for all rows or some.
+
+        Parameters
+        ----------
+        column : label or int
+            Label or position of a column of X whose loss is "logistic" or "ordinal" (of a
+            posterior: of ordered levels), or label of a column of a DataFrame that holds booleans,
+            ordered levels or categories.
+        rows : label, int or array_like, optional
+            Labels or positions of rows, by the rule of `predict`; by default all.
+
+        Returns
+        -------
+        pandas.DataFrame (n_rows, n_classes)
+            Probabilities, of a posterior over all draws, with the row labels of X.  The columns are
+            False and True for booleans, the values of X for other binary data, the levels or the
+            categories.  Those of a row have the sum 1.
+
+        Raises
+        ------
+        KeyError, IndexError
+            If X has no such column.
+        ValueError
+            If the column holds numbers.
+
+        Notes
+        -----
+        A column of more than two categories has an indicator for each of them.  Their odds (of a
+        posterior their probabilities) are divided by the sum.
+
+        Examples
+        --------
+        >>> import pandas as pd, nmd_lab as nmd
+        >>> from sklearn.datasets import load_wine
+        >>> wine = load_wine(as_frame=True).frame.astype({"target": "category"})
+        >>> fit = nmd.complete(wine, 3, alpha=0.1, random_state=0)
+        >>> fit.probabilities("target", rows=[0, 177]).idxmax(axis=1).tolist()
+        [0, 2]
+        """
+        typed, positions = typed_column(self.labels, column)
+        at = np.arange(self.shape[0])
+        if rows is not None:
+            at = positions_of(self.labels, "rows", rows).ravel()
+        shares, classes = self._class_shares(column, typed, positions, at)
+        return class_table(self.labels, shares, classes if typed is None else typed.classes, at)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one NetCDF file; if this fails, an older file of that name is not damaged.
+
+        Parameters
+        ----------
+        path : path-like
+            Path of the file, for example "fit.nc"; `nmd_lab.load` reads it.
+
+        Raises
+        ------
+        ImportError
+            If h5netcdf is missing.
+        OSError
+            If the file cannot be written.
+        TypeError
+            If a coordinate has values that a file cannot store, such as Python objects.
+
+        Examples
+        --------
+        >>> import tempfile, nmd_lab as nmd
+        >>> from sklearn.datasets import load_wine
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     posterior.save(f"{folder}/wine.nc")
+        ...     nmd.load(f"{folder}/wine.nc").draws.identical(posterior.draws)
+        True
+        """
+        netcdf.write(self.to_dataset(), path)

@@ -1,0 +1,140 @@
+"""A posterior in short: the model and the noise in words, convergence, and reasons to doubt it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from nmd_lab._runtime.html import facts_table
+
+from .column_words import columns_in_words
+from .convergence import LARGEST_RHAT
+from .draws import CHAIN, DRAW
+from .summary import STOPPED, Summary, headline, sizes_in_words
+from .thumbnails import few_draws, thumbnails
+
+FEW_INDEPENDENT = 50
+"""Effective sample size below which intervals are rough."""
+
+NOISES = {
+    "gaussian": "Gaussian noise",
+    "clipped": "Gaussian noise within ends",
+    "before": "noise before f",
+    "monotone": "a learned monotone f",
+    "after": "noise after f",
+    "ordinal": "ordinal levels",
+}
+"""The kinds of noise in words."""
+
+
+def posterior_summary(posterior: Any) -> Summary:
+    """Return a posterior in short."""
+    facts, model = posterior_facts(posterior), _formula(posterior)
+
+    def details() -> dict[str, str]:
+        return {"Details": facts_table(facts), "Parameters": facts_table(posterior.parameters)}
+
+    return Summary(
+        "Posterior",
+        model,
+        [f"{name}: {text}" for name, text in facts.items()],
+        _headline(posterior),
+        _flags(posterior),
+        [f"nmd_lab.Posterior: {model}"],
+        lambda: thumbnails(posterior),
+        details,
+    )
+
+
+def _headline(posterior: Any) -> dict[str, str]:
+    """Return the size of the noise, or how likely the model makes an observed entry."""
+    if posterior.kinds is None and posterior.noise != "ordinal":
+        sd = float((1 / np.sqrt(posterior.draws["rho"])).mean())
+        return headline(sd, "standard deviation of the noise, nothing is held out", {})
+    of_entry = posterior.trace["log_likelihood"].mean() / posterior.parameters.get(
+        "n_observed", np.nan
+    )
+    return headline(float(of_entry), "log-likelihood of an entry, nothing is held out", {})
+
+
+def _flags(posterior: Any) -> list[str]:
+    """Return a sentence for each reason to doubt the posterior."""
+    flags = [STOPPED[code]] if (code := posterior.stop_reason.code) in STOPPED else []
+    if np.isnan(float(posterior.rhat["log_likelihood"])):
+        return [*flags, "Too few sweeps to judge the chains."]
+    if not posterior.converged:
+        agree = float(posterior.rhat["log_likelihood"]) < LARGEST_RHAT
+        words = f"predictions have {_settled(posterior)}" if agree else _convergence(posterior)
+        flags.append(f"The chains have not settled: {words}.")
+    elif (ess := float(posterior.ess["log_likelihood"])) < FEW_INDEPENDENT:
+        flags.append(f"The draws are worth only {ess:.0f} independent ones: intervals are rough.")
+    return flags
+
+
+def _formula(posterior: Any) -> str:
+    """Return the model in one line."""
+    if posterior.kinds is not None:
+        counts = Counter(NOISES[noise] for noise in noises_of(posterior))
+        return "X ≈ f(W H), columns with " + ", ".join(
+            f"{words} ({count})" for words, count in counts.items()
+        )
+    assert isinstance(posterior.noise, str)
+    loss = f", loss {posterior.loss.name}" if posterior.noise == "after" else ""
+    return f"X ≈ {posterior.nonlinearity}(W H), {NOISES[posterior.noise]}{loss}"
+
+
+def noises_of(posterior: Any) -> tuple[str, ...]:
+    """Return the place of the noise of each kind; "monotone" is before an f that is learned."""
+    if posterior.kinds is None:
+        assert isinstance(posterior.noise, str)
+        return (posterior.noise,)
+    pairs = zip(posterior.noise, posterior.kinds.kinds, strict=True)
+    return tuple(
+        "monotone" if noise == "before" and kind.nonlinearity.form == "monotone" else noise
+        for noise, kind in pairs
+    )
+
+
+def posterior_facts(posterior: Any) -> dict[str, str]:
+    """Return names and texts of the details."""
+    sizes = {
+        name: sizes_in_words(posterior.draws[name].sizes, (CHAIN, DRAW)) for name in ("W", "H")
+    }
+    chains = posterior.draws.sizes[CHAIN]
+    dtype = posterior.draws["W"].dtype
+    some = few_draws(posterior, posterior.fitted.n_draws)
+    rank = f"{float(some.effective_rank.mean()):.1f} of {posterior.rank}"
+    noise = 1 / np.sqrt(posterior.draws["rho"].values)
+    size = f"{noise.mean():.3g} ± {noise.std():.1g}"
+    if posterior.kinds is not None:
+        each = noise.mean(axis=(0, 1))
+        size = f"{each.min():.3g} to {each.max():.3g}, in the units of the columns"
+    facts = {
+        "columns": columns_in_words(posterior.labels, posterior.kinds),
+        "draws": f"{posterior.fitted.n_draws} in {chains} chain{'s' if chains > 1 else ''}",
+        **{name: f"({text}) {dtype}" for name, text in sizes.items()},
+        "effective rank": rank,
+        "noise 1/√ρ": size,
+        "predictions": _settled(posterior),
+        "log-likelihood": _convergence(posterior),
+        "ended": str(posterior.stop_reason),
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def _convergence(posterior: Any) -> str:
+    """Return split R-hat and effective sample size of the log-likelihood, in words."""
+    rhat, ess = (float(table["log_likelihood"]) for table in (posterior.rhat, posterior.ess))
+    if np.isnan(rhat):
+        return "too few sweeps for R-hat"
+    return f"split R-hat {rhat:.3f}, effective sample size {ess:.0f}"
+
+
+def _settled(posterior: Any) -> str:
+    """Return split R-hat of the predictions of the trace, in words; empty without any."""
+    rhat = posterior.rhat.get("prediction")
+    if rhat is None or not rhat.size or bool(rhat.isnull().all()):
+        return ""
+    return f"split R-hat at most {float(rhat.quantile(0.95)):.3f} for 95 % of {rhat.size}"
