@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Collection
-from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from .data.units import sentence_of_units
 from .result.decomposition import Decomposition
 from .result.summary import unfinished
 from .solver.bounds import out_of_bounds
-from .solver.options import Options
+from .solver.options import FitOptions
 from .solver.problem import Problem
 from .solver.spec import Prepared
 from .warnings import (
@@ -34,7 +33,7 @@ SHARE_BEYOND = 0.002  # share of far ones among the missing entries that is over
 FEWEST_BEYOND = 3  # least number of far ones: fewer show nothing
 
 
-OPTIONS = tuple(field.name for field in fields(Options))
+OPTIONS = tuple(FitOptions.__annotations__)
 """Names of the options of a fit."""
 
 

@@ -6,7 +6,7 @@ import copy
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from ._runtime.checks import as_generator, new_stream
 from ._runtime.machine import refuse_above
 from ._runtime.progress import Interruption, StopReason
 from ._warm_start import begin_at, check_init
-from .checkpoint.call import Call
 from .data.inputs import observe
 from .data.labels import is_dask, is_frame
 from .data.units import sentence_of_units
@@ -29,8 +28,7 @@ from .solver.sampler.prepare import PreparedSample, prepare_sample
 from .solver.sampler.run import Chains, Draws, PosteriorState
 from .solver.sampler.sampled_model import SampleOptions, refuse_table
 from .solver.sampler.state import ChainState
-from .solver.settings import stored
-from .solver.support import DATA, data_of, features_of_compute, features_of_data, refuse
+from .solver.support import DATA, data_of, features_of_data, refuse
 from .warnings import NotConvergedWarning, UnitsWarning
 
 TUNE = 100
@@ -40,34 +38,24 @@ FEW = 50
 """Number of draws that the message about memory proposes."""
 
 
-def draw_posterior(
-    X: Any,
-    rank: int | str,
-    nonlinearity: Any,
-    loss: Any,
-    data: dict[str, Any],
-    options: SampleOptions,
-    interruption: Interruption,
-) -> Posterior:
+def draw_posterior(X: Any, options: SampleOptions, interruption: Interruption) -> Posterior:
     """Check the arguments of `sample`, run the chains and label the draws."""
-    refuse(_present(X, nonlinearity, loss, data, options))
-
-    observations = observe(X, **data)
+    refuse(_present(X, options))
+    observations = observe(X, **options.of_data)
     if is_frame(X):
         refuse_table(observations)
     is_table = is_frame(X) or observations.labels.table is not None
-    prepared = prepare_sample(observations, rank, nonlinearity, loss, options, is_table=is_table)
+    prepared = prepare_sample(observations, options, is_table=is_table)
     warn_of_units(prepared, stacklevel=3)
     check_init(options.init, prepared.problem)
     _check_memory(prepared, options)
-    call = _call(rank, nonlinearity, loss, data, options)
-    if options.tune is None:
-        options = replace(options, tune=TUNE)
     rng = as_generator(options.random_state)
     state, rng, save = state_and_save(
-        *(PosteriorState(copy.deepcopy(rng)), rng, options.compute, call),
+        *(PosteriorState(copy.deepcopy(rng)), rng, options),
         *(prepared.observations, prepared.problem.model.kinds),
     )
+    if options.tune is None:
+        options = replace(options, tune=TUNE)
     began = time.perf_counter()
     prepared = choose_groups(prepared, options, copy.deepcopy(rng), interruption)
     if options.time_limit is not None:
@@ -80,34 +68,14 @@ def draw_posterior(
     return _label(prepared, draws, reason, options)
 
 
-def _present(
-    X: Any,
-    nonlinearity: Any,
-    loss: Any,
-    data: dict[str, Any],
-    options: SampleOptions,
-) -> dict[str, str]:
+def _present(X: Any, options: SampleOptions) -> dict[str, str]:
     """Return what a posterior has, by the words of the table of what goes with what."""
     form = data_of(X, absent_are_zeros=False, on_cluster=False, from_file=False)
-    present = form | {"sample": DATA["sample"]} | features_of_compute(options.compute)
-    present |= features_of_data(X, nonlinearity, loss, data["limits"], data["weights"])
+    present = form | {"sample": DATA["sample"]} | features_of_data(X, options)
     present.pop("learned", None)  # the sampler draws it
     if is_dask(X) and not isinstance(X, xr.DataArray):
         present["client"] = "X of Dask"
     return present
-
-
-def _call(
-    rank: int | str, nonlinearity: Any, loss: Any, data: dict[str, Any], options: SampleOptions
-) -> Call:
-    """Return the call of `sample`, for its checkpoint."""
-    of_options = {each.name: getattr(options, each.name) for each in fields(SampleOptions)}
-    of_options["compute"] = stored(options.compute)
-    defaults = {each.name: each.default for each in fields(SampleOptions)}
-    problem = {"rank": rank, "nonlinearity": nonlinearity, "loss": loss}
-    of_data = {name: each for name, each in data.items() if name != "limits"}
-    limits = {name: getattr(data["limits"], name) for name in ("at_most", "at_least", "upper")}
-    return Call("sample", problem | of_data | limits | of_options, defaults)
 
 
 def _begin(

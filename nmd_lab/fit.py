@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from ._fitting import run_fit
 from .result.decomposition import Decomposition
 from .solver.columns import LossArgument, NonlinearityArgument
-from .solver.options import COMPLETION_DEFAULTS, FitOptions, with_option_signature
+from .solver.options import COMPLETION_DEFAULTS, FitOptions, Options, with_option_signature
 
 
 @with_option_signature()
@@ -231,7 +231,21 @@ def decompose(
     >>> bool(fit.impute(table)["adult"][9])
     True
     """
-    return run_fit(decompose, absent_are_zeros=True, **locals())
+    asked = Options.of(
+        options,
+        rank=rank,
+        nonlinearity=nonlinearity,
+        loss=loss,
+        observed=observed,
+        weights=weights,
+        at_most=at_most,
+        at_least=at_least,
+        upper=upper,
+        dtype=dtype,
+        sample_dims=sample_dims,
+        absent_are_zeros=True,
+    )
+    return run_fit(X, asked)
 
 
 @with_option_signature(**COMPLETION_DEFAULTS)
@@ -284,4 +298,17 @@ def complete(
     """
     if nonlinearity is None:
         nonlinearity = "auto" if options.get("alpha", "auto") == "auto" else "identity"
-    return run_fit(complete, absent_are_zeros=False, **locals())
+    asked = Options.of(
+        COMPLETION_DEFAULTS | options,
+        rank=rank,
+        nonlinearity=nonlinearity,
+        loss=loss,
+        observed=observed,
+        weights=weights,
+        at_most=at_most,
+        at_least=at_least,
+        upper=upper,
+        dtype=dtype,
+        sample_dims=sample_dims,
+    )
+    return run_fit(X, asked)

@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, DTypeLike
 from ._runtime.machine import one_thread
 from ._runtime.progress import interruptible
 from ._sampling import draw_posterior, warn_of_chains
-from .data.masks import GivenLimits
 from .result.posterior import Posterior
 from .solver.columns import LossArgument, NonlinearityArgument
 from .solver.sampler.sampled_model import SampleOptions
@@ -197,7 +196,10 @@ def sample(
     >>> bool(posterior.impute(table, 1, random_state=0)[0].loc[39, "adult"])
     True
     """
-    options = SampleOptions(
+    asked = SampleOptions(
+        rank=rank,
+        nonlinearity=nonlinearity,
+        loss=loss,
         draws=draws,
         tune=tune,
         chains=chains,
@@ -206,6 +208,13 @@ def sample(
         noise=noise,
         noise_by=noise_by,
         offsets=offsets,
+        observed=observed,
+        weights=weights,
+        at_most=at_most,
+        at_least=at_least,
+        upper=upper,
+        dtype=dtype,
+        sample_dims=sample_dims,
         init=init,
         callback=callback,
         time_limit=time_limit,
@@ -213,14 +222,7 @@ def sample(
         random_state=random_state,
         compute=compute,
     )
-    data: dict[str, Any] = {
-        "observed": observed,
-        "weights": weights,
-        "dtype": dtype,
-        "sample_dims": sample_dims,
-        "limits": GivenLimits(at_most, at_least, upper),
-    }
     with interruptible() as interruption, one_thread():
-        posterior = draw_posterior(X, rank, nonlinearity, loss, data, options, interruption)
+        posterior = draw_posterior(X, asked, interruption)
     warn_of_chains(posterior, stacklevel=2)
     return posterior

@@ -1,10 +1,21 @@
-"""Models as fits get them in the tests."""
+"""Models and prepared fits as the tests get them."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from nmd_lab import MinMax
+from nmd_lab.solver.options import Options
+from nmd_lab.solver.prepare import prepare as prepared
+from nmd_lab.solver.spec import Prepared
 
 
 def given(f: str) -> str | MinMax:
     """Return a nonlinearity by its name, but MinMax with the bounds 0 and 1, whatever the data."""
     return MinMax(0, 1) if f == "minmax" else f
+
+
+def prepare(X: Any, rank: Any, nonlinearity: Any, loss: Any, **options: Any) -> Prepared:
+    """Return a fit that is ready to be solved."""
+    asked = Options(rank=rank, nonlinearity=nonlinearity, loss=loss, **options)
+    return prepared(X, asked)

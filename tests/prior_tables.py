@@ -107,10 +107,13 @@ class Table:
         functions, losses = ([getattr(each, name) for each in columns] for name in ("f", "loss"))
         prepared = prepare_sample(
             observe(np.where(holes, np.nan, X), weights=weights, limits=limits),
-            case.rank,
-            functions,
-            losses,
-            SampleOptions(groups=case.groups, offsets=case.offsets),
+            SampleOptions(
+                rank=case.rank,
+                nonlinearity=functions,
+                loss=losses,
+                groups=case.groups,
+                offsets=case.offsets,
+            ),
         )
         problem = prepared.problem
         prior = replace(problem.prior, share=0.5, strength=4.0, noise_shape=3.0, noise_rate=1.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,14 +30,13 @@ class Call:
 
     function: str
     arguments: dict[str, Any]
-    defaults: dict[str, Any] = field(default_factory=dict)
 
     def header(self, classes: Classes) -> dict[str, Any]:
         """Return the call as JSON."""
         stored = {
             name: stored_form(name, value, classes)
             for name, value in self.arguments.items()
-            if name != "callback" and (value is not None or self.defaults.get(name) is not None)
+            if name != "callback" and value is not None
         }
         arguments = {name: each for name, each in stored.items() if each is not None}
         return {"function": self.function, "arguments": arguments}
@@ -49,10 +48,7 @@ class Call:
                 f"checkpoint={path!r} is of {stored['function']}(), and this is "
                 f"{self.function}(): call that, or give another checkpoint=."
             )
-        defaults = {
-            name: stored_form(name, each, Classes()) for name, each in self.defaults.items()
-        }
-        before, present = defaults | stored["arguments"], defaults | now["arguments"]
+        before, present = stored["arguments"], now["arguments"]
         for name in sorted({*before, *present} - {*FREE, *DATA}):
             kind, value = before.get(name) or ("value", None)
             if name == "random_state" and self.arguments.get(name) is None:

@@ -9,13 +9,12 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from nmd_lab.checkpoint.call import Call
 from nmd_lab.checkpoint.checkpoint import Checkpoint
 from nmd_lab.checkpoint.encoding import Classes
 from nmd_lab.data.observations import Observations, fingerprint
 
 from .loop import nothing
-from .settings import Compute
+from .options import Asked
 
 
 class HasRng(Protocol):
@@ -30,8 +29,7 @@ S = TypeVar("S", bound=HasRng)
 def state_and_save(
     before: S,
     rng: np.random.Generator,
-    compute: Compute,
-    call: Call | None,
+    asked: Asked,
     observations: Observations,
     kinds: Sequence[Any],
 ) -> tuple[S, np.random.Generator, Callable[[], None]]:
@@ -40,7 +38,8 @@ def state_and_save(
     `before` is the state of a new run, whose random numbers are `rng`; `kinds` have the
     nonlinearities and losses, which may be of classes of the user.
     """
-    if compute.checkpoint is None or call is None:
+    compute = asked.compute
+    if compute.checkpoint is None:
         return before, rng, nothing
     elsewhere = observations.elsewhere
     beside = None if elsewhere is None else elsewhere.checkpoint_files(Path(compute.checkpoint))
@@ -49,7 +48,7 @@ def state_and_save(
         None if beside is None else beside.recipes,
     )
     checkpoint = Checkpoint(
-        *(compute.checkpoint, compute.checkpoint_every, call, fingerprint(observations)),
+        *(compute.checkpoint, compute.checkpoint_every, asked.call, fingerprint(observations)),
         *(classes, before, beside),
     )
     state = checkpoint.state

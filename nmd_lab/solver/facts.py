@@ -65,15 +65,9 @@ class Facts(NamedTuple):
         return is_auto(options.alpha) or any(each is None for each in found)
 
 
-def describe(
-    X: Any,
-    observations: Observations,
-    rank: int | None,
-    nonlinearity: Any,
-    loss: Any,
-    options: Options,
-) -> Facts:
+def describe(X: Any, observations: Observations, rank: int | None, options: Options) -> Facts:
     """Return what the data say of a fit; raise an error for what does not suit them."""
+    nonlinearity, loss = options.nonlinearity, options.loss
     if rank is not None:
         rank = check_rank(rank, observations.shape)
         if not isinstance(options.init, str):

@@ -77,20 +77,16 @@ def check_choice(options: Options, facts: Facts, observations: Observations) -> 
 
 
 def hold_out(
-    observations: Observations,
-    X: Any,
-    choice: Choice,
-    rng: np.random.Generator,
-    *,
-    may_be_empty: bool,
+    observations: Observations, X: Any, options: Options, rng: np.random.Generator
 ) -> HeldOutData:
-    """Return what is held out; the rest has empty rows and columns only if that is allowed."""
+    """Return what is held out; the rest of `decompose` has no empty rows and columns."""
+    choice: Choice = options.validation
     if choice.splitter is None:
         return HeldOutData(observations)
     if not choice.stops_early:
         return _for_the_choice_alone(observations, X, choice, new_stream(rng))
     rest, held_out = _out_of_the_fit(observations, X, choice, rng)
-    if not may_be_empty:
+    if options.absent_are_zeros:
         refuse_empty(rest)
     if rest.elsewhere is not None:
         return HeldOutData(rest, held_out)

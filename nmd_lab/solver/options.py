@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import Any, ClassVar, Literal, TypedDict, TypeVar
 
 import numpy as np
 
@@ -20,12 +20,14 @@ from nmd_lab._runtime.checks import (
     check_word,
     is_auto,
 )
+from nmd_lab.checkpoint.call import Call
+from nmd_lab.data.masks import GivenLimits
 
 from .choice import Choice, as_choice
 from .constraints.base import FactorConstraint
 from .constraints.factor_constraints import as_constraint
 from .penalty import PenaltyRule
-from .settings import ADMM, Compute, as_compute, as_solver
+from .settings import ADMM, Compute, as_compute, as_solver, stored
 
 INITS = ("auto", "svd", "randomized", "nndsvd", "random", "path")
 OFFSETS = ("auto", "none", "global", "rows", "columns", "both")
@@ -64,11 +66,99 @@ class FitOptions(TypedDict, total=False):
     compute: Compute | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Checked options of a fit; `nmd_lab.decompose` documents them."""
+OF_DATA = ("observed", "weights", "dtype", "sample_dims")
+LIMITS = ("at_most", "at_least", "upper")
 
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """All that a call asks for but X, with the checks that need no data.
+
+    `nmd_lab.decompose` and `nmd_lab.sample` document the arguments.
+    """
+
+    rank: Any = "auto"
+    nonlinearity: Any = "auto"
+    loss: Any = "frobenius"
+    observed: Any = None
+    weights: Any = None
+    at_most: Any = None
+    at_least: Any = None
+    upper: Any = None
+    dtype: Any = None
+    sample_dims: Any = None
     init: Any = "auto"
+    offsets: str = "auto"
+    time_limit: float | None = None
+    callback: Callable[..., Any] | None = None
+    progress: bool | None = None
+    random_state: Any = None
+    compute: Any = None
+
+    inits: ClassVar[tuple[str, ...]]
+    other_inits: ClassVar[str]
+    callback_takes: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Check everything that can be checked without the data."""
+        if self.time_limit is not None:
+            check_number("time_limit", self.time_limit, 0)
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(
+                f"callback={self.callback!r} is not callable: give a function of "
+                f"{self.callback_takes}."
+            )
+        check_word("offsets", self.offsets, OFFSETS)
+        check_word("progress", self.progress, [None, True, False])
+        if isinstance(self.init, str):
+            check_word("init", self.init, self.inits, self.other_inits)
+        check_seed(self.random_state)
+        object.__setattr__(self, "compute", as_compute(self.compute))
+
+    @property
+    def given_limits(self) -> GivenLimits:
+        """Entries of which only limits are known."""
+        return GivenLimits(self.at_most, self.at_least, self.upper)
+
+    @property
+    def of_data(self) -> dict[str, Any]:
+        """What says how X is to be read."""
+        return {name: getattr(self, name) for name in OF_DATA} | {"limits": self.given_limits}
+
+    @property
+    def call(self) -> Call:
+        """The call, for its checkpoint."""
+        arguments = {each.name: getattr(self, each.name) for each in fields(self)}
+        return Call("sample", arguments | {"compute": stored(self.compute)})
+
+    def plain(self, owner: type[Asked], *left_out: str) -> dict[str, Any]:
+        """Return the options as numbers and text, for the parameters of a result.
+
+        An array, a fit or a generator becomes a text such as "given ndarray".  Those that do not
+        change the result are left out.
+        """
+        names = [each.name for each in fields(owner) if each.name not in (*NOT_PLAIN, *left_out)]
+        plain = {name: getattr(self, name) for name in names}
+        if not isinstance(self.init, str):
+            plain["init"] = f"given {type(self.init).__name__}"
+        if not isinstance(self.random_state, Integral | None):
+            plain["random_state"] = f"given {type(self.random_state).__name__}"
+        return plain
+
+
+NOT_PLAIN = (
+    *("rank", "nonlinearity", "loss", *OF_DATA, *LIMITS),
+    *("callback", "progress", "compute"),
+)
+"""What the parameters of a result leave out, or have as numbers of the result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Asked):
+    """What a fit is asked for."""
+
+    nonlinearity: Any = "relu"
+    absent_are_zeros: bool = False
     n_init: int = 1
     max_iter: int = 500
     tol: float = 0.01
@@ -78,12 +168,11 @@ class Options:
     w_constraint: str | FactorConstraint | None = None
     h_constraint: str | FactorConstraint | None = None
     validation: Any = None
-    time_limit: float | None = None
-    callback: Callable[..., Any] | None = None
-    progress: bool | None = None
-    random_state: Any = None
     solver: Any = "auto"
-    compute: Any = None
+
+    inits = INITS
+    other_inits = ", a pair (W, H) or a fit"
+    callback_takes = "state"
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
@@ -92,22 +181,11 @@ class Options:
         check_number("tol", self.tol, 0)
         for name in ("alpha", "offset_alpha"):
             check_number_or_auto(name, getattr(self, name))
-        if self.time_limit is not None:
-            check_number("time_limit", self.time_limit, 0)
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError(
-                f"callback={self.callback!r} is not callable: give a function of state."
-            )
-        check_word("progress", self.progress, [None, True, False])
-        if isinstance(self.init, str):
-            check_word("init", self.init, INITS, ", a pair (W, H) or a fit")
-        check_word("offsets", self.offsets, OFFSETS)
+        super().__post_init__()
         object.__setattr__(self, "solver", as_solver(self.solver))
-        object.__setattr__(self, "compute", as_compute(self.compute))
         _ = self.factor_constraints  # refuses unknown ones
         object.__setattr__(self, "validation", as_choice(self.validation))
         self._check_path()
-        check_seed(self.random_state)
 
     @property
     def factor_constraints(self) -> tuple[FactorConstraint | None, FactorConstraint | None]:
@@ -140,32 +218,33 @@ class Options:
         return replace(self, offsets=offsets, offset_alpha=offset_alpha)
 
     @classmethod
-    def of(cls, options: dict[str, Any]) -> Options:
+    def of(cls, options: Mapping[str, Any], **others: Any) -> Options:
         """Return the options from keyword arguments; raise TypeError for an unknown name."""
-        check_option_names(options, [field.name for field in fields(cls)], "a fit")
-        return cls(**options)
+        check_option_names(options, FitOptions.__annotations__, "a fit")
+        return cls(**options, **others)
+
+    @property
+    def call(self) -> Call:
+        """The call, for its checkpoint; `validation` as it was given."""
+        arguments = super().call.arguments
+        function = "decompose" if arguments.pop("absent_are_zeros") else "complete"
+        if not self.validation.only_chooses:
+            arguments["validation"] = self.validation.splitter
+        return Call(function, arguments)
 
     def describe(self, dtype: Any) -> dict[str, Any]:
         """Return the options as numbers and strings, for `Decomposition.parameters`.
 
-        An array, a fit or a generator becomes a text such as "given ndarray".  `callback`,
-        `progress` and `compute` are left out, because they do not change the result, and those of
-        `solver` stand under their own names.
+        Those of `solver` stand under their own names.
         """
-        plain = {f.name: getattr(self, f.name) for f in fields(Options)}
-        for name in ("callback", "progress", "solver", "compute"):
-            del plain[name]
+        plain = self.plain(Options, "solver", "absent_are_zeros")
         plain |= vars(self.solver) | {"epsilon": self.epsilon_for(dtype)}
         del plain["limit_noise"]  # the result has the value that was found
         plain["validation"] = self.validation.describe()
-        if not isinstance(self.init, str):
-            plain["init"] = f"given {type(self.init).__name__}"
         if isinstance(self.solver.rho, PenaltyRule):
             plain["rho"] = repr(self.solver.rho)
         for name, constraint in zip(FACTOR_CONSTRAINTS, self.factor_constraints, strict=True):
             plain[name] = None if constraint is None else repr(constraint)
-        if not isinstance(self.random_state, Integral | None):
-            plain["random_state"] = f"given {type(self.random_state).__name__}"
         return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}
 
     def epsilon_for(self, dtype: Any) -> float:
@@ -181,8 +260,8 @@ def with_option_signature(**defaults: Any) -> Callable[[Function], Function]:
     """Return a decorator that shows the options with their defaults in a function's signature."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     options = [
-        inspect.Parameter(f.name, keyword, default=defaults.get(f.name, f.default))
-        for f in fields(Options)
+        inspect.Parameter(name, keyword, default=defaults.get(name, getattr(Options, name)))
+        for name in FitOptions.__annotations__
     ]
 
     def decorated(function: Function) -> Function:

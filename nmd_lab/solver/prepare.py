@@ -18,12 +18,10 @@ from nmd_lab._runtime.checks import is_auto, new_stream
 from nmd_lab._runtime.disk import Scratch
 from nmd_lab._runtime.machine import SHARE, free_memory
 from nmd_lab._runtime.progress import Interruption
-from nmd_lab.checkpoint.call import Call
 from nmd_lab.data import inputs
 from nmd_lab.data.blocks_on_disk import is_stored
 from nmd_lab.data.frames import device_of_tensor
 from nmd_lab.data.labels import is_dask
-from nmd_lab.data.masks import GivenLimits
 from nmd_lab.data.observations import Observations, float_dtype
 from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.model.fitted_values import Offsets
@@ -45,61 +43,38 @@ from .spec import Prepared, Spec
 from .starts import all_starts
 from .support import data_of, features_of_fit, refuse
 
-DATA = ("observed", "weights", "dtype", "sample_dims")
-LIMITS = ("at_most", "at_least", "upper")
 
-
-def prepare(
-    X: Any,
-    rank: int | str,
-    nonlinearity: Any,
-    loss: Any,
-    *,
-    absent_are_zeros: bool,
-    interruption: Interruption | None = None,
-    call: Call | None = None,
-    **arguments: Any,
-) -> Prepared:
-    """Check the arguments of `decompose` or `complete`, and choose what is "auto"."""
+def prepare(X: Any, asked: Options, signals: Interruption | None = None) -> Prepared:
+    """Return the fit that was asked for, ready to be solved, with a choice for what is "auto"."""
     began = time.perf_counter()
-    data = {name: arguments.pop(name, None) for name in DATA}
-    limits = GivenLimits(*(arguments.pop(name, None) for name in LIMITS))
-    data |= {"limits": limits, "absent_are_zeros": absent_are_zeros}
-    options = _options(X, arguments)
-    number = _rank(rank, options)
-    observations = observe(X, number, nonlinearity, loss, options, data)
-    facts = describe(X, observations, number, nonlinearity, loss, options)
-    rng = options.generator()
+    asked = _with_device_of(X, asked)
+    rank = _rank(asked)
+    observations = observe(X, rank, asked)
+    facts = describe(X, observations, rank, asked)
+    rng = asked.generator()
     state, rng, save = state_and_save(
-        *(FitState(copy.deepcopy(rng)), rng, options.compute, call),
-        *(observations, facts.model.kinds),
+        FitState(copy.deepcopy(rng)), rng, asked, observations, facts.model.kinds
     )
-    check_choice(options, facts, observations)
-    choice, may_be_empty = options.validation, not absent_are_zeros
-    held_out = hold_out(observations, X, choice, rng, may_be_empty=may_be_empty)
-    signals = Interruption() if interruption is None else interruption
-    spec = decide(held_out, facts, options, rng, state, signals=signals, began=began)
+    check_choice(asked, facts, observations)
+    held_out = hold_out(observations, X, asked, rng)
+    signals = Interruption() if signals is None else signals
+    spec = decide(held_out, facts, asked, rng, state, signals=signals, began=began)
     return formulate(held_out, facts, spec, rng, state, save)
 
 
-def observe(
-    X: Any, rank: int | None, nonlinearity: Any, loss: Any, options: Options, data: dict[str, Any]
-) -> Observations:
+def observe(X: Any, rank: int | None, asked: Options) -> Observations:
     """Return the observations of any input, if all that the call has goes together."""
-    stand_in(nonlinearity, loss)  # refuses unknown ones
-    client = client_for(X, options.compute.client)
-    zeros = data["absent_are_zeros"]
-    scratch = None if client is not None else _scratch(X, options, zeros)
+    stand_in(asked.nonlinearity, asked.loss)  # refuses unknown ones
+    client, zeros = client_for(X, asked.compute.client), asked.absent_are_zeros
+    scratch = None if client is not None else _scratch(X, asked, zeros)
     form = {"on_cluster": client is not None, "from_file": scratch is not None}
-    refuse(
-        data_of(X, absent_are_zeros=zeros, **form)
-        | features_of_fit(X, rank, nonlinearity, loss, options, data["limits"], data["weights"])
-    )
+    refuse(data_of(X, absent_are_zeros=zeros, **form) | features_of_fit(X, rank, asked))
     if client is not None:
-        del data["limits"]
-        observations = observe_elsewhere(X, client, **data)
+        data = {name: each for name, each in asked.of_data.items() if name != "limits"}
+        observations = observe_elsewhere(X, client, absent_are_zeros=zeros, **data)
     else:
-        observations = inputs.observe(X, **data, scratch=scratch)
+        data = asked.of_data
+        observations = inputs.observe(X, **data, absent_are_zeros=zeros, scratch=scratch)
     if zeros:
         refuse_empty(observations)
     return observations
@@ -162,25 +137,26 @@ def _problem(
 def _spec(facts: Facts, options: Options) -> Spec:
     """Return the specification if nothing is chosen; rank 1 stands for an open one."""
     model = facts.model.with_limits(facts.limits)
-    return Spec(**vars(options.settled()), model=model, rank=facts.rank or 1, limits=facts.limits)
+    settled = vars(options.settled()) | {"rank": facts.rank or 1}
+    return Spec(**settled, model=model, limits=facts.limits)
 
 
-def _options(X: Any, arguments: dict[str, Any]) -> Options:
-    """Return the checked options of a call; a tensor decides the device."""
-    options = Options.of(arguments)
-    if options.compute.device is None:
-        compute = replace(options.compute, device=device_of_tensor(X))
-        options = replace(options, compute=compute)
-    device_of(options.compute.device)  # refuses an unknown one
-    return options
+def _with_device_of(X: Any, asked: Options) -> Options:
+    """Return what was asked for, on the device of a tensor X if no other was named."""
+    if asked.compute.device is None:
+        compute = replace(asked.compute, device=device_of_tensor(X))
+        asked = replace(asked, compute=compute)
+    device_of(asked.compute.device)  # refuses an unknown one
+    return asked
 
 
-def _rank(rank: Any, options: Options) -> int | None:
+def _rank(asked: Options) -> int | None:
     """Return the rank by a number or by starting factors; None if it is to be chosen."""
+    rank = asked.rank
     if rank is None or (isinstance(rank, str) and not is_auto(rank)):
         raise TypeError(f"rank={rank!r} is not a number: give a whole number >= 1, or 'auto'.")
     if is_auto(rank):
-        return None if isinstance(options.init, str) else rank_of_init(options.init)
+        return None if isinstance(asked.init, str) else rank_of_init(asked.init)
     number: int = rank
     return number
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from nmd_lab._runtime.checks import is_auto
 from nmd_lab.data.labels import is_frame
-from nmd_lab.data.masks import NO_LIMITS, GivenLimits
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.data.typed_table import table_of
@@ -21,8 +20,7 @@ from nmd_lab.model.nonlinearities import as_nonlinearity
 from .columns import is_mixed
 from .constraints.base import Orthonormal
 from .facts import stand_in
-from .options import FACTOR_CONSTRAINTS, Options
-from .settings import Compute
+from .options import FACTOR_CONSTRAINTS, Asked, Options
 
 DATA = {
     "dense": "an array in memory",
@@ -71,6 +69,9 @@ NO_SUCH_ARGUMENT = {
 
 NOT_OF_FITS = {"client"}
 """Features of the sampler alone; `client=` makes the data of a fit those on workers."""
+
+MACHINE = ("device", "work_dir", "memory_limit")
+"""Settings of `Compute` that not all data go with, beside `client`."""
 
 VALUES = "give values, for example those that complete() chooses for some of the rows"
 IN_MEMORY = "give X as an array in memory"
@@ -148,21 +149,12 @@ def data_of(X: Any, *, absent_are_zeros: bool, on_cluster: bool, from_file: bool
     return {word: DATA[word] for word in words or ["dense"]}
 
 
-def features_of_fit(
-    X: Any,
-    rank: int | None,
-    nonlinearity: Any,
-    loss: Any,
-    options: Options,
-    limits: GivenLimits,
-    weights: Any,
-) -> dict[str, str]:
+def features_of_fit(X: Any, rank: int | None, options: Options) -> dict[str, str]:
     """Return what a fit has, by word, in the text of the call; `rank` is None if it is chosen."""
-    present = features_of_data(X, nonlinearity, loss, limits, weights)
-    present |= features_of_compute(options.compute)
+    present = features_of_data(X, options)
     if rank is None:
         present["rank"] = "rank='auto'"
-    choosable = {"nonlinearity": nonlinearity, "loss": loss, "alpha": options.alpha}
+    choosable = {name: getattr(options, name) for name in ("nonlinearity", "loss", "alpha")}
     if free := [name for name, value in choosable.items() if value is None or is_auto(value)]:
         present["choice"] = f"{free[0]}='auto'"
     if options.validation.splitter is not None:
@@ -171,14 +163,15 @@ def features_of_fit(
         present["offsets"] = f"offsets={options.offsets!r}"
     if options.solver.split == "observed":
         present["split"] = "split='observed'"
-    return present | _traits(nonlinearity, loss, options)
+    return present | _traits(options)
 
 
-def _traits(nonlinearity: Any, loss: Any, options: Options) -> dict[str, str]:
+def _traits(options: Options) -> dict[str, str]:
     """Return those features of a fit that go with all data."""
     asked = [word for word in ("homotopy", "polish") if getattr(options.solver, word) is True]
     present = {word: f"{word}=True" for word in asked}
-    if stand_in(nonlinearity, loss).with_wider_bounds(1.0) is None:
+    nonlinearity = options.nonlinearity
+    if stand_in(nonlinearity, options.loss).with_wider_bounds(1.0) is None:
         may = "may have" if is_auto(nonlinearity) else "has"
         present["no interval"] = f"nonlinearity={nonlinearity!r}, which {may} no interval to widen"
     for name, constraint in zip(FACTOR_CONSTRAINTS, options.factor_constraints, strict=True):
@@ -190,15 +183,13 @@ def _traits(nonlinearity: Any, loss: Any, options: Options) -> dict[str, str]:
     return present
 
 
-def features_of_data(
-    X: Any,
-    nonlinearity: Any = "identity",
-    loss: Any = "frobenius",
-    limits: GivenLimits = NO_LIMITS,
-    weights: Any = None,
-) -> dict[str, str]:
-    """Return what data and model have, for fits and posteriors."""
-    present = {}
+def features_of_data(X: Any, asked: Asked) -> dict[str, str]:
+    """Return what data, model and machine have, for fits and posteriors."""
+    nonlinearity, loss, limits = asked.nonlinearity, asked.loss, asked.given_limits
+    on_machine = {name: getattr(asked.compute, name) for name in MACHINE}
+    present = {name: f"{name}={each!r}" for name, each in on_machine.items() if each is not None}
+    if asked.compute.client is not None:
+        present["client"] = "client="
     by_argument = is_mixed(nonlinearity) or is_mixed(loss)
     table = X.labels.table if isinstance(X, SparseObservations) else None
     if is_frame(X) and X.size:
@@ -210,7 +201,7 @@ def features_of_data(
         present["learned"] = f"loss={loss!r}, which learns a parameter,"
     elif not is_auto(nonlinearity) and as_nonlinearity(nonlinearity).learns:
         present["learned"] = f"nonlinearity={nonlinearity!r}, which is learned,"
-    if weights is not None or (isinstance(X, Observations) and X.weights is not None):
+    if asked.weights is not None or (isinstance(X, Observations) and X.weights is not None):
         present["weights"] = "weights="
     if limits:
         present["limits"] = (
@@ -219,13 +210,6 @@ def features_of_data(
     elif isinstance(X, Observations) and X.limits is not None:
         present["limits"] = "X with limits"
     return present
-
-
-def features_of_compute(compute: Compute) -> dict[str, str]:
-    """Return what is asked of the machine."""
-    asked = {name: getattr(compute, name) for name in ("device", "work_dir", "memory_limit")}
-    present = {name: f"{name}={value!r}" for name, value in asked.items() if value is not None}
-    return present | ({} if compute.client is None else {"client": "client="})
 
 
 def cell(data: str, feature: str) -> str:

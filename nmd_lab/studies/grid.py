@@ -17,7 +17,7 @@ import xarray as xr
 from nmd_lab._runtime.checks import check_number, check_rank, check_share, check_words, is_auto
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
-from nmd_lab.solver.options import Options
+from nmd_lab.solver.options import FitOptions, Options
 
 from .cell import Cell, Metric
 from .known_entries import HIDE, NOISE, Corruption, KnownEntries, refuse_for_classes
@@ -155,7 +155,7 @@ def _checked(name: str, value: Any) -> Any:
     if name in CHECKS and not is_auto(value):
         checked = CHECKS[name](value)
         return value if isinstance(value, str) else checked
-    if hasattr(Options, name):
+    if name in FitOptions.__annotations__:
         Options.of({name: value})
     if any(map(isroutine, (value, *getattr(value, "settings", ())))):
         raise TypeError(f"{name}={value!r} cannot be kept: give numbers, text, arrays.")

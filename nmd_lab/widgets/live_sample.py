@@ -12,7 +12,6 @@ from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab._sampling import FEWEST, TUNE, draw_posterior, sentence_of_chains, unsettled
 from nmd_lab.data.inputs import observe, observe_dense
-from nmd_lab.data.masks import NO_LIMITS
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.entries import entries_at
@@ -154,10 +153,13 @@ class LiveSample(Background):
 
 def _drawn(X: Any, settings: SampleSettings, callback: Callable[[Any], bool]) -> Posterior:
     """Return what `nmd_lab.sample` returns; only that nothing is said outside the explorer."""
-    options = SampleOptions(**settings.options, callback=callback, progress=False)
-    nothing: dict[str, Any] = dict.fromkeys(("observed", "weights", "dtype", "sample_dims"))
-    data = nothing | {"limits": NO_LIMITS, "observed": settings.observed}
+    asked = SampleOptions(
+        rank=settings.rank,
+        nonlinearity=settings.nonlinearity,
+        observed=settings.observed,
+        **settings.options,
+        callback=callback,
+        progress=False,
+    )
     with one_thread():
-        return draw_posterior(
-            X, settings.rank, settings.nonlinearity, "frobenius", data, options, Interruption()
-        )
+        return draw_posterior(X, asked, Interruption())

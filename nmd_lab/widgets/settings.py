@@ -223,16 +223,18 @@ def is_open(arguments: Mapping[str, Any]) -> bool:
     return any(is_auto(named[name]) for name in ("rank", "nonlinearity", "loss", "alpha"))
 
 
-def prepared(X: Any, arguments: Mapping[str, Any], **more: Any) -> Prepared:
+def prepared(
+    X: Any, arguments: Mapping[str, Any], *, signals: Interruption | None = None, **more: Any
+) -> Prepared:
     """Return what a fit of X begins with, given arguments of a call of `complete`."""
-    return prepare(X, **{"absent_are_zeros": False} | complete_arguments(arguments) | more)
+    return prepare(X, Options(**complete_arguments(arguments) | more), signals)
 
 
 def choice_for(X: Any, arguments: Mapping[str, Any], *, asked: Interruption, **more: Any) -> Spec:
     """Return the specification with what was chosen for what is "auto"."""
     # Explorers go on until a fit has converged: no trial ends early after a path of ridges
     with one_thread():
-        return prepared(X, {"init": "svd"} | dict(arguments), interruption=asked, **more).spec
+        return prepared(X, {"init": "svd"} | dict(arguments), signals=asked, **more).spec
 
 
 def chosen_arguments(arguments: Mapping[str, Any], choice: Spec) -> dict[str, Any]:

@@ -6,13 +6,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from given import prepare
 from scipy import sparse
 from some import some
 
 import nmd_lab as nmd
 from nmd_lab.solver.formulation import needed_memory
 from nmd_lab.solver.initialization import svd_memory
-from nmd_lab.solver.prepare import prepare
 
 CASES = {
     "relu": ("relu", "frobenius", {}),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from given import given
+from given import given, prepare
 from oracles import PAIRS
 from some import some
 
@@ -15,7 +15,6 @@ import nmd_lab
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver.formulation import EVEN_SHARE
 from nmd_lab.solver.penalty import BALANCED, RELAXING, RULES, PenaltyRule, as_penalty_rule
-from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.problem import natural_penalty
 
 PLAIN = nmd_lab.ADMM(refine=False, homotopy=False, polish=False)

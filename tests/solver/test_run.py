@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from given import prepare
 
 import nmd_lab as nmd
 from nmd_lab._fitting import ResumableFit
-from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.starts import run_from
 from nmd_lab.solver.stopping import Stopping
 

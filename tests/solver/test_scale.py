@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from given import prepare
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles import PAIRS, distance, forward
@@ -18,7 +19,6 @@ import nmd_lab
 from nmd_lab.datasets import synthetic
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
-from nmd_lab.solver.prepare import prepare
 
 STORAGES = ("dense", "missing", "zeros", "observed")
 PLAIN = nmd_lab.ADMM(refine=False, homotopy=False, polish=False)

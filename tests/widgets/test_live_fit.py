@@ -6,10 +6,10 @@ import threading
 
 import numpy as np
 import pytest
+from given import prepare
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
-from nmd_lab.solver.prepare import prepare
 from nmd_lab.widgets.background import Snapshots
 from nmd_lab.widgets.live_fit import LiveFit, ResumableFit
 

@@ -85,21 +85,15 @@ class PreparedSample(NamedTuple):
 
 
 def prepare_sample(
-    observations: Observations,
-    rank: int | str,
-    nonlinearity: Any,
-    loss: Any,
-    options: SampleOptions,
-    *,
-    is_table: bool = False,
+    observations: Observations, options: SampleOptions, *, is_table: bool = False
 ) -> PreparedSample:
     """Return the problem of checked arguments; see `nmd_lab.sample`."""
+    rank, nonlinearity = options.rank, options.nonlinearity
     rank = _most(observations) if is_auto(rank) else check_rank(rank, observations.shape)
     smallest, largest = observations.range()
     size = check_size("X", max(-smallest, largest), observations.dtype)
-    asked = observations, nonlinearity, loss
-    by_column = has_noise_by_column(*asked, options.noise_by, is_table=is_table)
-    model = sampled_model(*asked, options, by_column=by_column, is_table=is_table)
+    by_column = has_noise_by_column(observations, options, is_table=is_table)
+    model = sampled_model(observations, options, by_column=by_column, is_table=is_table)
     noises = _noises(options.noise, model, observations)
     scaling = scaling_for(model, size)
     scaled = scaling.scaled_observations(observations)

@@ -6,9 +6,8 @@ of all entries, or of each column, and the bounds of the columns of a DataFrame.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from numbers import Integral
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,6 @@ from scipy.special import ndtri
 
 from nmd_lab._runtime.checks import (
     check_integer,
-    check_number,
-    check_seed,
     check_word,
     is_auto,
 )
@@ -34,8 +31,7 @@ from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.model.ordinal import Ordinal
 from nmd_lab.solver.bounds import with_bounds
 from nmd_lab.solver.columns import NUMBER, is_mixed, mixed_model
-from nmd_lab.solver.options import OFFSETS
-from nmd_lab.solver.settings import as_compute
+from nmd_lab.solver.options import Asked
 
 from .noise import CLIPPED, NoiseKind
 
@@ -50,8 +46,8 @@ FEWEST_KEPT = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleOptions:
-    """Checked options of a posterior; `nmd_lab.sample` documents them."""
+class SampleOptions(Asked):
+    """What a posterior is asked for."""
 
     draws: int = 300
     tune: int | None = None
@@ -60,13 +56,10 @@ class SampleOptions:
     groups: int | str = "auto"
     noise: str = "auto"
     noise_by: str = "auto"
-    offsets: str = "auto"
-    init: Any = "auto"
-    callback: Callable[..., Any] | None = None
-    time_limit: float | None = None
-    progress: bool | None = None
-    random_state: Any = None
-    compute: Any = None
+
+    inits = ("auto", "random", "svd")
+    other_inits = ", or a fit"
+    callback_takes = "one sweep"
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
@@ -78,20 +71,9 @@ class SampleOptions:
             check_integer("tune", self.tune, 0)
         if self.keep is not None:
             check_integer("keep", self.keep, 1)
-        if self.time_limit is not None:
-            check_number("time_limit", self.time_limit, 0)
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError(
-                f"callback={self.callback!r} is not callable: give a function of one sweep."
-            )
         check_word("noise", self.noise, NOISES)
         check_word("noise_by", self.noise_by, NOISE_BY)
-        check_word("offsets", self.offsets, OFFSETS)
-        check_word("progress", self.progress, [None, True, False])
-        if isinstance(self.init, str):
-            check_word("init", self.init, ("auto", "random", "svd"), ", or a fit")
-        check_seed(self.random_state)
-        object.__setattr__(self, "compute", as_compute(self.compute))
+        super().__post_init__()
 
     def step(self, numbers_a_draw: int) -> int:
         """Return the number of sweeps from one kept draw to the next."""
@@ -102,13 +84,7 @@ class SampleOptions:
 
     def describe(self) -> dict[str, Any]:
         """Return the options as numbers and strings, for `Posterior.parameters`."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("callback", "progress", "compute"):
-            del plain[name]
-        if not isinstance(self.init, str):
-            plain["init"] = f"given {type(self.init).__name__}"
-        if not isinstance(self.random_state, Integral | None):
-            plain["random_state"] = f"given {type(self.random_state).__name__}"
+        plain = self.plain(SampleOptions)
         return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}
 
 
@@ -163,15 +139,10 @@ with 65 % of eight real tables hidden, one noise has errors up to fifteen times 
 
 
 def sampled_model(
-    observations: Observations,
-    nonlinearity: Any,
-    loss: Any,
-    options: SampleOptions,
-    *,
-    by_column: bool,
-    is_table: bool,
+    observations: Observations, options: SampleOptions, *, by_column: bool, is_table: bool
 ) -> Model:
     """Return the model of checked arguments; see `nmd_lab.sample`."""
+    nonlinearity, loss = options.nonlinearity, options.loss
     if not by_column:
         return _of_all("identity" if is_auto(nonlinearity) else nonlinearity, loss, observations)
     functions = nonlinearity
@@ -185,9 +156,10 @@ def sampled_model(
 
 
 def has_noise_by_column(
-    observations: Observations, nonlinearity: Any, loss: Any, wanted: Any, *, is_table: bool
+    observations: Observations, options: SampleOptions, *, is_table: bool
 ) -> bool:
     """Return whether each column has units and noise levels of its own."""
+    nonlinearity, loss, wanted = options.nonlinearity, options.loss, options.noise_by
     if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
         if wanted not in ("auto", "columns"):
             raise ValueError(

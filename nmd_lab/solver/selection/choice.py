@@ -79,9 +79,8 @@ def choose(
         found["start"] = chosen.starts[0]
     model = facts.kinds or make_model(setting.nonlinearity, setting.loss)
     return Spec(
-        **vars(_settled(options, setting, chosen, last.growth(m))),
+        **vars(_settled(options, setting, chosen, last.growth(m))) | {"rank": setting.rank},
         model=model.with_limits(limits),
-        rank=setting.rank,
         **found,
         selection=record_of(stages, m),
         spent=time.perf_counter() - began,

@@ -8,12 +8,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from given import given
+from given import given, prepare
 from oracles import PAIRS, distance, forward
 
 import nmd_lab
 from nmd_lab.model.losses import KL_FLOOR
-from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.lagrangian import Lagrangian
 from nmd_lab.solver.refinement.lbfgs import MOST_PAIRS, Descent, descend
 from nmd_lab.solver.refinement.stages import Refiner, optimality

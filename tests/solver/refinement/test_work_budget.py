@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from given import given
+from given import given, prepare
 from oracles import PAIRS
 from scipy import sparse
 from some import some
@@ -12,7 +12,6 @@ from some import some
 import nmd_lab as nmd
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver.engines.refined import HORIZON, NEARLY_EXACT, SLACK, Refined, WorkBudget
-from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.plan import pass_costs
 from nmd_lab.solver.run import RunState
 from nmd_lab.solver.starts import warmed_up

@@ -42,9 +42,9 @@ def drawn():
     at_most[:, 0], at_most[:, 3] = X[:, 0] == 170, (X[:, 3] == 2) & (np.arange(M) % 8 < 4)
     weights[::2, :4] = 3.0
     limits = GivenLimits(at_most=at_most)
-    options = SampleOptions()
+    options = SampleOptions(rank=1, nonlinearity=FUNCTIONS, loss=LOSSES)
     seen = observe(X, weights=weights, limits=limits)
-    prepared = prepare_sample(seen, 1, FUNCTIONS, LOSSES, options)
+    prepared = prepare_sample(seen, options)
     problem = prepared.problem
     start = ChainStart(np.zeros((M, 1)), np.column_stack([np.zeros(5), V]), seed=3)
     state = Chain(prepared.work).init(problem, start)

@@ -99,8 +99,8 @@ def test_a_table_with_one_noise():
 
 def test_a_table_with_noise_by_column():
     X = Z * [3.0, 1.0, 0.2] + [50.0, 0.0, -1.0]
-    options = SampleOptions(noise_by="columns", groups=1)
-    problem = prepare_sample(observe(X), 1, "identity", "frobenius", options).problem
+    options = SampleOptions(rank=1, nonlinearity="identity", noise_by="columns", groups=1)
+    problem = prepare_sample(observe(X), options).problem
     prior = replace(problem.prior, noise_shape=BY_COLUMN.shape, noise_rate=BY_COLUMN.rate)
     problem = replace(problem, prior=prior)
     chain, v, rho = Chain(Work(problem)), np.empty((SWEEPS, 4, 3)), np.empty((SWEEPS, 3))

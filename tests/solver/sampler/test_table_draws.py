@@ -25,6 +25,10 @@ SEEN = np.array([3.0, 4.0, 8.0, 2.0])
 """Values of the limits: a count that is at most 4, one with Laplace noise that is at least 8."""
 
 
+def asked(nonlinearity, loss):
+    return SampleOptions(rank=1, nonlinearity=nonlinearity, loss=loss, groups=1)
+
+
 @pytest.fixture(scope="module")
 def drawn():
     """Return T before and after a draw, x, the kinds of the columns, and where there are limits.
@@ -38,7 +42,7 @@ def drawn():
     functions = ["relu", "relu", "identity", "relu"]
     losses = ["kl", "kl", "l1", "frobenius"]
     seen = observe(X, limits=limits)
-    prepared = prepare_sample(seen, 1, functions, losses, SampleOptions(groups=1))
+    prepared = prepare_sample(seen, asked(functions, losses))
     problem = prepared.problem
     assert problem.noises == ("after",) * 4
     start = ChainStart(np.zeros((M, 1)), np.column_stack([np.zeros(4), V]), seed=3)
@@ -99,9 +103,7 @@ def table():
     )
     X[rng.random(X.shape) < 0.2] = np.nan
     weights = rng.uniform(0.5, 2, X.shape)
-    prepared = prepare_sample(
-        observe(X, weights=weights), 1, FUNCTIONS, LOSSES, SampleOptions(groups=1)
-    )
+    prepared = prepare_sample(observe(X, weights=weights), asked(FUNCTIONS, LOSSES))
     problem, work = prepared.problem, prepared.work
     start = ChainStart(rng.normal(size=(m, 1)), rng.normal(size=(7, 2)), seed=3)
     state = Chain(work).init(problem, start)

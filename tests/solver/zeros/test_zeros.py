@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from given import prepare
 from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -17,7 +18,6 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.devices import compiled_passes
 from nmd_lab.solver.devices.compiled_passes import ZeroLoss
-from nmd_lab.solver.prepare import prepare
 from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
 from nmd_lab.solver.storage import storage_of
 from nmd_lab.solver.zeros import tiles
