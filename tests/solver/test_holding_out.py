@@ -11,8 +11,8 @@ from sklearn.model_selection import GroupKFold
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.choice import as_choice
 from nmd_lab.solver.holding_out import hold_out
+from nmd_lab.solver.options import Options
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 8))
@@ -25,7 +25,7 @@ FRAME = pd.DataFrame(X, index=list("abcdefghijkl"), columns=list("pqrstuvw"))
 def held(data, validation, **how):
     """Return what is held out, with a mask of it."""
     observations, rng = observe(data, **how), np.random.default_rng(0)
-    found = hold_out(observations, data, as_choice(validation), rng, may_be_empty=True)
+    found = hold_out(observations, data, Options(validation=validation), rng)
     return found, mask_of(found.held_out)
 
 
