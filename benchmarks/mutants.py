@@ -63,7 +63,11 @@ SWAPS: dict[type, list[type]] = {
 }
 
 
-def changes(node: ast.AST) -> Iterator[ast.AST]:
+Node = ast.expr | ast.stmt
+"""A part of a program that has a place in its text."""
+
+
+def changes(node: Node) -> Iterator[Node]:
     """Yield what may stand in place of a node."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         for other in SWAPS[type(node.ops[0])]:
@@ -88,12 +92,13 @@ def changes(node: ast.AST) -> Iterator[ast.AST]:
         yield ast.Pass()
 
 
-def nodes_of(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Yield the nodes that a call of a function runs, without those of an index."""
+def nodes_of(function: ast.FunctionDef) -> Iterator[Node]:
+    """Yield expressions and statements that a call of a function runs, but no index."""
     waiting: list[ast.AST] = [*function.args.defaults, *function.body]
     while waiting:
         node = waiting.pop()
-        yield node
+        if isinstance(node, Node):
+            yield node
         parts = ast.iter_fields(node)
         inner = [part for name, part in parts if name not in ("annotation", "returns", "slice")]
         for part in inner:
@@ -113,13 +118,12 @@ def mutants(source: str) -> list[dict[str, Any]]:
     found = []
     for node in (node for function in outer for node in nodes_of(function)):
         for changed in changes(node):
-            first, last = node.lineno - 1, node.end_lineno  # type: ignore[attr-defined]
+            first, last = node.lineno - 1, node.end_lineno or node.lineno
             old = b"".join(lines[first:last])
             text = ast.unparse(ast.fix_missing_locations(changed)).encode()
             if isinstance(changed, ast.expr):
                 text = b"(" + text + b")"
-            start = lines[first][: node.col_offset]  # type: ignore[attr-defined]
-            new = start + text + lines[last - 1][node.end_col_offset :]  # type: ignore[attr-defined]
+            new = lines[first][: node.col_offset] + text + lines[last - 1][node.end_col_offset :]
             which = b"".join(lines[:first]).count(old)
             found.append({"old": old.decode(), "new": new.decode(), "which": which})
     return found

@@ -18,7 +18,6 @@ from nmd_lab.data.masks import GivenLimits
 from nmd_lab.data.matching import is_default, plain_label
 from nmd_lab.model.fitted_values import RowModel
 from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
-from nmd_lab.model.model import make_model
 
 from .entries import Unknown, check_unknown
 from .factors import Factors
@@ -37,9 +36,8 @@ class Appending(Factors):
         _, H = self.factors
         smallest = self.parameters.get("smallest_value", NO_LIMIT_MODEL.smallest)
         limits = LimitModel(float(smallest), float(self.parameters.get("limit_noise", 0.0)))
-        model = self.kinds or make_model(self.nonlinearity, self.loss)
         return RowModel(
-            model.with_limits(limits),
+            self._model.with_limits(limits),
             H,
             self.offsets,
             alpha=float(alpha + extra),
@@ -261,7 +259,7 @@ def _index_coords(dim: str, index: Any) -> Any:
 
 
 def _missing(values: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return so many values that stand for a missing one beside these values."""
+    """Return so many missing values, of the type of these values."""
     if values.dtype.kind in "mM":
         return np.full(size, "NaT", dtype=values.dtype)
     if values.dtype.kind in "iubf":

@@ -22,7 +22,7 @@ from . import serialization
 from .append import Appending
 from .components import Components
 from .selection import chosen_arguments, trials_of
-from .summary import Summary, summary_of
+from .summary import Summary, lines_of, summary_of
 
 if TYPE_CHECKING:
     from nmd_lab.plots import PlotAccessor
@@ -239,6 +239,10 @@ class Decomposition(Appending, Components):
 
         return PlotAccessor(self)
 
+    def _in_lines(self) -> list[str]:
+        """Return the model, and lines of details."""
+        return lines_of(self)
+
     def _in_short(self) -> Summary:
-        """Return the summary that notebooks and terminals show."""
+        """Return the summary that notebooks show."""
         return summary_of(self)

@@ -14,7 +14,6 @@ from nmd_lab.data.matching import dense_like, like, match_data
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.model.fitted_values import FittedValues, Offsets
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import Nonlinearity
 
 from .entries import Entries, Unknown, compared_entries, entries_in, entries_of, values_at
@@ -42,8 +41,7 @@ class Factors(Fitted):
     @property
     def fitted(self) -> FittedValues:
         """f(WH) at positions: ``fitted.at(rows, columns)``, ``fitted.block(rows, columns)``."""
-        model = self.kinds or make_model(self.nonlinearity, self.loss)
-        return FittedValues(*self.factors, self.offsets, model)
+        return FittedValues(*self.factors, self.offsets, self._model)
 
     @property
     def factors(self) -> tuple[FloatArray, FloatArray]:
@@ -90,8 +88,8 @@ class Factors(Fitted):
         >>> fit.predict(0, ["alcohol", "ash"], without=[0, 1]).shape
         (2,)
         """
-        entries = entries_of(self.labels, rows, columns, unknown)
-        return entries.back(values_at(self.fitted.without(without), entries))
+        entries = entries_of(self.labels, rows, columns, unknown, self._owner)
+        return entries.back(self._expected(entries, without))
 
     def residual(self, X: Any, *, observed: ArrayLike | None = None) -> Any:
         """Return X - f(WH) at the observed entries of X.
@@ -126,7 +124,7 @@ class Factors(Fitted):
         data = match_data(self.labels, X, observed=observed)
         if data.is_sparse:
             values = data.observations.entries().values
-            return like(X, data.observations, values - values_at(self.fitted, entries_in(data)))
+            return like(X, data.observations, values - self._expected(entries_in(data)))
         model = self.reconstruct()
         return model.copy(data=self.labels.label(data.to_array(self.shape)).values - model.values)
 
@@ -218,9 +216,9 @@ class Factors(Fitted):
         at = np.flatnonzero(self.history.iteration.values == self.parameters["iteration"])
         return float(self.history[name].values[at[0] if at.size else -1])
 
-    def _expected(self, entries: Entries) -> FloatArray:
-        """Return f(WH) at each entry."""
-        return values_at(self.fitted, entries)
+    def _expected(self, entries: Entries, without: ArrayLike = ()) -> FloatArray:
+        """Return f(WH) at each entry, without some components."""
+        return values_at(self.fitted.without(without), entries)
 
     def _matrix(self) -> FloatArray:
         """Return f(WH)."""

@@ -15,7 +15,7 @@ from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.typed_table import TypedColumn
-from nmd_lab.model.model import Model
+from nmd_lab.model.model import Model, make_model
 
 from . import netcdf
 from .entries import Entries, Unknown, entries_of, positions_of
@@ -48,6 +48,11 @@ class Fitted(ABC):
         """Number of rows and columns of X."""
         return self.labels.matrix_shape
 
+    @property
+    def _model(self) -> Model:
+        """The model of the columns."""
+        return self.kinds or make_model(self.nonlinearity, self.loss)
+
     @abstractmethod
     def to_dataset(self) -> xr.Dataset:
         """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
@@ -71,8 +76,12 @@ class Fitted(ABC):
         """Return the probability of each class of a column in some rows, and the classes."""
 
     @abstractmethod
+    def _in_lines(self) -> list[str]:
+        """Return the model, and lines of details."""
+
+    @abstractmethod
     def _in_short(self) -> Summary:
-        """Return the summary that notebooks and terminals show."""
+        """Return the summary that notebooks show."""
 
     def _repr_html_(self) -> str:
         """Return the HTML that notebooks show."""
@@ -80,7 +89,7 @@ class Fitted(ABC):
 
     def __repr__(self) -> str:
         """Return a few lines."""
-        return self._in_short().text()
+        return f"<nmd_lab.{type(self).__name__}>  " + "\n  ".join(self._in_lines())
 
     def predict(
         self, rows: Any, columns: ArrayLike | None = None, *, unknown: Unknown = "error"

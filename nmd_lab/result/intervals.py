@@ -19,20 +19,20 @@ from .fitted import Fitted, Positions
 from .mixture import Array, Predictive
 from .predictive import OrdinalNoise, interval_of, mean_of, std_of
 
-Summary = Callable[[Predictive, Array, slice], Array]
+Statistic = Callable[[Predictive, Array, slice], Array]
 """A function of the distribution, of v (draws, entries), and of the place of these entries among
 all, which returns one row for each entry."""
 
 
-def summarise(fitted: FittedDraws, entries: Entries, summary: Summary, width: int = 0) -> Array:
-    """Return a summary of the draws at each entry."""
+def summarise(fitted: FittedDraws, entries: Entries, statistic: Statistic, width: int = 0) -> Array:
+    """Return a statistic of the draws at each entry."""
     predictive, size = fitted.predictive, entries.i.size
     out = np.empty((size, width) if width else size, fitted.dtype)
     step = max(NUMBERS // (fitted.n_draws * predictive.numbers), 1)
     for start in range(0, size, step):
         some = slice(start, min(start + step, size))
         i, j = entries.i[some], entries.j[some]
-        out[some] = summary(predictive.at(i, j), fitted.linear_at(i, j), some)
+        out[some] = statistic(predictive.at(i, j), fitted.linear_at(i, j), some)
     return out
 
 
@@ -285,10 +285,10 @@ class Drawn(Fitted):
         """Return the entries of rows and columns, or of test data."""
         return entries_of(self.labels, rows, columns, None, self._owner)
 
-    def _summary(self, rows: Any, columns: Any, summary: Summary) -> Any:
+    def _summary(self, rows: Any, columns: Any, statistic: Statistic) -> Any:
         """Return one number for each entry, in the type of the test data if there are some."""
         entries = self._entries(rows, columns)
-        return entries.back(summarise(self.fitted, entries, summary))
+        return entries.back(summarise(self.fitted, entries, statistic))
 
     def _expected(self, entries: Entries) -> Array:
         """Return the mean of E f(T) at each entry."""

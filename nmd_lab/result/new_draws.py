@@ -121,7 +121,7 @@ class NewRowsOfPosterior(Drawn):
         """The model of the columns."""
         if self.noise == "ordinal":
             return make_model("identity", Ordinal(cast(Any, self.levels)))
-        return self.kinds or make_model(self.nonlinearity, self.loss)
+        return super()._model
 
     def _draw_rows(self, observations: SparseObservations, seed: int) -> FloatArray:
         """Return draws of new rows."""

@@ -23,7 +23,7 @@ from . import draws_dataset
 from .convergence import PosteriorDiagnostics
 from .draws_dataset import VARIABLES, label_draws, label_trace
 from .factor_analysis import PosteriorFactorAnalysis
-from .posterior_summary import posterior_summary
+from .posterior_summary import posterior_lines, posterior_summary
 from .predictive import KINDS
 from .report import PosteriorReport, make_report
 from .summary import Summary
@@ -260,6 +260,10 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         """
         return make_report(self, X, held_out, check_share("level", level, zero=False))
 
+    def _in_lines(self) -> list[str]:
+        """Return the model, and lines of details."""
+        return posterior_lines(self)
+
     def _in_short(self) -> Summary:
-        """Return the summary that notebooks and terminals show."""
+        """Return the summary that notebooks show."""
         return posterior_summary(self)

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from nmd_lab._runtime.html import facts_table
 
@@ -29,22 +30,23 @@ NOISES = {
 """The kinds of noise in words."""
 
 
+def posterior_lines(posterior: Any) -> list[str]:
+    """Return the model of a posterior, and lines of details."""
+    facts = posterior_facts(posterior)
+    return [_formula(posterior), *(f"{name}: {text}" for name, text in facts.items())]
+
+
 def posterior_summary(posterior: Any) -> Summary:
     """Return a posterior in short."""
-    facts, model = posterior_facts(posterior), _formula(posterior)
-
-    def details() -> dict[str, str]:
-        return {"Details": facts_table(facts), "Parameters": facts_table(posterior.parameters)}
-
     return Summary(
-        "Posterior",
-        model,
-        [f"{name}: {text}" for name, text in facts.items()],
         _headline(posterior),
+        [f"nmd_lab.Posterior: {_formula(posterior)}"],
+        thumbnails(posterior),
         _flags(posterior),
-        [f"nmd_lab.Posterior: {model}"],
-        lambda: thumbnails(posterior),
-        details,
+        {
+            "Details": facts_table(posterior_facts(posterior)),
+            "Parameters": facts_table(posterior.parameters),
+        },
     )
 
 
@@ -53,22 +55,23 @@ def _headline(posterior: Any) -> dict[str, str]:
     if posterior.kinds is None and posterior.noise != "ordinal":
         sd = float((1 / np.sqrt(posterior.draws["rho"])).mean())
         return headline(sd, "standard deviation of the noise, nothing is held out", {})
-    of_entry = posterior.trace["log_likelihood"].mean() / posterior.parameters.get(
-        "n_observed", np.nan
-    )
+    n_observed = posterior.parameters.get("n_observed", np.nan)
+    of_entry = posterior.trace["log_likelihood"].mean() / n_observed
     return headline(float(of_entry), "log-likelihood of an entry, nothing is held out", {})
 
 
 def _flags(posterior: Any) -> list[str]:
     """Return a sentence for each reason to doubt the posterior."""
     flags = [STOPPED[code]] if (code := posterior.stop_reason.code) in STOPPED else []
-    if np.isnan(float(posterior.rhat["log_likelihood"])):
+    rhat = posterior.rhat
+    of_likelihood, ess = (float(each["log_likelihood"]) for each in (rhat, posterior.ess))
+    if np.isnan(of_likelihood):
         return [*flags, "Too few sweeps to judge the chains."]
     if not posterior.converged:
-        agree = float(posterior.rhat["log_likelihood"]) < LARGEST_RHAT
-        words = f"predictions have {_settled(posterior)}" if agree else _convergence(posterior)
+        agree = of_likelihood < LARGEST_RHAT
+        words = f"predictions have {_settled(rhat)}" if agree else _convergence(of_likelihood, ess)
         flags.append(f"The chains have not settled: {words}.")
-    elif (ess := float(posterior.ess["log_likelihood"])) < FEW_INDEPENDENT:
+    elif ess < FEW_INDEPENDENT:
         flags.append(f"The draws are worth only {ess:.0f} independent ones: intervals are rough.")
     return flags
 
@@ -102,7 +105,8 @@ def posterior_facts(posterior: Any) -> dict[str, str]:
     sizes = {
         name: sizes_in_words(posterior.draws[name].sizes, (CHAIN, DRAW)) for name in ("W", "H")
     }
-    chains = posterior.draws.sizes[CHAIN]
+    rhat, chains = posterior.rhat, posterior.draws.sizes[CHAIN]
+    of_likelihood, ess = (float(each["log_likelihood"]) for each in (rhat, posterior.ess))
     dtype = posterior.draws["W"].dtype
     some = few_draws(posterior, posterior.fitted.n_draws)
     rank = f"{float(some.effective_rank.mean()):.1f} of {posterior.rank}"
@@ -117,24 +121,24 @@ def posterior_facts(posterior: Any) -> dict[str, str]:
         **{name: f"({text}) {dtype}" for name, text in sizes.items()},
         "effective rank": rank,
         "noise 1/√ρ": size,
-        "predictions": _settled(posterior),
-        "log-likelihood": _convergence(posterior),
+        "predictions": _settled(rhat),
+        "log-likelihood": _convergence(of_likelihood, ess),
         "ended": str(posterior.stop_reason),
     }
     return {name: text for name, text in facts.items() if text}
 
 
-def _convergence(posterior: Any) -> str:
+def _convergence(rhat: float, ess: float) -> str:
     """Return split R-hat and effective sample size of the log-likelihood, in words."""
-    rhat, ess = (float(table["log_likelihood"]) for table in (posterior.rhat, posterior.ess))
     if np.isnan(rhat):
         return "too few sweeps for R-hat"
     return f"split R-hat {rhat:.3f}, effective sample size {ess:.0f}"
 
 
-def _settled(posterior: Any) -> str:
+def _settled(rhat: xr.Dataset) -> str:
     """Return split R-hat of the predictions of the trace, in words; empty without any."""
-    rhat = posterior.rhat.get("prediction")
-    if rhat is None or not rhat.size or bool(rhat.isnull().all()):
+    of_probes = rhat.get("prediction")
+    if of_probes is None or not of_probes.size or bool(of_probes.isnull().all()):
         return ""
-    return f"split R-hat at most {float(rhat.quantile(0.95)):.3f} for 95 % of {rhat.size}"
+    largest = float(of_probes.quantile(0.95))
+    return f"split R-hat at most {largest:.3f} for 95 % of {of_probes.size}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,101 +115,91 @@ DIGITS = {"spread": 2, "seconds": 2}
 
 
 class Summary(NamedTuple):
-    """A result in short: a notebook shows it as HTML, a terminal as text.
+    """A result in short, as a notebook shows it.
 
     Attributes
     ----------
-    kind : str
-        Name of the class of the result.
-    model : str
-        The model in one line.
-    lines : list of str
-        Lines of the text.
     headline : dict
         One number, its unit and its rivals, as `headline` has them.
+    sentences : list of str
+        Lines under the number.
+    pictures : list of str
+        Small pictures, as HTML.
     flags : list of str
         A sentence for each reason to doubt the result.
-    sentences : list of str
-        Lines of the HTML under the number.
-    pictures : callable
-        Function that draws the small pictures, as HTML.
-    details : callable
-        Function that returns folded tables by their titles, as HTML.
+    details : dict of str
+        Folded tables by their titles, as HTML.
     """
 
-    kind: str
-    model: str
-    lines: list[str]
     headline: dict[str, Any]
-    flags: list[str]
     sentences: list[str]
-    pictures: Callable[[], list[str]]
-    details: Callable[[], dict[str, str]]
-
-    def text(self) -> str:
-        """Return the result in a few lines."""
-        return "\n  ".join([f"<nmd_lab.{self.kind}>  {self.model}", *self.lines])
+    pictures: list[str]
+    flags: list[str]
+    details: dict[str, str]
 
     def html(self) -> str:
         """Return the result as HTML."""
         return frame(
             self.sentences,
             self.headline,
-            thumbnails=self.pictures(),
+            thumbnails=self.pictures,
             flags=self.flags,
-            details=self.details(),
+            details=self.details,
         )
+
+
+def lines_of(fit: Any) -> list[str]:
+    """Return the model of a fit, and lines of details."""
+    W, H = (sizes_in_words(factor.sizes) for factor in (fit.W, fit.H))
+    return [
+        f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}",
+        f"W ({W}), H ({H}), {fit.W.dtype}",
+        f"relative error {fit.relative_error:.4g} on {_observed(fit)}",
+        f"{fit.n_iter} iterations, {_seconds(fit)}, {fit.stop_reason}",
+        *(f"{name}: {text}" for name, text in _columns_and_choice(fit).items()),
+    ]
 
 
 def summary_of(fit: Any) -> Summary:
     """Return a fit in short."""
-    trials = fit.selection
-    of_columns = {"columns": words} if (words := columns_in_words(fit.labels, fit.kinds)) else {}
-    more = of_columns | choice_in_words(trials)
-    W, H = (sizes_in_words(factor.sizes) for factor in (fit.W, fit.H))
-    error, seconds = f"{fit.relative_error:.4g}", f"{float(fit.history['seconds'][-1]):.2f} s"
-
-    def details() -> dict[str, str]:
-        facts = {
-            "W": f"({W}) {fit.W.dtype}",
-            "H": f"({H}) {fit.H.dtype}",
-            "relative error": f"{error} ({fit.loss.name})",
-            "observed": _observed(fit),
-            "iterations": f"{fit.n_iter} in {seconds}",
-            "ended": fit.stop_reason,
-            **more,
-        }
-        return {
-            "Details": facts_table(facts),
-            f"Trials: the best of {trials.sizes[TRIAL]}": _best_trials(trials),
-            "Parameters": facts_table(in_short(fit.parameters)),
-        }
-
-    def pictures() -> list[str]:
-        columns = fit.H.isel({COMPONENT: 0}, drop=True)
-        each = fit.kinds is not None
-        model = small_picture(fit.shape[0], columns, fit.fitted.block, by_column=each)
-        return [picture(model, "model"), _errors_by_rank(trials)]
-
-    size = f"{fit.rank} component{'s' if fit.rank != 1 else ''}"
+    trials, size = fit.selection, f"{fit.rank} component{'s' if fit.rank != 1 else ''}"
+    columns, by_column = fit.H.isel({COMPONENT: 0}, drop=True), fit.kinds is not None
+    model = small_picture(fit.shape[0], columns, fit.fitted.block, by_column=by_column)
+    W, H = (f"({sizes_in_words(factor.sizes)}) {factor.dtype}" for factor in (fit.W, fit.H))
+    facts = {
+        "W": W,
+        "H": H,
+        "relative error": f"{fit.relative_error:.4g} ({fit.loss.name})",
+        "observed": _observed(fit),
+        "iterations": f"{fit.n_iter} in {_seconds(fit)}",
+        "ended": fit.stop_reason,
+        **_columns_and_choice(fit),
+    }
     return Summary(
-        "Decomposition",
-        f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}",
-        [
-            f"W ({W}), H ({H}), {fit.W.dtype}",
-            f"relative error {error} on {_observed(fit)}",
-            f"{fit.n_iter} iterations, {seconds}, {fit.stop_reason}",
-            *(f"{name}: {text}" for name, text in more.items()),
-        ],
         headline_of(fit),
-        flags_of(fit),
         [
             f"nmd_lab.Decomposition: X ≈ {fit.nonlinearity}(W H), {size}",
             trials.attrs.get("sentence", ""),
         ],
-        pictures,
-        details,
+        [picture(model, "model"), _errors_by_rank(trials)],
+        flags_of(fit),
+        {
+            "Details": facts_table(facts),
+            f"Trials: the best of {trials.sizes[TRIAL]}": _best_trials(trials),
+            "Parameters": facts_table(in_short(fit.parameters)),
+        },
     )
+
+
+def _columns_and_choice(fit: Any) -> dict[str, str]:
+    """Return the columns of a table and the choice of the options, as text; {} without them."""
+    words = columns_in_words(fit.labels, fit.kinds)
+    return ({"columns": words} if words else {}) | choice_in_words(fit.selection)
+
+
+def _seconds(fit: Any) -> str:
+    """Return the time that a fit took, as text."""
+    return f"{float(fit.history['seconds'][-1]):.2f} s"
 
 
 def _observed(fit: Any) -> str:

@@ -71,7 +71,7 @@ NOT_OF_FITS = {"client"}
 """Features of the sampler alone; `client=` makes the data of a fit those on workers."""
 
 MACHINE = ("device", "work_dir", "memory_limit")
-"""Settings of `Compute` that not all data go with, beside `client`."""
+"""Settings of `Compute`, other than `client`, that not all data go with."""
 
 VALUES = "give values, for example those that complete() chooses for some of the rows"
 IN_MEMORY = "give X as an array in memory"

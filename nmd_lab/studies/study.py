@@ -156,7 +156,7 @@ class Study:
         ----------
         path : path-like, optional
             NetCDF file for the results, for example "study.nc".  Each fit goes into a file of the
-            folder study.nc.fits beside it as soon as it is done.  A later run, also of another
+            folder study.nc.fits next to it as soon as it is done.  A later run, also of another
             grid, takes finished fits from there.  It repeats those that failed or took too long.
         n_jobs : int, default 1
             Number of processes with one thread each; -1 is one for each processor.

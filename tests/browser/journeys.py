@@ -61,7 +61,7 @@ def watch_and_stop(page, *, pictures=False):
 
 
 def from_menu(page, name):
-    """Press a button of the menu beside Run."""
+    """Press a button of the menu next to Run."""
     page.click(".nmd-menu summary")
     page.click(f".nmd-menu .nmd-{name}")
 

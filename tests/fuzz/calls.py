@@ -49,7 +49,7 @@ OPTIONS: dict[str, st.SearchStrategy[Any]] = {
     "threads": st.integers(1, 2),
     "dtype": st.sampled_from(["float32", "float64"]),
 }
-"""Valid values of every option, those of the solver and of the machine beside the others."""
+"""Valid values of every option, with those of the solver and of the machine."""
 
 WRONG: tuple[Any, ...] = (
     *(-1, 0, 1, 2.5, True, None, "", "auto ", "svd", float("nan"), float("inf"), -0.5),

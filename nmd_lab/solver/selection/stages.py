@@ -77,10 +77,10 @@ def first_stage(
     search: Search | RankSearch
     if has_zeros(rest):
         folds, drawn = thinned(rest, rng), "by thinning"
-        search = RankSearch(ThinnedTrials(_or_none(folds, rest), rng=rng, **of_trials), space)
+        search = RankSearch(ThinnedTrials(_at_least_one(folds, rest), rng=rng, **of_trials), space)
     else:
         folds, drawn = data.folds_for_trials(rng)
-        search = Search(Trials(_or_none(folds, rest), rng=rng, **of_trials), space)
+        search = Search(Trials(_at_least_one(folds, rest), rng=rng, **of_trials), space)
     return Stage(search, search.run() if folds else None, drawn)
 
 
@@ -90,14 +90,14 @@ def with_all_rows(
     """Return a search for the ridge of a setting that was chosen with some of the rows."""
     assert before.chosen is not None
     folds, drawn = data.folds_for_trials(rng)
-    trials = Trials(_or_none(folds, data.rest), rng=rng, **of_trials)
+    trials = Trials(_at_least_one(folds, data.rest), rng=rng, **of_trials)
     search = Search(trials, before.search.space)
     alpha = before.growth(data.rest.shape[0]) * before.setting.alpha
     setting, path = before.setting._replace(alpha=alpha), before.chosen.ending is not None
     return Stage(search, ridge_from_fresh_starts(search, setting, path=path), drawn)
 
 
-def _or_none(folds: list[Fold], rest: Observations) -> list[Fold]:
+def _at_least_one(folds: list[Fold], rest: Observations) -> list[Fold]:
     """Return the folds, or one that holds out nothing if there are none."""
     return folds or [Fold(rest, rest.as_sparse())]
 
