@@ -28,22 +28,15 @@ def test_the_lists_are_those_of_pyproject() -> None:
     assert set(OPTIONAL) == set().union(*map(names, optional))
 
 
-def test_versions_are_printed(
+def test_versions_are_printed_and_a_missing_library_is_said(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setattr("nmd_lab._runtime.machine.OPTIONAL", ("no-such-library",))
     nmd.show_versions()
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert lines["nmd_lab"] == nmd.__version__
     assert lines["numpy"] == version("numpy")
     assert lines["OMP_NUM_THREADS"] == "3"
     assert "threads" in lines["BLAS"]
-
-
-def test_a_missing_library_is_said(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("nmd_lab._runtime.machine.OPTIONAL", ("no-such-library",))
-    nmd.show_versions()
-    assert "no-such-library" in (out := capsys.readouterr().out)
-    assert "not installed" in out
+    assert "not installed" in lines["no-such-library"]

@@ -38,17 +38,10 @@ def grown(sizes, limits):
     ]
 
 
-@pytest.fixture(scope="module")
-def now(size, files):
-    return size.sizes(files)
-
-
-def test_no_package_has_grown(size, now):
-    assert not grown(now, size.ratchet())
-
-
-def test_the_table_has_no_package_that_is_gone(size, now):
-    assert set(size.ratchet()) == set(now)
+def test_no_package_has_grown_and_none_of_the_table_is_gone(size, files):
+    now, ratchet = size.sizes(files), size.ratchet()
+    assert not grown(now, ratchet)
+    assert set(ratchet) == set(now)
 
 
 def test_a_line_more_and_a_new_package_are_found(size):

@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 from site_modules import site_module
 from sklearn.impute import KNNImputer
-from sklearn.linear_model import LinearRegression
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not installed
 
@@ -27,17 +26,6 @@ def mixed(rows=60):
     return frame
 
 
-def test_least_squares_and_its_intervals():
-    """One regressor, against SciPy."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=30)
-    y = 2 * x + rng.normal(size=30)
-    known = stats.linregress(x, y)
-    found = pooling.least_squares(x[:, None], y)
-    reach = stats.t.ppf(0.975, 28) * known.stderr
-    np.testing.assert_allclose(found.interval[0], [known.slope - reach, known.slope + reach])
-
-
 def test_pooling_by_rubins_rules():
     """The total variance is W + (1 + 1/m) B; without B the degrees are nearly those of one copy."""
     copies = [pooling.Estimate(np.array([v]), np.array([0.5]), 1e9) for v in (1.0, 2.0, 6.0)]
@@ -48,20 +36,6 @@ def test_pooling_by_rubins_rules():
     np.testing.assert_allclose(found.degrees, 2 / share**2, rtol=1e-6)  # Rubin's of 1987
     same = pooling.pool([pooling.Estimate(np.array([1.0]), np.array([0.5]), 20.0)] * 5)
     np.testing.assert_allclose(same.degrees, 20 * 21 / 23, rtol=1e-6)
-
-
-def test_the_true_coefficients_are_those_of_many_rows():
-    frame, truth = regression.generated(np.random.default_rng(3), 200_000)
-    X = np.column_stack([frame["marker"], frame["smoker"].astype(float), frame["pain"].cat.codes])
-    found = LinearRegression().fit(X, frame["outcome"]).coef_
-    np.testing.assert_allclose(truth, found, atol=0.1)  # standard errors of .03 to .06
-
-
-def test_a_quarter_of_the_cells_is_missing_but_age():
-    rng = np.random.default_rng(1)
-    missing = regression.with_holes(regression.generated(rng, 20_000)[0], rng).isna().mean()
-    assert missing.pop("age") == 0
-    np.testing.assert_allclose(missing, 0.25, atol=0.01)
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])
@@ -121,16 +95,6 @@ def test_the_calibration_error_of_probabilities():
     p = np.array([[0.8, 0.2]] * 10)
     truth = np.repeat([0, 1], [6, 4])
     assert scores.calibration_error(scores.in_bins(p, truth)) == pytest.approx(0.2)
-
-
-def test_the_calibration_error_by_luck():
-    """Of 300 right probabilities, against a simulation."""
-    rng = np.random.default_rng(0)
-    best = rng.uniform(0.5, 1, size=300)
-    p = np.stack([best, 1 - best], axis=1)
-    runs = [scores.in_bins(p, (rng.random(300) > best).astype(int)) for _ in range(500)]
-    found = scores.error_by_luck(runs[0])
-    assert found == pytest.approx(np.mean([scores.calibration_error(b) for b in runs]), rel=0.05)
 
 
 def test_the_page_goes_on_where_it_was_stopped(tmp_path, capsys):

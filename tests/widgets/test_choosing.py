@@ -30,6 +30,23 @@ def made_up(setting=SETTING):
     return SimpleNamespace(model=model, selection=record, **setting)
 
 
+@pytest.fixture
+def endless(monkeypatch):
+    """Let choices last until they are to stop."""
+
+    def waits(*_, asked, **__):
+        wait_for(lambda: bool(asked))
+        return made_up()
+
+    monkeypatch.setattr(model_state, "choice_for", waits)
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Let choices find what is made up."""
+    monkeypatch.setattr(model_state, "choice_for", lambda *_, **__: made_up())
+
+
 def joined(state):
     assert state.fit.join(PATIENCE)
     assert state.fit.phase == "finished", state.fit.message
@@ -66,25 +83,6 @@ def test_everything_is_chosen_and_the_code_has_the_numbers():
     np.testing.assert_array_equal(executed(code).W, fit.W)
 
 
-def test_an_f_with_bounds_brings_them(monkeypatch):
-    monkeypatch.setattr(model_state, "choice_for", lambda *_, **__: made_up())
-    state = CompletionState(data="generated", iterations=5)
-    assert "low" in state.unused()
-    state.set("low", -9.0)
-    state.start()
-    fit = joined(state)
-    assert fit.nonlinearity == nmd.MinMax(1, 5)
-    assert {name: state.values[name] for name in ("nonlinearity", "low", "high")} == {
-        "nonlinearity": "minmax", "low": 1.0, "high": 5.0,
-    }  # fmt: skip
-    assert state.values["alpha"] == 2.346
-    assert "nonlinearity=nmd.MinMax(1.0, 5.0)" in state.code()
-    assert "low" not in state.unused()
-    assert state.choice.endswith("Why: made up.")
-    predicted = [entry.predicted for entry in state.entries(0, 10)[1]]
-    assert max(predicted) <= 5
-
-
 def test_what_the_user_changes_meanwhile_stays(monkeypatch):
     state = CompletionState(data="generated", iterations=5)
 
@@ -103,106 +101,6 @@ def test_what_the_user_changes_meanwhile_stays(monkeypatch):
     assert "random_state=0" in state.code()
 
 
-@pytest.mark.parametrize("how", ["stop", "reset"])
-def test_a_choice_that_does_not_end_leaves_auto(how, monkeypatch):
-    state = CompletionState(data="generated", iterations=5)
-
-    def endless(*_, asked, **__):
-        wait_for(lambda: bool(asked))
-        return made_up()
-
-    monkeypatch.setattr(model_state, "choice_for", endless)
-    state.start()
-    thread = state.fit._thread
-    wait_for(lambda: state.fit.message.startswith("choosing"))
-    getattr(state.fit if how == "stop" else state, how)()
-    thread.join(PATIENCE)
-    assert [state.values[name] for name in CHOOSABLE] == ["auto"] * 5
-    assert (state.decided, state.choice, state.fit.result) == ({}, "", None)
-    assert state.fit.phase == ("stopped" if how == "stop" else "ready")
-    assert bool(state.fitted_settings) == (how == "stop")
-    assert "alpha" not in state.code()
-
-
-def test_stop_during_a_choice_leaves_the_earlier_fit(monkeypatch):
-    explorer = widgets.Explorer(data="generated", rank=2, alpha=5.0, iterations=30)
-    explorer.start()
-    first, line = joined(explorer.state), said(explorer)
-
-    def endless(*_, asked, **__):
-        wait_for(lambda: bool(asked))
-        return made_up()
-
-    monkeypatch.setattr(model_state, "choice_for", endless)
-    act(explorer, "choose")
-    wait_for(lambda: said(explorer).startswith("choosing"))
-    act(explorer, "stop")
-    assert explorer.join(PATIENCE)
-    assert explorer.result is first
-    assert said(explorer) == "stopped before a choice was made; the earlier fit is shown"
-    assert explorer.rank == "auto"  # as it was asked for
-    assert "rank=2" in explorer.code_text
-    assert [run["current"] for run in explorer.runs] == [True]
-    assert table(explorer, "top")["rows"]
-    assert line != said(explorer)
-
-
-def test_a_decomposition_chooses_rank_and_ridge():
-    state = plain(DecompositionState, datasets.digits(80), rank="auto", alpha="auto", iterations=15)
-    assert state.choosable == ["nonlinearity", "rank", "alpha"]
-    assert state.problems() == {}
-    assert "offsets" not in state.code("X")
-    state.set("missing", 0.2)
-    assert 'offsets="none"' in state.code("X")
-    state.start()
-    fit = joined(state)
-    assert state.values["rank"] == fit.rank
-    assert 0 < state.values["alpha"] == fit.parameters["alpha"]
-    assert fit.parameters["offsets"] == "none"
-    assert "offset" not in state.choice
-    np.testing.assert_allclose(executed(state.code("X"), X=datasets.digits(80)).W, fit.W, rtol=1e-9)
-
-
-def shown(explorer, names=CHOOSABLE):
-    return {name: control(explorer, name)["value"] for name in names}
-
-
-def test_controls_show_auto_and_then_what_was_chosen(monkeypatch):
-    monkeypatch.setattr(model_state, "choice_for", lambda *_, **__: made_up())
-    explorer = widgets.Explorer(data="generated", iterations=5)
-    assert shown(explorer) == dict.fromkeys(CHOOSABLE, "auto")
-    assert explorer.status["notes"] == []
-    explorer.start()
-    joined(explorer.state)
-    values = {name: explorer.state.values[name] for name in CHOOSABLE}
-    texts = {
-        name: value if isinstance(value, str) else f"{value:g}" for name, value in values.items()
-    }
-    assert shown(explorer) == texts
-    assert control(explorer, "rank")["value"] == "3"
-    assert control(explorer, "high")["value"] == "5"
-    assert not control(explorer, "high")["unused"]
-    assert "chosen: f minmax, rank 3, alpha 2.346" in explorer.status["notes"][0]
-    assert not button(explorer, "continue")["disabled"]
-    act(explorer, "reset")
-    assert explorer.status["notes"] == []
-    assert control(explorer, "rank")["value"] == "3"
-
-
-def test_choose_for_me(monkeypatch):
-    monkeypatch.setattr(model_state, "choice_for", lambda *_, **__: made_up())
-    explorer = widgets.Explorer(data="generated", rank=999, alpha=1.0, iterations=0)
-    assert "max_iter=0 is too small" in button(explorer, "choose")["title"]
-    enter(explorer, "iterations", "5")
-    assert button(explorer, "run")["disabled"]  # but a choice replaces the wrong rank
-    assert not button(explorer, "choose")["disabled"]
-    assert button(explorer, "choose")["title"].startswith("Choose f, Rank, Ridge alpha, Offsets")
-    act(explorer, "choose")
-    joined(explorer.state)
-    assert shown(explorer)["rank"] == "3"
-    assert explorer.result.rank == explorer.rank == 3
-
-
 def test_the_scan_tries_ranks():
     explorer = plain(widgets.Explorer, datasets.digits(80), rank=2, alpha=1.0, iterations=20)
     act(explorer, "scan")
@@ -213,22 +111,6 @@ def test_the_scan_tries_ranks():
     assert len(line["x"]) > 2
     assert line["x"] == best["rank"].values.tolist()
     np.testing.assert_allclose(line["y"], best.values)
-
-
-def test_nothing_else_can_be_started_during_a_choice(monkeypatch):
-    def endless(*_, asked, **__):
-        wait_for(lambda: bool(asked))
-        return made_up()
-
-    monkeypatch.setattr(model_state, "choice_for", endless)
-    explorer = widgets.Explorer(data="generated", iterations=5)
-    explorer.start()
-    assert button(explorer, "run")["disabled"]
-    assert button(explorer, "choose")["disabled"]
-    assert not button(explorer, "stop")["disabled"]
-    wait_for(lambda: "choosing by held-out entries" in said(explorer))
-    explorer.close()
-    assert explorer.join(PATIENCE)
 
 
 def test_a_study_shows_and_repeats_fits_that_choose():
@@ -265,3 +147,88 @@ def test_the_explorer_of_a_fit_shows_the_choice():
     assert explorer.dots == {}
     assert "chosen" not in str(table(explorer, "facts"))
     assert "selection" not in explorer.code()
+
+
+@pytest.mark.usefixtures("at_once")
+def test_an_f_with_bounds_brings_them_and_controls_show_what_was_chosen():
+    explorer = widgets.Explorer(data="generated", iterations=5)
+    state = explorer.state
+    assert [control(explorer, name)["value"] for name in CHOOSABLE] == ["auto"] * 5
+    assert "low" in state.unused()
+    explorer.state.set("low", -9.0)
+    explorer.start()
+    fit = joined(state)
+    assert fit.nonlinearity == nmd.MinMax(1, 5)
+    shown = {each["name"]: each["value"] for each in explorer.controls}
+    assert shown | {
+        "nonlinearity": "minmax", "low": "1", "high": "5", "rank": "3", "alpha": "2.346",
+    } == shown  # fmt: skip
+    assert "nonlinearity=nmd.MinMax(1.0, 5.0)" in explorer.code_text
+    assert "low" not in state.unused()
+    assert "chosen: f minmax, rank 3, alpha 2.346" in explorer.status["notes"][0]
+    assert explorer.status["notes"][0].endswith("Why: made up.")
+    assert max(entry.predicted for entry in state.entries(0, 10)[1]) <= 5
+    state.set("data", next(each for each in state.options["data"]))
+    assert state.values["alpha"] == state.values["rank"] == "auto"  # of other data, again
+    act(explorer, "reset")
+    assert explorer.status["notes"] == []
+
+
+@pytest.mark.usefixtures("endless")
+@pytest.mark.parametrize("how", ["stop", "reset", "close"])
+def test_a_choice_that_does_not_end_leaves_auto(how):
+    explorer = widgets.Explorer(data="generated", iterations=5)
+    explorer.start()
+    state, thread = explorer.state, explorer.fit._thread
+    assert button(explorer, "run")["disabled"]
+    assert button(explorer, "choose")["disabled"]
+    assert not button(explorer, "stop")["disabled"]
+    wait_for(lambda: "choosing by held-out entries" in said(explorer))
+    explorer.close() if how == "close" else act(explorer, how)
+    thread.join(PATIENCE)
+    assert [state.values[name] for name in CHOOSABLE] == ["auto"] * 5
+    assert (state.decided, state.choice, state.fit.result) == ({}, "", None)
+    assert state.fit.phase == ("stopped" if how == "stop" else "ready")
+    assert "alpha" not in state.code()
+
+
+def test_stop_during_a_choice_leaves_the_earlier_fit(request):
+    explorer = widgets.Explorer(data="generated", rank=2, alpha=5.0, iterations=30)
+    explorer.start()
+    first = joined(explorer.state)
+    request.getfixturevalue("endless")
+    act(explorer, "choose")
+    wait_for(lambda: said(explorer).startswith("choosing"))
+    act(explorer, "stop")
+    assert explorer.join(PATIENCE)
+    assert explorer.result is first
+    assert said(explorer) == "stopped before a choice was made; the earlier fit is shown"
+    assert explorer.rank == "auto"  # as it was asked for
+    assert "rank=2" in explorer.code_text
+    assert [run["current"] for run in explorer.runs] == [True]
+    assert table(explorer, "top")["rows"]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_choice_replaces_what_is_wrong_but_for_the_rest():
+    explorer = widgets.Explorer(data="generated", rank=999, alpha=1.0, iterations=0)
+    assert "max_iter=0 is too small" in button(explorer, "choose")["title"]
+    enter(explorer, "iterations", "5")
+    assert button(explorer, "run")["disabled"]
+    assert not button(explorer, "choose")["disabled"]
+    explorer.choose()
+    joined(explorer.state)
+    assert explorer.result.rank == explorer.rank == 3
+
+
+def test_a_decomposition_chooses_rank_and_ridge():
+    state = plain(DecompositionState, datasets.digits(80), rank="auto", alpha="auto", iterations=15)
+    assert state.choosable == ["nonlinearity", "rank", "alpha"]
+    state.set("missing", 0.2)
+    state.start()
+    fit = joined(state)
+    assert state.values["rank"] == fit.rank
+    assert 0 < state.values["alpha"] == fit.parameters["alpha"]
+    assert fit.parameters["offsets"] == "none"
+    assert "offset" not in state.choice
+    np.testing.assert_allclose(executed(state.code("X"), X=datasets.digits(80)).W, fit.W, rtol=1e-9)

@@ -11,7 +11,6 @@ from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.data.inputs import observe
 from nmd_lab.metrics import relative_error
 from nmd_lab.widgets.background import HiddenEntries, is_measured
 from nmd_lab.widgets.charts import MOST_POINTS, Panel, curves_part
@@ -112,24 +111,6 @@ def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
     again = HiddenEntries(small, rows, columns, most=50)
     assert some.error(state.fit.state) == again.error(state.fit.state)
     assert some.error(state.fit.state) != everything.error(state.fit.state)
-
-
-def test_float32_is_kept():
-    X = np.asarray(datasets.digits(40), dtype=np.float32)
-    state = plain(DecompositionState, X, rank=3, iterations=5, missing=0.1)
-    state.start()
-    state.fit.join(PATIENCE)
-    assert state.fit.state.W.dtype == np.float32
-    assert len(state.fit.recording.held_out) == 5
-
-
-def test_hidden_entries_of_labelled_data_are_those_of_the_split():
-    digits = datasets.digits(60)
-    state = plain(DecompositionState, digits, rank=2, missing=0.3)
-    rows, columns = state.data.hidden
-    _, held_out = nmd.split_observed(digits, 0.3, random_state=0)
-    assert rows.size == observe(held_out).n_observed
-    assert not np.isnan(held_out.values[rows, columns]).any()
 
 
 PANELS = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, enter, picture, plain, repeats, said, table
+from explorer_page import act, enter, picture, plain, said
 from PIL import Image
 from waiting import PATIENCE, wait_for
 
@@ -14,10 +14,9 @@ from nmd_lab import datasets, widgets
 from nmd_lab.data.readers import read_file
 from nmd_lab.widgets import live_fit as live
 from nmd_lab.widgets import view
-from nmd_lab.widgets.components import oriented
 from nmd_lab.widgets.matrix_view import DecompositionView, ResultView
-from nmd_lab.widgets.pictures import MOST_ROWS
 from nmd_lab.widgets.ratings_view import CompletionView
+from nmd_lab.widgets.study_view import StudyView
 
 RATINGS = datasets.make_ratings(20, 15, 80, random_state=0)
 
@@ -36,27 +35,6 @@ def run(explorer, **names):
     np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        ("userId", "movieId", "rating"),
-        ("user_id", "item_id", "stars"),
-        ("Reader ID", "BookID", "Score"),
-        ("user", "movieId", "rating"),
-    ],
-)
-def test_tables_with_usual_names(columns):
-    frame = renamed(*columns)
-    explorer = widgets.explore(frame, rank=2, alpha=15.0, iterations=5)
-    assert isinstance(explorer.view, CompletionView)
-    assert explorer.state.observations.shape == (
-        RATINGS.user.nunique(), RATINGS.item.nunique(),
-    )  # fmt: skip
-    explorer.start()
-    assert explorer.join(PATIENCE)
-    repeats(explorer, frame=frame)
-
-
 def test_columns_that_are_asked_for_win_and_others_are_no_table():
     frame = renamed("userId", "movieId", "rating").assign(stars=1.0)
     explorer = widgets.explore(frame, value="stars", rank=1)
@@ -67,93 +45,9 @@ def test_columns_that_are_asked_for_win_and_others_are_no_table():
         assert isinstance(widgets.explore(matrix, rank=1).view, DecompositionView)
 
 
-def test_a_file_with_a_long_table(tmp_path):
-    path = tmp_path / "ratings.csv"
-    renamed("userId", "movieId", "rating").assign(timestamp=0).to_csv(path, index=False)
-    explorer = widgets.explore(path, rank=2, alpha=15.0, iterations=5)
-    assert isinstance(explorer.view, CompletionView)
-    shape = RATINGS.user.nunique(), RATINGS.item.nunique()
-    assert explorer.state.observations.shape == shape
-    assert read_file(path).what in said(explorer)
-    for word in ("20 rows (userId)", "15 columns (movieId)", "from ratings.csv"):
-        assert word in said(explorer)
-    run(explorer)
-    assert str(path) in explorer.code()
-
-
-def test_columns_of_a_file_can_be_given(tmp_path):
-    path = tmp_path / "visits.csv"
-    renamed("who", "where", "how_often").to_csv(path, index=False)
-    columns = {"row": "who", "column": "where", "value": "how_often"}
-    explorer = widgets.explore(path, rank=2, alpha=15.0, **columns)
-    assert isinstance(explorer.view, CompletionView)
-    assert explorer.state.observations.labels.dims == ("who", "where")
-    enter(explorer, "iterations", "5")
-    run(explorer)
-
-
-@pytest.mark.parametrize("ending", [".csv", ".npy", ".nc"])
-def test_a_file_with_a_matrix(ending, tmp_path):
-    digits = datasets.digits(30).drop_vars(["y", "x", "digit"])
-    path = tmp_path / f"matrix{ending}"
-    if ending == ".csv":
-        np.savetxt(path, digits.values, delimiter=",")
-    elif ending == ".npy":
-        np.save(path, digits.values)
-    else:
-        digits.to_netcdf(path, engine="h5netcdf")
-    explorer = widgets.explore(path, rank=2, iterations=5)
-    assert isinstance(explorer.view, DecompositionView)
-    assert "30 " in said(explorer)
-    assert f"from matrix{ending}" in said(explorer)
-    run(explorer)
-    assert "5 iterations" in said(explorer)
-
-
-def test_a_file_that_is_not_there_or_of_no_known_kind(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.csv.* does not exist: check the name"):
-        widgets.explore(tmp_path / "nowhere.csv")
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.nc"):
-        widgets.explore(str(tmp_path / "nowhere.nc"))
-    (tmp_path / "text.doc").write_text("hello")
-    with pytest.raises(ValueError, match="unknown ending"):
-        widgets.explore(tmp_path / "text.doc")
-    (tmp_path / "broken.nc").write_text("hello")
-    with pytest.raises(ValueError, match=r"broken\.nc.* cannot be read"):
-        widgets.explore(tmp_path / "broken.nc")
-
-
 @pytest.fixture(scope="module")
 def fit():
     return nmd.decompose(datasets.digits(60), 5, random_state=0, max_iter=20)
-
-
-def test_a_fit(fit, tmp_path):
-    explorer = widgets.explore(fit)
-    assert isinstance(explorer.view, ResultView)
-    assert explorer.result is fit
-    assert f"{fit.n_iter} iterations" in said(explorer)
-    facts = dict(table(explorer, "facts")["rows"])
-    assert "relu" in facts["model"].lower()
-    every = np.linspace(0, 59, MOST_ROWS).astype(int)
-    model = fit.reconstruct().values
-    shown = picture(explorer, "reconstruction").reshape(MOST_ROWS, 64)
-    np.testing.assert_allclose(shown, model[every], atol=1e-6)
-    act(explorer, "component", k=2, what="rows")
-    rows = np.argsort(-oriented(fit.fitted).W[:, 2], kind="stable")[:MOST_ROWS]
-    shown = picture(explorer, "reconstruction").reshape(MOST_ROWS, 64)
-    np.testing.assert_allclose(shown, model[rows], atol=1e-6)
-    with pytest.raises(ValueError, match="a fit holds no data"):
-        explorer.start()
-    act(explorer, "save", filename=str(tmp_path / "copy.nc"))
-    assert nmd.load(tmp_path / "copy.nc").W.identical(fit.W)
-
-
-def test_a_fit_shows_picked_rows_that_it_has(fit):
-    explorer = widgets.explore(fit)
-    explorer.selection = {"rows": [5, 1000, 2]}  # perhaps of a linked explorer with more rows
-    assert explorer.pictures["ids"] == [5, 2]
-    assert not explorer.status["failed"]
 
 
 def test_a_fit_without_a_component(fit):
@@ -164,41 +58,6 @@ def test_a_fit_without_a_component(fit):
     W, H = completed.factors
     expected = completed.reconstruct().values - np.outer(W[:, 1], H[1])
     np.testing.assert_allclose(picture(explorer, "reconstruction")[0, ..., 0], expected, atol=1e-5)
-
-
-def test_the_file_and_the_dataset_of_a_fit(fit, tmp_path):
-    fit.save(tmp_path / "fit.nc")
-    for given in (tmp_path / "fit.nc", str(tmp_path / "fit.nc"), fit.to_dataset()):
-        explorer = widgets.explore(given)
-        assert isinstance(explorer.view, ResultView)
-        assert explorer.result.W.identical(fit.W)
-    code = widgets.explore(tmp_path / "fit.nc").code()
-    names = {}
-    exec(code.partition("fit.plot")[0], names)
-    assert names["fit"].H.identical(fit.H)
-
-
-def test_fits_of_other_kinds():
-    ratings = nmd.observations_from_table(RATINGS)
-    completed = nmd.complete(
-        ratings, 2, offsets="both", alpha=1, validation=0.2, random_state=0, max_iter=20
-    )
-    explorer = widgets.explore(completed)
-    errors = completed.history.validation_rmse
-    assert list(explorer.fit.recording.held_out.values()) == errors.values.tolist()
-    assert explorer.curves["panels"][0]["lowest"] == "held_out"
-    shown = picture(explorer, "reconstruction")[0, ..., 0]
-    np.testing.assert_allclose(shown, completed.reconstruct().values, rtol=1e-5)
-    photograph = datasets.photograph("flower", size=(40, 60))
-    for other in (
-        nmd.baselines.truncated_svd(photograph, 3),
-        nmd.decompose(photograph.astype(np.float32), 2, max_iter=3, random_state=0),
-        nmd.decompose(np.ones((4, 3)), 1),
-    ):
-        explorer = widgets.explore(other)
-        assert explorer.fit.phase == "finished"
-        assert "Error" not in said(explorer)
-        assert np.isfinite(picture(explorer, "reconstruction")).all()
 
 
 def test_a_picture_is_read_with_its_colours(tmp_path):
@@ -212,17 +71,6 @@ def test_a_picture_is_read_with_its_colours(tmp_path):
     explorer = widgets.explore(tmp_path / "grey.png", rank=2, iterations=5)
     np.testing.assert_allclose(picture(explorer, "original")[0, ..., 0], pixels[..., 0] / 255)
     run(explorer)
-    (tmp_path / "broken.png").write_text("hello")
-    with pytest.raises(ValueError, match=r"broken\.png holds no picture"):
-        widgets.explore(tmp_path / "broken.png")
-
-
-def test_what_cannot_be_shown_yet_is_refused_with_the_remedy():
-    images = np.zeros((20, 8, 7))
-    with pytest.raises(ValueError, match=r"explore\(X.reshape\(len\(X\), -1\), shape=\(8, 7\)\)"):
-        widgets.explore(images)
-    with pytest.raises(ValueError, match=r"run the study first, with study.run\(\)"):
-        widgets.explore(nmd.Study(images[0], rank=[1, 2]))
 
 
 def test_an_upload_takes_the_place_of_the_data(tmp_path, fit):
@@ -249,11 +97,6 @@ def test_an_upload_takes_the_place_of_the_data(tmp_path, fit):
 @pytest.fixture
 def digits():
     return datasets.digits(80)
-
-
-def test_everything_begins_with_auto(digits):
-    values = widgets.explore(digits).state.values
-    assert [values[name] for name in ("nonlinearity", "rank", "alpha")] == ["auto"] * 3
 
 
 def test_a_page_that_is_opened_shows_a_simple_model_and_then_the_chosen_one(digits, monkeypatch):
@@ -348,31 +191,127 @@ def answered(explorer, way):
 PLAIN = {"rank": 2, "alpha": 1.0, "nonlinearity": "identity", "iterations": 5}
 
 
-def test_columns_of_text_are_left_out():
-    frame = with_texts()
-    explorer = widgets.explore(frame, **PLAIN)
-    assert asked(explorer) == {
-        "fault": "The table has identifiers or free text in column 'name'.",
-        "ways": ["leave out the column of text (name)"],
-    }
-    state = answered(explorer, 0)
-    assert list(state.X.columns) == ["a", "b", "c", "note"]
-    assert state.values["rank"] == explorer.result.rank == 2
-    assert list(frame.columns) == ["a", "b", "c", "name", "note"]  # that of the user stays
+@pytest.mark.parametrize(("way", "expected"), [(0, 3.5), (1, 5.0)])
+def test_one_value_of_several_is_taken_of_an_upload_too(way, expected):
+    explorer = widgets.explore(LONG, rank=1, alpha=1.0, offsets="none", iterations=5)
+    if way:
+        content = LONG.rename(columns={"user": "userId"}).to_csv(index=False).encode()
+        act(explorer, "open", content, name="long.csv")
+    assert asked(explorer)["fault"].startswith("One cell has several values")
+    state = answered(explorer, way)
+    assert state.observations.to_array()[0, 1] == expected
+    assert np.isfinite(explorer.result.W).all()
 
 
-def test_texts_that_repeat_can_be_classes():
-    frame = with_texts(120)
-    frame["note"] = [f"place {k % 55}" for k in range(120)]
+def test_explore_picks_the_view(tmp_path, fit):
+    digits = datasets.digits(30)
+    study = nmd.Study(digits, rank=[1, 2], n_splits=1, max_iter=3, alpha=0)
+    study.run(tmp_path / "study.nc", progress=False)
+    fit.save(tmp_path / "fit.nc")
+    np.save(tmp_path / "matrix.npy", digits.values)
+    renamed("userId", "movieId", "rating").to_csv(tmp_path / "ratings.csv", index=False)
+    for X, kind in [
+        (None, DecompositionView),
+        (digits, DecompositionView),
+        # a picture with holes is no list of ratings
+        (digits.where(np.random.default_rng(0).random(digits.shape) < 0.2), DecompositionView),
+        (tmp_path / "matrix.npy", DecompositionView),
+        (RATINGS, CompletionView),
+        (renamed("Reader ID", "BookID", "Score"), CompletionView),
+        (nmd.observations_from_table(RATINGS), CompletionView),
+        (tmp_path / "ratings.csv", CompletionView),
+        (study, StudyView),
+        (study.results, StudyView),
+        (tmp_path / "study.nc", StudyView),
+        (fit, ResultView),
+        (fit.to_dataset(), ResultView),
+        (str(tmp_path / "fit.nc"), ResultView),
+    ]:
+        explorer = widgets.explore(X)
+        assert isinstance(explorer.view, kind)
+        if kind is ResultView:
+            assert explorer.result.W.identical(fit.W)
+    names = {}
+    exec(explorer.code().partition("fit.plot")[0], names)
+    assert names["fit"].H.identical(fit.H)
+
+
+def test_a_file_is_read_as_asked_and_its_code_reads_it_again(tmp_path):
+    path = tmp_path / "visits.csv"
+    renamed("who", "where", "how_often").to_csv(path, index=False)
+    columns = {"row": "who", "column": "where", "value": "how_often"}
+    explorer = widgets.explore(path, rank=2, alpha=15.0, iterations=5, **columns)
+    assert explorer.state.observations.labels.dims == ("who", "where")
+    assert said(explorer) == read_file(path, **columns).what
+    run(explorer)
+    assert str(path) in explorer.code()
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("nowhere.csv", r"nowhere\.csv.* does not exist: check the name"),
+        ("nowhere.nc", r"nowhere\.nc"),
+        ("text.doc", "unknown ending"),
+        ("text.nc", r"text\.nc.* cannot be read"),
+        ("text.png", r"text\.png holds no picture"),
+        (np.zeros((20, 8, 7)), r"explore\(X.reshape\(len\(X\), -1\), shape=\(8, 7\)\)"),
+        (np.zeros((3, 4, 5)), r"give a picture \(height, width, 3\), or"),
+        (nmd.Study(np.zeros((8, 7)), rank=[1, 2]), r"run the study first, with study.run\(\)"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_with_the_remedy(given, sentence, tmp_path):
+    for name in ("text.doc", "text.nc", "text.png"):
+        (tmp_path / name).write_text("hello")
+    with pytest.raises((ValueError, FileNotFoundError), match=sentence):
+        widgets.explore(tmp_path / given if isinstance(given, str) else given)
+
+
+def test_a_fit_shows_picked_rows_that_it_has_and_is_saved(fit, tmp_path):
+    explorer = widgets.explore(fit)
+    explorer.selection = {"rows": [5, 1000, 2]}  # perhaps of a linked explorer with more rows
+    assert explorer.pictures["ids"] == [5, 2]
+    assert not explorer.status["failed"]
+    with pytest.raises(ValueError, match="a fit holds no data"):
+        explorer.start()
+    act(explorer, "save", filename=str(tmp_path / "copy.nc"))
+    assert nmd.load(tmp_path / "copy.nc").W.identical(fit.W)
+
+
+def test_fits_of_other_kinds():
+    ratings = nmd.observations_from_table(RATINGS)
+    options = {"offsets": "both", "alpha": 1, "validation": 0.2, "max_iter": 20}
+    completed = nmd.complete(ratings, 2, random_state=0, **options)
+    explorer = widgets.explore(completed)
+    errors = completed.history.validation_rmse
+    assert list(explorer.fit.recording.held_out.values()) == errors.values.tolist()
+    assert explorer.curves["panels"][0]["lowest"] == "held_out"
+    photograph = datasets.photograph("flower", size=(40, 60))
+    for other in (
+        completed,
+        nmd.baselines.truncated_svd(photograph, 3),
+        nmd.decompose(photograph.astype(np.float32), 2, max_iter=3, random_state=0),
+        nmd.decompose(np.ones((4, 3)), 1),
+    ):
+        explorer = widgets.explore(other)
+        assert explorer.fit.phase == "finished"
+        shown = picture(explorer, "reconstruction")[0, ..., 0]
+        np.testing.assert_allclose(shown, other.reconstruct().values, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("way", [0, 1])
+def test_columns_of_text_are_left_out_or_made_classes(way):
+    frame = with_texts(120).assign(note=[f"place {k % 55}" for k in range(120)])
     explorer = widgets.explore(frame, **PLAIN)
     assert asked(explorer)["ways"] == [
         "leave out the 2 columns of text (name, note)",
         "treat note as classes, leave out name",
     ]
     assert explorer.result is None
-    state = answered(explorer, 1)
-    assert state.X.dtypes["note"] == "category"
-    assert explorer.result.shape == (120, 3 + 55)
+    state = answered(explorer, way)
+    assert list(state.X.columns) == ["a", "b", "c", "note"][: 3 + way]
+    assert explorer.result.shape == (120, 3 + 55 * way)
+    assert list(frame.columns) == ["a", "b", "c", "name", "note"]  # that of the user stays
 
 
 def test_other_faults_are_said_as_before():
@@ -380,20 +319,3 @@ def test_other_faults_are_said_as_before():
     explorer = widgets.explore(frame, **PLAIN)
     assert "asked" not in (explorer.facts or {})
     assert "dates in column 'b'" in explorer.status["message"]
-
-
-@pytest.mark.parametrize(("way", "expected"), [(0, 3.5), (1, 5.0)])
-def test_one_value_of_several_is_taken(way, expected):
-    explorer = widgets.explore(LONG, rank=1, alpha=1.0, offsets="none", iterations=5)
-    assert asked(explorer)["fault"].startswith("One cell has several values")
-    state = answered(explorer, way)
-    assert state.observations.to_array()[0, 1] == expected
-    assert np.isfinite(explorer.result.W).all()
-
-
-def test_an_upload_is_mended():
-    explorer = widgets.explore(np.eye(6), rank=1, alpha=1.0)
-    content = LONG.rename(columns={"user": "userId"}).to_csv(index=False).encode()
-    act(explorer, "open", content, name="long.csv")
-    state = answered(explorer, 1)
-    assert state.observations.to_array()[0, 1] == 5.0

@@ -61,20 +61,6 @@ def test_stop_keeps_the_last_state_as_max_iter_would(small):
     assert fit.recording.curves["iteration"] == list(range(1, count + 1))
 
 
-def test_stop_is_heard_at_once(small):
-    fit, asked = LiveFit(), []
-
-    def stop_once_it_runs():
-        if fit.phase == "running" and fit.state is not None:
-            asked.append(fit.state.iteration)
-            fit.stop()
-
-    fit.listeners.append(stop_once_it_runs)
-    fit.start(preparing(small), ENDLESS)
-    assert fit.join(PATIENCE)
-    assert [fit.result.n_iter] == asked
-
-
 def test_reset_forgets_even_a_running_fit(small):
     fit = LiveFit()
     fit.start(preparing(small), ENDLESS)
@@ -85,16 +71,6 @@ def test_reset_forgets_even_a_running_fit(small):
     assert fit.recording.snapshots.iterations == []
     fit.proceed(3)
     assert fit.phase == "ready"
-
-
-def test_a_new_start_is_not_disturbed_by_the_old(small):
-    fit = LiveFit()
-    for _ in range(5):
-        fit.start(preparing(small), ENDLESS)
-    fit.start(preparing(small), 7)
-    fit.join(PATIENCE)
-    assert (fit.phase, fit.result.n_iter) == ("finished", 7)
-    assert fit.recording.curves["iteration"] == list(range(1, 8))
 
 
 def test_an_error_becomes_a_sentence(small):
@@ -130,16 +106,27 @@ def test_listeners_are_called_at_most_sixteen_times_a_second(small, clock):
     assert min(np.diff(times)) >= 0.06
 
 
-def test_fifty_starts_and_stops_leave_no_thread(small):
-    before = threading.active_count()
+def test_many_starts_and_stops_do_not_disturb_each_other_and_leave_no_thread(small):
+    before, asked = threading.active_count(), []
     fit = LiveFit()
-    for _ in range(50):
+    for _ in range(20):
         fit.start(preparing(small), ENDLESS)
         wait_for(lambda: fit.state is not None)
         fit.stop()
         fit.join()
-    assert fit.phase == "stopped"
-    assert threading.active_count() == before
+        fit.start(preparing(small), ENDLESS)
+
+    def stop_once_it_runs():
+        if fit.phase == "running" and fit.state is not None:
+            asked.append(fit.state.iteration)
+            fit.stop()
+
+    fit.listeners.append(stop_once_it_runs)
+    fit.start(preparing(small), ENDLESS)
+    assert fit.join(PATIENCE)
+    assert [fit.result.n_iter] == asked  # it is heard at once
+    assert fit.recording.curves["iteration"] == list(range(1, asked[0] + 1))
+    wait_for(lambda: threading.active_count() == before)
 
 
 def choosing(kept, trials=ENDLESS):

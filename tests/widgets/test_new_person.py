@@ -96,15 +96,6 @@ def test_a_posterior_gives_the_new_person_intervals_within_the_scale(explorer):
     np.testing.assert_allclose(shown, ends, atol=0.006)
 
 
-def test_the_same_star_again_takes_it_back(explorer):
-    before, (a, *_) = explorer.scatter["person"], table(explorer, "known")["ids"]
-    act(explorer, "rate", column=a, number=2)
-    assert rated(explorer)[a] == 2
-    act(explorer, "rate", column=a, number=0)
-    assert rated(explorer)[a] == 0
-    assert explorer.scatter["person"] == before
-
-
 def test_a_new_fit_folds_the_row_in_again(explorer):
     act(explorer, "rate", column=table(explorer, "known")["ids"][0], number=1)
     before = explorer.scatter["person"]

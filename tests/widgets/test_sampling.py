@@ -13,7 +13,6 @@ from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import widgets
-from nmd_lab.widgets import live_sample
 from nmd_lab.widgets.live_sample import LiveSample
 from nmd_lab.widgets.ratings_state import CompletionState
 
@@ -119,26 +118,6 @@ def test_a_new_run_and_reset_forget_the_posterior():
     assert (state.posterior, state.fit.result, state.active.phase) == (None, None, "ready")
 
 
-def test_reset_forgets_a_running_sampler():
-    state = CompletionState(**MODEL, draws=100_000)
-    state.sample_now()
-    wait_for(lambda: state.sample.done > 2)
-    state.reset()
-    assert state.sample.join(PATIENCE)
-    assert (state.sample.phase, state.sample.done, state.posterior) == ("ready", 0, None)
-
-
-def test_an_error_is_a_sentence(monkeypatch):
-    def fails(*_):
-        raise ValueError("it is too small.")
-
-    state = CompletionState(**MODEL)
-    monkeypatch.setattr(live_sample, "draw_posterior", fails)
-    state.sample_now()
-    assert state.sample.join(PATIENCE)
-    assert (state.sample.phase, state.sample.message) == ("failed", "it is too small.")
-
-
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
@@ -214,33 +193,24 @@ def test_a_posterior_does_not_see_what_is_hidden_or_painted_over():
     assert variables["posterior"].draws.identical(explorer.posterior.draws)
 
 
-def test_the_explorer_shows_what_the_posterior_says():
-    explorer = widgets.Explorer(**MODEL, draws=20)
-    assert "intervals" not in explorer.dots
-    assert explorer.posterior is None
-    act(explorer, "sample")
-    assert explorer.join(PATIENCE)
+def test_the_explorer_shows_draws_while_they_are_of_its_data():
+    explorer = widgets.Explorer(data="generated")
+    assert "press Run, which chooses it" in button(explorer, "sample")["title"]
+    with pytest.raises(ValueError, match="the nonlinearity is not chosen yet"):
+        explorer.how_sure()
+    explorer = sure(widgets.Explorer(**MODEL, draws=20))
     assert explorer.posterior.draws.sizes["draw"] == 20
     assert explorer.status["done"] == explorer.status["planned"] == TUNE + 20
-    assert "% of the 90 % intervals hold the held-out value" in said(explorer)
     assert "1200 held-out entries" in explorer.status["notes"][0]
     best = explorer.state.entries(0, 10)[1][0]
     assert table(explorer, "top")["rows"][0][-1] == f"{best.low:.3g} – {best.high:.3g}"
-    assert "nmd.sample(" in explorer.code_text
-    enter(explorer, "data", "MovieLens, small")
-    assert "interval" not in str(table(explorer, "top")["head"])  # the posterior is of other data
+    other = next(each for each in explorer.state.options["data"] if each != "generated")
+    enter(explorer, "data", other)
+    assert "interval" not in str(table(explorer, "top")["head"])
     act(explorer, "reset")
     assert explorer.posterior is None
     assert "intervals" not in explorer.dots
-
-
-def test_the_button_says_why_it_is_disabled():
-    explorer = widgets.Explorer(data="generated")
-    assert "press Run, which chooses it" in button(explorer, "sample")["title"]
-    assert button(explorer, "sample")["disabled"]
-    with pytest.raises(ValueError, match="the nonlinearity is not chosen yet"):
-        explorer.how_sure()
-    explorer = widgets.Explorer(**MODEL | {"draws": 100_000})
+    explorer.state.set("draws", 100_000)
     explorer.how_sure()
     wait_for(lambda: "sampling: sweep" in said(explorer))
     disabled = {name for name, each in explorer.status["buttons"].items() if each["disabled"]}

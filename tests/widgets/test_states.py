@@ -50,30 +50,6 @@ def test_copied_code_repeats_a_decomposition(settings, capsys):
     assert capsys.readouterr().out.strip() == f"relative error {fit.relative_error:.4g}"
 
 
-def test_copied_code_has_only_what_is_not_the_default(small):
-    code = plain(DecompositionState, small, rank=2, iterations=6).code("X")
-    assert "fit = nmd.decompose(X, rank=2, random_state=0, max_iter=6)\n" in code
-    state = plain(DecompositionState, small, rank=2, nonlinearity="identity", loss="l1", alpha=0.5)
-    assert state.values["rho"] == "auto"
-    code = "".join(state.code("X").split())
-    assert 'nmd.decompose(X,rank=2,nonlinearity="identity",loss="l1",alpha=0.5,random' in code
-    same = {"data": "generated", "rank": 8, "offsets": "none", "validation": 0.0}
-    code = "".join(CompletionState(alpha=0.0, **same).code().split())
-    assert 'complete(observed,rank=8,offsets="none",alpha=0.0,random_state=0,max_iter=200)' in code
-    code = CompletionState(data="generated", validation=0.0).code()
-    assert "fit = nmd.complete(observed, random_state=0, max_iter=200)\n" in code
-    assert "\nX = ...  # your data\n" in plain(DecompositionState, small, rank=2).code()
-
-
-def test_copied_code_is_of_the_fit_and_not_of_later_settings(small):
-    state = plain(DecompositionState, small, rank=2, iterations=6)
-    fit = run(state)
-    state.set("rank", 3)
-    assert state.changed
-    assert state.fit.result is fit
-    repeats(state, X=small)
-
-
 def test_the_rival_is_the_linear_model_of_the_same_entries(small):
     settings = {"rank": 2, "alpha": 0.1, "iterations": 20, "noise": "gaussian"}
     state = plain(DecompositionState, small, missing=0.2, **settings)
@@ -95,46 +71,6 @@ def test_the_rival_is_the_linear_model_of_the_same_entries(small):
     state.set("missing", 0.0)
     run(state)
     assert state.errors == {}  # what a model has seen does not tell it from another
-
-
-@pytest.mark.parametrize(
-    ("settings", "name", "message"),
-    [
-        ({"rank": 0}, "rank", "rank=0 is too small"),
-        ({"rank": 16}, "rank", "rank=16 exceeds the smaller side of X, 15"),
-        ({"missing": 1.0}, "missing", "missing=1.0 is out of range"),
-        ({"nonlinearity": "minmax", "low": 2.0}, "high", "a > b"),
-        ({"alpha": -1.0}, "alpha", "alpha=-1.0 is out of range"),
-        ({"rho": "bal"}, "rho", "rho='bal' is unknown"),
-        ({"rho": "-1"}, "rho", "rho=-1"),
-        ({"iterations": 0}, "iterations", "max_iter=0 is too small"),
-        ({"seed": -1}, "seed", "random_state=-1"),
-        ({"noise": "salt_and_pepper", "level": 2.0}, "level", "fraction=2.0 is out of range"),
-        ({"noise": "gaussian", "level": 1.0, "loss": "kl"}, "loss", "negative"),
-    ],
-)
-def test_a_wrong_setting_is_named(small, settings, name, message):
-    state = plain(DecompositionState, small, rank=2)
-    for setting, value in settings.items():
-        state.set(setting, value)
-    problems = state.problems()
-    assert list(problems) == [name]
-    assert message in problems[name]
-
-
-def test_settings_without_effect_are_never_wrong(small):
-    state = plain(DecompositionState, small, rank=2, low=5.0, level=-3.0)
-    assert state.problems() == {}
-    assert {"low", "high", "level"} <= set(state.unused())
-    state.set("nonlinearity", "minmax")
-    assert "low" not in state.unused()
-    with pytest.raises(KeyError, match="'ranks' is no setting"):
-        state.set("ranks", 3)
-
-
-def test_sparse_data_belong_elsewhere():
-    with pytest.raises(TypeError, match="sparse"):
-        plain(DecompositionState, sparse.eye_array(4))
 
 
 TABLE = pd.DataFrame(
@@ -246,7 +182,44 @@ def test_results_alone_show_but_do_not_fit(study, tmp_path, capsys):
     assert "iterations" in state.unused()
 
 
-def test_a_dimension_is_shown_once(study):
-    state = StudyState(study)
-    state.set("color", "rank")
-    assert state.problems() == {"color": "rank is shown already: choose another, or none."}
+@pytest.mark.parametrize(
+    ("settings", "name", "message"),
+    [
+        ({"rank": 16}, "rank", "rank=16 exceeds the smaller side of X, 15"),
+        ({"nonlinearity": "minmax", "low": 2.0}, "high", "a > b"),
+        ({"rho": "bal"}, "rho", "rho='bal' is unknown"),
+        ({"seed": -1}, "seed", "random_state=-1"),
+        ({"noise": "salt_and_pepper", "level": 2.0}, "level", "fraction=2.0 is out of range"),
+        ({"noise": "gaussian", "level": 1.0, "loss": "kl"}, "loss", "negative"),
+    ],
+)
+def test_a_wrong_setting_is_named_unless_it_has_no_effect(small, settings, name, message):
+    state = plain(DecompositionState, small, rank=2, low=5.0, high=7.0, level=-3.0)
+    assert state.problems() == {}
+    assert {"low", "high", "level"} <= set(state.unused())
+    for setting, value in {"low": 0.0, "high": 1.0, **settings}.items():
+        state.set(setting, value)
+    ((named, said),) = state.problems().items()
+    assert named == name
+    assert message in said
+
+
+def test_what_is_no_setting_and_sparse_data_are_refused(small):
+    with pytest.raises(KeyError, match="'ranks' is no setting"):
+        plain(DecompositionState, small).set("ranks", 3)
+    with pytest.raises(TypeError, match="sparse"):
+        plain(DecompositionState, sparse.eye_array(4))
+
+
+def test_copied_code_has_what_is_not_the_default_of_the_fit(small):
+    state = plain(DecompositionState, small, rank=2, nonlinearity="identity", loss="l1", alpha=0.5)
+    assert "\nX = ...  # your data\n" in state.code()
+    code = "".join(state.code("X").split())
+    assert 'nmd.decompose(X,rank=2,nonlinearity="identity",loss="l1",alpha=0.5,random' in code
+    code = CompletionState(data="generated", validation=0.0).code()
+    assert "fit = nmd.complete(observed, random_state=0, max_iter=200)\n" in code
+    state = plain(DecompositionState, small, rank=2, iterations=6)
+    run(state)
+    state.set("rank", 3)
+    assert state.changed
+    repeats(state, X=small)

@@ -7,13 +7,13 @@ import subprocess
 import sys
 import warnings
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 from explorer_page import (
     act,
+    arrays_of,
     button,
     control,
     done,
@@ -31,25 +31,8 @@ from waiting import PATIENCE
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.data.inputs import observe
-from nmd_lab.widgets.matrix_view import DecompositionView
+from nmd_lab.widgets.history import MOST
 from nmd_lab.widgets.pictures import MOST_ROWS
-from nmd_lab.widgets.ratings_view import CompletionView
-from nmd_lab.widgets.study_view import StudyView
-
-
-@pytest.fixture
-def explorer():
-    return plain(widgets.Explorer, datasets.digits(60), rank=4, iterations=10, missing=0.2)
-
-
-def test_one_of_a_kind_has_no_plural():
-    explorer = plain(widgets.Explorer, datasets.digits(60), rank=1, iterations=1, tol=0)
-    done(explorer)
-    assert said(explorer) == "done in 1 iteration, as many as ⚙ allows"
-    assert explorer.status["model"].startswith("1 component ·")
-    study = nmd.Study(datasets.digits(30), rank=[2], n_splits=1, max_iter=2)
-    study.run(progress=False)
-    assert widgets.explore(study).status["title"] == "study of 1 fit"
 
 
 def test_wide_data_are_averaged():
@@ -65,16 +48,6 @@ def test_wide_data_are_averaged():
     np.testing.assert_allclose(
         picture(explorer, "reconstruction")[0, :7, :, 0], expected, atol=1e-3
     )
-
-
-def test_the_slider_shows_earlier_iterations(explorer):
-    done(explorer)
-    last = explorer.modelled
-    act(explorer, "iteration", iteration=1)
-    assert explorer.modelled != last
-    assert explorer.facts["iteration"] == 1
-    act(explorer, "iteration", iteration=10)
-    assert explorer.modelled == last
 
 
 def test_without_a_component_the_loss_is_said(explorer):
@@ -124,46 +97,6 @@ def test_data_may_be_changed_during_a_run():
     assert not explorer.status["failed"], said(explorer)
 
 
-def test_an_earlier_iteration_is_not_shown_of_a_later_run(explorer):
-    done(explorer)
-    for again in ("continue", "run"):
-        act(explorer, "iteration", iteration=2)
-        assert explorer.facts["iteration"] == 2
-        act(explorer, again)
-        assert explorer.join(PATIENCE)
-        assert explorer.facts["iteration"] == explorer.result.n_iter
-    act(explorer, "iteration", iteration=12345)
-    assert "iteration 12345 is not kept" in said(explorer)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"noise": 0.1}, "noise=0.1 is unknown"),
-        ({"noise": "foo"}, "noise='foo' is unknown"),
-        ({"data": "foo"}, "data='foo' is unknown"),
-        ({"nonlinearity": "foo"}, "nonlinearity='foo' is unknown"),
-        ({"loss": 3}, "loss=3 is unknown"),
-    ],
-)
-def test_wrong_choices_are_refused_at_the_start(settings, message):
-    with pytest.raises(ValueError, match=message):
-        plain(widgets.Explorer, datasets.digits(20), **settings)
-
-
-def test_other_wrong_starts_are_said_beside_their_controls():
-    explorer = plain(widgets.Explorer, datasets.digits(20), missing=2.0)
-    assert "missing=2.0 is out of range" in control(explorer, "missing")["problem"]
-    explorer.rank = None
-    assert control(explorer, "rank")["problem"]
-    explorer.close()
-    with pytest.raises(ValueError, match="the explorer is closed"):
-        explorer.start()
-    fitted = widgets.explore(nmd.decompose(datasets.digits(20), 2, max_iter=3, random_state=0))
-    fitted.rank = 5
-    assert fitted.rank is None  # a fit has no settings
-
-
 def test_a_plain_array_of_pictures_is_seen_as_pictures():
     X = datasets.digits(80).values
     explorer = plain(widgets.Explorer, X)
@@ -184,8 +117,6 @@ def test_a_picture_in_colours():
     assert explorer.pictures["scale"] == "rgb"
     np.testing.assert_allclose(picture(explorer, "original")[0], image, rtol=1e-6)
     repeats(explorer, image=image)  # a name of the user's own
-    with pytest.raises(ValueError, match=r"give a picture \(height, width, 3\), or"):
-        widgets.explore(np.zeros((3, 4, 5)))
 
 
 def test_an_array_of_pictures_with_labels():
@@ -198,67 +129,6 @@ def test_an_array_of_pictures_with_labels():
         picture(explorer, "original")[..., 0], images.values[rows][:, ::-1], rtol=1e-6
     )  # latitudes point up
     repeats(explorer, images=images)
-
-
-def test_a_wrong_value_is_said_beside_its_control(explorer):
-    enter(explorer, "rank", "0")
-    assert "rank=0 is too small" in control(explorer, "rank")["problem"]
-    assert button(explorer, "run")["disabled"]
-    assert "rank=0" in button(explorer, "run")["title"]
-    with pytest.raises(ValueError, match="rank=0"):
-        explorer.start()
-    act(explorer, "run")
-    assert "rank=0" in said(explorer)
-    assert explorer.status["failed"]
-    enter(explorer, "rank", "3")
-    assert control(explorer, "rank")["problem"] == ""
-    assert not button(explorer, "run")["disabled"]
-
-
-def test_disabled_buttons_say_why(explorer):
-    shown = explorer.status["buttons"]
-    assert {name: each["title"] for name, each in shown.items() if each["disabled"]} == {
-        "stop": "nothing runs",
-        "continue": "there is nothing to go on from",
-        "reset": "there is nothing to forget",
-    }
-    done(explorer)
-    enter(explorer, "tol", "0.9")
-    enter(explorer, "iterations", "1000")
-    done(explorer)
-    assert button(explorer, "continue")["title"] == "the fit has converged"
-    enter(explorer, "iterations", "5")
-    done(explorer)
-    enter(explorer, "seed", "5")
-    assert "changed" in button(explorer, "continue")["title"]
-
-
-def test_an_error_in_the_solver_is_in_the_status_line(explorer, monkeypatch):
-    def fails(*arguments, **options):
-        raise MemoryError("no room for T & U")
-
-    monkeypatch.setattr("nmd_lab.widgets.settings.prepare", fails)
-    done(explorer)
-    assert said(explorer) == "MemoryError: no room for T & U"
-    assert explorer.status["failed"]
-    assert not button(explorer, "run")["disabled"]
-    monkeypatch.undo()
-    assert done(explorer).result.n_iter == 10
-
-
-def test_an_error_in_what_is_said_does_not_end_the_fit(explorer, monkeypatch):
-    monkeypatch.setattr(explorer.state, "unused", lambda: 1 / 0)
-    explorer.state.start()
-    assert explorer.join(PATIENCE)
-    assert (explorer.status["phase"], explorer.status["failed"]) == ("finished", True)
-    assert "ZeroDivisionError" in said(explorer)
-    assert not button(explorer, "run")["disabled"]
-
-
-def test_an_unknown_message_is_an_error_in_the_status_line(explorer):
-    act(explorer, "nosuch")
-    assert explorer.status["failed"]
-    assert "nosuch" in said(explorer)
 
 
 def test_saving(explorer, tmp_path):
@@ -289,15 +159,6 @@ def test_several_at_once_do_not_mix():
         np.testing.assert_array_equal(explorer.result.W, expected.W)
 
 
-def test_nothing_is_drawn_with_matplotlib(explorer):
-    before = plt.get_fignums()
-    done(explorer)
-    assert plt.get_fignums() == before
-    code = "import sys, nmd_lab as nmd; nmd.widgets.explore(nmd.datasets.digits(20), rank=2)\n"
-    code += "assert 'matplotlib' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)
-
-
 @pytest.mark.parametrize("sampled", [False, True])
 def test_predictions_of_held_out_entries_are_marked(sampled):
     settings = {"rank": 2, "alpha": 15.0, "iterations": 10, "validation": 0.3, "draws": 10}
@@ -315,34 +176,6 @@ def test_predictions_of_held_out_entries_are_marked(sampled):
     assert {k for k, is_marked in marks.items() if is_marked} == {k for i, k in unseen if i == 0}
     assert list(marks.values()) == sorted(marks.values(), reverse=True)  # they come first
     assert set(marks.values()) == {True, False}
-
-
-def test_without_a_component_of_ratings_the_loss_is_said():
-    explorer = done(widgets.Explorer(data="generated", rank=3, alpha=2.0, iterations=30))
-    act(explorer, "component", k=0, what="off")
-    words = explorer.components["said"].split()
-    before, after = float(words[5]), float(words[7])
-    rows, columns, x = explorer.state.observations.entries()
-    predicted = explorer.result.predict(rows, columns)
-    assert before == pytest.approx(np.linalg.norm(x - predicted) / np.linalg.norm(x), rel=5e-3)
-    W, H = explorer.result.factors
-    predicted -= W[rows, 0] * H[0, columns]
-    assert after == pytest.approx(np.linalg.norm(x - predicted) / np.linalg.norm(x), rel=5e-3)
-
-
-@pytest.mark.parametrize("entered", ["2.7", "1,5", "", "ten"])
-def test_what_is_no_number_is_refused_as_it_was_entered(entered):
-    explorer = plain(widgets.Explorer, noise="gaussian", nonlinearity="minmax")
-    for name in ("rank", "iterations", "seed", "level", "high"):
-        shown = control(explorer, name)
-        if (entered == "2.7" and shown["kind"] == "number") or (not entered and shown["auto"]):
-            continue
-        enter(explorer, name, entered)
-        assert control(explorer, name)["value"] == entered
-        assert repr(entered) in control(explorer, name)["problem"], name
-        assert button(explorer, "run")["disabled"]
-        enter(explorer, name, shown["value"])
-        assert not button(explorer, "run")["disabled"]
 
 
 def test_a_study_compares_the_best_model_with_the_next_one_by_seed():
@@ -376,85 +209,6 @@ def test_a_study_compares_the_best_model_with_the_next_one_by_seed():
     assert explorer.status["model"] == f"best: {name}, rank {rank}"
 
 
-def test_a_study_says_what_is_averaged_and_takes_panels_for_conditions():
-    study = nmd.Study(
-        datasets.digits(30), rank=[1, 2], nonlinearity=["relu", "identity"], alpha=1.0,
-        missing=[0.1, 0.3], n_splits=2, max_iter=3,
-    )  # fmt: skip
-    explorer = widgets.Explorer(study.run(progress=False))
-    assert [panel["title"] for panel in explorer.dots["study"]["panels"]] == [
-        "missing 0.1", "missing 0.3",
-    ]  # fmt: skip
-    assert explorer.dots["study"]["title"] == "mean over seed"
-    enter(explorer, "panel", "none")
-    assert explorer.dots["study"]["title"] == "mean over missing and seed"
-
-
-def test_explore_picks_the_view(tmp_path):
-    digits = datasets.digits(30)
-    sparse_one = digits.where(np.random.default_rng(0).random(digits.shape) < 0.2)
-    study = nmd.Study(digits, rank=[1, 2], n_splits=1, max_iter=3, alpha=0)
-    study.run(tmp_path / "study.nc", progress=False)
-    ratings = datasets.make_ratings(20, 15, 80, random_state=0)
-    for X, kind in [
-        (None, DecompositionView),
-        (digits, DecompositionView),
-        (sparse_one, DecompositionView),  # a picture with holes is no list of ratings
-        (ratings, CompletionView),
-        (nmd.observations_from_table(ratings), CompletionView),
-        (study, StudyView),
-        (study.results, StudyView),
-        (tmp_path / "study.nc", StudyView),
-    ]:
-        assert isinstance(widgets.explore(X).view, kind)
-
-
-def test_without_ipywidgets_the_remedy_is_said():
-    code = "import sys; sys.modules['ipywidgets'] = None; import nmd_lab as nmd; nmd.widgets"
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE
-    )
-    last = run.stderr.strip().splitlines()[-1]
-    assert last == "ImportError: Explorers need ipywidgets: pip install 'nmd-lab[lab]'."
-
-
-@pytest.mark.parametrize(
-    ("settings", "begins"),
-    [
-        ({"nonlinearity": "minmax", "high": 0.9}, "X has 0 values below and 1340 above the bounds"),
-        ({"nonlinearity": "identity"}, "predictions of missing entries reach from "),
-    ],
-)
-def test_warnings_of_a_fit_are_a_line_in_the_explorer(settings, begins):
-    with warnings.catch_warnings(record=True) as given:
-        warnings.simplefilter("always")
-        digits = datasets.digits(300)
-        more = {"missing": 0.5, "rank": 12, "iterations": 120} | settings
-        explorer = done(plain(widgets.explore, digits, **more))
-    assert not [each for each in given if issubclass(each.category, nmd.warnings.NMDWarning)]
-    (warning,) = explorer.fit.warnings
-    assert warning.startswith(begins)
-    assert explorer.status["warnings"] == [warning]
-    act(explorer, "reset")
-    assert (explorer.fit.warnings, explorer.status["warnings"]) == ((), [])
-
-
-@pytest.mark.parametrize(
-    ("settings", "begins"),
-    [
-        ({"iterations": 5, "rank": 4}, "X has 1242 values below and 0 above the bounds of ReLU()"),
-        ({"nonlinearity": "identity", "missing": 0.5}, "the error is 0.9"),
-    ],
-)
-def test_a_model_that_cannot_suit_the_data_is_warned_of(settings, begins):
-    X = np.random.default_rng(0).normal(size=(60, 40))
-    if "missing" in settings:
-        X = np.random.default_rng(0).random((60, 40))
-    explorer = done(plain(widgets.explore, X, **{"rank": 20, "iterations": 300} | settings))
-    (warning,) = explorer.status["warnings"]
-    assert warning.startswith(begins)
-
-
 @pytest.mark.parametrize("ratings", [False, True])
 def test_warnings_advise_only_what_the_explorer_has(ratings):
     """That of decompositions has neither held-out entries nor offsets as settings of a fit."""
@@ -475,11 +229,198 @@ def test_warnings_advise_only_what_the_explorer_has(ratings):
     assert "a ridge (alpha)" in overfit
 
 
-def test_what_was_chosen_for_other_data_is_chosen_again():
-    explorer = widgets.Explorer(data="generated", rank=3, alpha="auto", iterations=5)
-    done(explorer)
-    assert explorer.state.decided["alpha"] == explorer.state.values["alpha"]
-    other = next(each for each in explorer.state.options["data"] if each != "generated")
-    explorer.state.set("data", other)
-    assert explorer.state.values["alpha"] == "auto"
-    assert explorer.state.values["rank"] == 3  # which the person gave
+@pytest.fixture
+def explorer():
+    return plain(widgets.Explorer, datasets.digits(60), rank=4, iterations=10, missing=0.2)
+
+
+def test_the_slider_shows_earlier_iterations_but_not_of_a_later_run(explorer):
+    last = done(explorer).modelled
+    act(explorer, "iteration", iteration=1)
+    assert explorer.modelled != last
+    act(explorer, "iteration", iteration=10)
+    assert explorer.modelled == last
+    for again in ("continue", "run"):
+        act(explorer, "iteration", iteration=2)
+        assert explorer.facts["iteration"] == 2
+        act(explorer, again)
+        assert explorer.join(PATIENCE)
+        assert explorer.facts["iteration"] == explorer.result.n_iter
+    act(explorer, "iteration", iteration=12345)
+    assert "iteration 12345 is not kept" in said(explorer)
+
+
+def test_wrong_starts_are_refused_or_said_beside_their_controls():
+    for name, value in [("noise", 0.1), ("data", "foo"), ("nonlinearity", "foo")]:
+        with pytest.raises(ValueError, match=f"{name}={value!r} is unknown"):
+            plain(widgets.Explorer, datasets.digits(20), **{name: value})
+    explorer = plain(widgets.Explorer, datasets.digits(20), missing=2.0)
+    assert "missing=2.0 is out of range" in control(explorer, "missing")["problem"]
+    with pytest.raises(ValueError, match=r"missing=2\.0"):
+        explorer.start()
+    explorer.rank = None
+    assert control(explorer, "rank")["problem"]
+    explorer.close()
+    with pytest.raises(ValueError, match="the explorer is closed"):
+        explorer.start()
+    fitted = widgets.explore(nmd.decompose(datasets.digits(20), 2, max_iter=3, random_state=0))
+    fitted.rank = 5
+    assert fitted.rank is None  # a fit has no settings
+
+
+@pytest.mark.parametrize("entered", ["2.7", "1,5", "", "ten"])
+def test_what_is_no_number_is_refused_as_it_was_entered(entered):
+    explorer = plain(widgets.Explorer, noise="gaussian", nonlinearity="minmax")
+    for name in ("iterations", "seed"):
+        right = control(explorer, name)["value"]
+        enter(explorer, name, entered)
+        assert control(explorer, name)["value"] == entered
+        assert repr(entered) in control(explorer, name)["problem"]
+        assert button(explorer, "run")["disabled"]
+        enter(explorer, name, right)
+        assert not button(explorer, "run")["disabled"]
+
+
+def test_errors_are_in_the_status_line_and_end_nothing(explorer, monkeypatch):
+    def fails(*arguments, **options):
+        raise MemoryError("no room for T & U")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("nmd_lab.widgets.settings.prepare", fails)
+        assert said(done(explorer)) == "MemoryError: no room for T & U"
+    assert explorer.status["failed"]
+    assert done(explorer).result.n_iter == 10
+    monkeypatch.setattr(explorer.state, "unused", lambda: 1 / 0)
+    explorer.state.start()
+    assert explorer.join(PATIENCE)
+    assert (explorer.status["phase"], explorer.status["failed"]) == ("finished", True)
+    assert "ZeroDivisionError" in said(explorer)
+    assert not button(explorer, "run")["disabled"]
+
+
+@pytest.mark.parametrize(
+    ("code", "fails_with"),
+    [
+        ("import nmd_lab as nmd; nmd.widgets.explore(nmd.datasets.digits(20), rank=2)\n"
+         "import sys; assert 'matplotlib' not in sys.modules", ""),
+        ("import sys; sys.modules['ipywidgets'] = None; import nmd_lab as nmd; nmd.widgets",
+         "ImportError: Explorers need ipywidgets: pip install 'nmd-lab[lab]'."),
+    ],
+)  # fmt: skip
+def test_what_explorers_import(code, fails_with):
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert run.stderr.strip().endswith(fails_with)
+    assert bool(run.returncode) == bool(fails_with)
+
+
+@pytest.mark.parametrize(
+    ("settings", "begins"),
+    [
+        ({"nonlinearity": "minmax", "high": 0.9}, "X has 0 values below and 1340 above the bounds"),
+        ({"nonlinearity": "identity"}, "predictions of missing entries reach from "),
+        ({"nonlinearity": "identity", "rank": 40, "tol": 0.0, "iterations": 300}, "the error is "),
+    ],
+)
+def test_warnings_of_a_fit_are_a_line_in_the_explorer(settings, begins):
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        more = {"missing": 0.5, "rank": 12, "iterations": 120} | settings
+        X = datasets.digits(300)
+        if begins.startswith("the error"):
+            X, more = np.random.default_rng(0).random((60, 40)), more | {"rank": 20}
+        explorer = done(plain(widgets.explore, X, **more))
+    assert not [each for each in given if issubclass(each.category, nmd.warnings.NMDWarning)]
+    (warning,) = explorer.fit.warnings
+    assert warning.startswith(begins)
+    assert explorer.status["warnings"] == [warning]
+    act(explorer, "reset")
+    assert (explorer.fit.warnings, explorer.status["warnings"]) == ((), [])
+
+
+def test_without_a_component_of_ratings_the_loss_is_said():
+    explorer = done(widgets.Explorer(data="generated", rank=3, alpha=2.0, iterations=30))
+    act(explorer, "component", k=0, what="off")
+    words, (W, H) = explorer.components["said"].split(), explorer.result.factors
+    rows, columns, x = explorer.state.observations.entries()
+    predicted = explorer.result.predict(rows, columns)
+    for model, said_so in [
+        (predicted, words[5]),
+        (predicted - W[rows, 0] * H[0, columns], words[7]),
+    ]:
+        error = np.linalg.norm(x - model) / np.linalg.norm(x)
+        assert float(said_so) == pytest.approx(error, rel=5e-3)
+
+
+@pytest.fixture
+def two_runs():
+    made = plain(widgets.Explorer, datasets.digits(60), rank=2, missing=0.1, iterations=40)
+    done(made)
+    enter(made, "rank", "5")
+    return done(made)
+
+
+def test_back_to_a_run_brings_its_settings_curves_and_code(two_runs):
+    explorer = two_runs
+    second = explorer.result
+    act(explorer, "history", number=1, what="back")
+    assert explorer.result.rank == explorer.rank == 2
+    assert [line["current"] for line in explorer.runs] == [True, False]
+    shown = arrays_of(explorer.curves)["relative_error"][1]
+    size = np.sqrt(np.nanmean(explorer.state.fitted_data.observed**2))
+    np.testing.assert_allclose(shown, size * explorer.result.history.relative_error)
+    assert "rank=2" in explorer.code_text
+    assert not explorer.status["buttons"]["continue"]["disabled"]
+    act(explorer, "continue")
+    assert explorer.join(PATIENCE)
+    expected = done(
+        plain(widgets.Explorer, datasets.digits(60), rank=2, missing=0.1, iterations=80)
+    )
+    np.testing.assert_array_equal(explorer.result.W, expected.result.W)
+    act(explorer, "history", number=2, what="back")
+    assert explorer.result is second
+
+
+def test_curves_of_another_run_are_laid_over(two_runs):
+    explorer = two_runs
+    act(explorer, "history", number=1, what="overlay")
+    points = arrays_of(explorer.curves)
+    assert set(points) >= {"relative_error", "relative_error run 1", "held_out run 1"}
+    assert not np.array_equal(points["relative_error"], points["relative_error run 1"])
+    assert explorer.runs[0]["overlaid"]
+    act(explorer, "history", number=1, what="overlay")
+    assert "relative_error run 1" not in arrays_of(explorer.curves)
+
+
+def test_pictures_side_by_side(two_runs):
+    explorer = two_runs
+    assert picture(explorer, "beside") is None
+    act(explorer, "history", number=1, what="beside")
+    assert explorer.pictures["beside_title"] == "run 1"
+    beside = picture(explorer, "beside")
+    act(explorer, "history", number=1, what="back")
+    np.testing.assert_allclose(beside, picture(explorer, "reconstruction"), atol=1e-6)
+    act(explorer, "history", number=1, what="beside")
+    assert picture(explorer, "beside") is None
+
+
+def test_each_run_has_a_line_strokes_of_a_brush_together_and_old_ones_are_forgotten(two_runs):
+    explorer = two_runs
+    second = explorer.runs[1]
+    seen = explorer.state.fitted_data.observed  # errors are in the unit of the data
+    size = np.sqrt(np.nanmean(seen**2))
+    assert second["error"] == f"{size * explorer.result.relative_error:.4g}"
+    assert second["held_out"] == table(explorer, "errors")["rows"][0][-1]
+    lowest = min(arrays_of(explorer.curves)["held_out"][1])
+    assert float(second["held_out"]) > lowest  # which nobody saves
+    for x in (1, 2, 3):
+        act(explorer, "brush", hide=True, picture=0, points=[(x, x)], radius=1)
+        assert explorer.join(PATIENCE)
+    assert [line["settings"] for line in explorer.runs][:2] == ["rank 2", "rank 5"]
+    assert "painted" in explorer.runs[2]["settings"]
+    act(explorer, "history", number=2, what="back")
+    assert explorer.pictures["n_painted"] == 0
+    enter(explorer, "iterations", "1")
+    for _ in range(MOST):
+        done(explorer)
+    assert [line["number"] for line in explorer.runs] == list(range(4, MOST + 4))

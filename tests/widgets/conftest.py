@@ -1,0 +1,103 @@
+"""What an explorer shows, step by step, as files keep it: texts, states and the sizes of arrays.
+
+Numbers in bytes are left to the tests with oracles.  To renew a file, delete it and run its test.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+HERE = Path(__file__).parent
+SCHEMA = Draft202012Validator(json.loads((HERE / "records.schema.json").read_text("utf-8")))
+DECIMAL = re.compile(r"-?\d+\.\d+(?:e[-+]\d+)?")
+LISTED = 12  # items of a list up to which all are kept; of more, the first three and the number
+
+
+def records(explorer: Any) -> dict[str, Any]:
+    """Return all that a page gets, checked by the schema."""
+    names = SCHEMA.schema["properties"]
+    shown = {name: each for name, each in explorer.get_state().items() if name in names}
+    assert shown.keys() == names.keys()
+    SCHEMA.validate(shown)
+    del shown["static_id"]
+    return shown
+
+
+def kept(record: Any) -> Any:
+    """Return a record as JSON has it, without numbers in bytes and without seconds."""
+    if isinstance(record, dict):
+        return {name: kept(each) for name, each in record.items()}
+    if isinstance(record, list | tuple):
+        some = record if len(record) <= LISTED else [*record[:3], f"{len(record)} in all"]
+        return [kept(each) for each in some]
+    if isinstance(record, bytes | memoryview):
+        return f"{len(bytes(record))} bytes"
+    if isinstance(record, str):
+        return re.sub(r"[\d.]+ s$", "a moment", record)
+    return float(f"{record:.4g}") if isinstance(record, float) else record
+
+
+def differences(found: Any, expected: Any, where: str) -> Iterator[str]:
+    """Yield what differs from a file; decimal numbers, in texts too, may differ by 1 %."""
+    if isinstance(found, dict) and isinstance(expected, dict) and found.keys() == expected.keys():
+        for name, each in found.items():
+            yield from differences(each, expected[name], f"{where}.{name}")
+    elif isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
+        for k, pair in enumerate(zip(found, expected, strict=True)):
+            yield from differences(*pair, f"{where}[{k}]")
+    elif isinstance(found, float) and isinstance(expected, float):
+        if found != pytest.approx(expected, rel=0.01, abs=1e-3):
+            yield f"{where}: {found}, not {expected}"
+    elif DECIMAL.sub("#", str(found)) != DECIMAL.sub("#", str(expected)):
+        yield f"{where}: {found!r}, not {expected!r}"
+    else:
+        pairs = zip(DECIMAL.findall(str(found)), DECIMAL.findall(str(expected)), strict=True)
+        for a, b in pairs:
+            yield from differences(float(a), float(b), where)
+
+
+def changes(now: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """Return the entries that are not as they were, of records within records too."""
+    found = {}
+    for name, each in now.items():
+        old = before.get(name)
+        if each != old:
+            both = isinstance(each, dict) and isinstance(old, dict)
+            found[name] = changes(each, old) if both else each
+    return found
+
+
+class Session:
+    """The steps of one test: each shows what has changed since the one before."""
+
+    def __init__(self, name: str) -> None:
+        self.path = HERE / "snapshots" / f"{name}.json"
+        text = self.path.read_text("utf-8") if self.path.exists() else "{}"
+        self.expected: dict[str, Any] = json.loads(text)
+        self.is_new, self.before = not self.expected, dict[str, Any]()
+
+    def step(self, name: str, explorer: Any) -> Any:
+        """Compare what has changed with the file, or write it to a new one; return the explorer."""
+        now = kept(records(explorer))
+        changed, self.before = changes(now, self.before), now
+        if self.is_new:
+            self.expected[name] = changed
+            text = json.dumps(self.expected, ensure_ascii=False, indent=1)
+            self.path.write_text(f"{text}\n", encoding="utf-8")
+        assert list(differences(changed, self.expected[name], name)) == []
+        return explorer
+
+
+@pytest.fixture
+def session(request: pytest.FixtureRequest) -> Iterator[Session]:
+    """Compare the steps of a test with those of the file that has its name."""
+    made = Session(request.node.name.removeprefix("test_"))
+    yield made
+    assert not made.is_new, f"{made.path.name} is new: look at it, and run again"

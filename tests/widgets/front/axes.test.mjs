@@ -1,0 +1,29 @@
+// Run with: node --test tests/widgets/front/
+import assert from "node:assert";
+import test from "node:test";
+
+import { logTicks, nearest, wholeTicks } from "../../../nmd_lab/widgets/front/axes.mjs";
+
+test("a logarithmic axis has two to six ticks in its range", () => {
+  for (const [low, high] of [[0.11, 0.13], [0.2, 0.33], [1e-12, 1], [0.2, 40], [3, 3.0001], [1e-300, 1e300]]) {
+    const ticks = logTicks(low, high);
+    assert.ok(ticks.every((tick, k) => tick >= low && tick <= high && (!k || tick > ticks[k - 1])));
+    assert.ok(ticks.length >= 2 && ticks.length <= 6);
+  }
+});
+
+test("ticks of iterations are whole, from 0, at equal steps", () => {
+  for (const high of [1, 1.02, 7, 99, 2040, 123456]) {
+    const ticks = wholeTicks(0, high), step = ticks[1];
+    assert.ok(ticks.length >= 2 && ticks.length < 8 && Number.isInteger(step) && step >= 1);
+    assert.deepEqual(ticks, ticks.map((_, k) => k * step));
+  }
+});
+
+test("the nearest point is found", () => {
+  const x = [1, 2, 4, 8, 100];
+  for (const number of [-5, 1, 1.4, 1.6, 3.1, 53, 55, 1000]) {
+    const away = x.map((each) => Math.abs(each - number));
+    assert.equal(away[nearest(x, number)], Math.min(...away));
+  }
+});
