@@ -44,8 +44,7 @@ def places(page, which):
     for name in PARTS[which]:
         box = page.locator(name).first.bounding_box()
         if box is None:  # beside lists there is no room for the plane
-            assert name == ".nmd-scatter > canvas"
-            assert page.viewport_size["width"] == 900
+            assert (name, page.viewport_size["width"]) == (".nmd-scatter > canvas", 900)
             continue
         found[name] = [round(box[key] - top.get(key, 0)) for key in ("x", "y")]
         found[name] += [round(box[key]) for key in ("width", "height")]
@@ -72,6 +71,7 @@ explorer
 
 
 DRAWN = "() => [...document.querySelector('.nmd-scatter').scatter.drawing.values ?? []]"
+STILL = "() => window.once === (window.once = document.querySelector('.nmd-frame').innerHTML)"
 AT = "() => (({ rows, at }) => rows[at])(document.querySelector('.nmd-scatter').scatter)"
 
 
@@ -88,13 +88,13 @@ def test_the_plane_draws_under_the_pointer_and_moves_nothing(notebook, width):
     page.set_viewport_size({"width": width, "height": 1000})
     notebook.open(f"plane{width}.ipynb", [DIGITS])
     ended(page, 1)
-    page.wait_for_selector(".nmd-errors td", state="attached")  # the bar has its last words
     turn = page.get_by_role("button", name="plane", exact=True)
     assert turn.is_visible() == (width == 900)
     if turn.is_visible():
         turn.click()
     plane = page.locator(".nmd-scatter > canvas")
     plane.scroll_into_view_if_needed()
+    page.wait_for_function(STILL, polling=1000)  # the kernel has had its last words
     box, before = plane.bounding_box(), all_boxes(page)
     seen = [page.evaluate(DRAWN)]
     for across, down in [(0.3, 0.3), (0.5, 0.7), (0.8, 0.4)]:
