@@ -251,7 +251,8 @@ def short_files(files: Files) -> str:
     return str(sum(text.count("\n") < 30 for text in under(files, "nmd_lab").values()))
 
 
-RECORDS = r"(?m)^class (?:Facts|Spec|Space|Setting|Prepared\w*|HeldOutData|\w*Options)\b"
+OLD_RECORDS = r"Facts|Spec|Space|Setting|Prepared\w*|HeldOutData|\w*Options"
+RECORDS = rf"(?m)^class (?:Asked|Known|Decided|{OLD_RECORDS})\b"
 
 MEASURES: dict[str, Callable[[Files], str]] = {
     "library: lines of code": lines("nmd_lab"),

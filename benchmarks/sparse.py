@@ -131,8 +131,8 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     from nmd_lab.model.model import make_model
     from nmd_lab.solver.engines.admm import Admm
     from nmd_lab.solver.engines.protocol import iterates
+    from nmd_lab.solver.formulation import make_problem
     from nmd_lab.solver.options import Options
-    from nmd_lab.solver.prepare import make_problem
     from nmd_lab.solver.starts import all_starts
 
     options = Options(

@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .data.observations import Observations
 from .data.units import sentence_of_units
 from .result.decomposition import Decomposition
 from .result.summary import unfinished
 from .solver.bounds import out_of_bounds
+from .solver.decided import Decided
 from .solver.options import FitOptions
 from .solver.problem import Problem
-from .solver.spec import Prepared
 from .warnings import (
     NMDWarning,
     NotConvergedWarning,
@@ -58,25 +59,45 @@ Messages = dict[type[NMDWarning], str]
 """Sentences by category of warning."""
 
 
-def messages_before(prepared: Prepared) -> Messages:
+def messages_before(decided: Decided) -> Messages:
     """Return what is to be said about a problem before it is solved."""
-    return _without_empty(
-        {
-            OutOfBoundsWarning: out_of_bounds(prepared.problem),
-            UnitsWarning: _different_units(prepared.problem),
-        }
-    )
+    problem = decided.problem
+    observations, (m, n), units = problem.observations, problem.observations.shape, ""
+    if problem.model.squares and observations.n_observed < m * n:
+        units = sentence_of_units(
+            observations,
+            "divide the columns by their standard deviations, or pass loss={}, which takes each "
+            "column in its own units",
+        )
+    return _without_empty({OutOfBoundsWarning: out_of_bounds(problem), UnitsWarning: units})
 
 
 def messages_after(
-    fit: Decomposition, prepared: Prepared, settings: Collection[str] = OPTIONS
+    fit: Decomposition, decided: Decided, settings: Collection[str] = OPTIONS
 ) -> Messages:
     """Return what is to be said about a fit of a problem."""
+    options, observations = decided.options, decided.problem.observations
+    has_ridge, stops_early = options.alpha > 0, decided.held_out is not None
+    empty_rows, empty_columns = observations.empty_rows_and_columns()
+    unobserved = overfit = not_converged = ""
+    if options.offsets == "none" and empty_rows.size + empty_columns.size:
+        unobserved = _unobserved(empty_rows.size, empty_columns.size, settings)
+    if (far := _far_predictions(fit, decided.problem)) is not None:
+        remedies = ["a larger alpha" if has_ridge else "a ridge (alpha)"]
+        remedies += ["validation=0.1"] if not stops_early and "validation" in settings else []
+        overfit = (
+            f"predictions of missing entries reach from {far.smallest:.3g} to {far.largest:.3g}, "
+            f"though X lies between {far.low:.3g} and {far.high:.3g}: give {', '.join(remedies)} "
+            "or a smaller rank."
+        )
+    if share := unfinished(fit):
+        enough = has_ridge or stops_early or _has_enough(observations, fit.rank)
+        not_converged = _not_converged(share, options.max_iter, has_enough=enough)
     return _without_empty(
         {
-            UnobservedWarning: _unobserved(prepared, settings),
-            OverfitWarning: _overfit(fit, prepared, settings),
-            NotConvergedWarning: _not_converged(fit, prepared),
+            UnobservedWarning: unobserved,
+            OverfitWarning: overfit,
+            NotConvergedWarning: not_converged,
         }
     )
 
@@ -92,43 +113,22 @@ def _without_empty(messages: Messages) -> Messages:
     return {category: message for category, message in messages.items() if message}
 
 
-def _different_units(problem: Problem) -> str:
-    """Return the warning if entries are missing, and the columns are in different units."""
-    model, observations = problem.model, problem.observations
-    m, n = observations.shape
-    if model.single is None or not model.loss.squares:
-        return ""
-    if observations.n_observed == m * n:
-        return ""
-    return sentence_of_units(
-        observations,
-        "divide the columns by their standard deviations, or pass loss={}, which takes each column "
-        "in its own units",
-    )
-
-
-def _not_converged(fit: Decomposition, prepared: Prepared) -> str:
-    """Return the warning if the last tenth of the iterations still lowered the objective."""
-    share = unfinished(fit)
-    if not share:
-        return ""
+def _not_converged(share: float, max_iter: int, *, has_enough: bool) -> str:
+    """Return the warning if the last tenth of the iterations lowered the objective by a share."""
     remedy = (
         "raise max_iter, or pass tol=0 if so many iterations are what you want."
-        if _determined(prepared, fit.rank)
+        if has_enough
         else "give a ridge (alpha) or validation=0.1, since so few observed entries for each "
         "component let more iterations make the predictions worse."
     )
     return (
-        f"max_iter={prepared.spec.max_iter} ended a fit whose last tenth of iterations still "
+        f"max_iter={max_iter} ended a fit whose last tenth of iterations still "
         f"lowered the objective by {share:.1%}: {remedy}"
     )
 
 
-def _determined(prepared: Prepared, rank: int) -> bool:
-    """Return whether the observed entries, the ridge or held-out entries determine a fit."""
-    observations, options = prepared.problem.observations, prepared.spec
-    if options.alpha > 0 or prepared.held_out is not None:
-        return True
+def _has_enough(observations: Observations, rank: int) -> bool:
+    """Return whether there are enough observed entries to determine the components."""
     m, n = observations.shape
     if observations.n_observed == m * n:
         return True
@@ -137,21 +137,6 @@ def _determined(prepared: Prepared, rank: int) -> bool:
     short = np.count_nonzero(counts < rank)
     enough = observations.n_observed >= ENTRIES_PER_NUMBER * rank * counts.size
     return bool(enough and short <= SHORT_LINES * counts.size)
-
-
-def _overfit(fit: Decomposition, prepared: Prepared, settings: Collection[str]) -> str:
-    """Return the warning if predictions of missing entries are far from the range of the data."""
-    found = _far_predictions(fit, prepared.problem)
-    if found is None:
-        return ""
-    remedies = ["a larger alpha" if prepared.spec.alpha > 0 else "a ridge (alpha)"]
-    if prepared.held_out is None and "validation" in settings:
-        remedies.append("validation=0.1")
-    return (
-        f"predictions of missing entries reach from {found.smallest:.3g} to {found.largest:.3g}, "
-        f"though X lies between {found.low:.3g} and {found.high:.3g}: give {', '.join(remedies)} "
-        "or a smaller rank."
-    )
 
 
 def _far_predictions(fit: Decomposition, problem: Problem) -> Beyond | None:
@@ -177,14 +162,9 @@ def _far_predictions(fit: Decomposition, problem: Problem) -> Beyond | None:
     return Beyond(float(predictions.min()), float(predictions.max()), low, high)
 
 
-def _unobserved(prepared: Prepared, settings: Collection[str]) -> str:
+def _unobserved(n_rows: int, n_columns: int, settings: Collection[str]) -> str:
     """Return the warning if rows or columns have no observed entry and no offsets."""
-    if prepared.spec.offsets != "none":
-        return ""
-    rows, columns = prepared.problem.observations.empty_rows_and_columns()
-    if not rows.size + columns.size:
-        return ""
-    counts = {"row": rows.size, "column": columns.size}
+    counts = {"row": n_rows, "column": n_columns}
     named = " and ".join(
         f"{count} {name}{'s' if count > 1 else ''}" for name, count in counts.items() if count
     )

@@ -15,15 +15,16 @@ from ._runtime.machine import one_thread
 from ._runtime.progress import interruptible
 from .data.blocks_on_disk import is_stored
 from .data.labels import is_dask
+from .model.model import Model
 from .result.decomposition import Decomposition
 from .result.serialization import provenance
 from .solver.constraints.factor_constraints import constraints_in_parameters
+from .solver.decided import Decided
 from .solver.options import Options
 from .solver.prepare import prepare
 from .solver.problem import Problem
 from .solver.restarts import Solution, solve
 from .solver.run import Run
-from .solver.spec import Prepared
 from .solver.starts import run_from
 from .solver.state import State
 from .solver.stopping import Stopping
@@ -33,16 +34,16 @@ def run_fit(X: Any, asked: Options) -> Decomposition:
     """Prepare, solve, label and warn."""
     try:
         with interruptible() as signals, one_thread():
-            prepared = prepare(X, asked, signals)
-            observations = prepared.problem.observations
-            warn(messages_before(prepared), stacklevel=3)
-            solution = solve(prepared)
-            fit = package(prepared, solution)
+            decided = prepare(X, asked, signals)
+            observations = decided.problem.observations
+            warn(messages_before(decided), stacklevel=3)
+            solution = solve(decided)
+            fit = package(decided, solution)
             elsewhere = observations.elsewhere
             with elsewhere.computing() if elsewhere else nullcontext():
-                warn(messages_after(fit, prepared), stacklevel=3)
+                warn(messages_after(fit, decided), stacklevel=3)
             if signals and not signals.reported:
-                fit = package(prepared, solution.after(signals))
+                fit = package(decided, solution.after(signals))
             if observations.scratch is not None:
                 observations.scratch.close()
             return fit
@@ -51,10 +52,10 @@ def run_fit(X: Any, asked: Options) -> Decomposition:
             gc.collect()  # T and U are on a disk, or on workers, until nothing holds them
 
 
-def package(prepared: Prepared, solution: Solution) -> Decomposition:
+def package(decided: Decided, solution: Solution) -> Decomposition:
     """Return the labelled result of a fit."""
     outcome = solution.outcome
-    problem = prepared.problem.of(outcome.state)
+    problem = decided.problem.of(outcome.state)
     state, units = outcome.state, problem.units
     observations = units.given_observations(problem.observations)
     elsewhere = observations.elsewhere
@@ -66,7 +67,7 @@ def package(prepared: Prepared, solution: Solution) -> Decomposition:
     if offsets.rows is not None:
         offsets = offsets._replace(rows=np.asarray(offsets.rows))
     nonlinearity, loss = units.model.shown
-    selection = prepared.spec.selection
+    selection = decided.selection
     return Decomposition.from_matrices(
         observations.labels,
         W,
@@ -80,11 +81,11 @@ def package(prepared: Prepared, solution: Solution) -> Decomposition:
         parameters={
             "rank": W.shape[1],
             "iteration": state.iteration,
-            **prepared.spec.describe(W.dtype),
+            **decided.options.describe(W.dtype),
             "split": "observed" if problem.observed_only else "everywhere",
             **constraints_in_parameters(problem.constraints),
             "optimality": solution.optimality,
-            **_limits(prepared),
+            **_limits(units.model, has_limits=observations.limits is not None),
             **({"absent_are_zeros": True} if observations.absent_are_zeros else {}),
             "starts": solution.starts,
             **({} if selection is None else {"selection": selection | _seen(problem, state)}),
@@ -93,18 +94,17 @@ def package(prepared: Prepared, solution: Solution) -> Decomposition:
     )
 
 
-def _limits(prepared: Prepared) -> dict[str, Any]:
+def _limits(model: Model, *, has_limits: bool) -> dict[str, Any]:
     """Return what a fit with limits knows of them, for `Decomposition.parameters`."""
-    model = prepared.problem.units.model
-    if prepared.problem.observations.limits is None or model.single is None:
+    if not has_limits or model.which is not None:
         return {}
     return {"limit_noise": model.limits.sd, "smallest_value": model.limits.smallest}
 
 
 def _seen(problem: Problem, state: State) -> dict[str, Any]:
     """Return the root mean squared error where a fit has seen X, for `Decomposition.selection`."""
-    kind, observations = problem.model.single, problem.observations
-    if kind is None or not kind.loss.squares or observations.limits is not None:
+    observations = problem.observations
+    if not problem.model.squares or observations.limits is not None:
         return {}
     (total,) = observations.weighted_sums()
     size = math.ldexp(math.sqrt(2 * problem.reference / total), problem.units.of_X)
@@ -112,31 +112,31 @@ def _seen(problem: Problem, state: State) -> dict[str, Any]:
 
 
 class ResumableFit:
-    """A prepared fit that can pause after any iteration and resume.
+    """A fit that is ready and can pause after any iteration and resume.
 
     Its iterates are those of an uninterrupted fit.  With ``tol=0`` and no held-out entries, the
     result after k iterations is that of ``max_iter=k``.
     """
 
-    def __init__(self, prepared: Prepared) -> None:
-        self.prepared = prepared
+    def __init__(self, decided: Decided) -> None:
+        self.decided = decided
         self.run: Run | None = None
 
     def advance(self, iterations: int, callback: Callable[[State], Any]) -> Decomposition:
         """Do at most `iterations` more iterations, and return the result so far."""
-        prepared, spec = self.prepared, self.prepared.spec.after_choice
+        decided, options = self.decided, self.decided.after_choice
         rules = Stopping(
-            spec.max_iter,
-            tol=spec.tol,
-            patience=spec.solver.patience,
-            window=prepared.plan.window,
+            options.max_iter,
+            tol=options.tol,
+            patience=options.solver.patience,
+            window=decided.plan.window,
             last_when_stopped=True,
         )
         with one_thread():
             if self.run is None:
                 self.run = run_from(
-                    *(prepared.problem, next(prepared.starts), spec, prepared.plan, rules),
-                    held_out=prepared.held_out,
+                    *(decided.problem, next(decided.starts), options, decided.plan, rules),
+                    held_out=decided.held_out,
                 )
             outcome = self.run.advance(iterations, callback=callback)
-            return package(prepared, Solution.of(prepared.problem, outcome, []))
+            return package(decided, Solution.of(decided.problem, outcome, []))

@@ -18,6 +18,7 @@ from ._runtime.progress import Interruption, StopReason
 from ._warm_start import begin_at, check_init
 from .data.inputs import observe
 from .data.labels import is_dask, is_frame
+from .data.sparse import is_sparse
 from .data.units import sentence_of_units
 from .result.posterior import Posterior
 from .result.serialization import provenance
@@ -28,7 +29,7 @@ from .solver.sampler.prepare import PreparedSample, prepare_sample
 from .solver.sampler.run import Chains, Draws, PosteriorState
 from .solver.sampler.sampled_model import SampleOptions, refuse_table
 from .solver.sampler.state import ChainState
-from .solver.support import DATA, data_of, features_of_data, refuse
+from .solver.support import DATA, features_of_data, form_of_data, refuse
 from .warnings import NotConvergedWarning, UnitsWarning
 
 TUNE = 100
@@ -70,7 +71,7 @@ def draw_posterior(X: Any, options: SampleOptions, interruption: Interruption) -
 
 def _present(X: Any, options: SampleOptions) -> dict[str, str]:
     """Return what a posterior has, by the words of the table of what goes with what."""
-    form = data_of(X, absent_are_zeros=False, on_cluster=False, from_file=False)
+    form = form_of_data(is_sparse(X), absent_are_zeros=False)
     present = form | {"sample": DATA["sample"]} | features_of_data(X, options)
     present.pop("learned", None)  # the sampler draws it
     if is_dask(X) and not isinstance(X, xr.DataArray):
@@ -171,8 +172,7 @@ def sentence_of_chains(posterior: Posterior) -> str:
 
 def warn_of_units(prepared: PreparedSample, stacklevel: int) -> None:
     """Warn if the columns are in different units."""
-    kind = prepared.model.single
-    if kind is None or not kind.loss.squares:
+    if not prepared.model.squares:
         return
     text = sentence_of_units(
         prepared.observations, "divide the columns by their standard deviations"

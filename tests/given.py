@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from nmd_lab import MinMax
+from nmd_lab.solver.decided import Decided
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.prepare import prepare as prepared
-from nmd_lab.solver.spec import Prepared
 
 
 def given(f: str) -> str | MinMax:
@@ -15,7 +15,7 @@ def given(f: str) -> str | MinMax:
     return MinMax(0, 1) if f == "minmax" else f
 
 
-def prepare(X: Any, rank: Any, nonlinearity: Any, loss: Any, **options: Any) -> Prepared:
+def prepare(X: Any, rank: Any, nonlinearity: Any, loss: Any, **options: Any) -> Decided:
     """Return a fit that is ready to be solved."""
     asked = Options(rank=rank, nonlinearity=nonlinearity, loss=loss, **options)
     return prepared(X, asked)

@@ -137,27 +137,6 @@ def test_grid_search_over_both(X):
     assert search.best_params_["n_components"] == 2
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"nonlinearity": "auto"}, r"nonlinearity='auto' .*give one by name"),
-        ({"loss": "auto"}, r"loss='auto' .*give one by name"),
-        ({"alpha": 0.5}, r"alpha=0\.5 is of a fit.*leave out alpha"),
-        ({"offset_alpha": 1}, r"offset_alpha=1 is of a fit"),
-        ({"solver": "paper"}, r"solver='paper' is of a fit"),
-        ({"solver": nmd.ADMM(split="observed")}, r"solver=ADMM\(.* is of a fit"),
-        ({"validation": 0.1}, r"validation=0\.1 is of a fit"),
-        ({"n_draws": 0}, r"n_draws=0 is too small"),
-        ({"n_tune": -1}, r"n_tune=-1 is too small"),
-        ({"inference": "samples"}, r"inference='samples' is unknown.*sample"),
-    ],
-)
-def test_what_does_not_go_together_is_refused_in_one_sentence(parameters, message, X):
-    with pytest.raises(ValueError, match=message) as caught:
-        nmd.MatrixCompletion(**({"n_components": 2, **SHORT} | parameters)).fit(X)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_fit_has_no_standard_deviations(X):
     model = nmd.MatrixCompletion(2, alpha=0.1, max_iter=5).fit(X)
     for place in ([[0], [1]], [X]):

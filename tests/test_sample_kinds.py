@@ -192,25 +192,6 @@ def test_weights_and_limits_of_ordered_levels():
     assert several.draws["cut_points"].shape == (1, 20, 4, 2)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"loss": (["frobenius", "l1"], np.zeros((40, 4), int))}, "loss= for each entry"),
-        ({"nonlinearity": ["relu"] * 4}, "cut points are learned"),
-        ({"noise": "before", "nonlinearity": ["square", "relu", "identity", "identity"]}, "noise"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(change, words):
-    X, _, loss = numbers_of()
-    with pytest.raises(ValueError, match=words):
-        nmd.sample(X, 2, **{"loss": loss} | QUICK | change)
-
-
-def test_classes_are_not_drawn_as_numbers(frame):
-    with pytest.raises(ValueError, match="loss='frobenius' of column 'town' is for numbers"):
-        nmd.sample(frame, 2, loss={"town": "frobenius"}, **QUICK)
-
-
 def test_a_single_category_is_certain(frame):
     one = frame.assign(town=pd.Categorical(["Ulm"] * len(frame))).mask(frame.isna())
     posterior = nmd.sample(one, 2, **QUICK)

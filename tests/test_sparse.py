@@ -185,19 +185,6 @@ def test_an_entry_that_comes_twice_is_named(kind):
         nmd.complete(twice, 1)
 
 
-def test_bad_sparse_input_is_refused():
-    with pytest.raises(ValueError, match="no observed entry"):
-        nmd.complete(sparse.csr_array((4, 3)), 1)
-    with pytest.raises(ValueError, match="infinity at row 1, column 0"):
-        nmd.complete(sparse.csr_array([[1.0, 2.0], [np.inf, 0.0]]), 1)
-    with pytest.raises(ValueError, match="weights"):
-        nmd.complete(sparse.csr_array(np.eye(3)), 1, weights=-np.ones((3, 3)))
-    with pytest.raises(ValueError, match="observed has shape"):
-        nmd.complete(sparse.csr_array(np.eye(3)), 1, observed=np.ones((3, 4), bool))
-    with pytest.raises(ValueError, match="'kl'"):
-        nmd.complete(sparse.csr_array(-np.eye(3)), 1, "relu", "kl")
-
-
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")  # of a single iteration
 def test_a_state_that_does_not_fit_is_refused_before_any_work(monkeypatch):
     monkeypatch.setattr("nmd_lab._runtime.machine.free_memory", lambda: 10**7)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -78,49 +76,6 @@ def test_types_order_and_labels_come_back(frame):
 
 
 NUMBERS = [1.0, 2.0, 4.0, 3.0]
-BAD = {
-    "mixed types": ({"x": ["a", 1, "a", 2.5]}, "several types in column 'x'.*drop"),
-    "identifiers": ({"x": list("pqrs")}, "identifiers or free text in column 'x'.*drop"),
-    "free text": ({"x": [f"says {k}" for k in "abcd"]}, "free text in column 'x'"),
-    "dates": ({"x": pd.date_range("2020-01-01", periods=4)}, "dates in column 'x'.*days"),
-    "no value": ({"x": [np.nan] * 4}, "no observed value in column 'x': drop"),
-    "no class": ({"x": pd.Categorical([None] * 4, ["p", "q"])}, "no observed value in column 'x'"),
-    "no object": ({"x": [None] * 4}, "no value in column 'x'.*drop"),
-    "many levels": (
-        {"x": pd.Categorical(NUMBERS, range(1_000_000), ordered=True)},
-        "1000000 categories in column 'x'.*merge",
-    ),
-    "infinite": ({"x": [1.0, np.inf, 2.0, 3.0]}, "infinity at row 1, column 2"),
-}
-
-
-def refused(frame, words):
-    """Check that a table is refused in one sentence."""
-    with pytest.raises((TypeError, ValueError), match=words) as caught:
-        nmd.sample(frame, **QUICK)
-    message = str(caught.value)
-    assert "\n" not in message
-    assert not re.search(r"[.!?] +[A-Z]", message), f"more than one sentence: {message}"
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_columns_are_refused_by_name(case):
-    columns, words = BAD[case]
-    refused(pd.DataFrame({"a": NUMBERS, "b": NUMBERS} | columns), words)
-
-
-@pytest.mark.parametrize(
-    ("frame", "words"),
-    [
-        (pd.DataFrame({"a": [1.0], "b": [2.0]}), "X has one row"),
-        (pd.DataFrame(np.eye(3), columns=["a", "b", "a"]), "column 'a' twice: make"),
-        (pd.DataFrame([[1.0, True], [2.0, False]], columns=["a", "a"]), "column 'a' twice: make"),
-        (pd.DataFrame(), "holds no entry"),
-        (pd.DataFrame({"a": [], "b": []}), "holds no entry"),
-    ],
-)
-def test_bad_tables_are_refused(frame, words):
-    refused(frame, words)
 
 
 def test_a_constant_is_filled_by_itself():

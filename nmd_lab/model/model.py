@@ -126,9 +126,14 @@ class Model:
         return LimitModel() if self.which is not None else self.kinds[0].limits
 
     @property
+    def squares(self) -> bool:
+        """Whether there is one loss, and it is that of squares."""
+        return self.which is None and self.loss.squares
+
+    @property
     def is_least_squares(self) -> bool:
         """Whether all entries have f(t) = t and squares."""
-        return self.which is None and self.nonlinearity.form == "identity" and self.loss.squares
+        return self.squares and self.nonlinearity.form == "identity"
 
     @cached_property
     def structure(self) -> AnyStructure:

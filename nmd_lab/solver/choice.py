@@ -149,6 +149,28 @@ class Choice:
         """What of it has a meaning where nothing is chosen: early stopping."""
         return Choice(splitter=self.splitter if self.stops_early else None)
 
+    def refuse_unsuitable(
+        self, rank: int | None, alpha: float | None, shape: tuple[int, int], *, is_open: bool
+    ) -> None:
+        """Raise ValueError if it does not suit X and what is given; None is to be chosen."""
+        for name, candidates, value in (("rank", self.ranks, rank), ("alpha", self.alphas, alpha)):
+            if candidates is not None and value is not None:
+                raise ValueError(
+                    f"{name}s={list(candidates)} of nmd.Choice are for {name}='auto', and "
+                    f"{name}={value!r} is given: leave one of them out."
+                )
+        largest = max(self.ranks or (1,))
+        if largest > min(shape):
+            raise ValueError(
+                f"ranks={list(self.ranks or ())} has {largest}, which exceeds the smaller side of "
+                f"X, {min(shape)}: give smaller ranks."
+            )
+        if self.only_chooses and not is_open:
+            raise ValueError(
+                f"validation={self!r} has nothing to choose, since rank, alpha, nonlinearity and "
+                "loss are given: make one of them 'auto', or leave it out."
+            )
+
     def describe(self) -> Any:
         """Return None, a number or a text, for `Decomposition.parameters`."""
         if self.only_chooses:

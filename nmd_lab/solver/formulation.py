@@ -113,10 +113,9 @@ def _penalty_rule(problem: Problem, scaling: Scaling, options: Options) -> Penal
     return replace(RELAXING if settles else BALANCED, initial=initial, unit=natural)
 
 
-def observed_only(observations: Observations, split: str) -> bool:
+def observed_only(shape: tuple[int, int], n_observed: int, split: str) -> bool:
     """Return whether T = WH is imposed on the observed entries alone."""
-    m, n = observations.shape
-    few = observations.n_observed < OBSERVED_SHARE * m * n
+    few = n_observed < OBSERVED_SHARE * shape[0] * shape[1]
     return split == "observed" or (split == "auto" and few)
 
 

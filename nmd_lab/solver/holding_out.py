@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,83 +15,36 @@ from nmd_lab.data.split import flat_positions, split
 from nmd_lab.model.model import Model
 
 from .choice import BLOCKS, Choice
-from .facts import Facts
 from .held_out import HeldOut
+from .known import Known
 from .options import Options
 from .selection.folds import Fold, draw_folds, make_fold, row_folds, row_splits
 
 
-class HeldOutData(NamedTuple):
-    """Observed entries, divided for a fit.
-
-    Attributes
-    ----------
-    rest : Observations
-        Those of the last fit.
-    held_out : Observations or None
-        Those that stop it early; None if it has all of them.
-    folds : list of Fold or None
-        Those of the trials and those that judge them; None if the choice draws them itself.
-    drawn : str
-        How the folds were drawn, for `Decomposition.selection`.
-    """
-
-    rest: Observations
-    held_out: Any = None
-    folds: list[Fold] | None = None
-    drawn: str = "given"
-
-    def folds_for_trials(self, rng: np.random.Generator) -> tuple[list[Fold], str]:
-        """Return the folds, and how they were drawn; `rng` draws them if there are none."""
-        return draw_folds(self.rest, rng) if self.folds is None else (self.folds, self.drawn)
-
-
-def check_choice(options: Options, facts: Facts, observations: Observations) -> None:
-    """Raise ValueError if a choice does not suit the other arguments of a fit."""
+def hold_out(known: Known, X: Any, options: Options, rng: np.random.Generator) -> Known:
+    """Return what is known without what is held out; without empty rows in `decompose`."""
     choice: Choice = options.validation
     alpha = None if is_auto(options.alpha) else options.alpha
-    both = (("rank", choice.ranks, facts.rank), ("alpha", choice.alphas, alpha))
-    for name, candidates, value in both:
-        if candidates is not None and value is not None:
-            raise ValueError(
-                f"{name}s={list(candidates)} of nmd.Choice are for {name}='auto', and "
-                f"{name}={value!r} is given: leave one of them out."
-            )
-    largest = max(choice.ranks or (1,))
-    if largest > min(observations.shape):
-        raise ValueError(
-            f"ranks={list(choice.ranks or ())} has {largest}, which exceeds the smaller side of X, "
-            f"{min(observations.shape)}: give smaller ranks."
-        )
-    if choice.only_chooses and not facts.is_open(options):
-        raise ValueError(
-            f"validation={choice!r} has nothing to choose, since rank, alpha, nonlinearity and "
-            "loss are given: make one of them 'auto', or leave it out."
-        )
-    loss = facts.model.without_likelihood if choice.metric == "log_score" else None
+    observations, is_open = known.observations, known.is_open(options)
+    choice.refuse_unsuitable(known.rank, alpha, observations.shape, is_open=is_open)
+    loss = known.model.without_likelihood if choice.metric == "log_score" else None
     if loss is not None:
         raise ValueError(
             f"metric='log_score' needs a likelihood, which loss={loss!r} has not: give "
             "metric='deviance', 'rmse' or 'mae'."
         )
-
-
-def hold_out(
-    observations: Observations, X: Any, options: Options, rng: np.random.Generator
-) -> HeldOutData:
-    """Return what is held out; the rest of `decompose` has no empty rows and columns."""
-    choice: Choice = options.validation
     if choice.splitter is None:
-        return HeldOutData(observations)
+        return known
     if not choice.stops_early:
-        return _for_the_choice_alone(observations, X, choice, new_stream(rng))
+        folds, drawn = _folds_of_trials(observations, X, choice, new_stream(rng))
+        return known._replace(folds=folds, drawn=drawn)
     rest, held_out = _out_of_the_fit(observations, X, choice, rng)
     if options.absent_are_zeros:
         refuse_empty(rest)
     if rest.elsewhere is not None:
-        return HeldOutData(rest, held_out)
+        return known._replace(observations=rest, held_out=held_out)
     held_out = held_out.as_sparse()
-    return HeldOutData(rest, held_out, [Fold(rest, held_out)])
+    return known._replace(observations=rest, held_out=held_out, folds=[Fold(rest, held_out)])
 
 
 def _out_of_the_fit(
@@ -122,10 +75,10 @@ def _out_of_the_fit(
     return elsewhere.without(held_out)
 
 
-def _for_the_choice_alone(
+def _folds_of_trials(
     observations: Observations, X: Any, choice: Choice, rng: np.random.Generator
-) -> HeldOutData:
-    """Return folds that judge the trials; the last fit has all entries."""
+) -> tuple[list[Fold], str]:
+    """Return folds that judge the trials alone, and how they were drawn."""
     if observations.elsewhere is not None:
         raise ValueError(
             f"splitter={choice.splitter!r} does not go with data on workers: give a share of the "
@@ -137,8 +90,9 @@ def _for_the_choice_alone(
             _mask_of(observations, X, mask, f"splitter[{position}]")
             for position, mask in enumerate(splitter)
         ]
-        folds = [make_fold(observations.select(~at), observations.select(at)) for at in masks]
-        return HeldOutData(observations, None, folds)
+        return [
+            make_fold(observations.select(~at), observations.select(at)) for at in masks
+        ], "given"
     if choice.splits_rows:
         groups = None if choice.groups is None else row_groups(choice.groups, X, observations)
         splits = row_splits(splitter, groups, observations.shape[0], rng)
@@ -148,15 +102,14 @@ def _for_the_choice_alone(
                 f"splitter={splitter!r} holds out nothing, since each row and column keeps an "
                 "entry: give fewer splits, or more data."
             )
-        return HeldOutData(observations, None, folds, f"by {type(splitter).__name__}")
+        return folds, f"by {type(splitter).__name__}"
     assert splitter == BLOCKS
     if observations.n_observed == observations.shape[0] * observations.shape[1]:
         raise ValueError(
             f"splitter={splitter!r} moves the holes of X, which has none: give masks, or leave it "
             "out."
         )
-    folds, drawn = draw_folds(observations, rng, blocks=True)
-    return HeldOutData(observations, None, folds, drawn)
+    return draw_folds(observations, rng, blocks=True)
 
 
 def _mask_of(observations: Observations, X: Any, mask: Any, name: str) -> NDArray[np.bool_]:

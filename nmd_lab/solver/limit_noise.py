@@ -51,8 +51,6 @@ def first_sd(observations: Observations) -> float:
 
 def limit_model(observations: Observations, noise: float | str) -> LimitModel:
     """Return what is known before a fit; sd = NaN if it is to be estimated."""
-    if observations.limits is None:
-        return LimitModel()
     sd = math.nan if isinstance(noise, str) else float(noise)
     return LimitModel(smallest_value(observations), sd)
 

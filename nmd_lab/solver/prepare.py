@@ -21,17 +21,18 @@ from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data import inputs
 from nmd_lab.data.blocks_on_disk import is_stored
 from nmd_lab.data.frames import device_of_tensor
-from nmd_lab.data.labels import is_dask
+from nmd_lab.data.labels import is_dask, is_frame
 from nmd_lab.data.observations import Observations, float_dtype
 from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.model.fitted_values import Offsets
 
 from .checkpointing import state_and_save
+from .decided import Decided
 from .devices.device import device_of
-from .facts import Facts, describe, stand_in
 from .formulation import STREAMED_ARRAYS, check_memory, make_problem
-from .holding_out import HeldOutData, check_choice, hold_out, refuse_empty, score_of
+from .holding_out import hold_out, refuse_empty, score_of
 from .initialization import rank_of_init
+from .known import Known, describe, stand_in
 from .limit_noise import with_estimated_sd
 from .options import Options
 from .problem import Problem
@@ -39,36 +40,40 @@ from .refinement.plan import RefinementPlan, make_plan
 from .run import FitState
 from .scaling import scaling_for
 from .selection.choice import choose
-from .spec import Prepared, Spec
 from .starts import all_starts
-from .support import data_of, features_of_fit, refuse
+from .support import features_of_data, features_of_fit, form_of_data, refuse
 
 
-def prepare(X: Any, asked: Options, signals: Interruption | None = None) -> Prepared:
+def prepare(X: Any, asked: Options, signals: Interruption | None = None) -> Decided:
     """Return the fit that was asked for, ready to be solved, with a choice for what is "auto"."""
     began = time.perf_counter()
-    asked = _with_device_of(X, asked)
+    if asked.compute.device is None:
+        asked = replace(asked, compute=replace(asked.compute, device=device_of_tensor(X)))
+    device_of(asked.compute.device)  # refuses an unknown one
     rank = _rank(asked)
     observations = observe(X, rank, asked)
-    facts = describe(X, observations, rank, asked)
+    known = describe(observations, rank, asked, is_table=is_frame(X))
     rng = asked.generator()
     state, rng, save = state_and_save(
-        FitState(copy.deepcopy(rng)), rng, asked, observations, facts.model.kinds
+        FitState(copy.deepcopy(rng)), rng, asked, observations, known.model.kinds
     )
-    check_choice(asked, facts, observations)
-    held_out = hold_out(observations, X, asked, rng)
+    known = hold_out(known, X, asked, rng)
     signals = Interruption() if signals is None else signals
-    spec = decide(held_out, facts, asked, rng, state, signals=signals, began=began)
-    return formulate(held_out, facts, spec, rng, state, save)
+    options, known = decide(known, asked, rng, state, signals=signals, began=began)
+    return formulate(known, options, rng, state, save)
 
 
 def observe(X: Any, rank: int | None, asked: Options) -> Observations:
     """Return the observations of any input, if all that the call has goes together."""
     stand_in(asked.nonlinearity, asked.loss)  # refuses unknown ones
-    client, zeros = client_for(X, asked.compute.client), asked.absent_are_zeros
-    scratch = None if client is not None else _scratch(X, asked, zeros)
-    form = {"on_cluster": client is not None, "from_file": scratch is not None}
-    refuse(data_of(X, absent_are_zeros=zeros, **form) | features_of_fit(X, rank, asked))
+    client, zeros, sparse = asked.compute.client, asked.absent_are_zeros, is_sparse(X)
+    if client is not None or is_dask(X):
+        client = client_for(X, client)
+    scratch = None
+    if client is None and is_stored(X) and not (zeros and sparse):
+        scratch = _scratch(X, asked)  # a fit to implicit zeros has no arrays of the size of X
+    form = form_of_data(sparse, zeros, on_cluster=client is not None, from_file=scratch is not None)
+    refuse(form | features_of_data(X, asked) | features_of_fit(rank, asked))
     if client is not None:
         data = {name: each for name, each in asked.of_data.items() if name != "limits"}
         observations = observe_elsewhere(X, client, absent_are_zeros=zeros, **data)
@@ -81,73 +86,53 @@ def observe(X: Any, rank: int | None, asked: Options) -> Observations:
 
 
 def decide(
-    data: HeldOutData,
-    facts: Facts,
-    options: Options,
-    rng: np.random.Generator,
-    state: FitState,
-    **hooks: Any,
-) -> Spec:
-    """Return what the fit is to be: as it was asked for, and chosen where that is "auto".
+    known: Known, asked: Options, rng: np.random.Generator, state: FitState, **hooks: Any
+) -> tuple[Options, Known]:
+    """Return the options of the fit, chosen where they were "auto", and what the trials found.
 
     A fit that resumes has what was chosen, if the choice had ended.
     """
-    if not facts.is_open(options):
-        return _spec(facts, options)
-    _problem(
-        data.rest, facts, _spec(facts, replace(options, alpha=0.0, offsets="none", init="auto"))
-    )
-    asked, stream = vars(options), new_stream(rng)
+    settled = replace(asked.settled(), rank=known.rank or 1)  # 1 stands for an open one
+    if not known.is_open(asked):
+        return settled, known
+    smallest = replace(asked, rank=settled.rank, alpha=0.0, offsets="none", init="auto").settled()
+    _problem(known, smallest)  # refuses what does not fit into memory
+    stream = new_stream(rng)
     if state.decided is None:
-        chosen = vars(choose(data, facts, options, stream, **hooks))
-        state.decided = {
-            name: each for name, each in chosen.items() if each is not asked.get(name, Spec)
-        }
-    return Spec(**asked | state.decided)
+        options, found = choose(known, asked, stream, **hooks)
+        changes = (vars(asked), vars(options)), (known._asdict(), found._asdict())
+        state.decided = [
+            {name: each for name, each in after.items() if each is not before[name]}
+            for before, after in changes
+        ]
+    of_options, of_known = state.decided
+    return replace(asked, **of_options), known._replace(**of_known)
 
 
 def formulate(
-    data: HeldOutData,
-    facts: Facts,
-    spec: Spec,
+    known: Known,
+    options: Options,
     rng: np.random.Generator,
     state: FitState,
     save: Callable[[], None],
-) -> Prepared:
-    """Return the problem of a specification, its starts, and where the fit stands."""
-    problem, offsets, plan = _problem(data.rest, facts, spec)
-    if math.isnan(spec.limits.sd):
-        problem = with_estimated_sd(problem, offsets, spec.rank, spec)
-    starts = all_starts(problem, offsets, spec.rank, spec, rng, spec.start)
-    score = score_of(data.held_out, problem.units.model)
-    return Prepared(problem, starts, spec, plan, score, state, save)
+) -> Decided:
+    """Return the problem of the options, its starts, and where the fit stands."""
+    problem, offsets, plan = _problem(known, options)
+    if math.isnan(known.limits.sd):
+        problem = with_estimated_sd(problem, offsets, options.rank, options)
+    starts = all_starts(problem, offsets, options.rank, options, rng, known.start)
+    score = score_of(known.held_out, problem.units.model)
+    of_choice = known.selection, known.spent
+    return Decided(options, problem, starts, plan, score, state, save, *of_choice)
 
 
-def _problem(
-    observations: Observations, facts: Facts, spec: Spec
-) -> tuple[Problem, Offsets, RefinementPlan]:
+def _problem(known: Known, options: Options) -> tuple[Problem, Offsets, RefinementPlan]:
     """Return problem, starting offsets and refinements, if the fit would fit into memory."""
-    scaling = scaling_for(spec.model, facts.size)
-    problem, offsets = make_problem(observations, scaling, spec, facts.observed_only)
-    plan = make_plan(problem, spec.rank, spec)
-    check_memory(problem, spec.rank, spec, plan)
+    scaling = scaling_for(known.model.with_limits(known.limits), known.size)
+    problem, offsets = make_problem(known.observations, scaling, options, known.observed_only)
+    plan = make_plan(problem, options.rank, options)
+    check_memory(problem, options.rank, options, plan)
     return problem, offsets, plan
-
-
-def _spec(facts: Facts, options: Options) -> Spec:
-    """Return the specification if nothing is chosen; rank 1 stands for an open one."""
-    model = facts.model.with_limits(facts.limits)
-    settled = vars(options.settled()) | {"rank": facts.rank or 1}
-    return Spec(**settled, model=model, limits=facts.limits)
-
-
-def _with_device_of(X: Any, asked: Options) -> Options:
-    """Return what was asked for, on the device of a tensor X if no other was named."""
-    if asked.compute.device is None:
-        compute = replace(asked.compute, device=device_of_tensor(X))
-        asked = replace(asked, compute=compute)
-    device_of(asked.compute.device)  # refuses an unknown one
-    return asked
 
 
 def _rank(asked: Options) -> int | None:
@@ -161,14 +146,12 @@ def _rank(asked: Options) -> int | None:
     return number
 
 
-def _scratch(X: Any, options: Options, absent_are_zeros: bool) -> Scratch | None:
-    """Return a folder for arrays of the size of X if X is to be read from its file by blocks.
+def _scratch(X: Any, options: Options) -> Scratch | None:
+    """Return a folder for arrays of the size of X, which is in a file, if it is read by blocks.
 
     It is if there is a `work_dir`, or if T and U would not fit beside X into the free memory, or
     into `memory_limit`.
     """
-    if not is_stored(X) or (absent_are_zeros and is_sparse(X)):
-        return None  # a fit to implicit zeros has no arrays of the size of X
     limit = options.compute.memory_limit
     free = free_memory() if limit is None else limit * 2**30
     size = X.n_stored if isinstance(X, SparseObservations) else X.size
@@ -177,9 +160,7 @@ def _scratch(X: Any, options: Options, absent_are_zeros: bool) -> Scratch | None
 
 
 def client_for(X: Any, client: Any) -> Any:
-    """Return the client of a fit: that which is given, or the active one if X is of Dask."""
-    if client is None and not is_dask(X):
-        return None
+    """Return the client of a fit: that which is given, or the active one for X of Dask."""
     from nmd_lab.cluster.inputs import checked_client
 
     return checked_client(X, client)

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 from nmd_lab._runtime.progress import Interruption, StopReason, interruptible, is_interactive
 
+from .decided import Decided
 from .formulation import side_by_side
 from .learning import learned_state
 from .loop import nothing
 from .problem import Problem
 from .refinement.stages import optimality
 from .run import Outcome, RunState
-from .spec import Prepared
 from .starts import NamedStart, run_from
 from .stopping import WINDOW_CHOSEN, Stopping, exact_for
 
@@ -60,27 +60,27 @@ class Solution(NamedTuple):
         return self._replace(outcome=self.outcome._replace(stop_reason=reason))
 
 
-def solve(prepared: Prepared) -> Solution:
+def solve(decided: Decided) -> Solution:
     """Run each start and return the outcome of lowest objective (or validation error)."""
-    problem, spec, held_out = prepared.problem, prepared.spec, prepared.held_out
+    problem, options, held_out = decided.problem, decided.options, decided.held_out
     with interruptible() as interruption:
-        first = next(prepared.starts)
-        runner = _Runner(prepared, interruption)
+        first = next(decided.starts)
+        runner = _Runner(decided, interruption)
         if not runner.outcomes:
             runner.run_first(first)
         outcome = runner.outcomes[0]
         if not outcome.complete:
             not_run = "the first start was stopped"
-        elif held_out is None and outcome.state.relative_error <= exact_for(spec.tol):
+        elif held_out is None and outcome.state.relative_error <= exact_for(options.tol):
             not_run = "the first start left nothing to gain"
         else:
             not_run = "an earlier start was stopped"
-            runner.run_others(prepared.starts, spec.n_init - 1)
+            runner.run_others(decided.starts, options.n_init - 1)
         best = min(runner.outcomes, key=lambda outcome: outcome.score)
         if runner.stopped is not None:
             best = best._replace(stop_reason=runner.stopped)
         skipped = StopReason("not run", f"not run: {not_run}")
-        missing = spec.n_init - len(runner.summary)
+        missing = options.n_init - len(runner.summary)
         summary = runner.summary + [_summary_not_run("random", skipped)] * missing
         best = _with_last_learning(problem, best)
         return Solution.of(problem, best, summary).after(interruption)
@@ -136,10 +136,10 @@ class _Runner:
         Why the user or the time limit ended a start; the last reason of several.
     """
 
-    def __init__(self, prepared: Prepared, interruption: Interruption) -> None:
-        self.prepared, self.interruption = prepared, interruption
-        self.options = prepared.spec.after_choice
-        self.outcomes, self.summary = prepared.state.outcomes, prepared.state.summary
+    def __init__(self, decided: Decided, interruption: Interruption) -> None:
+        self.decided, self.interruption = decided, interruption
+        self.options = decided.after_choice
+        self.outcomes, self.summary = decided.state.outcomes, decided.state.summary
         self.stopped: StopReason | None = None
         self.began = time.perf_counter() - sum(row["seconds"] for row in self.summary)
 
@@ -150,7 +150,7 @@ class _Runner:
     def run_others(self, starts: Iterator[NamedStart], n_starts: int) -> None:
         """Run the other starts, until the user or the time limit stops one."""
         options, target = self.options, self.outcomes[0].score
-        at_a_time = side_by_side(self.prepared.problem, options, n_starts)
+        at_a_time = side_by_side(self.decided.problem, options, n_starts)
         done = len(self.summary) - 1
         try:
             if at_a_time > 1:
@@ -175,12 +175,12 @@ class _Runner:
         self, named: NamedStart, target: float, cancelled: Callable[[], bool] | None = None
     ) -> Outcome:
         """Run one start, until it ends or can no longer reach the target."""
-        prepared, options, fit = self.prepared, self.options, self.prepared.state
+        decided, options, fit = self.decided, self.options, self.decided.state
         if options.time_limit is not None and self.outcomes:
             options = replace(options, time_limit=max(self._time_left(), 0.0))
         if cancelled is None:
             state = fit.run = fit.run or RunState()
-            ended, callback, before_each = self._is_interrupted, options.callback, prepared.save
+            ended, callback, before_each = self._is_interrupted, options.callback, decided.save
         else:
             state = RunState()
             ended, callback, before_each = cancelled, lambda _: cancelled(), nothing
@@ -189,13 +189,13 @@ class _Runner:
             options.time_limit,
             tol=options.tol,
             patience=options.solver.patience,
-            window=prepared.plan.window or (WINDOW_CHOSEN if named.kind == "chosen" else None),
-            target=target if prepared.held_out is None else math.inf,
+            window=decided.plan.window or (WINDOW_CHOSEN if named.kind == "chosen" else None),
+            target=target if decided.held_out is None else math.inf,
         )
         run = run_from(
-            *(prepared.problem, named, options, prepared.plan, rules),
+            *(decided.problem, named, options, decided.plan, rules),
             state=state,
-            held_out=prepared.held_out,
+            held_out=decided.held_out,
             cancelled=ended,
             before_each=before_each,
         )
@@ -241,7 +241,7 @@ class _Runner:
                     reason = self.interruption.reason(len(outcome.history["seconds"]))
                     outcome = outcome._replace(stop_reason=reason)
                 self._record(named.kind, outcome)
-                self.prepared.save()
+                self.decided.save()
 
     def _record(self, kind: str, outcome: Outcome | None) -> None:
         """Add the outcome of a start; None is that of a start interrupted before an iterate."""
@@ -249,7 +249,7 @@ class _Runner:
             self._record_interruption()
             self.summary.append(_summary_not_run(kind, self.interruption.reason(0)))
             return
-        self.prepared.state.run = None
+        self.decided.state.run = None
         self.outcomes.append(outcome)
         self.summary.append(_summary(kind, outcome))
         if not outcome.complete:
@@ -268,4 +268,4 @@ class _Runner:
         return math.inf if limit is None else limit - (time.perf_counter() - self.began)
 
     def _time_limit_reason(self) -> StopReason:
-        return StopReason("time_limit", f"time_limit: {self.prepared.spec.time_limit:g} s passed")
+        return StopReason("time_limit", f"time_limit: {self.decided.options.time_limit:g} s passed")

@@ -147,8 +147,8 @@ class FitState:
     ----------
     rng : Generator
         Random numbers, as they were before the fit.
-    decided : dict or None
-        What the choice of settings has changed of the options; None before it is done.
+    decided : list of dict or None
+        What the choice changed of the options, and of what is known; None before it is done.
     outcomes, summary : list of Outcome and of dict
         What came out of each start that has ended.
     run : RunState or None
@@ -156,7 +156,7 @@ class FitState:
     """
 
     rng: np.random.Generator
-    decided: dict[str, Any] | None = None
+    decided: list[dict[str, Any]] | None = None
     outcomes: list[Outcome] = field(default_factory=list)
     summary: list[dict[str, Any]] = field(default_factory=list)
     run: RunState | None = None

@@ -12,14 +12,14 @@ from typing import Any
 from nmd_lab._runtime.checks import is_auto
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.sparse import SparseObservations, is_sparse
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.typed_table import table_of
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
 
 from .columns import is_mixed
 from .constraints.base import Orthonormal
-from .facts import stand_in
+from .known import stand_in
 from .options import FACTOR_CONSTRAINTS, Asked, Options
 
 DATA = {
@@ -139,9 +139,10 @@ def refuse(present: Mapping[str, str]) -> None:
             raise ValueError(f"{present[feature]} does not go with {present[data]}: {remedy}.")
 
 
-def data_of(X: Any, *, absent_are_zeros: bool, on_cluster: bool, from_file: bool) -> dict[str, str]:
+def form_of_data(
+    sparse: bool, absent_are_zeros: bool, *, on_cluster: bool = False, from_file: bool = False
+) -> dict[str, str]:
     """Return the form of X, by its word."""
-    sparse = is_sparse(X)
     words = ["zeros"] if sparse and absent_are_zeros else []
     words += ["missing"] if sparse and not absent_are_zeros and not from_file else []
     words += ["cluster"] if on_cluster else []
@@ -149,11 +150,9 @@ def data_of(X: Any, *, absent_are_zeros: bool, on_cluster: bool, from_file: bool
     return {word: DATA[word] for word in words or ["dense"]}
 
 
-def features_of_fit(X: Any, rank: int | None, options: Options) -> dict[str, str]:
+def features_of_fit(rank: int | None, options: Options) -> dict[str, str]:
     """Return what a fit has, by word, in the text of the call; `rank` is None if it is chosen."""
-    present = features_of_data(X, options)
-    if rank is None:
-        present["rank"] = "rank='auto'"
+    present = {"rank": "rank='auto'"} if rank is None else {}
     choosable = {name: getattr(options, name) for name in ("nonlinearity", "loss", "alpha")}
     if free := [name for name, value in choosable.items() if value is None or is_auto(value)]:
         present["choice"] = f"{free[0]}='auto'"

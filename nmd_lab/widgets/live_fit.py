@@ -11,9 +11,9 @@ from nmd_lab._fit_warnings import OPTIONS, Messages, messages_after, messages_be
 from nmd_lab._fitting import ResumableFit
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.solver.decided import Decided
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.run import VALIDATION
-from nmd_lab.solver.spec import Prepared
 from nmd_lab.solver.state import State
 from nmd_lab.warnings import NotConvergedWarning, OverfitWarning
 
@@ -90,7 +90,7 @@ class LiveFit(Background):
     @property
     def hidden(self) -> HeldOut | None:
         """The entries that the fit has held out; None without any."""
-        return None if self._resumable is None else self._resumable.prepared.held_out
+        return None if self._resumable is None else self._resumable.decided.held_out
 
     @property
     def unseen(self) -> Positions | None:
@@ -107,13 +107,13 @@ class LiveFit(Background):
 
     def start(
         self,
-        prepare: Callable[[], Prepared],
+        prepare: Callable[[], Decided],
         iterations: int,
         measure: Measure | None = None,
         choose: Choose | None = None,
         *,
         remembers: bool = False,
-        look: Callable[[], Prepared] | None = None,
+        look: Callable[[], Decided] | None = None,
     ) -> None:
         """Start a new fit, after a first `look` and a choice; a long choice is left to the user."""
         self.reset(tell=False)
@@ -153,7 +153,7 @@ class LiveFit(Background):
         self.__dict__ |= saved
 
     def _looked(
-        self, look: Callable[[], Prepared], stop: threading.Event, recording: Recording
+        self, look: Callable[[], Decided], stop: threading.Event, recording: Recording
     ) -> bool:
         """Show a short fit of simple settings; return whether the choice is to follow at once."""
         fit, planned = ResumableFit(look()), self.planned
@@ -180,12 +180,12 @@ class LiveFit(Background):
         self, fit: ResumableFit, iterations: int, stop: threading.Event, recording: Recording
     ) -> None:
         """Do the fit; `stop` tells this run from later ones."""
-        before = messages_before(fit.prepared)
+        before = messages_before(fit.decided)
         if not self._update(stop, recording=recording, warnings=_sentences(before)):
             return
         result = self._advance(fit, iterations, stop, recording)
         recording.end(result)
-        after = overfit(result, recording) | messages_after(result, fit.prepared, self.settings)
+        after = overfit(result, recording) | messages_after(result, fit.decided, self.settings)
         stopped = stop.is_set() and result.stop_reason.code == "callback"
         if self._update(
             stop,

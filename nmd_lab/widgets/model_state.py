@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,8 +18,8 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
+from nmd_lab.solver.decided import Decided
 from nmd_lab.solver.sampler.sampled_model import SampleOptions
-from nmd_lab.solver.spec import Prepared, Spec
 
 from .background import Background, Measure, error_at
 from .code import Code, call
@@ -184,19 +183,19 @@ class ModelState(FitState):
         self._earlier = earlier
         X, options, measure = self.to_fit()
         settings, asked_for = dict(self.values), self.arguments()
-        choice: Spec | None = None
+        choice: Decided | None = None
 
         def choose(asked: Interruption) -> Keep:
             nonlocal choice
             choice = choice_for(X, asked_for, asked=asked, **options)
             return partial(self._decide, settings, choice)
 
-        def ready() -> Prepared:
+        def ready() -> Decided:
             made_of = prepared(X, self.arguments(settings), **options)
             selection = None if choice is None else choice.selection
-            return made_of._replace(spec=replace(made_of.spec, selection=selection))
+            return made_of._replace(selection=selection)
 
-        def look() -> Prepared:
+        def look() -> Decided:
             self._arguments = self.arguments(self.simple(settings, np.shape(X)))
             return prepared(X, self._arguments, **options)
 
@@ -233,7 +232,7 @@ class ModelState(FitState):
                 setattr(self, name, self._earlier[name])
         self.fit.message = f"{NO_CHOICE}; the earlier fit is shown"
 
-    def _decide(self, settings: dict[str, Any], choice: Spec) -> None:
+    def _decide(self, settings: dict[str, Any], choice: Decided) -> None:
         """Take the values of a choice for what is "auto" in the settings of a run."""
         self._settle(settings, settings_of(choice))
         names = [name for name in self.choosable if name in self.decided]

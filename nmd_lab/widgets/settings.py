@@ -12,9 +12,9 @@ from nmd_lab._runtime.checks import check_word, is_auto, sentence
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.result.selection import as_text
+from nmd_lab.solver.decided import Decided
 from nmd_lab.solver.options import COMPLETION_DEFAULTS, Options
 from nmd_lab.solver.prepare import prepare
-from nmd_lab.solver.spec import Prepared, Spec
 
 from .background import Background, many
 from .live_fit import LiveFit
@@ -225,19 +225,21 @@ def is_open(arguments: Mapping[str, Any]) -> bool:
 
 def prepared(
     X: Any, arguments: Mapping[str, Any], *, signals: Interruption | None = None, **more: Any
-) -> Prepared:
+) -> Decided:
     """Return what a fit of X begins with, given arguments of a call of `complete`."""
     return prepare(X, Options(**complete_arguments(arguments) | more), signals)
 
 
-def choice_for(X: Any, arguments: Mapping[str, Any], *, asked: Interruption, **more: Any) -> Spec:
-    """Return the specification with what was chosen for what is "auto"."""
+def choice_for(
+    X: Any, arguments: Mapping[str, Any], *, asked: Interruption, **more: Any
+) -> Decided:
+    """Return a fit that is ready to be solved, with what was chosen for what is "auto"."""
     # Explorers go on until a fit has converged: no trial ends early after a path of ridges
     with one_thread():
-        return prepared(X, {"init": "svd"} | dict(arguments), signals=asked, **more).spec
+        return prepared(X, {"init": "svd"} | dict(arguments), signals=asked, **more)
 
 
-def chosen_arguments(arguments: Mapping[str, Any], choice: Spec) -> dict[str, Any]:
+def chosen_arguments(arguments: Mapping[str, Any], choice: Decided) -> dict[str, Any]:
     """Return the values of a choice for those arguments of a fit that are "auto"."""
     named = {"offset_alpha": "auto"} | complete_arguments(arguments)
     nonlinearity, d = choice.model.shown
@@ -245,20 +247,20 @@ def chosen_arguments(arguments: Mapping[str, Any], choice: Spec) -> dict[str, An
     return {name: value for name, value in chosen.items() if is_auto(named[name])}
 
 
-def settings_of(choice: Spec) -> dict[str, Any]:
+def settings_of(choice: Decided) -> dict[str, Any]:
     """Return the chosen values as settings; those of an f with bounds include these."""
     f = choice.model.kinds[0].nonlinearity
     bounds = dict(zip(("low", "high"), f.parameters, strict=True)) if has_bounds(f) else {}
     return {"nonlinearity": f.name, **bounds} | _numbers(choice)
 
 
-def _numbers(choice: Spec) -> dict[str, Any]:
+def _numbers(choice: Decided) -> dict[str, Any]:
     """Return rank, ridges and offsets of a choice."""
     return {
-        "rank": int(choice.rank),
-        "alpha": rounded(choice.alpha),
-        "offsets": choice.offsets,
-        "offset_alpha": rounded(choice.offset_alpha),
+        "rank": int(choice.options.rank),
+        "alpha": rounded(choice.options.alpha),
+        "offsets": choice.options.offsets,
+        "offset_alpha": rounded(choice.options.offset_alpha),
     }
 
 
@@ -276,7 +278,7 @@ def rounded(number: float) -> float:
     return float(f"{number:.{DIGITS}g}")
 
 
-def sentence_of(choice: Spec, names: Collection[str]) -> str:
+def sentence_of(choice: Decided, names: Collection[str]) -> str:
     """Return what was chosen, and why, as a sentence."""
     values = settings_of(choice)
     if choice.model.which is not None:

@@ -12,6 +12,7 @@ from sklearn.model_selection import GroupKFold
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.solver.holding_out import hold_out
+from nmd_lab.solver.known import describe
 from nmd_lab.solver.options import Options
 
 RNG = np.random.default_rng(0)
@@ -25,7 +26,9 @@ FRAME = pd.DataFrame(X, index=list("abcdefghijkl"), columns=list("pqrstuvw"))
 def held(data, validation, **how):
     """Return what is held out, with a mask of it."""
     observations, rng = observe(data, **how), np.random.default_rng(0)
-    found = hold_out(observations, data, Options(validation=validation), rng)
+    options = Options(validation=validation, alpha="auto")
+    known = describe(observations, None, options, is_table=False)
+    found = hold_out(known, data, options, rng)
     return found, mask_of(found.held_out)
 
 
@@ -76,7 +79,7 @@ ARRAY = xr.DataArray(X.reshape(3, 4, 8), dims=("year", "month", "place"))
 def test_a_mask_hides_observed_entries_of_the_last_fit(data, mask, how):
     found, hidden = held(data, mask, **how)
     np.testing.assert_array_equal(hidden, EXPECTED)
-    np.testing.assert_array_equal(mask_of(found.rest), np.isfinite(X) & ~EXPECTED)
+    np.testing.assert_array_equal(mask_of(found.observations), np.isfinite(X) & ~EXPECTED)
     assert found.folds[0].held_out.n_observed == EXPECTED.sum()
 
 
@@ -84,7 +87,7 @@ def test_masks_judge_the_choice_and_the_last_fit_has_all_entries():
     other = MASK[::-1]
     found, hidden = held(X, [MASK, FRAME_MASK.to_numpy()[::-1]])
     assert hidden is None
-    assert found.rest.n_observed == np.isfinite(X).sum()
+    assert found.observations.n_observed == np.isfinite(X).sum()
     for fold, mask in zip(found.folds, (MASK, other), strict=True):
         np.testing.assert_array_equal(mask_of(fold.held_out), mask & np.isfinite(X))
         np.testing.assert_array_equal(mask_of(fold.rest), np.isfinite(X) & ~mask)

@@ -88,7 +88,7 @@ def test_the_forecast_covers_what_the_solver_allocates(kind):
     zeros = kind == "sparse"
     verb = nmd.decompose if zeros else nmd.complete
     prepared = prepare(X, 6, "relu", "frobenius", absent_are_zeros=zeros, **options)
-    needed = needed_memory(prepared.problem, 6, prepared.spec, prepared.plan)
+    needed = needed_memory(prepared.problem, 6, prepared.options, prepared.plan)
 
     def fit():
         verb(X, 6, "relu", max_iter=30, tol=0, **options)
@@ -130,7 +130,7 @@ def test_the_forecast_covers_the_start(case, dtype):
     kind = options.get("init", "svd")
     needed = svd_memory(prepared.problem.observations, 8, kind)
     assert peak(lambda: next(prepared.starts)) <= needed
-    assert needed <= needed_memory(prepared.problem, 8, prepared.spec, prepared.plan)
+    assert needed <= needed_memory(prepared.problem, 8, prepared.options, prepared.plan)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

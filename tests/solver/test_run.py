@@ -16,8 +16,9 @@ from nmd_lab.solver.stopping import Stopping
 
 def run_of(X, rank=3, **options):
     ready = prepare(X, rank, "relu", "frobenius", absent_are_zeros=True, random_state=0, **options)
-    rules = Stopping(ready.spec.max_iter, tol=ready.spec.tol, patience=ready.spec.solver.patience)
-    fit = ready.problem, next(ready.starts), ready.spec, ready.plan, rules
+    asked = ready.options
+    rules = Stopping(asked.max_iter, tol=asked.tol, patience=asked.solver.patience)
+    fit = ready.problem, next(ready.starts), asked, ready.plan, rules
     return run_from(*fit, held_out=ready.held_out)
 
 
@@ -75,7 +76,7 @@ def test_a_resumable_fit_is_the_fit(small):
 def test_the_warm_up_of_a_resumable_fit_has_the_time_that_the_choice_left(small, clock):
     arguments = {"absent_are_zeros": True, "random_state": 0, "time_limit": 2.0}
     ready = prepare(small, 3, "modulus", "l1", **arguments)
-    fit = ResumableFit(ready._replace(spec=replace(ready.spec, spent=1.5)))
+    fit = ResumableFit(ready._replace(spent=1.5))
     fit.advance(1, lambda state: False)
     assert 0.4 < fit.run.state.seconds < 0.6
 

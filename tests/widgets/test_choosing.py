@@ -27,7 +27,8 @@ def made_up(setting=SETTING):
     options = ["nonlinearity", "loss", *setting]
     record = {"trials": [], "chosen": -1, "reason": "made up", "options": options}
     model = make_model(nmd.MinMax(1, 5), "frobenius")
-    return SimpleNamespace(model=model, selection=record, **setting)
+    chosen = SimpleNamespace(**setting)
+    return SimpleNamespace(model=model, selection=record, options=chosen)
 
 
 @pytest.fixture

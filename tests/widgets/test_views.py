@@ -169,7 +169,7 @@ def test_predictions_of_held_out_entries_are_marked(sampled):
         entries = observe(nmd.split_observed(matrix, 0.3, random_state=0)[1]).as_sparse().entries()
         unseen = set(zip(*(each.tolist() for each in entries[:2]), strict=True))
     else:
-        held_out = explorer.fit._resumable.prepared.held_out
+        held_out = explorer.fit._resumable.decided.held_out
         unseen = set(zip(*(each.tolist() for each in held_out.positions), strict=True))
     known = table(explorer, "known")
     marks = {k: cells[0][0] == "●" for k, cells in zip(known["ids"], known["rows"], strict=True)}

@@ -15,12 +15,9 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._runtime.progress import Interruption, progress_bar
-from nmd_lab.data.observations import Observations
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.facts import Facts
-from nmd_lab.solver.holding_out import HeldOutData
+from nmd_lab.solver.known import Known
 from nmd_lab.solver.options import Options
-from nmd_lab.solver.spec import Spec
 
 from .folds import sample_of_rows
 from .setting import Setting, Space, Trial, suitable_losses, suitable_nonlinearities
@@ -32,24 +29,23 @@ MOST_OF_TABLE = 64  # components of a table with classes or levels, whose ridge 
 
 
 def choose(
-    data: HeldOutData,
-    facts: Facts,
+    known: Known,
     options: Options,
     rng: np.random.Generator,
     *,
     began: float,
     signals: Interruption,
-) -> Spec:
-    """Return the specification of lowest error at held-out entries.
+) -> tuple[Options, Known]:
+    """Return the options of lowest error at held-out entries, and what the trials found.
 
     The time limit counts from `began`.
     """
-    observations, space = data.rest, _space(data.rest, facts, options)
+    observations, space = known.observations, _space(known, options)
     if has_zeros(observations):
-        check_counts(observations, facts, options)
-    is_bounded = _is_bounded(facts, options)
+        check_counts(observations, known.model, options.validation.metric)
+    is_bounded = _is_bounded(known, options)
     (low, high), few, m = observations.range(), observations, observations.shape[0]
-    if space.alpha is None and space.given_alphas is None and data.folds is None:
+    if space.alpha is None and space.given_alphas is None and known.folds is None:
         few = sample_of_rows(observations, rng, has_classes=is_bounded)
     limit = SHARE_OF_TIME * (np.inf if options.time_limit is None else options.time_limit)
     deadline = time.perf_counter() + limit
@@ -64,33 +60,31 @@ def choose(
             "size": max(-low, high),
             "stopped": lambda: bool(signals) or time.perf_counter() > deadline,
             "after": after,
-            "limits": facts.limits,
-            "kinds": facts.kinds,
+            "limits": known.limits,
+            "kinds": known.kinds,
         }
-        stages = [first_stage(data._replace(rest=few), space, rng, **of_trials)]
+        stages = [first_stage(known._replace(observations=few), space, rng, **of_trials)]
         last = stages[-1]
         if last.n_rows < m and last.has_ridge and not is_bounded:
-            last = with_all_rows(last, data, rng, **of_trials)
+            last = with_all_rows(last, known, rng, **of_trials)
             stages.append(last)
     setting, chosen = last.setting, last.chosen
-    limits = facts.limits if chosen is None else last.trials.limits
-    found: dict[str, Any] = {"limits": limits}
-    if chosen is not None and last.n_rows == m and (last.trials.stopped() or not chosen.cold):
-        found["start"] = chosen.starts[0]
-    model = facts.kinds or make_model(setting.nonlinearity, setting.loss)
-    return Spec(
-        **vars(_settled(options, setting, chosen, last.growth(m))) | {"rank": setting.rank},
-        model=model.with_limits(limits),
-        **found,
+    starts = chosen is not None and last.n_rows == m and (last.trials.stopped() or not chosen.cold)
+    found = known._replace(
+        model=known.kinds or make_model(setting.nonlinearity, setting.loss),
+        limits=known.limits if chosen is None else last.trials.limits,
+        start=chosen.starts[0] if chosen is not None and starts else None,
         selection=record_of(stages, m),
         spent=time.perf_counter() - began,
     )
+    return _settled(options, setting, chosen, last.growth(m)), found
 
 
 def _settled(options: Options, setting: Setting, chosen: Trial | None, growth: float) -> Options:
     """Return the options of a fit with a setting; of a trial, one that begins and ends as it."""
     options = replace(
         options,
+        rank=setting.rank,
         alpha=growth * setting.alpha,
         offsets=setting.offsets,
         offset_alpha=setting.offset_alpha,
@@ -104,15 +98,15 @@ def _settled(options: Options, setting: Setting, chosen: Trial | None, growth: f
     return replace(options, init="path", max_iter=chosen.ending, tol=0)
 
 
-def _is_bounded(facts: Facts, options: Options) -> bool:
+def _is_bounded(known: Known, options: Options) -> bool:
     """Return whether the rank is a bound: in a table with classes or levels, with a free ridge."""
-    return options.alpha == "auto" and facts.kinds is not None and facts.kinds.has_classes
+    return options.alpha == "auto" and known.kinds is not None and known.kinds.has_classes
 
 
-def _space(observations: Observations, facts: Facts, options: Options) -> Space:
+def _space(known: Known, options: Options) -> Space:
     """Return what is to be chosen."""
-    free, bounded = options.alpha == "auto", _is_bounded(facts, options)
-    f, loss = facts.nonlinearity, facts.loss
+    free, bounded = options.alpha == "auto", _is_bounded(known, options)
+    observations, f, loss = known.observations, known.nonlinearity, known.loss
     candidates = suitable_nonlinearities(observations) if f is None else [f]
     offsets: str | None = options.offsets
     if offsets == "auto":
@@ -122,7 +116,7 @@ def _space(observations: Observations, facts: Facts, options: Options) -> Space:
     if offset_alpha == "auto":
         offset_alpha = None if free else options.alpha
     ranks, alphas = options.validation.ranks, options.validation.alphas
-    rank, alpha = facts.rank, None if free else float(options.alpha)
+    rank, alpha = known.rank, None if free else float(options.alpha)
     largest = min(observations.shape)
     if bounded and rank is None and ranks is None:
         rank = min(largest, MOST_OF_TABLE)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.observations import Observations
-from nmd_lab.solver.holding_out import HeldOutData
+from nmd_lab.solver.known import Known
 
 from .folds import Fold, n_held_out, ridge_growth
 from .fresh import ridge_from_fresh_starts
@@ -69,30 +69,26 @@ class Stage:
         return ridge_growth((m, self.trials.folds[0].rest.shape[1]), self.n_rows)
 
 
-def first_stage(
-    data: HeldOutData, space: Space, rng: np.random.Generator, **of_trials: Any
-) -> Stage:
+def first_stage(known: Known, space: Space, rng: np.random.Generator, **of_trials: Any) -> Stage:
     """Return a search for the best setting of a space."""
-    rest = data.rest
+    rest = known.observations
     search: Search | RankSearch
     if has_zeros(rest):
         folds, drawn = thinned(rest, rng), "by thinning"
         search = RankSearch(ThinnedTrials(_at_least_one(folds, rest), rng=rng, **of_trials), space)
     else:
-        folds, drawn = data.folds_for_trials(rng)
+        folds, drawn = known.folds_for_trials(rng)
         search = Search(Trials(_at_least_one(folds, rest), rng=rng, **of_trials), space)
     return Stage(search, search.run() if folds else None, drawn)
 
 
-def with_all_rows(
-    before: Stage, data: HeldOutData, rng: np.random.Generator, **of_trials: Any
-) -> Stage:
+def with_all_rows(before: Stage, known: Known, rng: np.random.Generator, **of_trials: Any) -> Stage:
     """Return a search for the ridge of a setting that was chosen with some of the rows."""
     assert before.chosen is not None
-    folds, drawn = data.folds_for_trials(rng)
-    trials = Trials(_at_least_one(folds, data.rest), rng=rng, **of_trials)
+    folds, drawn = known.folds_for_trials(rng)
+    trials = Trials(_at_least_one(folds, known.observations), rng=rng, **of_trials)
     search = Search(trials, before.search.space)
-    alpha = before.growth(data.rest.shape[0]) * before.setting.alpha
+    alpha = before.growth(known.observations.shape[0]) * before.setting.alpha
     setting, path = before.setting._replace(alpha=alpha), before.chosen.ending is not None
     return Stage(search, ridge_from_fresh_starts(search, setting, path=path), drawn)
 

@@ -18,9 +18,7 @@ from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model
 from nmd_lab.model.noise import NORMAL, POISSON
-from nmd_lab.solver.facts import Facts
 from nmd_lab.solver.initialization import Start
-from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.plan import make_plan
 from nmd_lab.solver.starting_data import offsets_of
@@ -135,11 +133,10 @@ class RankSearch:
         return next(trial for trial in trials.done if not best.clearly_below(trial, 1.0))
 
 
-def check_counts(counts: SparseObservations, facts: Facts, options: Options) -> None:
+def check_counts(counts: SparseObservations, model: Model, metric: str) -> None:
     """Raise ValueError if thinning says nothing of a rank: it needs counts, and their means."""
-    x, (f, loss) = counts.values, facts.model.shown
+    x, (f, loss) = counts.values, model.shown
     wrong = x[(x < 0) | (x != np.floor(x)) | (x > LARGEST)]
-    metric = options.validation.metric
     if wrong.size:
         what, remedy = f"X has the value {wrong[0]:g}", "whole numbers >= 0"
     elif loss.noise_model not in (NORMAL, POISSON):

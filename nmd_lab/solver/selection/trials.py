@@ -83,7 +83,9 @@ class Trials:
         limits: LimitModel = NO_LIMIT_MODEL,
         kinds: Model | None = None,
     ) -> None:
-        on_observed = observed_only(folds[0].rest, options.solver.split)
+        on_observed = observed_only(
+            folds[0].rest.shape, folds[0].rest.n_observed, options.solver.split
+        )
         self.folds = [fold.sparse() for fold in folds] if on_observed else folds
         self.options, self.size, self.rng, self._kinds = options, size, rng, kinds
         self._on_observed = on_observed

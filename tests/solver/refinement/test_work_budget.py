@@ -120,7 +120,7 @@ def test_after_the_same_counted_work_the_best_is_at_most_a_tenth_above_the_plain
 def warmed(prepared):
     named = next(prepared.starts)
     if named.kind == "random":
-        own = prepared.spec, prepared.plan, RunState()
+        own = prepared.options, prepared.plan, RunState()
         return warmed_up(prepared.problem, named.start, *own)
     return named.start
 

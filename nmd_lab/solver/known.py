@@ -1,4 +1,4 @@
-"""`describe`: what data say of a fit before anything is decided."""
+"""What is known of data before a fit is decided, and `describe`, which asks them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 
 from nmd_lab._runtime.checks import check_rank, check_size, is_auto
 from nmd_lab._runtime.compiler import is_ours
-from nmd_lab.data.labels import is_frame
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.data.units import is_small_table, units_of_columns
 from nmd_lab.model import _property_checks as checks
 from nmd_lab.model.checks import report_of
@@ -21,17 +20,20 @@ from nmd_lab.model.model import Model, make_model
 from .bounds import bounded
 from .columns import is_mixed, mixed_model
 from .formulation import observed_only
-from .initialization import given_start
+from .initialization import Start, given_start
 from .limit_noise import limit_model
 from .options import Options
+from .selection.folds import Fold, draw_folds
 from .selection.setting import suitable_nonlinearities
 
 
-class Facts(NamedTuple):
-    """What data say of a fit.
+class Known(NamedTuple):
+    """What data say of a fit, and what trials found.
 
     Attributes
     ----------
+    observations : Observations
+        Data of the last fit.
     model : Model
         Model with what the data decide of it; stand-ins for what is to be chosen.
     nonlinearity, loss : Nonlinearity, Loss or Mixed, or None
@@ -44,8 +46,21 @@ class Facts(NamedTuple):
         Largest magnitude.
     observed_only : bool
         Whether T = WH is imposed on the observed entries alone.
+    held_out : Observations or None
+        Entries that stop the last fit early; None if it has all of them.
+    folds : list of Fold or None
+        Entries of the trials and those that judge them; None if the choice draws them itself.
+    drawn : str
+        How the folds were drawn, for `Decomposition.selection`.
+    start : Start or None
+        Factors of the trials from which the fit begins; None if it begins as `init` says.
+    selection : dict or None
+        What `Decomposition.selection` tells; None if nothing was chosen.
+    spent : float
+        Seconds of `time_limit` that the choice took.
     """
 
+    observations: Observations
     model: Model
     nonlinearity: Any
     loss: Any
@@ -53,6 +68,12 @@ class Facts(NamedTuple):
     limits: LimitModel
     size: float
     observed_only: bool
+    held_out: Any = None
+    folds: list[Fold] | None = None
+    drawn: str = "given"
+    start: Start | None = None
+    selection: dict[str, Any] | None = None
+    spent: float = 0.0
 
     @property
     def kinds(self) -> Model | None:
@@ -64,8 +85,16 @@ class Facts(NamedTuple):
         found = self.nonlinearity, self.loss, self.rank
         return is_auto(options.alpha) or any(each is None for each in found)
 
+    def folds_for_trials(self, rng: np.random.Generator) -> tuple[list[Fold], str]:
+        """Return the folds, and how they were drawn; `rng` draws them if there are none."""
+        if self.folds is None:
+            return draw_folds(self.observations, rng)
+        return self.folds, self.drawn
 
-def describe(X: Any, observations: Observations, rank: int | None, options: Options) -> Facts:
+
+def describe(
+    observations: Observations, rank: int | None, options: Options, *, is_table: bool
+) -> Known:
     """Return what the data say of a fit; raise an error for what does not suit them."""
     nonlinearity, loss = options.nonlinearity, options.loss
     if rank is not None:
@@ -74,27 +103,32 @@ def describe(X: Any, observations: Observations, rank: int | None, options: Opti
             given_start(observations, rank, options.init, NO_OFFSETS)  # checks it
     model = stand_in(nonlinearity, loss)
     squares = not (is_mixed(loss) or is_auto(loss)) and model.loss.squares
-    if is_frame(X) and is_auto(nonlinearity) and squares and options.compute.device is None:
-        loss = {} if has_units(observations) else loss  # {}: each column in units of its own
-    if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
+    by_column = is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None
+    if is_table and is_auto(nonlinearity) and squares and options.compute.device is None:
+        by_column |= has_units(observations)
+    if by_column:
         model = mixed_model(nonlinearity, loss, observations)
     low, high = observations.range()
     model.check_data(low, high)
     f, d = model.shown
-    if (kind := model.single) is not None:
+    if not by_column:
         documented = observations.labels.valid_range
         f = None if is_auto(nonlinearity) else bounded(nonlinearity, (low, high), documented)
-        d = kind.loss
+        d = model.loss
         if type(d).for_data is not Loss.for_data:  # it takes arrays of the size of X
             d = d.for_data(*observations.observed())
         if f is not None and f.learns:
             f = f.for_data(d.target(observations.observed()[0]), centred=True)
-        model = make_model(f or kind.nonlinearity, d)
+        model = make_model(f or model.nonlinearity, d)
         d = None if is_auto(loss) else d
     size = check_size("X", max(-low, high), observations.dtype)
-    refuse_wrong_parts(model, observations)
-    limits = limit_model(observations, options.solver.limit_noise)
-    return Facts(model, f, d, rank, limits, size, observed_only(observations, options.solver.split))
+    if not (by_column or model.is_ours):
+        refuse_wrong_parts(model, next(iter(observations.observed_blocks()))[0])
+    on_observed = observed_only(observations.shape, observations.n_observed, options.solver.split)
+    limits = LimitModel()
+    if observations.limits is not None:
+        limits = limit_model(observations, options.solver.limit_noise)
+    return Known(observations, model, f, d, rank, limits, size, on_observed)
 
 
 def has_units(observations: Observations) -> bool:
@@ -120,13 +154,10 @@ N_INPUTS = 200
 """Inputs for each check."""
 
 
-def refuse_wrong_parts(model: Model, observations: Observations) -> None:
-    """Raise ValueError if a check fails near the data, with the object and the input."""
-    if model.is_ours or model.single is None:
-        return
+def refuse_wrong_parts(model: Model, data: FloatArray) -> None:
+    """Raise ValueError if a check fails near some values, with the object and the input."""
     f, d = model.nonlinearity, model.loss
     rng = np.random.default_rng(0)
-    data = next(iter(observations.observed_blocks()))[0]
     x = np.asarray(rng.choice(data, N_INPUTS), dtype=np.float64)
     rho = 10.0 ** rng.uniform(-2, 2, N_INPUTS)
     noise = rng.normal(size=N_INPUTS) * 10.0 ** rng.uniform(-2, 0, N_INPUTS)

@@ -1,0 +1,214 @@
+"""What is refused, in one sentence that names the argument: one table of (call, sentence)."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import nmd_lab as nmd
+from nmd_lab.solver.selection.trials import Trials
+
+RNG = np.random.default_rng(0)
+GOOD = np.abs(RNG.normal(size=(8, 6)))
+LEVELS = np.column_stack(
+    [GOOD[:, :2] - 1, GOOD[:, 2] > 0.5, 1.0 + np.digitize(GOOD[:, 3], [0.3, 1])]
+)
+STORED = sparse.csr_array(GOOD)
+ALL, FITS, SAMPLE = ("decompose", "complete", "sample"), ("decompose", "complete"), ("sample",)
+COMPLETE, BATCH = ("complete",), ("decompose",)
+NUMBERS = [1.0, 2.0, 4.0, 3.0]
+ONE_FIT = {"alpha": 0.1, "max_iter": 2, "progress": False}
+ORDINAL = {"loss": ["frobenius", "frobenius", "logistic", "ordinal"], "X": LEVELS, "rank": 2}
+
+
+def changed(value, dtype=float):
+    """Return good data with another value."""
+    X = GOOD.astype(dtype)
+    X[2, 3] = value
+    return X
+
+
+def table(column):
+    """Return a table with a bad column."""
+    return {"X": pd.DataFrame({"a": NUMBERS, "b": NUMBERS, "x": column}), "rank": 1}
+
+
+REFUSED = [
+    (ALL, "X", {"X": np.empty((0, 0))}),
+    (ALL, "X", {"X": np.empty((5, 0))}),
+    (ALL, "X", {"X": np.ones(5)}),
+    (ALL, "X", {"X": np.ones((5, 4, 3))}),
+    (ALL, "X", {"X": changed(np.inf)}),
+    (ALL, "X", {"X": changed(-np.inf)}),
+    (ALL, "X|observed", {"X": np.full((5, 4), np.nan), "rank": 2}),
+    (ALL, "X|observed", {"observed": np.zeros((8, 6), dtype=bool)}),
+    (ALL, "X", {"X": changed(-1.0), "loss": "kl"}),
+    (ALL, "X", {"X": changed("a", dtype=object)}),
+    (ALL, "X", {"X": GOOD.astype(object)}),
+    (ALL, "X", {"X": GOOD.astype(str)}),
+    (ALL, "X", {"X": GOOD + 1j}),
+    (ALL, "X", {"X": None}),
+    *((ALL, "rank", {"rank": value}) for value in (0, -1, 7, 2.5, "3", None, "automatic")),
+    (ALL, "observed", {"observed": np.ones((6, 8), dtype=bool)}),
+    (ALL, "observed", {"observed": np.ones(6, dtype=bool)}),
+    (ALL, "weights", {"weights": -GOOD}),
+    (ALL, "nonlinearity", {"nonlinearity": "rellu"}),
+    (BATCH, "nonlinearity", {"nonlinearity": None}),
+    (ALL, "nonlinearity", {"nonlinearity": 3.0}),
+    (ALL, "loss", {"loss": "l2"}),
+    (ALL, "loss", {"loss": None}),
+    (ALL, "init", {"init": "svdd"}),
+    (FITS, "init", {"init": (np.ones((7, 3)), np.ones((3, 6)))}),
+    (FITS, "init", {"init": (np.ones((8, 3)), np.ones((6, 3)))}),
+    (FITS, "init", {"init": (np.ones((8, 2)), np.ones((2, 6)))}),
+    (FITS, "init", {"init": (np.full((8, 3), np.nan), np.ones((3, 6)))}),
+    (FITS, "init", {"init": (np.ones((8, 3)),)}),
+    (SAMPLE, "init", {"init": GOOD}),
+    (SAMPLE, "init", {"init": None}),
+    (SAMPLE, "init", {"init": nmd.complete(GOOD[:7], 3, **ONE_FIT)}),
+    (SAMPLE, "init", {"init": nmd.complete(GOOD, 2, **ONE_FIT)}),
+    *((FITS, "n_init", {"n_init": value}) for value in (0, 1.5)),
+    *((FITS, "max_iter", {"max_iter": value}) for value in (-1, 1.5)),
+    *((FITS, "tol", {"tol": value}) for value in (-1e-3, np.nan)),
+    *((FITS, "solver", {"solver": value}) for value in ("papre", {"rho": 1.0}, None)),
+    *((ALL, "compute", {"compute": value}) for value in ({"threads": 1}, "cuda")),
+    *((FITS, "alpha", {"alpha": value}) for value in (-0.1, np.nan, None, "automatic")),
+    *((FITS, "offset_alpha", {"offset_alpha": value}) for value in (-0.1, "automatic")),
+    (ALL, "offsets", {"offsets": "row"}),
+    *((ALL, "time_limit", {"time_limit": value}) for value in (-1.0, np.nan)),
+    (ALL, "callback", {"callback": 3}),
+    (ALL, "progress", {"progress": "yes"}),
+    *((ALL, "dtype", {"dtype": value}) for value in (np.int32, "float33")),
+    (ALL, "random_state", {"random_state": "seed"}),
+    (COMPLETE, "X .*no observed entry", {"X": sparse.csr_array((8, 6))}),
+    (COMPLETE, "X .*infinity at row 2, column 3", {"X": sparse.csr_array(changed(np.inf))}),
+    (COMPLETE, "weights", {"X": STORED, "weights": -GOOD}),
+    (COMPLETE, "observed has shape", {"X": STORED, "observed": np.ones((6, 8), bool)}),
+    (COMPLETE, "'kl'", {"X": sparse.csr_array(changed(-1.0)), "loss": "kl"}),
+    *((SAMPLE, "draws", {"draws": value}) for value in (0, 1.5)),
+    (SAMPLE, "tune", {"tune": -1}),
+    (SAMPLE, "chains", {"chains": 0}),
+    (SAMPLE, "keep", {"keep": 0}),
+    (SAMPLE, "client", {"compute": nmd.Compute(client="active")}),
+    (SAMPLE, "device", {"compute": nmd.Compute(device="cpu")}),
+    (SAMPLE, "memory_limit", {"compute": nmd.Compute(memory_limit=1)}),
+    (SAMPLE, "work_dir", {"compute": nmd.Compute(work_dir=".")}),
+    *((SAMPLE, "noise", {"noise": value}) for value in ("befor", None)),
+    (SAMPLE, "noise", {"noise": "before", "loss": "l1"}),
+    (SAMPLE, "noise", {"noise": "before", "X": changed(-1.0), "nonlinearity": "relu"}),
+    (SAMPLE, "nonlinearity", {"loss": "ordinal", "nonlinearity": "relu"}),
+    (SAMPLE, "X", {"loss": nmd.losses.Ordinal([1, 2])}),
+    (SAMPLE, "X", {"X": np.ones((8, 6)), "loss": "ordinal"}),
+    (SAMPLE, "loss= for each entry", ORDINAL | {
+        "loss": (["frobenius", "l1"], np.zeros((8, 4), int))}),
+    (SAMPLE, "cut points are learned", ORDINAL | {"nonlinearity": ["relu"] * 4}),
+    (SAMPLE, "noise", ORDINAL | {
+        "noise": "before", "nonlinearity": ["square", "relu", "identity", "identity"]}),
+    (SAMPLE, "loss='frobenius' of column 'x' is for numbers",
+     table([True, False, True, False]) | {"loss": {"x": "frobenius"}}),
+    (SAMPLE, "several types in column 'x'.*drop", table(["a", 1, "a", 2.5])),
+    (SAMPLE, "identifiers or free text in column 'x'.*drop", table(list("pqrs"))),
+    (SAMPLE, "free text in column 'x'", table([f"says {k}" for k in "abcd"])),
+    (SAMPLE, "dates in column 'x'.*days", table(pd.date_range("2020-01-01", periods=4))),
+    (SAMPLE, "no observed value in column 'x': drop", table([np.nan] * 4)),
+    (SAMPLE, "no observed value in column 'x'", table(pd.Categorical([None] * 4, ["p", "q"]))),
+    (SAMPLE, "no value in column 'x'.*drop", table([None] * 4)),
+    (SAMPLE, "1000000 categories in column 'x'.*merge",
+     table(pd.Categorical(NUMBERS, range(1_000_000), ordered=True))),
+    (SAMPLE, "infinity at row 1, column 2", table([1.0, np.inf, 2.0, 3.0])),
+    (SAMPLE, "X has one row", {"X": pd.DataFrame({"a": [1.0], "b": [2.0]}), "rank": 1}),
+    (SAMPLE, "column 'a' twice: make", {"X": pd.DataFrame(np.eye(3), columns=["a", "b", "a"])}),
+    (SAMPLE, "column 'a' twice: make", {
+        "X": pd.DataFrame([[1.0, True], [2.0, False]], columns=["a", "a"])}),
+    (SAMPLE, "holds no entry", {"X": pd.DataFrame()}),
+    (SAMPLE, "holds no entry", {"X": pd.DataFrame({"a": [], "b": []})}),
+]  # fmt: skip
+
+
+def is_one_sentence(message, named):
+    """Check that a message names an argument, or has some words, and is one sentence."""
+    assert re.search(rf"(?<!\w)({named})(?!\w)", message), message
+    assert "\n" not in message
+    assert not re.search(r"[.!?] +[A-Z]", message), f"more than one sentence: {message}"
+
+
+@pytest.mark.parametrize(
+    ("verb", "named", "options"),
+    [(verb, named, options) for verbs, named, options in REFUSED for verb in verbs],
+)
+def test_bad_calls_are_refused_before_any_work(verb, named, options, monkeypatch):
+    worked, run = [], Trials.run
+    monkeypatch.setattr(Trials, "run", lambda *given: worked.append("trial") or run(*given))
+    arguments = {"X": GOOD, "rank": 3, "progress": False}
+    arguments |= {} if verb == "sample" else {"nonlinearity": "relu"}
+    arguments |= {"callback": lambda state: worked.append("iteration") or True} | options
+    with pytest.raises((ValueError, TypeError, IndexError)) as caught:
+        getattr(nmd, verb)(**arguments)
+    assert not worked
+    is_one_sentence(str(caught.value), named)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "value"),
+    [
+        *((nmd.ADMM, "rho", value) for value in ("balance", 0.0, -1.0, np.nan, np.inf, None)),
+        *((nmd.ADMM, "epsilon", value) for value in (-1e-9, np.nan)),
+        *((nmd.ADMM, "initial_rho", value) for value in (0, "1")),
+        (nmd.ADMM, "split", "observd"),
+        (nmd.ADMM, "refine", "auto"),
+        (nmd.ADMM, "homotopy", None),
+        (nmd.ADMM, "polish", "yes"),
+        (nmd.ADMM, "patience", 0),
+        *((nmd.ADMM, "limit_noise", value) for value in (-1.0, "automatic")),
+        *((nmd.Compute, "threads", value) for value in (0, 1.5)),
+        (nmd.Compute, "device", 3),
+        (nmd.Compute, "memory_limit", 0),
+        (nmd.Compute, "checkpoint_every", -1),
+        (nmd.Compute, "work_dir", "no such folder"),
+        *((nmd.MinMax, "a|b", bounds) for bounds in ((np.nan, 1), (0, np.nan), (1, 0))),
+    ],
+)
+def test_bad_settings_are_refused_when_they_are_made(settings, name, value):
+    arguments = dict(zip("ab", value, strict=True)) if name == "a|b" else {name: value}
+    with pytest.raises((ValueError, TypeError, OSError)) as caught:
+        settings(**arguments)
+    is_one_sentence(str(caught.value), name)
+
+
+SHORT = {"n_components": 2, "inference": "sample", "n_draws": 8, "n_tune": 4}
+COMPLETION, NMD = nmd.MatrixCompletion, nmd.NMD
+
+
+@pytest.mark.parametrize(
+    ("estimator", "parameters", "message"),
+    [
+        (COMPLETION, SHORT | {"nonlinearity": "auto"}, "nonlinearity='auto' .*give one by name"),
+        (COMPLETION, SHORT | {"loss": "auto"}, "loss='auto' .*give one by name"),
+        (COMPLETION, SHORT | {"alpha": 0.5}, r"alpha=0\.5 is of a fit.*leave out alpha"),
+        (COMPLETION, SHORT | {"offset_alpha": 1}, "offset_alpha=1 is of a fit"),
+        (COMPLETION, SHORT | {"solver": "paper"}, "solver='paper' is of a fit"),
+        (COMPLETION, SHORT | {"solver": nmd.ADMM(split="observed")}, "solver=ADMM.* is of a fit"),
+        (COMPLETION, SHORT | {"validation": 0.1}, r"validation=0\.1 is of a fit"),
+        (COMPLETION, SHORT | {"n_draws": 0}, "n_draws=0 is too small"),
+        (COMPLETION, SHORT | {"n_tune": -1}, "n_tune=-1 is too small"),
+        (COMPLETION, SHORT | {"inference": "samples"}, "inference='samples' is unknown.*sample"),
+        (NMD, {"n_components": 30}, "n_components=30 .* n_samples=8 and n_features=6"),
+        (NMD, {"n_components": 2, "offsets": "both"}, "offsets='both'.*MatrixCompletion"),
+        (NMD, {"n_components": 2, "alpha": "auto", "offsets": "auto"}, "offsets='auto'.*'columns'"),
+        (NMD, {"n_components": 2, "nonlinearity": "rellu"}, "nonlinearity='rellu'"),
+    ],
+)
+def test_bad_parameters_of_estimators_are_refused(estimator, parameters, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        estimator(**parameters).fit(GOOD)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_array_of_dask_is_not_sampled():
+    lazy = pytest.importorskip("dask.array").from_array(GOOD)
+    with pytest.raises(ValueError, match=r"X of Dask does not go with sample\(\): give X, or some"):
+        nmd.sample(lazy, 3)
