@@ -110,11 +110,11 @@ def fits(X: dict[str, Any]) -> Iterator[tuple[str, Callable[[], nmd.Decompositio
 
 def record(name: str, fit: nmd.Decomposition) -> dict[str, np.ndarray]:
     """Return everything about a fit that must not change."""
-    W, H = fit.factors
+    W, H = fit._factors
     parts = {"W": W, "H": H, "stop_reason": np.array(str(fit.stop_reason))}
     parts |= {n: np.asarray(v) for n, v in fit.offsets._asdict().items() if v is not None}
     parts |= {str(n): v.values for n, v in fit.history.data_vars.items() if n != "seconds"}
-    parts["optimality"] = np.array(fit.optimality)
+    parts["optimality"] = np.array(fit.parameters["optimality"])
     return {f"{name}/{part}": value for part, value in parts.items()}
 
 

@@ -154,7 +154,7 @@ def _far_predictions(fit: Decomposition, problem: Problem) -> Beyond | None:
     seen = (observations.counts(1) > 0)[rows] & (observations.counts(0) > 0)[columns]
     low, high = (math.ldexp(end, problem.units.of_X) for end in observations.range())
     margin = BEYOND * ((high - low) or abs(high))
-    predictions = fit.fitted.at(rows[seen], columns[seen]).astype(np.float64)
+    predictions = fit._fitted.at(rows[seen], columns[seen]).astype(np.float64)
     far = np.count_nonzero((predictions < low - margin) | (predictions > high + margin))
     limit = SHARE_BEYOND * missing / (m * n) * positions.size
     if far < max(limit, FEWEST_BEYOND):

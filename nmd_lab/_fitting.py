@@ -68,7 +68,7 @@ def package(decided: Decided, solution: Solution) -> Decomposition:
         offsets = offsets._replace(rows=np.asarray(offsets.rows))
     nonlinearity, loss = units.model.shown
     selection = decided.selection
-    return Decomposition.from_matrices(
+    return Decomposition._from_matrices(
         observations.labels,
         W,
         H,

@@ -111,7 +111,7 @@ def _label(
     arrays = draws.in_units_of_X(prepared.scaling, problem)
     nonlinearity, loss = model.shown
     is_ordinal = loss.classes == "ordered"
-    return Posterior.from_arrays(
+    return Posterior._from_arrays(
         prepared.observations.labels,
         nonlinearity=nonlinearity,
         loss="frobenius" if is_ordinal else loss,

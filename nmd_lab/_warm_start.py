@@ -18,16 +18,16 @@ def check_init(init: Any, problem: SampledProblem) -> None:
         return
     if not isinstance(init, Decomposition):
         raise TypeError(f"init is a {type(init).__name__}: give a name or a fit.")
-    if init.shape != problem.shape or init.rank != problem.rank:
+    if init._shape != problem.shape or init.rank != problem.rank:
         raise ValueError(
-            f"init has shape {init.shape} and rank {init.rank}: give one of shape {problem.shape} "
+            f"init has shape {init._shape} and rank {init.rank}: give one of shape {problem.shape} "
             f"and rank {problem.rank}."
         )
 
 
 def begin_at(fit: Decomposition, state: ChainState, mean: float, scaling: Scaling) -> None:
     """Put factors and offsets of a fit into the state of a chain with a global offset."""
-    W, H = fit.factors
+    W, H = fit._factors
     rows, columns = fit.offsets.rows, fit.offsets.columns
     rest = fit.offsets.mean - np.ldexp(mean, 2 * scaling.exponent)
     if rows is not None:

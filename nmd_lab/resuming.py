@@ -72,7 +72,7 @@ def resume(
     ... except SystemExit:
     ...     pass
     >>> fit = nmd.resume(path, X)
-    >>> fit.n_iter > 20, os.path.exists(path)
+    >>> fit.history.sizes["iteration"] > 20, os.path.exists(path)
     (True, True)
     """
     where = Path(path)

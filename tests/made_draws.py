@@ -42,7 +42,7 @@ def made_up(
         arrays["levels"] = LEVELS
     arrays |= more
     f = nmd_lab.MinMax(A, B) if f == "minmax" else f
-    return nmd_lab.Posterior.from_arrays(labels, nonlinearity=f, loss=loss, noise=noise, **arrays)
+    return nmd_lab.Posterior._from_arrays(labels, nonlinearity=f, loss=loss, noise=noise, **arrays)
 
 
 def plain(posterior):

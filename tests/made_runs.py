@@ -95,7 +95,7 @@ def bits_of(result: Any) -> dict[str, bytes]:
     if isinstance(result, nmd.Posterior):
         sets = {**result.draws.data_vars, **result.trace.data_vars}
         return {str(name): np.ascontiguousarray(each).tobytes() for name, each in sets.items()}
-    W, H = result.factors
+    W, H = result._factors
     arrays = {"W": W, "H": H}
     arrays |= {str(name): each.values for name, each in result.history.items() if name != "seconds"}
     for name, each in result.offsets._asdict().items():

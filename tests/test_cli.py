@@ -189,7 +189,7 @@ def test_the_ending_decides_what_is_written(matrix, tmp_path):
         out = str(tmp_path / name)
         assert main(["fit", str(path), *PLAIN, out, "--offsets", "both"]) == 0
     fit = nmd.load(tmp_path / "fit.nc")
-    assert fit.labels.coords["row"].values[3] == "r3"
+    assert fit._labels.coords["row"].values[3] == "r3"
     with np.load(tmp_path / "fit.npz") as arrays:
         np.testing.assert_array_equal(arrays["W"], fit.W)
         np.testing.assert_array_equal(arrays["H"], fit.H)

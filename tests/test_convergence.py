@@ -81,14 +81,14 @@ def test_an_exact_fit_ends_the_run(exact):
     assert fit.stop_reason == "converged: relative error at or below 1e-12"
     assert fit.relative_error <= 1e-12
     assert np.all(fit.history["relative_error"][:-1] > 1e-12)
-    assert fit.n_iter < 300
+    assert fit._n_iter < 300
 
 
 def test_small_residuals_end_the_plain_run(exact):
     fit = nmd_lab.decompose(exact, 3, max_iter=5000, tol=1e-6, solver=PLAIN)
     assert fit.stop_reason == "converged: residuals at or below 1e-10"
     assert fit.history["primal_residual"][-1] <= 1e-10 * np.linalg.norm(exact)
-    assert fit.n_iter < 5000
+    assert fit._n_iter < 5000
 
 
 @pytest.mark.parametrize("seed", some([3, 17, 21, 29], 2))
@@ -101,8 +101,8 @@ def test_refinements_in_vain_end_the_accelerated_run(seed):
     fit = nmd_lab.decompose(noisy, 3, max_iter=3000, tol=1e-10)
     assert fit.stop_reason.code == "converged"
     assert re.search("refinements in turn found nothing lower|fell by|residuals", fit.stop_reason)
-    longer = nmd_lab.decompose(noisy, 3, max_iter=2 * fit.n_iter, tol=0)
-    assert longer.n_iter == 2 * fit.n_iter
+    longer = nmd_lab.decompose(noisy, 3, max_iter=2 * fit._n_iter, tol=0)
+    assert longer._n_iter == 2 * fit._n_iter
     assert longer.objective >= fit.objective * (1 - 5e-2)
 
 
@@ -144,8 +144,8 @@ def test_a_fit_of_pictures_ends_when_little_is_left_to_gain(f):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", nmd_lab.warnings.NotConvergedWarning)
         longer = nmd_lab.decompose(X, 16, f, random_state=0, tol=1e-10)
-    assert fit.n_iter < longer.n_iter
-    assert fit.n_iter <= 350
+    assert fit._n_iter < longer._n_iter
+    assert fit._n_iter <= 350
     assert fit.relative_error <= 1.02 * longer.relative_error
 
 
@@ -163,9 +163,9 @@ def test_exact_data_are_solved_by_default(f, loss):
 
 
 def test_optimality_tells_a_fit_that_ended_from_one_that_was_cut_off(exact, noisy):
-    assert nmd_lab.decompose(exact, 3, max_iter=1000).optimality < 1e-8
-    ended = nmd_lab.decompose(noisy, 3, max_iter=3000, tol=1e-10).optimality
-    cut_off = nmd_lab.decompose(noisy, 3, max_iter=5, solver=PLAIN).optimality
+    assert nmd_lab.decompose(exact, 3, max_iter=1000).parameters["optimality"] < 1e-8
+    ended = nmd_lab.decompose(noisy, 3, max_iter=3000, tol=1e-10).parameters["optimality"]
+    cut_off = nmd_lab.decompose(noisy, 3, max_iter=5, solver=PLAIN).parameters["optimality"]
     assert ended < 1e-6
     assert cut_off > 1e-3
 
@@ -179,7 +179,7 @@ def test_optimality_counts_what_the_objective_counts(noisy, rng, options):
     given = {"observed": seen, "weights": seen + rng.random(noisy.shape)}
     options = {name: given.get(name, value) for name, value in options.items()}
     fit = nmd_lab.decompose(noisy, 3, max_iter=3000, tol=1e-10, **options)
-    assert fit.optimality < 1e-2
+    assert fit.parameters["optimality"] < 1e-2
     if "offsets" not in options:
         unlike = nmd_lab.decompose(noisy, 3, init=fit, max_iter=1, tol=0, solver=PLAIN)
-        assert unlike.optimality > 10 * fit.optimality
+        assert unlike.parameters["optimality"] > 10 * fit.parameters["optimality"]

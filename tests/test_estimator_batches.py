@@ -33,8 +33,8 @@ def test_batches_end_near_a_fit_to_everything(ratings):
     whole = MatrixCompletion(**options).fit(X)
     errors = [np.linalg.norm(each.predict(*hidden) - truth[hidden]) for each in (model, whole)]
     assert errors[0] < 1.1 * errors[1]
-    assert model.decomposition_.shape == X.shape
-    assert model.decomposition_.n_iter <= 20
+    assert model.decomposition_._shape == X.shape
+    assert model.decomposition_._n_iter <= 20
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
@@ -80,7 +80,7 @@ def test_a_batch_may_change_after_the_call_and_fit_begins_anew(ratings):
     assert np.array_equal(in_batches(other, X, 2).components_, model.components_)
     model.fit(X)
     assert np.array_equal(model.components_, MatrixCompletion(**OPTIONS).fit(X).components_)
-    assert model.partial_fit(X[:20]).decomposition_.shape == (20, 30)
+    assert model.partial_fit(X[:20]).decomposition_._shape == (20, 30)
 
 
 def test_bad_batches_are_refused(ratings):

@@ -110,11 +110,12 @@ def test_a_fit_is_that_of_the_command(planted):
     model = NMD(3, loss="l1", random_state=4, max_iter=30).fit(planted)
     fit = nmd_lab.decompose(planted, 3, "relu", "l1", random_state=4, max_iter=30)
     np.testing.assert_array_equal(model.components_, fit.H.values)
-    assert model.n_iter_ == fit.n_iter == 30
+    assert model.n_iter_ == fit._n_iter == 30
     assert model.decomposition_.stop_reason == fit.stop_reason
-    assert model.reconstruction_err_ == pytest.approx(np.abs(fit.residual(planted)).sum().item())
+    error = np.abs(planted - fit.reconstruct().values).sum()
+    assert model.reconstruction_err_ == pytest.approx(error)
     model = NMD(3).fit(planted)
-    error = np.linalg.norm(model.decomposition_.residual(planted))
+    error = np.linalg.norm(planted - model.decomposition_.reconstruct().values)
     assert model.reconstruction_err_ == pytest.approx(error, rel=1e-6)
 
 
@@ -391,11 +392,11 @@ def test_columns_of_several_kinds_are_fitted_as_by_complete():
     X, _ = mixed_frame()
     options = {"alpha": 1.0, "max_iter": 20, "random_state": 0}
     model, fit = MatrixCompletion(1, **options).fit(X), nmd_lab.complete(X, 1, **options)
-    np.testing.assert_array_equal(model.components_, fit.factors[1])
+    np.testing.assert_array_equal(model.components_, fit._factors[1])
     filled = model.transform(X)
     names = ["size", "big", "grade", "pet=cat", "pet=dog", "pet=eel"]
     assert list(model.get_feature_names_out()) == names
-    expected = fit.kinds.expected(fit.fold_in(X).values @ fit.factors[1], 0, np.arange(6))
+    expected = fit._kinds.expected(fit.fold_in(X).values @ fit._factors[1], 0, np.arange(6))
     numbers = X["size"].to_numpy()
     np.testing.assert_allclose(filled[:, 0], np.where(np.isnan(numbers), expected[:, 0], numbers))
     hole = X["pet"].isna().to_numpy()

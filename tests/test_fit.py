@@ -29,16 +29,16 @@ def stored_where_observed(X):
 
 def test_stops_at_max_iter(small):
     fit = nmd_lab.decompose(small, 3, tol=0, max_iter=7)
-    assert fit.n_iter == 7 == fit.history.sizes["iteration"]
+    assert fit._n_iter == 7 == fit.history.sizes["iteration"]
     assert fit.stop_reason.code == "max_iter"
 
 
 def test_stops_at_tol(small):
     fit = nmd_lab.decompose(small, 3, tol=1e-3, max_iter=10_000)
-    assert 1 < fit.n_iter < 10_000
+    assert 1 < fit._n_iter < 10_000
     assert re.search("tol|converged", fit.stop_reason)
     longer = nmd_lab.decompose(small, 3, tol=1e-6, max_iter=10_000)
-    assert longer.n_iter > fit.n_iter
+    assert longer._n_iter > fit._n_iter
 
 
 def test_stops_at_time_limit(small, clock):
@@ -46,7 +46,7 @@ def test_stops_at_time_limit(small, clock):
     assert fit.stop_reason.code == "time_limit"
     assert finite(fit)
     seconds = fit.history["seconds"].values
-    assert seconds.size == fit.n_iter > 1
+    assert seconds.size == fit._n_iter > 1
     assert np.all(np.diff(seconds) >= 0)
     assert seconds[-2] < 0.3 <= seconds[-1]
 
@@ -59,7 +59,7 @@ def test_stops_when_the_callback_says_so(small):
         return len(seen) == 3
 
     fit = nmd_lab.decompose(small, 3, tol=0, max_iter=50, callback=callback)
-    assert fit.n_iter == len(seen) == 3
+    assert fit._n_iter == len(seen) == 3
     assert fit.stop_reason.code == "callback"
     assert [s[0] - seen[0][0] for s in seen] == [0, 1, 2]
     assert fit.history["objective"].values[-1] == pytest.approx(seen[-1][1])
@@ -77,8 +77,8 @@ def test_interrupt_returns_what_there_is(small, verb, interactive):
 
     fit = getattr(nmd_lab, verb)(small, 3, "relu", alpha=0, tol=0, max_iter=50, callback=callback)
     assert fit.stop_reason.code == "interrupted"
-    assert 4 <= fit.n_iter <= 5
-    assert fit.history.sizes["iteration"] == fit.n_iter
+    assert 4 <= fit._n_iter <= 5
+    assert fit.history.sizes["iteration"] == fit._n_iter
     assert finite(fit)
 
 
@@ -250,7 +250,7 @@ def test_an_empty_row_or_column_is_no_part_of_the_objective(offsets, split, init
     options |= {"offsets": offsets, "solver": nmd_lab.ADMM(split=split)}
     with pytest.warns() if offsets == "none" else contextlib.nullcontext():
         fit = nmd_lab.complete(X, 2, **options)
-    (W, H), (mean, *_) = fit.factors, fit.offsets
+    (W, H), (mean, *_) = fit._factors, fit.offsets
     b, c = fit.offsets.of_rows(12, float), fit.offsets.of_columns(9, float)
     loss = 0.5 * np.nansum((X - (W @ H + mean + b[:, None] + c)) ** 2)
     ridge = 0.15 * (np.sum(W**2) + np.sum(H**2)) + 0.05 * (b @ b + c @ c)

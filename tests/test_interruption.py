@@ -131,8 +131,8 @@ def is_valid(fit, n_starts):
     return (
         np.isfinite(fit.W.values).all()
         and np.isfinite(fit.H.values).all()
-        and np.isfinite(fit.optimality)
-        and set(history) == {fit.n_iter}
+        and np.isfinite(fit.parameters["optimality"])
+        and set(history) == {fit._n_iter}
         and fit.starts.sizes["start"] == n_starts
         and fit.objective == np.nanmin(fit.starts["objective"].values)
         and fit.stop_reason.code in ("max_iter", "interrupted")

@@ -51,7 +51,7 @@ def test_rows_and_columns_without_entries_fall_back_to_the_offsets(ratings):
         solver = nmd.ADMM(split=split)
         options = {"offsets": "both", "alpha": 1.0, "max_iter": 300, "solver": solver}
         fit = nmd.complete(np.where(seen, X, np.nan), 2, **options)
-        rows, columns = fit.fitted.offsets_at(slice(None), slice(None))
+        rows, columns = fit._fitted.offsets_at(slice(None), slice(None))
         np.testing.assert_allclose(fit.reconstruct()[7], rows[7] + columns)
         np.testing.assert_allclose(fit.reconstruct()[:, 11], rows + columns[11])
         assert rows[7] == pytest.approx(fit.offsets.mean, abs=1e-6)
@@ -98,7 +98,7 @@ def test_validation_stops_a_fit_that_learns_noise():
         X, 8, alpha=0, validation=0.3, max_iter=300, random_state=0, solver=nmd.ADMM(patience=4)
     )
     assert "validation: no lower error for 4 iterations" in fit.stop_reason
-    assert fit.n_iter == fit.parameters["iteration"] + 4
+    assert fit._n_iter == fit.parameters["iteration"] + 4
 
 
 @pytest.fixture

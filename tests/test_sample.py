@@ -40,7 +40,7 @@ def assert_same(one, other):
 
 
 def predictions(posterior):
-    m, n = posterior.shape
+    m, n = posterior._shape
     i, j = np.divmod(np.arange(m * n), n)
     return posterior.predict(i, j)
 

@@ -81,9 +81,9 @@ def test_a_file_gives_the_same_bits(frame, posterior, tmp_path):
     posterior.save(tmp_path / "posterior.nc")
     again = nmd.load(tmp_path / "posterior.nc")
     xr.testing.assert_identical(again.draws, posterior.draws)
-    assert (again.noise, again.kinds, again.loss) == (
+    assert (again.noise, again._kinds, again.loss) == (
         posterior.noise,
-        posterior.kinds,
+        posterior._kinds,
         posterior.loss,
     )
     np.testing.assert_array_equal(again.reconstruct(), posterior.reconstruct())

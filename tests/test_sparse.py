@@ -28,7 +28,7 @@ def stored(X, seen, kind="csr"):
 
 
 def low_rank(fit):
-    W, H = fit.factors
+    W, H = fit._factors
     return W @ H
 
 

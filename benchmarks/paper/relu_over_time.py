@@ -113,7 +113,7 @@ def work(
     return {
         "error": fit.relative_error,
         "curve": ("time", resampled(fit, times(seconds))),
-        "iterations": fit.n_iter,
+        "iterations": fit._n_iter,
     }
 
 

@@ -56,7 +56,7 @@ def plain(*, name: str, rank: int, nonlinearity: str, alpha: float, offset_alpha
         compute=nmd.Compute(threads=1),
     )
     rmse = problem.rmse(fit.predict(problem.rows, problem.columns))
-    return {"rmse": rmse if np.isfinite(rmse) else 1e300, "n_iter": fit.n_iter}
+    return {"rmse": rmse if np.isfinite(rmse) else 1e300, "n_iter": fit._n_iter}
 
 
 def function(word: str, problem: Problem) -> nmd.nonlinearities.Nonlinearity:

@@ -143,7 +143,7 @@ def pack(
     observations = objective.observations
     records = [iterate.record] if history is None else history
     columns = zip(Record._fields, zip(*records, strict=True), strict=True)
-    return Decomposition.from_matrices(
+    return Decomposition._from_matrices(
         observations.labels,
         iterate.W,
         iterate.H,

@@ -97,8 +97,8 @@ def hash_of(value: Any) -> str:
     """Return a hash of an argument; equal arguments have equal ones."""
     import joblib
 
-    if hasattr(value, "factors") and hasattr(value, "offsets"):
-        value = [*value.factors, *value.offsets]
+    if hasattr(value, "_factors") and hasattr(value, "offsets"):
+        value = [*value._factors, *value.offsets]
     try:
         return str(joblib.hash(_content(value)))
     except Exception:  # what cannot be pickled is told by its text, without addresses

@@ -186,11 +186,11 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         arguments = {name: options[name] for name in names}
         fit = type(self)._command(data, self.n_components, **arguments)
         self.decomposition_ = fit
-        self.components_: FloatArray = fit.factors[1]
+        self.components_: FloatArray = fit._factors[1]
         self.n_components_ = fit.rank
         self.alpha_ = float(fit.parameters["alpha"])
         self.offset_alpha_ = float(fit.parameters["offset_alpha"])
-        self.n_iter_ = fit.n_iter
+        self.n_iter_ = fit._n_iter
         self.reconstruction_err_ = self._misfit(checked)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -220,7 +220,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         dense, seen = self._dense_and_seen(checked)
         n = dense.shape[1]
         fitted = getattr(self, "posterior_", getattr(self, "decomposition_", None))
-        kinds = getattr(fitted, "kinds", None)
+        kinds = getattr(fitted, "_kinds", None)
         source = np.arange(n) if self._table is None else self._table.source
         folds = min(self._n_folds, source[-1] + 1)
         error = 0.0
@@ -277,20 +277,20 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def _labels(self) -> Labels:
         """Labels of the fitted matrix."""
-        return self.decomposition_.labels
+        return self.decomposition_._labels
 
     def _fold(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return the rows of W for checked rows of X, and their offsets, zeros without offsets."""
         m = X.shape[0]
         observations = observe(X, absent_are_zeros=self._absent_are_zeros, may_be_empty=True)
         W, offsets = fold_rows(
-            self.decomposition_.model, observations, threads=as_compute(self.compute).threads
+            self.decomposition_._row_model, observations, threads=as_compute(self.compute).threads
         )
         return W, np.zeros(m, W.dtype) if offsets is None else offsets
 
     def _at(self, W: FloatArray, offsets: FloatArray) -> FloatArray:
         """Return f(WH) for rows of W and their offsets."""
-        fitted = self.decomposition_.fitted
+        fitted = self.decomposition_._fitted
         base = fitted.offsets.mean + fitted.offsets_at(slice(0), slice(None))[1]
         products = W @ self.components_ + base + offsets[:, None]
         return fitted.expected(products, 0, np.arange(products.shape[1]))
@@ -303,8 +303,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return ‖X - f(WH)‖ of the fit for the Frobenius loss, the sum of the loss for others."""
         fit = self.decomposition_
         observations = observe(X, absent_are_zeros=self._absent_are_zeros)
-        if fit.kinds is not None:
-            return float(fit.relative_error * constants(observations, fit.kinds)[0])
+        if fit._kinds is not None:
+            return float(fit.relative_error * constants(observations, fit._kinds)[0])
         reference = fit.loss.reference(*observations.observed())
         if reference == 0:
             return fit.objective

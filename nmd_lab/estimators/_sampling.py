@@ -61,7 +61,7 @@ class SampledRows:
         """Return the posterior of some rows, each a fitted one or drawn given the draws of H."""
         place = np.array([self.positions.get(key, -1) for key in row_keys(X)], dtype=np.intp)
         new = np.flatnonzero(place < 0)
-        if new.size == 0 and np.array_equal(place, np.arange(self.posterior.shape[0])):
+        if new.size == 0 and np.array_equal(place, np.arange(self.posterior._shape[0])):
             return self.posterior
         rows = (X.tocsr() if hasattr(X, "tocsr") else X)[new]
         others = self.posterior.fold_in(rows, unknown="offsets") if new.size else None
@@ -119,7 +119,7 @@ def misfit(posterior: Posterior, X: Any) -> float:
     """
     rows, columns, values = observe(X).entries()
     model = posterior.predict(entries_at(rows, columns))
-    loss, kinds = posterior.loss, posterior.kinds
+    loss, kinds = posterior.loss, posterior._kinds
     if kinds is not None:
         return float(np.linalg.norm(kinds.in_units(values - model, rows, columns)))
     if loss.squares:
@@ -144,7 +144,7 @@ class SampledModel(FactorModel):
     def _predict_entries(self, rows: Any, columns: Any, return_std: bool) -> Any:
         """Return the model at entries of the fitted matrix, perhaps with standard deviations."""
         model = self.posterior_ if self._is_sampled else self.decomposition_
-        entries = entries_of(model.labels, rows, columns)
+        entries = entries_of(model._labels, rows, columns)
         mean = model.predict(entries)
         return (mean, self.posterior_.predict_std(entries)) if return_std else mean
 
@@ -169,7 +169,7 @@ class SampledModel(FactorModel):
 
     @property
     def _labels(self) -> Labels:
-        return self.posterior_.labels if self._is_sampled else super()._labels
+        return self.posterior_._labels if self._is_sampled else super()._labels
 
     def _modelled(self, X: Any) -> FloatArray:
         return self._of_rows(X)[0] if self._is_sampled else super()._modelled(X)
@@ -192,8 +192,8 @@ class SampledModel(FactorModel):
         if not is_frame(X):
             X = self._dense_and_seen(checked)[0]
         posterior = self._rows.of_rows(checked)
-        m, n = posterior.shape
-        observations = observe_beside(posterior.labels, X)
+        m, n = posterior._shape
+        observations = observe_beside(posterior._labels, X)
         return posterior, X, MatchedData(observations, np.arange(m), np.arange(n))
 
     def _is_positive_only(self) -> bool:

@@ -125,15 +125,15 @@ def rows_of(
     fit: Decomposition, X: Any, positions: list[int] | None, observed: ArrayLike | None = None
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Return rows of X as a matrix in the order of the fit, and all observed values of X."""
-    data, (m, n) = match_data(fit.labels, X, observed=observed), fit.shape
+    data, (m, n) = match_data(fit._labels, X, observed=observed), fit._shape
     values = data.observations.observed()[0]
     if positions is not None:
-        return data.to_rows(np.array(positions, dtype=np.intp), fit.shape), values
+        return data.to_rows(np.array(positions, dtype=np.intp), fit._shape), values
     if data.is_sparse and m * n > MAX_SPARSE_PICTURE:
         raise ValueError(
             f"X is sparse and has {m} x {n} entries, too many for one picture: choose rows=."
         )
-    return data.to_array(fit.shape), values
+    return data.to_array(fit._shape), values
 
 
 def color_limit(values: Any, percentile: float = 99.5) -> float:

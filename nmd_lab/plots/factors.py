@@ -96,13 +96,13 @@ def components(
     kind = kind or _kind(fit, row, picture)
     check_word("kind", kind, get_args(Kind))
     if kind == "layers":
-        W, H = fit.factors
+        W, H = fit._factors
         layers = (W[:, k, None] * H[None, k] for k in range(fit.rank))
-        return _tiles(fit, layers, fit.shape, ax)
+        return _tiles(fit, layers, fit._shape, ax)
     if kind == "images":
         if picture is None:
             raise ValueError("shape=None leaves open what the images are: give (height, width).")
-        return _tiles(fit, map(picture, fit.factors[1]), picture.shape, ax)
+        return _tiles(fit, map(picture, fit._factors[1]), picture.shape, ax)
     if kind == "bars":
         return _bars(fit, row, top, ax)
     return _lines(fit, row, ax)
@@ -139,14 +139,14 @@ def _tiles(fit: Decomposition, pictures: Any, shape: tuple[int, int], ax: Axes |
                     alpha=0.7)  # fmt: skip
     mosaic.finish(ax, rows, columns)
     hide_frame(ax)
-    kind = "layers W H" if shape == fit.shape else "components H"
+    kind = "layers W H" if shape == fit._shape else "components H"
     ax.set_title(f"{rank} {kind}, {fit.nonlinearity}")
     return ax
 
 
 def _bars(fit: Decomposition, row: xr.DataArray, top: int, ax: Axes | None) -> Axes:
     """Draw the rows of H as bars side by side, with the labels of the columns at the left."""
-    H = fit.factors[1]
+    H = fit._factors[1]
     limits = np.abs(H).max(axis=1)
     scaled = H / np.where(limits > 0, limits, 1)[:, None]
     shown = np.arange(H.shape[1])
@@ -178,7 +178,7 @@ def _bars(fit: Decomposition, row: xr.DataArray, top: int, ax: Axes | None) -> A
 
 def _lines(fit: Decomposition, row: xr.DataArray, ax: Axes | None) -> Axes:
     """Draw the rows of H as curves, the first one at the top."""
-    H = fit.factors[1]
+    H = fit._factors[1]
     ax = axes(ax, 7.5, 1.0 + 0.6 * fit.rank)
     index = row.coords.get(row.dims[0]) if row.ndim == 1 else None
     x = np.arange(H.shape[1]) if index is None else index.values
@@ -253,7 +253,7 @@ def scatter(
     for name, component in (("x", x), ("y", y)):
         if not -fit.rank <= component < fit.rank:
             raise ValueError(f"{name}={component} is no component: there are {fit.rank}.")
-    W = fit.factors[0]
+    W = fit._factors[0]
     ax = axes(ax, 6.4, 5.2)
     for draw_zero_line in (ax.axhline, ax.axvline):
         draw_zero_line(0, color=text_color(), linewidth=0.6, alpha=0.4, zorder=0)
@@ -293,8 +293,8 @@ def _row_values(fit: Decomposition, labels: str | ArrayLike) -> tuple[str, NDArr
         by_row = coordinate.broadcast_like(weights).transpose(*weights.dims)
         return name, np.ravel(by_row.values)
     values = np.ravel(np.asarray(labels))
-    if len(values) != fit.shape[0]:
+    if len(values) != fit._shape[0]:
         raise ValueError(
-            f"labels has {len(values)} values: give one for each of {fit.shape[0]} rows."
+            f"labels has {len(values)} values: give one for each of {fit._shape[0]} rows."
         )
     return str(getattr(labels, "name", "") or ""), values

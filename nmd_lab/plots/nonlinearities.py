@@ -100,7 +100,7 @@ def nonlinearity(
     """
     most = check_integer("max_points", max_points, 1)
     owner = "the posterior" if isinstance(result, Posterior) else "the fit"
-    data = match_data(result.labels, X, owner=owner)
+    data = match_data(result._labels, X, owner=owner)
     i, j, x = data.observations.entries()
     i, j = data.rows[i], data.columns[j]
     panels = _panels(result, columns)
@@ -124,8 +124,8 @@ def nonlinearity(
 def _panels(result: Decomposition | Posterior, columns: Any) -> list[_Panel]:
     """Return what each panel shows."""
     f, loss = result.nonlinearity, result.loss
-    model = result.kinds or make_model(cast(Any, f), cast(Any, loss))
-    names = list(result.labels.flat(result.labels.columns))
+    model = result._kinds or make_model(cast(Any, f), cast(Any, loss))
+    names = list(result._labels.flat(result._labels.columns))
     if model.which is None:
         if columns is None:
             return [_Panel(str(f), model.only, None)]
@@ -140,7 +140,7 @@ def _panels(result: Decomposition | Posterior, columns: Any) -> list[_Panel]:
         chosen = [k for k, kind in enumerate(kinds) if not kind.nonlinearity.linear]
         chosen = chosen[:MOST_PANELS]
     else:
-        chosen = np.atleast_1d(positions_of(result.labels, "columns", columns)).tolist()
+        chosen = np.atleast_1d(positions_of(result._labels, "columns", columns)).tolist()
     if not chosen:
         raise ValueError("Every column has the identity, a straight line: give columns= to see it.")
     return [_Panel(str(plain_label(names[k])), kinds[k], k) for k in chosen]
@@ -150,5 +150,5 @@ def _linear(
     result: Decomposition | Posterior, i: NDArray[np.intp], j: NDArray[np.intp]
 ) -> NDArray[Any]:
     """Return WH plus offsets at entries."""
-    linear: NDArray[Any] = result.fitted.linear_at(i, j)
+    linear: NDArray[Any] = result._fitted.linear_at(i, j)
     return linear.mean(axis=0) if isinstance(result, Posterior) else linear

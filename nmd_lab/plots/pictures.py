@@ -70,12 +70,12 @@ def reconstruction(
     >>> len(ax.images)  # observed, reconstruction and residual of two digits
     6
     """
-    positions = None if rows is None else positions_of(fit.labels, "rows", rows).ravel().tolist()
+    positions = None if rows is None else positions_of(fit._labels, "rows", rows).ravel().tolist()
     original, values = rows_of(fit, X, positions)
     seen = original
     if observed is not None:
         seen, values = rows_of(fit, X, positions, observed)
-    model = fit.fitted.block(slice(None) if positions is None else positions)
+    model = fit._fitted.block(slice(None) if positions is None else positions)
     panels = {"observed": seen, "reconstruction": model, "residual": original - model}
     if np.any(np.isnan(seen) & ~np.isnan(original)):
         panels = {"original": original, **panels}
@@ -214,15 +214,15 @@ def uncertainty(
     >>> from nmd_lab.data.labels import labels_of
     >>> from nmd_lab.result.posterior import Posterior
     >>> W, H, rho = np.ones((1, 4, 5, 1)), np.ones((1, 4, 6, 1)), np.ones((1, 4))
-    >>> posterior = Posterior.from_arrays(labels_of(np.ones((5, 6))), W, H, rho)
+    >>> posterior = Posterior._from_arrays(labels_of(np.ones((5, 6))), W, H, rho)
     >>> len(plots.uncertainty(posterior, [0, 1, 2], shape=(2, 3)).images)
     6
     """
-    m, n = posterior.shape
+    m, n = posterior._shape
     apart = rows is not None or shape is not None
     positions = np.arange(min(FEW_ROWS, m) if apart else m)
     if rows is not None:
-        positions = positions_of(posterior.labels, "rows", rows).ravel()
+        positions = positions_of(posterior._labels, "rows", rows).ravel()
     template = posterior.draws["H"].isel({"chain": 0, "draw": 0, COMPONENT: 0}, drop=True)
     picture = picture_of(template, shape) if apart else None
     entries = entries_at(positions[:, None], np.arange(n))
@@ -230,7 +230,7 @@ def uncertainty(
     spread = posterior.predict_std(entries, noise=noise).reshape(-1, n)
     panels = {"mean": mean, "standard deviation": spread}
     if X is not None:
-        data = match_data(posterior.labels, X, owner="the posterior")
+        data = match_data(posterior._labels, X, owner="the posterior")
         panels = {"observed": data.to_rows(positions, (m, n)), **panels}
 
     pictures = {name: _pictures(panel, picture) for name, panel in panels.items()}

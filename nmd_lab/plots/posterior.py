@@ -58,7 +58,7 @@ def trace(posterior: Posterior, *, probe: int | None = None, ax: Axes | None = N
     >>> from nmd_lab.data.labels import labels_of
     >>> from nmd_lab.result.posterior import Posterior
     >>> W, H, rho = np.ones((2, 4, 2, 1)), np.ones((2, 4, 3, 1)), np.ones((2, 4))
-    >>> posterior = Posterior.from_arrays(
+    >>> posterior = Posterior._from_arrays(
     ...     labels_of(np.ones((2, 3))), W, H, rho, log_likelihood=np.ones((2, 8))
     ... )
     >>> len(plots.trace(posterior).lines)
@@ -132,7 +132,7 @@ def predictions(
     >>> from nmd_lab.data.labels import labels_of
     >>> from nmd_lab.result.posterior import Posterior
     >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
-    >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+    >>> posterior = Posterior._from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
     >>> plots.predictions(posterior, [[1.5, 9.0, 1.2], [1.0, 0.8, 2.0]]).get_title()
     '83 % of the 90 % intervals hold the observed value'
     """
@@ -209,7 +209,7 @@ def calibration(
     >>> from nmd_lab.data.labels import labels_of
     >>> from nmd_lab.result.posterior import Posterior
     >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
-    >>> posterior = Posterior.from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
+    >>> posterior = Posterior._from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
     >>> ax = plots.calibration(posterior, [[1.5, 9.0, 1.2], [1.0, 0.8, 2.0]], levels=[0.5, 0.9])
     >>> ax.lines[-1].get_ydata().round(2)
     array([0.67, 0.83])
@@ -278,7 +278,7 @@ def _entries(
     posterior: Posterior, X: Any, largest: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
     """Return positions in the posterior and values of some observed entries of data."""
-    data = match_data(posterior.labels, X, owner="the posterior")
+    data = match_data(posterior._labels, X, owner="the posterior")
     i, j, values = data.observations.entries()
     chosen = np.unique(np.linspace(0, values.size - 1, min(largest, values.size)).astype(int))
     return data.rows[i[chosen]], data.columns[j[chosen]], values[chosen].astype(np.float64)

@@ -28,12 +28,12 @@ class Appending(Factors):
     """New rows of a fit."""
 
     @property
-    def model(self) -> RowModel:
+    def _row_model(self) -> RowModel:
         """The parts of the fit that determine W for new rows."""
         alpha = self.parameters.get("alpha", 0.0)
         offset_alpha = self.parameters.get("offset_alpha", alpha)
         extra = self.parameters.get("constraint_ridges", (0.0, 0.0))[0]
-        _, H = self.factors
+        _, H = self._factors
         smallest = self.parameters.get("smallest_value", NO_LIMIT_MODEL.smallest)
         limits = LimitModel(float(smallest), float(self.parameters.get("limit_noise", 0.0)))
         return RowModel(
@@ -108,9 +108,9 @@ class Appending(Factors):
         if is_dask_array(X):
             if observed is not None or weights is not None or limits:
                 raise ValueError("X is an array of Dask: give NaN where an entry is missing.")
-            return fold_in_blocks(self.model, X)
+            return fold_in_blocks(self._row_model, X)
         arguments = {"observed": observed, "weights": weights, "limits": limits}
-        return fold_in(self.labels, self.model, X, unknown, **arguments)
+        return fold_in(self._labels, self._row_model, X, unknown, **arguments)
 
     def append(
         self,
@@ -157,17 +157,17 @@ class Appending(Factors):
         >>> fit.append(pd.Series({"p": 3.0}, name="cy")).predict("cy", "q").round(6)
         array([6.])
         """
-        if len(self.labels.rows) > 1:
+        if len(self._labels.rows) > 1:
             raise ValueError(
-                f"the rows have the dimensions {self.labels.rows}: append() needs rows of one."
+                f"the rows have the dimensions {self._labels.rows}: append() needs rows of one."
             )
         W = rows
         if not are_factors(self, rows):
             limits: dict[str, Any] = {"at_most": at_most, "at_least": at_least, "upper": upper}
             W = self.fold_in(rows, observed=observed, weights=weights, unknown=unknown, **limits)
         matrix, offsets = checked_rows(self, W)
-        labels = with_rows(self.labels, W)
-        own_W, H = self.factors
+        labels = with_rows(self._labels, W)
+        own_W, H = self._factors
         labelled_W, labelled_H = labels.label_factors(
             np.concatenate([own_W, matrix.astype(own_W.dtype)]), H
         )
@@ -176,7 +176,7 @@ class Appending(Factors):
             cast(Any, self),
             W=labelled_W,
             H=labelled_H,
-            labels=labels,
+            _labels=labels,
             offsets=self.offsets._replace(rows=offsets),
             parameters={**self.parameters, "appended_rows": more},
         )

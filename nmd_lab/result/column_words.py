@@ -3,7 +3,7 @@
 >>> import pandas as pd, nmd_lab as nmd
 >>> X = pd.DataFrame({"size": [1.0, 2.0, 4.0], "ripe": [True, False, True], "kg": [2, 3, 5]})
 >>> fit = nmd.complete(X, 1, alpha=0.1, random_state=0)
->>> columns_in_words(fit.labels, fit.kinds)
+>>> columns_in_words(fit._labels, fit._kinds)
 "2 numbers ('size', 'kg'), 1 yes or no ('ripe')"
 """
 

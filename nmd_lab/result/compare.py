@@ -168,7 +168,7 @@ def _scores(fit: Decomposition) -> dict[str, Any]:
         "rank": fit.rank,
         "objective": fit.objective,
         "relative_error": fit.relative_error,
-        "n_iter": fit.n_iter,
+        "n_iter": fit._n_iter,
         "seconds": float(fit.history["seconds"][-1]),
         "stop_reason": fit.stop_reason,
         "observations_hash": fit.parameters.get("observations_hash", ""),

@@ -31,33 +31,6 @@ TOL = 1e-12  # relative increase of the criterion below which the iteration ends
 class Components(Factors):
     """The components of a fit: their forms, shares and main columns."""
 
-    def to_pandas(self) -> tuple[Any, Any]:
-        """Return W and H as two tables with their labels.
-
-        Returns
-        -------
-        W : pandas.DataFrame (m, rank)
-            Rows of X by component.
-        H : pandas.DataFrame (rank, n)
-            Components by column of X.  Several dimensions make the levels of one index.
-
-        Examples
-        --------
-        >>> import pandas as pd, nmd_lab as nmd
-        >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
-        >>> W, H = nmd.complete(X, 1, alpha=0, random_state=0).to_pandas()
-        >>> list(W.index), list(H.columns), (W @ H).loc["bo", "q"].round(6)
-        (['ann', 'bo'], ['p', 'q'], np.float64(4.0))
-        """
-        W, H = (
-            factor.stack({name: dims}) if len(dims) > 1 else factor
-            for factor, name, dims in (
-                (self.W, "row", self.labels.rows),
-                (self.H, "column", self.labels.columns),
-            )
-        )
-        return W.transpose(..., COMPONENT).to_pandas(), H.transpose(COMPONENT, ...).to_pandas()
-
     def top_of_components(self, k: int = 10) -> xr.DataArray:
         """Return the k columns with the numbers of largest size in each row of H, the main terms.
 
@@ -71,7 +44,10 @@ class Components(Factors):
         xarray.DataArray (rank, k)
             Numbers of H along `component` and `place` (1 has the largest absolute value), with the
             labels of the columns as coordinates.  The coordinate `position` has the positions of
-            the columns.
+            the columns, and `explained` the share of each component in WH: ⟨w h, WH⟩ / ‖WH‖², where
+            w h is its term of WH.  The shares have the sum 1; for orthogonal components, as after
+            ``rotate("svd")``, they are ‖w h‖² / ‖WH‖², and a component that others cancel may have
+            a negative one.  Offsets and f do not count.
 
         Raises
         ------
@@ -86,7 +62,8 @@ class Components(Factors):
         >>> fit.top_of_components(k=2).column.values
         array([['q', 'r']], dtype=object)
         """
-        return main_columns(self.labels, self.H, k)
+        top = main_columns(self._labels, self.H, k)
+        return top.assign_coords(explained=(COMPONENT, self._explained()))
 
     def rotate(self, method: Rotation = "size") -> Self:
         """Return the fit with its components in a canonical form; WH stays the same.
@@ -110,8 +87,8 @@ class Components(Factors):
         Decomposition
             Fit with the new W and H.  Offsets, predictions and errors are those of this fit, up to
             rounding.  Under a ridge (alpha > 0) the forms other than "size" change the norms of the
-            factors: `objective` has the new ones, `optimality` is NaN, and `fold_in` weighs its own
-            ridge anew.
+            factors: `objective` has the new ones, `parameters` lacks the optimality, and `fold_in`
+            weighs its own ridge anew.
 
         Raises
         ------
@@ -130,7 +107,7 @@ class Components(Factors):
         array([3., 2.])
         """
         check_word("method", method, get_args(Rotation))
-        W, H = self.factors
+        W, H = self._factors
         W, H = W.astype(np.float64), H.astype(np.float64)
         if method != "size":
             W, H = _svd(W, H)
@@ -140,25 +117,16 @@ class Components(Factors):
         W, H = _ordered(W, H)
         return cast(Self, _with_factors(self, W, H, rescaled=method != "size"))
 
-    @property
-    def explained(self) -> xr.DataArray:
-        """Share of each component in WH, along `component`; the shares have the sum 1.
-
-        The share of component k is ⟨w h, WH⟩ / ‖WH‖², where w h is its term of WH.  For orthogonal
-        components, as after ``rotate("svd")``, it is ‖w h‖² / ‖WH‖².  A component that others
-        cancel may have a negative share.  Offsets and f do not count.
-        """
+    def _explained(self) -> FloatArray:
+        """Return the share of each component in WH."""
         # The shares do not depend on the size of W and H, whose squares may underflow.
         W, H = (
             factor.astype(np.float64) / (float(np.abs(factor).max()) or 1.0)
-            for factor in self.factors
+            for factor in self._factors
         )
         overlaps = (W.T @ W) * (H @ H.T)
         total = float(overlaps.sum())
-        shares = overlaps.sum(axis=1) / total if total > 0 else np.zeros(self.rank)
-        return xr.DataArray(
-            shares, dims=COMPONENT, coords={COMPONENT: self.H[COMPONENT].values}, name="explained"
-        )
+        return overlaps.sum(axis=1) / total if total > 0 else np.zeros(self.rank)
 
 
 def _svd(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -246,13 +214,13 @@ def _with_factors(fit: Any, W: FloatArray, H: FloatArray, *, rescaled: bool) -> 
     """Return the fit with other factors in its own precision."""
     dtype = fit.W.dtype
     W, H = W.astype(dtype), H.astype(dtype)
-    labelled_W, labelled_H = fit.labels.label_factors(W, H)
+    labelled_W, labelled_H = fit._labels.label_factors(W, H)
     parameters = dict(fit.parameters)
     alpha = float(parameters.get("alpha", 0.0))
     if rescaled and alpha > 0:
         before, after = (
             sum(float(np.sum(np.square(factor, dtype=np.float64))) for factor in factors)
-            for factors in (fit.factors, (W, H))
+            for factors in (fit._factors, (W, H))
         )
         parameters["objective"] = fit.objective + alpha / 2 * (after - before)
         parameters.pop("optimality", None)

@@ -127,7 +127,9 @@ class PosteriorDiagnostics(Drawn):
         """Singular values of WH in each draw, largest first, along chain, draw and component.
 
         Components themselves may turn into one another from draw to draw.  The singular values do
-        not change by this.
+        not change by this.  The coordinate `effective_rank` is the number of components that count
+        in each draw: the exponential of the entropy of the shares of the singular values (Roy and
+        Vetterli, 2007), the rank if all are equal, and 1 if one is much larger than the others.
 
         Examples
         --------
@@ -135,30 +137,22 @@ class PosteriorDiagnostics(Drawn):
         >>> import nmd_lab as nmd
         >>> wine = load_wine(as_frame=True).data
         >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
-        >>> posterior.singular_values.dims, bool((posterior.effective_rank <= 3).all())
+        >>> values = posterior.singular_values
+        >>> values.dims, bool((values.effective_rank <= 3).all())
         (('chain', 'draw', 'component'), True)
         """
-        W, H, _, _ = self.fitted.stacked
+        W, H, _, _ = self._fitted.stacked
         values = np.stack([_singular_values(w, h) for w, h in zip(W, H, strict=True)])
         sizes = self.draws.sizes
-        return xr.DataArray(
+        found = xr.DataArray(
             values.reshape(sizes[CHAIN], sizes[DRAW], self.rank),
             dims=(CHAIN, DRAW, COMPONENT),
             coords={name: self.draws[name] for name in (CHAIN, DRAW, COMPONENT)},
             name="singular_values",
         )
-
-    @property
-    def effective_rank(self) -> xr.DataArray:
-        """Number of components that count in each draw, along chain and draw.
-
-        It is the exponential of the entropy of the shares of the singular values (Roy and Vetterli,
-        2007): the rank if all are equal, and 1 if one is much larger than the others.
-        """
-        values = self.singular_values
-        shares = values / values.sum(COMPONENT)
+        shares = found / found.sum(COMPONENT)
         entropy = -(shares * np.log(shares.where(shares > 0, 1))).sum(COMPONENT)
-        return xr.DataArray(np.exp(entropy), name="effective_rank")
+        return found.assign_coords(effective_rank=np.exp(entropy))
 
     def _of_trace(self, measure: object) -> xr.Dataset:
         """Return a measure of the chains for each variable of the trace."""

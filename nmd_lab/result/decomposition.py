@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -50,15 +49,15 @@ class Decomposition(Appending, Components):
     stop_reason : StopReason
         Why the iteration ended: a sentence for people.  Its attribute `code` is for programs, such
         as "converged", "max_iter", "time_limit", "callback" or "validation".
-    labels : Labels
-        Dimensions, coordinates and name of X.
     parameters : dict
-        Options of the fit, numbers of the result, and the origin of data and software.
+        Options of the fit, numbers of the result, and the origin of data and software.  Among them
+        is "optimality", the relative violation of the first-order (KKT) conditions T = WH,
+        Λ Hᵀ = alpha W and Wᵀ Λ = alpha H, where the multiplier Λ is a subgradient of -d(x, f(t)) at
+        T: 0 at a stationary point, and less than about 1e-4 for a converged fit with the Frobenius
+        loss.  At the kinks of L1, and under KL where x > 0 and f(WH) = 0, it stays larger.
     offsets : Offsets
         Offsets, which are added to WH inside f: the number `mean`, and the arrays `rows` (m,) and
         `columns` (n,), each None if the fit has none.
-    kinds : Model or None
-        The kinds of a mixed table, with the units of each column; None for one f and one loss.
 
     Examples
     --------
@@ -75,47 +74,36 @@ class Decomposition(Appending, Components):
     loss: Loss
     history: xr.Dataset
     stop_reason: StopReason
-    labels: Labels
+    _labels: Labels
     parameters: dict[str, Any] = field(default_factory=dict)
     offsets: Offsets = NO_OFFSETS
-    kinds: Model | None = None
+    _kinds: Model | None = None
 
     def __post_init__(self) -> None:
         """Convert a string `stop_reason` to a `StopReason`."""
         object.__setattr__(self, "stop_reason", StopReason.of(self.stop_reason))
 
     @classmethod
-    def from_matrices(
+    def _from_matrices(
         cls,
         labels: Labels,
         W: FloatArray,
         H: FloatArray,
         history: Mapping[str, Sequence[float]],
+        kinds: Model | None = None,
         **fields: Any,
     ) -> Decomposition:
-        """Return a decomposition from plain factors and recorded numbers.
-
-        Parameters
-        ----------
-        labels : Labels
-            Labels of X.
-        W, H : ndarray (m, rank) and (rank, n)
-            Factors.
-        history : mapping of str to sequence of float
-            Numbers of each iteration, "seconds" among them.
-        **fields
-            The other fields of `Decomposition`.
-        """
+        """Return a decomposition from plain factors and the numbers of each iteration."""
         labelled_W, labelled_H = labels.label_factors(W, H)
         iterations = np.arange(1, len(history["seconds"]) + 1)
         recorded = xr.Dataset(
             {name: ("iteration", list(numbers)) for name, numbers in history.items()},
             coords={"iteration": iterations},
         )
-        return cls(W=labelled_W, H=labelled_H, history=recorded, labels=labels, **fields)
+        return cls(labelled_W, labelled_H, history=recorded, _labels=labels, _kinds=kinds, **fields)
 
     @property
-    def n_iter(self) -> int:
+    def _n_iter(self) -> int:
         """Number of iterations done."""
         return self.history.sizes["iteration"]
 
@@ -129,17 +117,6 @@ class Decomposition(Appending, Components):
         """Objective of the returned factors."""
         rescaled = self.parameters.get("objective")  # what rotate() notes under a ridge
         return self._returned("objective") if rescaled is None else float(rescaled)
-
-    @property
-    def optimality(self) -> float:
-        """Relative violation of the first-order (KKT) conditions; 0 at a stationary point.
-
-        The conditions are T = WH, Λ Hᵀ = alpha W and Wᵀ Λ = alpha H, where the multiplier Λ is a
-        subgradient of -d(x, f(t)) at T.  A converged fit with the Frobenius loss has less than
-        about 1e-4.  At the kinks of L1, and under KL where x > 0 and f(WH) = 0, the number stays
-        larger.  It is NaN for results of baselines, and under a ridge after `rotate`.
-        """
-        return float(self.parameters.get("optimality", math.nan))
 
     @property
     def starts(self) -> xr.Dataset:
@@ -207,30 +184,9 @@ class Decomposition(Appending, Components):
         """
         return chosen_arguments(self)
 
-    def to_dataset(self) -> xr.Dataset:
+    def _to_dataset(self) -> xr.Dataset:
         """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
         return serialization.to_dataset(self)
-
-    @classmethod
-    def from_dataset(
-        cls, dataset: xr.Dataset, *, known: Iterable[type[Nonlinearity | Loss]] = ()
-    ) -> Decomposition:
-        """Return the decomposition from a Dataset of `to_dataset`.
-
-        Parameters
-        ----------
-        dataset : xarray.Dataset
-            Dataset that `to_dataset` returned.
-        known : iterable of type, optional
-            Classes of your own nonlinearity or loss, if the fit uses one.
-
-        Raises
-        ------
-        ValueError
-            If `to_dataset` did not make the Dataset, if its layout is newer than this version, or
-            if its nonlinearity or loss is unknown.
-        """
-        return cls(**serialization.from_dataset(dataset, known))
 
     @property
     def plot(self) -> PlotAccessor:

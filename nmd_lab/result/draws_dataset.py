@@ -140,7 +140,7 @@ KIND = "posterior"
 
 def to_dataset(posterior: Drawn) -> xr.Dataset:
     """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
-    labels = posterior.labels
+    labels = posterior._labels
     renamed = labels.clashes(TAKEN)
     labels = labels.rename(renamed)
     description = describe_result(posterior, labels, renamed) | {
@@ -165,8 +165,8 @@ def is_posterior(dataset: xr.Dataset) -> bool:
 
 
 def from_dataset(dataset: xr.Dataset, known: Iterable[type[Form]] = ()) -> dict[str, Any]:
-    """Return the arguments of `Posterior.from_arrays` from a Dataset of `to_dataset`."""
-    with refused_as("dataset holds no posterior: give one that Posterior.to_dataset() made."):
+    """Return the arguments of `Posterior._from_arrays` from a Dataset of `to_dataset`."""
+    with refused_as("dataset holds no posterior: give one that save() wrote."):
         description = description_of(dataset)
         if description["kind"] != KIND:
             raise ValueError(description["kind"])
@@ -211,4 +211,4 @@ def to_datatree(posterior: Drawn) -> xr.DataTree:
     """Return the groups that ArviZ expects; see `Posterior.to_datatree`."""
     statistics = posterior.trace.rename({SWEEP: DRAW}).rename(log_likelihood="lp")
     groups = {"posterior": posterior.draws, "sample_stats": statistics}
-    return xr.DataTree.from_dict(groups, name=posterior.labels.name)
+    return xr.DataTree.from_dict(groups, name=posterior._labels.name)

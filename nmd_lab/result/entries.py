@@ -219,7 +219,7 @@ def compared_entries(
     fit: Any, X: Any, observed: Any = None, weights: Any = None
 ) -> ComparedEntries:
     """Return the observed entries of X beside the model, as float64; see `match_data`."""
-    data = match_data(fit.labels, X, observed=observed, weights=weights)
+    data = match_data(fit._labels, X, observed=observed, weights=weights)
     values, own_weights = data.observations.observed()
-    model = values_at(fit.fitted, entries_in(data))
+    model = values_at(fit._fitted, entries_in(data))
     return ComparedEntries(values, model.astype(np.float64), own_weights)

@@ -100,7 +100,7 @@ class PosteriorFactorAnalysis(PosteriorImputation):
         (True, True)
         """
         level = check_share("level", level, zero=False)
-        return _labelled_loadings(self.labels, self._factors(factors, rotation), rotation, level)
+        return _labelled_loadings(self._labels, self._factors(factors, rotation), rotation, level)
 
     def factor_scores(
         self,
@@ -156,11 +156,11 @@ class PosteriorFactorAnalysis(PosteriorImputation):
         """
         found = self._factors(factors, rotation)
         if X is None:
-            posterior, labels, rows = self, self.labels, np.arange(self.shape[0])
+            posterior, labels, rows = self, self._labels, np.arange(self._shape[0])
         else:
             posterior, data = self._beside(X)
             labels, rows = data.observations.labels, data.rows
-        labels, fitted = labels.rename(labels.clashes(NAMES)), posterior.fitted
+        labels, fitted = labels.rename(labels.clashes(NAMES)), posterior._fitted
         moments = scores_of_rows(fitted, fitted.row_vectors[:, rows], found)
         names = zip(("mean", "sd"), moments, strict=True)
         return xr.Dataset({name: labels.label_rows(values) for name, values in names})
@@ -200,14 +200,14 @@ class PosteriorFactorAnalysis(PosteriorImputation):
         """
         k = check_integer("k", k, 1)
         found = self._factors(factors, rotation)
-        loadings = self.labels.label_columns(found.loadings.mean(axis=0).T)
-        return main_columns(self.labels, loadings.rename("loading"), k)
+        loadings = self._labels.label_columns(found.loadings.mean(axis=0).T)
+        return main_columns(self._labels, loadings.rename("loading"), k)
 
     def _factors(self, factors: int | None, rotation: str) -> FactorDraws:
         """Return the factors of each draw."""
         check_word("rotation", rotation, get_args(FactorRotation))
         count = None if factors is None else check_integer("factors", factors, 1)
-        return factor_draws(self.fitted, count, rotation)
+        return factor_draws(self._fitted, count, rotation)
 
 
 def _labelled_loadings(

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, is_frame
-from nmd_lab.data.matching import dense_like, like, match_data
+from nmd_lab.data.matching import dense_like
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.model.fitted_values import FittedValues, Offsets
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-from .entries import Entries, Unknown, compared_entries, entries_in, entries_of, values_at
+from .entries import Entries, Unknown, compared_entries, entries_of, values_at
 from .filling import data_to_fill, filled_frame
 from .fitted import Fitted, Positions
 
@@ -39,12 +39,12 @@ class Factors(Fitted):
         return self.W.sizes[COMPONENT]
 
     @property
-    def fitted(self) -> FittedValues:
-        """f(WH) at positions: ``fitted.at(rows, columns)``, ``fitted.block(rows, columns)``."""
-        return FittedValues(*self.factors, self.offsets, self._model)
+    def _fitted(self) -> FittedValues:
+        """f(WH) at positions."""
+        return FittedValues(*self._factors, self.offsets, self._model)
 
     @property
-    def factors(self) -> tuple[FloatArray, FloatArray]:
+    def _factors(self) -> tuple[FloatArray, FloatArray]:
         """W (m, rank) and H (rank, n) as plain matrices."""
         return self.W.values.reshape(-1, self.rank), self.H.values.reshape(self.rank, -1)
 
@@ -88,45 +88,8 @@ class Factors(Fitted):
         >>> fit.predict(0, ["alcohol", "ash"], without=[0, 1]).shape
         (2,)
         """
-        entries = entries_of(self.labels, rows, columns, unknown, self._owner)
+        entries = entries_of(self._labels, rows, columns, unknown, self._owner)
         return entries.back(self._expected(entries, without))
-
-    def residual(self, X: Any, *, observed: ArrayLike | None = None) -> Any:
-        """Return X - f(WH) at the observed entries of X.
-
-        Parameters
-        ----------
-        X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
-            Data of the fit, or other data: of the same shape, or with labels that the fit has, in
-            any order.  Entries that a sparse matrix does not store are missing.
-        observed : array_like of bool, optional
-            True where X is observed.
-
-        Returns
-        -------
-        xarray.DataArray, scipy.sparse matrix or SparseObservations
-            Residual in the units of X.  For dense X: an array with the dimensions and labels of the
-            fit, NaN where X is not observed.  For sparse X: of the type of X, CSR for matrices,
-            with the residual at its stored entries.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If X is invalid, or its shape or labels are not those of the fit.
-
-        Examples
-        --------
-        >>> import numpy as np, nmd_lab as nmd
-        >>> X = np.array([[1.0, 0.5], [2.0, np.nan]])
-        >>> bool(abs(nmd.complete(X, 1, alpha=0, random_state=0).residual(X)).max() < 1e-9)
-        True
-        """
-        data = match_data(self.labels, X, observed=observed)
-        if data.is_sparse:
-            values = data.observations.entries().values
-            return like(X, data.observations, values - self._expected(entries_in(data)))
-        model = self.reconstruct()
-        return model.copy(data=self.labels.label(data.to_array(self.shape)).values - model.values)
 
     def score(
         self, X: Any, *, observed: ArrayLike | None = None, weights: ArrayLike | None = None
@@ -136,7 +99,8 @@ class Factors(Fitted):
         Parameters
         ----------
         X : array_like, masked array, DataFrame, DataArray, scipy.sparse or SparseObservations
-            Data, as for `residual`.
+            Data of the fit, or other data: of the same shape, or with labels that the fit has, in
+            any order.  Entries that a sparse matrix does not store are missing.
         observed : array_like of bool, optional
             True where an entry counts.  By default all observed entries.
         weights : array_like, optional
@@ -196,8 +160,8 @@ class Factors(Fitted):
         >>> nmd.complete(X, 1, alpha=0, random_state=0).impute(X)[2].round(6)
         array([ 3.,  6., 12.])
         """
-        data = data_to_fill(self.labels, X)
-        model, labels = self.fitted.block(data.rows, data.columns), data.observations.labels
+        data = data_to_fill(self._labels, X)
+        model, labels = self._fitted.block(data.rows, data.columns), data.observations.labels
         if not is_frame(X):
             x = data.observations.to_array()
             return dense_like(X, labels, np.where(np.isnan(x), model.astype(x.dtype), x))
@@ -218,29 +182,29 @@ class Factors(Fitted):
 
     def _expected(self, entries: Entries, without: ArrayLike = ()) -> FloatArray:
         """Return f(WH) at each entry, without some components."""
-        return values_at(self.fitted.without(without), entries)
+        return values_at(self._fitted.without(without), entries)
 
     def _matrix(self) -> FloatArray:
         """Return f(WH)."""
-        return self.fitted.block()
+        return self._fitted.block()
 
     def _ranked_by(self, by: str, row: int) -> NDArray[np.floating]:
         """Return f(WH) in a row."""
         if by != "mean":
             raise ValueError(f"by={by!r} needs the intervals of a posterior: use nmd_lab.sample().")
-        n = self.shape[1]
-        return self.fitted.at(np.full(n, row), np.arange(n))
+        n = self._shape[1]
+        return self._fitted.at(np.full(n, row), np.arange(n))
 
     def _class_shares(
         self, column: Any, typed: TypedColumn | None, positions: Positions, rows: Positions
     ) -> tuple[FloatArray, list[Any]]:
         """Return the probability of each class of a column in some rows, and the classes."""
         loss: Any = self._loss_at(int(positions[0]))
-        linear = self.fitted.linear(rows, positions).astype(np.float64)
+        linear = self._fitted.linear(rows, positions).astype(np.float64)
         t = (
             self.nonlinearity(linear)
-            if self.kinds is None
-            else self.kinds.modelled(linear, 0, positions)
+            if self._kinds is None
+            else self._kinds.modelled(linear, 0, positions)
         )
         if typed is not None and typed.has_indicators:
             return _softmax(t), typed.classes
@@ -256,7 +220,7 @@ class Factors(Fitted):
 
     def _loss_at(self, column: int) -> Loss:
         """Return the loss of a column of the matrix."""
-        model = self.kinds
+        model = self._kinds
         if model is None or model.which is None:
             return self.loss
         if model.which.ndim == 2:

@@ -19,7 +19,7 @@ from nmd_lab.data.matching import observe_beside
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-from . import netcdf
+from . import draws_dataset, netcdf, serialization
 from .decomposition import Decomposition
 from .draws_dataset import is_posterior
 from .entries import entries_at
@@ -86,7 +86,7 @@ def export(
 ) -> None:
     """Write a result in the format that the ending says; an older file is kept if this fails."""
     kind: Kind = "fit" if isinstance(result, Decomposition) else "posterior"
-    target = check_export(path, "path", kind, result.shape)
+    target = check_export(path, "path", kind, result._shape)
     content, ending = io.BytesIO(), target.suffix.lower()
     if ending == ".nc":
         result.save(target)
@@ -134,13 +134,13 @@ def filled_table(fit: Decomposition, X: Any) -> pd.DataFrame:
     if is_frame(X):
         frame: Any = fit.impute(X)
         return frame  # type: ignore[no-any-return]
-    matrix = fit.fitted.block()
+    matrix = fit._fitted.block()
     if X is not None:
-        i, j, observed = observe_beside(fit.labels, X).entries()
-        if fit.model.absent_are_zeros:
+        i, j, observed = observe_beside(fit._labels, X).entries()
+        if fit._row_model.absent_are_zeros:
             matrix[...] = 0
         matrix[i, j] = observed
-    return table_of(fit.labels.label(matrix), fit.labels.rows)
+    return table_of(fit._labels.label(matrix), fit._labels.rows)
 
 
 def filled(posterior: Posterior, X: Any, level: float) -> dict[str, NDArray[np.floating]]:
@@ -148,8 +148,8 @@ def filled(posterior: Posterior, X: Any, level: float) -> dict[str, NDArray[np.f
 
     Where X is observed, the ends are the observed value.
     """
-    matrix = np.full(posterior.shape, np.nan)
-    i, j, observed = observe_beside(posterior.labels, X).entries()
+    matrix = np.full(posterior._shape, np.nan)
+    i, j, observed = observe_beside(posterior._labels, X).entries()
     matrix[i, j] = observed
     lower, upper = matrix.copy(), matrix.copy()
     holes = np.nonzero(np.isnan(matrix))
@@ -173,13 +173,13 @@ def table_of(array: xr.DataArray, rows: Sequence[str]) -> pd.DataFrame:
 def _as_table(data: Any, posterior: Posterior) -> pd.DataFrame:
     """Return dense data as a table."""
     if isinstance(data, np.ndarray):
-        data = posterior.labels.label(data)
-    return data if is_frame(data) else table_of(data, posterior.labels.rows)
+        data = posterior._labels.label(data)
+    return data if is_frame(data) else table_of(data, posterior._labels.rows)
 
 
 def _with_intervals(posterior: Posterior, X: Any, level: float) -> pd.DataFrame:
     """Return filled data, in which each column is followed by the ends of its intervals."""
-    if posterior.labels.table is None or not is_frame(X):
+    if posterior._labels.table is None or not is_frame(X):
         return _side_by_side(filled(posterior, X, level), posterior)
     import pandas as pd
 
@@ -196,7 +196,7 @@ def _with_intervals(posterior: Posterior, X: Any, level: float) -> pd.DataFrame:
 
 def _side_by_side(arrays: dict[str, NDArray[Any]], posterior: Posterior) -> pd.DataFrame:
     """Return one table in which each column is followed by the ends of its intervals."""
-    labels = posterior.labels
+    labels = posterior._labels
     tables = [table_of(labels.label(matrix), labels.rows) for matrix in arrays.values()]
     first = tables[0]
     suffixes = ("", " lower", " upper")
@@ -207,7 +207,7 @@ def _side_by_side(arrays: dict[str, NDArray[Any]], posterior: Posterior) -> pd.D
 
 def _factors(fit: Decomposition) -> dict[str, Any]:
     """Return W, H and the offsets that there are."""
-    (W, H), (mean, rows, columns) = fit.factors, fit.offsets
+    (W, H), (mean, rows, columns) = fit._factors, fit.offsets
     offsets = {"row_offsets": rows, "column_offsets": columns}
     arrays = {"W": W, "H": H, "mean_offset": np.float64(mean)}
     return arrays | {name: values for name, values in offsets.items() if values is not None}
@@ -273,5 +273,6 @@ def result_of(
     dataset: xr.Dataset, known: Iterable[type[Nonlinearity | Loss]] = ()
 ) -> Decomposition | Posterior:
     """Return the result that a Dataset holds."""
-    result = Posterior if is_posterior(dataset) else Decomposition
-    return result.from_dataset(dataset, known=known)
+    if is_posterior(dataset):
+        return Posterior._from_arrays(**draws_dataset.from_dataset(dataset, known))
+    return Decomposition._from_matrices(**serialization.from_dataset(dataset, known))

@@ -29,12 +29,12 @@ Positions = NDArray[np.integer]
 class Fitted(ABC):
     """The fields and methods that a fit and a posterior have in common."""
 
-    labels: Labels
+    _labels: Labels
     nonlinearity: Any
     loss: Any
     stop_reason: StopReason
     parameters: dict[str, Any]
-    kinds: Model | None
+    _kinds: Model | None
 
     _owner: ClassVar[str]
 
@@ -44,17 +44,17 @@ class Fitted(ABC):
         """Number of components."""
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def _shape(self) -> tuple[int, int]:
         """Number of rows and columns of X."""
-        return self.labels.matrix_shape
+        return self._labels.matrix_shape
 
     @property
     def _model(self) -> Model:
         """The model of the columns."""
-        return self.kinds or make_model(self.nonlinearity, self.loss)
+        return self._kinds or make_model(self.nonlinearity, self.loss)
 
     @abstractmethod
-    def to_dataset(self) -> xr.Dataset:
+    def _to_dataset(self) -> xr.Dataset:
         """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
 
     @abstractmethod
@@ -149,7 +149,7 @@ class Fitted(ABC):
         >>> bool(12 < alcohol < 15), bool(2 < color < 10)
         (True, True)
         """
-        entries = entries_of(self.labels, rows, columns, unknown, self._owner)
+        entries = entries_of(self._labels, rows, columns, unknown, self._owner)
         return entries.back(self._expected(entries))
 
     def reconstruct(self) -> xr.DataArray:
@@ -169,7 +169,7 @@ class Fitted(ABC):
         >>> posterior.reconstruct().sizes
         Frozen({'row': 178, 'column': 13})
         """
-        return self.labels.label(self._matrix())
+        return self._labels.label(self._matrix())
 
     def top(self, row: Any, k: int = 10, *, by: str = "mean", exclude: Any = None) -> xr.DataArray:
         """Return the k columns with the largest predictions in one or several rows, best first.
@@ -217,11 +217,11 @@ class Fitted(ABC):
         True
         """
         check_word("by", by, ["mean", "lower", "upper"])
-        m, n = self.shape
-        W, H = self.labels.label_factors(np.empty((m, 1)), np.empty((1, n)))
+        m, n = self._shape
+        W, H = self._labels.label_factors(np.empty((m, 1)), np.empty((1, n)))
         along_rows, along_columns = (each.isel({COMPONENT: 0}, drop=True) for each in (W, H))
         scored = ScoredRows(
-            self.labels, along_rows, along_columns, lambda position: self._ranked_by(by, position)
+            self._labels, along_rows, along_columns, lambda position: self._ranked_by(by, position)
         )
         return ranked_rows(scored, row, k, exclude)
 
@@ -265,12 +265,12 @@ class Fitted(ABC):
         >>> fit.probabilities("target", rows=[0, 177]).idxmax(axis=1).tolist()
         [0, 2]
         """
-        typed, positions = typed_column(self.labels, column)
-        at = np.arange(self.shape[0])
+        typed, positions = typed_column(self._labels, column)
+        at = np.arange(self._shape[0])
         if rows is not None:
-            at = positions_of(self.labels, "rows", rows).ravel()
+            at = positions_of(self._labels, "rows", rows).ravel()
         shares, classes = self._class_shares(column, typed, positions, at)
-        return class_table(self.labels, shares, classes if typed is None else typed.classes, at)
+        return class_table(self._labels, shares, classes if typed is None else typed.classes, at)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one NetCDF file; if this fails, an older file of that name is not damaged.
@@ -300,4 +300,4 @@ class Fitted(ABC):
         ...     nmd.load(f"{folder}/wine.nc").draws.identical(posterior.draws)
         True
         """
-        netcdf.write(self.to_dataset(), path)
+        netcdf.write(self._to_dataset(), path)

@@ -113,16 +113,16 @@ class PosteriorImputation(NewRowsOfPosterior):
         count = None if n is None else check_integer("n", n, 1)
         posterior, data = self._beside(X, GivenLimits(at_most, at_least, upper))
         if count is None:
-            return filled(posterior.fitted, X, data, point)
-        return copies(posterior.fitted, X, data, count, as_generator(random_state))
+            return filled(posterior._fitted, X, data, point)
+        return copies(posterior._fitted, X, data, count, as_generator(random_state))
 
     def _beside(self, X: Any, limits: GivenLimits = NO_LIMITS) -> tuple[Self, MatchedData]:
         """Return the posterior of the rows of X, this or that of new ones, and X beside it."""
         refuse_sparse(X)
-        labels = observe_beside(self.labels, X).labels
-        rows = None if has_repeats(labels, self.labels) else match(labels, self.labels, "rows")
+        labels = observe_beside(self._labels, X).labels
+        rows = None if has_repeats(labels, self._labels) else match(labels, self._labels, "rows")
         if rows is not None and np.all(rows >= 0):
-            data = data_to_fill(self.labels, X, "the posterior")
+            data = data_to_fill(self._labels, X, "the posterior")
             return self, data._replace(observations=with_limits(data.observations, X, limits))
         if limits:
             raise ValueError(
@@ -130,7 +130,7 @@ class PosteriorImputation(NewRowsOfPosterior):
                 "new rows NaN there."
             )
         posterior = self.fold_in(X, unknown="offsets")
-        return posterior, data_to_fill(posterior.labels, X, "the posterior")
+        return posterior, data_to_fill(posterior._labels, X, "the posterior")
 
 
 def filled(fitted: FittedDraws, X: Any, data: MatchedData, point: Point = "auto") -> Any:

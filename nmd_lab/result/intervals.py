@@ -51,14 +51,24 @@ class Drawn(Fitted):
     _owner = "the posterior"
 
     @property
-    def fitted(self) -> FittedDraws:
+    def _fitted(self) -> FittedDraws:
         """The draws as plain arrays, and f(WH) of each draw at given positions."""
-        return FittedDraws(*(getattr(self, name) for name in FittedDraws._fields))
+        return FittedDraws(
+            self._labels,
+            self.nonlinearity,
+            self.loss,
+            self.noise,
+            self.draws,
+            self.mean,
+            self.levels,
+            self.parameters,
+            self._kinds,
+        )
 
     @property
     def rank(self) -> int:
         """Number of components."""
-        return self.fitted.rank
+        return self._fitted.rank
 
     def predict_std(
         self, rows: Any, columns: ArrayLike | None = None, *, noise: bool = True
@@ -134,7 +144,7 @@ class Drawn(Fitted):
         """
         level = check_share("level", level, zero=False)
         entries = self._entries(rows, columns)
-        return summarise(self.fitted, entries, lambda p, v, _: interval_of(p, v, level, noise), 2)
+        return summarise(self._fitted, entries, lambda p, v, _: interval_of(p, v, level, noise), 2)
 
     def probability(self, rows: Any, columns: ArrayLike | None = None, *, above: float) -> Any:
         """Return the probability that a new observation is larger than a number.
@@ -207,15 +217,15 @@ class Drawn(Fitted):
         if columns is not None:
             if values is None:
                 raise TypeError("values=None goes with test data only: give the observations.")
-            i = positions_of(self.labels, "rows", rows)
-            j = positions_of(self.labels, "columns", columns)
+            i = positions_of(self._labels, "rows", rows)
+            j = positions_of(self._labels, "columns", columns)
             i, j, values = np.broadcast_arrays(i, j, np.atleast_1d(values))
             rows, columns = entries_at(i, j), None
         entries = self._entries(rows, columns)
         if entries.data is not None:
             values = entries.data.observations.entries().values
         x = np.asarray(values, dtype=np.float64).ravel()
-        return summarise(self.fitted, entries, lambda p, v, block: p.log_density(v, x[block]))
+        return summarise(self._fitted, entries, lambda p, v, block: p.log_density(v, x[block]))
 
     def level_probabilities(self, rows: Any, columns: ArrayLike | None = None) -> Array:
         """Return the probability of each level of ordinal data.
@@ -247,7 +257,7 @@ class Drawn(Fitted):
         >>> shares.shape, shares.sum(axis=1).round(6)
         ((2, 5), array([1., 1.]))
         """
-        levels = self.fitted.predictive
+        levels = self._fitted.predictive
         if not isinstance(levels, OrdinalNoise):
             raise ValueError(
                 f"level_probabilities() is for ordinal data, and noise={self.noise!r}: use "
@@ -255,7 +265,9 @@ class Drawn(Fitted):
             )
         entries = self._entries(rows, columns)
         size = levels.numbers
-        return summarise(self.fitted, entries, lambda _, v, at: levels.level_probabilities(v), size)
+        return summarise(
+            self._fitted, entries, lambda _, v, at: levels.level_probabilities(v), size
+        )
 
     def uncertainty(self, *, noise: bool = True) -> xr.DataArray:
         """Return the standard deviation of a new observation of each entry.
@@ -279,34 +291,34 @@ class Drawn(Fitted):
         >>> posterior.uncertainty().sel(row=0).idxmax().item()  # in milligrams
         'proline'
         """
-        return self.labels.label(self._matrix(lambda p, v: std_of(p, v, noise)))
+        return self._labels.label(self._matrix(lambda p, v: std_of(p, v, noise)))
 
     def _entries(self, rows: Any, columns: Any) -> Entries:
         """Return the entries of rows and columns, or of test data."""
-        return entries_of(self.labels, rows, columns, None, self._owner)
+        return entries_of(self._labels, rows, columns, None, self._owner)
 
     def _summary(self, rows: Any, columns: Any, statistic: Statistic) -> Any:
         """Return one number for each entry, in the type of the test data if there are some."""
         entries = self._entries(rows, columns)
-        return entries.back(summarise(self.fitted, entries, statistic))
+        return entries.back(summarise(self._fitted, entries, statistic))
 
     def _expected(self, entries: Entries) -> Array:
         """Return the mean of E f(T) at each entry."""
-        return summarise(self.fitted, entries, lambda p, v, _: mean_of(p, v))
+        return summarise(self._fitted, entries, lambda p, v, _: mean_of(p, v))
 
     def _matrix(self, summary: Callable[[Predictive, Array], Array] = mean_of) -> Array:
         """Return a summary of the draws at each entry of X, as a matrix."""
-        predictive, out = self.fitted.predictive, np.empty(self.shape, self.fitted.dtype)
-        for i, j in self.fitted.blocks(predictive.numbers):
+        predictive, out = self._fitted.predictive, np.empty(self._shape, self._fitted.dtype)
+        for i, j in self._fitted.blocks(predictive.numbers):
             block = out[i, j]
             rows, columns = (each.ravel() for each in np.mgrid[i, j])
-            of_block = summary(predictive.at(rows, columns), self.fitted.linear_block(i, j))
+            of_block = summary(predictive.at(rows, columns), self._fitted.linear_block(i, j))
             block[...] = of_block.reshape(block.shape)
         return out
 
     def _ranked_by(self, by: str, row: int) -> Array:
         """Return the mean of E f(T) in a row, or an end of its interval."""
-        entries = entries_at(row, np.arange(self.shape[1]))
+        entries = entries_at(row, np.arange(self._shape[1]))
         if by == "mean":
             return self._expected(entries)
         return self.predict_interval(entries, noise=False)[:, 0 if by == "lower" else 1]
@@ -316,10 +328,10 @@ class Drawn(Fitted):
     ) -> tuple[Array, list[Any]]:
         """Return the probability of each class over all draws, and the classes."""
         first = int(positions[0])
-        if (self.noise if self.kinds is None else self.noise[first]) != "ordinal":
+        if (self.noise if self._kinds is None else self.noise[first]) != "ordinal":
             raise ValueError(
                 f"column={column!r} holds numbers, which have no classes: use "
                 "probability(..., above=)."
             )
-        levels = self.fitted.noise_of(first).levels or ()
-        return mean_shares(self.fitted, rows, positions), list(levels)
+        levels = self._fitted.noise_of(first).levels or ()
+        return mean_shares(self._fitted, rows, positions), list(levels)

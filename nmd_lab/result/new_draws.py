@@ -71,12 +71,12 @@ class NewRowsOfPosterior(Drawn):
         True
         """
         check_unknown(unknown)
-        new_data = observe_rows(self.labels, X, observed=observed, weights=weights)
-        observations, columns = match_rows(self.labels, new_data, unknown)
+        new_data = observe_rows(self._labels, X, observed=observed, weights=weights)
+        observations, columns = match_rows(self._labels, new_data, unknown)
         check_values(self._model, columns, observations)
-        seen = _at_columns(observations, columns, self.shape[1])
+        seen = _at_columns(observations, columns, self._shape[1])
         rows = self._draw_rows(seen, int(as_generator(random_state).integers(2**62)))
-        labels = labels_of_new_rows(self.labels, new_data.labels)
+        labels = labels_of_new_rows(self._labels, new_data.labels)
         return self._with_rows(labels, rows, new_rows=observations.shape[0])
 
     def _with_rows(self, labels: Labels, vectors: FloatArray, **parameters: Any) -> Self:
@@ -84,15 +84,15 @@ class NewRowsOfPosterior(Drawn):
         chains, draws, rank = self.draws.sizes[CHAIN], self.draws.sizes[DRAW], self.rank
         rows = vectors.reshape(chains, draws, *vectors.shape[1:])
         shared = {name: self.draws[name].values for name in SHARED & set(self.draws)}
-        _, H, _, of_columns = self.fitted.stacked
-        n = self.shape[1]
-        posterior: Self = cast(Any, type(self)).from_arrays(
+        _, H, _, of_columns = self._fitted.stacked
+        n = self._shape[1]
+        posterior: Self = cast(Any, type(self))._from_arrays(
             labels,
             rows[..., :rank],
             H.reshape(chains, draws, n, rank),
             nonlinearity=self.nonlinearity,
             loss=self.loss,
-            kinds=self.kinds,
+            kinds=self._kinds,
             noise=self.noise,
             mean=self.mean,
             levels=self.levels,
@@ -107,10 +107,10 @@ class NewRowsOfPosterior(Drawn):
 
     def _unknown_row(self) -> Self:
         """Return the posterior of a row of which nothing is observed, drawn from its prior."""
-        shares, means, precisions = self.fitted.row_prior
-        rng, each = np.random.default_rng(0), np.arange(self.fitted.n_draws)
+        shares, means, precisions = self._fitted.row_prior
+        rng, each = np.random.default_rng(0), np.arange(self._fitted.n_draws)
         below = np.cumsum(shares, axis=1) / shares.sum(axis=1, keepdims=True)
-        group = np.sum(below[:, :-1] < rng.random((self.fitted.n_draws, 1)), axis=1)
+        group = np.sum(below[:, :-1] < rng.random((self._fitted.n_draws, 1)), axis=1)
         roots = np.linalg.cholesky(precisions[each, group]).swapaxes(1, 2)
         normal = rng.standard_normal((*roots.shape[:2], 1))
         rows = means[each, group] + np.linalg.solve(roots, normal)[..., 0]
@@ -130,12 +130,12 @@ class NewRowsOfPosterior(Drawn):
         new = NewRows(
             observations,
             self._model,
-            cast(Any, (self.noise,) if isinstance(self.noise, str) else self.fitted.T_noise),
+            cast(Any, (self.noise,) if isinstance(self.noise, str) else self._fitted.T_noise),
             self.rank,
             "row_offsets" in self.draws,
             "column_offsets" in self.draws,
             self.mean,
-            self.kinds is not None,
+            self._kinds is not None,
         )
         drawn = new.draws(self._H_draws(observations.dtype), seed)
         return np.stack([vectors.astype(self.draws["W"].dtype) for vectors in drawn])
@@ -144,12 +144,12 @@ class NewRowsOfPosterior(Drawn):
         from nmd_lab.solver.sampler.hyperparameters import RowPrior
         from nmd_lab.solver.sampler.new_rows import DrawOfH
 
-        _, H, _, of_columns = self.fitted.stacked
-        rho, beta, cuts = (self.fitted.flat(name) for name in ("rho", "beta", "cut_points"))
-        shares, means, precisions = self.fitted.row_prior
+        _, H, _, of_columns = self._fitted.stacked
+        rho, beta, cuts = (self._fitted.flat(name) for name in ("rho", "beta", "cut_points"))
+        shares, means, precisions = self._fitted.row_prior
         assert rho is not None
         n_kinds = rho.shape[1]
-        for s in range(self.fitted.n_draws):
+        for s in range(self._fitted.n_draws):
             columns = H[s] if of_columns is None else np.column_stack([H[s], of_columns[s]])
             yield DrawOfH(
                 columns.astype(dtype),
@@ -162,17 +162,17 @@ class NewRowsOfPosterior(Drawn):
 
 def at_rows(posterior: P, positions: NDArray[np.integer], others: P | None = None) -> P:
     """Return the posterior of some rows; where a position is -1, of the next row of others."""
-    rows = posterior.fitted.row_vectors[:, positions]
+    rows = posterior._fitted.row_vectors[:, positions]
     if others is not None:
-        rows[:, positions < 0] = others.fitted.row_vectors
+        rows[:, positions < 0] = others._fitted.row_vectors
     return posterior._with_rows(_plain_rows(posterior, positions.size), rows)
 
 
 def _plain_rows(posterior: NewRowsOfPosterior, m: int) -> Labels:
     """Return the labels of so many new rows that have none."""
-    dim = posterior.labels.rows[0]
-    plain = Labels((dim, f"{dim}_"), (m, posterior.shape[1]), (dim,))
-    return labels_of_new_rows(posterior.labels, plain)
+    dim = posterior._labels.rows[0]
+    plain = Labels((dim, f"{dim}_"), (m, posterior._shape[1]), (dim,))
+    return labels_of_new_rows(posterior._labels, plain)
 
 
 P = TypeVar("P", bound=NewRowsOfPosterior)

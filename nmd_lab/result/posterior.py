@@ -39,8 +39,6 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
 
     Attributes
     ----------
-    labels : Labels
-        Dimensions, coordinates and name of X.
     nonlinearity : Nonlinearity
         Nonlinearity f.
     loss : Loss
@@ -56,7 +54,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         where the model has them row_offsets, column_offsets, beta and cut_points, and the prior of
         the rows of W: row_mean and row_precision of each group (the offset is the last part), and
         if there are several, row_share and row_group, the group of each row.  All are in the
-        units of X; in a table of several kinds, T is in the units of its column (`kinds`), which
+        units of X; in a table of several kinds, T is in units of its column, which
         has rho, beta and cut points for itself.  Components of different draws are not the same
         components.
     trace : xarray.Dataset
@@ -70,8 +68,6 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         Values of the levels of ordinal data, from small to large.
     parameters : dict
         Options of the sampler, and the origin of data and software.
-    kinds : Model or None
-        The kinds of a mixed table, with the units of each column; None for one f and one loss.
 
     Examples
     --------
@@ -83,7 +79,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
     ('chain', 'draw', 'component', 'column')
     """
 
-    labels: Labels
+    _labels: Labels
     nonlinearity: Nonlinearity | Mixed
     loss: Loss | Mixed
     noise: str | tuple[str, ...]
@@ -93,7 +89,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
     mean: float = 0.0
     levels: tuple[float, ...] | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
-    kinds: Model | None = None
+    _kinds: Model | None = None
 
     def __post_init__(self) -> None:
         """Check the kind of the noise, and what it needs."""
@@ -107,7 +103,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
             raise ValueError(f"noise='after' with {self.loss!r} lacks its precision: give beta=.")
 
     @classmethod
-    def from_arrays(
+    def _from_arrays(
         cls,
         labels: Labels,
         W: FloatArray,
@@ -183,16 +179,9 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
             kinds,
         )
 
-    def to_dataset(self) -> xr.Dataset:
+    def _to_dataset(self) -> xr.Dataset:
         """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
         return draws_dataset.to_dataset(self)
-
-    @classmethod
-    def from_dataset(
-        cls, dataset: xr.Dataset, *, known: Iterable[type[Nonlinearity | Loss]] = ()
-    ) -> Self:
-        """Return the posterior from a Dataset of `to_dataset`; see `Decomposition.from_dataset`."""
-        return cls.from_arrays(**draws_dataset.from_dataset(dataset, known))
 
     @property
     def plot(self) -> PosteriorPlotAccessor:

@@ -52,7 +52,7 @@ def posterior_summary(posterior: Any) -> Summary:
 
 def _headline(posterior: Any) -> dict[str, str]:
     """Return the size of the noise, or how likely the model makes an observed entry."""
-    if posterior.kinds is None and posterior.noise != "ordinal":
+    if posterior._kinds is None and posterior.noise != "ordinal":
         sd = float((1 / np.sqrt(posterior.draws["rho"])).mean())
         return headline(sd, "standard deviation of the noise, nothing is held out", {})
     n_observed = posterior.parameters.get("n_observed", np.nan)
@@ -78,7 +78,7 @@ def _flags(posterior: Any) -> list[str]:
 
 def _formula(posterior: Any) -> str:
     """Return the model in one line."""
-    if posterior.kinds is not None:
+    if posterior._kinds is not None:
         counts = Counter(NOISES[noise] for noise in noises_of(posterior))
         return "X ≈ f(W H), columns with " + ", ".join(
             f"{words} ({count})" for words, count in counts.items()
@@ -90,10 +90,10 @@ def _formula(posterior: Any) -> str:
 
 def noises_of(posterior: Any) -> tuple[str, ...]:
     """Return the place of the noise of each kind; "monotone" is before an f that is learned."""
-    if posterior.kinds is None:
+    if posterior._kinds is None:
         assert isinstance(posterior.noise, str)
         return (posterior.noise,)
-    pairs = zip(posterior.noise, posterior.kinds.kinds, strict=True)
+    pairs = zip(posterior.noise, posterior._kinds.kinds, strict=True)
     return tuple(
         "monotone" if noise == "before" and kind.nonlinearity.form == "monotone" else noise
         for noise, kind in pairs
@@ -108,16 +108,16 @@ def posterior_facts(posterior: Any) -> dict[str, str]:
     rhat, chains = posterior.rhat, posterior.draws.sizes[CHAIN]
     of_likelihood, ess = (float(each["log_likelihood"]) for each in (rhat, posterior.ess))
     dtype = posterior.draws["W"].dtype
-    some = few_draws(posterior, posterior.fitted.n_draws)
-    rank = f"{float(some.effective_rank.mean()):.1f} of {posterior.rank}"
+    some = few_draws(posterior, posterior._fitted.n_draws)
+    rank = f"{float(some.singular_values.effective_rank.mean()):.1f} of {posterior.rank}"
     noise = 1 / np.sqrt(posterior.draws["rho"].values)
     size = f"{noise.mean():.3g} ± {noise.std():.1g}"
-    if posterior.kinds is not None:
+    if posterior._kinds is not None:
         each = noise.mean(axis=(0, 1))
         size = f"{each.min():.3g} to {each.max():.3g}, in the units of the columns"
     facts = {
-        "columns": columns_in_words(posterior.labels, posterior.kinds),
-        "draws": f"{posterior.fitted.n_draws} in {chains} chain{'s' if chains > 1 else ''}",
+        "columns": columns_in_words(posterior._labels, posterior._kinds),
+        "draws": f"{posterior._fitted.n_draws} in {chains} chain{'s' if chains > 1 else ''}",
         **{name: f"({text}) {dtype}" for name, text in sizes.items()},
         "effective rank": rank,
         "noise 1/√ρ": size,

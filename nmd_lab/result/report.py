@@ -171,7 +171,7 @@ def make_report(posterior: PosteriorTables, X: Any, held_out: Any, level: float)
     of_X, data = posterior._beside(X)
     columns = [
         column
-        for column in kinds_of_columns(of_X.labels, of_X.kinds)
+        for column in kinds_of_columns(of_X._labels, of_X._kinds)
         if column.first in data.columns
     ]
     i, j = np.nonzero(np.isnan(data.observations.to_array()))
@@ -181,7 +181,7 @@ def make_report(posterior: PosteriorTables, X: Any, held_out: Any, level: float)
     share = f"{missing} of {of_all} cells ({100 * missing / max(of_all, 1):.1f} %)"
     size = f"{data.rows.size} rows and {len(columns)} columns"
     extremes = (cells[::-1].head(FEW), cells.head(FEW))
-    values = filled(of_X.fitted, X, data) if is_frame(X) else None
+    values = filled(of_X._fitted, X, data) if is_frame(X) else None
     least_sure, surest = (_shown(of_X, some, values, data, level) for some in extremes)
     facts = posterior_facts(posterior)
     return PosteriorReport(
@@ -214,7 +214,7 @@ def _assumptions(posterior: PosteriorTables) -> tuple[str, ...]:
     alike = "normal and alike in all rows (relations that are curved are missed)"
     if groups > 1:
         alike = f"normal and alike in each of at most {groups} groups of rows"
-    taken = columns_in_words(posterior.labels, posterior.kinds)
+    taken = columns_in_words(posterior._labels, posterior._kinds)
     return (
         *([f"Columns were taken for {taken}."] if taken else []),
         "Whether a cell is missing may depend on what is observed, not on what is missing.",
@@ -247,7 +247,7 @@ def _shown(
 
     labelled, texts = with_labels(posterior, cells), []
     ends = posterior.predict_interval(_entries(cells), level=level)
-    table = posterior.labels.table
+    table = posterior._labels.table
     for cell, position, (low, high) in zip(cells.itertuples(), cells["column"], ends, strict=True):
         column = None if table is None else table.of_matrix[position]
         if cell.kind == "class":

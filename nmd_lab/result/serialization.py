@@ -44,7 +44,7 @@ KIND = "part"
 
 def to_dataset(fit: Factors) -> xr.Dataset:
     """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
-    history, labels, offsets = fit.history, fit.labels, fit.offsets
+    history, labels, offsets = fit.history, fit._labels, fit.offsets
     taken = {"W", "H", COMPONENT, KIND, *OFFSET_NAMES, *map(str, history.variables)}
     renamed = labels.clashes(taken)
     labels = labels.rename(renamed)
@@ -54,21 +54,21 @@ def to_dataset(fit: Factors) -> xr.Dataset:
         "start_codes": _start_codes(fit.parameters),
         "mean_offset": offsets.mean,
     }
-    W, H = labels.label_factors(*fit.factors)
+    W, H = labels.label_factors(*fit._factors)
     dataset = xr.Dataset({"W": W, "H": H}).merge(history)
     for name, factor, values in zip(OFFSET_NAMES, (W, H), offsets[1:], strict=True):
         if values is not None:
             dims = tuple(dim for dim in factor.dims if dim != COMPONENT)
             dataset[name] = dims, values.reshape([factor.sizes[dim] for dim in dims])
-    if fit.kinds is not None:
-        dataset[KIND] = which_kind(fit.kinds, labels)
+    if fit._kinds is not None:
+        dataset[KIND] = which_kind(fit._kinds, labels)
     dataset = dataset.assign_coords(labels.coords.coords)
     return dataset.assign_attrs({RESULT_ATTRIBUTE: json.dumps(description)})
 
 
 def from_dataset(dataset: xr.Dataset, known: Iterable[type[Form] | Form] = ()) -> dict[str, Any]:
-    """Return the fields of the decomposition that `to_dataset` described."""
-    with refused_as("dataset holds no decomposition: give one that to_dataset() made."):
+    """Return the arguments of `Decomposition._from_matrices` from a Dataset of `to_dataset`."""
+    with refused_as("dataset holds no decomposition: give one that save() wrote."):
         description = description_of(dataset)
         classes = tuple(model if isinstance(model, type) else type(model) for model in known)
         return _fields(dataset, description, classes)
@@ -77,18 +77,15 @@ def from_dataset(dataset: xr.Dataset, known: Iterable[type[Form] | Form] = ()) -
 def _fields(
     dataset: xr.Dataset, description: dict[str, Any], known: tuple[type[Form], ...]
 ) -> dict[str, Any]:
-    """Return the fields of a decomposition, given the description of it in the Dataset."""
-    history = {name: v.variable for name, v in dataset.data_vars.items() if v.dims == (ITERATION,)}
+    """Return the arguments, given the description in the Dataset."""
+    history = {name: v.values for name, v in dataset.data_vars.items() if v.dims == (ITERATION,)}
     common = fields_of_result(dataset, [COMPONENT, ITERATION], description, known)
     trials_of(description["parameters"])  # raises an error if they are damaged
     rank = dataset.sizes[COMPONENT]
-    W = dataset["W"].values.reshape(-1, rank)
-    H = dataset["H"].values.reshape(rank, -1)
-    labelled_W, labelled_H = common["labels"].label_factors(W, H)
     return common | {
-        "W": labelled_W,
-        "H": labelled_H,
-        "history": xr.Dataset(history, {ITERATION: dataset[ITERATION].variable}),
+        "W": dataset["W"].values.reshape(-1, rank),
+        "H": dataset["H"].values.reshape(rank, -1),
+        "history": history,
         "parameters": _with_start_codes(description),
         "offsets": Offsets(
             description["mean_offset"],
@@ -99,7 +96,7 @@ def _fields(
 
 def describe_result(result: Any, labels: Labels, renamed: dict[str, str]) -> dict[str, Any]:
     """Return what every result has, for JSON; `labels` have the new names of `renamed`."""
-    kinds = {} if result.kinds is None else {"parts": describe_kinds(result.kinds)}
+    kinds = {} if result._kinds is None else {"parts": describe_kinds(result._kinds)}
     return {
         "schema": SCHEMA,
         "nonlinearity": describe(result.nonlinearity),

@@ -85,7 +85,7 @@ def _two_digits(error: float) -> str:
 
 def headline_of(fit: Any, rivals: Mapping[str, float] | None = None) -> dict[str, Any]:
     """Return the held-out error that a fit knows of; if there is none, that where it has seen X."""
-    trials, off = fit.selection, f"{fit.labels.attrs.get('units', '')} off at".strip()
+    trials, off = fit.selection, f"{fit._labels.attrs.get('units', '')} off at".strip()
     if (validation := validation_error(fit)) is not None:
         return headline(validation, f"{off} held-out entries", rivals or {})
     if not trials.sizes[TRIAL]:
@@ -155,7 +155,7 @@ def lines_of(fit: Any) -> list[str]:
         f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}",
         f"W ({W}), H ({H}), {fit.W.dtype}",
         f"relative error {fit.relative_error:.4g} on {_observed(fit)}",
-        f"{fit.n_iter} iterations, {_seconds(fit)}, {fit.stop_reason}",
+        f"{fit._n_iter} iterations, {_seconds(fit)}, {fit.stop_reason}",
         *(f"{name}: {text}" for name, text in _columns_and_choice(fit).items()),
     ]
 
@@ -163,15 +163,15 @@ def lines_of(fit: Any) -> list[str]:
 def summary_of(fit: Any) -> Summary:
     """Return a fit in short."""
     trials, size = fit.selection, f"{fit.rank} component{'s' if fit.rank != 1 else ''}"
-    columns, by_column = fit.H.isel({COMPONENT: 0}, drop=True), fit.kinds is not None
-    model = small_picture(fit.shape[0], columns, fit.fitted.block, by_column=by_column)
+    columns, by_column = fit.H.isel({COMPONENT: 0}, drop=True), fit._kinds is not None
+    model = small_picture(fit._shape[0], columns, fit._fitted.block, by_column=by_column)
     W, H = (f"({sizes_in_words(factor.sizes)}) {factor.dtype}" for factor in (fit.W, fit.H))
     facts = {
         "W": W,
         "H": H,
         "relative error": f"{fit.relative_error:.4g} ({fit.loss.name})",
         "observed": _observed(fit),
-        "iterations": f"{fit.n_iter} in {_seconds(fit)}",
+        "iterations": f"{fit._n_iter} in {_seconds(fit)}",
         "ended": fit.stop_reason,
         **_columns_and_choice(fit),
     }
@@ -193,7 +193,7 @@ def summary_of(fit: Any) -> Summary:
 
 def _columns_and_choice(fit: Any) -> dict[str, str]:
     """Return the columns of a table and the choice of the options, as text; {} without them."""
-    words = columns_in_words(fit.labels, fit.kinds)
+    words = columns_in_words(fit._labels, fit._kinds)
     return ({"columns": words} if words else {}) | choice_in_words(fit.selection)
 
 
@@ -204,7 +204,7 @@ def _seconds(fit: Any) -> str:
 
 def _observed(fit: Any) -> str:
     """Return how many entries of X a fit observed, and of how many, as text."""
-    m, n = fit.shape
+    m, n = fit._shape
     appended = int(fit.parameters.get("appended_rows", 0))
     total = (m - appended) * n
     text = f"{fit.parameters.get('n_observed', total)} of {total} entries"

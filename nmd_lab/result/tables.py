@@ -36,7 +36,7 @@ def cells_by_doubt(posterior: PosteriorImputation, X: Any) -> pd.DataFrame:
 
 def held_out_cells(posterior: PosteriorImputation, X: Any) -> pd.DataFrame:
     """Return the observed cells of test data, as `cells_at` does."""
-    entries = entries_of(posterior.labels, X, None, None, "the posterior")
+    entries = entries_of(posterior._labels, X, None, None, "the posterior")
     assert entries.data is not None
     values = entries.data.observations.entries()[2].astype(np.float64)
     return cells_at(posterior, entries.i, entries.j, values)
@@ -52,7 +52,7 @@ def cells_at(
     import pandas as pd
 
     unknown = posterior._unknown_row()
-    columns = [] if posterior.labels.table is None else list(posterior.labels.table.blocks())
+    columns = [] if posterior._labels.table is None else list(posterior._labels.table.blocks())
     classes = [(c, at) for c, at in columns if c.kind in ("boolean", "categories")]
     of_classes = np.concatenate([np.empty(0, np.intp), *(at for _, at in classes)])
     numbers = np.flatnonzero(~np.isin(j, of_classes))
@@ -73,7 +73,7 @@ def _numbers(
     import pandas as pd
 
     entries = entries_at(i[at], j[at])
-    spread = unknown.predict_std(entries_at(0, np.arange(posterior.shape[1])))[j[at]]
+    spread = unknown.predict_std(entries_at(0, np.arange(posterior._shape[1])))[j[at]]
     predicted = posterior.predict(entries)
     cells = pd.DataFrame({"row": i[at], "column": j[at], "kind": "number"})
     cells["predicted"] = predicted.astype(object)
@@ -97,8 +97,8 @@ def _classes(
 
     typed, positions = column
     at, classes = np.flatnonzero(j == positions[0]), np.array([*typed.classes, None], dtype=object)
-    p = mean_shares(posterior.fitted, i[at], positions)
-    of_unknown = mean_shares(unknown.fitted, np.zeros(1, np.intp), positions).max()
+    p = mean_shares(posterior._fitted, i[at], positions)
+    of_unknown = mean_shares(unknown._fitted, np.zeros(1, np.intp), positions).max()
     cells = pd.DataFrame({"row": i[at], "column": j[at], "kind": "class"})
     cells["predicted"] = classes[p.argmax(axis=1)]
     cells["probability"] = p.max(axis=1)
@@ -119,7 +119,7 @@ def _ratio(numbers: Array, of: Array) -> Array:
 
 def with_labels(posterior: PosteriorImputation, cells: pd.DataFrame) -> pd.DataFrame:
     """Return cells with labels of rows and columns in the place of their positions."""
-    labels = posterior.labels
+    labels = posterior._labels
     names = labels.flat(labels.columns).astype(object)
     if labels.table is not None:
         each = (column.name for column in labels.table.of_matrix)
@@ -217,7 +217,7 @@ class PosteriorTables(PosteriorImputation):
         >>> r["mean"].sel(column="size", column_="debt").item() < -0.9
         True
         """
-        return latent_correlations(self.fitted, check_share("level", level, zero=False))
+        return latent_correlations(self._fitted, check_share("level", level, zero=False))
 
     def reliability(self, X: Any) -> pd.DataFrame:
         """Return held-out cells, surest first, with the error of those that are as sure or surer.

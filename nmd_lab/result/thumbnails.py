@@ -104,7 +104,7 @@ NUMBERS, FEWEST = 1 << 21, 6
 def few_draws(posterior: Any, most: int) -> Any:
     """Return a posterior of about so many of the draws, evenly spaced; of fewer large ones."""
     sizes = posterior.draws.sizes
-    most = min(most, max(NUMBERS // (sum(posterior.shape) * posterior.rank), FEWEST))
+    most = min(most, max(NUMBERS // (sum(posterior._shape) * posterior.rank), FEWEST))
     step = -(-sizes[DRAW] // max(most // sizes[CHAIN], 1))
     draws = posterior.draws.isel({CHAIN: slice(most), DRAW: slice(None, None, step)})
     return replace(posterior, draws=draws)
@@ -117,12 +117,14 @@ def thumbnails(posterior: Any) -> list[str]:
     def drawn(name: str, summary: Callable[[Predictive, Array], Array]) -> str:
         def block(i: Positions, j: Positions) -> Array:
             rows, columns = (each.ravel() for each in np.meshgrid(i, j, indexing="ij"))
-            values = summary(few.fitted.predictive.at(rows, columns), few.fitted.linear_block(i, j))
+            values = summary(
+                few._fitted.predictive.at(rows, columns), few._fitted.linear_block(i, j)
+            )
             return values.reshape(i.size, j.size)
 
         columns = few.draws["H"].isel({CHAIN: 0, DRAW: 0, COMPONENT: 0}, drop=True)
-        each = few.kinds is not None
-        return picture(small_picture(few.shape[0], columns, block, by_column=each), name)
+        each = few._kinds is not None
+        return picture(small_picture(few._shape[0], columns, block, by_column=each), name)
 
     return [
         drawn("mean", mean_of),

@@ -205,15 +205,15 @@ def random_start(
 
 def rank_of_init(init: Any) -> int | None:
     """Return the number of components of a pair (W, H) or a fit, None if it has no such shape."""
-    pair = init.factors if hasattr(init, "factors") else init
+    pair = init._factors if hasattr(init, "_factors") else init
     shape = np.shape(pair[0]) if isinstance(pair, tuple | list) and pair else ()
     return shape[1] if len(shape) == 2 else None
 
 
 def given_start(observations: Observations, rank: int, init: Any, offsets: Offsets) -> Start:
     """Return the start from a pair (W, H) or from an earlier fit, after checking it."""
-    from_factors = hasattr(init, "factors")
-    pair = init.factors if from_factors else init
+    from_factors = hasattr(init, "_factors")
+    pair = init._factors if from_factors else init
     if from_factors and any(each is not None for each in init.offsets[1:]):
         offsets = init.offsets
     if not isinstance(pair, tuple | list) or len(pair) != 2:

@@ -37,7 +37,7 @@ class Solution(NamedTuple):
     outcome : Outcome
         Outcome of lowest objective (or validation error).
     optimality : float
-        Distance of its factors from the first-order conditions; see `Decomposition.optimality`.
+        Distance of its factors from the first-order conditions; see `Decomposition`.
     starts : list of dict
         Kind, objective, relative_error, n_iter, seconds and stop_reason of each start.
     """

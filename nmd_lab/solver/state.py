@@ -61,7 +61,7 @@ class State(Iterate):
     ...     return state.relative_error < 0.5 or state.iteration == 7
     >>> X = np.maximum(np.random.default_rng(0).normal(size=(30, 20)), 0)
     >>> fit = nmd.decompose(X, 3, "relu", callback=enough, random_state=0)
-    >>> fit.stop_reason.code, fit.n_iter <= 7
+    >>> fit.stop_reason.code, fit.history.sizes["iteration"] <= 7
     ('callback', True)
     """
 
@@ -74,7 +74,7 @@ class State(Iterate):
     model: Model | None = None
 
     @property
-    def fitted(self) -> FittedValues:
+    def _fitted(self) -> FittedValues:
         """f(WH) at positions."""
         assert self.model is not None
         return FittedValues(self.W, self.H, self.offsets, self.model)
@@ -95,7 +95,7 @@ class State(Iterate):
             One number for each pair of row and column.
         """
         i, j = np.broadcast_arrays(np.atleast_1d(rows), np.atleast_1d(columns))
-        (m, n), fitted = self.fitted.shape, self.fitted.without(without)
+        (m, n), fitted = self._fitted.shape, self._fitted.without(without)
         return fitted.at(check_positions("rows", i, m), check_positions("columns", j, n))
 
     def __repr__(self) -> str:

@@ -296,7 +296,7 @@ def _numbers(fit: Result) -> Record:
     values = fit.parameters | {"nonlinearity": repr(fit.nonlinearity), "loss": fit.loss.name}
     names = fit.parameters.get(SELECTION, {}).get("options", [])
     chosen = {f"{name}_chosen": values.get(name) for name in names}
-    n_iter = 0 if fit.stop_reason.code == "direct" else fit.n_iter
+    n_iter = 0 if fit.stop_reason.code == "direct" else fit._n_iter
     return {"n_iter": n_iter, "objective": fit.objective, **chosen}
 
 

@@ -4,7 +4,7 @@
 >>> model = {"nonlinearity": "relu", "rank": 4, "alpha": 0.0, "iterations": 10}
 >>> explorer = nmd.widgets.Explorer(nmd.datasets.digits(50), **model)
 >>> explorer.start()
->>> explorer.join(60), explorer.result.n_iter
+>>> explorer.join(60), explorer.result.history.sizes["iteration"]
 (True, 10)
 """
 

@@ -268,11 +268,11 @@ class HiddenEntries:
         """Return the error of the mean of what is seen of each column."""
         counts = np.count_nonzero(~np.isnan(seen), axis=0)
         means = np.nansum(seen, axis=0) / np.maximum(counts, 1)
-        return error_at(state.fitted.model, self._truth, means[self._at[1]], *self._at)
+        return error_at(state._fitted.model, self._truth, means[self._at[1]], *self._at)
 
     def error(self, state: State | Decomposition, within: NDArray[np.bool_] | None = None) -> float:
         """Return the error of f(WH) at the entries, or at those of them that a mask has."""
-        fitted, truth, at = state.fitted, self._truth, self._at
+        fitted, truth, at = state._fitted, self._truth, self._at
         self.is_mixed = fitted.model.which is not None
         if within is not None:
             some = within[at]

@@ -77,7 +77,7 @@ def stopping_arguments(fit: Any, solver: Any, *, validated: bool) -> dict[str, A
     """Return the arguments that stop a repeated fit where the first one stopped."""
     # The iteration that overflowed is not part of the result, but it has to be repeated
     overflowed = fit.stop_reason.code == "not finite"
-    iterations = fit.n_iter + overflowed
+    iterations = fit._n_iter + overflowed
     patient = {"solver": replace(as_solver(solver), patience=iterations)} if validated else {}
     return {"max_iter": iterations, **patient}
 

@@ -247,7 +247,7 @@ class Explorer(Page):
     >>> model = {"nonlinearity": "relu", "rank": 8, "alpha": 0.5, "iterations": 20}
     >>> explorer = nmd.widgets.Explorer(nmd.datasets.digits(100), **model)
     >>> explorer.start()
-    >>> explorer.join(60), explorer.result.n_iter
+    >>> explorer.join(60), explorer.result.history.sizes["iteration"]
     (True, 20)
 
     >>> ratings = nmd.widgets.Explorer(data="generated", rank=3, alpha=5.0)

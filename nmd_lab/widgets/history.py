@@ -83,7 +83,7 @@ class History:
             "settings": self._differences(run),
             "error": f"{seen:.4g}",
             "held_out": "" if held_out is None else f"{held_out * sizes.get('held_out', 1.0):.4g}",
-            "iterations": run.fit.n_iter,
+            "iterations": run.fit._n_iter,
             "current": is_current,
             "overlaid": run.number in self.overlaid,
             "beside": run.number == self.beside,

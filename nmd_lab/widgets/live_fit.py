@@ -139,7 +139,7 @@ class LiveFit(Background):
     def show(self, result: Decomposition) -> None:
         """Take a fit that was made elsewhere as the result; it cannot be continued."""
         self.reset(tell=False)
-        self.phase, self.result, self.planned = "finished", result, result.n_iter
+        self.phase, self.result, self.planned = "finished", result, result._n_iter
         self.recording.read(result.history)
         self.message = _ended(result)
 
@@ -162,8 +162,8 @@ class LiveFit(Background):
         self._advance(fit, 2, stop, recording)  # which compiles
         began = time.perf_counter()
         result = self._advance(fit, LOOK, stop, recording)
-        trials = TRIALS * (1 if result.fitted.model.which is None else MIXED)
-        left = trials * (time.perf_counter() - began) / max(result.n_iter - 2, 1)
+        trials = TRIALS * (1 if result._fitted.model.which is None else MIXED)
+        left = trials * (time.perf_counter() - began) / max(result._n_iter - 2, 1)
         recording.end(result)
         goes_on = left < SOON and not stop.is_set()
         found: dict[str, Any] = {"_resumable": fit, "result": result, "planned": planned}
@@ -251,7 +251,7 @@ def _sentences(messages: Messages) -> tuple[str, ...]:
 def _ended(result: Decomposition, why: str = "") -> str:
     """Return what is said of a fit that has ended."""
     why = why or ENDS.get(result.stop_reason.code, str(result.stop_reason))
-    return why.format(many(result.n_iter, "iteration"))
+    return why.format(many(result._n_iter, "iteration"))
 
 
 def overfit(result: Decomposition, recording: Recording) -> Messages:

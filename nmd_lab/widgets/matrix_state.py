@@ -324,7 +324,7 @@ class FittedState(FitState):
         super().__init__({}, {})
         self.path = Path(fit) if isinstance(fit, str | os.PathLike) else None
         self.decomposition: Any = load(fit) if isinstance(fit, str | os.PathLike) else fit
-        row = self.decomposition.labels.label_columns(np.zeros((1, self.decomposition.shape[1])))
+        row = self.decomposition._labels.label_columns(np.zeros((1, self.decomposition._shape[1])))
         self.picture = picture_of(row.isel(component=0, drop=True), shape)
 
     @property

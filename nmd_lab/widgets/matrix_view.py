@@ -100,7 +100,7 @@ class DecompositionView(ModelView):
         posterior = self.state.draws
         beside = history.runs.get(history.beside or 0)
         parts["pictures"] = self._pictures(data, frame, beside, posterior)
-        fitted = None if state is None else state.fitted
+        fitted = None if state is None else state._fitted
         shown = None if fitted is None else fitted.without(self.factors.off(fitted))
         if shown is not None:
             parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))
@@ -159,7 +159,7 @@ class DecompositionView(ModelView):
 
     def _frame_of(self, data: MatrixData, state: State | None) -> Frame:
         """Return which entries are shown: selected rows, those of a component, or all."""
-        rows = self._rows(data, None if state is None else state.fitted)
+        rows = self._rows(data, None if state is None else state._fitted)
         key = None if rows is None else rows.tolist()
         return self._frames(
             lambda: frame_of(data.shape, data.picture, data.channels, rows), data, key
@@ -171,12 +171,12 @@ class DecompositionView(ModelView):
         """Return the pictures that do not change while the fit runs."""
 
         def pictures() -> dict[str, Any]:
-            paint, same = self.state.paint, run if run and run.fit.shape == data.shape else None
+            paint, same = self.state.paint, run if run and run.fit._shape == data.shape else None
             layers = {"original": at(frame, data.original), "seen": at(frame, data.observed)}
             if posterior is not None:
                 layers["spread"] = self._drawn_at(posterior, frame)[1]
             if same is not None:
-                layers["beside"] = frame.means(data.shape, same.fit.fitted.block)
+                layers["beside"] = frame.means(data.shape, same.fit._fitted.block)
             return pictures_part(
                 frame,
                 data.limits,
@@ -241,7 +241,7 @@ class ResultView(View):
     @property
     def title(self) -> str:
         """What is shown, and its size."""
-        return size_text(self.name, self.outcome.shape)
+        return size_text(self.name, self.outcome._shape)
 
     def cannot_run(self) -> str:
         """Return why nothing runs here."""
@@ -253,9 +253,9 @@ class ResultView(View):
 
     def frame(self) -> Frame:
         """Return which entries are shown: rows that were picked or of a component, or all."""
-        fitted = self.outcome.fitted if self.state.posterior is None else None
-        rows = self.factors.shown_rows(fitted, self.selection, self.outcome.shape[0])
-        return frame_of(self.outcome.shape, self.state.picture, rows=rows)
+        fitted = self.outcome._fitted if self.state.posterior is None else None
+        rows = self.factors.shown_rows(fitted, self.selection, self.outcome._shape[0])
+        return frame_of(self.outcome._shape, self.state.picture, rows=rows)
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return facts and pictures, and of a fit curves, trials, components and plane."""
@@ -265,16 +265,16 @@ class ResultView(View):
             shown, spread = self._pictured(lambda: drawn_at(posterior, frame), rows)
             more: dict[str, Any] = {}
         else:
-            fitted, facts, spread = outcome.fitted, self._facts(), None
-            shown = frame.means(outcome.shape, fitted.without(self.factors.off(fitted)).block)
+            fitted, facts, spread = outcome._fitted, self._facts(), None
+            shown = frame.means(outcome._shape, fitted.without(self.factors.off(fitted)).block)
             more = {
                 "curves": curves_part(self._panels, self.state.fit.recording),
                 "dots": trials_charts(outcome),
-                **self.factors.parts(fitted, frame, outcome.labels, ""),
-                "drawing": self.factors.drawing(fitted, frame, outcome.labels),
+                **self.factors.parts(fitted, frame, outcome._labels, ""),
+                "drawing": self.factors.drawing(fitted, frame, outcome._labels),
             }
         limits = float(np.nanmin(shown)), float(np.nanmax(shown))
-        names = texts(outcome.labels, "rows")
+        names = texts(outcome._labels, "rows")
         return more | {
             "pictures": pictures_part(frame, limits, names, {"spread": spread}),
             "modelled": frame.arranged(shown),
@@ -293,9 +293,9 @@ class ResultView(View):
         fit = self.outcome
         return [
             ("model", f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, rank {fit.rank}"),
-            ("size", f"{fit.shape[0]} x {fit.shape[1]}"),
+            ("size", f"{fit._shape[0]} x {fit._shape[1]}"),
             ("relative error", f"{fit.relative_error:.4g}"),
-            ("iterations", f"{fit.n_iter} in {float(fit.history.seconds[-1]):.2f} s"),
+            ("iterations", f"{fit._n_iter} in {float(fit.history.seconds[-1]):.2f} s"),
             ("ended", str(fit.stop_reason)),
             *choice_in_words(fit.selection).items(),
         ]

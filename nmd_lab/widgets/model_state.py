@@ -254,7 +254,7 @@ class ModelState(FitState):
     def _rival(self, fit: Decomposition, X: Any, options: Mapping[str, Any]) -> Decomposition:
         """Return a fit like another one, with other options, unless a new run begins meanwhile."""
         rival = ResumableFit(prepared(X, self._arguments | dict(options)))
-        return rival.advance(fit.n_iter, lambda _: self.fit.result is not fit)
+        return rival.advance(fit._n_iter, lambda _: self.fit.result is not fit)
 
     @property
     def posterior(self) -> Posterior | None:

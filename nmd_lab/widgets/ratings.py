@@ -128,14 +128,14 @@ class NewPerson:
         ratings = dict(self.ratings) if rated else {}
 
         def folded() -> FittedValues | Posterior:
-            row = np.full((1, model.shape[1]), np.nan)
+            row = np.full((1, model._shape[1]), np.nan)
             row[0, list(ratings)] = list(ratings.values())
             if isinstance(model, Posterior):
                 return model.fold_in(row, unknown="offsets")
-            w, offsets = model.fold_in(row, unknown="offsets"), model.fitted.offsets
+            w, offsets = model.fold_in(row, unknown="offsets"), model._fitted.offsets
             if "offset" in w.coords:
                 offsets = offsets._replace(rows=w.coords["offset"].values)
-            return model.fitted._replace(W=w.values, offsets=offsets)
+            return model._fitted._replace(W=w.values, offsets=offsets)
 
         return self._folded[type(model), bool(ratings)](folded, model, ratings)
 

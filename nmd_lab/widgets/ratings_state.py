@@ -245,7 +245,7 @@ class CompletionState(ModelState):
     def shown(self) -> FittedValues | None:
         """The last iterate while the fit runs, and then the result; None without a fit."""
         last = self.fit.state if self.fit.phase == "running" else self.fit.result or self.fit.state
-        return None if last is None or not self.is_fitted else last.fitted
+        return None if last is None or not self.is_fitted else last._fitted
 
     def observed(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return a sample of the ratings: values, rows and columns."""

@@ -122,7 +122,7 @@ class Grid(NamedTuple):
     def _shares(self, column: TypedColumn, rows: Array, at: Array) -> Array | None:
         """Return the probability of each class; None for numbers, and levels without draws."""
         if column.is_class and self.posterior is not None:
-            return mean_shares(self.posterior.fitted, rows, at)
+            return mean_shares(self.posterior._fitted, rows, at)
         if self.fitted is None or column.kind not in ("boolean", "categories"):
             return None
         shares = np.clip(self.fitted.block(rows, at), 0, 1)

@@ -295,14 +295,14 @@ def test_a_run_judges_predictions_with_weights_and_ridge():
 )
 def test_a_run_ends(options, reason, n_iter):
     fit = follow(a_run(np.full((2, 2), 3.0), **options), [1, 2, 2.01, 3])
-    assert (fit.stop_reason, fit.n_iter) == (reason, n_iter)
+    assert (fit.stop_reason, fit._n_iter) == (reason, n_iter)
     assert fit.stop_reason.code == reason.split(":")[0]
 
 
 def test_a_run_that_overflows_keeps_the_best_finite_iterate():
     fit = follow(a_run(np.full((2, 2), 3.0)), [2, 1, np.nan])
     assert fit.stop_reason == "not finite: iteration 3 overflowed"
-    assert (fit.n_iter, fit.parameters["iteration"]) == (2, 1)
+    assert (fit._n_iter, fit.parameters["iteration"]) == (2, 1)
     with pytest.raises(FloatingPointError, match="iteration 1 overflowed: scale X down"):
         follow(a_run(np.full((2, 2), 3.0)), [1e300])
     with pytest.raises(RuntimeError, match="no iterate yet"):

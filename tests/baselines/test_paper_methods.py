@@ -59,7 +59,7 @@ def test_a_coordinate_takes_its_global_minimum(rng):
 def test_the_linear_methods_find_the_same_stationary_point(name, noisy):
     X, seen = noisy
     fit = method_of(name)(X, 3, observed=seen, max_iter=3000, tol=1e-14)
-    W, H = fit.factors
+    W, H = fit._factors
     residual = np.where(seen, X - W @ H, 0)
     size = np.linalg.norm(residual)
     assert np.linalg.norm(residual @ H.T) < 1e-5 * size * np.linalg.norm(H)

@@ -287,7 +287,7 @@ def test_brush_history_and_upload(notebook, tmp_path):
     status_says(page, "30 x 20|30 rows|uploaded")
     page.click(".nmd-run")
     status_says(page, ENDED)
-    assert notebook.run("print(explorer.result.shape)") == "(30, 20)"
+    assert notebook.run("print(explorer.result._shape)") == "(30, 20)"
     assert notebook.errors == []
 
 

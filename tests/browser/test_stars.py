@@ -87,7 +87,7 @@ def test_stars_move_the_list_and_the_ring(notebook, width):
     rated(page, 1, 2)
     assert suggested(page) != first
     code = "you = explorer.state.person; fit = explorer.result; import numpy as np; "
-    code += "row = np.full((1, fit.shape[1]), np.nan); "
+    code += "row = np.full((1, fit._shape[1]), np.nan); "
     code += "row[0, list(you.ratings)] = list(you.ratings.values()); "
     code += "print(*fit.fold_in(row).values[0, :2])"
     printed = [float(each) for each in notebook.run(code).split()]

@@ -168,7 +168,7 @@ def test_other_data_and_options_are_refused(ticks, tmp_path):
         nmd.complete(X, 2, alpha=0, compute=nmd.Compute(checkpoint=path))
     with pytest.raises(ValueError, match="max_iter=7 does not go"):
         nmd.resume(path, X, max_iter=7)
-    assert nmd.resume(path, X, compute=nmd.Compute(threads=1), progress=False).n_iter > 9
+    assert nmd.resume(path, X, compute=nmd.Compute(threads=1), progress=False)._n_iter > 9
 
 
 def test_what_a_checkpoint_does_not_hold_is_asked_for(ticks, tmp_path):

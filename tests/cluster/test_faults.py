@@ -94,7 +94,7 @@ def test_a_run_goes_on_from_its_checkpoint(storage, client, tmp_path):
     data = {name: options[name] for name in ("observed",) if name in options}
     fit = nmd.resume(path, X, compute=on_cluster, **data)
     assert_close(expected, fit, 1e-12)
-    assert fit.n_iter == 12
+    assert fit._n_iter == 12
     with pytest.raises(ValueError, match="was written with and without a cluster: give client="):
         nmd.resume(path, X, **data)
 
@@ -141,7 +141,7 @@ def test_the_death_of_the_scheduler_leaves_a_checkpoint(tmp_path):
         client.wait_for_workers(1, timeout=60)
         fit = nmd.resume(path, X, compute=nmd.Compute(client=client))
         client.close()
-    assert fit.n_iter == 12
+    assert fit._n_iter == 12
     assert_close(expected, fit)
 
 

@@ -41,7 +41,7 @@ def test_what_a_mask_hides_is_never_used(pair, scale):
         fit = nmd.complete(given, 3, *pair, observed=seen, random_state=0, **plain)
         fits.append(fit)
         assert fit.parameters["observations_hash"] == fits[0].parameters["observations_hash"]
-        for one, other in zip(fit.factors, fits[0].factors, strict=True):
+        for one, other in zip(fit._factors, fits[0]._factors, strict=True):
             np.testing.assert_array_equal(one, other)
 
 

@@ -132,10 +132,10 @@ def test_more_dimensions_are_stacked_and_unstacked(sample_dims, W_dims, H_dims, 
     fit = fit_of(cube, sample_dims=sample_dims, observed=cube > 0.05)
     assert fit.W.dims == (*W_dims, "component")
     assert fit.H.dims == ("component", *H_dims)
-    matrix = cube.transpose(*W_dims, *H_dims).values.reshape(fit.shape)
+    matrix = cube.transpose(*W_dims, *H_dims).values.reshape(fit._shape)
     flat = fit_of(matrix, observed=matrix > 0.05)
-    np.testing.assert_array_equal(fit.factors[0], flat.W.values)
-    np.testing.assert_array_equal(fit.factors[1], flat.H.values)
+    np.testing.assert_array_equal(fit._factors[0], flat.W.values)
+    np.testing.assert_array_equal(fit._factors[1], flat.H.values)
     Y = fit.reconstruct()
     assert Y.dims == cube.dims
     xr.testing.assert_identical(Y.coords.to_dataset(), cube.coords.to_dataset())
@@ -182,7 +182,7 @@ def test_labels_that_make_no_sense(cube, small):
 def test_labels_of_the_input_stay_its_own(small):
     X = xr.DataArray(small, dims=("x", "y"), coords={"x": np.arange(20.0), "kind": ("x", [0] * 20)})
     fit = fit_of(X)
-    fit.labels.coords["kind"].values[:] = 5
+    fit._labels.coords["kind"].values[:] = 5
     assert not X["kind"].any()
 
 

@@ -60,19 +60,15 @@ def test_bad_labels():
         nmd_lab.observations_from_sparse(X, columns=["a", "a"])
 
 
-def test_factors_as_tables(rng):
+def test_factors_as_tables():
     options = {"alpha": 0.1, "max_iter": 2, "tol": 0}
     fit = nmd_lab.complete(nmd_lab.observations_from_table(TABLE), 1, **options)
-    W, H = fit.to_pandas()
+    W, H = (factor.to_pandas() for factor in (fit.W, fit.H))
     assert list(W.index) == ["ann", "bo"]
     assert list(H.columns) == [7, 9]
     assert W.index.name == "user"
     assert fit.reconstruct().name == "rating"
     np.testing.assert_allclose(W @ H, fit.reconstruct() - fit.offsets.mean)
-    cube = xr.DataArray(rng.random((4, 3, 2)), dims=("time", "lat", "lon"))
-    W, H = nmd_lab.complete(cube, 2, sample_dims="time", **options).to_pandas()
-    assert W.shape == (4, 2)
-    assert H.columns.names == ["lat", "lon"]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int8", ">f8"])

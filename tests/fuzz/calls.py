@@ -180,7 +180,7 @@ def fit_is_sound(case: Case) -> None:
         fit = case.call(X, **others)
     finally:
         assert contents([X, *others.values()]) == before, "an input is changed"
-    W, H = fit.factors
+    W, H = fit._factors
     model = fit.reconstruct()
     assert all(np.isfinite(factor).all() for factor in (W, H)), "factors are not finite"
     assert np.isfinite(model.values).all(), "reconstruct() is not finite"
@@ -190,7 +190,7 @@ def fit_is_sound(case: Case) -> None:
         expected = np.dtype(case.options.get("dtype", expected))
         kept = {W.dtype, H.dtype, model.dtype} == {expected}
         assert kept, f"the precision is not kept: {expected} became {W.dtype}"
-    if "validation" in case.options or fit.shape != case.shape or case.drops_zeros:
+    if "validation" in case.options or fit._shape != case.shape or case.drops_zeros:
         return
     if fit.nonlinearity.name == "mixed":
         return
@@ -205,7 +205,7 @@ def same_seed_same_bits(case: Case) -> None:
     case = untimed(case)
     X, others = case.given()
     one, two = case.call(X, **others), case.call(X, **others)
-    for a, b in zip(one.factors, two.factors, strict=True):
+    for a, b in zip(one._factors, two._factors, strict=True):
         assert a.tobytes() == b.tobytes(), "the same seed gives other bits"
     if "time_limit" not in case.options:
         histories = [fit.history.drop_vars("seconds") for fit in (one, two)]
@@ -230,7 +230,7 @@ def containers_agree(case: Case) -> None:
     exact = (case.container in SPARSE) == (case.other in SPARSE) and "weights" not in both
     extra = {} if exact else short_run(case)
     fits = [case.call(X, **others | extra) for X, others in map(case.given, both)]
-    models = [fit.labels.flatten(fit.reconstruct().values) for fit in fits]
+    models = [fit._labels.flatten(fit.reconstruct().values) for fit in fits]
     one, two = models[0], models[-1]
     if exact:
         assert one.tobytes() == two.tobytes(), f"equal containers give other bits: {both}"

@@ -200,7 +200,7 @@ def _fit_and_tell(kind: str, writing: int) -> None:
         told.flush()
         fit = interrupted_fit(kind, count)
         finite = bool(np.isfinite(fit.reconstruct().values).all())
-        answer = "", fit.n_iter if finite else 0, str(fit.stop_reason)
+        answer = "", fit._n_iter if finite else 0, str(fit.stop_reason)
     except BaseException as error:
         answer = answer or (type(error).__name__, 0, "")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -273,7 +273,7 @@ class Growth:
             fit = nmd_lab.complete(X, 4, f, loss, **options, **others)
         fit.reconstruct()
         fit.fold_in(X, **others)
-        fit.to_dataset()
+        fit._to_dataset()
         nmd_lab.compare([fit])
 
 

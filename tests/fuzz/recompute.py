@@ -42,8 +42,8 @@ def product_of(fit: nmd_lab.Decomposition) -> tuple[Array, Array]:
 
     That is a few units of |W||H| + |offsets|, which bounds the rounding even where terms cancel.
     """
-    W, H = (factor.astype(np.float64) for factor in fit.factors)
-    m, n = fit.shape
+    W, H = (factor.astype(np.float64) for factor in fit._factors)
+    m, n = fit._shape
     b, c = fit.offsets.of_rows(m, float)[:, None], fit.offsets.of_columns(n, float)
     t = W @ H + b + c + fit.offsets.mean
     size = np.abs(W) @ np.abs(H) + np.abs(b) + np.abs(c) + abs(fit.offsets.mean)
@@ -75,7 +75,7 @@ def check_scores(fit: nmd_lab.Decomposition, values: Array, weights: Array) -> N
     slack += unit**2 * float(np.sum(w * np.abs(x)))  # of the reported sum where all is exact
     if loss == "kl":  # x log(x/y) - x + y cancels near y = x
         slack += 4e-15 * float(np.sum(w * (x + _f(fit, t))))
-    ridge = 0.5 * float(fit.parameters["alpha"]) * _squares(fit.factors)
+    ridge = 0.5 * float(fit.parameters["alpha"]) * _squares(fit._factors)
     ridge += 0.5 * float(fit.parameters["offset_alpha"]) * _squares(fit.offsets[1:])
     true, reported = data_term + ridge, fit.objective
     details = f"{reported!r}, recomputed {true!r}"

@@ -41,7 +41,7 @@ class Use(NamedTuple):
 
 def flat(fit: nmd_lab.Decomposition) -> Array:
     """Return the reconstruction (m, n)."""
-    return np.asarray(fit.labels.flatten(fit.reconstruct().values))
+    return np.asarray(fit._labels.flatten(fit.reconstruct().values))
 
 
 def fit_is_used(case: Case) -> None:
@@ -71,7 +71,7 @@ def near(one: Any, two: Any, what: str, rounding: float | Array = 0.0) -> None:
 
 def _named(fit: nmd_lab.Decomposition, axis: Axis, positions: Any) -> Any:
     """Return the labels of rows or columns, or their positions if they have none."""
-    index = index_of(fit.labels, axis)
+    index = index_of(fit._labels, axis)
     return positions if index is None else index[positions]
 
 
@@ -105,21 +105,6 @@ def _top(use: Use) -> None:
     fit.top([name], k, exclude=use.X)
 
 
-def _residual(use: Use) -> None:
-    case, residual = use.case, use.fit.residual(use.X, **use.observed)
-    expected = case.floats - use.model
-    size = 1e-3 * float(np.abs(case.floats[case.seen]).max() + np.abs(use.model).max())
-    if sparse.issparse(residual):
-        at = residual.tocoo()
-        right = np.abs(at.data - expected[at.coords]).max(initial=0) <= size
-        assert right, "a sparse residual is not X - reconstruct()"
-    elif case.container not in ("weights", "observations") and residual.size == case.seen.size:
-        values = use.fit.labels.flatten(residual.values)
-        assert (np.isnan(values) == ~case.seen).all(), "residual is not NaN where X is missing"
-        right = np.abs(values - expected)[case.seen].max() <= size
-        assert right, "residual is not X - reconstruct()"
-
-
 def _score(use: Use) -> None:
     score, case = use.fit.score(use.X, **use.observed), use.case
     assert -np.inf < score <= 1, f"score is not finite, or above 1: {score}"
@@ -138,20 +123,20 @@ def _append(use: Use) -> None:
     rows = fit.fold_in(X, unknown="offsets", **use.observed)
     assert np.isfinite(rows.values).all(), "fold_in is not finite"
     longer, again = fit.append(X, unknown="offsets", **use.observed), fit.append(rows)
-    (m, n), model = fit.shape, flat(longer)
-    assert longer.shape == (m + len(rows), n), "append gives another shape"
+    (m, n), model = fit._shape, flat(longer)
+    assert longer._shape == (m + len(rows), n), "append gives another shape"
     assert np.isfinite(model).all(), "append gives predictions that are not finite"
     near(model[:m], use.model, "append")
     same = model.tobytes() == flat(again).tobytes()
     assert same, "append of rows is not append of what fold_in gives"
-    longer.top(_named(longer, "rows", [longer.shape[0] - 1]), 2)
+    longer.top(_named(longer, "rows", [longer._shape[0] - 1]), 2)
     _saved(use._replace(fit=longer))
 
 
 def _rotate(use: Use) -> None:
     method = ("size", "svd", "varimax", "quartimax")[use.rng.integers(4)]
     rotated = use.fit.rotate(method)
-    W, H, V, G = (factor.astype(float) for factor in (*use.fit.factors, *rotated.factors))
+    W, H, V, G = (factor.astype(float) for factor in (*use.fit._factors, *rotated._factors))
     assert rotated.W.dtype == use.fit.W.dtype, f"rotate changes the precision: {method}"
     assert all(np.isfinite(factor).all() for factor in (V, G)), f"rotate is not finite: {method}"
     # an SVD is exact for factors that differ by rounding of their norms
@@ -169,7 +154,7 @@ def _rotate(use: Use) -> None:
 
 
 def _explained(use: Use) -> None:
-    shares, (W, H) = use.fit.explained.values, use.fit.factors
+    shares, (W, H) = use.fit.top_of_components(1).explained.values, use.fit._factors
     assert np.isfinite(shares).all(), "explained is not finite"
     # where terms cancel, a share is large
     size = np.abs(W.astype(float) @ H.astype(float)).max()
@@ -207,7 +192,7 @@ def _others(use: Use) -> None:
     fit = use.fit
     nmd_lab.compare(fit, fit.rotate())
     nmd_lab.compare([fit, fit], use.X, **use.observed)
-    _ = (repr(fit), fit._repr_html_(), fit.starts, fit.selection, fit.optimality, fit.to_pandas())
+    _ = (repr(fit), fit._repr_html_(), fit.starts, fit.selection)
     start = {} if "init" in use.case.options else {"init": fit}
     use.case.call(use.X, **use.observed | start)
 
@@ -215,7 +200,6 @@ def _others(use: Use) -> None:
 USES = (
     _predict,
     _top,
-    _residual,
     _score,
     _append,
     _rotate,

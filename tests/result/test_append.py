@@ -36,12 +36,12 @@ def test_new_rows_are_predicted_ranked_and_saved(offsets, tmp_path):
     W = fit.fold_in(new)
     more = fit.append(new)
     xr.testing.assert_identical(fit.W, before)
-    assert more.shape == (15, 9)
+    assert more._shape == (15, 9)
     np.testing.assert_array_equal(more.W.values[:12], fit.W.values)
     np.testing.assert_array_equal(more.W.values[12:], W.values)
     assert list(more.W["row"].values) == [*USERS, "ann", "bo", "cy"]
     expected = (
-        W.values @ fit.H.values + fit.fitted.offsets_at([0], slice(None))[1] + fit.offsets.mean
+        W.values @ fit.H.values + fit._fitted.offsets_at([0], slice(None))[1] + fit.offsets.mean
     )
     if offsets == "both":
         expected += W.offset.values[:, None]
@@ -80,7 +80,7 @@ def test_labels_that_are_there_already_are_refused():
 
 def test_rows_without_labels_count_on():
     plain = make_fit(X[:12])
-    assert plain.append(X[12:]).shape == (15, 9)
+    assert plain.append(X[12:])._shape == (15, 9)
     assert "row" not in plain.append(pd.DataFrame(X[12:], ["a", "b", "c"])).W.coords
     counted = make_fit(pd.DataFrame(X[:12], columns=ITEMS))
     more = counted.append(X[12:]).append(pd.DataFrame(X[12:13], columns=ITEMS))
@@ -137,8 +137,8 @@ def test_a_fit_goes_on_from_the_longer_factors():
     fit = make_fit()
     more = fit.append(pd.DataFrame(X[12:], ["a", "b", "c"], ITEMS))
     again = nmd_lab.complete(X, 2, init=more, alpha=0, max_iter=3, tol=0)
-    assert again.shape == (15, 9)
-    assert more.rotate("svd").shape == (15, 9)
+    assert again._shape == (15, 9)
+    assert more.rotate("svd")._shape == (15, 9)
 
 
 def test_a_chosen_fit_takes_new_rows_and_scores_them():

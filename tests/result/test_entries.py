@@ -71,16 +71,6 @@ def test_each_kind_is_compared_with_the_fit(kind):
     for model_of_data in (fit.predict(data), fit.reconstruct()):
         assert metrics.rmse(data, model_of_data) == pytest.approx(np.sqrt(np.mean(error**2)))
         assert metrics.mae(data, model_of_data) == pytest.approx(np.mean(np.abs(error)))
-    residual = fit.residual(data)
-    if sparse.issparse(residual):
-        residual = residual.toarray()
-    elif isinstance(residual, nmd_lab.SparseObservations):
-        order = pd.DataFrame(residual.to_array(), residual.row_labels, residual.column_labels)
-        residual = order.reindex(index=USERS, columns=ITEMS).to_numpy()
-    else:
-        assert residual.dims == ("row", "column")
-        residual = residual.values
-    np.testing.assert_allclose(residual[TEST], error)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -121,16 +111,12 @@ def test_some_labelled_rows_and_columns_are_enough():
     predicted = fit.predict(part)
     assert predicted.loc["user 2", "item 5"] == pytest.approx(float(whole[2, 5]))
     assert np.isnan(predicted.loc["user 7", "item 0"])
-    residual = fit.residual(part)
-    assert residual.shape == (12, 9)
-    assert np.isfinite(residual.values).sum() == 3
-    assert float(residual[7, 5]) == pytest.approx(1 - float(whole[7, 5]))
 
 
 @pytest.mark.parametrize("labelled", [True, False])
 def test_what_does_not_belong_to_the_fit_is_refused(labelled):
     fit = make_fit(labelled)
-    calls = [fit.predict, fit.score, fit.residual, lambda X: nmd_lab.compare(fit, X)]
+    calls = [fit.predict, fit.score, lambda X: nmd_lab.compare(fit, X)]
     for call in calls:
         for wrong in (np.ones((9, 12)), sparse.csr_array(np.ones((9, 12)))):
             with pytest.raises(ValueError, match=r"shape \(9, 12\)"):
@@ -148,7 +134,7 @@ def test_what_does_not_belong_to_the_fit_is_refused(labelled):
 
 def test_a_fit_is_no_data():
     fit = make_fit()
-    for call in (fit.score, fit.residual, fit.fold_in, fit.append,
+    for call in (fit.score, fit.fold_in, fit.append,
                  lambda X: metrics.rmse(X, KINDS["array"]),
                  lambda Y: metrics.rmse(KINDS["array"], Y)):  # fmt: skip
         with pytest.raises(TypeError, match="is a Decomposition: give data"):
@@ -164,7 +150,6 @@ def test_nothing_is_modified_and_precision_stays():
     fit = make_fit(dtype="float32")
     for data in KINDS.values():
         fit.score(data)
-        fit.residual(data)
         assert getattr(fit.predict(data), "dtype", np.float32) == np.float32
     for kind, data in kinds(X, TEST).items():
         again = KINDS[kind]
@@ -217,7 +202,6 @@ def test_a_huge_sparse_matrix_stays_sparse():
     X = sparse.csr_array((rng.random(5000) + 1, (rows, columns)), shape=(m, n))
     fit = nmd_lab.complete(X, 1, init="random", alpha=1, max_iter=2, tol=0, random_state=0)
     assert fit.predict(X).nnz == X.nnz
-    assert fit.residual(X).nnz == X.nnz
     assert np.isfinite(fit.score(X))
     assert metrics.rmse(X, fit.predict(X)) == pytest.approx(float(nmd_lab.compare(fit, X).rmse[0]))
 

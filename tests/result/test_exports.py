@@ -34,7 +34,7 @@ def test_known_cells_stay_and_holes_are_predictions(kind, X):
         fit = nmd.complete(data, 1, "identity", sample_dims="time", **OPTIONS)
     filled, seen = filled_table(fit, data).to_numpy(), ~np.isnan(X)
     np.testing.assert_array_equal(filled[seen], X[seen])
-    expected = fit.fitted.block()
+    expected = fit._fitted.block()
     np.testing.assert_array_equal(filled[~seen], expected[~seen])
     np.testing.assert_array_equal(filled_table(fit, None), expected)
 

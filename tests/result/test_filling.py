@@ -62,7 +62,7 @@ def test_each_hole_has_its_prediction_or_its_most_probable_class(fit):
 def test_probabilities_are_those_of_the_model(fit):
     scores = (fit.W.values @ fit.H.values).astype(float)
     labels = fit.reconstruct().to_pandas().columns.tolist()
-    model = fit.kinds
+    model = fit._kinds
 
     def score(label):
         kind = model.kinds[labels.index(label)]

@@ -30,8 +30,8 @@ def test_a_chosen_fit_has_the_error_of_its_trial_and_that_of_offsets_alone(plain
 def test_another_measure_and_the_unit_of_the_data_are_named(plain):
     chosen = selection(trials([4, 8], [3]), measure="mean loss")
     assert headline_of(with_selection(plain, chosen))["text"] == "mean loss, held out"
-    labels = replace(plain.labels, attrs={"units": "K"})
-    fit = replace(with_selection(plain, selection(trials([8], [3]))), labels=labels)
+    labels = replace(plain._labels, attrs={"units": "K"})
+    fit = replace(with_selection(plain, selection(trials([8], [3]))), _labels=labels)
     assert headline_of(fit)["text"] == "K off at 7900 held-out entries"
 
 

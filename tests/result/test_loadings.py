@@ -130,7 +130,7 @@ def exact_draws(loadings=SIMPLE, n_draws=6, m=40):
         means.append(centres)
         precisions.append(np.linalg.inv(each))
     arrays = {"row_mean": means, "row_precision": precisions, "row_share": [shares] * n_draws}
-    drawn = nmd.Posterior.from_arrays(
+    drawn = nmd.Posterior._from_arrays(
         labels_of(np.ones((m, 12))),
         np.array([W]),
         np.array([H]),

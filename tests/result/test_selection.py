@@ -12,6 +12,7 @@ import xarray as xr
 from chosen import OPTIONS, selection, trials, with_selection
 
 import nmd_lab
+from nmd_lab.result.files import result_of
 
 UNFINISHED = {"error": float("nan"), "spread": float("nan"), "n_iter": 1}
 
@@ -123,7 +124,7 @@ def test_the_trials_survive(fit, tmp_path):
     fit.save(tmp_path / "fit.nc")
     others = {
         "file": nmd_lab.load(tmp_path / "fit.nc"),
-        "dataset": nmd_lab.Decomposition.from_dataset(fit.to_dataset()),
+        "dataset": result_of(fit._to_dataset()),
         "rotation": fit.rotate("svd"),
         "rows": fit.append(fit.W.isel({fit.W.dims[0]: [0]})),
         "copy": copy.deepcopy(fit),
@@ -146,11 +147,11 @@ def test_the_table_is_its_own(fit):
      lambda s: s["trials"][0].update(error="low")],
 )  # fmt: skip
 def test_damaged_trials_are_refused_in_a_sentence(change, fit):
-    dataset = fit.to_dataset()
+    dataset = fit._to_dataset()
     about = json.loads(dataset.attrs["nmd_lab"])
     change(about["parameters"]["selection"])
     with pytest.raises(ValueError, match=r"holds no decomposition: give one that"):
-        nmd_lab.Decomposition.from_dataset(dataset.assign_attrs(nmd_lab=json.dumps(about)))
+        result_of(dataset.assign_attrs(nmd_lab=json.dumps(about)))
 
 
 def test_the_summary_says_what_was_chosen(plain):

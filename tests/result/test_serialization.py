@@ -20,6 +20,7 @@ from waiting import PATIENCE
 
 import nmd_lab
 from nmd_lab.result import netcdf
+from nmd_lab.result.files import result_of
 
 PAIRS = [("relu", "frobenius"), ("minmax", "l1"), ("identity", "kl")]
 
@@ -30,14 +31,14 @@ def assert_same(one: nmd_lab.Decomposition, other: nmd_lab.Decomposition) -> Non
         xr.testing.assert_identical(first, second)
         assert_same_types(first, second)
     assert one.W.dtype == other.W.dtype
-    xr.testing.assert_identical(one.labels.coords, other.labels.coords)
-    assert_same_types(one.labels.coords, other.labels.coords)
+    xr.testing.assert_identical(one._labels.coords, other._labels.coords)
+    assert_same_types(one._labels.coords, other._labels.coords)
     xr.testing.assert_identical(one.reconstruct(), other.reconstruct())
     for name in ("nonlinearity", "loss", "stop_reason", "parameters"):
         assert getattr(one, name) == getattr(other, name)
         assert type(getattr(one, name)) is type(getattr(other, name))
     for name in ("dims", "shape", "rows", "name"):
-        assert getattr(one.labels, name) == getattr(other.labels, name)
+        assert getattr(one._labels, name) == getattr(other._labels, name)
 
 
 def assert_same_types(first, second) -> None:
@@ -115,7 +116,7 @@ def test_labels_of_every_kind(rows, tmp_path):
         fit = fitted(X)
         fit.save(tmp_path / "fit.nc")
         assert_same(fit, nmd_lab.load(tmp_path / "fit.nc"))
-        assert_same(fit, nmd_lab.Decomposition.from_dataset(fit.to_dataset()))
+        assert_same(fit, result_of(fit._to_dataset()))
 
 
 @pytest.mark.parametrize(
@@ -159,6 +160,7 @@ import pickle, sys
 sys.path[:0] = {tests!r}
 from test_serialization import assert_same
 import nmd_lab
+from nmd_lab.result.files import result_of
 fits = pickle.load(open({fits!r}, "rb"))
 for path, fit in fits.items():
     assert_same(fit, nmd_lab.load(path))
@@ -277,16 +279,16 @@ def test_other_files_are_refused_with_a_sentence(tmp_path, small):
 
 
 def test_files_and_datasets_of_a_newer_layout_are_refused(tmp_path, small):
-    dataset = fitted(small).to_dataset()
+    dataset = fitted(small)._to_dataset()
     about = json.loads(dataset.attrs["nmd_lab"])
     newer = dataset.assign_attrs(nmd_lab=json.dumps(about | {"schema": 99}))
     netcdf.write(newer, tmp_path / "newer.nc")
     with pytest.raises(ValueError, match=r"newer\.nc.*layout 99.*newer nmd_lab"):
         nmd_lab.load(tmp_path / "newer.nc")
     with pytest.raises(ValueError, match=r"layout 99.*newer nmd_lab"):
-        nmd_lab.Decomposition.from_dataset(newer)
+        result_of(newer)
     with pytest.raises(ValueError, match="no decomposition"):
-        nmd_lab.Decomposition.from_dataset(xr.Dataset({"a": 1}))
+        result_of(xr.Dataset({"a": 1}))
 
 
 def test_places_and_labels_that_cannot_be_written(tmp_path):
@@ -318,7 +320,7 @@ calls = [calls_in(new.save, path) for _ in range(4)][-1]  # fewer than in the fi
 for k in [*np.linspace(1, calls - 154, 20), *range(calls - 149, calls + 1, 5)]:
     old.save(path)
     killed_in(int(k), new.save, path)
-    found.append(nmd_lab.load(path).n_iter)
+    found.append(nmd_lab.load(path)._n_iter)
     left.append([each.name for each in path.parent.iterdir() if each != path])
 new.save(path)
 print(json.dumps([found, left]))
@@ -359,7 +361,7 @@ for kilobytes in fits:
     except OSError as error:
         print(error.errno, error)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-print(nmd_lab.load(path).n_iter)
+print(nmd_lab.load(path)._n_iter)
 """
 
 
@@ -446,8 +448,8 @@ def test_a_file_that_is_cut_short_or_of_another_program_is_refused(tmp_path, sma
      lambda a: a.update(schema="1")],
 )  # fmt: skip
 def test_damaged_descriptions_are_refused_in_a_sentence(change, small):
-    dataset = fitted(small).to_dataset()
+    dataset = fitted(small)._to_dataset()
     about = json.loads(dataset.attrs["nmd_lab"])
     change(about)
     with pytest.raises(ValueError, match=r"holds no decomposition: give one that"):
-        nmd_lab.Decomposition.from_dataset(dataset.assign_attrs(nmd_lab=json.dumps(about)))
+        result_of(dataset.assign_attrs(nmd_lab=json.dumps(about)))

@@ -141,7 +141,7 @@ def test_frobenius_ends_at_or_below_scikit_learn(refine):
     theirs = NMF(5, init="nndsvda", tol=1e-10, max_iter=5000).fit(X).reconstruction_err_ ** 2 / 2
     options = {"tol": 0, "random_state": 0, "solver": nmd.ADMM(refine=refine)}
     fit = nmd.decompose(X, 5, "identity", **BOTH, max_iter=1500, **options)
-    W, H = fit.factors
+    W, H = fit._factors
     assert W.min() >= 0 <= H.min()
     assert 0.5 * np.sum((X - W @ H) ** 2) <= theirs * (1 + (1e-3 if refine else 0.01))
     assert np.isclose(float(fit.objective), 0.5 * np.sum((X - W @ H) ** 2))
@@ -153,7 +153,7 @@ def test_the_divergence_ends_at_or_below_scikit_learn():
     model = NMF(4, init="nndsvda", solver="mu", beta_loss="kullback-leibler", tol=0, max_iter=3000)
     W = model.fit_transform(X)
     fit = nmd.decompose(X, 4, "identity", "kl", **BOTH, tol=0, max_iter=1000, random_state=0)
-    ours, theirs = divergence(X, np.matmul(*fit.factors)), divergence(X, W @ model.components_)
+    ours, theirs = divergence(X, np.matmul(*fit._factors)), divergence(X, W @ model.components_)
     assert ours <= theirs * (1 + 1e-6)
     assert np.isclose(float(fit.objective), ours)
     assert fit.parameters["optimality"] < 1e-3
@@ -174,7 +174,7 @@ def test_orthonormal_components_of_least_squares_are_singular_vectors():
 def test_the_objective_has_the_penalties():
     X = parts()
     fit = nmd.decompose(X, 3, "identity", h_constraint=nmd.SparseFactor(0.3), alpha=0.2)
-    W, H = fit.factors
+    W, H = fit._factors
     expected = 0.5 * np.sum((X - W @ H) ** 2) + 0.1 * (np.sum(W**2) + np.sum(H**2))
     assert np.isclose(float(fit.objective), expected + 0.3 * np.abs(H).sum())
     assert (H == 0).any()
@@ -183,7 +183,7 @@ def test_the_objective_has_the_penalties():
 def test_a_sparse_factor_cannot_escape_into_the_other():
     X = parts()
     fit = nmd.decompose(X, 3, "identity", w_constraint=nmd.SparseFactor(0.1))
-    W, H = fit.factors
+    W, H = fit._factors
     assert fit.parameters["constraint_ridges"] == [0.0, 0.1]
     expected = 0.5 * np.sum((X - W @ H) ** 2) + 0.1 * np.abs(W).sum() + 0.05 * np.sum(H**2)
     assert np.isclose(float(fit.objective), expected)

@@ -28,15 +28,15 @@ def ratings(shape=(18, 14), share=0.6, seed=0):
 
 def low_rank(fit):
     """Return WH + offsets from the parts of a fit."""
-    rows, columns = fit.fitted.offsets_at(
+    rows, columns = fit._fitted.offsets_at(
         slice(None), slice(None)
     )  # the mean is in those of the rows
-    return fit.factors[0] @ fit.factors[1] + rows[:, None] + columns
+    return fit._factors[0] @ fit._factors[1] + rows[:, None] + columns
 
 
 def ridges(fit, alpha, offset_alpha):
     """Return the part of the objective that does not look at the data."""
-    W, H = fit.factors
+    W, H = fit._factors
     rows, columns = fit.offsets.of_rows(18, float), fit.offsets.of_columns(14, float)
     of_factors = alpha * (np.sum(W**2) + np.sum(H**2))
     return 0.5 * (of_factors + offset_alpha * (np.sum(rows**2) + np.sum(columns**2)))
@@ -96,7 +96,7 @@ def test_offsets_alone_are_ridge_regression(kind, split):
     options |= {"init": nothing, "max_iter": 600, "tol": 0}
     options |= {"solver": nmd.ADMM(rho=1.0, split=split)}
     fit = nmd.complete(X, 1, **options)
-    np.testing.assert_allclose(fit.factors[0] @ fit.factors[1], 0, atol=1e-12)
+    np.testing.assert_allclose(fit._factors[0] @ fit._factors[1], 0, atol=1e-12)
     expected = offsets_by_hand(X, seen, X[seen].mean(), 2.5, kind)
     np.testing.assert_allclose(fit.reconstruct(), expected, atol=1e-8)
 
@@ -110,7 +110,7 @@ def test_the_gradient_vanishes(alpha, offset_alpha, container):
     options |= {"max_iter": 2500, "tol": 0, "random_state": 0}
     fit = nmd.complete(data, 2, observed=seen, solver=nmd.ADMM(rho=1.0, epsilon=0), **options)
     residual = np.where(seen, X - low_rank(fit), 0)
-    W, H = fit.factors
+    W, H = fit._factors
     gradients = (
         residual @ H.T - alpha * W,
         W.T @ residual - alpha * H,
@@ -119,7 +119,7 @@ def test_the_gradient_vanishes(alpha, offset_alpha, container):
     )
     scale = np.abs(X[seen]).sum()
     assert max(np.abs(gradient).max() for gradient in gradients) < 1e-4 * scale
-    assert fit.optimality < 1e-4
+    assert fit.parameters["optimality"] < 1e-4
 
 
 @pytest.mark.parametrize("f", ["identity", "relu"])
@@ -147,7 +147,7 @@ def test_new_rows_have_the_ridge_of_the_offsets(alpha, offset_alpha):
     )
     new, known = ratings(seed=1)
     found = fit.fold_in(new, observed=known)
-    regressors = np.vstack([np.ones(14), fit.factors[1]])
+    regressors = np.vstack([np.ones(14), fit._factors[1]])
     ridge = np.diag([offset_alpha, alpha, alpha])
     for i in range(18):
         D = regressors[:, known[i]]

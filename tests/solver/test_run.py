@@ -33,8 +33,8 @@ def test_pauses_change_nothing(small, options, pieces):
         if iterations:
             run.advance(iterations)
     outcome = run.advance(pieces[-1])
-    np.testing.assert_array_equal(outcome.state.W, whole.factors[0])
-    np.testing.assert_array_equal(outcome.state.H, whole.factors[1])
+    np.testing.assert_array_equal(outcome.state.W, whole._factors[0])
+    np.testing.assert_array_equal(outcome.state.H, whole._factors[1])
     assert outcome.history["objective"] == list(whole.history["objective"].values)
     assert outcome.stop_reason == whole.stop_reason
 
@@ -46,9 +46,9 @@ def test_a_standstill_is_seen_across_pauses(small):
     )
     assert whole.stop_reason.code == "converged"
     run = run_of(small, rank=1, solver=nmd.ADMM(refine=False), tol=1e-6)
-    run.advance(whole.n_iter - 100)
+    run.advance(whole._n_iter - 100)
     outcome = run.advance(1000)
-    assert len(outcome.history["objective"]) == whole.n_iter
+    assert len(outcome.history["objective"]) == whole._n_iter
     assert outcome.stop_reason == whole.stop_reason
 
 
@@ -69,7 +69,7 @@ def test_a_resumable_fit_is_the_fit(small):
     result = fit.advance(4, lambda state: False)
     assert result.W.identical(whole.W)
     assert result.H.identical(whole.H)
-    assert result.optimality == whole.optimality
+    assert result.parameters["optimality"] == whole.parameters["optimality"]
     assert result.parameters["observations_hash"] == whole.parameters["observations_hash"]
 
 

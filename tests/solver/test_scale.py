@@ -52,7 +52,7 @@ def fit_of(scale, f, loss, storage="dense", dtype=float, **options):
 
 def assert_same(fit, one, rtol):
     """The history of both is the same, relative to its beginning."""
-    assert fit.n_iter == one.n_iter
+    assert fit._n_iter == one._n_iter
     np.testing.assert_allclose(
         fit.history["relative_error"], one.history["relative_error"], rtol=rtol
     )
@@ -128,14 +128,14 @@ def test_results_are_in_the_units_of_the_data(f, loss, scale):
     low_rank = state.W_aug @ state.H_aug
     offsets = fit.offsets.mean + fit.offsets.rows[:, None] + fit.offsets.columns
     close = {"rtol": 1e-9, "atol": 1e-12 * abs(low_rank).max()}
-    np.testing.assert_allclose(low_rank, np.matmul(*fit.factors) + offsets, **close)
+    np.testing.assert_allclose(low_rank, np.matmul(*fit._factors) + offsets, **close)
     model = fit.reconstruct().values
     bounds = (0, 1.5 * scale) if f == "minmax" else ()
     np.testing.assert_allclose(model, forward(f, low_rank, *bounds), rtol=1e-9, atol=1e-12 * scale)
     model = np.maximum(model, 1e-12 * X) if loss == "kl" else model
     assert fit.objective == pytest.approx(distance(loss, X[seen], model[seen]).sum(), rel=1e-6)
     assert state.objective == fit.objective
-    assert 0 <= fit.optimality < 1
+    assert 0 <= fit.parameters["optimality"] < 1
     assert f != "minmax" or fit.nonlinearity == nmd_lab.MinMax(*bounds)
 
 
@@ -163,7 +163,7 @@ def test_new_rows(f, loss, scale):
         fit = fit_of(by, f, loss)
         rows = fit.fold_in(new * by)
         np.testing.assert_array_equal(rows[2:3], fit.fold_in((new * by)[2:3]))
-        model = forward(f, rows.values @ fit.factors[1], *((0, 1.5 * by) if f == "minmax" else ()))
+        model = forward(f, rows.values @ fit._factors[1], *((0, 1.5 * by) if f == "minmax" else ()))
         model = np.maximum(model, 1e-12 * new * by) if loss == "kl" else model
         found.append(np.nansum(distance(loss, new * by, model)) / by**fit.loss.degree)
     assert found[1] == pytest.approx(found[0], rel=0.1)

@@ -69,7 +69,7 @@ def test_every_number_is_that_of_a_single_call(digits):
         held_out = nmd.metrics.relative_error(noisy, model, observed=~seen)
         assert float(result.held_out_relative_error) == pytest.approx(held_out, rel=1e-9)
         assert float(result.objective) == fit.objective
-        assert float(result.n_iter) == fit.n_iter == 15
+        assert float(result.n_iter) == fit._n_iter == 15
         assert result.stop_reason.item() == fit.stop_reason
         assert float(result.seconds) > 0
 

@@ -80,11 +80,11 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     assert explorer.pictures["n_painted"] == hidden.sum()
     assert explorer.result is not before
     options = {"observed": ~hidden, "init": before, "alpha": 0.01, "random_state": 0}
-    expected = nmd.complete(X, 4, "relu", max_iter=explorer.result.n_iter, **options)
+    expected = nmd.complete(X, 4, "relu", max_iter=explorer.result._n_iter, **options)
     np.testing.assert_array_equal(explorer.result.W, expected.W)
     truth, model = X[hidden], explorer.result.reconstruct().values[hidden]
     error = np.linalg.norm(truth - model) / np.linalg.norm(truth)
-    assert explorer.fit.recording.held_out[explorer.result.n_iter] == pytest.approx(error)
+    assert explorer.fit.recording.held_out[explorer.result._n_iter] == pytest.approx(error)
     panel, points = explorer.curves["panels"][0], arrays_of(explorer.curves)
     assert panel["lowest"] is None  # the first iterates remember the pixels
     (before_peak, at_peak), after = points["remembered"][1][-2:], points["held_out"][1]

@@ -63,7 +63,7 @@ def test_stop_measures_where_it_stands(small):
     wait_for(lambda: state.fit.state is not None and state.fit.state.iteration > 40)
     state.fit.stop()
     assert state.fit.join(PATIENCE)
-    assert list(state.fit.recording.held_out) == scheduled(state.fit.result.n_iter)
+    assert list(state.fit.recording.held_out) == scheduled(state.fit.result._n_iter)
 
 
 def test_completion_shows_the_error_of_each_iteration():
@@ -102,7 +102,7 @@ def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
     rows, columns = np.nonzero(np.ones(small.shape))
     everything = HiddenEntries(small, rows, columns)
     assert everything.sample == ""
-    W, H = fit.factors
+    W, H = fit._factors
     assert everything.error(state.fit.state) == pytest.approx(
         relative_error(small, np.maximum(W @ H, 0))
     )

@@ -55,7 +55,7 @@ def test_a_fit_without_a_component(fit):
     completed = nmd.complete(ratings, 3, "identity", offsets="both", alpha=1, random_state=0)
     explorer = widgets.explore(completed)
     act(explorer, "component", k=1, what="off")
-    W, H = completed.factors
+    W, H = completed._factors
     expected = completed.reconstruct().values - np.outer(W[:, 1], H[1])
     np.testing.assert_allclose(picture(explorer, "reconstruction")[0, ..., 0], expected, atol=1e-5)
 
@@ -224,7 +224,7 @@ def test_explore_picks_the_view(tmp_path, fit):
         (study.results, StudyView),
         (tmp_path / "study.nc", StudyView),
         (fit, ResultView),
-        (fit.to_dataset(), ResultView),
+        (fit._to_dataset(), ResultView),
         (str(tmp_path / "fit.nc"), ResultView),
     ]:
         explorer = widgets.explore(X)
@@ -310,7 +310,7 @@ def test_columns_of_text_are_left_out_or_made_classes(way):
     assert explorer.result is None
     state = answered(explorer, way)
     assert list(state.X.columns) == ["a", "b", "c", "note"][: 3 + way]
-    assert explorer.result.shape == (120, 3 + 55 * way)
+    assert explorer.result._shape == (120, 3 + 55 * way)
     assert list(frame.columns) == ["a", "b", "c", "name", "note"]  # that of the user stays
 
 

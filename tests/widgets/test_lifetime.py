@@ -103,7 +103,7 @@ def test_the_result_is_observed_once_a_run(explorer):
     explorer.observe(lambda change: seen.append(change.new), "result")
     done(explorer)
     done(explorer)
-    assert [each.n_iter for each in seen] == [5, 5]
+    assert [each._n_iter for each in seen] == [5, 5]
     assert explorer.result is explorer.value is seen[-1]
 
 
@@ -165,5 +165,5 @@ def test_readers_without_a_kernel_see_the_last_picture(explorer, monkeypatch):
     (last,) = updated
     shown = last["text/html"]
     assert f'data-explorer="{explorer.static_id}"' in shown
-    assert f"{explorer.result.n_iter} iterations" in shown
+    assert f"{explorer.result._n_iter} iterations" in shown
     assert 'alt="reconstruction: 20 pictures of 8 x 8"' in shown

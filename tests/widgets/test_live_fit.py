@@ -54,7 +54,7 @@ def test_stop_keeps_the_last_state_as_max_iter_would(small):
     fit.stop()
     assert fit.join(PATIENCE)
     assert fit.phase == "stopped"
-    count = fit.result.n_iter
+    count = fit.result._n_iter
     assert fit.message == f"stopped after {count} iterations"
     whole = nmd.decompose(small, 3, max_iter=count, tol=0, random_state=0)
     np.testing.assert_array_equal(fit.result.W, whole.W)
@@ -124,7 +124,7 @@ def test_many_starts_and_stops_do_not_disturb_each_other_and_leave_no_thread(sma
     fit.listeners.append(stop_once_it_runs)
     fit.start(preparing(small), ENDLESS)
     assert fit.join(PATIENCE)
-    assert [fit.result.n_iter] == asked  # it is heard at once
+    assert [fit.result._n_iter] == asked  # it is heard at once
     assert fit.recording.curves["iteration"] == list(range(1, asked[0] + 1))
     wait_for(lambda: threading.active_count() == before)
 
@@ -149,11 +149,11 @@ def test_a_choice_comes_before_the_fit_in_its_thread(small):
     choose, threads = choosing(kept, trials=5)
     fit.start(preparing(small), 4, choose=choose)
     assert fit.join(PATIENCE)
-    assert (fit.phase, fit.result.n_iter, kept) == ("finished", 4, [True])
+    assert (fit.phase, fit.result._n_iter, kept) == ("finished", 4, [True])
     assert threads != [threading.main_thread()]
     fit.proceed(3)
     assert fit.join(PATIENCE)
-    assert (fit.result.n_iter, kept) == (7, [True])
+    assert (fit.result._n_iter, kept) == (7, [True])
 
 
 def test_stop_ends_a_choice_that_tells_how_far_it_is(small):

@@ -55,7 +55,7 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     a, b = table(explorer, "known")["ids"][:2]
     act(explorer, "rate", column=a, number=len(explorer.state.person.levels))
     act(explorer, "rate", column=b, number=1)
-    w = fit.fold_in(series(explorer)).values * signs_of(fit.fitted)
+    w = fit.fold_in(series(explorer)).values * signs_of(fit._fitted)
     other = fit.append(series(explorer))
     assert explorer.scatter["person"] != before
     assert explorer.scatter["person"]["x"] == pytest.approx(float(w[0, 0]))
@@ -101,7 +101,7 @@ def test_a_new_fit_folds_the_row_in_again(explorer):
     before = explorer.scatter["person"]
     explorer.state.set("alpha", 8.0)
     done(explorer)
-    w = explorer.result.fold_in(series(explorer)).values * signs_of(explorer.result.fitted)
+    w = explorer.result.fold_in(series(explorer)).values * signs_of(explorer.result._fitted)
     assert explorer.scatter["person"]["x"] == pytest.approx(float(w[0, 0]))
     assert explorer.scatter["person"] != before
 
@@ -167,6 +167,6 @@ def test_the_headline_has_rivals_at_the_same_entries(nonlinearity):
     assert float(shown["rivals"].split()[3]) == pytest.approx(error, abs=0.005)
     assert ("linear" in state.errors) == (nonlinearity == "minmax")
     if nonlinearity == "minmax":
-        named = state.arguments() | {"nonlinearity": "identity", "max_iter": fit.n_iter}
+        named = state.arguments() | {"nonlinearity": "identity", "max_iter": fit._n_iter}
         linear = nmd.complete(state.data.matrix, **named)
         assert state.errors["linear"] == pytest.approx(validation_error(linear))

@@ -116,7 +116,7 @@ def test_pictures():
     np.testing.assert_allclose(
         picture(explorer, "reconstruction").reshape(size), model[ids], atol=1e-6
     )
-    W, H, *_ = oriented(fit.fitted)
+    W, H, *_ = oriented(fit._fitted)
     size_of = np.linalg.norm(W, axis=0)[:, None]
     np.testing.assert_allclose(
         numbers(explorer.components, "values"), (size_of * H).ravel(), atol=1e-6
@@ -137,7 +137,7 @@ def test_pictures():
 
 def test_rows_of_a_component_and_rows_that_are_picked():
     explorer = done(plain(widgets.Explorer, datasets.digits(60), rank=4, iterations=10))
-    before, W = explorer.pictures["ids"], oriented(explorer.result.fitted).W
+    before, W = explorer.pictures["ids"], oriented(explorer.result._fitted).W
     act(explorer, "component", k=2, what="rows")
     largest = np.argsort(-W[:, 2], kind="stable")[:MOST_ROWS].tolist()
     assert (explorer.components["chosen"], explorer.pictures["ids"]) == (2, largest)
@@ -181,7 +181,7 @@ def test_ratings():
     assert [row[1] for row in top["rows"]] == [f"{predicted[k]:#.3g}" for k in best]
     known = table(explorer, "known")
     assert set(known["ids"]) == set(rated[:50]) or len(known["ids"]) == 50
-    person, W = explorer.scatter["person"], oriented(fit.fitted).W[11]
+    person, W = explorer.scatter["person"], oriented(fit._fitted).W[11]
     assert (person["x"], person["y"]) == (W[0], W[1])
 
 
@@ -251,7 +251,7 @@ def test_offsets_are_drawn_and_components_that_are_off_are_not():
     np.testing.assert_allclose(drawn(explorer.drawing, 4), fit.reconstruct().values[4], atol=1e-3)
     assert explorer.drawing["data"] is None
     act(explorer, "component", k=1, what="off")
-    expected = fit.fitted.without([1]).block([3])
+    expected = fit._fitted.without([1]).block([3])
     np.testing.assert_allclose(drawn(explorer.drawing, 3), expected.ravel(), atol=1e-3)
 
 

@@ -157,7 +157,7 @@ def test_the_warning_is_that_of_sample_in_short(draws):
 def test_entries_have_intervals():
     state = CompletionState(**MODEL, draws=20)
     posterior = sampled(state)
-    row, n = 7, posterior.shape[1]
+    row, n = 7, posterior._shape[1]
     observed, best = state.entries(row, 6)
     known = state.observations.indices[slice(*state.observations.indptr[row : row + 2])]
     mean = posterior.predict(np.full(n, row), np.arange(n))

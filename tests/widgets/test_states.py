@@ -58,7 +58,7 @@ def test_the_rival_is_the_linear_model_of_the_same_entries(small):
     hidden = np.isnan(seen)
     assert hidden.mean() == pytest.approx(0.2, abs=0.01)
     linear = nmd.complete(
-        seen, 2, "identity", alpha=0.1, offsets="none", max_iter=fit.n_iter, random_state=0
+        seen, 2, "identity", alpha=0.1, offsets="none", max_iter=fit._n_iter, random_state=0
     )
     means = np.broadcast_to(np.nanmean(seen, axis=0), seen.shape)
     expected = [

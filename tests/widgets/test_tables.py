@@ -79,7 +79,7 @@ def test_a_cell_that_is_picked_says_what_the_model_expects(explorer, frame):
     names, shares = zip(*cell["bars"], strict=True)
     assert names == ("a", "b", "c")
     assert sum(shares) == pytest.approx(1)
-    fitted = np.clip(explorer.fit.result.fitted.block([3], np.arange(at, at + 3))[0], 0, 1)
+    fitted = np.clip(explorer.fit.result._fitted.block([3], np.arange(at, at + 3))[0], 0, 1)
     np.testing.assert_allclose(shares, fitted / fitted.sum())
 
 
@@ -91,7 +91,7 @@ def test_a_held_out_error_is_that_of_the_library(explorer):
     fit, data = explorer.result, explorer.state.fitted_data
     unseen = observe(np.where(np.isnan(data.observed), data.original, np.nan)).as_sparse()
     last = explorer.fit.state
-    expected = HeldOut(unseen, fit.kinds).rmse(last.W_aug, last.H_aug)
+    expected = HeldOut(unseen, fit._kinds).rmse(last.W_aug, last.H_aug)
     assert explorer.fit.recording.held_out[20] == pytest.approx(expected)
     assert expected < 0.8  # the best constants have about 1
     listed = float(table(explorer, "errors")["rows"][0][-1])
@@ -101,7 +101,7 @@ def test_a_held_out_error_is_that_of_the_library(explorer):
 def test_components_are_switched_off_in_every_column(explorer):
     act(explorer, "component", what="off", k=1)
     fit = explorer.result
-    m, n = fit.shape
+    m, n = fit._shape
     alone = fit.predict(np.arange(m)[:, None], np.arange(n), without=[1]).reshape(m, n)
     np.testing.assert_allclose(modelled(explorer), alone, rtol=1e-6)
     act(explorer, "component", what="off", k=1)
@@ -174,7 +174,7 @@ def posterior(frame):
 def test_a_posterior_does_not_open_empty(given, posterior, tmp_path):
     if given == "file":
         posterior.save(tmp_path / "posterior.nc")
-    X = {"file": tmp_path / "posterior.nc", "dataset": posterior.to_dataset()}
+    X = {"file": tmp_path / "posterior.nc", "dataset": posterior._to_dataset()}
     explorer = widgets.explore(X.get(given, posterior))
     mean, spread = posterior.reconstruct().values, posterior.uncertainty(noise=False).values
     np.testing.assert_allclose(modelled(explorer), mean, rtol=1e-6)

@@ -245,7 +245,7 @@ def test_the_slider_shows_earlier_iterations_but_not_of_a_later_run(explorer):
         assert explorer.facts["iteration"] == 2
         act(explorer, again)
         assert explorer.join(PATIENCE)
-        assert explorer.facts["iteration"] == explorer.result.n_iter
+        assert explorer.facts["iteration"] == explorer.result._n_iter
     act(explorer, "iteration", iteration=12345)
     assert "iteration 12345 is not kept" in said(explorer)
 
@@ -289,7 +289,7 @@ def test_errors_are_in_the_status_line_and_end_nothing(explorer, monkeypatch):
         patch.setattr("nmd_lab.widgets.settings.prepare", fails)
         assert said(done(explorer)) == "MemoryError: no room for T & U"
     assert explorer.status["failed"]
-    assert done(explorer).result.n_iter == 10
+    assert done(explorer).result._n_iter == 10
     monkeypatch.setattr(explorer.state, "unused", lambda: 1 / 0)
     explorer.state.start()
     assert explorer.join(PATIENCE)
@@ -341,7 +341,7 @@ def test_warnings_of_a_fit_are_a_line_in_the_explorer(settings, begins):
 def test_without_a_component_of_ratings_the_loss_is_said():
     explorer = done(widgets.Explorer(data="generated", rank=3, alpha=2.0, iterations=30))
     act(explorer, "component", k=0, what="off")
-    words, (W, H) = explorer.components["said"].split(), explorer.result.factors
+    words, (W, H) = explorer.components["said"].split(), explorer.result._factors
     rows, columns, x = explorer.state.observations.entries()
     predicted = explorer.result.predict(rows, columns)
     for model, said_so in [

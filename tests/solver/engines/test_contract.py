@@ -84,7 +84,7 @@ def compare(
     solver, seen = nmd.ADMM(rho=rho, epsilon=epsilon, split="everywhere"), []
     fit = verb(data, rank, model, loss, tol=0, callback=seen.append, solver=solver, **options)
     size = np.linalg.norm(trace.product[-1])
-    assert len(seen) == fit.n_iter == n_iter
+    assert len(seen) == fit._n_iter == n_iter
     for state, product in zip(seen, trace.product, strict=True):
         np.testing.assert_allclose(np.asarray(state.W) @ state.H, product, atol=rtol * size)
     np.testing.assert_array_equal(fit.history["penalty"], trace.penalty)
@@ -192,7 +192,7 @@ def test_every_engine_repeats_keeps_its_input_and_reports_the_objective(f, loss,
     np.testing.assert_array_equal(state, np.random.get_state()[1])  # noqa: NPY002
     assert bits(one) == bits(two)
     assert one.W.dtype == one.H.dtype == one.reconstruct().dtype == dtype
-    W, H = (each.astype(float) for each in one.factors)
+    W, H = (each.astype(float) for each in one._factors)
     model = forward(f, W @ H)
     rtol = 1e-8 if dtype == np.float64 else 1e-3
     np.testing.assert_allclose(one.reconstruct(), model, rtol=rtol, atol=rtol)

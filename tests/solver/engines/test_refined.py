@@ -139,7 +139,7 @@ def test_what_asks_for_the_plain_algorithm_gets_it(options):
     by_default, plain = (
         nmd_lab.decompose(noisy(), 3, **changed(options, how)) for how in ({}, PLAIN)
     )
-    assert by_default.n_iter == plain.n_iter
+    assert by_default._n_iter == plain._n_iter
     for name in RECORDED:
         np.testing.assert_array_equal(by_default.history[name], plain.history[name])
     np.testing.assert_array_equal(by_default.W.values, plain.W.values)
@@ -214,7 +214,7 @@ def test_a_callback_sees_the_best_and_can_end_it(raised, interactive):
         return len(seen) == 7
 
     fit = nmd_lab.decompose(noisy(), 3, callback=callback, max_iter=50)
-    assert fit.n_iter == 7
+    assert fit._n_iter == 7
     assert fit.stop_reason.code == ("interrupted" if raised else "callback")
     np.testing.assert_array_equal(fit.W.values, seen[-1].W)
     np.testing.assert_array_equal([state.objective for state in seen], fit.history["objective"])

@@ -54,7 +54,7 @@ def after(iterations, X, f, loss, **options):
         X, 3, given(f), loss, max_iter=iterations, random_state=1, solver=plain, **options
     )
     problem, _, _ = begun(X, f, loss, **options)
-    return problem, *fit.factors
+    return problem, *fit._factors
 
 
 def passes_of(kind):

@@ -93,7 +93,7 @@ def test_a_table_with_one_noise():
     frame = pd.DataFrame(X, columns=list("abc"))
     posterior = nmd.sample(frame, 1, offsets="columns", noise_by="one", groups=1, **draws)
     i, j = np.divmod(np.arange(X.size), 3)
-    v = (posterior.fitted.linear_at(i, j).reshape(SWEEPS, *X.shape) - 50) / 3
+    v = (posterior._fitted.linear_at(i, j).reshape(SWEEPS, *X.shape) - 50) / 3
     check(v, 9 * posterior.draws["rho"].to_numpy().reshape(SWEEPS, 1), ONE)
 
 

@@ -314,7 +314,7 @@ def test_ctrl_c_has_its_effect_after_a_fit(interactive):
 def test_a_callback_sees_the_fit_alone():
     states = []
     fit = nmd.complete(holes(), 2, callback=states.append, random_state=0)
-    assert [state.iteration for state in states] == list(range(1, fit.n_iter + 1))
+    assert [state.iteration for state in states] == list(range(1, fit._n_iter + 1))
 
 
 # Odd data -----------------------------------------------------------------------------------------
@@ -530,7 +530,7 @@ def test_a_table_with_classes_or_levels_chooses_its_ridge_only(kind):
         X = X.astype(object).where(X.notna(), None).astype("category")
     fit = nmd.complete(X, random_state=0)
     trials = fit.selection
-    assert set(trials["rank"].values.tolist()) == {min(fit.shape)}
+    assert set(trials["rank"].values.tolist()) == {min(fit._shape)}
     assert set(trials["offsets"].values.tolist()) == {"none"}
     assert len(set(trials["alpha"].values.tolist())) > 3
     few = nmd.complete(X, random_state=0, validation=nmd.Choice(ranks=[1, 2]))
@@ -548,7 +548,7 @@ def test_a_fit_of_pictures_ends_early_after_a_path_of_ridges():
     X, hidden = picture()
     fit = nmd.complete(X, random_state=0)
     assert fit.chosen["init"] == "path"
-    assert fit.n_iter == fit.chosen["max_iter"] < 60
+    assert fit._n_iter == fit.chosen["max_iter"] < 60
     converged = nmd.complete(
         X, **{k: v for k, v in fit.chosen.items() if k not in ("init", "max_iter", "tol")}
     )
@@ -561,7 +561,7 @@ def test_a_fit_of_pictures_ends_early_after_a_path_of_ridges():
 
 def test_no_more_iterations_than_are_allowed():
     X, _ = picture()
-    assert nmd.complete(X, max_iter=3, random_state=0).n_iter <= 3
+    assert nmd.complete(X, max_iter=3, random_state=0)._n_iter <= 3
 
 
 def test_a_learned_model_is_not_that_of_another_loss():

@@ -141,7 +141,7 @@ def test_fits_are_at_least_as_good_as_those_with_stored_zeros(kind, loss):
 
 def test_descents_end_where_they_gain_little():
     fit = nmd.decompose(random_data(30, 40), 3, tol=0.05, max_iter=5000, random_state=0)
-    assert fit.n_iter < 5000
+    assert fit._n_iter < 5000
     assert "2 refinements in turn" in fit.stop_reason
 
 
