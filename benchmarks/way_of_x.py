@@ -1,9 +1,9 @@
 """The way of X: which functions of the library receive X, or data made of it, in one call.
 
-A place is a function of a file that has X, observations, a problem, or a record or an array of
-the size of X that holds them, among its arguments.  Calls inside a loop of iterations, and
-methods of the data themselves, are left out.  ``python benchmarks/way_of_x.py`` prints the places
-of `nmd.complete(X)` and of `nmd.sample(frame)` in their order, and how many there are.
+A place is a function of a file that has X, observations, a problem, or a record that holds one of
+them among its arguments.  What happens within a loop of iterations, or within the trials of a
+choice, is left out; so is `self`.  ``python benchmarks/way_of_x.py`` prints the places of
+`nmd.complete(X)` and of `nmd.sample(frame)` in their order, and how many there are.
 """
 
 from __future__ import annotations
@@ -20,51 +20,48 @@ import pandas as pd
 
 import nmd_lab as nmd
 from nmd_lab.data.observations import Observations
+from nmd_lab.solver.sampler.problem import SampledProblem
 
 HOME = Path(nmd.__file__).parent
-LOOP = "solver/loop.py", "loop"
+LOOPS = {
+    ("solver/loop.py", "loop"),
+    ("solver/selection/choice.py", "choose"),
+    ("solver/sampler/first_chain.py", "_errors"),
+}
 DEPTH = 2  # records within records
+Place = tuple[str, str]
 
 
 def holds_data(value: Any, X: Any, depth: int = DEPTH) -> bool:
     """Return whether a value is X, data made of it, or a record of them."""
-    if value is X or isinstance(value, Observations):
+    if value is X or isinstance(value, Observations | SampledProblem):
         return True
-    if isinstance(value, np.ndarray):
-        return bool(value.size == X.size)
+    inside: list[Any] = []
     if depth and dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [getattr(value, field.name, None) for field in dataclasses.fields(value)]
-    elif depth and isinstance(value, tuple | list):
-        fields = list(value)
-    elif depth and isinstance(value, dict):
-        fields = list(value.values())
-    else:
-        return False
-    return any(holds_data(each, X, depth - 1) for each in fields)
+        inside = [getattr(value, field.name, None) for field in dataclasses.fields(value)]
+    elif depth and isinstance(value, tuple | list | dict):
+        inside = list(value.values() if isinstance(value, dict) else value)
+    return any(holds_data(each, X, depth - 1) for each in inside)
 
 
-def way_of(call: Callable[[Any], Any], X: Any) -> list[tuple[str, str]]:
+def way_of(call: Callable[[Any], Any], X: Any) -> list[Place]:
     """Return the places that receive X or data made of it, in the order of their first call."""
-    places: dict[tuple[str, str], None] = {}
-    loops = 0
+    places: dict[Place, None] = {}
+    depth = 0
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
-        nonlocal loops
+        nonlocal depth
         code = frame.f_code
         if event not in ("call", "return") or not code.co_filename.startswith(str(HOME)):
             return
         place = str(Path(code.co_filename).relative_to(HOME)), code.co_qualname
-        if place == LOOP:
-            loops += 1 if event == "call" else -1
-        if event == "return" or loops or place in places or "<" in code.co_qualname.split(".")[-1]:
-            return
-        count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 0x0C)
-        names = code.co_varnames[:count]
-        values = [
-            frame.f_locals[name] for name in names if name in frame.f_locals and name != "self"
-        ]
-        if any(holds_data(value, X) for value in values):
-            places[place] = None
+        depth -= event == "return" and place in LOOPS
+        if event == "call" and not depth and not code.co_name.startswith("<"):
+            count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 0x0C)
+            names = set(code.co_varnames[:count]) - {"self"}
+            if any(holds_data(each, X) for name, each in frame.f_locals.items() if name in names):
+                places[place] = None
+        depth += event == "call" and place in LOOPS
 
     sys.setprofile(profile)
     try:
@@ -80,13 +77,11 @@ def main() -> None:
     X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 40)) + 0.1 * rng.normal(size=(60, 40))
     X[rng.random(X.shape) < 0.3] = np.nan
     frame = pd.DataFrame(X[:, :6]).rename(columns=str).assign(a=pd.array(X[:, 0] > 0, "boolean"))
-    calls = {
-        "complete(X)": (lambda X: nmd.complete(X, random_state=0), X),
-        "complete(X, 2, alpha=1)": (lambda X: nmd.complete(X, 2, alpha=1.0, random_state=0), X),
-        "sample(frame)": (lambda X: nmd.sample(X, draws=20, tune=20, random_state=0), frame),
+    ways = {
+        "complete(X)": way_of(lambda X: nmd.complete(X, random_state=0), X),
+        "sample(frame)": way_of(lambda X: nmd.sample(X, draws=20, tune=20, random_state=0), frame),
     }
-    for name, (call, data) in calls.items():
-        places = way_of(call, data)
+    for name, places in ways.items():
         print(f"{name}: {len(places)} places")
         print("".join(f"    {file}: {function}\n" for file, function in places))
 

@@ -97,16 +97,16 @@ def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Mod
         which = inverse.reshape(both.shape[:2])
         pairs = [(functions.parts[f], _loss_of(losses.parts[d])) for d, f in positions.tolist()]
         groups = [f"group {k}" for k in range(len(pairs))]
-    explicit = is_mixed(nonlinearity)
+    explicit, documented = is_mixed(nonlinearity), observations.labels.valid_range
     found = [
-        _kind(f, as_loss(d), explicit, *entries, observations, group)
+        _kind(f, as_loss(d), explicit, *entries, documented, group)
         for (f, d), group, entries in zip(
             pairs, groups, _entries_of(observations, which, len(pairs)), strict=True
         )
     ]
-    model = Model(tuple(found), which)
-    _check_limits(observations)
-    return model
+    if observations.limits is not None and labels.table is not None:
+        _check_limits(observations, labels.table.of_matrix)
+    return Model(tuple(found), which)
 
 
 def _names_and_units(labels: Labels) -> tuple[list[Any], NDArray[np.intp]]:
@@ -118,21 +118,18 @@ def _names_and_units(labels: Labels) -> tuple[list[Any], NDArray[np.intp]]:
     return [column.name if shared else name for name, column, shared in either], table.first_of_unit
 
 
-def _check_limits(observations: Observations) -> None:
+def _check_limits(observations: Observations, of_matrix: Sequence[Any]) -> None:
     """Raise ValueError for a limit of a category, which has no order."""
-    table = observations.labels.table
-    if observations.limits is None or table is None:
-        return
     sparse = observations.as_sparse()
     assert sparse.limits is not None
     rows, columns, _ = sparse.entries()
-    unordered = np.array([column.kind == "categories" for column in table.of_matrix])
+    unordered = np.array([column.kind == "categories" for column in of_matrix])
     wrong = (sparse.limits.codes != 0) & unordered[columns]
     if wrong.any():
         at = int(np.argmax(wrong))
         raise ValueError(
             f"at_most or at_least is True at row {rows[at]} of "
-            f"{table.of_matrix[columns[at]].name!r}, whose categories have no order: give limits "
+            f"{of_matrix[columns[at]].name!r}, whose categories have no order: give limits "
             "of numbers, counts, booleans and ordered levels."
         )
 
@@ -226,7 +223,7 @@ def _kind(
     explicit: bool,
     x: FloatArray,
     weights: FloatArray,
-    observations: Observations,
+    documented: tuple[float, float] | None,
     where: str,
 ) -> Kind:
     """Return the kind of a column, or of a group of entries, with its units."""
@@ -236,7 +233,7 @@ def _kind(
         return make_kind(as_nonlinearity(f), loss)
     try:
         ends = float(x.min()), float(x.max())
-        function: Nonlinearity = bounded(f, ends, observations.labels.valid_range)
+        function: Nonlinearity = bounded(f, ends, documented)
         loss.check_data(*ends)
         loss = loss.for_data(x, weights)
         function = function.for_data(loss.target(x))

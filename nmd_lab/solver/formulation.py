@@ -43,7 +43,7 @@ def make_problem(
         observations = observations.as_sparse()
     if scaling.exponent and observations.in_memory:
         three = 3 * observations.n_stored * observations.dtype.itemsize
-        refuse_fit(observations, three)  # a copy of the data, T and U
+        refuse_fit(observations.shape, three)  # a copy of the data, T and U
     observations, model = scaling.scaled_observations(observations), scaling.scaled_model()
     plain = Problem(
         observations,
@@ -65,18 +65,16 @@ def make_problem(
         offset_columns=columns,
         scaling=scaling,
     )
-    return _with_constraints(problem, options), offsets
+    if any(options.factor_constraints):
+        problem = _with_constraints(problem, options)
+    return problem, offsets
 
 
 def _with_constraints(problem: Problem, options: Options) -> Problem:
     """Return the problem with the constraints of the options."""
-    W_constraint, H_constraint = options.factor_constraints
-    if W_constraint is None and H_constraint is None:
-        return problem
     units, rule = problem.units, problem.rule
     constraints = GivenConstraints.of(
-        W_constraint,
-        H_constraint,
+        *options.factor_constraints,
         options.alpha,
         problem.observations.shape,
         natural=math.ldexp(problem.natural_penalty, units.of_penalty),
@@ -132,31 +130,28 @@ def side_by_side(problem: Problem, options: Options, starts: int) -> int:
 
 
 def needed_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> int:
-    """Return the bytes that a fit allocates beside its data."""
+    """Return the bytes that a fit allocates in addition to its data."""
+    observations, on_disk = problem.observations, problem.observations.scratch is not None
     init = options.init if isinstance(options.init, str) else "random"
     if plan.engine == "implicit zeros":
         needed, init = _of_descents(problem, rank), "randomized"
     else:
+        width = rank + problem.offset_columns.width
+        stored = 0 if on_disk else observations.n_stored  # or they lie in files
+        factors = sum(observations.shape) * width
+        # T and U; S, its values by columns and two patterns, or the WH before; a refinement's
+        arrays = 2 + (3 if problem.observed_only else problem.sparse) + bool(plan)
+        vectors = 8 + (2 * MOST_PAIRS + 12 if plan else 0)
+        if plan and memory_allows(factors * width, stored):
+            vectors += 2 * width  # the preconditioner
+        blocks = 2 * min(BLOCK_ENTRIES, stored) * max(problem.threads, 1)
+        numbers = arrays * stored + vectors * factors + blocks
         starts = side_by_side(problem, options, options.n_init - 1)
-        needed = starts * _of_iteration(problem, rank, plan)
-    if init == "random" or problem.observations.scratch is not None:
+        needed = starts * numbers * observations.dtype.itemsize
+    if init == "random" or on_disk:
         return needed
     # the first start is computed before T and U are there
-    return max(needed, svd_memory(problem.observations, rank, "svd" if init == "auto" else init))
-
-
-def _of_iteration(problem: Problem, rank: int, plan: RefinementPlan) -> int:
-    """Return the bytes of Algorithm 1 with its refinements."""
-    observations, width = problem.observations, rank + problem.offset_columns.width
-    stored = observations.n_stored if observations.scratch is None else 0  # or they lie in files
-    factors = sum(observations.shape) * width
-    # T and U; S, its values by columns and two patterns, or the WH before; that of a refinement
-    arrays = 2 + (3 if problem.observed_only else problem.sparse) + bool(plan)
-    vectors = 8 + (2 * MOST_PAIRS + 12 if plan else 0)
-    if plan and memory_allows(factors * width, stored):
-        vectors += 2 * width  # the preconditioner
-    blocks = 2 * min(BLOCK_ENTRIES, stored) * max(problem.threads, 1)
-    return (arrays * stored + vectors * factors + blocks) * observations.dtype.itemsize
+    return max(needed, svd_memory(observations, rank, "svd" if init == "auto" else init))
 
 
 def _of_descents(problem: Problem, rank: int) -> int:
@@ -170,14 +165,17 @@ def _of_descents(problem: Problem, rank: int) -> int:
 
 def check_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> None:
     """Raise MemoryError if a fit needs more than is free; workers have memory of their own."""
-    if problem.observations.elsewhere is None:
-        needed = needed_memory(problem, rank, options, plan)
-        refuse_fit(problem.observations, needed, options.compute.memory_limit)
+    observations, limit = problem.observations, options.compute.memory_limit
+    if observations.elsewhere is None:
+        needed, on_disk = needed_memory(problem, rank, options, plan), observations.scratch
+        refuse_fit(observations.shape, needed, limit, on_disk=on_disk is not None)
 
 
-def refuse_fit(observations: Observations, needed: int, limit: float | None = None) -> None:
-    """Raise MemoryError if so many bytes beside the data are not free."""
+def refuse_fit(
+    shape: tuple[int, int], needed: int, limit: float | None = None, *, on_disk: bool = False
+) -> None:
+    """Raise MemoryError if so many bytes in addition to the data are not free."""
     remedy = "give a share of {share:.0%} of its rows, dtype='float32' or a memmap"
-    if observations.scratch is not None:
+    if on_disk:
         remedy = "give a smaller rank, or n_init=1"
-    refuse_above(needed, f"a fit of X of shape {observations.shape}", remedy, limit)
+    refuse_above(needed, f"a fit of X of shape {shape}", remedy, limit)

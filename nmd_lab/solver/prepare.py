@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -60,7 +59,13 @@ def prepare(X: Any, asked: Options, signals: Interruption | None = None) -> Deci
     known = hold_out(known, X, asked, rng)
     signals = Interruption() if signals is None else signals
     options, known = decide(known, asked, rng, state, signals=signals, began=began)
-    return formulate(known, options, rng, state, save)
+    problem, offsets, plan = formulate(known, options)
+    if math.isnan(known.limits.sd):
+        problem = with_estimated_sd(problem, offsets, options.rank, options)
+    starts = all_starts(problem, offsets, options.rank, options, rng, known.start)
+    held_out = score_of(known.held_out, problem.units.model)
+    of_choice = known.selection, known.spent
+    return Decided(options, problem, starts, plan, held_out, state, save, *of_choice)
 
 
 def observe(X: Any, rank: int | None, asked: Options) -> Observations:
@@ -96,7 +101,7 @@ def decide(
     if not known.is_open(asked):
         return settled, known
     smallest = replace(asked, rank=settled.rank, alpha=0.0, offsets="none", init="auto").settled()
-    _problem(known, smallest)  # refuses what does not fit into memory
+    formulate(known, smallest)  # refuses what does not fit into memory
     stream = new_stream(rng)
     if state.decided is None:
         options, found = choose(known, asked, stream, **hooks)
@@ -109,24 +114,7 @@ def decide(
     return replace(asked, **of_options), known._replace(**of_known)
 
 
-def formulate(
-    known: Known,
-    options: Options,
-    rng: np.random.Generator,
-    state: FitState,
-    save: Callable[[], None],
-) -> Decided:
-    """Return the problem of the options, its starts, and where the fit stands."""
-    problem, offsets, plan = _problem(known, options)
-    if math.isnan(known.limits.sd):
-        problem = with_estimated_sd(problem, offsets, options.rank, options)
-    starts = all_starts(problem, offsets, options.rank, options, rng, known.start)
-    score = score_of(known.held_out, problem.units.model)
-    of_choice = known.selection, known.spent
-    return Decided(options, problem, starts, plan, score, state, save, *of_choice)
-
-
-def _problem(known: Known, options: Options) -> tuple[Problem, Offsets, RefinementPlan]:
+def formulate(known: Known, options: Options) -> tuple[Problem, Offsets, RefinementPlan]:
     """Return problem, starting offsets and refinements, if the fit would fit into memory."""
     scaling = scaling_for(known.model.with_limits(known.limits), known.size)
     problem, offsets = make_problem(known.observations, scaling, options, known.observed_only)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.losses import Loss
-from nmd_lab.model.model import Model
+from nmd_lab.model.model import Model, make_model
 
 from .constraints.factor_constraints import NO_CONSTRAINTS, GivenConstraints
 from .constraints.steps import ConstrainedColumns
@@ -24,7 +24,7 @@ from .observed_sweep import ObservedSweep
 from .penalty import BALANCED, PenaltyRule
 from .ridge import Ridge
 from .scaling import NO_OFFSET_COLUMNS, OffsetColumns, Scaling
-from .split_variable import SplitVariable
+from .split_variable import SplitVariable, pseudo_inverses
 from .storage import CsrStorage, storage_of
 from .sweep import Sweep
 from .zeros.tiles import Tiles
@@ -92,8 +92,36 @@ class Problem:
 
     @cached_property
     def natural_penalty(self) -> float:
-        """Natural penalty of the data; see `natural_penalty`."""
-        return natural_penalty(self.observations, self.model)
+        """The ρ at which the loss and the constraint have the same weight for such data.
+
+        It is the loss of the constant matrix (`Loss.constant`), divided by
+        Σ (T - mean of T)² / 2 for the starting T.  For ReLU + Frobenius the ratio is 1, whatever
+        the scale of X.  For KL it is about 1 / (mean of X).
+        """
+        observations, model = self.observations, self.model
+        if model.single is None:
+            loss, squares = constants(observations, model)
+            return loss / (0.5 * squares) if min(loss, squares) > 0 else 1.0
+        to_T = model.pseudo_inverse
+        total, of_x, of_T = observations.weighted_sums(lambda x: x, to_T)
+        y, mean_T = model.loss.constant(of_x / total), of_T / total
+        _, loss, squares = observations.weighted_sums(
+            lambda x: model.loss(x, y), lambda x: np.square(to_T(x) - mean_T)
+        )
+        ratio = loss / (0.5 * squares) if squares > 0 else 0.0
+        return ratio if 0 < ratio < math.inf else 1.0
+
+    @property
+    def starting_data(self) -> tuple[Observations, Model]:
+        """Observations and a model of one kind whose pseudo-inverse gives the starting T.
+
+        For several kinds the observations have the starting T already, which depends on columns.
+        """
+        observations, model = self.observations, self.model
+        if model.single is not None:
+            return observations, model
+        T = pseudo_inverses(observations, model)
+        return observations.with_stored(T), make_model("identity", "frobenius")
 
     @cached_property
     def size_of_T(self) -> float:
@@ -255,23 +283,3 @@ def constants(observations: Observations, model: Model) -> tuple[float, float]:
     losses = model.losses(x, np.zeros_like(x), rows, columns)
     squares = np.square(model.pseudo_inverse(x, rows, columns))
     return float(np.sum(weights * losses)), float(np.sum(weights * squares))
-
-
-def natural_penalty(observations: Observations, model: Model) -> float:
-    """Return the ρ at which the loss and the constraint have the same weight for such data.
-
-    It is the loss of the constant matrix (`Loss.constant`), divided by
-    Σ (T - mean of T)² / 2 for the starting T.  For ReLU + Frobenius the ratio is 1, whatever the
-    scale of X.  For KL it is about 1 / (mean of X).
-    """
-    if model.single is None:
-        loss, squares = constants(observations, model)
-        return loss / (0.5 * squares) if min(loss, squares) > 0 else 1.0
-    to_T = model.pseudo_inverse
-    total, of_x, of_T = observations.weighted_sums(lambda x: x, to_T)
-    y, mean_T = model.loss.constant(of_x / total), of_T / total
-    _, loss, squares = observations.weighted_sums(
-        lambda x: model.loss(x, y), lambda x: np.square(to_T(x) - mean_T)
-    )
-    ratio = loss / (0.5 * squares) if squares > 0 else 0.0
-    return ratio if 0 < ratio < math.inf else 1.0

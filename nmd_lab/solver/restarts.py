@@ -82,7 +82,8 @@ def solve(decided: Decided) -> Solution:
         skipped = StopReason("not run", f"not run: {not_run}")
         missing = options.n_init - len(runner.summary)
         summary = runner.summary + [_summary_not_run("random", skipped)] * missing
-        best = _with_last_learning(problem, best)
+        if problem.units.model.learns:
+            best = _with_last_learning(problem, best)
         return Solution.of(problem, best, summary).after(interruption)
 
 
@@ -92,8 +93,6 @@ def _with_last_learning(problem: Problem, outcome: Outcome) -> Outcome:
     A run may end before the next round, or by `max_iter` before the first one.
     """
     state = outcome.state
-    if not problem.units.model.learns:
-        return outcome
     learned = learned_state(problem, state, state)
     if learned is None:
         return outcome

@@ -157,11 +157,13 @@ class Scaling:
 
     def scaled_observations(self, observations: Observations) -> Observations:
         """Return the data in the units of the problem; a copy only if the units differ."""
-        return _times(observations, -self.of_X)
+        exponent = -self.of_X
+        return observations.mapped(lambda x: np.ldexp(x, exponent)) if exponent else observations
 
     def given_observations(self, observations: Observations) -> Observations:
         """Return the data of the problem in the units of X."""
-        return _times(observations, self.of_X)
+        exponent = self.of_X
+        return observations.mapped(lambda x: np.ldexp(x, exponent)) if exponent else observations
 
     def scaled_alpha(self, alpha: float) -> float:
         """Return the ridge in the units of the problem."""
@@ -240,12 +242,6 @@ def scaling_for(model: Model, largest: float) -> Scaling:
     W_size = logarithm / (2 * degree)
     exponent = 0 if abs(logarithm) <= NEARBY else round(W_size)
     return Scaling(model, exponent=exponent, ones=2.0 ** (W_size - exponent))
-
-
-def _times(observations: Observations, exponent: int) -> Observations:
-    if not exponent:
-        return observations
-    return observations.mapped(lambda x: np.ldexp(x, exponent))
 
 
 def _offsets_times(offsets: Offsets, exponent: int) -> Offsets:

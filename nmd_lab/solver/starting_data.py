@@ -1,4 +1,4 @@
-"""The starting T as data, for what begins from it, and the offsets that are its means."""
+"""The offsets with which a fit begins: means of the starting T."""
 
 from __future__ import annotations
 
@@ -6,27 +6,14 @@ import numpy as np
 
 from nmd_lab.data.observations import FloatArray, Observations
 from nmd_lab.model.fitted_values import Offsets
-from nmd_lab.model.model import Model, make_model
+from nmd_lab.model.model import Model
 
 from .problem import Problem
-from .split_variable import pseudo_inverses
-
-
-def starting_data(problem: Problem) -> tuple[Observations, Model]:
-    """Return observations and a model of one kind whose pseudo-inverse gives the starting T.
-
-    For several kinds the observations have the starting T already, since it depends on the columns.
-    """
-    observations, model = problem.observations, problem.model
-    if model.single is not None:
-        return observations, model
-    T = pseudo_inverses(observations, model)
-    return observations.with_stored(T), make_model("identity", "frobenius")
 
 
 def starting_offsets(problem: Problem, kind: str, ridge: float) -> Offsets:
     """Return the mean of the starting T, and shrunken deviations of rows and columns from it."""
-    observations, model = starting_data(problem)
+    observations, model = problem.starting_data
     zeros = ridge / problem.natural_penalty if ridge else 0.0
     mean = 0.0
     if kind != "none":

@@ -29,7 +29,6 @@ from .problem import Problem
 from .refinement.plan import RefinementPlan, has_implicit_zeros, make_plan
 from .ridge_path import after_strong_ridges, iterations_of
 from .run import FIRST_ROUND, Round, Run, RunState
-from .starting_data import starting_data
 from .stopping import Stopping, exact_for
 
 WARM_UP = 200  # iterations of Modulus + Frobenius before a fit with an even f, init="auto"
@@ -59,7 +58,7 @@ def all_starts(
     chosen: Start | None = None,
 ) -> Iterator[NamedStart]:
     """Yield the start that `init` selects, then random ones; each is computed when requested."""
-    observations, model = starting_data(problem)
+    observations, model = problem.starting_data
     init = options.init
     for index in range(options.n_init):
         if index == 0 and init == "auto" and chosen is not None:
@@ -91,7 +90,7 @@ def _nonnegative_start(
     "auto" is random if both must be and descents follow (`kind_of_descent`), which ended in lower
     minima from there, and nonnegative parts of the singular value decomposition otherwise.
     """
-    observations, model = starting_data(problem)
+    observations, model = problem.starting_data
     if init == "auto":
         both = is_nonnegative(problem.constraints.W) and is_nonnegative(problem.constraints.H)
         init = "random" if both and kind_of_descent(problem) else "nndsvd"

@@ -15,7 +15,6 @@ import nmd_lab
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver.formulation import EVEN_SHARE
 from nmd_lab.solver.penalty import BALANCED, RELAXING, RULES, PenaltyRule, as_penalty_rule
-from nmd_lab.solver.problem import natural_penalty
 
 PLAIN = nmd_lab.ADMM(refine=False, homotopy=False, polish=False)
 
@@ -101,7 +100,7 @@ def test_each_run_begins_anew():
 def test_auto_is_balanced_unless_the_loss_has_a_kink_and_f_is_not_even(f, loss):
     rule = rule_for(f, loss)
     problem = prepare(noisy(f), 3, given(f), loss, absent_are_zeros=True).problem
-    natural = natural_penalty(problem.observations, problem.model)
+    natural = problem.natural_penalty
     natural *= EVEN_SHARE if f in ("square", "modulus") else 1
     if loss == "l1" or (loss == "kl" and f in ("square", "modulus")):
         assert rule == PenaltyRule(initial=natural, unit=natural, period=RELAXING.period)

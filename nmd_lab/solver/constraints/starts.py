@@ -7,7 +7,6 @@ import numpy as np
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
-from nmd_lab.solver.starting_data import starting_data
 
 from .base import FactorConstraint, InUnits, Simplex
 from .factor_constraints import is_nonnegative
@@ -20,7 +19,7 @@ def random_within(problem: Problem, rank: int, start: Start, rng: np.random.Gene
     component begins at 0.  A factor without a bound keeps the numbers of `start`.
     """
     constraints = problem.constraints
-    observations, model = starting_data(problem)
+    observations, model = problem.starting_data
     pseudo_inverse = model.nonlinearity.pseudo_inverse
     total, size = observations.weighted_sums(lambda x: np.abs(pseudo_inverse(x)))
     mean = size / total

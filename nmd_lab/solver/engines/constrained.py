@@ -32,7 +32,6 @@ from nmd_lab.solver.constraints.least_squares import (
 from nmd_lab.solver.constraints.starts import filled, with_simplex
 from nmd_lab.solver.initialization import Start, svd_start
 from nmd_lab.solver.problem import Problem
-from nmd_lab.solver.starting_data import starting_data
 
 from .protocol import Iterate
 
@@ -197,7 +196,7 @@ def _elsewhere(
     W, H, offsets = problem.offset_columns.split(best.W_aug, best.H_aug)
     state.jumps += 1
     if state.jumps == 1 and problem.constraints.nonnegative:
-        data = starting_data(problem)
+        data = problem.starting_data
         start = svd_start(*data, rank, offsets, rng, "nndsvd")
         return problem.projected(with_simplex(problem, filled(start, rng)))
     most = -(-REPLACED * rank // 1)

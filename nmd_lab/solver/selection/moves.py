@@ -11,7 +11,7 @@ import numpy as np
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.solver.initialization import Start, svd_start
-from nmd_lab.solver.starting_data import offsets_of, starting_data
+from nmd_lab.solver.starting_data import offsets_of
 
 from .progress import SETTLED
 from .setting import Setting, Space, Trial
@@ -129,7 +129,7 @@ class Moves:
         """Return the ridge that removes all components, and the natural ridge of the offsets."""
         problem = self.trials.problems(setting)[0]
         offsets = offsets_of(problem)
-        data, rng = starting_data(problem), np.random.default_rng(0)
+        data, rng = problem.starting_data, np.random.default_rng(0)
         start = svd_start(*data, 1, offsets, rng, "randomized")
         largest = float(np.linalg.norm(start.W) * np.linalg.norm(start.H))
         natural, units = problem.natural_penalty * self.trials.mean_weight, problem.units

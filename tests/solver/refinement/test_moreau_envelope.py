@@ -12,7 +12,7 @@ from scipy import sparse
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.problem import natural_penalty
+from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope, symmetric
 from nmd_lab.solver.storage import storage_of
 
@@ -196,10 +196,9 @@ def test_natural_penalty(form):
     mean = np.average(X, weights=weights)
     spread = np.sum(weights * (X - mean) ** 2) / 2
     totals = {loss: np.sum(weights * distance(loss, X, mean)) for loss in ("l1", "kl")}
-    assert natural_penalty(observations, make_model("relu", "frobenius")) == pytest.approx(1)
-    for loss, total in totals.items():
-        found = natural_penalty(observations, make_model("relu", loss))
-        assert found == pytest.approx(total / spread)
-    square = natural_penalty(observations, make_model("square", "l1"))
+    for loss, ratio in {"frobenius": 1, **{k: each / spread for k, each in totals.items()}}.items():
+        found = Problem(observations, make_model("relu", loss)).natural_penalty
+        assert found == pytest.approx(ratio)
+    square = Problem(observations, make_model("square", "l1")).natural_penalty
     root, middle = np.sqrt(X), np.average(np.sqrt(X), weights=weights)
     assert square == pytest.approx(2 * totals["l1"] / np.sum(weights * (root - middle) ** 2))
