@@ -129,14 +129,6 @@ def test_fitting_anew_forgets_the_other_inference(X):
     assert model.components_.shape == (2, 24)
 
 
-@pytest.mark.exhaustive
-def test_grid_search_over_both(X):
-    model = nmd.MatrixCompletion(2, **(SHORT | {"n_draws": 20, "n_tune": 20}), max_iter=30)
-    grid = {"n_components": [1, 2], "inference": ["fit", "sample"]}
-    search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X)
-    assert search.best_params_["n_components"] == 2
-
-
 def test_a_fit_has_no_standard_deviations(X):
     model = nmd.MatrixCompletion(2, alpha=0.1, max_iter=5).fit(X)
     for place in ([[0], [1]], [X]):

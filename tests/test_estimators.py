@@ -17,8 +17,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.decomposition import TruncatedSVD
 from sklearn.impute import KNNImputer, SimpleImputer
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import estimator_checks
@@ -307,19 +307,6 @@ def test_what_is_auto_is_chosen_and_told(rng):
     assert plain.decomposition_.selection.sizes["trial"] == 0
 
 
-@pytest.mark.exhaustive
-def test_the_rank_of_nmd_is_chosen_by_default(planted):
-    model = NMD(random_state=0).fit(planted)
-    assert model.n_components_ == nmd_lab.decompose(planted, random_state=0).rank
-    assert model.alpha_ == 0
-    assert model.transform(planted[:4]).shape == (4, model.n_components_)
-    assert len(model.get_feature_names_out()) == model.n_components_
-    ridge = NMD(3, alpha="auto", offsets="columns", random_state=0).fit(planted)
-    assert ridge.n_components_ == 3
-    assert ridge.alpha_ == ridge.decomposition_.parameters["alpha"]
-    assert ridge.decomposition_.offsets.rows is None
-
-
 def test_a_loss_that_is_chosen_allows_negative_data(planted):
     model = MatrixCompletion(2, loss="auto", random_state=0)
     assert not model.__sklearn_tags__().input_tags.positive_only
@@ -403,13 +390,3 @@ def test_columns_of_several_kinds_are_fitted_as_by_complete():
     np.testing.assert_allclose(filled[hole, 3:], expected[hole, 3:])
     with pytest.raises(ValueError, match="give those of the fit"):
         model.transform(X[["size", "pet"]])
-
-
-def test_columns_of_several_kinds_go_through_a_pipeline_and_cross_validation():
-    X, z = mixed_frame(120)
-    completion = MatrixCompletion(alpha=1.0, max_iter=50, random_state=0)
-    search = GridSearchCV(completion, {"n_components": [1, 3]}, cv=2).fit(X)
-    assert search.best_score_ > 0.1  # the best constants have the score 0
-    nmf = NMD(1, nonlinearity="identity", max_iter=50, random_state=0)
-    both = make_pipeline(nmf, LinearRegression())
-    assert cross_val_score(both, X, z, cv=2).min() > 0.5

@@ -126,8 +126,6 @@ def test_more_iterations_are_the_advice_where_they_help():
     X, seen = low_rank(3, 0.7, noise=0.1)
     _, found = told(nmd.complete, np.where(seen, X, np.nan), 3, alpha=0, max_iter=3)
     assert "raise max_iter" in found[nmd.warnings.NotConvergedWarning]
-    _, found = told(nmd.decompose, np.maximum(X, 0), 3, max_iter=5)
-    assert "raise max_iter" in found[nmd.warnings.NotConvergedWarning]
 
 
 # Rows and columns without an entry -------------------------------------------------------------
@@ -156,10 +154,3 @@ def test_empty_rows_and_columns_are_told_of(container, rows, columns, words):
         nmd.warnings.UnobservedWarning
         not in told(nmd.complete, data, 2, alpha=0, offsets="both")[1]
     )
-
-
-def test_they_are_given_where_the_fit_was_called(ratings):
-    data = stored(*ratings)
-    with pytest.warns(nmd.warnings.OverfitWarning) as found:
-        nmd.complete(data, 5, alpha=0, max_iter=50)
-    assert {each.filename for each in found} == {__file__}

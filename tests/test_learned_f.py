@@ -115,10 +115,3 @@ def test_large_and_small_data_have_the_same_f(size):
     np.testing.assert_allclose(
         np.array(scaled.nonlinearity.x) / size, plain.nonlinearity.x, rtol=0.05, atol=0.05
     )
-
-
-def test_zeros_of_sparse_data_are_refused():
-    from scipy.sparse import csr_array
-
-    with pytest.raises(ValueError, match=r"nonlinearity='monotone', which is learned, does not go"):
-        nmd.decompose(csr_array(np.eye(10)), 2, "monotone")

@@ -64,11 +64,6 @@ def test_rows_and_columns_without_entries_fall_back_to_the_offsets(ratings):
         np.testing.assert_array_equal(plain.reconstruct()[7], 0)
 
 
-def test_offsets_do_not_go_with_zeros_that_count(ratings):
-    with pytest.raises(ValueError, match="offsets='both'"):
-        nmd.decompose(ratings[2], 2, offsets="both")
-
-
 def test_validation_is_the_rmse_of_each_iteration(ratings):
     X, _, matrix = ratings
     train, held = nmd.split_observed(matrix, 0.2, 0)

@@ -46,6 +46,11 @@ REFUSED = [
     (ALL, "X", {"X": changed(-np.inf)}),
     (ALL, "X|observed", {"X": np.full((5, 4), np.nan), "rank": 2}),
     (ALL, "X|observed", {"observed": np.zeros((8, 6), dtype=bool)}),
+    (BATCH, "X has no observed entry in row 2: drop it, or use complete", {
+        "X": np.where(np.arange(8)[:, None] == 2, np.nan, GOOD)}),
+    (BATCH, "offsets='both'", {"X": STORED, "offsets": "both"}),
+    (BATCH, "nonlinearity='monotone', which is learned, does not go", {
+        "X": STORED, "nonlinearity": "monotone"}),
     (ALL, "X", {"X": changed(-1.0), "loss": "kl"}),
     (ALL, "X", {"X": changed("a", dtype=object)}),
     (ALL, "X", {"X": GOOD.astype(object)}),

@@ -226,12 +226,3 @@ def test_numbers_with_one_noise_have_the_bits_of_their_array(missing, dtype):
     assert set(ours.draws) == set(theirs.draws)
     for name, draws in theirs.draws.items():
         np.testing.assert_array_equal(ours.draws[name], draws)
-
-
-def test_rows_of_other_numbers_are_new_rows():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(60, 1)) * np.ones(4) + 0.1 * rng.normal(size=(60, 4)))
-    seen, new = X.iloc[:30], X.iloc[30:].copy()
-    truth, new[2] = new[2].copy(), np.nan
-    filled = nmd.sample(seen, 1, **QUICK).impute(new)
-    assert nmd.metrics.rmse(truth, filled[2]) < 0.3

@@ -106,17 +106,6 @@ def test_the_sampler_warns(table):
     assert "divide the columns by their standard deviations" in said[0]
 
 
-@pytest.mark.exhaustive
-def test_estimators_take_a_data_frame_in_its_units(table):
-    truth, hidden = table
-    model = nmd.MatrixCompletion(random_state=0).set_output(transform="pandas")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", nmd.warnings.UnitsWarning)
-        filled = model.fit_transform(truth.mask(hidden))
-    assert list(filled.columns) == NAMES
-    assert errors(filled, truth, hidden).max() < 0.5
-
-
 def test_pictures_and_ratings_have_one_unit():
     digits = nmd.datasets.digits()
     assert units_of_columns(observe(digits)) is None
