@@ -98,10 +98,11 @@ class Appending(Factors):
         Examples
         --------
         >>> import numpy as np, nmd_lab as nmd
-        >>> fit = nmd.decompose(np.outer([1.0, 2.0, 3.0], [1.0, 2.0]), 1, random_state=0)
-        >>> w = fit.fold_in([[5.0, np.nan]])
-        >>> (w.values @ fit.H.values).round(6)
-        array([[ 5., 10.]])
+        >>> digits = nmd.datasets.digits(100)
+        >>> fit = nmd.complete(digits[:90], 5, alpha=1, random_state=0)
+        >>> lower_half = digits[90:].where(np.arange(64) >= 32)
+        >>> fit.fold_in(lower_half).sizes
+        Frozen({'image': 10, 'component': 5})
         """
         check_unknown(unknown)
         limits = GivenLimits(at_most, at_least, upper)
@@ -151,11 +152,13 @@ class Appending(Factors):
 
         Examples
         --------
-        >>> import pandas as pd, nmd_lab as nmd
-        >>> X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0]], index=["ann", "bo"], columns=["p", "q"])
-        >>> fit = nmd.complete(X, 1, alpha=0, random_state=0)
-        >>> fit.append(pd.Series({"p": 3.0}, name="cy")).predict("cy", "q").round(6)
-        array([6.])
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> fit = nmd.complete(wine[:150], 3, loss={}, alpha=0.1, random_state=0)
+        >>> more = fit.append(wine[150:].assign(alcohol=float("nan")))
+        >>> bool(12 < more.predict(177, "alcohol")[0] < 15)
+        True
         """
         if len(self._labels.rows) > 1:
             raise ValueError(

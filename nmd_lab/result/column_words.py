@@ -1,10 +1,11 @@
 """What each column of a table was taken for, in words.
 
->>> import pandas as pd, nmd_lab as nmd
->>> X = pd.DataFrame({"size": [1.0, 2.0, 4.0], "ripe": [True, False, True], "kg": [2, 3, 5]})
->>> fit = nmd.complete(X, 1, alpha=0.1, random_state=0)
+>>> import nmd_lab as nmd
+>>> from sklearn.datasets import load_wine
+>>> wine = load_wine(as_frame=True).frame.astype({"target": "category"})
+>>> fit = nmd.complete(wine[["ash", "hue", "target"]], 1, alpha=0.1, random_state=0)
 >>> columns_in_words(fit._labels, fit._kinds)
-"2 numbers ('size', 'kg'), 1 yes or no ('ripe')"
+"2 numbers ('ash', 'hue'), 1 classes ('target')"
 """
 
 from __future__ import annotations

@@ -110,10 +110,10 @@ def compare(
 
     Examples
     --------
-    >>> import numpy as np, nmd_lab as nmd
-    >>> X = np.maximum(np.random.default_rng(0).normal(size=(30, 20)), 0)
-    >>> fits = {f: nmd.decompose(X, 4, f, random_state=0) for f in ("relu", "identity")}
-    >>> errors = nmd.compare(fits, X)["rmse"]
+    >>> import nmd_lab as nmd
+    >>> digits = nmd.datasets.digits(100)
+    >>> fits = {f: nmd.decompose(digits, 5, f, random_state=0) for f in ("relu", "identity")}
+    >>> errors = nmd.compare(fits, digits)["rmse"]
     >>> bool(errors.sel(fit="relu") < errors.sel(fit="identity"))
     True
     """

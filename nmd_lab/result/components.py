@@ -56,11 +56,13 @@ class Components(Factors):
 
         Examples
         --------
-        >>> import pandas as pd, nmd_lab as nmd
-        >>> X = pd.DataFrame([[1.0, 3.0, 2.0], [2.0, 6.0, 4.0]], columns=["p", "q", "r"])
-        >>> fit = nmd.decompose(X, 1, w_constraint="nonnegative", random_state=0)
-        >>> fit.top_of_components(k=2).column.values
-        array([['q', 'r']], dtype=object)
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> fit = nmd.decompose(wine / wine.std(), 3, w_constraint="nonnegative", random_state=0)
+        >>> top = fit.top_of_components(k=2)
+        >>> top.column.shape, round(float(top.explained.sum()), 6)
+        ((3, 2), 1.0)
         """
         top = main_columns(self._labels, self.H, k)
         return top.assign_coords(explained=(COMPONENT, self._explained()))
@@ -98,13 +100,13 @@ class Components(Factors):
         Examples
         --------
         >>> import numpy as np, nmd_lab as nmd
-        >>> fit = nmd.decompose(np.diag([1.0, 3.0, 2.0]), 2, "identity", random_state=0)
+        >>> digits = nmd.datasets.digits(100)
+        >>> fit = nmd.decompose(digits, 5, "relu", random_state=0)
         >>> svd = fit.rotate("svd")
-        >>> np.abs(svd.H.values).round(6) + 0.0
-        array([[0., 1., 0.],
-               [0., 0., 1.]])
-        >>> np.linalg.norm(svd.W, axis=0).round(6)
-        array([3., 2.])
+        >>> bool(np.allclose(svd.H @ svd.H.rename(component="other"), np.eye(5)))
+        True
+        >>> bool(np.allclose(svd.reconstruct(), fit.reconstruct()))
+        True
         """
         check_word("method", method, get_args(Rotation))
         W, H = self._factors

@@ -101,12 +101,32 @@ class PosteriorDiagnostics(Drawn):
 
     @property
     def rhat(self) -> xr.Dataset:
-        """Split R-hat of each variable of the trace; near 1 if the chains agree."""
+        """Split R-hat of each variable of the trace; near 1 if the chains agree.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> bool(posterior.rhat.log_likelihood > 0.9), posterior.rhat.prediction.dims
+        (True, ('probe',))
+        """
         return self._of_trace(split_rhat)
 
     @property
     def ess(self) -> xr.Dataset:
-        """Effective sample size of each variable of the trace."""
+        """Effective sample size of each variable of the trace.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> bool(posterior.ess.prediction.median() > 10)
+        True
+        """
         return self._of_trace(effective_sample_size)
 
     @property
@@ -115,6 +135,15 @@ class PosteriorDiagnostics(Drawn):
 
         The predictions are those of the trace.  False if the chains are too short to know.  The
         warning of `sample` is about the predictions alone, which settle earlier.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> posterior.converged  # after 50 sweeps
+        False
         """
         rhat = self.rhat
         good = bool(rhat["log_likelihood"] < LARGEST_RHAT)

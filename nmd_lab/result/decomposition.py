@@ -61,11 +61,17 @@ class Decomposition(Appending, Components):
 
     Examples
     --------
-    >>> import numpy as np, nmd_lab as nmd
-    >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 0.5, 2.0])
-    >>> fit = nmd.decompose(X, 1, "identity", random_state=0)
-    >>> fit.reconstruct().values.round(6)[2]
-    array([3. , 1.5, 6. ])
+    >>> import nmd_lab as nmd
+    >>> digits = nmd.datasets.digits(100)
+    >>> fit = nmd.decompose(digits, 5, "relu", random_state=0)
+    >>> fit.W.dims, fit.H.dims
+    (('image', 'component'), ('component', 'pixel'))
+    >>> fit.nonlinearity, fit.loss, fit.stop_reason.code
+    (ReLU(), Frobenius(), 'converged')
+    >>> bool(fit.history.objective[-1] < fit.history.objective[0])
+    True
+    >>> fit.offsets.mean, fit.parameters["n_observed"], fit.parameters["optimality"] < 1e-2
+    (0.0, 6400, True)
     """
 
     W: xr.DataArray
@@ -109,12 +115,30 @@ class Decomposition(Appending, Components):
 
     @property
     def relative_error(self) -> float:
-        """Relative error of f(WH) on the observed entries, as the loss defines it."""
+        """Relative error of f(WH) on the observed entries, as the loss defines it.
+
+        Examples
+        --------
+        >>> import nmd_lab as nmd
+        >>> digits = nmd.datasets.digits(100)
+        >>> fit = nmd.decompose(digits, 5, "relu", random_state=0)
+        >>> 0.2 < fit.relative_error < 0.4
+        True
+        """
         return self._returned("relative_error")
 
     @property
     def objective(self) -> float:
-        """Objective of the returned factors."""
+        """Objective of the returned factors.
+
+        Examples
+        --------
+        >>> import nmd_lab as nmd
+        >>> digits = nmd.datasets.digits(100)
+        >>> fit = nmd.decompose(digits, 5, "relu", random_state=0)
+        >>> fit.objective == float(fit.history.objective.min())
+        True
+        """
         rescaled = self.parameters.get("objective")  # what rotate() notes under a ridge
         return self._returned("objective") if rescaled is None else float(rescaled)
 
@@ -124,6 +148,14 @@ class Decomposition(Appending, Components):
 
         Its variables are `kind` (such as "svd", "random" or "given"), `objective`,
         `relative_error`, `n_iter`, `seconds` and `stop_reason`.
+
+        Examples
+        --------
+        >>> import nmd_lab as nmd
+        >>> digits = nmd.datasets.digits(100)
+        >>> fit = nmd.decompose(digits, 5, "square", n_init=2, random_state=0)
+        >>> fit.starts.kind.values.tolist()
+        ['random', 'random']
         """
         table = self.parameters.get("starts", [])
         names = table[0] if table else ()
@@ -152,10 +184,14 @@ class Decomposition(Appending, Components):
 
         Examples
         --------
-        >>> import numpy as np, nmd_lab as nmd
-        >>> fit = nmd.decompose(np.eye(4), 2, max_iter=5, tol=0)  # nothing is left to choose
-        >>> fit.selection.sizes["trial"]
-        0
+        >>> import nmd_lab as nmd
+        >>> digits = nmd.datasets.digits(100)
+        >>> fit = nmd.complete(digits, 3, "identity", random_state=0)
+        >>> fit.selection.attrs["options"]
+        'alpha, offsets, offset_alpha'
+        >>> errors = fit.selection.error
+        >>> bool(errors[fit.selection.attrs["chosen"]] < errors.max())
+        True
         """
         return trials_of(self.parameters)
 
@@ -176,9 +212,9 @@ class Decomposition(Appending, Components):
         Examples
         --------
         >>> import numpy as np, nmd_lab as nmd
-        >>> X = np.outer(np.arange(9.0), np.ones(6)) + np.random.default_rng(0).normal(size=(9, 6))
-        >>> fit = nmd.complete(X, random_state=0)
-        >>> again = nmd.complete(X, **fit.chosen, random_state=0)
+        >>> digits = nmd.datasets.digits(100)
+        >>> fit = nmd.complete(digits, 3, "identity", random_state=0)
+        >>> again = nmd.complete(digits, **fit.chosen, random_state=0)
         >>> bool(np.allclose(again.reconstruct(), fit.reconstruct()))
         True
         """
@@ -190,7 +226,16 @@ class Decomposition(Appending, Components):
 
     @property
     def plot(self) -> PlotAccessor:
-        """Plots of the fit, such as ``fit.plot.convergence()``; they need matplotlib."""
+        """Plots of the fit, such as ``fit.plot.convergence()``; they need matplotlib.
+
+        Examples
+        --------
+        >>> import nmd_lab as nmd
+        >>> digits = nmd.datasets.digits(100)
+        >>> fit = nmd.decompose(digits, 5, "relu", random_state=0)
+        >>> fit.plot.convergence().get_xlabel()
+        'iteration'
+        """
         from nmd_lab.plots import PlotAccessor
 
         return PlotAccessor(self)

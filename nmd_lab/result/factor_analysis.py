@@ -88,16 +88,13 @@ class PosteriorFactorAnalysis(PosteriorImputation):
 
         Examples
         --------
-        >>> import numpy as np, pandas as pd, nmd_lab as nmd
-        >>> rng = np.random.default_rng(0)
-        >>> calm, brave = rng.normal(size=(2, 300))
-        >>> answers = {"calm": calm, "patient": calm, "rests": calm}
-        >>> answers |= {"brave": brave, "climbs": brave, "hides": -brave}
-        >>> X = pd.DataFrame({item: t + 0.7 * rng.normal(size=300) for item, t in answers.items()})
-        >>> found = nmd.sample(X, draws=100, random_state=0).loadings(2)
-        >>> brave, hides = found["loading"].sel(component=1, column=["brave", "hides"]).values
-        >>> bool(abs(brave) > 0.6), bool(brave * hides < 0)
-        (True, True)
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> loading = posterior.loadings(2)["loading"]
+        >>> loading.sel(component=0).idxmax().item()
+        'flavanoids'
         """
         level = check_share("level", level, zero=False)
         return _labelled_loadings(self._labels, self._factors(factors, rotation), rotation, level)
@@ -141,17 +138,17 @@ class PosteriorFactorAnalysis(PosteriorImputation):
 
         Examples
         --------
-        >>> import numpy as np, pandas as pd, nmd_lab as nmd
-        >>> rng = np.random.default_rng(0)
-        >>> trait = rng.normal(size=300)
-        >>> items = {item: trait + rng.normal(size=300) for item in ["calm", "patient", "rests"]}
-        >>> X = pd.DataFrame(items).rename_axis("person")
-        >>> posterior = nmd.sample(X, draws=100, random_state=0)
-        >>> scores = posterior.factor_scores(factors=1)
-        >>> bool(np.corrcoef(scores["mean"].sel(component=0), trait)[0, 1] > 0.8)
-        True
-        >>> new = posterior.factor_scores(pd.DataFrame({"calm": [2.0]}, index=["ann"]), factors=1)
-        >>> bool(new["sd"].item() > scores["sd"].mean())  # one answer says less than three
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> scores = posterior.factor_scores(factors=2)
+        >>> scores["mean"].sizes
+        Frozen({'row': 178, 'component': 2})
+        >>> new = posterior.factor_scores(
+        ...     wine[:1].assign(flavanoids=float("nan")).set_axis([999]), factors=2
+        ... )
+        >>> bool((new["sd"] > scores["sd"][0]).any())  # less of the row is observed
         True
         """
         found = self._factors(factors, rotation)
@@ -189,14 +186,12 @@ class PosteriorFactorAnalysis(PosteriorImputation):
 
         Examples
         --------
-        >>> import numpy as np, pandas as pd, nmd_lab as nmd
-        >>> rng = np.random.default_rng(0)
-        >>> trait = rng.normal(size=300)
-        >>> answers = {"calm": trait, "patient": trait, "rushes": -3 * trait, "age": 0 * trait}
-        >>> X = pd.DataFrame({item: t + rng.normal(size=300) for item, t in answers.items()})
-        >>> top = nmd.sample(X, draws=100, random_state=0).top_of_components(3, factors=1)
-        >>> top.column.values[0, 0], "age" in top.column.values
-        ('rushes', False)
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> posterior.top_of_components(2, factors=1).column.values.tolist()
+        [['flavanoids', 'total_phenols']]
         """
         k = check_integer("k", k, 1)
         found = self._factors(factors, rotation)

@@ -35,7 +35,16 @@ class Factors(Fitted):
 
     @property
     def rank(self) -> int:
-        """Number of components."""
+        """Number of components.
+
+        Examples
+        --------
+        >>> import nmd_lab as nmd
+        >>> digits = nmd.datasets.digits(100)
+        >>> fit = nmd.decompose(digits, 5, "relu", random_state=0)
+        >>> fit.rank
+        5
+        """
         return self.W.sizes[COMPONENT]
 
     @property
@@ -121,11 +130,11 @@ class Factors(Fitted):
 
         Examples
         --------
-        >>> import numpy as np, nmd_lab as nmd
-        >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0])
-        >>> train, test = nmd.split_observed(X, test_size=2, random_state=0)
-        >>> round(nmd.complete(train, 1, alpha=0, random_state=0).score(test), 6)
-        1.0
+        >>> import nmd_lab as nmd
+        >>> digits = nmd.datasets.digits(100)
+        >>> train, test = nmd.split_observed(digits, 0.1, random_state=0)
+        >>> 0.8 < nmd.complete(train, 5, alpha=1, random_state=0).score(test) < 1
+        True
         """
         x, y, w = compared_entries(self, X, observed, weights)
         error, size = float(np.sum(w * np.square(x - y))), float(np.sum(w * np.square(x)))
@@ -154,11 +163,17 @@ class Factors(Fitted):
 
         Examples
         --------
-        >>> import numpy as np, nmd_lab as nmd
-        >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
-        >>> X[2, 2] = np.nan
-        >>> nmd.complete(X, 1, alpha=0, random_state=0).impute(X)[2].round(6)
-        array([ 3.,  6., 12.])
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> train, test = nmd.split_observed(wine, 0.1, random_state=0)
+        >>> fit = nmd.complete(train, 3, loss={}, alpha=0.1, random_state=0)
+        >>> filled = fit.impute(train)
+        >>> (
+        ...     bool(filled.notna().all(axis=None)),
+        ...     bool((filled[train.notna()] == train).any(axis=None)),
+        ... )
+        (True, True)
         """
         data = data_to_fill(self._labels, X)
         model, labels = self._fitted.block(data.rows, data.columns), data.observations.labels

@@ -98,15 +98,15 @@ class PosteriorImputation(NewRowsOfPosterior):
 
         Examples
         --------
-        >>> import numpy as np, pandas as pd, nmd_lab as nmd
-        >>> size = np.arange(30.0)
-        >>> X = pd.DataFrame({"size": size, "weight": 2 * size + 1, "adult": size > 14})
-        >>> X = X.convert_dtypes()
-        >>> X.loc[29, "adult"] = pd.NA
-        >>> posterior = nmd.sample(X, 1, draws=50, random_state=0)
-        >>> bool(posterior.impute(X).loc[29, "adult"])
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> train, test = nmd.split_observed(wine, 0.1, random_state=0)
+        >>> posterior = nmd.sample(train, 3, draws=50, random_state=0)
+        >>> filled = posterior.impute(train)
+        >>> bool(filled.notna().all(axis=None))
         True
-        >>> len(posterior.impute(X, n=20, random_state=0))
+        >>> len(posterior.impute(train, n=20, random_state=0))
         20
         """
         check_word("point", point, ["auto", "mean", "median", "mode"])

@@ -67,7 +67,17 @@ class Drawn(Fitted):
 
     @property
     def rank(self) -> int:
-        """Number of components."""
+        """Number of components.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> posterior.rank
+        3
+        """
         return self._fitted.rank
 
     def predict_std(

@@ -63,12 +63,17 @@ class NewRowsOfPosterior(Drawn):
 
         Examples
         --------
-        >>> import numpy as np, nmd_lab as nmd
-        >>> X = np.outer(np.arange(1.0, 21), [1.0, 2.0, 3.0])
-        >>> posterior = nmd.sample(X, 1, draws=100, random_state=0)
-        >>> new = posterior.fold_in([[10.0, np.nan, 30.0]])
-        >>> bool(abs(new.predict(0, 1)[0] - 20) < 1)
-        True
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine[:150], 3, draws=50, random_state=0)
+        >>> new = posterior.fold_in(wine[150:].assign(alcohol=float("nan")))
+        >>> low, high = new.predict_interval(177, "alcohol")[0]
+        >>> (
+        ...     bool(low < 13.5 < high),
+        ...     bool(new.predict_std(177, "alcohol") > new.predict_std(177, "ash")),
+        ... )
+        (True, True)
         """
         check_unknown(unknown)
         new_data = observe_rows(self._labels, X, observed=observed, weights=weights)

@@ -75,8 +75,12 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
     >>> import nmd_lab as nmd
     >>> wine = load_wine(as_frame=True).data
     >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
-    >>> posterior.draws.H.dims
-    ('chain', 'draw', 'component', 'column')
+    >>> posterior.draws.H.dims, posterior.trace.sizes["sweep"]
+    (('chain', 'draw', 'component', 'column'), 50)
+    >>> posterior.noise[0], posterior.nonlinearity[0].name, posterior.loss[0], posterior.levels
+    ('before', 'monotone', Frobenius(), None)
+    >>> posterior.mean, posterior.stop_reason.code, posterior.parameters["draws"]
+    (0.0, 'draws', 50)
     """
 
     _labels: Labels
@@ -185,7 +189,17 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
 
     @property
     def plot(self) -> PosteriorPlotAccessor:
-        """Plots of the posterior, such as ``posterior.plot.trace()``; they need matplotlib."""
+        """Plots of the posterior, such as ``posterior.plot.trace()``; they need matplotlib.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> posterior.plot.trace().get_xlabel()
+        'sweep'
+        """
         from nmd_lab.plots import PosteriorPlotAccessor
 
         return PosteriorPlotAccessor(self)
@@ -236,16 +250,16 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
 
         Examples
         --------
-        >>> import numpy as np, pandas as pd, nmd_lab as nmd
-        >>> size = np.random.default_rng(0).normal(size=50)
-        >>> X = pd.DataFrame({"size": size, "debt": 3 - 2 * size, "adult": size > 0})
-        >>> X = X.convert_dtypes()
-        >>> X.loc[4, "debt"] = pd.NA
-        >>> report = nmd.sample(X, 1, draws=50, random_state=0).report(X)
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> train, test = nmd.split_observed(wine, 0.1, random_state=0)
+        >>> posterior = nmd.sample(train, 3, draws=50, random_state=0)
+        >>> report = posterior.report(train, held_out=test)
         >>> report.summary
-        '50 rows and 3 columns; 1 of 150 cells (0.7 %) is missing.'
-        >>> report.columns[["column", "missing", "filled by"]].values.tolist()[1]
-        ['debt', 1, 'mean']
+        '178 rows and 13 columns; 231 of 2314 cells (10.0 %) are missing.'
+        >>> report.columns[["column", "missing", "filled by"]].values.tolist()[0]
+        ['alcohol', 20, 'mean']
         """
         return make_report(self, X, held_out, check_share("level", level, zero=False))
 
