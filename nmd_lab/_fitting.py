@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import math
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -39,8 +38,7 @@ def run_fit(X: Any, asked: Options) -> Decomposition:
             warn(messages_before(decided), stacklevel=3)
             solution = solve(decided)
             fit = package(decided, solution)
-            elsewhere = observations.elsewhere
-            with elsewhere.computing() if elsewhere else nullcontext():
+            with observations.computing():
                 warn(messages_after(fit, decided), stacklevel=3)
             if signals and not signals.reported:
                 fit = package(decided, solution.after(signals))
@@ -58,9 +56,7 @@ def package(decided: Decided, solution: Solution) -> Decomposition:
     problem = decided.problem.of(outcome.state)
     state, units = outcome.state, problem.units
     observations = units.given_observations(problem.observations)
-    elsewhere = observations.elsewhere
-    W = state.W.copy() if elsewhere is None else elsewhere.result(state.W)
-    H = state.H.copy()
+    W, H = observations.gathered(state.W), state.H.copy()
     if not problem.is_constrained:  # a constraint says what a row without an entry is
         W, H = observations.zero_unobserved(W, H)
     offsets = state.offsets

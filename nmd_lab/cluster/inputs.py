@@ -11,14 +11,44 @@ import xarray as xr
 from numpy.typing import DTypeLike, NDArray
 
 from nmd_lab._runtime.checks import check_word
-from nmd_lab.data.inputs import observe
+from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.labels import Labels, is_dask, labels_of
-from nmd_lab.data.observations import float_dtype
+from nmd_lab.data.observations import Observations, float_dtype
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import rows_of
 
-from .cluster import Cluster, Source, load_block, load_given, load_pieces
+from .cluster import Cluster, Source
 from .observations import ClusterObservations
 from .partition import Boxed
+
+
+def load_given(observations: Observations) -> Observations:
+    """Return rows that the client has sent."""
+    return observations
+
+
+def load_block(X: Any, observed: Any, weights: Any, dtype: DTypeLike) -> Observations:
+    """Return rows that tasks of Dask have made: a block of an array, of mask and weights."""
+    options: dict[str, Any] = {"observed": observed, "weights": weights, "dtype": dtype}
+    return observe_dense(np.asarray(X), **options, may_be_empty=True)
+
+
+def load_pieces(
+    pieces: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]],
+    shape: tuple[int, int],
+    dtype: DTypeLike,
+) -> Observations:
+    """Return rows from their entries in any order."""
+    from scipy.sparse import csr_array
+
+    rows, columns, values = (np.concatenate(each) for each in zip(*pieces, strict=True))
+    order = np.lexsort((columns, rows))
+    rows, columns, values = rows[order], columns[order], values[order].astype(dtype)
+    twice = (np.diff(rows) == 0) & (np.diff(columns) == 0)
+    if twice.any():
+        raise ValueError("X has an entry twice in the table: keep one of each row and column.")
+    matrix = csr_array((values, (rows, columns)), shape=shape)
+    return SparseObservations(matrix.data, None, matrix.indptr, matrix.indices, Labels.plain(shape))
 
 
 def is_dask_table(X: Any) -> bool:
@@ -253,7 +283,7 @@ def _rows_of_blocks(chunks: tuple[int, ...], n_bytes: int, client: Any) -> Any:
 
 
 def _like(name: str, other: Any, matrix: Any) -> Any:
-    """Return the blocks of a mask or of weights beside those of X; None for each if not given."""
+    """Return the blocks of a mask or of weights with those of X; None for each if not given."""
     if other is None:
         return [None] * matrix.numblocks[0]
     import dask.array

@@ -7,95 +7,70 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab.data.entries import FloatArray, GivenOffsets, IntArray, Transform, has_offsets
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.observations import FloatArray, Observations, Transform, has_offsets
-from nmd_lab.data.split import rows_of
-from nmd_lab.solver.constraints.steps import ConstrainedColumns
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.split import rows_of, split, without
+from nmd_lab.solver.holding_out import score_of
+from nmd_lab.solver.lowrank import RowBlocks
+from nmd_lab.solver.problem import sweep_of
+from nmd_lab.solver.refinement.stages import optimality_of
 
+from .checkpoints import PartitionFiles
 from .cluster import Cluster
+from .criteria import HeldOutOnCluster, optimality_on_cluster
 from .partition import (
     DATA,
-    different_values,
-    empty_rows,
-    hash_of,
-    hold_out_given,
-    hold_out_share,
-    make_sparse,
-    map_values,
-    row_counts,
-    row_sums,
-    sum_of_blocks,
+    Partition,
+    Summary,
+    ask,
+    divide,
+    make,
+    random_share,
     summarize,
 )
-from .passes import optimality_on_cluster
-from .rows import ClusterRows, Named, as_result, stacked
-from .starts import ClusterMatrix, PartitionFiles, allow_rows, centred_sums, make_residual
-from .sweeps import HeldOutOnCluster, sweep_on_cluster
+from .rows import ClusterMatrix, ClusterRows, Named, as_result, stacked
+from .sweeps import sweep_on_cluster
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What the client knows of a matrix on the workers.
-
-    Attributes
-    ----------
-    dtype : dtype
-        Type of the values.
-    n_stored, n_observed : int
-        Numbers of stored and of observed entries.
-    sparse : bool
-        Whether entries that are not stored are missing.
-    absent_are_zeros : bool
-        Whether entries that are not stored are zeros.
-    weights : dtype or None
-        Type of the weights, bool for a mask; None if every weight is one.
-    ends : (float, float)
-        Smallest and largest observed value.
-    column_counts : ndarray of int (n,)
-        Number of observed entries of each column.
-    """
-
-    dtype: np.dtype[Any]
-    n_stored: int
-    n_observed: int
-    sparse: bool
-    absent_are_zeros: bool
-    weights: np.dtype[Any] | None
-    ends: tuple[float, float]
-    column_counts: NDArray[np.integer]
+def make_residual(
+    partition: Partition,
+    data: str,
+    name: str,
+    transform: Transform,
+    fill: float,
+    offsets: GivenOffsets,
+) -> tuple[()]:
+    """Make the rows of transform(X) minus offsets, as `Observations.centred`."""
+    matrix, constant = partition.rows[data].centred(transform, offsets)
+    partition.objects[name] = RowBlocks(matrix, constant + fill)
+    return ()
 
 
-def summary_of(answers: list[Any], labels: Labels) -> Summary:
-    """Return the summary of all partitions."""
-    kinds, ends = [kind for kind, _, _ in answers], [each for _, each, _ in answers]
-    stored, observed = np.sum([kind[1:3] for kind in kinds], axis=0).tolist()
-    weights = [kind[5] for kind in kinds if kind[5] is not None]
-    return Summary(
-        np.dtype(kinds[0][0]),
-        stored,
-        observed,
-        kinds[0][3],
-        kinds[0][4],
-        max(weights, key=lambda dtype: dtype.itemsize) if weights else None,
-        (min(low for low, _ in ends), max(high for _, high in ends)),
-        sum((counts for _, _, counts in answers), np.zeros(labels.matrix_shape[1], np.intp)),
-    )
+def centred_sums(
+    partition: Partition, data: str, transform: Transform, axis: int, offsets: GivenOffsets
+) -> tuple[FloatArray]:
+    """Return the sums of rows or columns of transform(X) minus offsets."""
+    return (partition.rows[data].centred_sums(transform, offsets, axis),)
+
+
+def allow_rows(
+    partition: Partition, data: str, name: str, solved: slice, constraint: Any
+) -> tuple[()]:
+    """Put the nearest rows that are allowed in the place of those of a start."""
+    W, observations = partition.objects[name].copy(), partition.rows[data]
+    observations.allow(W, solved, constraint, observations.empty_rows_and_columns()[0])
+    partition.objects[name] = W
+    return ()
 
 
 NO_PATTERN = (np.empty(0, np.intp), np.empty(0, np.intp))
 """What stands for the pattern of sparse data, which the client does not have."""
-
-
-class WeightsElsewhere:
-    """What stands for weights that the client does not have: their type."""
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.dtype = dtype
 
 
 @dataclass(frozen=True)
@@ -120,6 +95,7 @@ class ClusterObservations(Observations):
     named: Named | None = None
 
     limits = None
+    remote: ClassVar[bool] = True
 
     @classmethod
     def of(
@@ -127,7 +103,8 @@ class ClusterObservations(Observations):
     ) -> ClusterObservations:
         """Return the observations that the partitions hold, after a look at all of them."""
         name = DATA if named is None else named.name
-        return cls(cluster, labels, summary_of(cluster.map(summarize, name), labels), named)
+        parts = [each for (each,) in cluster.map(summarize, name)]
+        return cls(cluster, labels, Summary.of(parts), named)
 
     @property
     def name(self) -> str:
@@ -166,8 +143,8 @@ class ClusterObservations(Observations):
 
     @property
     def weights(self) -> Any:  # type: ignore[override]
-        """None if every weight is one; otherwise an object that has their type."""
-        return None if self.summary.weights is None else WeightsElsewhere(self.summary.weights)
+        """None if every weight is one; otherwise an empty array of their type."""
+        return None if self.summary.weights is None else np.empty(0, self.summary.weights)
 
     def weight_reader(self) -> Any:
         """Return what `weights` is."""
@@ -175,78 +152,55 @@ class ClusterObservations(Observations):
 
     def sum_of_blocks(self, function: Callable[[FloatArray, FloatArray], Any]) -> Any:
         """Return the sum of a function of the values and weights of a block."""
-        return self.cluster.sum(sum_of_blocks, self.name, function)[0]
+        return self.cluster.sum(ask, self.name, "sum_of_blocks", function)[0]
+
+    def _ask(self, method: str, *arguments: Any) -> list[Any]:
+        """Return the answers of a method of the observations of all partitions."""
+        return [each for (each,) in self.cluster.map(ask, self.name, method, *arguments)]
 
     def row_sums(self, transform: Transform) -> FloatArray:
         """Return the sum of transform(X) over the stored entries of each row."""
-        return np.concatenate(
-            [each for (each,) in self.cluster.map(row_sums, self.name, transform)]
-        )
+        return np.concatenate(self._ask("row_sums", transform))
 
     def different_values(self) -> FloatArray:
         """Return the different observed values, sorted."""
-        values = [each for (each,) in self.cluster.map(different_values, self.name)]
-        return np.unique(np.concatenate(values))
+        return np.unique(np.concatenate(self._ask("different_values")))
 
-    def centred(
-        self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
-    ) -> Any:
+    def centred(self, transform: Transform, offsets: GivenOffsets) -> Any:
         """Return transform(X) minus offsets as a `ClusterMatrix`, and 0."""
         fill = 0.0
         incomplete = self.n_observed < self.shape[0] * self.shape[1]
-        if incomplete and not has_offsets(mean, rows, columns):
-            mean = fill = self.sum_of(lambda x, _: transform(x)) / self.n_observed
+        if incomplete and not has_offsets(offsets):
+            fill = self.sum_of(lambda x, _: transform(x)) / self.n_observed
+            offsets = fill, None, None
         named = Named(self.cluster, "residual")
-        self.cluster.map(
-            *(make_residual, self.name, named.name, transform, mean, columns, fill),
-            of_each=self._rows_of_each(rows),
-            changes=True,
-        )
+        step = (make_residual, self.name, named.name, transform, fill)
+        self.cluster.map(*step, of_each=self._each_offsets(offsets), changes=True)
         return ClusterMatrix(named, self.shape, self.dtype), 0.0
 
-    def centred_sums(
-        self,
-        transform: Transform,
-        mean: float,
-        rows: FloatArray | None,
-        columns: FloatArray | None,
-        *,
-        axis: int,
-    ) -> FloatArray:
+    def centred_sums(self, transform: Transform, offsets: GivenOffsets, axis: int) -> FloatArray:
         """Return the sums of `centred` over all rows (axis 0) or over all columns (axis 1)."""
-        step = (centred_sums, self.name, transform, mean, columns, axis)
-        answers = self.cluster.map(*step, of_each=self._rows_of_each(rows))
-        sums = [each for (each,) in answers]
+        step = (centred_sums, self.name, transform, axis)
+        sums = [each for (each,) in self.cluster.map(*step, of_each=self._each_offsets(offsets))]
         return np.concatenate(sums) if axis else np.sum(sums, axis=0)
 
-    @property
-    def elsewhere(self) -> Self:  # type: ignore[override]
-        """These observations, which know what is done on the workers."""
-        return self
+    def _each_offsets(self, offsets: GivenOffsets) -> dict[int, tuple[Any, ...]]:
+        """Return the offsets for the rows of each partition."""
+        mean, rows, columns = offsets
+        return {
+            place.number: ((mean, None if rows is None else rows[place.rows], columns),)
+            for place in self.cluster.places
+        }
 
-    def sweep(self, problem: Any, rank: int, now: Any = None) -> Any:
-        """Return the sweep of a problem, with T and U at their start, or as they were read."""
-        return sweep_on_cluster(problem, self.cluster, self.name, rank, now)
-
-    def held_out_score(self, model: Any) -> HeldOutOnCluster:
-        """Return what compares a model with these entries, which are held out."""
-        return HeldOutOnCluster(self.cluster, self.name, model)
-
-    def optimality(
-        self, problem: Any, W: ClusterRows, H: FloatArray, penalties: Sequence[float]
-    ) -> float:
-        """Return the distance of factors from the first-order conditions."""
-        return optimality_on_cluster(problem, self.cluster, self.name, W, H, penalties)
-
-    def stacked(self, pieces: Sequence[Any], dtype: Any) -> ClusterRows:
-        """Return a W of pieces beside each other."""
+    def stacked(self, pieces: Sequence[Any], dtype: Any) -> ClusterRows:  # type: ignore[override]
+        """Return a W of pieces side by side."""
         return stacked(self.cluster, pieces, dtype)
 
-    def allow(self, W: ClusterRows, solved: slice, W_constraint: ConstrainedColumns | None) -> None:
-        """Put the nearest allowed rows in the place of those of a start."""
-        self.cluster.map(allow_rows, self.name, W.name, solved, W_constraint, changes=True)
+    def allow(self, W: ClusterRows, solved: slice, constraint: Any, empty: IntArray) -> None:
+        """Set columns of W to the nearest allowed ones; the partitions know their empty rows."""
+        self.cluster.map(allow_rows, self.name, W.name, solved, constraint, changes=True)
 
-    def result(self, W: ClusterRows) -> Any:
+    def gathered(self, W: ClusterRows) -> Any:
         """Return W for a result, as an array or an array of Dask."""
         return as_result(W)
 
@@ -258,67 +212,45 @@ class ClusterObservations(Observations):
         return context
 
     def checkpoint_files(self, path: Path) -> PartitionFiles:
-        """Return the files of the partitions beside a checkpoint."""
+        """Return the files of the partitions that belong to a checkpoint."""
         return PartitionFiles(self.cluster, path)
-
-    def _rows_of_each(self, rows: FloatArray | None) -> dict[int, tuple[Any, ...]]:
-        """Return the offsets of the rows of each partition."""
-        if rows is None:
-            return {}
-        return {place.number: (rows[place.rows],) for place in self.cluster.places}
 
     def range(self) -> tuple[float, float]:
         """Return the smallest and the largest observed value."""
-        return self.summary.ends
+        return self.summary.smallest, self.summary.largest
 
     def counts(self, axis: int) -> NDArray[np.integer]:
         """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
-        if axis == 0:
-            return self.summary.column_counts
-        return np.concatenate([each for (each,) in self.cluster.map(row_counts, self.name)])
+        counts = [self.summary.column_counts] if axis == 0 else self._ask("counts", 1)
+        return np.concatenate(counts)
 
     def empty_rows_and_columns(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the positions of the rows and of the columns without an observed entry."""
-        rows = np.concatenate([each for (each,) in self.cluster.map(empty_rows, self.name)])
+        places = zip(self.cluster.places, self._ask("empty_rows_and_columns"), strict=True)
+        rows = np.concatenate([empty + place.rows.start for place, (empty, _) in places])
         return rows, np.flatnonzero(self.summary.column_counts == 0)
 
     def mapped(self, transform: Transform) -> ClusterObservations:
         """Return observations of transform(X), with the same pattern, weights and labels."""
-        return self._changed(map_values, transform)
+        return self._mapped_by("mapped", transform)
 
     def as_sparse(self) -> ClusterObservations:
         """Return the observed entries as sparse data."""
-        return self if self.summary.sparse else self._changed(make_sparse)
+        return self if self.summary.sparse else self._mapped_by("as_sparse")
 
-    def split(
-        self, share: float, rng: np.random.Generator
+    def divided(
+        self, parts: Callable[..., Any], of_each: list[tuple[Any, ...]]
     ) -> tuple[ClusterObservations, ClusterObservations]:
-        """Return the observations without a share of each partition, and that share.
-
-        Each row, and each column in each partition, keeps an entry.
-        """
-        seeds = rng.integers(2**63, size=len(self.cluster))
-        of_each = {place.number: (int(seeds[place.number]),) for place in self.cluster.places}
-        return self._divided(hold_out_share, share, of_each=of_each)
-
-    def without(self, held_out: Observations) -> tuple[ClusterObservations, ClusterObservations]:
-        """Return the observations at other positions than those of a matrix, and that matrix."""
-        of_each = {place.number: (rows_of(held_out, place.rows),) for place in self.cluster.places}
-        return self._divided(hold_out_given, of_each=of_each)
-
-    def _divided(
-        self, function: Callable[..., Any], *arguments: Any, of_each: dict[int, tuple[Any, ...]]
-    ) -> tuple[ClusterObservations, ClusterObservations]:
-        """Return the two observations that a step makes from these."""
+        """Return the two observations that a function makes of the rows of each partition."""
         rest, held = (Named(self.cluster, kind, in_rows=True) for kind in ("rest", "held-out"))
         names = (self.name, rest.name, held.name)
-        self.cluster.map(function, *names, *arguments, of_each=of_each, changes=True)
+        self.cluster.map(divide, *names, parts, of_each=dict(enumerate(of_each)), changes=True)
         one, other = (ClusterObservations.of(self.cluster, self.labels, n) for n in (rest, held))
         return one, other
 
     def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
         """Yield a heading with the hashes of all partitions."""
-        hashes = [each for (each,) in self.cluster.map(hash_of, self.name)]
+        hashes = self._ask("fingerprint")
         yield hashlib.sha256("".join(hashes).encode()).hexdigest(), []
 
     def zero_unobserved(self, W: Any, H: FloatArray) -> tuple[Any, FloatArray]:
@@ -330,10 +262,10 @@ class ClusterObservations(Observations):
         H[:, self.summary.column_counts == 0] = 0
         return W, H
 
-    def _changed(self, function: Callable[..., Any], *arguments: Any) -> ClusterObservations:
-        """Return observations that a step makes from these."""
+    def _mapped_by(self, method: str, *arguments: Any) -> ClusterObservations:
+        """Return observations that a method makes from those of each partition."""
         named = Named(self.cluster, "data", in_rows=True)
-        self.cluster.map(function, self.name, named.name, *arguments, changes=True)
+        self.cluster.map(make, self.name, named.name, method, *arguments, changes=True)
         return ClusterObservations.of(self.cluster, self.labels, named)
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
@@ -343,4 +275,37 @@ class ClusterObservations(Observations):
         )
 
     reader = transformed = observed = observed_blocks = entries = _refuse
-    select = csr_rows = to_array = with_values = with_stored = stored_positions = _refuse
+    select = csr_rows = to_array = with_values = stored_positions = _refuse
+
+
+@split.register
+def _(
+    observations: ClusterObservations, test_size: Any, rng: np.random.Generator
+) -> tuple[ClusterObservations, ClusterObservations]:
+    """Hold out a share of each partition: each row, and each column in each, keeps an entry."""
+    seeds = rng.integers(2**63, size=len(observations.cluster)).tolist()
+    return observations.divided(random_share, [(test_size, seed) for seed in seeds])
+
+
+@without.register
+def _(
+    observations: ClusterObservations, held_out: Observations
+) -> tuple[ClusterObservations, ClusterObservations]:
+    """Let each partition hold out its rows of a matrix."""
+    rows = [(rows_of(held_out, place.rows),) for place in observations.cluster.places]
+    return observations.divided(without, rows)
+
+
+@score_of.register
+def _(held_out: ClusterObservations, model: Any) -> HeldOutOnCluster:
+    return HeldOutOnCluster(held_out.cluster, held_out.name, model)
+
+
+@sweep_of.register
+def _(observations: ClusterObservations, problem: Any, rank: int, now: Any = None) -> Any:
+    return sweep_on_cluster(problem, observations.cluster, observations.name, rank, now)
+
+
+@optimality_of.register
+def _(observations: ClusterObservations, problem: Any, *arguments: Any) -> float:
+    return optimality_on_cluster(problem, observations.cluster, observations.name, *arguments)

@@ -14,19 +14,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmd_lab._runtime.machine import one_thread
-from nmd_lab.data.observations import Observations, Transform, fingerprint
-from nmd_lab.data.split import flat_positions, split
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.split import split
 
 Answer = tuple[Any, ...]
 """What a step returns: arrays and numbers."""
 
 DATA = "X"
 """Name of a partition's rows of X."""
-
-READ = "read "
-"""Beginning of the name of a state that was read for a sweep to come."""
 
 
 class RowRange(NamedTuple):
@@ -83,6 +81,10 @@ class Partition:
     size: int = 0
     done: int = 0
     last: Answer = ()
+
+    def named(self, name: str) -> Any:
+        """Return an object by its name."""
+        return self.rows[name] if name in self.rows else self.objects[name]
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"rows": {}}
@@ -195,39 +197,6 @@ def nothing(partition: Partition) -> Answer:
     return ()
 
 
-def state_of(partition: Partition) -> dict[str, Any]:
-    """Return T, U and the like of the sweeps, the matrices, and the names of all objects."""
-    objects = partition.objects
-    sweeps = {name: arrays_of(each) for name, each in objects.items() if hasattr(each, "now")}
-    arrays = {name: each for name, each in objects.items() if isinstance(each, np.ndarray)}
-    read = {name: each for name, each in objects.items() if name.startswith(READ)}
-    return {"sweeps": sweeps, "arrays": arrays, "read": read, "names": list(objects)}
-
-
-def arrays_of(sweep: Any) -> dict[str, Any]:
-    """Return T, U and the like of a sweep."""
-    get = sweep.split_variable.device.get
-    numbers = {name: each for name, each in vars(sweep.now).items() if isinstance(each, float)}
-    arrays = {name: each for name, each in vars(sweep.now).items() if name not in numbers}
-    return numbers | {name: None if each is None else get(each) for name, each in arrays.items()}
-
-
-def set_arrays(sweep: Any, arrays: dict[str, Any]) -> None:
-    """Set what `arrays_of` has returned."""
-    vars(sweep.now).update(arrays)
-    sweep.now.on(sweep.split_variable.device)
-
-
-def restore(partition: Partition, state: dict[str, Any]) -> None:
-    """Set what `state_of` has returned."""
-    for name, arrays in state["sweeps"].items():
-        set_arrays(partition.objects[name], arrays)
-    partition.objects |= state["arrays"] | state["read"]
-    partition.objects = {
-        name: partition.objects[name] for name in state["names"] if name in partition.objects
-    }
-
-
 def add_answers(*answers: Answer) -> Answer:
     """Return the sums of answers, in their order."""
     return tuple(sum(each[1:], start=each[0]) for each in zip(*answers, strict=True))
@@ -248,91 +217,95 @@ def aligned(argument: Any) -> Any:
     return argument
 
 
-def summarize(partition: Partition, name: str) -> tuple[Any, ...]:
-    """Return what the client has to know of a partition."""
-    observations: Observations = partition.rows[name]
-    weights = observations.weight_reader()
-    kind = (
-        *(observations.dtype, observations.n_stored, observations.n_observed),
-        *(observations.pattern is not None, observations.absent_are_zeros),
+def ask(partition: Partition, name: str, method: str, *arguments: Any) -> tuple[Any]:
+    """Return the answer of a method of an object of a partition."""
+    return (getattr(partition.named(name), method)(*arguments),)
+
+
+@set_up
+def make(partition: Partition, name: str, result: str, method: str, *arguments: Any) -> tuple[()]:
+    """Make observations by a method of others."""
+    partition.rows[result] = getattr(partition.rows[name], method)(*arguments)
+    return ()
+
+
+@set_up
+def divide(
+    partition: Partition,
+    name: str,
+    rest: str,
+    held: str,
+    parts: Callable[..., tuple[Observations, Observations]],
+    *arguments: Any,
+) -> tuple[()]:
+    """Make two observations from others."""
+    one, other = parts(partition.rows[name], *arguments)
+    partition.rows |= {rest: one, held: other.as_sparse()}
+    return ()
+
+
+def random_share(
+    observations: Observations, share: float, seed: int
+) -> tuple[Observations, Observations]:
+    """Return observations without a share of them, and that share."""
+    if not observations.n_observed:
+        return observations, observations
+    return split(observations, share, np.random.default_rng(seed))
+
+
+class Summary(NamedTuple):
+    """What the client knows of a matrix on the workers.
+
+    Attributes
+    ----------
+    dtype : dtype
+        Type of the values.
+    n_stored, n_observed : int
+        Numbers of stored and of observed entries.
+    sparse : bool
+        Whether entries that are not stored are missing.
+    absent_are_zeros : bool
+        Whether entries that are not stored are zeros.
+    weights : dtype or None
+        Type of the weights, bool for a mask; None if every weight is one.
+    smallest, largest : float
+        Smallest and largest observed value.
+    column_counts : ndarray of int (n,)
+        Number of observed entries of each column.
+    """
+
+    dtype: np.dtype[Any]
+    n_stored: int
+    n_observed: int
+    sparse: bool
+    absent_are_zeros: bool
+    weights: np.dtype[Any] | None
+    smallest: float
+    largest: float
+    column_counts: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, parts: Sequence[Summary]) -> Summary:
+        """Return the summary of all partitions."""
+        weights = [each.weights for each in parts if each.weights is not None]
+        return parts[0]._replace(
+            n_stored=sum(each.n_stored for each in parts),
+            n_observed=sum(each.n_observed for each in parts),
+            weights=max(weights, key=lambda dtype: dtype.itemsize) if weights else None,
+            smallest=min(each.smallest for each in parts),
+            largest=max(each.largest for each in parts),
+            column_counts=np.sum([each.column_counts for each in parts], axis=0),
+        )
+
+
+def summarize(partition: Partition, name: str) -> tuple[Summary]:
+    """Return the summary of the rows of a partition."""
+    X: Observations = partition.rows[name]
+    weights = X.weight_reader()
+    summary = Summary(
+        *(X.dtype, X.n_stored, X.n_observed, X.pattern is not None, X.absent_are_zeros),
         None if weights is None else weights.dtype,
+        *(X.range() if X.n_observed else (np.inf, -np.inf)),
+        X.counts(0),
     )
-    ends = observations.range() if observations.n_observed else (np.inf, -np.inf)
-    return kind, ends, observations.counts(0)
-
-
-def sum_of_blocks(partition: Partition, name: str, function: Callable[..., Any]) -> tuple[Any]:
-    """Return the sum over the blocks of a partition."""
-    observations: Observations = partition.rows[name]
-    return (observations.sum_of_blocks(function),)
-
-
-def row_sums(partition: Partition, name: str, transform: Transform) -> tuple[Any]:
-    """Return the sum of transform(X) over the stored entries of each row."""
-    return (partition.rows[name].row_sums(transform),)
-
-
-def different_values(partition: Partition, name: str) -> tuple[Any]:
-    """Return the different observed values of a partition."""
-    observations: Observations = partition.rows[name]
-    return (
-        observations.different_values()
-        if observations.n_observed
-        else np.zeros(0, observations.dtype),
-    )
-
-
-def row_counts(partition: Partition, name: str) -> tuple[Any]:
-    """Return the number of observed entries of each row."""
-    return (partition.rows[name].counts(1),)
-
-
-def empty_rows(partition: Partition, name: str) -> tuple[Any]:
-    """Return the positions in X of the rows without an observed entry."""
-    return (np.flatnonzero(partition.rows[name].counts(1) == 0) + partition.place.rows.start,)
-
-
-def hash_of(partition: Partition, name: str) -> tuple[str]:
-    """Return the hash of a partition."""
-    return (fingerprint(partition.rows[name]),)
-
-
-@set_up
-def map_values(partition: Partition, name: str, result: str, transform: Transform) -> tuple[()]:
-    """Make observations of transform(X)."""
-    partition.rows[result] = partition.rows[name].mapped(transform)
-    return ()
-
-
-@set_up
-def make_sparse(partition: Partition, name: str, result: str) -> tuple[()]:
-    """Make sparse observations."""
-    partition.rows[result] = partition.rows[name].as_sparse()
-    return ()
-
-
-@set_up
-def hold_out_share(
-    partition: Partition, name: str, rest: str, held: str, share: float, seed: int
-) -> tuple[()]:
-    """Make observations without a share of them, and that share."""
-    observations: Observations = partition.rows[name]
-    if observations.n_observed:
-        one, other = split(observations, share, np.random.default_rng(seed))
-    else:
-        one = other = observations
-    partition.rows[rest], partition.rows[held] = one, other.as_sparse()
-    return ()
-
-
-@set_up
-def hold_out_given(
-    partition: Partition, name: str, rest: str, held: str, chosen: Observations
-) -> tuple[()]:
-    """Make observations without those at the positions of given ones."""
-    observations = partition.rows[name]
-    theirs, mine = (flat_positions(each) for each in (chosen, observations))
-    keep = ~np.isin(mine, theirs, assume_unique=True)
-    partition.rows[rest] = observations if keep.all() else observations.select(keep)
-    partition.rows[held] = chosen.as_sparse()
-    return ()
+    return (summary,)

@@ -8,11 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.solver.lowrank import RowBlocks
 
 from .cluster import Cluster
-from .partition import Partition
+from .partition import Partition, ask
 
 
 class Column(NamedTuple):
@@ -191,8 +194,8 @@ class ClusterRows:
             ]
         )
 
-    def beside(self, pieces: Sequence[ClusterRows | float]) -> ClusterRows:
-        """Return columns of this matrix, and columns of numbers, beside each other."""
+    def with_columns(self, pieces: Sequence[ClusterRows | float], dtype: DTypeLike) -> ClusterRows:
+        """Return columns of this matrix, and columns of numbers, side by side."""
         columns: list[Column] = []
         for piece in pieces:
             if isinstance(piece, ClusterRows):
@@ -200,7 +203,7 @@ class ClusterRows:
                 columns.extend(piece.columns)
             else:
                 columns.append(Column(None, float(piece)))
-        return ClusterRows(self.named, columns, self.dtype)
+        return ClusterRows(self.named, columns, dtype)
 
     def copy(self) -> ClusterRows:
         """Return the matrix itself, whose rows no step changes again."""
@@ -275,3 +278,62 @@ def as_result(W: ClusterRows) -> Any:
     if W.size * W.dtype.itemsize <= LARGEST_RESULT:
         return np.array(W)
     return W.to_dask()
+
+
+class ClusterMatrix:
+    """A matrix A whose rows lie on workers."""
+
+    def __init__(self, named: Named, shape: tuple[int, int], dtype: Any) -> None:
+        self.named, self.shape, self.dtype = named, shape, dtype
+
+    @property
+    def cluster(self) -> Cluster:
+        """The workers."""
+        return self.named.cluster
+
+    def factors(
+        self, rank: int, rng: np.random.Generator, largest_gram: int
+    ) -> tuple[ClusterRows, FloatArray]:
+        """Return U √Σ, whose rows stay on the workers, and √Σ Vᵀ.
+
+        They come from the eigenvectors of Aᵀ A, so that only vectors of the length of a row travel.
+        """
+        n = self.shape[1]
+        k = min(rank, n - 1)  # iterations find no more
+        if n <= max(largest_gram, 2):
+            (gram,) = self.cluster.sum(ask, self.named.name, "gram")
+            found: Any = eigh(gram, subset_by_index=[max(n - rank, 0), n - 1])
+        else:
+            product = LinearOperator((n, n), matvec=self._product, dtype=np.float64)
+            found = eigsh(product, k, v0=rng.standard_normal(n), tol=1e-10)
+        order = np.argsort(found[0])[::-1]
+        root, V = np.maximum(found[0][order], 0) ** 0.25, found[1][:, order]
+        H = np.zeros((rank, n))
+        H[: len(root)] = root[:, None] * V.T
+        scaled = np.zeros((n, rank))
+        np.divide(V, root, out=scaled[:, : len(root)], where=root > 1e-12 * root.max(initial=0))
+        W = ClusterRows.new(self.cluster, rank, self.dtype)
+        names = (self.named.name, W.name)
+        self.cluster.map(multiply_rows, *names, scaled, np.dtype(self.dtype), changes=True)
+        return W, H.astype(self.dtype)
+
+    def _product(self, v: FloatArray) -> FloatArray:
+        """Return Aᵀ (A v)."""
+        (product,) = self.cluster.sum(twice_multiplied, self.named.name, v.reshape(-1, 1))
+        result: FloatArray = product.ravel()
+        return result
+
+
+def twice_multiplied(partition: Partition, name: str, V: FloatArray) -> tuple[FloatArray]:
+    """Return Aᵀ (A V) for the rows of a partition."""
+    A: RowBlocks = partition.objects[name]
+    return (A.both_products(V)[1],)
+
+
+def multiply_rows(
+    partition: Partition, name: str, result: str, V: FloatArray, dtype: Any
+) -> tuple[()]:
+    """Make A V for the rows of a partition."""
+    A: RowBlocks = partition.objects[name]
+    partition.objects[result] = np.ascontiguousarray(A.product(V), dtype=dtype)
+    return ()

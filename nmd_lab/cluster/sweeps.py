@@ -1,4 +1,4 @@
-"""The sweeps of the client: passes are steps of the partitions, and the H-step is done here."""
+"""The sweeps: a pass is a step of the partitions, and the H-step is done by the client."""
 
 from __future__ import annotations
 
@@ -16,27 +16,66 @@ from nmd_lab.solver.ridge import Ridge
 from nmd_lab.solver.row_problems import constrained_from_sums
 from nmd_lab.solver.sweep import Sweep, SweepResult
 
+from .checkpoints import take_sweep
 from .cluster import Cluster
-from .passes import column_sums, make_held_out, make_sweep, squared_errors, sweep_rows
+from .partition import Partition
 from .rows import ClusterRows, Named
-from .starts import take_sweep
 
 
-class HeldOutOnCluster:
-    """Observed entries on workers that are not used in the fit; see `HeldOut`."""
-
-    def __init__(self, cluster: Cluster, data: str, model: Any) -> None:
-        self.named = Named(cluster, "score", in_rows=True)
-        cluster.map(make_held_out, self.named.name, data, model, changes=True)
-
-    def rmse(self, W_aug: ClusterRows, H_aug: FloatArray, model: Any = None) -> float:
-        """Return the root mean squared error of the expected values, in the units of X."""
-        step = (squared_errors, self.named.name, W_aug.taken, H_aug, model)
-        squares, weights = self.named.cluster.sum(*step)
-        return float(np.sqrt(squares / weights))
+def make_sweep(partition: Partition, name: str, data: str, problem: Any, rank: int) -> tuple[float]:
+    """Make the sweep over the rows of a partition, and return the square of the norm of T."""
+    sweep: Sweep = problem_of(partition, data, problem).sweep(rank)
+    partition.objects[name] = sweep
+    return (sweep.now.size_of_T**2,)
 
 
-class ElsewhereStorage:
+make_sweep.makes_sweep = True  # type: ignore[attr-defined]
+
+
+def problem_of(partition: Partition, data: str, problem: Any) -> Any:
+    """Return the problem for the rows of a partition."""
+    there = replace(problem, observations=partition.rows[data], threads=1)
+    there.__dict__["empty"] = (np.empty(0, np.intp), np.empty(0, np.intp))  # the client has these
+    return there
+
+
+def sweep_rows(
+    partition: Partition,
+    name: str,
+    W_name: str,
+    of_next: str,
+    H: FloatArray,
+    penalty: float,
+    factor: float,
+    update: bool,
+    projected: bool,
+) -> tuple[Any, ...]:
+    """Make the pass over the rows of a partition."""
+    sweep: Sweep = partition.objects[name]
+    W: FloatArray = partition.objects[W_name]
+    sweep.split_variable.rescale(factor)
+    next_W = W.copy()
+    StW, CtW, sums = sweep.work_on_rows(W, H, penalty, next_W, update=update, projected=projected)
+    partition.objects[of_next] = next_W
+    if isinstance(sweep, ObservedSweep):
+        StW = np.zeros((0, 0), StW.dtype)  # its H-step has sums of its own
+    change, value = next_W - W, 0.0
+    if sweep.W_constraint is not None:
+        value = sweep.W_constraint.value(next_W[:, sweep.solved_W])
+    return StW, CtW, sums, next_W.T @ next_W, next_W.T @ change, change.T @ change, value
+
+
+def column_sums(
+    partition: Partition, name: str, W_name: str, next_name: str, H: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the sums for the H-step of `ObservedSweep`; see its method of this name."""
+    sweep: ObservedSweep = partition.objects[name]
+    W, next_W = partition.objects[W_name], partition.objects[next_name]
+    sums: tuple[FloatArray, FloatArray] = sweep.column_sums(next_W - W, next_W, H)
+    return sums
+
+
+class RemoteStorage:
     """What a sweep of the client knows of the positions of the entries."""
 
     def __init__(self, *, complete: bool) -> None:
@@ -61,7 +100,7 @@ class RowProducts(NamedTuple):
 
 
 @dataclass
-class EntriesElsewhere:
+class RemoteEntries:
     """What a sweep of the client knows of T and U, which the partitions hold.
 
     Attributes
@@ -79,7 +118,7 @@ class EntriesElsewhere:
     products: dict[str, RowProducts] = field(default_factory=dict)
 
 
-class ElsewhereSplitVariable:
+class RemoteSplitVariable:
     """The update of T and U, as the client knows it.
 
     Attributes
@@ -88,7 +127,7 @@ class ElsewhereSplitVariable:
         Number by which U is to be multiplied before the next pass.
     """
 
-    def __init__(self, now: EntriesElsewhere) -> None:
+    def __init__(self, now: RemoteEntries) -> None:
         self.now, self.factor = now, 1.0
 
     def rescale(self, factor: float) -> None:
@@ -176,7 +215,7 @@ class ObservedOnCluster(ClusterPasses, ObservedSweep):
 
 
 def sweep_on_cluster(
-    problem: Any, cluster: Cluster, data: str, rank: int, now: EntriesElsewhere | None = None
+    problem: Any, cluster: Cluster, data: str, rank: int, now: RemoteEntries | None = None
 ) -> EverywhereOnCluster | ObservedOnCluster:
     """Return the sweep of a `Problem` whose rows lie on workers.
 
@@ -184,11 +223,8 @@ def sweep_on_cluster(
     """
     W_constraint, H_constraint = problem.constrained_columns(rank)
     for name, each in (("w_constraint", W_constraint), ("h_constraint", H_constraint)):
-        if (
-            each is not None
-            and each.couples_rows
-            and (each is W_constraint or problem.observed_only)
-        ):
+        coupled = each is not None and each.couples_rows
+        if coupled and (each is W_constraint or problem.observed_only):
             raise ValueError(
                 f"{name}={each.constraint!r} does not go with rows on a cluster, which it couples: "
                 "leave client= out, or take another constraint."
@@ -197,21 +233,16 @@ def sweep_on_cluster(
     without = replace(problem, observations=None)
     (squares,) = cluster.sum(make_sweep, named.name, data, without, rank, changes=True)
     if now is None:
-        now = EntriesElsewhere(named.name, math.sqrt(squares))
+        now = RemoteEntries(named.name, math.sqrt(squares))
     else:
         cluster.map(take_sweep, named.name, now.name, changes=True)
         now.name = named.name
-    alphas = problem.alphas(rank)
-    ridges = [Ridge(problem.epsilon, each) for each in alphas]
-    storages: Any = (
-        ElsewhereStorage(complete=not problem.sparse),
-        ElsewhereSplitVariable(now),
-    )
-    solved = problem.offset_columns.solved(rank)
+    ridges = [Ridge(problem.epsilon, each) for each in problem.alphas(rank)]
     kind: Any = ObservedOnCluster if problem.observed_only else EverywhereOnCluster
-    empty = () if problem.observed_only else (problem.empty[1],)
     sweep: EverywhereOnCluster | ObservedOnCluster = kind(
-        *storages, *ridges, *solved, 1, W_constraint, H_constraint, *empty
+        *(RemoteStorage(complete=not problem.sparse), RemoteSplitVariable(now)),
+        *(*ridges, *problem.offset_columns.solved(rank), 1, W_constraint, H_constraint),
+        *(() if problem.observed_only else (problem.empty[1],)),
     )
     sweep.on(named)
     return sweep

@@ -24,7 +24,7 @@ from nmd_lab._runtime.disk import FileArray, FileMatrix, Scratch
 from .dense import DenseObservations
 from .entries import EntryWeights, first_duplicate, row_of_entries
 from .labels import Labels, labels_of
-from .masks import infinity_error
+from .masks import as_booleans, check_weights, infinity_error
 from .observations import BLOCK, float_dtype
 from .sparse import SparseObservations, is_sparse, row_blocks
 
@@ -135,14 +135,10 @@ def _seen(stored: FileMatrix, observed: Any, weights: Any) -> tuple[Any, int]:
         x = stored[block]
         seen = ~np.isnan(x)
         if observed is not None:
-            observed_block = np.asarray(observed[block])
-            if observed_block.dtype != bool:
-                raise TypeError(f"observed has dtype {observed_block.dtype}: give booleans.")
-            seen &= observed_block
+            seen &= as_booleans(np.asarray(observed[block]))
         if weights is not None:
             weights_block = np.asarray(weights[block])
-            if not np.all(np.isfinite(weights_block)) or np.any(weights_block < 0):
-                raise ValueError("weights are not all finite and >= 0: give such numbers.")
+            check_weights(weights_block)
             seen &= weights_block > 0
         if np.any(np.isinf(x) & seen):
             i, j = np.argwhere(np.isinf(x) & seen)[0]

@@ -21,15 +21,17 @@ from .entries import (
     EntryLimits,
     EntryWeights,
     FloatArray,
+    GivenOffsets,
     IntArray,
     ObservedEntries,
     Transform,
+    has_offsets,
     index_dtype,
     limits_content,
     row_pointers,
 )
 from .labels import Labels
-from .observations import BLOCK, Observations, has_offsets
+from .observations import BLOCK, Observations
 from .sparse import SparseObservations
 
 
@@ -125,18 +127,22 @@ class DenseObservations(Observations):
         m, n = self.shape
         return np.repeat(np.arange(m), n), np.tile(np.arange(n), m)
 
-    def centred(
-        self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
-    ) -> tuple[FloatArray, float]:
+    def centred(self, transform: Transform, offsets: GivenOffsets) -> tuple[FloatArray, float]:
         """Return transform(X) minus offsets; see `Observations.centred`."""
-        offsets = has_offsets(mean, rows, columns)
-        if self.stored_weights is None and not offsets and self.scratch is None:
+        if self.stored_weights is None and not has_offsets(offsets) and self.scratch is None:
             return np.asarray(transform(self.stored)), 0.0
-        T = self.transformed(transform).reshape(self.shape)
-        if offsets:
+        T, fill = self.transformed(transform).reshape(self.shape), 0.0
+        if has_offsets(offsets):
+            mean, rows, columns = offsets
             for block in self._row_blocks():
-                _subtract_offsets(T[block], mean, None if rows is None else rows[block], columns)
-        fill = 0.0 if offsets or self.stored_weights is None else self._mean(T)
+                rows_of_T = T[block]
+                rows_of_T -= T.dtype.type(mean)
+                if rows is not None:
+                    rows_of_T -= rows[block].astype(T.dtype)[:, None]
+                if columns is not None:
+                    rows_of_T -= columns.astype(T.dtype)
+        elif self.stored_weights is not None:
+            fill = self._mean(T)
         for block, weights in self._weight_blocks():
             np.copyto(T.reshape(-1)[block], T.dtype.type(fill), where=weights == 0)
         return T, 0.0
@@ -235,11 +241,7 @@ class DenseObservations(Observations):
 
     def with_values(self, values: FloatArray) -> DenseObservations:
         """Return other values with the same weights and labels."""
-        return replace(self, stored=values)
-
-    def with_stored(self, values: FloatArray) -> DenseObservations:
-        """Return other values, flat, at the stored entries, without limits."""
-        return replace(self, stored=values.reshape(self.shape), limits=None)
+        return replace(self, stored=values.reshape(self.shape))
 
     def counts(self, axis: int) -> NDArray[np.integer]:
         """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
@@ -280,14 +282,3 @@ class DenseObservations(Observations):
         if self.stored_weights is not None:
             for block in self._blocks():
                 yield block, self.stored_weights[block]
-
-
-def _subtract_offsets(
-    T: FloatArray, mean: float, rows: FloatArray | None, columns: FloatArray | None
-) -> None:
-    """Subtract offsets from a matrix, in place."""
-    T -= T.dtype.type(mean)
-    if rows is not None:
-        T -= rows.astype(T.dtype)[:, None]
-    if columns is not None:
-        T -= columns.astype(T.dtype)

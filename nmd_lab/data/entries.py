@@ -16,6 +16,16 @@ Transform = Callable[[FloatArray], FloatArray]
 """An entrywise function of arrays."""
 
 
+GivenOffsets = tuple[float, FloatArray | None, FloatArray | None]
+"""A global offset, 0 for none, and offsets of rows (m,) and of columns (n,), None for none."""
+
+
+def has_offsets(offsets: GivenOffsets) -> bool:
+    """Return whether there is an offset."""
+    mean, rows, columns = offsets
+    return mean != 0 or rows is not None or columns is not None
+
+
 class EntryReader(Protocol):
     """Stored values that can be read one range at a time, as an array can."""
 

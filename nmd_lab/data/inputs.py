@@ -28,7 +28,7 @@ from .masks import (
     as_booleans,
     at_entries,
     check_weights,
-    dense_mask,
+    dense_values,
     dense_weights,
     infinity_error,
     with_limits,
@@ -61,7 +61,7 @@ def observe_dense(
     if array.size == 0:
         raise ValueError(f"X has shape {array.shape}, which holds no entry: give a larger matrix.")
     if observed is not None:
-        seen = seen & dense_mask(observed, X, labels)
+        seen = seen & as_booleans(dense_values("observed", observed, X, labels))
     with np.errstate(over="ignore"):  # what overflows is found below
         values = array.astype(float_dtype(array, dtype), order="C", copy=False)
     seen &= ~np.isnan(values)
@@ -168,28 +168,13 @@ def observe(
     """Return the observations of any accepted input, sparse ones of sparse input."""
     observations: DenseObservations | SparseObservations
     X, observed, weights = (without_tensors(each) for each in (X, observed, weights))
-    if scratch is not None and not is_sparse(X):
-        return observe_stored(
-            X, scratch, observed=observed, weights=weights, dtype=dtype, sample_dims=sample_dims
-        )
+    options: dict[str, Any] = {"observed": observed, "weights": weights, "dtype": dtype}
+    options["may_be_empty"] = may_be_empty
     if is_sparse(X):
-        observations = observe_sparse(
-            X,
-            observed=observed,
-            weights=weights,
-            dtype=dtype,
-            absent_are_zeros=absent_are_zeros,
-            may_be_empty=may_be_empty,
-        )
+        observations = observe_sparse(X, **options, absent_are_zeros=absent_are_zeros)
         observations = replace(observations, scratch=scratch)
+    elif scratch is not None:
+        return observe_stored(X, scratch, **options, sample_dims=sample_dims)
     else:
-        observations = observe_dense(
-            X,
-            observed=observed,
-            weights=weights,
-            dtype=dtype,
-            sample_dims=sample_dims,
-            table=table,
-            may_be_empty=may_be_empty,
-        )
+        observations = observe_dense(X, **options, sample_dims=sample_dims, table=table)
     return with_limits(observations, X, limits)

@@ -78,20 +78,31 @@ class Labels:
         return tuple(dim for dim in self.dims if dim not in self.rows)
 
     @property
+    def sizes(self) -> dict[str, int]:
+        """Size of each dimension."""
+        return dict(zip(self.dims, self.shape, strict=True))
+
+    def size(self, dims: Sequence[str]) -> int:
+        """Return the number of entries of an array with these dimensions."""
+        return math.prod(self.sizes[dim] for dim in dims)
+
+    @property
     def matrix_shape(self) -> tuple[int, int]:
         """Number of rows and columns of the matrix."""
-        return self._size(self.rows), self._size(self.columns)
+        return self.size(self.rows), self.size(self.columns)
+
+    def index(self, dim: str) -> Any:
+        """Return the pandas index of a dimension, None if it has no labels."""
+        return self.coords.indexes.get(dim)
 
     def flatten(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return an array of the shape of X as an m x n matrix."""
         order = [self.dims.index(dim) for dim in (*self.rows, *self.columns)]
-        return array.transpose(order).reshape(self._size(self.rows), self._size(self.columns))
+        return array.transpose(order).reshape(self.matrix_shape)
 
     def label(self, matrix: NDArray[Any]) -> xr.DataArray:
         """Return an m x n matrix with the dimensions, coordinates, name and attributes of X."""
-        dims = (*self.rows, *self.columns)
-        values = matrix.reshape(self._shape(dims))
-        labelled = xr.DataArray(values, dims=dims, coords=self._coords_along(*dims), name=self.name)
+        labelled = self._labelled(matrix, (*self.rows, *self.columns), self.name)
         return labelled.transpose(*self.dims).assign_attrs(self.attrs)
 
     def label_factors(self, W: NDArray[Any], H: NDArray[Any]) -> tuple[xr.DataArray, xr.DataArray]:
@@ -100,29 +111,24 @@ class Labels:
 
     def label_columns(self, H: NDArray[Any]) -> xr.DataArray:
         """Return H (component, *columns) with labels."""
-        rank = H.shape[0]
-        labelled = xr.DataArray(
-            H.reshape(rank, *self._shape(self.columns)),
-            dims=(COMPONENT, *self.columns),
-            coords=self._coords_along(*self.columns),
-            name="H",
-        )
-        return labelled.assign_coords({COMPONENT: np.arange(rank)})
+        labelled = self._labelled(H, (COMPONENT, *self.columns), "H")
+        return labelled.assign_coords({COMPONENT: np.arange(H.shape[0])})
 
     def label_rows(self, W: NDArray[Any]) -> xr.DataArray:
         """Return W (*rows, component) with labels."""
-        rank = W.shape[1]
-        labelled = xr.DataArray(
-            W.reshape(*self._shape(self.rows), rank),
-            dims=(*self.rows, COMPONENT),
-            coords=self._coords_along(*self.rows),
-            name="W",
-        )
-        return labelled.assign_coords({COMPONENT: np.arange(rank)})
+        labelled = self._labelled(W, (*self.rows, COMPONENT), "W")
+        return labelled.assign_coords({COMPONENT: np.arange(W.shape[1])})
+
+    def _labelled(
+        self, matrix: NDArray[Any], dims: Sequence[str], name: str | None
+    ) -> xr.DataArray:
+        """Return a matrix with dimensions and their coordinates; components are counted."""
+        values = matrix.reshape([self.sizes.get(dim, -1) for dim in dims])
+        return xr.DataArray(values, dims=dims, coords=self._coords_along(*dims), name=name)
 
     def at_positions(self, dims: Sequence[str], positions: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Return the labels of some rows (or columns) by dimension, positions where it has none."""
-        along = np.unravel_index(positions, self._shape(dims))
+        along = np.unravel_index(positions, [self.sizes[dim] for dim in dims])
         indexes = self.coords.indexes
         return {
             dim: np.asarray(indexes[dim][place]) if dim in indexes else np.asarray(place)
@@ -131,10 +137,10 @@ class Labels:
 
     def flat(self, dims: Sequence[str]) -> NDArray[Any]:
         """Return the label of each row (or column): tuples if several dimensions make them."""
-        along = list(self.at_positions(dims, np.arange(self._size(dims))).values())
+        along = list(self.at_positions(dims, np.arange(self.size(dims))).values())
         if len(along) == 1:
             return along[0]
-        labels = np.empty(self._size(dims), dtype=object)
+        labels = np.empty(self.size(dims), dtype=object)
         labels[:] = list(zip(*along, strict=True))
         return labels
 
@@ -160,14 +166,6 @@ class Labels:
         """Return the coordinates that have no other dimensions than these."""
         other = [name for name, c in self.coords.coords.items() if not set(c.dims) <= set(dims)]
         return self.coords.drop_vars(other).coords
-
-    def _shape(self, dims: Sequence[str]) -> tuple[int, ...]:
-        """Return the sizes of dimensions."""
-        return tuple(self.shape[self.dims.index(dim)] for dim in dims)
-
-    def _size(self, dims: Sequence[str]) -> int:
-        """Return the number of entries of an array with these dimensions."""
-        return math.prod(self._shape(dims))
 
 
 def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:

@@ -25,11 +25,6 @@ from .observations import Observations
 from .sparse import SparseObservations
 
 
-def dense_mask(observed: Any, X: Any, labels: Labels) -> NDArray[np.bool_]:
-    """Return a mask as a boolean matrix in the order of X."""
-    return as_booleans(_as_matrix("observed", observed, X, labels))
-
-
 def as_booleans(
     observed: NDArray[Any], name: str = "observed", meaning: str = "True = observed"
 ) -> NDArray[np.bool_]:
@@ -43,14 +38,9 @@ def as_booleans(
     return observed.astype(bool)
 
 
-def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
-    """Return booleans or numbers as a matrix in the order of X."""
-    return _as_matrix(name, other, X, labels)
-
-
 def dense_weights(weights: Any, X: Any, labels: Labels, dtype: np.dtype[Any]) -> FloatArray:
     """Return weights as a matrix of floats in the order of X."""
-    array = _as_matrix("weights", weights, X, labels)
+    array = dense_values("weights", weights, X, labels)
     if array.dtype.kind not in "buif":
         raise TypeError(f"weights has dtype {array.dtype}: give real numbers >= 0.")
     check_weights(array)
@@ -70,8 +60,8 @@ def infinity_error(row: int, column: int) -> ValueError:
     )
 
 
-def _as_matrix(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
-    """Return a mask or weights as a matrix in the order of X, by label where both have labels."""
+def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
+    """Return a mask or numbers as a matrix in the order of X, by label where both have labels."""
     if isinstance(other, xr.DataArray) and isinstance(X, xr.DataArray):
         if set(other.dims) != set(X.dims):
             raise ValueError(f"{name} has the dimensions {other.dims}: X has {X.dims}.")
@@ -200,17 +190,13 @@ def _named(name: str, X: Any, observations: Observations) -> NDArray[Any]:
     labels = observations.labels
     coords = X.coords if isinstance(X, xr.DataArray) else labels.coords.coords
     if name in coords and set(coords[name].dims) <= set(labels.rows):
-        sizes = [labels.shape[labels.dims.index(dim)] for dim in labels.rows]
-        along = coords[name].broadcast_like(_empty(labels.rows, sizes)).transpose(*labels.rows)
-        return np.asarray(along.values).ravel()
+        shape = [labels.sizes[dim] for dim in labels.rows]
+        along = coords[name].broadcast_like(xr.DataArray(np.empty(shape), dims=labels.rows))
+        return np.asarray(along.transpose(*labels.rows).values).ravel()
     raise ValueError(
         f"groups={name!r} is no column, index level or coordinate of the rows of X: give the name "
         "of one, or a label for each row."
     )
-
-
-def _empty(dims: tuple[str, ...], sizes: list[int]) -> xr.DataArray:
-    return xr.DataArray(np.empty(sizes, dtype=bool), dims=dims)
 
 
 AT_MOST, AT_LEAST = 1, 2
@@ -244,79 +230,59 @@ def with_limits(observations: Observations, X: Any, limits: GivenLimits) -> Obse
     """Return observations with limits."""
     if not limits:
         return observations
-    read = _Reader(observations, X)
-    codes = np.zeros(read.values.size, np.int8)
+    if isinstance(observations, DenseObservations):
+        values, seen = observations.stored.ravel(), observations.seen.ravel()
+        rows, columns = observations.stored_positions()
+    else:
+        rows, columns, values = observations.entries()
+        seen = np.ones(values.size, bool)
+
+    def read(name: str, other: Any) -> NDArray[Any]:
+        if isinstance(observations, DenseObservations):
+            return dense_values(name, other, X, observations.labels).ravel()
+        return at_entries(name, other, observations.shape, rows, columns)
+
+    def place(wrong: NDArray[np.bool_]) -> str:
+        entry = int(np.argmax(wrong))
+        return f"row {rows[entry]}, column {columns[entry]}"
+
+    codes = np.zeros(values.size, np.int8)
     for name, code in (("at_most", AT_MOST), ("at_least", AT_LEAST)):
         mask = getattr(limits, name)
         if mask is None:
             continue
         at = as_booleans(read(name, mask), name, "True where X is a limit")
-        if np.any(at & ~read.seen):
-            place = read.place(int(np.argmax(at & ~read.seen)))
+        if np.any(at & ~seen):
             raise ValueError(
-                f"{name} is True at {place}, where X has no value: put the limit into X there."
+                f"{name} is True at {place(at & ~seen)}, where X has no value: put the limit into "
+                "X there."
             )
         codes += np.where(at, np.int8(code), np.int8(0))
-    uppers = _uppers(codes, limits, read)
+    both, uppers = codes == AT_MOST + AT_LEAST, None
+    if limits.upper is not None and not both.any():
+        raise ValueError(
+            "upper= has no use where no entry has two limits: give at_most=True and at_least=True "
+            "there."
+        )
+    if both.any():
+        if limits.upper is None:
+            raise ValueError(
+                f"at_most and at_least are both True at {place(both)}, but upper=None: give the "
+                "upper limits."
+            )
+        uppers = np.asarray(read("upper", limits.upper))
+        if uppers.dtype.kind not in "buif":
+            raise TypeError(f"upper has dtype {uppers.dtype}: give real numbers.")
+        uppers = uppers.astype(values.dtype)
+        wrong = both & ~((uppers >= values) & np.isfinite(uppers))
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            raise ValueError(
+                f"upper={uppers[first]:g} at {place(wrong)} is no upper limit of X, which has the "
+                f"lower one, {values[first]:g}: give finite numbers that are not below it."
+            )
+        uppers = np.where(both, uppers, values)
     if not codes.any():
         return observations
-    return read.with_limits(EntryLimits(codes, uppers))
-
-
-def _uppers(codes: NDArray[np.int8], limits: GivenLimits, read: _Reader) -> FloatArray | None:
-    """Return the upper limits of the entries that have two, after a check."""
-    both = codes == AT_MOST + AT_LEAST
-    if not both.any():
-        if limits.upper is not None:
-            raise ValueError(
-                "upper= has no use where no entry has two limits: give at_most=True and "
-                "at_least=True there."
-            )
-        return None
-    if limits.upper is None:
-        place = read.place(int(np.argmax(both)))
-        raise ValueError(
-            f"at_most and at_least are both True at {place}, but upper=None: give the upper limits."
-        )
-    uppers = np.asarray(read("upper", limits.upper))
-    if uppers.dtype.kind not in "buif":
-        raise TypeError(f"upper has dtype {uppers.dtype}: give real numbers.")
-    uppers = uppers.astype(read.values.dtype)
-    wrong = both & ~((uppers >= read.values) & np.isfinite(uppers))
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        raise ValueError(
-            f"upper={uppers[at]:g} at {read.place(at)} is no upper limit of X, which has the lower "
-            f"one, {read.values[at]:g}: give finite numbers that are not below it."
-        )
-    return np.where(both, uppers, read.values)
-
-
-class _Reader:
-    """Reads masks and numbers at the stored entries of observations, flat."""
-
-    def __init__(self, observations: Observations, X: Any) -> None:
-        self.observations, self.X = observations, X
-        if isinstance(observations, DenseObservations):
-            self.values: FloatArray = observations.stored.ravel()
-            self.seen = observations.seen.ravel()
-            self.rows, self.columns = np.divmod(np.arange(self.values.size), observations.shape[1])
-        else:
-            entries = observations.entries()
-            self.rows, self.columns, self.values = entries
-            self.seen = np.ones(self.values.size, bool)
-
-    def __call__(self, name: str, other: Any) -> NDArray[Any]:
-        """Return a mask or numbers at the stored entries."""
-        if isinstance(self.observations, DenseObservations):
-            return dense_values(name, other, self.X, self.observations.labels).ravel()
-        return at_entries(name, other, self.observations.shape, self.rows, self.columns)
-
-    def place(self, entry: int) -> str:
-        """Return the position of an entry in words."""
-        return f"row {self.rows[entry]}, column {self.columns[entry]}"
-
-    def with_limits(self, limits: EntryLimits) -> Observations:
-        """Return the observations with limits."""
-        assert isinstance(self.observations, DenseObservations | SparseObservations)
-        return replace(self.observations, limits=limits)
+    assert isinstance(observations, DenseObservations | SparseObservations)
+    return replace(observations, limits=EntryLimits(codes, uppers))

@@ -6,7 +6,6 @@ sparse matrix does not store are missing, and no sparse input is made dense.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
@@ -178,15 +177,15 @@ def match(labels: Labels, other: Labels, axis: Axis) -> NDArray[np.intp] | None:
     if len(dims) == 1 and len(other_dims) == 1:
         return _match_dimension(labels, dims[0], other, other_dims[0])
     if set(dims) != set(other_dims):
-        size = _size(labels, dims)
-        return np.arange(size) if size == _size(other, other_dims) else None
+        size = labels.size(dims)
+        return np.arange(size) if size == other.size(other_dims) else None
     along = {}
     for dim in dims:
         positions = _match_dimension(labels, dim, other, dim)
         if positions is None:
             return None
         along[dim] = positions
-    shape = [other.shape[other.dims.index(dim)] for dim in other_dims]
+    shape = [other.sizes[dim] for dim in other_dims]
     grid = np.ix_(*(along[dim] for dim in other_dims))
     inside = np.ones([1] * len(shape), dtype=bool)
     for one in grid:
@@ -201,7 +200,7 @@ def has_repeats(labels: Labels, other: Labels) -> bool:
     """Return whether rows cannot be matched by their labels, which come twice in one of both."""
     if len(labels.rows) > 1 or len(other.rows) > 1:
         return False
-    index, target = _index(labels, labels.rows[0]), _index(other, other.rows[0])
+    index, target = labels.index(labels.rows[0]), other.index(other.rows[0])
     if index is None or target is None or is_default(labels.rows[0], index) or index.equals(target):
         return False
     return not (index.is_unique and target.is_unique)
@@ -214,7 +213,7 @@ def unknown_labels(labels: Labels, other: Labels, axis: Axis) -> str:
         other_dim = dim if len(dims) > 1 else getattr(other, axis)[0]
         along = _match_dimension(labels, dim, other, other_dim)
         if along is not None and np.any(along < 0):
-            return f"{dim!r}, such as {first_few(_index(labels, dim)[along < 0])}"
+            return f"{dim!r}, such as {first_few(labels.index(dim)[along < 0])}"
     return repr(", ".join(dims))
 
 
@@ -222,10 +221,9 @@ def _match_dimension(
     labels: Labels, dim: str, other: Labels, other_dim: str
 ) -> NDArray[np.intp] | None:
     """Return the positions along one dimension; see `match`."""
-    index, target = _index(labels, dim), _index(other, other_dim)
-    size = labels.shape[labels.dims.index(dim)]
-    other_size = other.shape[other.dims.index(other_dim)]
-    by_position = np.arange(size) if size == other_size else None
+    index, target = labels.index(dim), other.index(other_dim)
+    size = labels.sizes[dim]
+    by_position = np.arange(size) if size == other.sizes[other_dim] else None
     if index is None or target is None or is_default(dim, index):
         return by_position
     if index.equals(target):
@@ -244,21 +242,11 @@ def _match_dimension(
     return positions
 
 
-def _index(labels: Labels, dim: str) -> Any:
-    """Return the index of a dimension, None if it has no labels."""
-    return labels.coords.indexes.get(dim)
-
-
 def is_default(dim: str, index: Any) -> bool:
     """Return whether an index is what a table has whose rows or columns were given no labels."""
     if dim not in ("row", "column") or index.nlevels > 1 or index.dtype.kind not in "iu":
         return False
     return bool(np.array_equal(index, np.arange(len(index))))
-
-
-def _size(labels: Labels, dims: tuple[str, ...]) -> int:
-    """Return the number of entries along some dimensions."""
-    return math.prod(labels.shape[labels.dims.index(dim)] for dim in dims)
 
 
 def plain_label(label: Any) -> Any:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,14 +21,17 @@ from scipy import sparse
 
 from nmd_lab._runtime.disk import Scratch
 
-from .entries import CsrRows as CsrRows
-from .entries import EntryLimits as EntryLimits
-from .entries import EntryReader as EntryReader
-from .entries import FloatArray as FloatArray
-from .entries import IntArray as IntArray
-from .entries import ObservedEntries as ObservedEntries
-from .entries import Transform as Transform
-from .entries import WeightReader as WeightReader
+from .entries import (
+    CsrRows,
+    EntryLimits,
+    EntryReader,
+    FloatArray,
+    GivenOffsets,
+    IntArray,
+    ObservedEntries,
+    Transform,
+    WeightReader,
+)
 from .labels import Labels
 
 SUMMED_ROWS = 1024
@@ -54,40 +58,6 @@ BLOCK = 1 << 16
 """Entries of a block: 512 KiB of doubles, so that temporary arrays stay small and in the cache."""
 
 
-class Elsewhere(Protocol):
-    """What a fit asks of rows that are on other machines; a W stays there, too."""
-
-    def sweep(self, problem: Any, rank: int, now: Any = None) -> Any:
-        """Return the sweep of a problem, with T and U at their start, or as they were read."""
-
-    def split(self, share: float, rng: np.random.Generator) -> tuple[Observations, Observations]:
-        """Return the observations without a share of them, and that share."""
-
-    def without(self, held_out: Observations) -> tuple[Observations, Observations]:
-        """Return the observations at other positions than those of a matrix, and that matrix."""
-
-    def held_out_score(self, model: Any) -> Any:
-        """Return what compares a model with these entries, which are held out."""
-
-    def optimality(self, problem: Any, W: Any, H: FloatArray, penalties: Sequence[float]) -> float:
-        """Return the distance of factors from the first-order conditions."""
-
-    def stacked(self, pieces: Sequence[Any], dtype: Any) -> Any:
-        """Return a W of pieces beside each other: matrices, columns, numbers."""
-
-    def allow(self, W: Any, solved: slice, W_constraint: Any) -> None:
-        """Put the nearest allowed rows in the place of those of a start."""
-
-    def result(self, W: Any) -> Any:
-        """Return W for a result, as an array or an array of Dask."""
-
-    def computing(self) -> AbstractContextManager[Any]:
-        """Return a context in which arrays of Dask are computed there."""
-
-    def checkpoint_files(self, path: Path) -> Any:
-        """Return what belongs to a checkpoint at a path."""
-
-
 class Observations(ABC):
     """A partly observed matrix.
 
@@ -103,8 +73,9 @@ class Observations(ABC):
         Limits of the stored entries; None if all observed values are known.
     scratch : Scratch or None
         Folder for arrays of the size of X, if X lies in a file; None (default) if not.
-    elsewhere : Elsewhere or None
-        What works with the rows if they are on other machines; None (default) if not.
+    remote : bool
+        Whether the rows are on other machines, where a W stays, too.  Functions of the solver that
+        work with rows have another implementation for such a class (`functools.singledispatch`).
     """
 
     values: FloatArray
@@ -112,7 +83,7 @@ class Observations(ABC):
     labels: Labels
     limits: EntryLimits | None
     scratch: Scratch | None = None
-    elsewhere: Elsewhere | None = None
+    remote: ClassVar[bool] = False
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -142,7 +113,7 @@ class Observations(ABC):
     @property
     def in_memory(self) -> bool:
         """Whether all entries are in the memory of this process."""
-        return self.scratch is None and self.elsewhere is None
+        return self.scratch is None and not self.remote
 
     @property
     def n_stored(self) -> int:
@@ -174,7 +145,7 @@ class Observations(ABC):
 
     @abstractmethod
     def centred(
-        self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
+        self, transform: Transform, offsets: GivenOffsets
     ) -> tuple[FloatArray | sparse.csr_array, float]:
         """Return transform(X) minus offsets, as the sum of a matrix and a constant.
 
@@ -182,10 +153,8 @@ class Observations(ABC):
         ----------
         transform : callable
             Entrywise function of X.
-        mean : float
-            Global offset.
-        rows, columns : ndarray (m,) and (n,), or None
-            Offsets of rows and columns.
+        offsets : tuple
+            Global offset, offsets of rows and offsets of columns.
 
         Returns
         -------
@@ -200,18 +169,9 @@ class Observations(ABC):
         otherwise.
         """
 
-    def centred_sums(
-        self,
-        transform: Transform,
-        mean: float,
-        rows: FloatArray | None,
-        columns: FloatArray | None,
-        *,
-        axis: int,
-    ) -> FloatArray:
+    def centred_sums(self, transform: Transform, offsets: GivenOffsets, axis: int) -> FloatArray:
         """Return the sums of `centred` over all rows (axis 0) or over all columns (axis 1)."""
-        matrix, _ = self.centred(transform, mean, rows, columns)
-        return sums_along(matrix, axis)
+        return sums_along(self.centred(transform, offsets)[0], axis)
 
     @abstractmethod
     def observed(self) -> tuple[FloatArray, FloatArray]:
@@ -280,11 +240,11 @@ class Observations(ABC):
 
     @abstractmethod
     def with_values(self, values: FloatArray) -> Self:
-        """Return other values with the same pattern, weights and labels."""
+        """Return other values of the stored entries, with the same pattern, weights and labels."""
 
-    @abstractmethod
     def with_stored(self, values: FloatArray) -> Self:
-        """Return other values, flat, at the stored entries, without limits."""
+        """Return other values of the stored entries, without limits."""
+        return replace(self.with_values(values), limits=None)  # type: ignore[type-var]
 
     @abstractmethod
     def mapped(self, transform: Transform) -> Self:
@@ -294,9 +254,46 @@ class Observations(ABC):
     def content(self) -> Iterator[tuple[str, Iterable[NDArray[Any]]]]:
         """Yield all but the labels: a heading of each part, and its numbers in blocks."""
 
+    def fingerprint(self) -> str:
+        """Return the SHA-256 hash of everything but the labels."""
+        digest = hashlib.sha256()
+        for heading, blocks in self.content():
+            digest.update(heading.encode())
+            for block in blocks:
+                digest.update(np.ascontiguousarray(block).view(np.uint8).data)
+        return digest.hexdigest()
+
     @abstractmethod
     def counts(self, axis: int) -> NDArray[np.integer]:
         """Return the number of observed entries of each column (axis 0) or row (axis 1)."""
+
+    @staticmethod
+    def stacked(pieces: Sequence[Any], dtype: Any) -> Any:
+        """Return a W of pieces side by side: matrices, single columns, and numbers for columns."""
+        m = len(next(piece for piece in pieces if not isinstance(piece, float)))
+        columns = [
+            np.full((m, 1), piece) if isinstance(piece, float) else piece.reshape(m, -1)
+            for piece in pieces
+        ]
+        return np.hstack(columns, dtype=dtype)
+
+    def allow(self, W: Any, solved: slice, constraint: Any, empty: IntArray) -> None:
+        """Set columns of W to the nearest allowed ones, those of rows without an entry near 0."""
+        W[empty, solved] = 0
+        if constraint is not None:
+            W[:, solved] = constraint.project(W[:, solved])
+
+    def gathered(self, W: Any) -> Any:
+        """Return a copy of W for a result."""
+        return W.copy()
+
+    def computing(self) -> AbstractContextManager[Any]:
+        """Return a context in which a W of a result is computed where the rows are."""
+        return nullcontext()
+
+    def checkpoint_files(self, path: Path) -> Any:
+        """Return what belongs to a checkpoint at a path, None if nothing does."""
+        return None
 
     def zero_unobserved(self, W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return copies of two factors, with 0 for rows and columns without an observed entry."""
@@ -310,11 +307,6 @@ class Observations(ABC):
         return np.flatnonzero(self.counts(1) == 0), np.flatnonzero(self.counts(0) == 0)
 
 
-def has_offsets(mean: float, rows: FloatArray | None, columns: FloatArray | None) -> bool:
-    """Return whether a model has a global offset or offsets of rows or columns."""
-    return mean != 0 or rows is not None or columns is not None
-
-
 def float_dtype(array: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any]:
     """Return the working precision: `dtype`, or by default float32 for float16 and float32."""
     if dtype is None:
@@ -326,13 +318,3 @@ def float_dtype(array: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any]:
     if precision not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype={dtype!r} is not supported: use 'float32' or 'float64'.")
     return precision
-
-
-def fingerprint(observations: Observations) -> str:
-    """Return the SHA-256 hash of observations without their labels."""
-    digest = hashlib.sha256()
-    for heading, blocks in observations.content():
-        digest.update(heading.encode())
-        for block in blocks:
-            digest.update(np.ascontiguousarray(block).view(np.uint8).data)
-    return digest.hexdigest()

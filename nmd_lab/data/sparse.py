@@ -21,17 +21,19 @@ from .entries import (
     EntryLimits,
     EntryReader,
     FloatArray,
+    GivenOffsets,
     IntArray,
     ObservedEntries,
     Transform,
     check_indices,
     check_pointers,
+    has_offsets,
     limits_content,
     row_of_entries,
     row_pointers,
 )
 from .labels import Labels
-from .observations import BLOCK, Observations, has_offsets
+from .observations import BLOCK, Observations
 
 COUNTED = 1 << 22
 """Number of entries that are counted at a time."""
@@ -149,15 +151,15 @@ class SparseObservations(Observations):
         return T.ravel()
 
     def centred(
-        self, transform: Transform, mean: float, rows: FloatArray | None, columns: FloatArray | None
+        self, transform: Transform, offsets: GivenOffsets
     ) -> tuple[sparse.csr_array, float]:
         """Return transform(X) minus offsets; see `Observations.centred`."""
-        T = transform(self.values)
+        T, (mean, rows, columns) = transform(self.values), offsets
         if self.absent_are_zeros:  # there are no offsets then
             absent = float(transform(np.zeros(1, T.dtype))[0])
             return self.to_csr(T - T.dtype.type(absent) if absent else T), absent
         m, n = self.shape
-        fill = 0.0 if has_offsets(mean, rows, columns) else float(T.mean())
+        fill = 0.0 if has_offsets(offsets) else float(T.mean())
         by_row = np.zeros(m) if rows is None else rows
         by_column = np.zeros(n) if columns is None else columns
         R: Any = self._new(np.result_type(T.dtype, by_row.dtype, by_column.dtype))
@@ -266,10 +268,6 @@ class SparseObservations(Observations):
     def with_values(self, values: FloatArray) -> SparseObservations:
         """Return other values with the same pattern, weights and labels."""
         return replace(self, values=values)
-
-    def with_stored(self, values: FloatArray) -> SparseObservations:
-        """Return other values at the stored entries, without limits."""
-        return replace(self, values=values, limits=None)
 
     def mapped(self, transform: Transform) -> SparseObservations:
         """Return observations of transform(X), whose zeros that are not stored stay zeros."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, singledispatch
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import as_generator
 from nmd_lab._runtime.compiler import compile_kernel
 
 from .dense import DenseObservations
 from .entries import CsrRows, EntryWeights
-from .inputs import observe, observe_dense
+from .inputs import observe
 from .labels import Labels
 from .matching import like
 from .observations import Observations
@@ -60,6 +60,7 @@ def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> 
     return like(X, train), like(X, test)
 
 
+@singledispatch
 def split(
     observations: Observations, test_size: Any, rng: np.random.Generator
 ) -> tuple[Observations, Observations]:
@@ -73,6 +74,16 @@ def split(
     if observations.labels.table is not None:
         test = _whole_cells(observations, test)
     return observations.select(~test), observations.select(test)
+
+
+@singledispatch
+def without(
+    observations: Observations, held_out: Observations
+) -> tuple[Observations, Observations]:
+    """Return the observations at other positions than those of a matrix, and that matrix."""
+    theirs, mine = (flat_positions(each) for each in (held_out, observations))
+    keep = ~np.isin(mine, theirs, assume_unique=True)
+    return observations if keep.all() else observations.select(keep), held_out.as_sparse()
 
 
 def flat_positions(observations: Observations) -> NDArray[np.int64]:
@@ -203,9 +214,3 @@ def nonzero_rows(observations: Observations, block: slice) -> CsrRows:
     keep = rows.values != 0
     ends = np.append(0, np.cumsum(keep))
     return CsrRows.of(ends[rows.indptr], rows.indices[keep], rows.values[keep], None)
-
-
-def dense_rows(X: Any, observed: Any, weights: Any, dtype: DTypeLike) -> DenseObservations:
-    """Return the observations of a block of rows."""
-    options: dict[str, Any] = {"observed": observed, "weights": weights, "dtype": dtype}
-    return observe_dense(X, **options, may_be_empty=True)

@@ -10,7 +10,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn
 
 from .decomposition import Decomposition

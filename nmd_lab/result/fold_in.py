@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import check_no_fit
 from nmd_lab.data.entries import FloatArray, row_pointers
-from nmd_lab.data.inputs import observe
+from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.masks import NO_LIMITS, GivenLimits
 from nmd_lab.data.matching import first_few, known_columns
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.split import dense_rows
 from nmd_lab.model.fitted_values import RowModel
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model
@@ -164,7 +163,7 @@ def fold_in_blocks(model: RowModel, X: Any) -> xr.DataArray:
 def rows_of_block(block: Any, model: RowModel, width: int) -> FloatArray:
     """Return the rows of W for a block, with their offsets in a last column if there are any."""
     out = np.zeros((len(block), width), model.H.dtype)
-    observations = dense_rows(block, None, None, model.H.dtype)
+    observations = observe_dense(block, dtype=model.H.dtype, may_be_empty=True)
     if observations.n_observed:
         W, offsets = fold_rows(model, observations)
         out[:, : W.shape[1]] = W

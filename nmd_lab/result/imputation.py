@@ -12,7 +12,7 @@ from nmd_lab._runtime.checks import as_generator, check_integer, check_word
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.masks import NO_LIMITS, GivenLimits, with_limits
 from nmd_lab.data.matching import MatchedData, dense_like, has_repeats, match, observe_beside
-from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.solver.sampler.noise import CLIPPED, knows_T
 
@@ -225,7 +225,7 @@ def _filled(
     if not is_frame(X):
         return dense_like(X, labels, array)
 
-    def missing(column: TypedColumn, at: NDArray[np.intp]) -> FloatArray:
+    def missing(column: TypedColumn, at: NDArray[np.intp]) -> NDArray[np.floating]:
         if column.has_indicators:
             positions, rows = np.zeros(len(array)), np.flatnonzero(holes[:, at[0]])
             positions[rows] = classes(data.rows[rows], data.columns[at])
@@ -269,7 +269,7 @@ def _draw_within(
 
 
 def _entries_to_fill(
-    observations: Observations, array: FloatArray, limited: NDArray[np.bool_]
+    observations: Observations, array: NDArray[np.floating], limited: NDArray[np.bool_]
 ) -> Bounded:
     """Return the holes of numbers and levels and what has limits, which are marked in a matrix."""
     limits, table = observations.limits, observations.labels.table

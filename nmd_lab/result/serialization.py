@@ -16,7 +16,7 @@ from nmd_lab._runtime.compiler import is_ours
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab._version import __version__
 from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
-from nmd_lab.data.observations import Observations, fingerprint
+from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedTable
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.kind import Kind, make_kind
@@ -266,7 +266,7 @@ def which_kind(model: Model, labels: Labels) -> xr.DataArray:
     assert model.which is not None
     if model.which.ndim == 2:
         return xr.DataArray(labels.label(model.which).variable)
-    shape = [labels.shape[labels.dims.index(dim)] for dim in labels.columns]
+    shape = [labels.sizes[dim] for dim in labels.columns]
     return xr.DataArray(model.which.reshape(shape), dims=labels.columns)
 
 
@@ -276,7 +276,7 @@ def provenance(observations: Observations) -> dict[str, Any]:
         "shape": list(observations.shape),
         "n_observed": observations.n_observed,
         "dtype": str(observations.dtype),
-        "observations_hash": fingerprint(observations),
+        "observations_hash": observations.fingerprint(),
         "versions": {
             "nmd_lab": __version__,
             "numpy": np.__version__,

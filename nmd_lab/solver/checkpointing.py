@@ -11,7 +11,7 @@ import numpy as np
 
 from nmd_lab.checkpoint.checkpoint import Checkpoint
 from nmd_lab.checkpoint.encoding import Classes
-from nmd_lab.data.observations import Observations, fingerprint
+from nmd_lab.data.observations import Observations
 
 from .loop import nothing
 from .options import Asked
@@ -41,14 +41,13 @@ def state_and_save(
     compute = asked.compute
     if compute.checkpoint is None:
         return before, rng, nothing
-    elsewhere = observations.elsewhere
-    beside = None if elsewhere is None else elsewhere.checkpoint_files(Path(compute.checkpoint))
+    beside = observations.checkpoint_files(Path(compute.checkpoint))
     classes = Classes(
         (type(each) for kind in kinds for each in (kind.nonlinearity, kind.loss)),
         None if beside is None else beside.recipes,
     )
     checkpoint = Checkpoint(
-        *(compute.checkpoint, compute.checkpoint_every, asked.call, fingerprint(observations)),
+        *(compute.checkpoint, compute.checkpoint_every, asked.call, observations.fingerprint()),
         *(classes, before, beside),
     )
     state = checkpoint.state

@@ -124,7 +124,7 @@ def side_by_side(problem: Problem, options: Options, starts: int) -> int:
     """Return how many of some starts after the first run at the same time; at least 1."""
     alone = options.callback is not None or options.time_limit is not None
     entries = problem.observations.n_stored
-    alone |= problem.observations.elsewhere is not None
+    alone |= problem.observations.remote
     suitable = FEWEST_SIDE_BY_SIDE <= entries <= MOST_SIDE_BY_SIDE
     return max(1, min(problem.threads, starts)) if suitable and not alone else 1
 
@@ -166,7 +166,7 @@ def _of_descents(problem: Problem, rank: int) -> int:
 def check_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> None:
     """Raise MemoryError if a fit needs more than is free; workers have memory of their own."""
     observations, limit = problem.observations, options.compute.memory_limit
-    if observations.elsewhere is None:
+    if not observations.remote:
         needed, on_disk = needed_memory(problem, rank, options, plan), observations.scratch
         refuse_fit(observations.shape, needed, limit, on_disk=on_disk is not None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from nmd_lab._runtime.checks import errors_about, is_auto, new_stream
 from nmd_lab.data.masks import at_observed, is_mask, row_groups
 from nmd_lab.data.matching import match_data
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.split import flat_positions, split
+from nmd_lab.data.split import split, without
 from nmd_lab.model.model import Model
 
 from .choice import BLOCKS, Choice
@@ -41,8 +42,6 @@ def hold_out(known: Known, X: Any, options: Options, rng: np.random.Generator) -
     rest, held_out = _out_of_the_fit(observations, X, choice, rng)
     if options.absent_are_zeros:
         refuse_empty(rest)
-    if rest.elsewhere is not None:
-        return known._replace(observations=rest, held_out=held_out)
     held_out = held_out.as_sparse()
     return known._replace(observations=rest, held_out=held_out, folds=[Fold(rest, held_out)])
 
@@ -51,13 +50,9 @@ def _out_of_the_fit(
     observations: Observations, X: Any, choice: Choice, rng: np.random.Generator
 ) -> tuple[Observations, Any]:
     """Return the observations of the fit, and others that stop it early."""
-    elsewhere, splitter = observations.elsewhere, choice.splitter
+    splitter = choice.splitter
     if choice.is_share:
-        share, stream = float(splitter), new_stream(rng)
-        if elsewhere is None:
-            rest, held_out = split(observations, share, stream)
-        else:
-            rest, held_out = elsewhere.split(share, stream)
+        rest, held_out = split(observations, float(splitter), new_stream(rng))
         if not held_out.n_observed:
             raise ValueError(
                 f"validation={splitter} holds out none of the {rest.n_observed} observed "
@@ -69,21 +64,19 @@ def _out_of_the_fit(
         return observations.select(~hidden), observations.select(hidden)
     with errors_about("validation"):
         matched = match_data(observations.labels, splitter, owner="X")
-    held_out = matched.as_sparse(observations.labels)
-    if elsewhere is None:
-        return _without(observations, held_out), held_out
-    return elsewhere.without(held_out)
+    rest, held_out = without(observations, matched.as_sparse(observations.labels))
+    if not rest.n_observed:
+        raise ValueError(
+            "validation holds out every observed entry of X: give fewer entries, or a share "
+            "between 0 and 1."
+        )
+    return rest, held_out
 
 
 def _folds_of_trials(
     observations: Observations, X: Any, choice: Choice, rng: np.random.Generator
 ) -> tuple[list[Fold], str]:
     """Return folds that judge the trials alone, and how they were drawn."""
-    if observations.elsewhere is not None:
-        raise ValueError(
-            f"splitter={choice.splitter!r} does not go with data on workers: give a share of the "
-            "entries."
-        )
     splitter = choice.splitter
     if choice.has_masks:
         masks = [
@@ -114,7 +107,7 @@ def _folds_of_trials(
 
 def _mask_of(observations: Observations, X: Any, mask: Any, name: str) -> NDArray[np.bool_]:
     """Return a mask at the observed entries, of which it hides some."""
-    if observations.elsewhere is not None:
+    if observations.remote:
         raise ValueError(f"{name} is a mask, and X is on workers: give a share of the entries.")
     hidden = at_observed(name, mask, X, observations)
     if hidden.all() or not hidden.any():
@@ -136,23 +129,7 @@ def refuse_empty(observations: Observations) -> None:
             )
 
 
+@singledispatch
 def score_of(held_out: Any, model: Model) -> Any:
     """Return what compares the model with held-out entries, None without any."""
-    if held_out is None:
-        return None
-    elsewhere = held_out.elsewhere
-    return HeldOut(held_out, model) if elsewhere is None else elsewhere.held_out_score(model)
-
-
-def _without(observations: Observations, held_out: Observations) -> Observations:
-    """Return the observations at all positions that are not held out."""
-    all_of_X, held = (flat_positions(each) for each in (observations, held_out))
-    keep = ~np.isin(all_of_X, held, assume_unique=True)
-    if keep.all():
-        return observations
-    if not keep.any():
-        raise ValueError(
-            "validation holds out every observed entry of X: give fewer entries, or a share "
-            "between 0 and 1."
-        )
-    return observations.select(keep)
+    return None if held_out is None else HeldOut(held_out, model)

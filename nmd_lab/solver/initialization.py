@@ -9,7 +9,8 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator
 
-from nmd_lab.data.observations import BLOCK, FloatArray, Observations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
 from nmd_lab.model.model import Model
 
@@ -64,7 +65,7 @@ def svd_start(
     the mean of the observed entries (or with the offsets), since zeros would distort the leading
     components.
     """
-    R, fill = observations.centred(model.pseudo_inverse, *offsets)
+    R, fill = observations.centred(model.pseudo_inverse, offsets)
     if hasattr(R, "factors"):  # its rows lie on workers
         W, H = R.factors(rank, rng, LARGEST_GRAM)
         if kind != "nndsvd":

@@ -8,7 +8,8 @@ import numpy as np
 
 from nmd_lab._runtime.checks import check_rank, check_size, is_auto
 from nmd_lab._runtime.compiler import is_ours
-from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
 from nmd_lab.data.units import is_small_table, units_of_columns
 from nmd_lab.model import _property_checks as checks
 from nmd_lab.model.checks import report_of

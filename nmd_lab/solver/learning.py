@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
 from nmd_lab.model.model import Model
 
 from .problem import Problem

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.data.observations import BLOCK, FloatArray
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import BLOCK
 from nmd_lab.data.sparse import is_sparse
 
 

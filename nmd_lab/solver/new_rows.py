@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_size
 from nmd_lab._runtime.machine import all_threads
-from nmd_lab.data.observations import CsrRows, FloatArray, Observations
+from nmd_lab.data.entries import CsrRows, FloatArray
+from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import nonzero_rows
 from nmd_lab.model.fitted_values import RowModel
 

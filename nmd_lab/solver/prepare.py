@@ -81,7 +81,7 @@ def observe(X: Any, rank: int | None, asked: Options) -> Observations:
     refuse(form | features_of_data(X, asked) | features_of_fit(rank, asked))
     if client is not None:
         data = {name: each for name, each in asked.of_data.items() if name != "limits"}
-        observations = observe_elsewhere(X, client, absent_are_zeros=zeros, **data)
+        observations = observe_remote(X, client, absent_are_zeros=zeros, **data)
     else:
         data = asked.of_data
         observations = inputs.observe(X, **data, absent_are_zeros=zeros, scratch=scratch)
@@ -154,7 +154,7 @@ def client_for(X: Any, client: Any) -> Any:
     return checked_client(X, client)
 
 
-def observe_elsewhere(X: Any, client: Any, **data: Any) -> Observations:
+def observe_remote(X: Any, client: Any, **data: Any) -> Observations:
     """Return observations on the workers of a client; see `nmd_lab.data.inputs.observe`."""
     from nmd_lab.cluster.inputs import observe_on_cluster
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model, make_model
@@ -154,26 +155,7 @@ class Problem:
 
         `now` is what `Sweep.now` of that one was.
         """
-        if (elsewhere := self.observations.elsewhere) is not None:
-            remote: Sweep = elsewhere.sweep(self, rank, now)
-            return remote
-        beyond_stored = self.sparse and not self.observed_only
-        _, empty_columns = self.empty
-        data = (self.observations, self.model, self.device)
-        split_variable = SplitVariable(*data, beyond_stored=beyond_stored, now=now)
-        W_alphas, H_alphas = self.alphas(rank)
-        ridges = Ridge(self.epsilon, W_alphas), Ridge(self.epsilon, H_alphas)
-        solved = self.offset_columns.solved(rank)
-        storage = storage_of(self.observations, self.device)
-        constrained = self.constrained_columns(rank)
-        if self.observed_only:
-            assert isinstance(storage, CsrStorage)
-            return ObservedSweep(
-                storage, split_variable, *ridges, *solved, self.threads, *constrained
-            )
-        return EverywhereSweep(
-            storage, split_variable, *ridges, *solved, self.threads, *constrained, empty_columns
-        )
+        return sweep_of(self.observations, self, rank, now)
 
     def with_model(self, model: Model) -> Problem:
         """Return the problem with another model in the units of X, such as a learned one.
@@ -225,12 +207,7 @@ class Problem:
             if each is not None:
                 each.constraint.check(np.asarray(rows, dtype=np.float64))
         W, H = self._extend(start)
-        if (elsewhere := self.observations.elsewhere) is not None:
-            elsewhere.allow(W, solved_W, W_constraint)
-        else:
-            W[empty_rows, solved_W] = 0
-            if W_constraint is not None:
-                W[:, solved_W] = W_constraint.project(W[:, solved_W])
+        self.observations.allow(W, solved_W, W_constraint, empty_rows)
         H[solved_H, empty_columns] = 0
         if H_constraint is not None:
             H[solved_H] = H_constraint.project(H[solved_H].T).T
@@ -252,15 +229,31 @@ class Problem:
 
     def _extend(self, start: Start) -> tuple[FloatArray, FloatArray]:
         """Return the extended factors of a start."""
-        if (elsewhere := self.observations.elsewhere) is None:
-            return self.offset_columns.extend(start.W, start.H, start.offsets)
         H = self.offset_columns.extended_H(start.H, start.offsets)
         pieces = self.offset_columns.W_pieces(start.W, start.offsets)
-        return elsewhere.stacked(pieces, H.dtype), H
+        return self.observations.stacked(pieces, H.dtype), H
 
     def solved(self, W_aug: FloatArray) -> tuple[slice, slice]:
         """Return the columns of W_aug and the rows of H_aug that are solved for."""
         return self.offset_columns.solved(W_aug.shape[1] - self.offset_columns.width)
+
+
+@singledispatch
+def sweep_of(observations: Observations, problem: Problem, rank: int, now: Any = None) -> Sweep:
+    """Return the sweep of a problem over its observations; see `Problem.sweep`."""
+    data = (observations, problem.model, problem.device)
+    beyond_stored = problem.sparse and not problem.observed_only
+    split_variable = SplitVariable(*data, beyond_stored=beyond_stored, now=now)
+    storage = storage_of(observations, problem.device)
+    W_alphas, H_alphas = problem.alphas(rank)
+    ridges = Ridge(problem.epsilon, W_alphas), Ridge(problem.epsilon, H_alphas)
+    solved = problem.offset_columns.solved(rank)
+    constrained = problem.constrained_columns(rank)
+    arguments = (split_variable, *ridges, *solved, problem.threads, *constrained)
+    if problem.observed_only:
+        assert isinstance(storage, CsrStorage)
+        return ObservedSweep(storage, *arguments)
+    return EverywhereSweep(storage, *arguments, problem.empty[1])
 
 
 def reference_of(observations: Observations, loss: Loss) -> float:

@@ -30,7 +30,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import Model
 
@@ -81,15 +82,8 @@ class OffsetColumns:
         self, W: FloatArray, H: FloatArray, offsets: Offsets
     ) -> tuple[FloatArray, FloatArray]:
         """Return W_aug and H_aug from W (m, rank), H (rank, n) and offsets."""
-        m, pieces, H_aug = W.shape[0], self.W_pieces(W, offsets), self.extended_H(H, offsets)
-        beside = getattr(W, "beside", None)
-        if beside is not None:  # the rows lie on workers
-            return beside(pieces), H_aug
-        left = [
-            np.full((m, 1), piece) if isinstance(piece, float) else piece.reshape(m, -1)
-            for piece in pieces
-        ]
-        return np.hstack(left, dtype=W.dtype), H_aug
+        stacked = getattr(W, "with_columns", Observations.stacked)  # of rows on workers
+        return stacked(self.W_pieces(W, offsets), W.dtype), self.extended_H(H, offsets)
 
     def W_pieces(self, W: FloatArray, offsets: Offsets) -> list[FloatArray | float]:
         """Return what W_aug is made of: matrices, single columns, and numbers for columns of it."""

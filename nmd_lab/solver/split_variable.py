@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.observations import BLOCK, EntryLimits, FloatArray, Observations
+from nmd_lab.data.entries import EntryLimits, FloatArray
+from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.model.model import Model
 
 from .devices.device import HOST, Device

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import Model
 
@@ -31,7 +32,7 @@ def _shrunken_means(
     observations: Observations, model: Model, offsets: Offsets, axis: int, zeros: float
 ) -> FloatArray:
     """Return the means along an axis of the starting T, minus the given offsets."""
-    sums = observations.centred_sums(model.pseudo_inverse, *offsets, axis=axis)
+    sums = observations.centred_sums(model.pseudo_inverse, offsets, axis)
     means: FloatArray = sums / np.maximum(observations.counts(axis) + zeros, 1)
     return means
 

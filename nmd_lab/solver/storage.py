@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import compile_kernel
-from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
 
 from .devices.device import HOST, Device
 

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from nmd_lab import _version, datasets
+from nmd_lab.data.entries import FloatArray, ObservedEntries
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import Picture, is_frame, picture_of
 from nmd_lab.data.masks import NO_LIMITS, GivenLimits, dense_values
 from nmd_lab.data.matching import like
-from nmd_lab.data.observations import FloatArray, ObservedEntries, fingerprint
 from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.data.split import first_of_cells
 from nmd_lab.data.typed_table import TypedColumn, TypedTable
@@ -81,7 +81,7 @@ class KnownEntries:
         """Hash of all that decides the results, the version of the library too."""
         kind = type(self.X).__name__, self.shape, self.arguments.get("sample_dims")
         columns = self.observations.shape[1] if self.table is None else self.table.describe()
-        return str(hash_of((_version.__version__, kind, columns, fingerprint(self.observations))))
+        return str(hash_of((_version.__version__, kind, columns, self.observations.fingerprint())))
 
     @cached_property
     def exact(self) -> BoolArray:

@@ -88,7 +88,7 @@ def test_centring_takes_off_offsets(data):
     rows, columns = rng.normal(size=X.shape[0]), rng.normal(size=X.shape[1])
     expected = np.where(seen, np.square(X) - 0.5 - rows[:, None] - columns, 0)
     for one in pair(*data):
-        matrix, constant = one.centred(np.square, 0.5, rows, columns)
+        matrix, constant = one.centred(np.square, (0.5, rows, columns))
         assert constant == 0
         array = matrix.toarray() if sparse.issparse(matrix) else matrix
         np.testing.assert_allclose(array, expected, atol=1e-14)
@@ -99,7 +99,7 @@ def test_without_offsets_holes_are_filled_with_the_mean(data):
     X, seen, _ = data
     expected = np.where(seen, X, X[seen].mean())
     for one in pair(*data):
-        matrix, constant = one.centred(np.copy, 0.0, None, None)
+        matrix, constant = one.centred(np.copy, (0.0, None, None))
         array = matrix.toarray() if sparse.issparse(matrix) else matrix
         np.testing.assert_allclose(array + constant, expected, atol=1e-14)
 

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from nmd_lab._runtime.compiler import compile_kernel
-from nmd_lab.data.observations import BLOCK, FloatArray
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import BLOCK
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope

@@ -24,7 +24,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
 from nmd_lab.model.noise import POISSON
 from nmd_lab.solver.everywhere_sweep import regularized_inverse
 from nmd_lab.solver.problem import Problem

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab._runtime.machine import map_and_add
-from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
 from nmd_lab.model.model import Model
 from nmd_lab.solver.split_variable import StoredEntries
 from nmd_lab.solver.storage import Storage

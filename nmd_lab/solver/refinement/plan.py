@@ -77,7 +77,7 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     - a sparse matrix with so many stored entries that a second pass takes too long.
     """
     model, observations = problem.model, problem.observations
-    if observations.elsewhere is not None:
+    if observations.remote:
         return RefinementPlan(False, False, False, fitted=exact_for(options.tol) / 100)
     if problem.is_constrained:
         is_allowed = options.solver.refine and options.solver.rho == "auto"

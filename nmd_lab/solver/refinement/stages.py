@@ -14,9 +14,12 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import singledispatch
 
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
 from nmd_lab.solver.constraints.divergence import constrained_optimality
 from nmd_lab.solver.problem import Problem
 
@@ -272,9 +275,19 @@ def optimality(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> float:
     conditions are Λ Hᵀ = alpha W, Wᵀ Λ = alpha H and T = WH.  The distance is the largest of their
     relative violations, for that of several ρ at which it is smallest.
     """
-    if (elsewhere := problem.observations.elsewhere) is not None:
-        return elsewhere.optimality(problem, W_aug, H_aug, OPTIMALITY_PENALTIES)
+    return optimality_of(problem.observations, problem, W_aug, H_aug, OPTIMALITY_PENALTIES)
+
+
+@singledispatch
+def optimality_of(
+    observations: Observations,
+    problem: Problem,
+    W_aug: FloatArray,
+    H_aug: FloatArray,
+    penalties: Sequence[float],
+) -> float:
+    """Return the smallest distance for some ρ, in natural ones."""
     if problem.is_constrained:
-        return constrained_optimality(problem, W_aug, H_aug, OPTIMALITY_PENALTIES)
+        return constrained_optimality(problem, W_aug, H_aug, penalties)
     function = Lagrangian(problem, W_aug, H_aug)
-    return min(function.violation(rho * function.natural) for rho in OPTIMALITY_PENALTIES)
+    return min(function.violation(rho * function.natural) for rho in penalties)

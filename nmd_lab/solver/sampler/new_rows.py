@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.machine import all_threads
-from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
 from nmd_lab.model.model import Model
 
 from .cut_points import put

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_rank, check_size, is_auto
 from nmd_lab._runtime.machine import all_threads
-from nmd_lab.data.observations import FloatArray, Observations, Transform
+from nmd_lab.data.entries import FloatArray, Transform
+from nmd_lab.data.observations import Observations
 from nmd_lab.model.mixed import groups
 from nmd_lab.model.model import Model
 from nmd_lab.solver.limit_noise import smallest_value

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
 from nmd_lab.model.model import Model
 from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
-from nmd_lab.data.observations import BLOCK, FloatArray
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import BLOCK
 from nmd_lab.solver.lowrank import RowBlocks
 from nmd_lab.solver.storage import CsrStorage
 

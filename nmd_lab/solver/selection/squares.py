@@ -45,7 +45,7 @@ class Ending(NamedTuple):
 def suits(problem: Problem, start: Start) -> bool:
     """Return whether the compiled iterations are those of the problem."""
     data, rule = problem.observations, problem.rule
-    plain = data.pattern is None and data.limits is None and data.elsewhere is None
+    plain = data.pattern is None and data.limits is None
     if not plain or data.dtype != np.float64 or data.shape[0] * start.H.size > LARGEST:
         return False
     weights = data.weight_reader()

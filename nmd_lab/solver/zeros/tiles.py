@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.machine import map_and_add
-from nmd_lab.data.entries import IntArray
-from nmd_lab.data.observations import FloatArray, Observations
+from nmd_lab.data.entries import FloatArray, IntArray
+from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model
 from nmd_lab.solver.devices.device import HOST, Device

@@ -1,4 +1,4 @@
-"""The steps of a fit that run on the partitions: each works on rows and returns sums over them."""
+"""What is measured of a fit on a cluster: held-out errors, and the distance from optimality."""
 
 from __future__ import annotations
 
@@ -13,67 +13,27 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.constraints.least_squares import kind_of_descent
 from nmd_lab.solver.constraints.steps import proximal_move
 from nmd_lab.solver.held_out import HeldOut
-from nmd_lab.solver.observed_sweep import ObservedSweep
 from nmd_lab.solver.refinement.moreau_envelope import Evaluation, MoreauEnvelope
 from nmd_lab.solver.storage import storage_of
-from nmd_lab.solver.sweep import Sweep
 
 from .cluster import Cluster
 from .partition import Partition, set_up
-from .rows import ClusterRows, Taken
+from .rows import ClusterRows, Named, Taken
+from .sweeps import problem_of
 
 
-def make_sweep(partition: Partition, name: str, data: str, problem: Any, rank: int) -> tuple[float]:
-    """Make the sweep over the rows of a partition, and return the square of the norm of T."""
-    sweep: Sweep = problem_of(partition, data, problem).sweep(rank)
-    partition.objects[name] = sweep
-    return (sweep.now.size_of_T**2,)
+class HeldOutOnCluster:
+    """Observed entries on workers that are not used in the fit; see `HeldOut`."""
 
+    def __init__(self, cluster: Cluster, data: str, model: Any) -> None:
+        self.named = Named(cluster, "score", in_rows=True)
+        cluster.map(make_held_out, self.named.name, data, model, changes=True)
 
-make_sweep.makes_sweep = True  # type: ignore[attr-defined]
-
-
-def problem_of(partition: Partition, data: str, problem: Any) -> Any:
-    """Return the problem for the rows of a partition."""
-    there = replace(problem, observations=partition.rows[data], threads=1)
-    there.__dict__["empty"] = (np.empty(0, np.intp), np.empty(0, np.intp))  # the client has these
-    return there
-
-
-def sweep_rows(
-    partition: Partition,
-    name: str,
-    W_name: str,
-    of_next: str,
-    H: FloatArray,
-    penalty: float,
-    factor: float,
-    update: bool,
-    projected: bool,
-) -> tuple[Any, ...]:
-    """Make the pass over the rows of a partition."""
-    sweep: Sweep = partition.objects[name]
-    W: FloatArray = partition.objects[W_name]
-    sweep.split_variable.rescale(factor)
-    next_W = W.copy()
-    StW, CtW, sums = sweep.work_on_rows(W, H, penalty, next_W, update=update, projected=projected)
-    partition.objects[of_next] = next_W
-    if isinstance(sweep, ObservedSweep):
-        StW = np.zeros((0, 0), StW.dtype)  # its H-step has sums of its own
-    change, value = next_W - W, 0.0
-    if sweep.W_constraint is not None:
-        value = sweep.W_constraint.value(next_W[:, sweep.solved_W])
-    return StW, CtW, sums, next_W.T @ next_W, next_W.T @ change, change.T @ change, value
-
-
-def column_sums(
-    partition: Partition, name: str, W_name: str, next_name: str, H: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the sums for the H-step of `ObservedSweep`; see its method of this name."""
-    sweep: ObservedSweep = partition.objects[name]
-    W, next_W = partition.objects[W_name], partition.objects[next_name]
-    sums: tuple[FloatArray, FloatArray] = sweep.column_sums(next_W - W, next_W, H)
-    return sums
+    def rmse(self, W_aug: ClusterRows, H_aug: FloatArray, model: Any = None) -> float:
+        """Return the root mean squared error of the expected values, in the units of X."""
+        step = (squared_errors, self.named.name, W_aug.taken, H_aug, model)
+        squares, weights = self.named.cluster.sum(*step)
+        return float(np.sqrt(squares / weights))
 
 
 @set_up
