@@ -25,7 +25,7 @@ from .initialization import Start, given_start
 from .limit_noise import limit_model
 from .options import Options
 from .selection.folds import Fold, draw_folds
-from .selection.setting import suitable_nonlinearities
+from .selection.space import suitable_nonlinearities
 
 
 class Known(NamedTuple):

@@ -12,7 +12,7 @@ from nmd_lab._runtime.checks import sentence
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.selection import as_text
 from nmd_lab.result.summary import headline_of
-from nmd_lab.solver.selection.choice import in_words
+from nmd_lab.solver.selection.record import in_words
 
 from .background import Latest
 from .charts import Panel, calibration_chart, curves_part, model_text, trials_charts

@@ -1,31 +1,30 @@
-"""The choice of the settings of a fit by held-out entries, as a fit calls it.
-
-How long a choice takes: a bar of its trials, and a sentence before it if that is long.
-"""
+"""The choice of the settings of a fit by held-out entries, as a fit calls it."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from nmd_lab._runtime.progress import Interruption, progress_bar
+from nmd_lab._runtime.progress import Interruption
+from nmd_lab.data.observations import Observations
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.known import Known
 from nmd_lab.solver.options import Options
 
-from .folds import sample_of_rows
-from .setting import Setting, Space, Trial, suitable_losses, suitable_nonlinearities
-from .stages import first_stage, record_of, with_all_rows
-from .thinning import check_counts, has_zeros
+from .cold_starts import ridge_from_cold_starts
+from .folds import Fold, has_zeros, sample_of_rows, thinned
+from .record import Stage, record_of, shown_duration
+from .search import Search
+from .space import Setting, Space, suitable_losses, suitable_nonlinearities
+from .thinning import RankSearch, ThinnedTrials, check_counts
+from .trial import Trial
+from .trials import Trials
 
 SHARE_OF_TIME = 0.5  # share of a time limit that the trials may take; the fit has the rest
-MOST_OF_TABLE = 64  # components of a table with classes or levels, whose ridge removes some
+MAX_RANK_TABLE = 64  # of a table with classes or levels, whose ridge removes some components
 
 
 def choose(
@@ -40,44 +39,76 @@ def choose(
 
     The time limit counts from `began`.
     """
-    observations, space = known.observations, _space(known, options)
-    if has_zeros(observations):
-        check_counts(observations, known.model, options.validation.metric)
-    is_bounded = _is_bounded(known, options)
-    (low, high), few, m = observations.range(), observations, observations.shape[0]
-    if space.alpha is None and space.given_alphas is None and known.folds is None:
-        few = sample_of_rows(observations, rng, has_classes=is_bounded)
+    m, space = known.observations.shape[0], _space(known, options)
+    if has_zeros(known.observations):
+        check_counts(known.observations, known.model, options.validation.metric)
     limit = SHARE_OF_TIME * (np.inf if options.time_limit is None else options.time_limit)
     deadline = time.perf_counter() + limit
+
+    def stopped() -> bool:
+        return bool(signals) or time.perf_counter() > deadline
+
     with shown_duration(options.progress, space.rank is not None, limit) as show:
 
         def after(trial: Trial) -> None:
             signals.begin()
             show(trial)
 
-        of_trials: dict[str, Any] = {
-            "options": options,
-            "size": max(-low, high),
-            "stopped": lambda: bool(signals) or time.perf_counter() > deadline,
-            "after": after,
-            "limits": known.limits,
-            "kinds": known.kinds,
-        }
-        stages = [first_stage(known._replace(observations=few), space, rng, **of_trials)]
-        last = stages[-1]
-        if last.n_rows < m and last.has_ridge and not is_bounded:
-            last = with_all_rows(last, known, rng, **of_trials)
-            stages.append(last)
+        stages = _stages(known, options, space, rng, stopped=stopped, after=after)
+    last = stages[-1]
     setting, chosen = last.setting, last.chosen
-    starts = chosen is not None and last.n_rows == m and (last.trials.stopped() or not chosen.cold)
+    ends = chosen is not None and last.shape[0] == m and (stopped() or not chosen.is_cold)
     found = known._replace(
         model=known.kinds or make_model(setting.nonlinearity, setting.loss),
-        limits=known.limits if chosen is None else last.trials.limits,
-        start=chosen.starts[0] if chosen is not None and starts else None,
+        limits=known.limits if chosen is None else last.search.trials.limits,
+        start=chosen.starts[0] if chosen is not None and ends else None,
         selection=record_of(stages, m),
         spent=time.perf_counter() - began,
     )
     return _settled(options, setting, chosen, last.growth(m)), found
+
+
+def _stages(
+    known: Known,
+    options: Options,
+    space: Space,
+    rng: np.random.Generator,
+    **of_trials: Any,
+) -> list[Stage]:
+    """Return a search with some rows of large data, and one with all of them, or this one alone.
+
+    The second one tries ridges around that of the first, since the best one depends on the number
+    of rows.
+    """
+    rest, is_bounded = known.observations, _is_bounded(known, options)
+    low, high = rest.range()
+    of_trials |= {"options": options, "size": max(-low, high), "rng": rng}
+    of_trials |= {"limits": known.limits, "kinds": known.kinds}
+    if has_zeros(rest):
+        folds = thinned(rest, rng)
+        ranks = RankSearch(ThinnedTrials(_at_least_one(folds, rest), **of_trials), space)
+        return [Stage(ranks, ranks.run() if folds else None, "by thinning")]
+    some, m = rest, rest.shape[0]
+    if space.alpha_candidates is None and known.folds is None:
+        some = sample_of_rows(some, rng, has_classes=is_bounded)
+    folds, drawn = known._replace(observations=some).folds_for_trials(rng)
+    search = Search(Trials(_at_least_one(folds, some), **of_trials), space)
+    first = Stage(search, search.run() if folds else None, drawn)
+    chosen = first.chosen
+    has_ridge = chosen is not None and chosen.kind != "offsets_alone"
+    if some.shape[0] == m or is_bounded or not has_ridge or search.trials.stopped():
+        return [first]
+    assert chosen is not None
+    folds, drawn = known.folds_for_trials(rng)
+    search = Search(Trials(_at_least_one(folds, rest), **of_trials), space)
+    setting = chosen.setting._replace(alpha=first.growth(m) * chosen.setting.alpha)
+    kind: Any = "ridge_path" if chosen.kind == "ridge_path" else "cold_start"
+    return [first, Stage(search, ridge_from_cold_starts(search, setting, kind), drawn)]
+
+
+def _at_least_one(folds: list[Fold], rest: Observations) -> list[Fold]:
+    """Return the folds, or one that holds out nothing if there are none."""
+    return folds or [Fold(rest, rest.as_sparse())]
 
 
 def _settled(options: Options, setting: Setting, chosen: Trial | None, growth: float) -> Options:
@@ -116,65 +147,19 @@ def _space(known: Known, options: Options) -> Space:
     if offset_alpha == "auto":
         offset_alpha = None if free else options.alpha
     ranks, alphas = options.validation.ranks, options.validation.alphas
-    rank, alpha = known.rank, None if free else float(options.alpha)
     largest = min(observations.shape)
-    if bounded and rank is None and ranks is None:
-        rank = min(largest, MOST_OF_TABLE)
+    if not free:
+        alphas = (float(options.alpha),)
+    if known.rank is not None:
+        ranks = (known.rank,)
+    elif bounded and ranks is None:
+        ranks = (min(largest, MAX_RANK_TABLE),)
     return Space(
         nonlinearities=candidates,
         losses=suitable_losses(observations) if loss is None else [loss],
-        rank=ranks[0] if ranks is not None and len(ranks) == 1 else rank,
         largest_rank=largest,
-        alpha=alphas[0] if alphas is not None and len(alphas) == 1 else alpha,
+        rank_candidates=None if ranks is None else tuple(ranks),
+        alpha_candidates=None if alphas is None else tuple(alphas),
         offsets=offsets,
         offset_alpha=offset_alpha,
-        given_ranks=ranks,
-        given_alphas=alphas,
     )
-
-
-WORK = 1000  # iterations of a choice that take as long as those of its first trials
-WORK_RIDGE = 500  # the same where only the ridge is chosen
-LONG = 10.0  # seconds from which a person is told before
-
-
-@contextmanager
-def shown_duration(
-    progress: bool | None, is_ridge_alone: bool, at_most: float
-) -> Iterator[Callable[[Trial], None]]:
-    """Give a function that shows one more trial: in a bar, as a fit shows one of iterations.
-
-    A choice that takes long is announced, in the bar or by a sentence where there is none.  The
-    second trial tells how long, since code may have been compiled in the first one.  A time limit
-    ends a choice after `at_most` seconds.
-    """
-    work = WORK_RIDGE if is_ridge_alone else WORK
-    count, text = 0, ""
-    with progress_bar(None, progress, unit="trial") as show:
-
-        def after(trial: Trial) -> None:
-            nonlocal count, text
-            count += not trial.offsets_alone
-            seconds = min(work * trial.seconds / max(trial.n_iter, 1), at_most)
-            if count == 2 and not trial.offsets_alone and seconds >= LONG:
-                text = f"about {in_words(seconds)} in all"
-                if progress is None and not sys.stderr.isatty():
-                    print(
-                        f"The choice of settings takes about {in_words(seconds)}; time_limit= ends "
-                        "it sooner, and with rank= or alpha= there is less to choose.",
-                        file=sys.stderr,
-                    )
-            show(text)
-
-        yield after
-
-
-def in_words(seconds: float) -> str:
-    """Return a duration as it is said.
-
-    >>> in_words(14.2), in_words(140), in_words(8000)
-    ('14 s', '2 min', '2.2 h')
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -1,15 +1,14 @@
-"""Held-out entries for the choice of settings, drawn as the holes of the data are.
+"""The folds of a choice: entries at random, moved holes, test rows of a splitter, thinned counts.
 
-Held-out entries in the test rows of a splitter of scikit-learn.
-
-A sample of the rows of large data, from which their settings are chosen.
+A choice for large data has some of the rows alone.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +19,17 @@ from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import some_rows, split
 
 SHARE = 0.1  # share of the observed entries that a fold holds out
-WANTED = 2000  # held-out entries from which one fold is enough
-MOST = 100_000  # largest number of held-out entries of a fold
-MOST_FOLDS = 10  # largest number of folds, with which each entry is held out about once
-FEWEST_OBSERVED = 1 / 3  # share of observed entries below which data are mostly holes
+ENOUGH = 2000  # held-out entries from which one fold is enough
+MAX_HELD_OUT = 100_000  # largest number of held-out entries of a fold
+MAX_FOLDS = 10  # largest number of folds, with which each entry is held out about once
+MIN_OBSERVED = 1 / 3  # share of observed entries below which data are mostly holes
 DEPENDENCE = 2.0  # pairs of columns missing together, over chance, above which holes depend
-SAMPLED = 500  # largest number of rows, and of columns, from which this is computed
-LOST = 0.5  # share of its entries that a row loses at most to them
-MOVED = 0.2  # share of its entries that a column loses at most to holes that are moved
-MOVES = 1000  # moves of all holes at most, until enough entries are held out
-IN_VAIN = 10  # moves in turn that hide nothing, after which there are no further ones
-FEWEST_MOVED = 2  # least number of folds with moved holes
+MAX_SAMPLED = 500  # largest number of rows, and of columns, from which this is computed
+MAX_LOST_OF_ROW = 0.5  # share of its entries that a row loses at most to them
+MAX_LOST_OF_COLUMN = 0.2  # the same of a column, at most to holes that are moved
+MAX_MOVES = 1000  # moves of all holes at most, until enough entries are held out
+MOVES_WITHOUT_GAIN = 10  # moves in turn that hide nothing, after which there are no further ones
+MIN_MOVED_FOLDS = 2  # least number of folds with moved holes
 
 
 class Fold(NamedTuple):
@@ -69,12 +68,12 @@ def draw_folds(
     are several folds.
     """
     n_observed = observations.n_observed
-    share = min(SHARE, MOST / n_observed)
+    share = min(SHARE, MAX_HELD_OUT / n_observed)
     structured = blocks or holes_depend_on_each_other(observations)
-    fewest = FEWEST_MOVED if structured else 1
+    fewest = MIN_MOVED_FOLDS if structured else 1
     folds: list[Fold] = []
-    for _ in range(MOST_FOLDS):
-        if len(folds) >= fewest and n_held_out(folds) >= WANTED:
+    for _ in range(MAX_FOLDS):
+        if len(folds) >= fewest and n_held_out(folds) >= ENOUGH:
             break
         hidden = _moved_holes(observations, share, rng) if structured else None
         if hidden is not None and hidden.any():
@@ -113,10 +112,10 @@ def holes_depend_on_each_other(observations: Observations) -> bool:
     """
     m, n = observations.shape
     share = observations.n_observed / (m * n)
-    if share == 1 or share < FEWEST_OBSERVED or min(m, n) < 4:
+    if share == 1 or share < MIN_OBSERVED or min(m, n) < 4:
         return False
-    rows = np.linspace(0, m - 1, min(m, SAMPLED)).astype(int)
-    columns = np.linspace(0, n - 1, min(n, SAMPLED)).astype(int)
+    rows = np.linspace(0, m - 1, min(m, MAX_SAMPLED)).astype(int)
+    columns = np.linspace(0, n - 1, min(n, MAX_SAMPLED)).astype(int)
     if observations.labels.table is not None:  # the indicators of a category are always together
         columns = np.unique(observations.labels.table.first_of_cell[columns])
     excess = _missing(observations)[np.ix_(rows, columns)].astype(float)
@@ -145,10 +144,13 @@ def _moved_holes(
     """
     missing = _missing(observations)
     hidden, seen, (m, _) = np.zeros_like(missing), ~missing, missing.shape
-    of_row, of_column = _may_lose(seen.sum(axis=1), LOST), _may_lose(seen.sum(axis=0), MOVED)
+    of_row, of_column = (
+        _may_lose(seen.sum(axis=1), MAX_LOST_OF_ROW),
+        _may_lose(seen.sum(axis=0), MAX_LOST_OF_COLUMN),
+    )
     with_holes = np.flatnonzero(missing.any(axis=1))
-    to_hide, in_vain = share * np.count_nonzero(seen), 0
-    for _ in range(MOVES):
+    to_hide, without_gain = share * np.count_nonzero(seen), 0
+    for _ in range(MAX_MOVES):
         before, shift = to_hide, int(rng.integers(m // 4, m - m // 4)) if m > 4 else 1
         first = int(rng.integers(with_holes.size))
         for row in np.roll(with_holes, first).tolist():
@@ -161,8 +163,8 @@ def _moved_holes(
                 to_hide -= cells.size
             if to_hide <= 0:
                 break
-        in_vain = 0 if to_hide < before else in_vain + 1
-        if to_hide <= 0 or in_vain == IN_VAIN:
+        without_gain = 0 if to_hide < before else without_gain + 1
+        if to_hide <= 0 or without_gain == MOVES_WITHOUT_GAIN:
             break
     rows, columns, _ = observations.entries()
     result: NDArray[np.bool_] = hidden[rows, columns]
@@ -175,7 +177,7 @@ def _may_lose(counts: NDArray[np.integer], share: float) -> FloatArray:
     return most
 
 
-PARTS = 5  # parts of the columns, of which each split holds out one in its test rows
+COLUMN_PARTS = 5  # parts of the columns, of which each split holds out one in its test rows
 
 
 class RowSplit(NamedTuple):
@@ -212,11 +214,11 @@ def row_folds(
     Each split holds out another fifth, in all its test rows: what is known of these columns comes
     from the training rows alone.
     """
-    n_parts = max(2, min(PARTS, observations.shape[1]))
+    n_parts = max(2, min(COLUMN_PARTS, observations.shape[1]))
     parts = _dealt_columns(observations, n_parts, rng)
     folds: list[Fold] = []
-    for shift in range(max(1, min(n_parts, MOST_FOLDS // max(len(splits), 1)))):
-        if n_held_out(folds) >= WANTED:
+    for shift in range(max(1, min(n_parts, MAX_FOLDS // max(len(splits), 1)))):
+        if n_held_out(folds) >= ENOUGH:
             break
         for number, each in enumerate(splits):
             fold = _fold(each, parts == (number + shift) % n_parts, observations)
@@ -251,7 +253,7 @@ def _fold(split: RowSplit, hidden: NDArray[np.bool_], observations: Observations
 
 
 CELLS = 300_000  # observed cells from which settings are chosen
-CELLS_WITH_CLASSES = 100_000  # the same for a table with classes or levels, which take longer
+CELLS_TABLE = 100_000  # the same for a table with classes or levels, which take longer
 ROWS = 1000  # least number of rows for that
 OVER_COLUMNS = 4  # least number of rows, over that of columns
 WORTH_IT = 2  # rows, over those wanted, from which some are drawn
@@ -262,7 +264,7 @@ def sample_of_rows(
 ) -> Observations:
     """Return as many of the rows as a choice needs, or all of them."""
     m, n = observations.shape
-    cells = CELLS_WITH_CLASSES if has_classes else CELLS
+    cells = CELLS_TABLE if has_classes else CELLS
     number = max(ROWS, OVER_COLUMNS * n, round(cells * m / observations.n_observed))
     return observations if m < WORTH_IT * number else some_rows(observations, number, rng)
 
@@ -275,3 +277,27 @@ def ridge_growth(shape: tuple[int, int], number: int) -> float:
     """
     m, n = shape
     return (math.sqrt(m) + math.sqrt(n)) / (math.sqrt(number) + math.sqrt(n))
+
+
+def has_zeros(observations: Observations) -> TypeGuard[SparseObservations]:
+    """Return whether absent entries are zeros, so that none can be held out."""
+    return isinstance(observations, SparseObservations) and observations.absent_are_zeros
+
+
+def thinned(counts: SparseObservations, rng: np.random.Generator) -> list[Fold]:
+    """Return folds: most of each count, and a multiple of the others with the same mean.
+
+    The others have the entries of which something is held out; if they are few, there are several
+    folds, and no event is held out twice.
+    """
+    x, folds = counts.values, list[Fold]()
+    left = x.astype(np.int64)
+    while len(folds) < MAX_FOLDS and n_held_out(folds) < ENOUGH:
+        share = min(SHARE / (1 - SHARE * len(folds)), 1.0)  # of the events that are in no fold
+        held_out = rng.binomial(left, share)
+        left -= held_out
+        rest = x - held_out.astype(x.dtype)
+        others = counts.with_values(((1 / SHARE - 1) * held_out).astype(x.dtype))
+        others = replace(others.select(held_out > 0), absent_are_zeros=False)
+        folds.append(Fold(counts.with_values(rest).select(rest > 0), others))
+    return folds

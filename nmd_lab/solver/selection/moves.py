@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,20 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.solver.initialization import Start, svd_start
 from nmd_lab.solver.starting_data import offsets_of
 
-from .progress import SETTLED
-from .setting import Setting, Space, Trial
+from .space import Setting, Space
+from .trial import Trial
 from .trials import Trials
 
 NO_COMPONENTS = 4.0  # ridge without components, relative to the least one that removes all
 OFFSET_RIDGE = 3.0  # first ridge of the offsets, relative to the natural penalty
+COARSE = 10**0.5  # factor between ridges of the first path, and from cold starts
 FINE = 10**0.25  # factor between ridges when the rank has changed
-MOST_STEPS = 14  # largest number of steps in one direction
-HOPELESS = 0.04  # growth of the mean loss with another f, from which no other ridge is tried
-TOLERATED = 0.0005  # largest growth of the error that a simpler setting may cost
-LITTLE = 1e-3  # relative decrease of the mean loss after which a number is not changed further
+MAX_STEPS = 14  # largest number of ridges in one direction
+MUCH_WORSE = 0.04  # growth of the mean loss with another f, from which no other ridge is tried
+SMALL_GAIN = 1e-3  # relative decrease of the mean loss after which a number is not changed further
+RANK_RATIO = 4 / 3  # least ratio between a rank and a larger one to try
+LONG_RANKS = 32  # number of components with which trials take long
+RANK_GAIN = 0.002  # decrease of the mean loss that is worth so many components
 
 
 class Moves:
@@ -49,20 +53,26 @@ class Moves:
 
     def without_components(self, f: Nonlinearity, loss: Loss) -> tuple[Setting, float]:
         """Return a setting of a model, and the least ridge that removes all components."""
-        if (f, loss) not in self._without:
-            self._without[f, loss] = self._without_components(f, loss)
-        return self._without[f, loss]
-
-    def _without_components(self, f: Nonlinearity, loss: Loss) -> tuple[Setting, float]:
-        space, kind = self.space, self.space.kinds[0]
-        rank = space.rank or (space.given_ranks or (1,))[0]
-        setting = Setting(f, loss, rank, space.alpha or 1.0, kind, 1.0)
-        unit, unit_of_offsets = self._units(setting)
-        alpha = NO_COMPONENTS * unit if space.alpha is None else space.alpha
-        offset_alpha = OFFSET_RIDGE * unit_of_offsets
-        if space.offset_alpha is not None:
-            offset_alpha = space.offset_alpha
-        return setting._replace(alpha=alpha, offset_alpha=offset_alpha), unit
+        if (f, loss) in self._without:
+            return self._without[f, loss]
+        space = self.space
+        rank = (space.rank_candidates or (1,))[0]
+        setting = Setting(f, loss, rank, space.alpha or 1.0, space.kinds[0], 1.0)
+        problem = self.trials.problems(setting)[0]
+        data, rng = problem.starting_data, np.random.default_rng(0)
+        start = svd_start(*data, 1, offsets_of(problem), rng, "randomized")
+        largest = float(np.linalg.norm(start.W) * np.linalg.norm(start.H))
+        natural, units = problem.natural_penalty * self.trials.mean_weight, problem.units
+        tiny = math.sqrt(np.finfo(float).tiny)
+        unit = max(natural * largest / units.scaled_alpha(1.0), tiny)
+        of_offsets = max(natural / units.scaled_offset_alpha(1.0, 1.0), tiny)
+        alpha, offset_alpha = NO_COMPONENTS * unit, OFFSET_RIDGE * of_offsets
+        setting = setting._replace(
+            alpha=alpha if space.alpha is None else space.alpha,
+            offset_alpha=offset_alpha if space.offset_alpha is None else space.offset_alpha,
+        )
+        self._without[f, loss] = setting, unit
+        return setting, unit
 
     def offsets_alone(self, setting: Setting) -> Trial:
         """Return a trial with offsets and without components."""
@@ -72,34 +82,54 @@ class Moves:
             W, H = np.zeros((m, setting.rank), dtype), np.zeros((setting.rank, n), dtype)
             offsets = problem.units.given_offsets(offsets_of(problem))
             starts.append(Start(W, H, True, offsets))
-        return self.trials.run(setting, starts, offsets_alone=True)
+        return self.trials.run(setting, starts, kind="offsets_alone")
 
-    def climb(self, trial: Trial, name: str, factor: float) -> Trial:
-        """Return the best trial with a ridge divided or multiplied by a factor, again and again."""
-        return self.climb_with(trial, name, factor, lambda s: self.trials.run(s, trial.starts))
-
-    def climb_with(
-        self, trial: Trial, name: str, factor: float, run: Callable[[Setting], Trial]
+    def climb(
+        self, trial: Trial, name: str, factor: float, run: Callable[[Setting], Trial] | None = None
     ) -> Trial:
-        """Return what `climb` does, with a function that runs a trial."""
+        """Return the best trial with a ridge divided or multiplied by a factor, again and again.
+
+        By default all of them begin with the factors of this trial.
+        """
         if getattr(self.space, name) is not None:
             return trial
+        run = run or partial(self.trials.run, starts=trial.starts)
         for step in (1 / factor, factor):
             begun_at = trial
-            for _ in range(MOST_STEPS):
+            for _ in range(MAX_STEPS):
                 if self.stopped or trial.is_exact:
                     return trial
-                number = self.space.stepped(name, getattr(trial.setting, name), step)
-                if number is None:
+                setting = self.stepped(trial.setting, name, step)
+                if setting is None:
                     break
-                changed: dict[str, Any] = {name: number}
-                other = run(trial.setting._replace(**changed))
-                before = trial.mean
-                trial = other if other.mean < before else trial
-                if not other.mean < (1 - LITTLE) * before:
+                other = run(setting)
+                gains = other.mean < (1 - SMALL_GAIN) * trial.mean
+                trial = min(trial, other, key=mean_of)
+                if not gains:
                     break
             if trial is not begun_at:
                 break
+        return trial
+
+    def stepped(self, setting: Setting, name: str, factor: float) -> Setting | None:
+        """Return a setting with a ridge times a factor, None if there is none."""
+        number = self.space.stepped(name, getattr(setting, name), factor)
+        changed: dict[str, Any] = {name: number}
+        return None if number is None else setting._replace(**changed)
+
+    def follow(
+        self,
+        trial: Trial,
+        step: Callable[[Trial], Setting | None],
+        run: Callable[[Setting, Trial], Trial],
+        is_better: Callable[[Trial, Trial], bool] = lambda other, trial: other.mean < trial.mean,
+    ) -> Trial:
+        """Return the last of a chain of trials, which ends before one that is not better."""
+        while not self.stopped and (setting := step(trial)) is not None:
+            other = run(setting, trial)
+            if not is_better(other, trial):
+                break
+            trial = other
         return trial
 
     def with_model(self, trial: Trial, f: Nonlinearity, loss: Loss) -> Trial:
@@ -116,7 +146,7 @@ class Moves:
             nonlinearity=f, loss=loss, alpha=alpha, offset_alpha=offset_alpha
         )
         moved = self.trials.run(other, trial.starts)
-        if loss == trial.setting.loss and moved.mean > (1 + HOPELESS) * trial.mean:
+        if loss == trial.setting.loss and moved.mean > (1 + MUCH_WORSE) * trial.mean:
             return moved
         return self.climb(moved, "alpha", FINE)
 
@@ -125,34 +155,19 @@ class Moves:
         moved = self.trials.run(trial.setting._replace(rank=rank), trial.starts)
         return self.climb(moved, "alpha", FINE)
 
-    def _units(self, setting: Setting) -> tuple[float, float]:
-        """Return the ridge that removes all components, and the natural ridge of the offsets."""
-        problem = self.trials.problems(setting)[0]
-        offsets = offsets_of(problem)
-        data, rng = problem.starting_data, np.random.default_rng(0)
-        start = svd_start(*data, 1, offsets, rng, "randomized")
-        largest = float(np.linalg.norm(start.W) * np.linalg.norm(start.H))
-        natural, units = problem.natural_penalty * self.trials.mean_weight, problem.units
-        of_offsets = natural / units.scaled_offset_alpha(1.0, 1.0)
-        of_factors = natural * largest / units.scaled_alpha(1.0)
-        tiny = math.sqrt(np.finfo(float).tiny)
-        return max(of_factors, tiny), max(of_offsets, tiny)
+    def next_rank(self, rank: int, ratio: float) -> int | None:
+        """Return the next larger rank to try, None if there is none."""
+        space = self.space
+        least = ratio * rank if space.rank_candidates is None else rank + 1
+        larger = (r for r in space.ranks if r >= least and space.rank is None)
+        return next(larger, None)
+
+    def of_model(self, best: Trial) -> list[Trial]:
+        """Return the trials with the model of a trial, the smallest rank first."""
+        same = [t for t in self.trials.done if t.setting[:2] == best.setting[:2]]
+        return sorted(same, key=lambda t: (t.setting.rank, t.mean))
 
 
 def mean_of(trial: Trial) -> float:
     """Return the mean score of a trial."""
     return trial.mean
-
-
-def of_model(moves: Moves, best: Trial) -> list[Trial]:
-    """Return the trials of a model with components, the smallest rank first."""
-    model = best.setting[:2]
-    same = [t for t in moves.trials.done if t.setting[:2] == model and t.starts]
-    return sorted(same, key=lambda t: (t.setting.rank, t.mean))
-
-
-def is_close(trial: Trial, best: Trial) -> bool:
-    """Return whether the error of a trial is not clearly above the lowest."""
-    allowed = max(trial.spread(best), SETTLED / 2 * best.error)
-    allowed = min(allowed, TOLERATED * best.error)
-    return trial is best or trial.error <= best.error + allowed

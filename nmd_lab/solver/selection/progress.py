@@ -3,10 +3,6 @@
 Squares settle within a few iterations.  Other losses fall slowly, so that an error that hardly
 changes says nothing before the factors are near a stationary point.  What a fit learns of f and of
 the loss is learned on the way.
-
-The comparison of a trial with the best one so far, fold after fold.
-
-A trial that is clearly worse on some folds does not do the others.
 """
 
 from __future__ import annotations
@@ -21,20 +17,26 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.engines.protocol import Iterate
 from nmd_lab.solver.initialization import Start
 
-from .folds import Fold
-from .setting import Setting, Trial, mean_score
+from .trial import SETTLED, mean_score
 
-FEWEST = 3  # least number of iterations, from which changes are predicted
-MOST = 80  # largest number of iterations; half as many again as the least one, if that is more
-MOST_SLOW = 150  # the same where factors must be near a stationary point
+MIN_ITERATIONS = 3  # from which changes are predicted
+MAX_ITERATIONS = 80  # half as many again as the least number, if that is more
+MAX_ITERATIONS_SLOW = 150  # the same where factors must be near a stationary point
+ITERATIONS_ABOVE_BEST = 10  # that end a trial which keeps its lowest score
 NEAR = 1e-3  # relative residual of a point that is nearly stationary
 NEARER = 1e-2  # the same from which the error tells that a trial cannot win
 BLOCK = 5  # iterations from whose falls of the objective further ones are predicted
-LITTLE = 1e-2  # predicted relative fall of the objective from which factors are near such a point
-SETTLED = 5e-4  # predicted relative change of the mean score that is not worth further iterations
-SLOWEST = 0.97  # largest ratio of the geometric series that predicts it
-IN_VAIN = 10  # iterations above the lowest score that end a trial which keeps that
-HOPELESS = 1.1  # ratio of the mean score to the lowest one from which a slow trial cannot win
+SMALL_FALL = 1e-2  # predicted relative fall of the objective near such a point
+MAX_RATIO = 0.97  # largest ratio of the geometric series that predicts it
+TOO_HIGH = 1.1  # ratio of the mean score to the lowest one from which a slow trial cannot win
+
+
+def predicted_fall(earlier: float, before: float, last: float, max_ratio: float) -> float:
+    """Return the further fall of a geometric series; this function is compiled as well."""
+    change, ratio = before - last, max_ratio
+    if before != earlier:
+        ratio = min(abs(change / (before - earlier)), max_ratio)
+    return change * ratio / (1.0 - ratio)
 
 
 class Progress:
@@ -59,8 +61,6 @@ class Progress:
     ----------
     count : int
         Number of iterations.
-    lowest, fewest, most : float, int, int
-        Lowest mean score of other trials, and the least and the largest number of iterations.
     best : int
         Number of the iteration of lowest mean score.
     is_learned : bool
@@ -78,13 +78,12 @@ class Progress:
         keeps_best: bool = False,
     ) -> None:
         self.count, self.best, self.keeps_best = 0, 0, keeps_best
-        self.lowest, self.fewest, self._lowest_here = lowest, max(fewest, FEWEST), math.inf
-        usual = MOST_SLOW if is_slow else MOST
+        self.lowest, self.fewest = lowest, fewest
+        usual = MAX_ITERATIONS_SLOW if is_slow else MAX_ITERATIONS
         self.most = max(usual if most is None else most, round(1.5 * fewest))
         self._means: list[float] = []
         self._objectives: list[float] = []
-        self._residual = math.inf
-        self._before_round = math.inf
+        self._residual = self._lowest_here = self._before_round = math.inf
         self._is_slow, self.is_learned = is_slow, not learns
 
     def add(self, mean: float, iterate: Iterate) -> None:
@@ -100,53 +99,48 @@ class Progress:
         """Forget the iterations with other parameters of f and of the loss."""
         self._before_round = self._means[-1]
         self._means, self._objectives = [], []
-        self.fewest, self.is_learned = FEWEST, False
+        self.fewest, self.is_learned = MIN_ITERATIONS, False
 
     @property
     def is_over(self) -> bool:
         """Whether no further iteration is worth it."""
-        if self.is_late or not math.isfinite(self._means[-1]):
+        last = self._means[-1]
+        if self.count >= self.most or not math.isfinite(last):
             return True
         if self.keeps_best:
-            grown = self._means[-1] > (1 + SETTLED) * self._lowest_here
-            return (grown and self.count >= self.best + IN_VAIN) or self._residual <= NEAR
+            grown = last > (1 + SETTLED) * self._lowest_here
+            late = self.count >= self.best + ITERATIONS_ABOVE_BEST
+            return (grown and late) or self._residual <= NEAR
         if len(self._means) < self.fewest:
             return False
-        if self.is_hopeless or not self.is_learned:
-            return self.is_hopeless
-        further = abs(self._further())
-        settled = further <= SETTLED * self._means[-1]
+        if self.is_pruned or not self.is_learned:
+            return self.is_pruned
+        further = abs(self._further_fall())
+        settled = further <= SETTLED * last
         return settled and (self.is_stationary if self._is_slow else further > 0)
 
     @property
     def counts(self) -> bool:
         """Whether a trial says something of its setting, and not of where it began."""
-        if not self._is_slow:
-            return True
-        return self.is_hopeless or (self.is_stationary and self.is_learned)
+        return not self._is_slow or self.is_pruned or (self.is_stationary and self.is_learned)
 
     @property
     def may_learn(self) -> bool:
         """Whether the factors are settled enough to learn parameters of f and of the loss."""
-        enough = len(self._means) >= FEWEST
+        enough = len(self._means) >= MIN_ITERATIONS
         return not self.is_learned and enough and (self._residual <= NEARER or self.is_stationary)
 
     @property
-    def is_late(self) -> bool:
-        """Whether there were as many iterations as a trial may have."""
-        return self.count >= self.most
-
-    @property
-    def is_hopeless(self) -> bool:
+    def is_pruned(self) -> bool:
         """Whether no further iterations would bring the error below the lowest so far."""
-        last, further = self._means[-1], self._further()
+        last = self._means[-1]
         if not math.isfinite(last):
             return True
         if self._is_slow and last > max(self.lowest, self._before_round) and self.is_stationary:
             return True  # what is learned makes it worse and worse
-        nearly = self.is_stationary or self._residual <= NEARER
-        sure = not self._is_slow or nearly or last > HOPELESS * self.lowest
-        return sure and min(last, last - further) > (1 + SETTLED) * self.lowest
+        near = self._residual <= NEARER or last > TOO_HIGH * self.lowest
+        sure = not self._is_slow or near or self.is_stationary
+        return sure and min(last, last - self._further_fall()) > (1 + SETTLED) * self.lowest
 
     @property
     def is_stationary(self) -> bool:
@@ -156,25 +150,15 @@ class Progress:
         if len(self._objectives) <= 2 * BLOCK:
             return False
         earlier, before, last = self._objectives[-2 * BLOCK - 1 :: BLOCK]
-        return _fall(earlier, before, last, SLOWEST**BLOCK) <= LITTLE * abs(last)
+        fall = predicted_fall(earlier, before, last, MAX_RATIO**BLOCK)
+        return fall <= SMALL_FALL * abs(last)
 
-    def _further(self) -> float:
+    def _further_fall(self) -> float:
         """Return the predicted fall of the mean score by further iterations; < 0 if it grows."""
-        if len(self._means) < FEWEST:
+        if len(self._means) < MIN_ITERATIONS:
             return math.inf
-        earlier, before, last = self._means[-FEWEST:]
-        return _fall(earlier, before, last, SLOWEST)
-
-
-def _fall(earlier: float, before: float, last: float, slowest: float) -> float:
-    """Return the predicted further fall of a geometric series; its ratio is at most `slowest`."""
-    change, rate = before - last, slowest
-    if abs(before - earlier) > 0:
-        rate = min(abs(change / (before - earlier)), slowest)
-    return change * rate / (1 - rate)
-
-
-BEATEN = 2.0  # standard errors of the excess over the best trial from which it is clear
+        earlier, before, last = self._means[-MIN_ITERATIONS:]
+        return predicted_fall(earlier, before, last, MAX_RATIO)
 
 
 class Run(NamedTuple):
@@ -186,12 +170,7 @@ class Run(NamedTuple):
     losses: FloatArray
     start: Start
     progress: Progress
-    curve: list[FloatArray]
-
-
-def scores_of(runs: Sequence[Run]) -> FloatArray:
-    """Return the scores at the held-out entries of all folds."""
-    return np.concatenate([run.losses for run in runs])
+    curve: Sequence[FloatArray]
 
 
 def best_ending(runs: Sequence[Run], metric: str, most: int) -> tuple[int, FloatArray]:
@@ -203,36 +182,3 @@ def best_ending(runs: Sequence[Run], metric: str, most: int) -> tuple[int, Float
     counts = range(1, 1 + min(most, max(len(run.curve) for run in runs)))
     best = min(counts, key=lambda count: mean_score(after(count), metric))
     return best, after(best)
-
-
-def lowest_of(done: Sequence[Trial], setting: Setting) -> Trial | None:
-    """Return the best trial with the loss of a setting; None if there is none that counts."""
-    same = [t for t in done if t.setting.loss == setting.loss and math.isfinite(t.mean)]
-    return min(same, key=lambda trial: trial.mean, default=None)
-
-
-def mean_at(trial: Trial, index: int, folds: Sequence[Fold]) -> float:
-    """Return the mean score of a trial at the held-out entries of a fold."""
-    before = sum(fold.held_out.n_observed for fold in folds[:index])
-    at = slice(before, before + folds[index].held_out.n_observed)
-    return mean_score(trial.losses[at], trial.metric)
-
-
-def is_beaten(losses: FloatArray, best: Trial) -> bool:
-    """Return whether scores at the held-out entries of the first folds are clearly worse."""
-    excess = losses - best.losses[: losses.size]
-    error = float(np.std(excess)) / math.sqrt(excess.size)
-    scale = 1.0 if best.metric == "log_score" else best.mean
-    return bool(np.mean(excess) > max(BEATEN * error, SETTLED * scale))
-
-
-def completed(losses: FloatArray, best: Trial | None) -> FloatArray:
-    """Return scores at the held-out entries of all folds.
-
-    On folds that were left out they exceed those of the best trial as on the others.
-    """
-    if best is None or losses.size == best.losses.size:
-        return losses
-    rest = best.losses[losses.size :]
-    excess = np.resize(losses - best.losses[: losses.size], rest.size)
-    return np.concatenate([losses, rest + excess])

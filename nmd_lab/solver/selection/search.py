@@ -14,30 +14,20 @@ import math
 
 import numpy as np
 
-from .fresh import (
-    COARSE,
-    GAIN,
-    MANY,
-    RATIO,
-    RATIO_SLOW,
-    best_of_patient,
-    from_fresh_starts,
-    strongest_ridge,
-)
-from .moves import FINE, Moves, is_close, mean_of, of_model
-from .setting import KINDS, Setting, Trial
+from .cold_starts import best_of_long_trials, from_cold_starts, strongest_ridge
+from .moves import COARSE, FINE, LONG_RANKS, MAX_STEPS, RANK_GAIN, RANK_RATIO, Moves, mean_of
+from .trial import CLEARLY, Trial
 
 FIRST_RANK = 8  # rank of the first trials
 FIRST_RIDGE = 0.5  # first ridge, relative to the one that removes all components
 FINEST = 10**0.125  # factor between ridges before the ranks are compared, and at the end
 OFFSET_STEP = 4.0  # factor between ridges of the offsets
-MOST_RIDGES = 14  # largest number of ridges of the first path, over six powers of ten
+RANK_RATIO_TABLE = 2.0  # least ratio between ranks for tables, whose trials take long
 GROWN = 0.02  # growth of the mean loss, in each of two steps, at which the path ends
 GROWN_TABLE = 1e-3  # the same for tables, whose trials hardly move with weak ridges
-NO_GAIN = 3  # larger ranks without such a gain that end the search; one above MANY
+RANKS_WITHOUT_GAIN = 3  # larger ones in turn that end the search; one above LONG_RANKS
 WORSE = 0.05  # growth of the mean loss at which a search for fewer components ends
 ROUNDING = 10  # a rank is found up to a rounding of one in as many
-CLEARLY = 2.0  # standard errors by which components, or offsets with limits, must be better
 LITTLE_NOISE = 0.02  # error, over the largest |x|, below which few components start afresh
 
 
@@ -47,7 +37,7 @@ class Search(Moves):
     Attributes
     ----------
     not_repeated : tuple of two trials, or None
-        The best trial and the one from a fresh start with its setting, if their errors differ.
+        The best trial and the one from a cold start with its setting, if their errors differ.
     """
 
     not_repeated: tuple[Trial, Trial] | None = None
@@ -68,24 +58,20 @@ class Search(Moves):
             return self.repeated(best)
         best = strongest_ridge(self, best)
         if len(self.space.nonlinearities) == 1 and not best.setting.nonlinearity.linear:
-            best = best_of_patient(self, best)
+            best = best_of_long_trials(self, best)
         return self.or_offsets_alone(self.repeated(best))
-
-    def guess(self) -> Setting:
-        """Return a setting without any trial: offsets alone."""
-        return self.first
 
     def best_offsets(self) -> Trial:
         """Return the best trial without components."""
         first, *others = self.space.kinds
         best = self.offsets_alone(self.first)
         if first not in ("none", "global") and not self.trials.is_mixed:
-            best = self.climb_with(best, "offset_alpha", OFFSET_STEP, self.offsets_alone)
+            best = self.climb(best, "offset_alpha", OFFSET_STEP, self.offsets_alone)
         for kind in others:
             if self.stopped or best.is_exact:
                 break
             other = self.offsets_alone(best.setting._replace(offsets=kind))
-            simpler = kind == "global" and not best.clearly_below(other, CLEARLY)
+            simpler = kind == "global" and not best.clearly_below(other)
             best = other if simpler or other.mean < best.mean else best
         self.alone = best.setting
         return best
@@ -98,9 +84,9 @@ class Search(Moves):
         setting = null.setting._replace(rank=rank, offset_alpha=offset_alpha)
         if space.alpha is not None:
             return self.trials.run(setting)
-        alphas = FIRST_RIDGE * self.unit / COARSE ** np.arange(MOST_RIDGES)
-        if space.given_alphas is not None:
-            alphas = np.array(space.given_alphas[::-1])
+        alphas = FIRST_RIDGE * self.unit / COARSE ** np.arange(MAX_STEPS)
+        if space.alpha_candidates is not None:
+            alphas = np.array(space.alpha_candidates[::-1])
         even = setting.nonlinearity.even  # strong ridges lose the signs of WH
         best, last, grown = null, None, 0
         growth = GROWN_TABLE if self.trials.is_mixed else GROWN
@@ -109,7 +95,7 @@ class Search(Moves):
                 break
             starts = None if last is None else last.starts
             last = self.trials.run(setting._replace(alpha=alpha), starts)
-            only = best is null and space.given_alphas is not None
+            only = best is null and space.alpha_candidates is not None
             best = last if only else min(best, last, key=mean_of)
             grown = grown + 1 if last.mean > (1 + growth) * best.mean else 0
             if grown == 2 and not even:
@@ -130,7 +116,7 @@ class Search(Moves):
         if without.mean < (1 + WORSE) * best.mean:
             without = self.climb(without, "alpha", FINE)
         if self.trials.has_limits:
-            return best if best.clearly_below(without, CLEARLY) else without
+            return best if best.clearly_below(without) else without
         return without if without.clearly_below(best, 1.0) else best
 
     def best_nonlinearity(self, first: Trial) -> Trial:
@@ -167,21 +153,17 @@ class Search(Moves):
 
     def ranks(self, first: Trial) -> Trial:
         """Return the best trial of all ranks."""
-        space = self.space
-        best, last, rank, no_gain = first, first, first.setting.rank, 0
-        ratio = RATIO_SLOW if self.trials.is_mixed else RATIO
-        for larger in space.ranks:
-            if larger <= rank or (space.given_ranks is None and larger < ratio * rank):
-                continue
-            allowed = NO_GAIN if larger <= MANY else 1
+        best, last, no_gain = first, first, 0
+        ratio = RANK_RATIO_TABLE if self.trials.is_mixed else RANK_RATIO
+        while larger := self.next_rank(last.setting.rank, ratio):
+            allowed = RANKS_WITHOUT_GAIN if larger <= LONG_RANKS else 1
             if self.stopped or best.is_exact or no_gain >= allowed:
                 break
-            last, rank = self.at_rank(last, larger), larger
-            gain = GAIN * larger / MANY
-            no_gain = 0 if last.mean < (1 - gain) * best.mean else no_gain + 1
-            best = best if no_gain else last
+            last = self.at_rank(last, larger)
+            gains = last.mean < (1 - RANK_GAIN * larger / LONG_RANKS) * best.mean
+            best, no_gain = (last, 0) if gains else (best, no_gain + 1)
         last = first
-        for smaller in reversed([rank for rank in space.ranks if rank < first.setting.rank]):
+        for smaller in reversed([r for r in self.space.ranks if r < first.setting.rank]):
             if self.stopped:
                 break
             last = self.at_rank(last, smaller)
@@ -194,9 +176,8 @@ class Search(Moves):
         """Return the best trial with other ridges and other kinds of offsets."""
         if best.setting.offsets not in ("none", "global"):
             best = self.climb(best, "offset_alpha", OFFSET_STEP)
-        kinds = KINDS if self.space.offsets is None else ()
         first = best
-        for kind in kinds:
+        for kind in self.space.kinds if self.space.offsets is None else ():
             if kind == first.setting.offsets or self.stopped or best.is_exact:
                 continue
             other = self.trials.run(first.setting._replace(offsets=kind), first.starts)
@@ -209,8 +190,8 @@ class Search(Moves):
 
         Ranks between those tried are tried, too.
         """
-        trials = of_model(self, best)
-        chosen = next(trial for trial in trials if is_close(trial, best))
+        trials = self.of_model(best)
+        chosen = next(trial for trial in trials if trial.is_close(best))
         below = max(
             (t.setting.rank for t in trials if t.setting.rank < chosen.setting.rank), default=0
         )
@@ -218,10 +199,10 @@ class Search(Moves):
             if self.stopped:
                 break
             rank = (chosen.setting.rank + below) // 2
-            if not self.space.allows_rank(rank):
+            if not self.space.allows(rank=rank):
                 break
             trial = self.trials.run(chosen.setting._replace(rank=rank), chosen.starts)
-            if is_close(trial, best):
+            if trial.is_close(best):
                 chosen = trial
             else:
                 below = rank
@@ -230,31 +211,31 @@ class Search(Moves):
     def few_components(self, best: Trial) -> Trial:
         """Return the best trial, or one of smaller rank with a start of its own, if as good."""
         little = best.error <= LITTLE_NOISE * self.trials.size
-        if not little or not best.starts or self.trials.is_mixed:
+        if not little or self.trials.is_mixed:
             return best
         for rank in range(1, min(best.setting.rank, FIRST_RANK)):
             if self.stopped:
                 break
-            if not self.space.allows_rank(rank):
+            if not self.space.allows(rank=rank):
                 continue
-            trial = self.trials.run(best.setting._replace(rank=rank), patient=True)
+            trial = self.trials.run(best.setting._replace(rank=rank), kind="long_trial")
             if trial.is_exact or trial.mean <= best.mean:
                 return trial
         return best
 
     def repeated(self, best: Trial) -> Trial:
-        """Return a trial from a fresh start with the best setting, or one that repeats."""
-        if self.stopped or best.cold:
+        """Return a trial from a cold start with the best setting, or one that repeats."""
+        if self.stopped or best.is_cold:
             return best
-        chosen, fresh = from_fresh_starts(self, best)
+        chosen, cold = from_cold_starts(self, best)
         if self.stopped or not math.isfinite(chosen.mean):
             return best
-        self.not_repeated = None if fresh is None else (best, fresh)
+        self.not_repeated = None if cold is None else (best, cold)
         return chosen
 
     def or_offsets_alone(self, best: Trial) -> Trial:
         """Return the best trial, or that without components if it is not clearly worse."""
-        if self.space.given_alphas is not None or self.stopped:
+        if self.space.alpha_candidates is not None or self.stopped:
             return best
         f, loss = best.setting.nonlinearity, best.setting.loss
         alone, _ = self.without_components(f, loss)
@@ -264,4 +245,4 @@ class Search(Moves):
         null = self.offsets_alone(
             alone._replace(offsets=self.alone.offsets, offset_alpha=offset_alpha)
         )
-        return best if best.clearly_below(null, CLEARLY) else null
+        return best if best.clearly_below(null) else null

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model
 from nmd_lab.model.noise import NORMAL, POISSON
@@ -28,38 +26,14 @@ from nmd_lab.solver.state import State
 from nmd_lab.solver.stopping import Stopping
 from nmd_lab.solver.zeros.tiles import Tiles
 
-from .folds import MOST_FOLDS, SHARE, WANTED, Fold, n_held_out
-from .fresh import MANY
-from .search import NO_GAIN
-from .setting import Setting, Space, Trial
+from .moves import LONG_RANKS
+from .search import RANKS_WITHOUT_GAIN
+from .space import Setting, Space
+from .trial import Trial
 from .trials import Trials
 
 MOST_ITERATIONS = 200  # of a trial, whose error then hardly changes
 LARGEST = 2.0**53  # largest count that a double holds exactly
-
-
-def has_zeros(observations: Observations) -> TypeGuard[SparseObservations]:
-    """Return whether absent entries are zeros, so that none can be held out."""
-    return isinstance(observations, SparseObservations) and observations.absent_are_zeros
-
-
-def thinned(counts: SparseObservations, rng: np.random.Generator) -> list[Fold]:
-    """Return folds: most of each count, and a multiple of the others with the same mean.
-
-    The others have the entries of which something is held out; if they are few, there are several
-    folds, and no event is held out twice.
-    """
-    x, folds = counts.values, list[Fold]()
-    left = x.astype(np.int64)
-    while len(folds) < MOST_FOLDS and n_held_out(folds) < WANTED:
-        share = min(SHARE / (1 - SHARE * len(folds)), 1.0)  # of the events that are in no fold
-        held_out = rng.binomial(left, share)
-        left -= held_out
-        rest = x - held_out.astype(x.dtype)
-        others = counts.with_values(((1 / SHARE - 1) * held_out).astype(x.dtype))
-        others = replace(others.select(held_out > 0), absent_are_zeros=False)
-        folds.append(Fold(counts.with_values(rest).select(rest > 0), others))
-    return folds
 
 
 def row_losses(counts: SparseObservations, model: Model, W: FloatArray, H: FloatArray) -> Any:
@@ -87,7 +61,7 @@ class ThinnedTrials(Trials):
             ends.append(Start(state.W, state.H, True, state.offsets))
             n_iter += iterations
         mean, seconds = np.mean(losses, axis=0), time.perf_counter() - began
-        return self.add(Trial(setting, mean, n_iter, seconds, ends, cold=True, refined=True))
+        return self.add(Trial(setting, mean, n_iter, seconds, ends, is_cold=True, refined=True))
 
     def _fitted(self, problem: Problem, rank: int) -> tuple[State, int]:
         """Return the best state of a fit, and its number of iterations."""
@@ -109,26 +83,24 @@ class RankSearch:
 
     def __init__(self, trials: Trials, space: Space) -> None:
         self.trials, self.space = trials, space
-
-    def guess(self) -> Setting:
-        """Return the setting of the first trial."""
-        space = self.space
         assert space.alpha is not None
         assert space.offset_alpha is not None
         model = space.nonlinearities[0], space.losses[0]
-        return Setting(*model, 1, space.alpha, "none", space.offset_alpha)
+        self.first = Setting(*model, 1, space.alpha, "none", space.offset_alpha)
 
     def run(self) -> Trial:
         """Return the trial of fewest components whose error is not clearly above the lowest."""
-        space, trials, no_gain = self.space, self.trials, 0
-        first, *others = space.ranks if space.rank is None else (space.rank,)
-        best = trials.run(self.guess()._replace(rank=first))
-        for rank in others:
-            if trials.stopped() or no_gain >= (NO_GAIN if rank <= MANY else 1):
+        trials, best, no_gain = self.trials, None, 0
+        for rank in self.space.ranks:
+            enough = no_gain >= (RANKS_WITHOUT_GAIN if rank <= LONG_RANKS else 1)
+            if best is not None and (trials.stopped() or enough):
                 break
-            trial = trials.run(self.guess()._replace(rank=rank))
-            gains = trial.mean < best.mean
-            best, no_gain = (trial, 0) if gains else (best, no_gain + 1)
+            trial = trials.run(self.first._replace(rank=rank))
+            if best is None or trial.mean < best.mean:
+                best, no_gain = trial, 0
+            else:
+                no_gain += 1
+        assert best is not None
         if trials.stopped():
             return best
         return next(trial for trial in trials.done if not best.clearly_below(trial, 1.0))

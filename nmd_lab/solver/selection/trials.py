@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.solver.engines.admm import Admm
-from nmd_lab.solver.engines.protocol import FitEngine, Iterate, iterates
+from nmd_lab.solver.engines.protocol import FitEngine, iterates
 from nmd_lab.solver.engines.refined import Refined
 from nmd_lab.solver.formulation import make_problem, observed_only
 from nmd_lab.solver.held_out import HeldOut
-from nmd_lab.solver.initialization import Start, svd_start
+from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.learning import learned_state, with_learned
 from nmd_lab.solver.limit_noise import first_sd, with_sd
 from nmd_lab.solver.options import Options
@@ -30,34 +29,22 @@ from nmd_lab.solver.refinement.plan import make_plan
 from nmd_lab.solver.ridge_path import after_strong_ridges, iterations_of
 from nmd_lab.solver.scaling import scaling_for
 from nmd_lab.solver.settings import is_automatic
-from nmd_lab.solver.split_variable import pseudo_inverses
 from nmd_lab.solver.starting_data import offsets_of
 from nmd_lab.solver.starts import first_start
 from nmd_lab.solver.state import State, state_of
-from nmd_lab.solver.storage import CsrStorage, storage_of
 
+from .compiled_trial import after_few, run_of_squares, suits
 from .folds import Fold
-from .progress import (
-    Progress,
-    Run,
-    best_ending,
-    completed,
-    is_beaten,
-    lowest_of,
-    mean_at,
-    scores_of,
-)
-from .setting import Setting, Trial, mean_score
-from .squares import after_few, iterated, suits
-from .trial_starts import alive_components, components, singular_components, with_offsets_of
+from .progress import MIN_ITERATIONS, Progress, Run, best_ending
+from .space import Setting
+from .trial import Kind, Trial, mean_score
+from .trial_starts import start_of_rank
 
-FEWEST = 3  # least number of iterations from the factors of another trial
-FEWEST_SLOW = 10  # the same for a loss that is not a square
-FEWEST_TABLE = 5  # the same for a table of several kinds of columns
-FEWEST_COLD = 12  # the same without factors to begin with
-FEWEST_PATIENT = 100  # the same for a patient trial
+MIN_ITERATIONS_SLOW = 10  # from other factors, for a loss that is not a square
+MIN_ITERATIONS_TABLE = 5  # the same for a table of several kinds of columns
+MIN_ITERATIONS_COLD = 12  # as a fit begins
+MIN_ITERATIONS_LONG = 100  # of a long trial
 EXACT = 1e-8  # error, over the largest |x|, that counts as none; at least 100 rounding units
-SEED_SIZE = 0.1  # least size of a new component, as a share of that in the residual
 
 
 class Trials:
@@ -94,6 +81,8 @@ class Trials:
         self.done: list[Trial] = []
         weights = [w for fold in folds if (w := fold.held_out.weights) is not None]
         self.mean_weight = float(np.mean(np.concatenate(weights))) if weights else 1.0
+        sizes = [fold.held_out.n_observed for fold in folds]
+        self._first_of_fold = np.concatenate([[0], np.cumsum(sizes)]).tolist()
         rounding = 100 * float(np.finfo(folds[0].rest.dtype).eps)
         self._exact = max(EXACT, rounding)
         self._estimates_sd = math.isnan(limits.sd)
@@ -142,67 +131,84 @@ class Trials:
         setting: Setting,
         starts: list[Start] | None = None,
         *,
-        patient: bool = False,
+        kind: Kind = "short",
         refined: bool | None = None,
-        fresh: bool = False,
-        path: bool = False,
-        offsets_alone: bool = False,
     ) -> Trial:
-        """Do a trial.
-
-        A patient one has about as many iterations as a fit.  A fresh one goes on even if others are
-        better, and so does one of offsets alone, with which the best one is compared.  One with a
-        path begins as `init="path"` does, and has the scores after as many iterations as are best.
-        """
-        problems = self.problems(setting)
-        learns = problems[0].units.model.learns
-        slow = learns or self.is_mixed or setting.loss.degree != 2
-        fewest = FEWEST_TABLE if self.is_mixed else FEWEST_SLOW if slow else FEWEST
-        if patient or starts is None:
-            fewest = FEWEST_PATIENT if patient else FEWEST_COLD
-        if refined is None:
-            refined = self.options.alpha != "auto"
-        began = time.perf_counter()
-        best = None if fresh or path or offsets_alone else lowest_of(self.done, setting)
-        runs: list[Run] = []
-        for index, problem in enumerate(problems):
+        """Do a trial from the factors of another one, or as a fit begins."""
+        refined = self.options.alpha != "auto" if refined is None else refined
+        best = self._best_of_loss(setting.loss) if kind in ("short", "long_trial") else None
+        began, runs, path = time.perf_counter(), list[Run](), kind == "ridge_path"
+        for index, problem in enumerate(self.problems(setting)):
             start = None if starts is None else starts[index]
-            if start is not None and start.model is not None:
-                model = start.model.with_limits(problem.units.model.limits)
-                if model.structure == problem.units.model.structure:  # not another f or loss
-                    problem = with_learned(problem, model, problem.rule.initial)
-            lowest = math.inf if best is None else mean_at(best, index, self.folds)
-            by_log = self.metric == "log_score"  # whose mean score is an exponential
-            lowest = lowest**self.mean_weight if by_log else lowest * self.mean_weight
-            progress = Progress(
-                *(lowest, fewest),
-                most=self.options.max_iter if fresh and refined else None,
-                is_slow=slow,
-                learns=learns,
-                keeps_best=path,
-            )
-            if start is not None and offsets_alone:
-                begin = problem.units.scaled_start(start)
-            else:
-                begin = self._start(setting, problem, start, path)
-            runs.append(self._run(index, problem, begin, progress, refined))
-            losses = scores_of(runs) / self.mean_weight
-            if starts is not None and best is not None and is_beaten(losses, best):
+            runs.append(self._on_fold(index, problem, setting, start, kind, best, refined))
+            losses = np.concatenate([run.losses for run in runs])
+            if starts is not None and best is not None and best.prunes(losses):
                 break
         seconds = time.perf_counter() - began
         ends = [run.start for run in runs] + (starts or [])[len(runs) :]
-        n_iter = sum(run.progress.count for run in runs)
-        trial = Trial(setting, completed(losses, best), n_iter, seconds, ends)
-        trial.cold, trial.refined, trial.metric = starts is None, refined, self.metric
-        trial.offsets_alone = offsets_alone
+        ending = None
         if path:
-            trial.ending, losses = best_ending(runs, self.metric, self.options.max_iter)
-            trial.losses = losses / self.mean_weight
-        trial.counts = path or self.stopped() or all(run.progress.counts for run in runs)
-        if self._estimates_sd:
-            self._estimate_sd(trial)
+            ending, losses = best_ending(runs, self.metric, self.options.max_iter)
+        trial = Trial(
+            setting,
+            losses if best is None else best.completed(losses),
+            sum(run.progress.count for run in runs),
+            seconds,
+            ends,
+            kind=kind,
+            is_cold=starts is None,
+            refined=refined,
+            metric=self.metric,
+            counts=path or self.stopped() or all(run.progress.counts for run in runs),
+            ending=ending,
+        )
+        self._estimate_sd(trial)
         trial.is_exact = trial.mean <= (self._exact * self.size) ** trial.degree
         return self.add(trial)
+
+    def _best_of_loss(self, loss: Loss) -> Trial | None:
+        """Return the best trial with a loss; None if there is none that counts."""
+        same = [t for t in self.done if t.setting.loss == loss and math.isfinite(t.mean)]
+        return min(same, key=lambda trial: trial.mean, default=None)
+
+    def _on_fold(
+        self,
+        index: int,
+        problem: Problem,
+        setting: Setting,
+        start: Start | None,
+        kind: Kind,
+        best: Trial | None,
+        refined: bool,
+    ) -> Run:
+        """Return how a trial ends on a fold."""
+        learns = problem.units.model.learns
+        slow = learns or self.is_mixed or setting.loss.degree != 2
+        if kind == "long_trial":
+            fewest = MIN_ITERATIONS_LONG
+        elif start is None:
+            fewest = MIN_ITERATIONS_COLD
+        elif self.is_mixed:
+            fewest = MIN_ITERATIONS_TABLE
+        else:
+            fewest = MIN_ITERATIONS_SLOW if slow else MIN_ITERATIONS
+        if start is not None and start.model is not None:
+            model = start.model.with_limits(problem.units.model.limits)
+            if model.structure == problem.units.model.structure:  # not another f or loss
+                problem = with_learned(problem, model, problem.rule.initial)
+        at = slice(self._first_of_fold[index], self._first_of_fold[index + 1])
+        progress = Progress(
+            math.inf if best is None else mean_score(best.losses[at], self.metric),
+            fewest,
+            most=self.options.max_iter if kind == "cold_start" and refined else None,
+            is_slow=slow,
+            learns=learns,
+            keeps_best=kind == "ridge_path",
+        )
+        begin = self._start(setting.rank, problem, start, kind)
+        if self.metric in ("deviance", "rmse") and not refined and suits(problem, begin):
+            return run_of_squares(problem, begin, self.folds[index].held_out, progress)
+        return self._iterated(index, problem, begin, progress, refined)
 
     def add(self, trial: Trial) -> Trial:
         """Add a trial to the list."""
@@ -212,27 +218,27 @@ class Trials:
 
     def _estimate_sd(self, trial: Trial) -> None:
         """Take the error of a trial at the held-out entries whose values are known, if lower."""
-        if not trial.setting.loss.squares:
+        if not (self._estimates_sd and trial.setting.loss.squares):
             return
         exact = np.concatenate([fold.is_known for fold in self.folds])
         if exact.any():
             error = trial.gaussian_sd(exact)
             self.limits = self.limits._replace(sd=min(self.limits.sd, error))
 
-    def _run(
+    def _iterated(
         self, index: int, problem: Problem, start: Start, progress: Progress, refined: bool
     ) -> Run:
-        """Return how a trial ends on a fold; what a fit learns is learned on the way."""
-        if self.metric in ("deviance", "rmse") and not refined and suits(problem, start):
-            return self._run_of_squares(index, problem, start, progress)
+        """Return how the iterations of an engine end; what a fit learns is learned on the way."""
         curve: list[FloatArray] = []
         while True:
+            plan = make_plan(problem, start.W.shape[1], self.options) if refined else None
             model, learned = problem.units.model, None
             score = HeldOut(self.folds[index].held_out, model)
+            engine: FitEngine[Any] = Refined(plan) if plan else Admm()
             with np.errstate(over="ignore", invalid="ignore"):
-                for iterate in self._iterates(problem, start, refined):
+                for iterate in iterates(engine, problem, start):
                     state = state_of(problem, iterate, model=model)
-                    losses = score.scores(state.W_aug, state.H_aug, self.metric)
+                    losses = score.scores(state.W_aug, state.H_aug, self.metric) / self.mean_weight
                     progress.add(mean_score(losses, self.metric), iterate)
                     if progress.keeps_best:
                         curve.append(losses)
@@ -249,72 +255,21 @@ class Trials:
             start = problem.units.scaled_start(_start_from(learned))
             progress.begin_round()
 
-    def _run_of_squares(
-        self, index: int, problem: Problem, start: Start, progress: Progress
-    ) -> Run:
-        """Return how a trial ends on a fold of small data, with linear f and squares."""
-        held_out = self.folds[index].held_out
-        with np.errstate(over="ignore", invalid="ignore"):
-            ending = iterated(
-                problem,
-                start,
-                (held_out.rows, held_out.indices, held_out.values),
-                (2 * progress.lowest, progress.fewest, progress.most, progress.keeps_best),
-            )
-        progress.count, losses = ending.n_iter, 0.5 * ending.squares
-        curve = list(losses[: ending.n_iter]) if progress.keeps_best else []
-        return Run(losses[len(curve) - 1 if curve else 0], ending.start(problem), progress, curve)
-
-    def _iterates(self, problem: Problem, start: Start, refined: bool) -> Iterator[Iterate]:
-        """Return the iterates of a trial."""
-        plan = make_plan(problem, start.W.shape[1], self.options) if refined else None
-        engine: FitEngine[Any] = Refined(plan) if plan else Admm()
-        return iterates(engine, problem, start)
-
-    def _start(self, setting: Setting, problem: Problem, start: Start | None, path: bool) -> Start:
+    def _start(self, rank: int, problem: Problem, start: Start | None, kind: Kind) -> Start:
         """Return the start of a trial, in the units of the problem."""
-        rank = setting.rank
-        if start is None:
-            first = self._first_start(problem, rank)
-            if not path:
-                return first
-            after = after_few if suits(problem, first) else iterations_of(Admm())
-            return after_strong_ridges(problem, first, after, self.stopped)
-        scaled = with_offsets_of(problem, problem.units.scaled_start(start))
-        rotates = not problem.is_constrained  # a rotation would break a constraint
-        components_of = singular_components if rotates else components
-        alive = alive_components(components_of(scaled), rank, problem.size_of_T)
-        return alive if alive.W.shape[1] == rank else self._extended(problem, alive, rank)
-
-    def _first_start(self, problem: Problem, rank: int) -> Start:
-        """Return the start of a fit, with the warm-up of an even f."""
+        if start is not None:
+            scaled = problem.units.scaled_start(start)
+            return (
+                scaled
+                if kind == "offsets_alone"
+                else start_of_rank(problem, scaled, rank, self.rng)
+            )
         options = replace(self.options, init="auto", time_limit=None)
-        return first_start(problem, offsets_of(problem), rank, options, self.rng)
-
-    def _extended(self, problem: Problem, start: Start, rank: int) -> Start:
-        """Return a start with further components, the largest of the residual under the ridge."""
-        model, observations = problem.model, problem.observations
-        W_aug, H_aug = problem.offset_columns.extend(start.W, start.H, start.offsets)
-        storage = storage_of(observations)
-        if isinstance(storage, CsrStorage):
-            A = storage.all_products(W_aug, H_aug)
-        else:
-            A = (W_aug @ H_aug).ravel()
-        residual = pseudo_inverses(observations, model) - A
-        if model.single is not None:
-            residual[model.nonlinearity(A) == observations.values.ravel()] = 0
-        rest = observations.with_stored(residual)
-        added = rank - start.W.shape[1]
-        kind = "nndsvd" if problem.constraints.nonnegative else "randomized"
-        identity = make_model("identity", "frobenius")
-        new = svd_start(rest, identity, added, NO_OFFSETS, self.rng, kind)
-        sizes = np.linalg.norm(new.H, axis=1) ** 2
-        shrunk = np.maximum(sizes - problem.alpha, SEED_SIZE * sizes)
-        root = np.sqrt(np.divide(shrunk, sizes, out=np.zeros_like(shrunk), where=sizes > 0))
-        root = root.astype(start.W.dtype)
-        return start._replace(
-            W=np.hstack([start.W, new.W * root]), H=np.vstack([start.H, root[:, None] * new.H])
-        )
+        first = first_start(problem, offsets_of(problem), rank, options, self.rng)
+        if kind != "ridge_path":
+            return first
+        after = after_few if suits(problem, first) else iterations_of(Admm())
+        return after_strong_ridges(problem, first, after, self.stopped)
 
 
 def _start_from(state: State) -> Start:

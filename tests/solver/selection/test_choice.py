@@ -128,7 +128,7 @@ def test_few_held_out_entries_are_told():
 
 
 def test_a_rank_at_the_cap_is_told(monkeypatch):
-    monkeypatch.setattr("nmd_lab.solver.selection.setting.RANKS", (1,))
+    monkeypatch.setattr("nmd_lab.solver.selection.space.RANKS", (1,))
     assert "is the largest that is tried" in repr(nmd.complete(holes(), random_state=0))
 
 

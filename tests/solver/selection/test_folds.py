@@ -131,7 +131,7 @@ def test_a_tenth_is_held_out_several_times_if_that_is_little(name):
     shares = [fold.held_out.n_observed / n_observed for fold in folds]
     assert min(shares) >= 0.01  # moved holes are few
     assert max(shares) <= 0.2
-    assert 1 < len(folds) <= module.MOST_FOLDS
+    assert 1 < len(folds) <= module.MAX_FOLDS
     first, second = (masks(fold)[1] for fold in folds[:2])
     assert np.any(first != second)
 
@@ -139,12 +139,12 @@ def test_a_tenth_is_held_out_several_times_if_that_is_little(name):
 def test_one_part_is_enough_for_many_entries():
     folds, _ = draw(random_holes((200, 150), 0.9))
     assert len(folds) == 1
-    assert folds[0].held_out.n_observed >= module.WANTED
+    assert folds[0].held_out.n_observed >= module.ENOUGH
 
 
 def test_no_more_are_held_out_than_are_needed(monkeypatch):
-    monkeypatch.setattr(module, "WANTED", 100)
-    monkeypatch.setattr(module, "MOST", 300)
+    monkeypatch.setattr(module, "ENOUGH", 100)
+    monkeypatch.setattr(module, "MAX_HELD_OUT", 300)
     (fold,), _ = draw(random_holes((100, 80), 0.9))
     assert fold.held_out.n_observed == 300
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from nmd_lab.solver.engines.protocol import Iterate
-from nmd_lab.solver.selection.progress import MOST, MOST_SLOW, Progress
+from nmd_lab.solver.selection.progress import MAX_ITERATIONS, MAX_ITERATIONS_SLOW, Progress
 
 
 def iterate(objective, residual):
@@ -40,7 +40,7 @@ def test_it_ends_near_a_stationary_point():
 def test_constant_errors_are_no_end_as_long_as_the_factors_move():
     falls = lambda k: 2.0 - 0.01 * k  # noqa: E731
     found = followed([1.0] * 1000, [0.1] * 1000, objective=falls)
-    assert found.count == MOST_SLOW
+    assert found.count == MAX_ITERATIONS_SLOW
     assert not found.counts
 
 
@@ -68,7 +68,7 @@ def test_squares_end_where_the_error_has_settled():
     assert found.counts
     assert (
         followed([1.0 + 0.01 * (-1) ** k for k in range(100)], [0.1] * 100, is_slow=False).count
-        == MOST
+        == MAX_ITERATIONS
     )
 
 

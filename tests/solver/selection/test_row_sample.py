@@ -34,7 +34,7 @@ def error(fit, X, numbers):
 @pytest.fixture
 def small_samples(monkeypatch):
     monkeypatch.setattr(row_sample, "CELLS", 300 * 8 * 0.85)
-    monkeypatch.setattr(row_sample, "CELLS_WITH_CLASSES", 300 * 8 * 0.85)
+    monkeypatch.setattr(row_sample, "CELLS_TABLE", 300 * 8 * 0.85)
     monkeypatch.setattr(row_sample, "ROWS", 300)
 
 

@@ -14,13 +14,12 @@ from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.selection.folds import draw_folds
 from nmd_lab.solver.selection.search import Search
-from nmd_lab.solver.selection.setting import Space, Trial
+from nmd_lab.solver.selection.space import Space
+from nmd_lab.solver.selection.trial import Trial
 from nmd_lab.solver.selection.trials import Trials
 
 MOST = 200
 """Trials of a search at most; each is short."""
-
-FREE = {"rank": None, "alpha": None, "offsets": None, "offset_alpha": None}
 
 
 class MadeUp(Trials):
@@ -33,15 +32,16 @@ class MadeUp(Trials):
         self.factor = factor
         self.mean, self.noise = mean, np.random.default_rng(1)
 
-    def run(self, setting, starts=None, *, fresh=False, path=False, **how):
+    def run(self, setting, starts=None, *, kind="short", **how):
         noise = 0.3 * self.noise.normal(size=400)
         alone = starts is not None and not any(start.W.any() for start in starts)
         mean = self.mean(setting._replace(rank=1, alpha=1.0)) * 10 if alone else self.mean(setting)
-        mean *= self.factor("fresh" if fresh else "path" if path else "warm", setting)
+        mean *= self.factor(kind, setting)
         start = Start(np.ones((1, 1)), np.ones((1, 1)), True, NO_OFFSETS)
         losses = mean * (1 + noise - noise.mean())
         trial = Trial(setting, losses, 5, 0.1, [start] * len(self.folds))
-        trial.is_exact, trial.cold = mean == 0, fresh or path
+        trial.is_exact, trial.kind = mean == 0, kind
+        trial.is_cold = kind in ("cold_start", "ridge_path")
         self.done.append(trial)
         return self.done[-1]
 
@@ -50,8 +50,11 @@ def search_of(mean, given=None, nonlinearities=None, losses=None, shape=(60, 50)
     X = np.abs(np.random.default_rng(0).normal(size=shape))
     trials = MadeUp(mean, X, **how)
     models = nonlinearities or [nmd.Identity()], losses or [nmd.Frobenius()]
-    space = Space(*models, largest_rank=min(shape), **FREE | (given or {}))
-    return Search(trials, space)
+    candidates = {
+        f"{name}_candidates" if name in ("rank", "alpha") else name: value
+        for name, value in (given or {}).items()
+    }
+    return Search(trials, Space(*models, largest_rank=min(shape), **candidates))
 
 
 def valley(rank, alpha, offsets=None, offset_alpha=None):
@@ -99,7 +102,7 @@ def test_fewer_components_if_more_gain_nothing():
 def test_fewer_components_without_a_ridge_too():
     """Twelve overfit a little less than eight, and two fit best."""
     means = {1: 0.34, 2: 0.008, 3: 0.016, 4: 0.085, 5: 0.09, 6: 0.1, 8: 0.118, 10: 0.114}
-    plain = {"alpha": 0.0, "offsets": "none", "offset_alpha": 0.0}
+    plain = {"alpha": (0.0,), "offsets": "none", "offset_alpha": 0.0}
     search = search_of(lambda setting: means.get(setting.rank, 0.11), plain)
     assert search.run().setting.rank == 2
 
@@ -170,10 +173,10 @@ def test_a_stop_gives_the_best_so_far(stop_after):
 @pytest.mark.parametrize(
     "given",
     [
-        {"rank": 5}, {"alpha": 0.3}, {"alpha": 0.0}, {"offsets": "rows"}, {"offsets": "none"},
-        {"offsets": "global"}, {"offset_alpha": 2.5}, {"offset_alpha": 0.0},
-        {"rank": 4, "offsets": "both", "offset_alpha": 9.0},
-        {"alpha": 0.3, "offsets": "columns", "offset_alpha": 1.0},
+        {"rank": (5,)}, {"alpha": (0.3,)}, {"alpha": (0.0,)}, {"offsets": "rows"},
+        {"offsets": "none"}, {"offsets": "global"}, {"offset_alpha": 2.5}, {"offset_alpha": 0.0},
+        {"rank": (4,), "offsets": "both", "offset_alpha": 9.0},
+        {"alpha": (0.3,), "offsets": "columns", "offset_alpha": 1.0},
     ],
     ids=str,
 )  # fmt: skip
@@ -182,7 +185,7 @@ def test_it_is_not_touched(given):
     search.run()
     for trial in search.trials.done:
         for name, value in given.items():
-            assert getattr(trial.setting, name) == value
+            assert getattr(trial.setting, name) in (value if isinstance(value, tuple) else [value])
 
 
 @pytest.mark.parametrize("f", [nmd.Modulus(), nmd.Square()])
@@ -202,10 +205,9 @@ def test_an_even_f_begins_with_weak_ridges():
     assert path == sorted(path)
 
 
-def test_a_guess_without_trials_respects_what_is_given():
-    search = search_of(lambda s: 1.0, {"rank": 5, "alpha": 0.3, "offsets": "rows"})
-    guess = search.guess()
-    assert (guess.rank, guess.alpha, guess.offsets) == (5, 0.3, "rows")
+def test_the_setting_without_trials_respects_what_is_given():
+    search = search_of(lambda s: 1.0, {"rank": (5,), "alpha": (0.3,), "offsets": "rows"})
+    assert (search.first.rank, search.first.alpha, search.first.offsets) == (5, 0.3, "rows")
     assert search.trials.done == []
 
 
@@ -214,7 +216,7 @@ def test_a_guess_without_trials_respects_what_is_given():
 
 @pytest.mark.parametrize(("ranks", "best"), [((2, 7, 9), 7), ((1, 3), 3), ((40, 50), 40)])
 def test_only_given_ranks_are_tried(ranks, best):
-    search = search_of(valley(7, 1.0), {"given_ranks": ranks})
+    search = search_of(valley(7, 1.0), {"rank": ranks})
     assert search.run().setting.rank == best
     assert {t.setting.rank for t in search.trials.done if t is not search.trials.done[0]} <= {
         1,
@@ -224,13 +226,13 @@ def test_only_given_ranks_are_tried(ranks, best):
 
 @pytest.mark.parametrize(("alphas", "best"), [((0.1, 1.5, 20.0), 1.5), ((3.0, 30.0), 3.0)])
 def test_only_given_ridges_are_chosen(alphas, best):
-    search = search_of(valley(4, 1.0), {"given_alphas": alphas})
+    search = search_of(valley(4, 1.0), {"alpha": alphas})
     assert search.run().setting.alpha == best
     with_components = [t.setting.alpha for t in search.trials.done[10:]]
     assert set(with_components) <= set(alphas)
 
 
-# Fresh starts -------------------------------------------------------------------------------------
+# Cold starts --------------------------------------------------------------------------------------
 
 
 def test_the_strongest_of_ridges_that_are_about_as_good():
@@ -239,19 +241,19 @@ def test_the_strongest_of_ridges_that_are_about_as_good():
     assert search_of(flat).run().setting.alpha > 0.1
 
 
-def test_an_error_that_a_fresh_start_does_not_have():
+def test_an_error_that_a_cold_start_does_not_have():
     """A weak ridge is only good on the way from a strong one."""
-    worse = lambda how, s: 2.0 if how != "warm" and s.alpha < 2 else 1.0  # noqa: E731
+    worse = lambda how, s: 2.0 if how != "short" and s.alpha < 2 else 1.0  # noqa: E731
     search = search_of(valley(4, 1.0), factor=worse)
     chosen = search.run()
-    best, fresh = search.not_repeated
-    assert fresh.error > 1.2 * best.error
+    best, cold = search.not_repeated
+    assert cold.error > 1.2 * best.error
     assert chosen.setting.alpha > 2
 
 
 def test_another_rank_that_is_as_good_where_the_best_does_not_repeat():
     flat = lambda s: valley(4, 1.0)(s._replace(rank=4)) + (s.rank == 1)  # noqa: E731
-    worse = lambda how, s: 1.5 if how != "warm" and s.rank < 5 else 1.0  # noqa: E731
+    worse = lambda how, s: 1.5 if how != "short" and s.rank < 5 else 1.0  # noqa: E731
     search = search_of(flat, factor=worse)
     assert search.run().setting.rank >= 5
     assert search.not_repeated[0].setting.rank < 5
@@ -259,7 +261,7 @@ def test_another_rank_that_is_as_good_where_the_best_does_not_repeat():
 
 @pytest.mark.parametrize(("factor", "taken"), [(0.9, True), (1.1, False)])
 def test_a_path_of_ridges_is_taken_where_it_is_better(factor, taken):
-    search = search_of(valley(4, 1.0), factor=lambda how, s: factor if how == "path" else 1.0)
+    search = search_of(valley(4, 1.0), factor=lambda how, s: factor if how == "ridge_path" else 1.0)
     chosen = search.run()
     assert (chosen.mean < 0.95) == taken
     assert 3 <= chosen.setting.rank <= 5
@@ -267,6 +269,6 @@ def test_a_path_of_ridges_is_taken_where_it_is_better(factor, taken):
 
 def test_a_larger_rank_along_a_path_must_be_clearly_better():
     """Along the path, the error falls up to rank 12."""
-    along = lambda how, s: 0.9 - 0.02 * min(s.rank, 12) if how == "path" else 1.0  # noqa: E731
+    along = lambda how, s: 0.9 - 0.02 * min(s.rank, 12) if how == "ridge_path" else 1.0  # noqa: E731
     flat = lambda s: valley(4, 1.0)(s._replace(rank=min(s.rank, 4)))  # noqa: E731
     assert 8 <= search_of(flat, factor=along).run().setting.rank <= 12

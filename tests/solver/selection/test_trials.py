@@ -16,8 +16,9 @@ from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.selection.folds import draw_folds
-from nmd_lab.solver.selection.progress import MOST
-from nmd_lab.solver.selection.setting import Setting, Trial
+from nmd_lab.solver.selection.progress import MAX_ITERATIONS
+from nmd_lab.solver.selection.space import Setting
+from nmd_lab.solver.selection.trial import Trial
 from nmd_lab.solver.selection.trials import Trials
 
 MODELS = {
@@ -107,7 +108,7 @@ def test_offsets_alone_are_judged_on_all_folds():
         if alpha is not None:
             trials.run(setting(alpha=alpha))
         starts = [zeros] * len(trials.folds)
-        found.append(trials.run(setting(rank=1, alpha=1e6), starts, offsets_alone=True).losses)
+        found.append(trials.run(setting(rank=1, alpha=1e6), starts, kind="offsets_alone").losses)
     assert len(trials.folds) > 1
     np.testing.assert_array_equal(found[1], found[0])
     np.testing.assert_array_equal(found[2], found[0])
@@ -199,7 +200,7 @@ def test_a_strong_ridge_removes_all_and_a_weak_one_finds_them_again():
 def test_a_trial_has_few_iterations_and_a_row(f):
     trials = trials_of(np.abs(data()) / 8)
     trial = trials.run(setting(f, alpha=0.02))
-    assert len(trials.folds) <= trial.n_iter <= MOST * len(trials.folds)
+    assert len(trials.folds) <= trial.n_iter <= MAX_ITERATIONS * len(trials.folds)
     assert trials.done == [trial]
     row = trial.row(trial)
     assert row["spread"] == 0

@@ -1,33 +1,27 @@
-"""The stages of a choice: a search with some of the rows of large data, and one with all of them.
+"""What a choice tells of itself: how long it takes, and its record.
 
-The second one tries ridges around that of the first, since the best one depends on the number of
-rows.
-
-The record of a choice: its trials, the reason of the choice, and notes on it.
+The record has the trials, the reason of the choice, and notes on it.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
-import numpy as np
+from nmd_lab._runtime.progress import progress_bar
 
-from nmd_lab.data.observations import Observations
-from nmd_lab.solver.known import Known
-
-from .folds import Fold, n_held_out, ridge_growth
-from .fresh import ridge_from_fresh_starts
+from .folds import n_held_out, ridge_growth
 from .search import Search
-from .setting import Setting, Space, Trial
-from .thinning import RankSearch, ThinnedTrials, has_zeros, thinned
-from .trials import Trials
+from .space import Setting
+from .thinning import RankSearch
+from .trial import Trial
 
 
-@dataclass(frozen=True)
-class Stage:
-    """A search.
+class Stage(NamedTuple):
+    """A search with some rows of the data, or with all of them.
 
     Attributes
     ----------
@@ -44,58 +38,19 @@ class Stage:
     drawn: str
 
     @property
-    def trials(self) -> Trials:
-        """Its trials."""
-        return self.search.trials
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows of its data."""
-        return self.trials.folds[0].rest.shape[0]
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns of its data."""
+        return self.search.trials.folds[0].rest.shape
 
     @property
     def setting(self) -> Setting:
         """The setting that it chose."""
-        return self.search.guess() if self.chosen is None else self.chosen.setting
-
-    @property
-    def has_ridge(self) -> bool:
-        """Whether it ended, with components."""
-        chosen = self.chosen
-        return chosen is not None and not (chosen.offsets_alone or self.trials.stopped())
+        return self.search.first if self.chosen is None else self.chosen.setting
 
     def growth(self, m: int) -> float:
         """Return the factor from its ridges to those of a matrix with m rows."""
-        return ridge_growth((m, self.trials.folds[0].rest.shape[1]), self.n_rows)
-
-
-def first_stage(known: Known, space: Space, rng: np.random.Generator, **of_trials: Any) -> Stage:
-    """Return a search for the best setting of a space."""
-    rest = known.observations
-    search: Search | RankSearch
-    if has_zeros(rest):
-        folds, drawn = thinned(rest, rng), "by thinning"
-        search = RankSearch(ThinnedTrials(_at_least_one(folds, rest), rng=rng, **of_trials), space)
-    else:
-        folds, drawn = known.folds_for_trials(rng)
-        search = Search(Trials(_at_least_one(folds, rest), rng=rng, **of_trials), space)
-    return Stage(search, search.run() if folds else None, drawn)
-
-
-def with_all_rows(before: Stage, known: Known, rng: np.random.Generator, **of_trials: Any) -> Stage:
-    """Return a search for the ridge of a setting that was chosen with some of the rows."""
-    assert before.chosen is not None
-    folds, drawn = known.folds_for_trials(rng)
-    trials = Trials(_at_least_one(folds, known.observations), rng=rng, **of_trials)
-    search = Search(trials, before.search.space)
-    alpha = before.growth(known.observations.shape[0]) * before.setting.alpha
-    setting, path = before.setting._replace(alpha=alpha), before.chosen.ending is not None
-    return Stage(search, ridge_from_fresh_starts(search, setting, path=path), drawn)
-
-
-def _at_least_one(folds: list[Fold], rest: Observations) -> list[Fold]:
-    """Return the folds, or one that holds out nothing if there are none."""
-    return folds or [Fold(rest, rest.as_sparse())]
+        number, n = self.shape
+        return ridge_growth((m, n), number)
 
 
 FEW = 500  # held-out entries below which luck decides between settings that are nearly as good
@@ -104,20 +59,22 @@ FEW = 500  # held-out entries below which luck decides between settings that are
 def record_of(stages: list[Stage], m: int) -> dict[str, Any]:
     """Return what `Decomposition.selection` tells, with ridges for all m rows."""
     last, space = stages[-1], stages[0].search.space
-    trials, chosen = last.trials, last.chosen
+    trials, chosen = last.search.trials, last.chosen
     models = {"nonlinearity": space.nonlinearities, "loss": space.losses}
     names = [name for name, several in models.items() if len(several) > 1]
     numbers = ("rank", "alpha", "offsets", "offset_alpha")
     names += [name for name in numbers if getattr(space, name) is None]
     comparable = [t for t in trials.done if chosen is not None and t.is_comparable(chosen)]
     best = min(comparable, key=lambda trial: trial.mean, default=None)
-    alone = [t.row(t)["error"] for t in comparable if t.offsets_alone and math.isfinite(t.mean)]
+    alone = [
+        t.row(t)["error"] for t in comparable if t.kind == "offsets_alone" and math.isfinite(t.mean)
+    ]
     smaller = best is not None and chosen is not None and best is not chosen
     if chosen is None:
         reason = "no entry could be held out, so there are offsets alone"
     elif trials.stopped():
         reason = "the lowest held-out error when the search was stopped"
-    elif chosen.cold and not all(trial.cold for trial in trials.done):
+    elif chosen.is_cold and not all(trial.is_cold for trial in trials.done):
         reason = "the lowest held-out error from a fresh start"
     elif smaller:
         reason = "the fewest components whose held-out error is not clearly above the lowest"
@@ -146,19 +103,19 @@ def _rows(stage: Stage, m: int) -> list[dict[str, Any]]:
     chosen = stage.chosen
     if chosen is None:
         return []
-    comparable = [trial for trial in stage.trials.done if trial.is_comparable(chosen)]
+    comparable = [trial for trial in stage.search.trials.done if trial.is_comparable(chosen)]
     best = min(comparable, key=lambda trial: trial.mean)
-    rows = [trial.row(best) for trial in stage.trials.done]
+    rows = [trial.row(best) for trial in stage.search.trials.done]
     return [row | {"alpha": stage.growth(m) * row["alpha"]} for row in rows]
 
 
 def _notes(stages: list[Stage], chosen: Trial, m: int) -> list[str]:
     """Return sentences on what a choice among m rows does not tell."""
     space, rank, notes = stages[0].search.space, chosen.setting.rank, []
-    search, number = stages[-1].search, stages[0].n_rows
+    search, number = stages[-1].search, stages[0].shape[0]
     entries = n_held_out(search.trials.folds)
     if number < m:
-        count = len(stages[0].trials.done)
+        count = len(stages[0].search.trials.done)
         notes.append(
             f"The first {count} trials had {number} of the {m} rows; the others chose the ridge "
             "with all of them."
@@ -176,10 +133,58 @@ def _notes(stages: list[Stage], chosen: Trial, m: int) -> list[str]:
             "give a larger rank to see."
         )
     if search.not_repeated is not None:
-        best, fresh = search.not_repeated
+        best, cold = search.not_repeated
         notes.append(
             f"The best trial had the error {best.error:.4g}, but from a fresh start its setting "
-            f"had {fresh.error:.4g}: the error depends on where a fit begins, and a setting was "
+            f"had {cold.error:.4g}: the error depends on where a fit begins, and a setting was "
             "taken for its error from a fresh start."
         )
     return notes
+
+
+WORK = 1000  # iterations of a choice that take as long as those of its first trials
+WORK_RIDGE = 500  # the same where only the ridge is chosen
+LONG = 10.0  # seconds from which a person is told before
+
+
+@contextmanager
+def shown_duration(
+    progress: bool | None, is_ridge_alone: bool, at_most: float
+) -> Iterator[Callable[[Trial], None]]:
+    """Give a function that shows one more trial: in a bar, as a fit shows one of iterations.
+
+    A choice that takes long is announced, in the bar or by a sentence where there is none.  The
+    second trial tells how long, since code may have been compiled in the first one.  A time limit
+    ends a choice after `at_most` seconds.
+    """
+    work = WORK_RIDGE if is_ridge_alone else WORK
+    count, text = 0, ""
+    with progress_bar(None, progress, unit="trial") as show:
+
+        def after(trial: Trial) -> None:
+            nonlocal count, text
+            is_fit = trial.kind != "offsets_alone"
+            count += is_fit
+            seconds = min(work * trial.seconds / max(trial.n_iter, 1), at_most)
+            if count == 2 and is_fit and seconds >= LONG:
+                text = f"about {in_words(seconds)} in all"
+                if progress is None and not sys.stderr.isatty():
+                    print(
+                        f"The choice of settings takes about {in_words(seconds)}; time_limit= ends "
+                        "it sooner, and with rank= or alpha= there is less to choose.",
+                        file=sys.stderr,
+                    )
+            show(text)
+
+        yield after
+
+
+def in_words(seconds: float) -> str:
+    """Return a duration as it is said.
+
+    >>> in_words(14.2), in_words(140), in_words(8000)
+    ('14 s', '2 min', '2.2 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

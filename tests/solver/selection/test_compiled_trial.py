@@ -16,7 +16,9 @@ from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.ridge_path import iterations_of
 from nmd_lab.solver.scaling import scaling_for
-from nmd_lab.solver.selection import squares, trials
+from nmd_lab.solver.selection import compiled_trial as squares
+from nmd_lab.solver.selection import trials
+from nmd_lab.solver.selection.progress import Progress
 
 
 def table(rng: np.random.Generator, holes: float = 0.3) -> np.ndarray:
@@ -40,13 +42,12 @@ def test_the_iterations_are_those_of_the_engine(kind, from_factors, rng):
     np.testing.assert_allclose(found.W @ found.H, expected.W @ expected.H, rtol=1e-9, atol=1e-11)
     for one, other in zip(found.offsets, expected.offsets, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9) if one is not None else None
-    every = np.nonzero(np.isnan(X))
-    held_out = *every, np.ones(every[0].size)
-    ending = squares.iterated(problem, start, held_out, (math.inf, 1, 25, True))
-    state = ending.start(problem)
-    errors = 1 - (ending.W_aug @ ending.H_aug)[every]
-    np.testing.assert_allclose(ending.squares[ending.n_iter - 1], errors**2)
-    assert state.W.shape == (30, 3)
+    held_out = observe(np.where(np.isnan(X), 1.0, np.nan)).as_sparse()
+    run = squares.run_of_squares(problem, start, held_out, Progress(math.inf, 1, keeps_best=True))
+    W_aug, H_aug = problem.offset_columns.extend(run.start.W, run.start.H, run.start.offsets)
+    errors = 1 - (W_aug @ H_aug)[held_out.rows, held_out.indices]
+    np.testing.assert_allclose(run.losses, errors**2 / 2)
+    assert len(run.curve) == run.progress.count
 
 
 @pytest.mark.parametrize("validation", [None, nmd.Choice(metric="rmse", ranks=[1, 2, 5])])

@@ -9,37 +9,29 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from nmd_lab._runtime.compiler import compile_inner, compile_kernel
-from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.solver.devices.device import HOST
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
 
-from .progress import FEWEST, IN_VAIN, NEAR, SETTLED, SLOWEST
+from .progress import (
+    ITERATIONS_ABOVE_BEST,
+    MAX_RATIO,
+    MIN_ITERATIONS,
+    NEAR,
+    Progress,
+    Run,
+    predicted_fall,
+)
+from .trial import SETTLED
 
 LARGEST = 1 << 16  # cells times components of data that are small
 TINY = 16 * float(np.finfo(float).tiny)  # ridge that is always there, as in `Ridge`
-
-
-class Ending(NamedTuple):
-    """Extended factors after some iterations, their number, and squared errors.
-
-    The squared errors at the held-out entries are those after each iteration, or after the last.
-    """
-
-    W_aug: FloatArray
-    H_aug: FloatArray
-    n_iter: int
-    squares: FloatArray
-
-    def start(self, problem: Problem) -> Start:
-        """Return the factors as a start."""
-        W, H, offsets = problem.offset_columns.split(self.W_aug, self.H_aug)
-        return Start(W, H, True, offsets)
 
 
 def suits(problem: Problem, start: Start) -> bool:
@@ -56,38 +48,39 @@ def suits(problem: Problem, start: Start) -> bool:
     return simple and balanced and on_host and (weights is None or weights.dtype == bool)
 
 
-def entries_of(problem: Problem) -> tuple[FloatArray, FloatArray]:
-    """Return X with zeros where nothing is observed, and the mask of what is, as numbers."""
+def run_of_squares(
+    problem: Problem, start: Start, held_out: SparseObservations | None, progress: Progress
+) -> Run:
+    """Return where the iterations end from a start, by the rules of `Progress`."""
     data = problem.observations
     X, observed = np.zeros(data.shape), np.zeros(data.shape)
-    rows, columns, values = data.entries()
-    X[rows, columns], observed[rows, columns] = values, 1.0
-    return X, observed
-
-
-def iterated(
-    problem: Problem, start: Start, held_out: tuple[Any, Any, FloatArray], rules: tuple[Any, ...]
-) -> Ending:
-    """Return where the iterations end from a start, by the rules of `Progress`.
-
-    The rules are the lowest mean square of other trials, the least and the largest number of
-    iterations, and whether the squares of every iteration are kept.
-    """
+    at_rows, at_columns, values = data.entries()
+    X[at_rows, at_columns], observed[at_rows, at_columns] = values, 1.0
+    nothing = np.zeros(0, np.int64)
+    judged: Any = (nothing, nothing, np.zeros(0))
+    if held_out is not None:
+        judged = held_out.rows, held_out.indices, held_out.values
     W, H = problem.projected(start)
     rank, rule, columns = start.W.shape[1], problem.rule, problem.offset_columns
     solved_W, solved_H = columns.solved(rank)
     if not start.from_factors:
         W[:, solved_W] = 0
+    bounds = (solved_W.stop, solved_H.start, solved_H.stop)
     numbers = (problem.epsilon, rule.initial, rule.unit, rule.factor, rule.step, problem.size_of_T)
-    ends = (solved_W.stop, solved_H.start, solved_H.stop)
-    arrays = (*entries_of(problem), *held_out, W, H, *problem.alphas(rank))
-    return Ending(*_kernel()(*arrays, ends, numbers, rules, start.from_factors))
+    rules = (2 * progress.lowest, progress.fewest, progress.most, progress.keeps_best)
+    arrays = (X, observed, *judged, W, H, *problem.alphas(rank))
+    with np.errstate(over="ignore", invalid="ignore"):
+        W_aug, H_aug, progress.count, squares = _kernel()(
+            *arrays, bounds, numbers, rules, start.from_factors
+        )
+    curve = 0.5 * squares[: progress.count]  # after each iteration, or after the last alone
+    W, H, offsets = columns.split(W_aug, H_aug)
+    return Run(curve[-1], Start(W, H, True, offsets), progress, curve)
 
 
 def after_few(problem: Problem, start: Start, number: int) -> Start:
     """Return the factors after a number of iterations."""
-    nothing = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-    return iterated(problem, start, nothing, (math.inf, number, number, False)).start(problem)
+    return run_of_squares(problem, start, None, Progress(math.inf, 0, most=number)).start
 
 
 def _row_step(S, W, H, alphas, stop, epsilon, rho):  # type: ignore[no-untyped-def]
@@ -116,11 +109,12 @@ def _column_step(S, W, next_W, H, alphas, first, stop, epsilon, rho):  # type: i
 @cache
 def _kernel() -> Any:
     row_step, column_step = compile_inner(_row_step), compile_inner(_column_step)
+    further_fall = compile_inner(predicted_fall)
 
     def iterate(  # type: ignore[no-untyped-def]
-        X, observed, rows, columns, values, W, H, W_alphas, H_alphas, ends, numbers, rules, warm
+        X, observed, rows, columns, values, W, H, W_alphas, H_alphas, bounds, numbers, rules, warm
     ):
-        (m, n), (stop_W, first_H, stop_H) = X.shape, ends
+        (m, n), (stop_W, first_H, stop_H) = X.shape, bounds
         epsilon, rho, unit, ratio, rho_step, size = numbers
         lowest, fewest, most, keeps = rules
         empty = np.zeros(n, np.bool_)
@@ -159,12 +153,9 @@ def _kernel() -> Any:
                 if keeps:
                     grown = means > (1 + SETTLED) * lowest_here
                     near = max(primal, np.sqrt(change)) <= NEAR * size
-                    over = over or (grown and count >= best + IN_VAIN) or near
-                elif count >= max(fewest, FEWEST):
-                    fall, slope = before - means, SLOWEST
-                    if before != earlier:
-                        slope = min(abs(fall / (before - earlier)), slope)
-                    further = fall * slope / (1 - slope)
+                    over = over or (grown and count >= best + ITERATIONS_ABOVE_BEST) or near
+                elif count >= max(fewest, MIN_ITERATIONS):
+                    further = further_fall(earlier, before, means, MAX_RATIO)
                     over = over or min(means, means - further) > (1 + SETTLED) * lowest
                     over = over or 0 < abs(further) <= SETTLED * means
                 if over:
