@@ -19,6 +19,7 @@ from .result.decomposition import Decomposition
 from .result.serialization import provenance
 from .solver.constraints.factor_constraints import constraints_in_parameters
 from .solver.decided import Decided
+from .solver.loop import Stopping
 from .solver.options import Options
 from .solver.prepare import prepare
 from .solver.problem import Problem
@@ -26,7 +27,6 @@ from .solver.restarts import Solution, solve
 from .solver.run import Run
 from .solver.starts import run_from
 from .solver.state import State
-from .solver.stopping import Stopping
 
 
 def run_fit(X: Any, asked: Options) -> Decomposition:

@@ -28,8 +28,8 @@ from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import Identity, Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.initialization import given_start, random_start, svd_start
+from nmd_lab.solver.loop import Stopping
 from nmd_lab.solver.options import Options
-from nmd_lab.solver.stopping import Stopping
 from nmd_lab.solver.storage import storage_of
 
 

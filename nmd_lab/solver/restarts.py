@@ -21,12 +21,11 @@ from nmd_lab._runtime.progress import Interruption, StopReason, interruptible, i
 from .decided import Decided
 from .formulation import side_by_side
 from .learning import learned_state
-from .loop import nothing
+from .loop import WINDOW_CHOSEN, Stopping, exact_for, nothing
 from .problem import Problem
 from .refinement.stages import optimality
 from .run import Outcome, RunState
 from .starts import NamedStart, run_from
-from .stopping import WINDOW_CHOSEN, Stopping, exact_for
 
 
 class Solution(NamedTuple):
@@ -56,7 +55,7 @@ class Solution(NamedTuple):
         """Return the solution with a stop reason that tells of Ctrl-C, if it came."""
         if not interruption or interruption.reported:
             return self
-        reason = interruption.reason(len(self.outcome.history["seconds"]))
+        reason = interruption.reason(self.outcome.n_iter)
         return self._replace(outcome=self.outcome._replace(stop_reason=reason))
 
 
@@ -67,8 +66,8 @@ def solve(decided: Decided) -> Solution:
         first = next(decided.starts)
         runner = _Runner(decided, interruption)
         if not runner.outcomes:
-            runner.run_first(first)
-        outcome = runner.outcomes[0]
+            runner.record(runner.run(first, math.inf))
+        outcome = runner.finished[0]
         if not outcome.complete:
             not_run = "the first start was stopped"
         elif held_out is None and outcome.state.relative_error <= exact_for(options.tol):
@@ -76,15 +75,18 @@ def solve(decided: Decided) -> Solution:
         else:
             not_run = "an earlier start was stopped"
             runner.run_others(decided.starts, options.n_init - 1)
-        best = min(runner.outcomes, key=lambda outcome: outcome.score)
+        best = min(runner.finished, key=lambda outcome: outcome.score)
         if runner.stopped is not None:
             best = best._replace(stop_reason=runner.stopped)
+        rows = [
+            _row_not_run(interruption.reason(0)) if outcome is None else outcome.row()
+            for outcome in runner.outcomes
+        ]
         skipped = StopReason("not run", f"not run: {not_run}")
-        missing = options.n_init - len(runner.summary)
-        summary = runner.summary + [_summary_not_run("random", skipped)] * missing
+        rows += [_row_not_run(skipped)] * (options.n_init - len(rows))
         if problem.units.model.learns:
             best = _with_last_learning(problem, best)
-        return Solution.of(problem, best, summary).after(interruption)
+        return Solution.of(problem, best, rows).after(interruption)
 
 
 def _with_last_learning(problem: Problem, outcome: Outcome) -> Outcome:
@@ -103,23 +105,10 @@ def _with_last_learning(problem: Problem, outcome: Outcome) -> Outcome:
     return outcome._replace(state=learned, history=history)
 
 
-def _summary(kind: str, outcome: Outcome) -> dict[str, Any]:
-    """Return the entry of `Decomposition.starts` for a start."""
-    seconds = outcome.history["seconds"]
-    return {
-        "kind": kind,
-        "objective": outcome.state.objective,
-        "relative_error": outcome.state.relative_error,
-        "n_iter": len(seconds),
-        "seconds": seconds[-1],
-        "stop_reason": outcome.stop_reason,
-    }
-
-
-def _summary_not_run(kind: str, reason: StopReason) -> dict[str, Any]:
-    """Return the entry of `Decomposition.starts` for a start that was not run."""
+def _row_not_run(reason: StopReason) -> dict[str, Any]:
+    """Return the entry of `Decomposition.starts` for a start that was not run, a random one."""
     numbers = {"objective": math.nan, "relative_error": math.nan, "n_iter": 0, "seconds": 0.0}
-    return {"kind": kind, **numbers, "stop_reason": reason}
+    return {"kind": "random", **numbers, "stop_reason": reason}
 
 
 class _Runner:
@@ -127,44 +116,41 @@ class _Runner:
 
     Attributes
     ----------
-    outcomes : list of Outcome
-        Outcomes of the starts that have done an iteration.
-    summary : list of dict
-        Summary of the starts that were begun.
+    outcomes : list of Outcome or None
+        Outcomes of the starts that were begun; None if a start has done no iteration.
     stopped : StopReason or None
         Why the user or the time limit ended a start; the last reason of several.
     """
 
     def __init__(self, decided: Decided, interruption: Interruption) -> None:
         self.decided, self.interruption = decided, interruption
-        self.options = decided.after_choice
-        self.outcomes, self.summary = decided.state.outcomes, decided.state.summary
+        self.options, self.outcomes = decided.after_choice, decided.state.outcomes
         self.stopped: StopReason | None = None
-        self.began = time.perf_counter() - sum(row["seconds"] for row in self.summary)
+        self.began = time.perf_counter() - sum(outcome.seconds for outcome in self.finished)
 
-    def run_first(self, named: NamedStart) -> None:
-        """Run the first start; raise KeyboardInterrupt if it is interrupted before an iterate."""
-        self._record(named.kind, self.run(named, math.inf))
+    @property
+    def finished(self) -> list[Outcome]:
+        """Outcomes of the starts that have done an iteration."""
+        return [outcome for outcome in self.outcomes if outcome is not None]
 
     def run_others(self, starts: Iterator[NamedStart], n_starts: int) -> None:
         """Run the other starts, until the user or the time limit stops one."""
-        options, target = self.options, self.outcomes[0].score
+        options, target = self.options, self.finished[0].score
         at_a_time = side_by_side(self.decided.problem, options, n_starts)
-        done = len(self.summary) - 1
+        done = len(self.outcomes) - 1
         try:
             if at_a_time > 1:
                 self._side_by_side(list(starts)[done:], target, at_a_time)
                 return
             for _ in islice(starts, done):
                 pass
-            while self.stopped is None and len(self.summary) < options.n_init:
+            while self.stopped is None and len(self.outcomes) < options.n_init:
                 if self._time_left() <= 0:
                     self.stopped = self._time_limit_reason()
                 elif self.interruption:
                     self._record_interruption()
                 else:
-                    named = next(starts)
-                    self._record(named.kind, self._run_or_none(named, target))
+                    self.record(self._run_or_none(next(starts), target))
         except KeyboardInterrupt:
             if not is_interactive():
                 raise
@@ -179,10 +165,10 @@ class _Runner:
             options = replace(options, time_limit=max(self._time_left(), 0.0))
         if cancelled is None:
             state = fit.run = fit.run or RunState()
-            ended, callback, before_each = self._is_interrupted, options.callback, decided.save
+            callback, before_each = options.callback, decided.save
         else:
             state = RunState()
-            ended, callback, before_each = cancelled, lambda _: cancelled(), nothing
+            callback, before_each = lambda _: cancelled(), nothing
         rules = Stopping(
             options.max_iter,
             options.time_limit,
@@ -195,7 +181,7 @@ class _Runner:
             *(decided.problem, named, options, decided.plan, rules),
             state=state,
             held_out=decided.held_out,
-            cancelled=ended,
+            cancelled=cancelled or self.interruption.__bool__,
             before_each=before_each,
         )
         outcome = run.advance(
@@ -206,7 +192,7 @@ class _Runner:
         )
         if outcome.stop_reason.code == "time_limit":
             outcome = outcome._replace(stop_reason=self._time_limit_reason())
-        return outcome
+        return outcome._replace(kind=named.kind)
 
     def _run_or_none(
         self, named: NamedStart, target: float, cancelled: Callable[[], bool] | None = None
@@ -228,7 +214,7 @@ class _Runner:
 
         with ThreadPoolExecutor(at_a_time) as pool:
             futures = [pool.submit(self._run_or_none, s, target, cancelled) for s in starts]
-            for named, future in zip(starts, futures, strict=True):
+            for future in futures:
                 try:
                     outcome = future.result()
                 except KeyboardInterrupt:
@@ -237,29 +223,24 @@ class _Runner:
                         raise
                     outcome = future.result()
                 if outcome is not None and not outcome.complete:
-                    reason = self.interruption.reason(len(outcome.history["seconds"]))
+                    reason = self.interruption.reason(outcome.n_iter)
                     outcome = outcome._replace(stop_reason=reason)
-                self._record(named.kind, outcome)
+                self.record(outcome)
                 self.decided.save()
 
-    def _record(self, kind: str, outcome: Outcome | None) -> None:
+    def record(self, outcome: Outcome | None) -> None:
         """Add the outcome of a start; None is that of a start interrupted before an iterate."""
+        self.outcomes.append(outcome)
         if outcome is None:
             self._record_interruption()
-            self.summary.append(_summary_not_run(kind, self.interruption.reason(0)))
             return
         self.decided.state.run = None
-        self.outcomes.append(outcome)
-        self.summary.append(_summary(kind, outcome))
         if not outcome.complete:
             self.stopped = outcome.stop_reason
 
     def _record_interruption(self) -> None:
         """Record that Ctrl-C came between the iterations of starts."""
-        self.stopped = self.interruption.reason(len(self.outcomes[0].history["seconds"]))
-
-    def _is_interrupted(self) -> bool:
-        return bool(self.interruption)
+        self.stopped = self.interruption.reason(self.finished[0].n_iter)
 
     def _time_left(self) -> float:
         """Return the time that is left for all further starts, in seconds."""

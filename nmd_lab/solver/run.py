@@ -22,10 +22,9 @@ from .engines.protocol import FitEngine
 from .held_out import HeldOut
 from .initialization import Start
 from .learning import learned_state, with_learned
-from .loop import loop, nothing
+from .loop import UNFINISHED, Stopping, loop, nothing
 from .problem import Problem
 from .state import State, state_of
-from .stopping import UNFINISHED, Stopping
 
 FIRST_ROUND = 10  # iterations before the first learning
 GROWTH = 2.0  # ratio of the length of a round of learning to that of the one before
@@ -55,11 +54,24 @@ class Outcome(NamedTuple):
         Recorded numbers of all iterations.
     stop_reason : StopReason
         Why the run ended or paused.
+    kind : str
+        Kind of its start.
     """
 
     state: State
     history: dict[str, list[float]]
     stop_reason: StopReason
+    kind: str = ""
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations."""
+        return len(self.history["seconds"])
+
+    @property
+    def seconds(self) -> float:
+        """Time of the iterations and of what came before them."""
+        return self.history["seconds"][-1]
 
     @property
     def score(self) -> float:
@@ -72,30 +84,16 @@ class Outcome(NamedTuple):
         """Whether neither the user nor the time limit ended the run."""
         return self.stop_reason.code not in UNFINISHED
 
-
-@dataclass
-class Round:
-    """A round of iterations between two changes of learned parameters.
-
-    Attributes
-    ----------
-    length : int
-        Iterations of the round.
-    check : int
-        Number of the iteration after which new parameters are tried.
-    best : State or None
-        State of lowest objective.
-    model : Model, optional
-        Model with learned parameters; None before any are learned.
-    penalty : float
-        ρ with which the round begins.
-    """
-
-    length: int
-    check: int
-    best: State | None = None
-    model: Model | None = None
-    penalty: float = math.nan
+    def row(self) -> dict[str, Any]:
+        """Return the entry of `Decomposition.starts`."""
+        return {
+            "kind": self.kind,
+            "objective": self.state.objective,
+            "relative_error": self.state.relative_error,
+            "n_iter": self.n_iter,
+            "seconds": self.seconds,
+            "stop_reason": self.stop_reason,
+        }
 
 
 @dataclass
@@ -108,35 +106,49 @@ class RunState:
         Where the engine begins; None once it has begun.
     engine : object or None
         State of the engine; None before it begins.
-    iteration, seconds : int, float
-        Iterations so far, and their time.
+    seconds : float
+        Time so far.
     history : dict of list of float
         Recorded numbers of all iterations.
     last, best : State or None
         Last state, and the state of lowest score.
     lowest : list of float
         Lowest score after each iteration.
-    round : Round or None
-        Round of learning; None if nothing is learned.
+    round_length, round_end : int
+        Iterations of the present round of learning, and the number of its last one; 0 if nothing is
+        learned.
+    round_best : State or None
+        State of lowest objective in the round.
+    model, penalty : Model or None, float
+        Model with learned parameters, None before any are learned, and ρ with which the round
+        began.
     warm_up : RunState or None
         Run that improves the start, while it is under way.
     """
 
     start: Start | None = None
     engine: Any = None
-    iteration: int = 0
     seconds: float = 0.0
     history: dict[str, list[float]] = field(default_factory=lambda: {n: [] for n in RECORDED})
     last: State | None = None
     best: State | None = None
     lowest: list[float] = field(default_factory=list)
-    round: Round | None = None
+    round_length: int = 0
+    round_end: int = 0
+    round_best: State | None = None
+    model: Model | None = None
+    penalty: float = math.nan
     warm_up: RunState | None = None
 
     @property
     def has_begun(self) -> bool:
         """Whether the warm-up, if any, is over."""
         return self.start is not None or self.engine is not None
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations so far."""
+        return len(self.lowest)
 
 
 @dataclass
@@ -149,16 +161,15 @@ class FitState:
         Random numbers, as they were before the fit.
     decided : list of dict or None
         What the choice changed of the options, and of what is known; None before it is done.
-    outcomes, summary : list of Outcome and of dict
-        What came out of each start that has ended.
+    outcomes : list of Outcome or None
+        What came out of each start that has ended; None without an iteration.
     run : RunState or None
         The run that is under way.
     """
 
     rng: np.random.Generator
     decided: list[dict[str, Any]] | None = None
-    outcomes: list[Outcome] = field(default_factory=list)
-    summary: list[dict[str, Any]] = field(default_factory=list)
+    outcomes: list[Outcome | None] = field(default_factory=list)
     run: RunState | None = None
 
 
@@ -188,8 +199,8 @@ class Run:
         self._began = 0.0
         if held_out is not None:
             state.history.setdefault(VALIDATION, [])
-        if state.round is not None and state.round.model is not None:
-            self._problem = with_learned(problem, state.round.model, state.round.penalty)
+        if state.model is not None:
+            self._problem = with_learned(problem, state.model, state.penalty)
 
     def advance(
         self,
@@ -203,7 +214,7 @@ class Run:
         """Do some more iterations at most, or all that the rules allow, and return the outcome."""
         state, rules = self.state, self._rules
         if iterations is not None:
-            rules = replace(rules, most=state.iteration + iterations)
+            rules = replace(rules, most=state.n_iter + iterations)
         if callback is not None:
             rules = replace(rules, callback=partial(self._shown, callback))
         self._began = time.perf_counter() - state.seconds
@@ -211,7 +222,7 @@ class Run:
             reason = loop(
                 partial(self._step, rules),
                 rules.most,
-                done=state.iteration,
+                done=state.n_iter,
                 progress=progress,
                 interruption=interruption,
                 before_each=before_each,
@@ -270,30 +281,29 @@ class Run:
             now.engine = engine.init(problem, now.start)
             now.start = None
         now.engine = engine.step(problem, now.engine)
-        now.iteration += 1
         iterate, reason = engine.iterate(problem, now.engine), engine.status(now.engine)
         now.seconds = time.perf_counter() - self._began
-        model = None if now.round is None else problem.units.model
-        state = state_of(problem, iterate, now.iteration, now.seconds, reason, model)
-        return state if now.round is None else self._learn(state, now.round)
+        model = problem.units.model if now.round_length else None
+        state = state_of(problem, iterate, now.n_iter + 1, now.seconds, reason, model)
+        return self._learn(state) if now.round_length else state
 
-    def _learn(self, state: State, round_: Round) -> State:
+    def _learn(self, state: State) -> State:
         """Return the state, or at the end of a round that with parameters of higher likelihood."""
-        if round_.best is None or state.objective < round_.best.objective:
-            round_.best = state
-        if state.iteration < round_.check and state.stop_reason is None:
+        now = self.state
+        if now.round_best is None or state.objective < now.round_best.objective:
+            now.round_best = state
+        if state.iteration < now.round_end and state.stop_reason is None:
             return state
-        learned = learned_state(self._problem, state, round_.best)
-        round_.length = max(round(GROWTH * round_.length), FIRST_ROUND)
-        round_.check = state.iteration + round_.length
+        learned = learned_state(self._problem, state, now.round_best)
+        now.round_length = max(round(GROWTH * now.round_length), FIRST_ROUND)
+        now.round_end = state.iteration + now.round_length
         if learned is None:
             return state
         assert learned.model is not None
-        round_.best, round_.model, round_.penalty = learned, learned.model, learned.penalty
+        now.round_best, now.model, now.penalty = learned, learned.model, learned.penalty
         self._problem = with_learned(self._problem, learned.model, learned.penalty)
         start = Start(learned.W, learned.H, True, learned.offsets)
-        self.state.start = self._problem.units.scaled_start(start)
-        self.state.engine = None
+        now.start, now.engine = self._problem.units.scaled_start(start), None
         return learned
 
     def _record(self, state: State) -> float:

@@ -16,20 +16,19 @@ from .constraints.factor_constraints import NO_CONSTRAINTS, is_nonnegative
 from .constraints.least_squares import kind_of_descent
 from .constraints.starts import filled, random_within, with_simplex
 from .engines.admm import Admm
-from .engines.choice import engine_for
-from .engines.constrained import after_least_squares
+from .engines.constrained import Constrained, after_least_squares
 from .engines.implicit_zeros import ImplicitZeros
 from .engines.protocol import FitEngine
+from .engines.refined import Refined
 from .held_out import HeldOut
 from .initialization import Start, given_start, random_start, svd_start
-from .loop import nothing
+from .loop import Stopping, exact_for, nothing
 from .options import Options
 from .penalty import BALANCED
 from .problem import Problem
 from .refinement.plan import RefinementPlan, has_implicit_zeros, make_plan
 from .ridge_path import after_strong_ridges, iterations_of
-from .run import FIRST_ROUND, Round, Run, RunState
-from .stopping import Stopping, exact_for
+from .run import FIRST_ROUND, Run, RunState
 
 WARM_UP = 200  # iterations of Modulus + Frobenius before a fit with an even f, init="auto"
 
@@ -103,6 +102,15 @@ def _nonnegative_start(
     )
 
 
+def engine_for(plan: RefinementPlan) -> FitEngine[Any]:
+    """Return the engine of a plan."""
+    if plan.engine == "constrained":
+        return Constrained(exact=plan.fitted)
+    if plan.engine == "implicit zeros":
+        return ImplicitZeros(exact=plan.fitted, tol=plan.tol)
+    return Refined(plan) if plan else Admm()
+
+
 def run_from(
     problem: Problem,
     named: NamedStart,
@@ -128,7 +136,7 @@ def run_from(
             start = warmed_up(problem, start, options, plan, state, cancelled, before_each)
         if problem.units.model.learns:  # at the factors of a fit, after one iteration
             length = 1 if named.kind in ("chosen", "given") else FIRST_ROUND
-            state.round = Round(length, length)
+            state.round_length = state.round_end = length
         state.start, state.warm_up = start, None
         state.seconds = before + time.perf_counter() - began
     return Run(problem, engine_for(plan), state, rules, held_out)

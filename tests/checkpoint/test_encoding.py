@@ -15,7 +15,7 @@ from nmd_lab.checkpoint.encoding import Classes, Decoder, Encoder
 from nmd_lab.checkpoint.file import read, write
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.stopping import Stopping
+from nmd_lab.solver.loop import Stopping
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

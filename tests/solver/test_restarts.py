@@ -10,7 +10,7 @@ import nmd_lab
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver import restarts
 from nmd_lab.solver.formulation import FEWEST_SIDE_BY_SIDE, MOST_SIDE_BY_SIDE
-from nmd_lab.solver.stopping import Stopping
+from nmd_lab.solver.loop import Stopping
 
 VARIABLES = {"kind", "objective", "relative_error", "n_iter", "seconds", "stop_reason"}
 OPTIONS = {"n_init": 4, "max_iter": 30, "random_state": 0}

@@ -10,8 +10,8 @@ from given import prepare
 
 import nmd_lab as nmd
 from nmd_lab._fitting import ResumableFit
+from nmd_lab.solver.loop import Stopping
 from nmd_lab.solver.starts import run_from
-from nmd_lab.solver.stopping import Stopping
 
 
 def run_of(X, rank=3, **options):

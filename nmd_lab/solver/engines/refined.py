@@ -28,11 +28,11 @@ from dataclasses import dataclass, field, replace
 
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.loop import reaches
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.lagrangian import Candidate
 from nmd_lab.solver.refinement.plan import PassCosts, RefinementPlan, pass_costs
 from nmd_lab.solver.refinement.stages import QUICK, SLOW, Refinement, Refiner
-from nmd_lab.solver.stopping import reaches
 
 from .admm import Admm, AdmmState
 from .protocol import Iterate

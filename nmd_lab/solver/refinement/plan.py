@@ -14,10 +14,10 @@ from typing import Any, Literal, NamedTuple
 
 from nmd_lab.solver.constraints.least_squares import kind_of_descent
 from nmd_lab.solver.devices.device import HOST
+from nmd_lab.solver.loop import exact_for
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.settings import is_automatic
-from nmd_lab.solver.stopping import exact_for
 from nmd_lab.solver.zeros.tiles import handles
 
 from .lbfgs import MOST_PAIRS

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.progress import Interruption, StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.engines.protocol import Engine
-from nmd_lab.solver.loop import loop
+from nmd_lab.solver.loop import Stopping, loop
 from nmd_lab.solver.scaling import Scaling
-from nmd_lab.solver.stopping import Stopping
 
 from .chain import Draw
 from .problem import SampledProblem
