@@ -421,20 +421,6 @@ def test_another_word_than_auto(name):
     assert "auto" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [({"alpha": "auto"}, "alpha='auto'"), ({"rank": 2, "alpha": "auto"}, "alpha='auto'"),
-     ({"rank": 2, "nonlinearity": "auto"}, "nonlinearity='auto'"),
-     ({"rank": 2, "loss": "auto"}, "loss='auto'")],
-)  # fmt: skip
-def test_zeros_that_count_cannot_be_held_out(options, named):
-    X = sparse.csr_array(np.eye(6))
-    with pytest.raises(ValueError, match=r"complete\(\)|dense") as caught:
-        nmd.decompose(X, **options)
-    assert sentence(caught)
-    assert named in str(caught.value)
-
-
 def test_what_does_not_fit_is_refused_before_work(monkeypatch):
     monkeypatch.setattr("nmd_lab._runtime.machine.free_memory", lambda: 10**6)
     monkeypatch.setattr(Trials, "run", lambda *_: pytest.fail("a trial was done"))
