@@ -33,7 +33,7 @@ def test_any_function_that_predicts_is_a_method():
     assert found == pytest.approx(expected, rel=1e-9)
     assert results.n_iter.sel(algorithm="by_columns").values.tolist() == [0, 0]
     assert "cannot reshape array of size 3" in str(results.stop_reason.values)
-    assert study.best().fit._shape == X.shape
+    assert study.best().fit.shape == X.shape
 
 
 def test_a_function_that_predicts_gets_a_table_as_standardised_numbers():
