@@ -13,22 +13,22 @@ makes a new figure. Colours follow the current matplotlib style, also a dark one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from numpy.typing import ArrayLike, NDArray
-
+from . import curves, factors, nonlinearities, pictures, trials
+from . import posterior as posteriors
 from ._canvas import gray_with_holes
 from .curves import convergence, residuals
-from .factors import Kind, components, scatter
+from .factors import components, scatter
 from .nonlinearities import nonlinearity
 from .pictures import reconstruction, uncertainty
 from .posterior import calibration, predictions, reliability, trace
 from .trials import selection
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from nmd_lab.result.decomposition import Decomposition
     from nmd_lab.result.posterior import Posterior
 
@@ -49,6 +49,25 @@ __all__ = [
     "trace",
     "uncertainty",
 ]
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class _Plot(Generic[R, P, T]):
+    """A plot of a result as a method of its accessor, with the same arguments and docstring."""
+
+    def __init__(self, function: Callable[Concatenate[R, P], T]) -> None:
+        self.function = function
+
+    def __get__(self, accessor: Any, owner: Any = None) -> Callable[P, T]:
+        (field,) = fields(owner)
+        drawn: Any = None if accessor is None else getattr(accessor, field.name)
+        method = partial(self.function, drawn)
+        method.__doc__ = self.function.__doc__
+        return method
 
 
 @dataclass(frozen=True)
@@ -72,37 +91,13 @@ class PlotAccessor:
 
     fit: Decomposition
 
-    def convergence(self, **options: Any) -> Axes:
-        """Draw the error by iteration; see `nmd_lab.plots.convergence`."""
-        return convergence(self.fit, **options)
-
-    def components(
-        self, shape: tuple[int, int] | None = None, *, kind: Kind | None = None, **options: Any
-    ) -> Axes:
-        """Draw each component; see `nmd_lab.plots.components`."""
-        return components(self.fit, shape, kind=kind, **options)
-
-    def reconstruction(self, X: Any, rows: Any = None, **options: Any) -> Axes:
-        """Draw data beside their reconstruction; see `nmd_lab.plots.reconstruction`."""
-        return reconstruction(self.fit, X, rows, **options)
-
-    def nonlinearity(self, X: Any, *, columns: Any = None, **options: Any) -> NDArray[Any]:
-        """Draw f with the data; see `nmd_lab.plots.nonlinearity`."""
-        return nonlinearity(self.fit, X, columns=columns, **options)
-
-    def residuals(self, X: Any, **options: Any) -> NDArray[Any]:
-        """Compare the residuals with the noise model of the loss; see `nmd_lab.plots.residuals`."""
-        return residuals(self.fit, X, **options)
-
-    def scatter(
-        self, x: int = 0, y: int = 1, *, labels: str | ArrayLike | None = None, **options: Any
-    ) -> Axes:
-        """Draw the rows as points by two components; see `nmd_lab.plots.scatter`."""
-        return scatter(self.fit, x, y, labels=labels, **options)
-
-    def selection(self, **options: Any) -> NDArray[Any]:
-        """Draw the trials that chose the options of a fit; see `nmd_lab.plots.selection`."""
-        return selection(self.fit, **options)
+    convergence = _Plot(curves.convergence)
+    components = _Plot(factors.components)
+    reconstruction = _Plot(pictures.reconstruction)
+    nonlinearity = _Plot(nonlinearities.nonlinearity)
+    residuals = _Plot(curves.residuals)
+    scatter = _Plot(factors.scatter)
+    selection = _Plot(trials.selection)
 
 
 @dataclass(frozen=True)
@@ -117,26 +112,9 @@ class PosteriorPlotAccessor:
 
     posterior: Posterior
 
-    def trace(self, **options: Any) -> Axes:
-        """Draw the log-likelihood by sweep; see `nmd_lab.plots.trace`."""
-        return trace(self.posterior, **options)
-
-    def predictions(self, X: Any, **options: Any) -> Axes:
-        """Draw predicted against observed values; see `nmd_lab.plots.predictions`."""
-        return predictions(self.posterior, X, **options)
-
-    def uncertainty(self, rows: Any = None, **options: Any) -> Axes:
-        """Draw the mean beside its standard deviation; see `nmd_lab.plots.uncertainty`."""
-        return uncertainty(self.posterior, rows, **options)
-
-    def nonlinearity(self, X: Any, *, columns: Any = None, **options: Any) -> NDArray[Any]:
-        """Draw f with the data; see `nmd_lab.plots.nonlinearity`."""
-        return nonlinearity(self.posterior, X, columns=columns, **options)
-
-    def calibration(self, X: Any, **options: Any) -> Axes:
-        """Draw the share of intervals that hold the value; see `nmd_lab.plots.calibration`."""
-        return calibration(self.posterior, X, **options)
-
-    def reliability(self, X: Any, **options: Any) -> Axes:
-        """Draw the error against the share of the surest cells; see `nmd_lab.plots.reliability`."""
-        return reliability(self.posterior, X, **options)
+    trace = _Plot(posteriors.trace)
+    predictions = _Plot(posteriors.predictions)
+    uncertainty = _Plot(pictures.uncertainty)
+    nonlinearity = _Plot(nonlinearities.nonlinearity)
+    calibration = _Plot(posteriors.calibration)
+    reliability = _Plot(posteriors.reliability)

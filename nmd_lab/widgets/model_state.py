@@ -33,7 +33,6 @@ from .settings import (
     has_bounds,
     is_open,
     prepared,
-    sentence_of,
     settings_of,
 )
 
@@ -72,7 +71,7 @@ class ModelState(FitState):
     """
 
     lengths: tuple[str, ...] = ("iterations", "draws")
-    fit_attributes = (*FitState.fit_attributes, "decided", "choice", "errors", "_arguments")
+    fit_attributes = (*FitState.fit_attributes, "decided", "errors", "_arguments")
     hidden_share: str  # the setting that says how many entries neither fit nor sampler sees
 
     def __init__(self, first: Mapping[str, Any], values: Mapping[str, Any]) -> None:
@@ -94,7 +93,6 @@ class ModelState(FitState):
     def _clear(self) -> None:
         """Forget what belongs to a fit."""
         self.decided: dict[str, Any] = {}  # what the last run found for "auto"; a new dict for each
-        self.choice = ""  # a sentence that says what was chosen and why
         self.errors: dict[str, float] = {}  # of the fit and its rivals, at entries it has not seen
         self._arguments: dict[str, Any] = {}
 
@@ -188,7 +186,7 @@ class ModelState(FitState):
         def choose(asked: Interruption) -> Keep:
             nonlocal choice
             choice = choice_for(X, asked_for, asked=asked, **options)
-            return partial(self._decide, settings, choice)
+            return partial(self._settle, settings, settings_of(choice))
 
         def ready() -> Decided:
             made_of = prepared(X, self.arguments(settings), **options)
@@ -231,12 +229,6 @@ class ModelState(FitState):
             if name != "paint":  # which is the user's, as the settings are
                 setattr(self, name, self._earlier[name])
         self.fit.message = f"{NO_CHOICE}; the earlier fit is shown"
-
-    def _decide(self, settings: dict[str, Any], choice: Decided) -> None:
-        """Take the values of a choice for what is "auto" in the settings of a run."""
-        self._settle(settings, settings_of(choice))
-        names = [name for name in self.choosable if name in self.decided]
-        self.choice = sentence_of(choice, names)
 
     def _settle(self, settings: dict[str, Any], found: Mapping[str, Any]) -> None:
         """Put values in the place of "auto", unless the user has changed the setting meanwhile."""

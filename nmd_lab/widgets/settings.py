@@ -11,12 +11,11 @@ from typing import Any, Literal, NamedTuple
 from nmd_lab._runtime.checks import check_word, is_auto, sentence
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
-from nmd_lab.result.selection import as_text
 from nmd_lab.solver.decided import Decided
 from nmd_lab.solver.options import COMPLETION_DEFAULTS, Options
 from nmd_lab.solver.prepare import prepare
 
-from .background import Background, many
+from .background import Background
 from .live_fit import LiveFit
 
 Check = Callable[[Any], Any]  # raises an error if a value is wrong
@@ -200,7 +199,6 @@ def value_of(value: Any, kind: str) -> Any:
 
 
 WITHOUT_RIDGE = ("none", "global")  # kinds of offsets that have no ridge
-DIGITS = 4  # significant digits of chosen ridges, in the controls, the copied code and the fit
 
 
 def complete_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -270,30 +268,9 @@ def has_bounds(f: Any) -> bool:
 
 
 def rounded(number: float) -> float:
-    """Return a number with so many significant digits as are shown.
+    """Return a number with four digits: what controls show, the code has and the fit gets.
 
     >>> rounded(16.185352), rounded(3.0)
     (16.19, 3.0)
     """
-    return float(f"{number:.{DIGITS}g}")
-
-
-def sentence_of(choice: Decided, names: Collection[str]) -> str:
-    """Return what was chosen, and why, as a sentence."""
-    values = settings_of(choice)
-    if choice.model.which is not None:
-        values["nonlinearity"] = "by column"
-    if values["offsets"] in WITHOUT_RIDGE:
-        names = [name for name in names if name != "offset_alpha"]
-    parts = [f"{name.replace('_', ' ')} {as_text(values[name], DIGITS)}" for name in names]
-    record = choice.selection
-    assert record is not None
-    rows = record["trials"]
-    found = f"chosen: {', '.join(parts).replace('nonlinearity', 'f')}"
-    if not rows:
-        return f"{found}. Why: {record['reason']}."
-    entries, error = record["held_out"]["entries"], rows[record["chosen"]]["error"]
-    return (
-        f"{found}. Why: {record['reason']} ({record['measure']} {as_text(error)} at {entries} "
-        f"entries that were held out for {many(len(rows), 'trial')})."
-    )
+    return float(f"{number:.4g}")

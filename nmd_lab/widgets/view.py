@@ -233,8 +233,9 @@ class ModelView(View):
 
     def notes(self) -> list[str]:
         """Return what was chosen, and what the posterior says."""
-        found = self.state.findings
-        return [self.state.choice, "" if found is None else found.caption]
+        found, fit = self.state.findings, self.state.fit.result
+        choice = "" if fit is None else fit.selection.attrs.get("sentence", "")
+        return [choice, "" if found is None else found.caption]
 
 
 def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:

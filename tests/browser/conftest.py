@@ -35,15 +35,24 @@ def lab(tmp_path_factory, chromium):
         yield address, folder
 
 
-@pytest.fixture
-def notebook(lab, chromium):
+@pytest.fixture(scope="session")
+def one_page(lab, chromium):
     address, folder = lab
-    context = chromium.new_context(viewport={"width": 1100, "height": 1500})
+    context = chromium.new_context()
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
     opened = Notebook(context.new_page(), address, folder)
     yield opened
-    opened.close()
+    opened.end_kernels()
     context.close()
+
+
+@pytest.fixture
+def notebook(one_page):
+    """Share one page and, for what is only shown, one kernel; nothing may go wrong there."""
+    one_page.page.set_viewport_size({"width": 1100, "height": 1500})
+    one_page.errors.clear()
+    yield one_page
+    assert one_page.errors == []
 
 
 @pytest.fixture(params=PROGRAMS)

@@ -81,10 +81,19 @@ class Notebook(Shown):
 
     def __init__(self, page: Any, address: str, folder: Path) -> None:
         super().__init__(page, address)
-        self.folder = folder
+        self.folder, self.name = folder, ""
+
+    def show(self, code: str) -> None:
+        """Run a cell in the place of all that the shared notebook has; its kernel goes on."""
+        if self.name != SHARED:
+            self.open(SHARED, [])
+        self.page.evaluate(NO_CELL)
+        self.run(f"if 'explorer' in globals(): explorer.close()\n{code}")
 
     def open(self, name: str, cells: Sequence[str], where: str = LAB) -> None:
-        """Write a notebook, open it and run its cells."""
+        """Write a notebook, open it in a kernel of its own and run its cells."""
+        self.end_kernels()
+        self.name = name
         write_notebook(self.folder / "work" / name, cells)
         self.page.goto(f"{self.address}/{where.format(name)}")
         self.page.wait_for_selector(".jp-Notebook .jp-CodeCell")
@@ -108,9 +117,9 @@ class Notebook(Shown):
         page.wait_for_function(done, arg=before)
         return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts()).strip()
 
-    def close(self) -> None:
-        """Leave the page and end the kernel."""
-        self.page.close(run_before_unload=False)
+    def end_kernels(self) -> None:
+        """Leave the page, and end all kernels."""
+        self.page.goto("about:blank")
         with urllib.request.urlopen(f"{self.address}/api/kernels", timeout=PATIENCE) as answer:
             kernels = json.load(answer)
         for kernel in kernels:
@@ -124,6 +133,15 @@ KERNEL_IDLE = (
     "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status"
     " === 'idle'"
 )
+
+SHARED = "shared.ipynb"
+
+NO_CELL = """() => {
+  const { sharedModel } = window.jupyterapp.shell.currentWidget.content.model;
+  sharedModel.deleteCellRange(1, sharedModel.cells.length);
+  sharedModel.cells[0].setSource('');
+  sharedModel.cells[0].setOutputs([]);
+}"""
 
 NEW_CELL = """async code => {
   const panel = window.jupyterapp.shell.currentWidget, commands = window.jupyterapp.commands;

@@ -5,23 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from made_draws import made_up, plain
+from matplotlib.colors import to_hex
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.colors import to_hex  # noqa: E402
-
-from nmd_lab import plots  # noqa: E402
-from nmd_lab.plots._canvas import Palette  # noqa: E402
+from nmd_lab import plots
+from nmd_lab.plots._canvas import Palette
 
 M, N = 20, 12
-
-
-@pytest.fixture(autouse=True)
-def _clean_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from chosen import selection, trials, with_selection
+from matplotlib.colors import to_rgb
 
 import nmd_lab
-
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.colors import to_rgb  # noqa: E402
-
-from nmd_lab import plots  # noqa: E402
+from nmd_lab import plots
 
 RANKS, ALPHAS = [4, 8, 16], [0.3, 1.0, 3.0, 10.0]
-
-
-@pytest.fixture(autouse=True)
-def _clean_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
