@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import xarray as xr
 
+from nmd_lab._runtime.checks import check_word
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.labels import Labels
+from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model
@@ -19,7 +20,8 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 
 from . import serialization
 from .append import Appending
-from .components import Components
+from .loadings import Rotation, canonical_form, component_shares
+from .rankings import main_columns
 from .selection import chosen_arguments, trials_of
 from .summary import Summary, lines_of, summary_of
 
@@ -28,14 +30,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(Appending, Components):
+class Decomposition(Appending):
     """X ≈ f(WH), with the labels of X.
 
     Attributes
     ----------
     W : xarray.DataArray (row, component)
-        Left factor.  Its row dimension is that of X; if several dimensions of X make the rows, it
-        has all of them.
+        Left factor, with the dimensions of X that make the rows.
     H : xarray.DataArray (component, column)
         Right factor, likewise with the column dimensions of X.
     nonlinearity : Nonlinearity
@@ -224,6 +225,87 @@ class Decomposition(Appending, Components):
         """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
         return serialization.to_dataset(self)
 
+    def top_of_components(self, k: int = 10) -> xr.DataArray:
+        """Return the k columns with the numbers of largest size in each row of H, the main terms.
+
+        Parameters
+        ----------
+        k : int, default 10
+            Number of columns.
+
+        Returns
+        -------
+        xarray.DataArray (rank, k)
+            Numbers of H along `component` and `place` (1 has the largest absolute value), with the
+            labels of the columns as coordinates.  The coordinate `position` has the positions of
+            the columns, and `explained` the share of each component in WH: ⟨w h, WH⟩ / ‖WH‖², where
+            w h is its term of WH.  The shares have the sum 1; for orthogonal components, as after
+            ``rotate("svd")``, they are ‖w h‖² / ‖WH‖², and a component that others cancel may have
+            a negative one.  Offsets and f do not count.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `k` is invalid.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> fit = nmd.decompose(wine / wine.std(), 3, w_constraint="nonnegative", random_state=0)
+        >>> top = fit.top_of_components(k=2)
+        >>> top.column.shape, round(float(top.explained.sum()), 6)
+        ((3, 2), 1.0)
+        """
+        top = main_columns(self._labels, self.H, k)
+        return top.assign_coords(explained=(COMPONENT, component_shares(*self._factors)))
+
+    def rotate(self, method: Rotation = "size") -> Decomposition:
+        """Return the fit with its components in a canonical form; WH stays the same.
+
+        A fit leaves order, signs and scales of its components open, and often more: W M and M⁻¹ H
+        have the same product for every invertible M.  In each form below the components are ordered
+        by the size of their term w h of WH, largest first, and the entry of largest absolute value
+        of each row of H is positive.
+
+        Parameters
+        ----------
+        method : {"size", "svd", "varimax", "quartimax"}, default "size"
+            "size": only the order and the signs change.  "svd": the singular value decomposition of
+            WH, with orthonormal rows of H, and orthogonal columns of W whose norms are the singular
+            values.  "varimax": the rows of H of "svd", rotated so that each has few large entries;
+            they stay orthonormal.  "quartimax": likewise, so that each column of H has few large
+            entries.
+
+        Returns
+        -------
+        Decomposition
+            Fit with the new W and H.  Offsets, predictions and errors are those of this fit, up to
+            rounding.  Under a ridge (alpha > 0) the forms other than "size" change the norms of the
+            factors: `objective` has the new ones, `parameters` lacks the optimality, and `fold_in`
+            weighs its own ridge anew.
+
+        Raises
+        ------
+        ValueError
+            If the method is unknown.
+
+        Examples
+        --------
+        >>> import numpy as np, nmd_lab as nmd
+        >>> digits = nmd.datasets.digits(100)
+        >>> fit = nmd.decompose(digits, 5, "relu", random_state=0)
+        >>> svd = fit.rotate("svd")
+        >>> bool(np.allclose(svd.H @ svd.H.rename(component="other"), np.eye(5)))
+        True
+        >>> bool(np.allclose(svd.reconstruct(), fit.reconstruct()))
+        True
+        """
+        check_word("method", method, get_args(Rotation))
+        W, H = canonical_form(*self._factors, method)
+        return _with_factors(self, W, H, rescaled=method != "size")
+
     @property
     def plot(self) -> PlotAccessor:
         """Plots of the fit, such as ``fit.plot.convergence()``; they need matplotlib.
@@ -247,3 +329,22 @@ class Decomposition(Appending, Components):
     def _in_short(self) -> Summary:
         """Return the summary that notebooks show."""
         return summary_of(self)
+
+
+def _with_factors(
+    fit: Decomposition, W: FloatArray, H: FloatArray, *, rescaled: bool
+) -> Decomposition:
+    """Return the fit with other factors in its own precision."""
+    dtype = fit.W.dtype
+    W, H = W.astype(dtype), H.astype(dtype)
+    labelled_W, labelled_H = fit._labels.label_factors(W, H)
+    parameters = dict(fit.parameters)
+    alpha = float(parameters.get("alpha", 0.0))
+    if rescaled and alpha > 0:
+        before, after = (
+            sum(float(np.sum(np.square(factor, dtype=np.float64))) for factor in factors)
+            for factors in (fit._factors, (W, H))
+        )
+        parameters["objective"] = fit.objective + alpha / 2 * (after - before)
+        parameters.pop("optimality", None)
+    return replace(fit, W=labelled_W, H=labelled_H, parameters=parameters)

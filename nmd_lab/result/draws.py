@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.model.model import Model
 
 from .mixture import Noise, Predictive, products_kernel
-from .predictive import Column, OfColumns, predictive
-
-if TYPE_CHECKING:
-    pass
-
+from .predictive import Column, OfColumns, level_masses, level_shares, predictive
 
 CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
 GROUP = "group"
@@ -27,6 +24,9 @@ GROUP = "group"
 
 ALL = slice(None)
 """Every draw."""
+
+TINY = np.finfo(np.float64).tiny
+"""What a category has at least, so that the probabilities of all can be divided by their sum."""
 
 NUMBERS = 1 << 22
 """Largest number of draws times entries that are computed together: 32 MiB of doubles."""
@@ -219,6 +219,56 @@ class FittedDraws(NamedTuple):
         if columns is not None:
             out += columns[:, None, j]
         return np.asarray(out.reshape(self.n_draws, -1))
+
+    def mean_class_shares(
+        self, rows: NDArray[np.integer], positions: NDArray[np.integer]
+    ) -> NDArray[np.float64]:
+        """Return the probability of each class of a column over all draws (rows, classes)."""
+        cuts = self.noise_of(int(positions[0])).cuts
+        assert cuts is not None
+        step = max(NUMBERS // (self.n_draws * max(cuts.shape[1] + 1, positions.size)), 1)
+        found = []
+        for start in range(0, max(rows.size, 1), step):
+            some = rows[start : start + step]
+            if self._has_indicators(positions):
+                found.append(self.class_shares(some, positions).mean(axis=0))
+            else:
+                v = self.linear_at(some, np.repeat(positions, some.size))
+                found.append(level_shares(cuts, v))
+        return np.concatenate(found)
+
+    def class_shares(
+        self, rows: NDArray[np.integer], positions: NDArray[np.integer], draws: slice = ALL
+    ) -> NDArray[np.float64]:
+        """Return the probability of each class in each draw (draws, rows, classes)."""
+        i, j = np.repeat(rows, positions.size), np.tile(positions, rows.size)
+        v = self.linear_at(i, j, draws)
+        v = v.reshape(len(v), rows.size, positions.size)
+        cuts = [self.noise_of(int(position)).cuts for position in positions]
+        if not self._has_indicators(positions):
+            assert cuts[0] is not None
+            return np.moveaxis(level_masses(cuts[0][draws], v[:, :, 0]), 0, -1)
+        v -= np.concatenate([each[draws] for each in cuts if each is not None], axis=1)[:, None]
+        shares: NDArray[np.float64] = ndtr(v) + TINY
+        shares /= shares.sum(axis=-1, keepdims=True)
+        return shares
+
+    def draw_classes(
+        self,
+        rows: NDArray[np.integer],
+        positions: NDArray[np.integer],
+        draw: int,
+        rng: np.random.Generator,
+    ) -> NDArray[np.float64]:
+        """Return the position of a class for each row, from one draw."""
+        below = np.cumsum(self.class_shares(rows, positions, slice(draw, draw + 1))[0], axis=1)
+        chosen = np.sum(below[:, :-1] < rng.random((rows.size, 1)), axis=1)
+        return np.asarray(chosen, dtype=np.float64)
+
+    def _has_indicators(self, positions: NDArray[np.integer]) -> bool:
+        """Return whether columns of X are the indicators of categories."""
+        table = self.labels.table
+        return table is not None and table.of_matrix[int(positions[0])].has_indicators
 
     def blocks(self, numbers: int = 1) -> Iterator[tuple[slice, slice]]:
         """Yield rows and columns of blocks that cover X, of at most `NUMBERS` numbers each.

@@ -13,7 +13,14 @@ from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
 
 from .draws import CHAIN, CUT, DRAW, GROUP, PART, PROBE, SWEEP
 from .intervals import Drawn
-from .serialization import Form, describe_result, description_of, fields_of_result, refused_as
+from .serialization import (
+    Form,
+    UnknownContentError,
+    describe_result,
+    description_of,
+    fields_of_result,
+    refused_as,
+)
 
 VARIABLES = (
     *("W", "H", "row_offsets", "column_offsets", "rho", "beta", "cut_points"),
@@ -103,14 +110,8 @@ def _check_shapes(labels: Labels, arrays: dict[str, Any], *, by_column: bool) ->
         "row_offsets": (*outer, m),
         "column_offsets": (*outer, n),
         "beta": arrays["rho"].shape,
+        "rho": (*outer, n) if by_column else outer,
     }
-    if arrays["rho"].ndim > 2 and not by_column:
-        raise ValueError(
-            f"rho has shape {arrays['rho'].shape}: give {outer}; noise levels of rows "
-            "(noise_by='rows') are read no longer."
-        )
-    if by_column:
-        wanted["rho"] = (*outer, n)
     for name, shape in wanted.items():
         array = arrays.get(name)
         if array is not None and array.shape != shape:
@@ -165,45 +166,40 @@ def is_posterior(dataset: xr.Dataset) -> bool:
 
 
 def from_dataset(dataset: xr.Dataset, known: Iterable[type[Form]] = ()) -> dict[str, Any]:
-    """Return the arguments of `Posterior._from_arrays` from a Dataset of `to_dataset`."""
+    """Return the fields of a `Posterior` from a Dataset of `to_dataset`."""
     with refused_as("dataset holds no posterior: give one that save() wrote."):
         description = description_of(dataset)
         if description["kind"] != KIND:
             raise ValueError(description["kind"])
-        return _arguments(dataset, description, tuple(known))
+        return _fields(dataset, description, tuple(known))
 
 
-def _arguments(
+def _fields(
     dataset: xr.Dataset, description: dict[str, Any], known: tuple[type[Form], ...]
 ) -> dict[str, Any]:
-    """Return the arguments, given the description in the Dataset."""
+    """Return the fields, given the description in the Dataset."""
     counts = [CHAIN, DRAW, SWEEP, COMPONENT, *PROBES]
-    arrays = {
-        name: dataset[name].values if name in dataset else None
-        for name in (*VARIABLES, *TRACE, *PROBES)
-    }
-    chains, draws, rank = (dataset.sizes[dim] for dim in (CHAIN, DRAW, COMPONENT))
-    for name in ("W", "H"):
-        arrays[name] = dataset[name].values.reshape(chains, draws, -1, rank)
-    flat = ["row_offsets", "column_offsets", "row_group"]
-    if dataset["rho"].ndim > 2:
-        flat += ["rho", "beta"]
-    noise: Any = description["noise"]
-    if not isinstance(noise, str):
-        noise = tuple(noise)
-        if arrays["cut_points"] is not None:
-            arrays["cut_points"] = arrays["cut_points"].reshape(chains, draws, len(noise), -1)
-    for name in flat:
-        if name in dataset:
-            arrays[name] = dataset[name].values.reshape(chains, draws, -1)
-    return fields_of_result(dataset, counts, description, known) | {
-        **{name: arrays[name] for name in (*VARIABLES, "log_likelihood")},
-        "predictions": arrays["prediction"],
-        "probe_rows": arrays["probe_row"],
-        "probe_columns": arrays["probe_column"],
-        "noise": noise,
+    common = fields_of_result(dataset, counts, description, known)
+    labels, kinds = common.pop("labels"), common.pop("kinds", None)
+    if kinds is None and dataset["rho"].ndim > 2:
+        raise UnknownContentError(
+            "rho has noise levels of rows (noise_by='rows'), which are read no longer."
+        )
+    plain = dataset.drop_attrs(deep=False)
+    draws = plain[["W", "H", "rho", *(name for name in VARIABLES[2:] if name in dataset)]]
+    columns = labels.rename(labels.clashes(TAKEN)).columns
+    draws["H"] = draws["H"].transpose(CHAIN, DRAW, COMPONENT, *columns)
+    trace = plain[[name for name in TRACE if name in dataset]]
+    trace = trace.drop_vars(set(trace.coords) - {CHAIN, SWEEP, *PROBES})
+    noise, levels = description["noise"], description["levels"]
+    return common | {
+        "_labels": labels,
+        "_kinds": kinds,
+        "noise": noise if isinstance(noise, str) else tuple(noise),
+        "draws": draws,
+        "trace": trace,
         "mean": description["mean"],
-        "levels": description["levels"],
+        "levels": None if levels is None else tuple(levels),
     }
 
 

@@ -1,4 +1,4 @@
-"""Entries that a person names, by label or position, or that are observed in data; a fit there.
+"""Entries that a person names or that are observed in data, a fit there, and cells to be filled.
 
 One rule holds for everything that takes rows or columns, such as `predict` and `top`:
 
@@ -9,7 +9,7 @@ One rule holds for everything that takes rows or columns, such as `predict` and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -21,6 +21,7 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import AXES, Axis, MatchedData, first_few, like, match_data, plain_label
 from nmd_lab.data.sparse import is_sparse
+from nmd_lab.data.typed_table import TypedColumn, table_of
 from nmd_lab.model.fitted_values import FittedValues
 
 Unknown = Literal["error", "offsets"]
@@ -223,3 +224,51 @@ def compared_entries(
     values, own_weights = data.observations.observed()
     model = values_at(fit._fitted, entries_in(data))
     return ComparedEntries(values, model.astype(np.float64), own_weights)
+
+
+def typed_column(labels: Labels, column: Any) -> tuple[TypedColumn | None, NDArray[np.intp]]:
+    """Return the typed column of a label, and its columns of the matrix."""
+    if labels.table is not None:
+        for typed, positions in labels.table.blocks():
+            if typed.name == column and typed.is_class:
+                return typed, positions
+    return None, positions_of(labels, "columns", [column], name="column")
+
+
+def class_table(labels: Labels, p: FloatArray, classes: list[Any], at: NDArray[np.intp]) -> Any:
+    """Return the probabilities of classes (rows, n_classes) as a DataFrame with labels."""
+    import pandas as pd
+
+    rows = labels.flat(labels.rows)
+    index = labels.coords.indexes.get(labels.rows[0]) if rows.ndim == 1 else None
+    index = pd.Index(rows) if index is None or len(index) != len(rows) else index
+    return pd.DataFrame(p, index=index[at], columns=classes)
+
+
+def filled_frame(
+    frame: Any, labels: Labels, missing: Callable[[TypedColumn, NDArray[np.intp]], FloatArray]
+) -> Any:
+    """Return a DataFrame with its holes filled by a function of a column.
+
+    It returns a value for each row: a number, or the position of a level or category.
+    """
+    table = labels.table or table_of(frame, numbers_too=True)
+    assert table is not None
+    filled = frame.copy()
+    for k, (column, at) in enumerate(table.blocks()):
+        series = frame.iloc[:, k]
+        if series.isna().any():
+            filled.isetitem(k, column.filled(series, missing(column, at)))
+    return filled
+
+
+def data_to_fill(labels: Labels, X: Any, owner: str = "the fit") -> MatchedData:
+    """Return dense data with the positions of their rows and columns in a result."""
+    refuse_sparse(X)
+    return match_data(labels, X, owner=owner)
+
+
+def refuse_sparse(X: Any) -> None:
+    """Raise ValueError for data whose holes cannot be filled."""
+    if is_sparse(X):
+        raise ValueError("X is sparse, and with its holes filled would not be: give dense data.")

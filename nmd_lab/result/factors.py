@@ -16,8 +16,15 @@ from nmd_lab.model.fitted_values import FittedValues, Offsets
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-from .entries import Entries, Unknown, compared_entries, entries_of, values_at
-from .filling import data_to_fill, filled_frame
+from .entries import (
+    Entries,
+    Unknown,
+    compared_entries,
+    data_to_fill,
+    entries_of,
+    filled_frame,
+    values_at,
+)
 from .fitted import Fitted, Positions
 
 

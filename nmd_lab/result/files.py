@@ -274,5 +274,5 @@ def result_of(
 ) -> Decomposition | Posterior:
     """Return the result that a Dataset holds."""
     if is_posterior(dataset):
-        return Posterior._from_arrays(**draws_dataset.from_dataset(dataset, known))
+        return Posterior(**draws_dataset.from_dataset(dataset, known))
     return Decomposition._from_matrices(**serialization.from_dataset(dataset, known))

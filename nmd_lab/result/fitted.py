@@ -18,8 +18,7 @@ from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.model.model import Model, make_model
 
 from . import netcdf
-from .entries import Entries, Unknown, entries_of, positions_of
-from .filling import class_table, typed_column
+from .entries import Entries, Unknown, class_table, entries_of, positions_of, typed_column
 from .rankings import ScoredRows, ranked_rows
 from .summary import Summary
 

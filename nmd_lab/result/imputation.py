@@ -17,14 +17,7 @@ from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.solver.sampler.noise import CLIPPED, knows_T
 
 from .draws import FittedDraws
-from .entries import entries_at
-from .filling import (
-    data_to_fill,
-    draw_classes,
-    filled_frame,
-    mean_shares,
-    refuse_sparse,
-)
+from .entries import data_to_fill, entries_at, filled_frame, refuse_sparse
 from .intervals import summarise
 from .mixture import Array, Predictive
 from .new_draws import NewRowsOfPosterior
@@ -147,7 +140,9 @@ def filled(fitted: FittedDraws, X: Any, data: MatchedData, point: Point = "auto"
         return x
 
     def classes(rows: Positions, positions: Positions) -> Array:
-        return np.asarray(mean_shares(fitted, rows, positions).argmax(axis=1), dtype=np.float64)
+        return np.asarray(
+            fitted.mean_class_shares(rows, positions).argmax(axis=1), dtype=np.float64
+        )
 
     return _filled(X, data, numbers, classes)
 
@@ -181,7 +176,7 @@ def _copy(
         return _draw_within(fitted.predictive.of_draw(draw), v, entries, rng)
 
     def classes(rows: Positions, positions: Positions) -> Array:
-        return draw_classes(fitted, rows, positions, draw, rng)
+        return fitted.draw_classes(rows, positions, draw, rng)
 
     return _filled(X, data, numbers, classes)
 

@@ -14,7 +14,6 @@ from nmd_lab.data.typed_table import TypedColumn
 
 from .draws import NUMBERS, FittedDraws
 from .entries import Entries, entries_at, entries_of, positions_of
-from .filling import mean_shares
 from .fitted import Fitted, Positions
 from .mixture import Array, Predictive
 from .predictive import OrdinalNoise, interval_of, mean_of, std_of
@@ -344,4 +343,4 @@ class Drawn(Fitted):
                 "probability(..., above=)."
             )
         levels = self._fitted.noise_of(first).levels or ()
-        return mean_shares(self._fitted, rows, positions), list(levels)
+        return self._fitted.mean_class_shares(rows, positions), list(levels)

@@ -1,4 +1,4 @@
-"""Correlations of the columns of T in each draw, and standardised loadings of a few factors."""
+"""Rotations of components; correlations of the columns of T, and loadings of a few factors."""
 
 from __future__ import annotations
 
@@ -7,12 +7,127 @@ from typing import Literal, NamedTuple
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT
 
-from .components import OBLIQUE, SIMPLICITY, orthogonal_rotation
-from .draws import NUMBERS, FittedDraws
+from .draws import NUMBERS, TINY, FittedDraws
 from .mixture import Array
+
+SIMPLICITY = {"varimax": 1.0, "quartimax": 0.0}
+"""Weight of the spread within a component in the criterion of each orthogonal rotation."""
+
+PROMAX = 4  # power of the loadings of varimax to which promax turns
+
+MAX_ITER = 1000  # largest number of iterations for an orthogonal rotation
+TOL = 1e-12  # relative increase of the criterion below which the iteration ends
+
+
+Rotation = Literal["size", "svd", "varimax", "quartimax"]
+"""Canonical forms of the components of a fit."""
+
+
+def canonical_form(W: FloatArray, H: FloatArray, method: str) -> tuple[FloatArray, FloatArray]:
+    """Return W and H with the same product, in a form of `Decomposition.rotate`."""
+    W, H = W.astype(np.float64), H.astype(np.float64)
+    if method != "size":
+        W, H = _svd(W, H)
+    if method in SIMPLICITY:
+        R = orthogonal_rotation(H.T, SIMPLICITY[method])
+        W, H = W @ R, R.T @ H
+    return _ordered(W, H)
+
+
+def component_shares(W: FloatArray, H: FloatArray) -> FloatArray:
+    """Return the share of each component in WH."""
+    # The shares do not depend on the size of W and H, whose squares may underflow.
+    W, H = (each.astype(np.float64) / (float(np.abs(each).max()) or 1.0) for each in (W, H))
+    overlaps = (W.T @ W) * (H @ H.T)
+    total = float(overlaps.sum())
+    shares: NDArray[np.float64] = overlaps.sum(axis=1)
+    return shares / total if total > 0 else np.zeros_like(shares)
+
+
+def _svd(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return U S and Vᵀ of the singular value decomposition of WH, without forming WH."""
+    Q_W, R_W = np.linalg.qr(W)
+    Q_H, R_H = np.linalg.qr(H.T)
+    U, sizes, Vt = np.linalg.svd(R_W @ R_H.T, full_matrices=False)
+    return (Q_W @ U) * sizes, Vt @ Q_H.T
+
+
+def _ordered(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the components from the largest to the smallest, with canonical signs."""
+    sizes = np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1)
+    order = np.argsort(-sizes, kind="stable")
+    W, H = W[:, order], H[order]
+    largest = np.take_along_axis(H, np.argmax(np.abs(H), axis=1)[:, None], axis=1).ravel()
+    signs = np.where(largest < 0, -1.0, 1.0)
+    return W * signs, H * signs[:, None]
+
+
+def orthogonal_rotation(loadings: FloatArray, weight: float) -> NDArray[np.float64]:
+    """Return the rotation R for which loadings @ R has the largest sum of fourth powers."""
+    n, rank = loadings.shape
+    R, reached = np.eye(rank), 0.0
+    for _ in range(MAX_ITER):
+        rotated = loadings @ R
+        gradient = rotated**3 - weight / n * rotated * np.sum(rotated**2, axis=0)
+        U, sizes, Vt = np.linalg.svd(loadings.T @ gradient)
+        R, before, reached = U @ Vt, reached, float(sizes.sum())
+        if reached <= before * (1 + TOL):
+            break
+    return R
+
+
+def oblimin_rotation(loadings: FloatArray) -> NDArray[np.float64]:
+    """Return T of unit columns for which the loadings (T')⁻¹ share their squares the least.
+
+    The criterion of direct oblimin with γ = 0: the sum over pairs of columns of ⟨l², k²⟩ / 2.  The
+    columns of T are the factors in coordinates where they began as orthogonal ones.
+    """
+    rank = loadings.shape[1]
+
+    def columns(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        sizes = np.linalg.norm(x.reshape(rank, rank), axis=0)
+        return x.reshape(rank, rank) / sizes, sizes
+
+    def criterion(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        T, sizes = columns(x)
+        back = np.linalg.inv(T).T
+        rotated = loadings @ back
+        others = np.sum(rotated**2, axis=1, keepdims=True) - rotated**2
+        gradient = -back @ (rotated * others).T @ rotated
+        value = float(np.sum(rotated**2 * others)) / 4
+        return value, (gradient - T * np.sum(T * gradient, axis=0)).ravel() / np.tile(sizes, rank)
+
+    found = minimize(
+        criterion,
+        np.eye(rank).ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": MAX_ITER, "gtol": TOL, "ftol": TOL},
+    )
+    return columns(found.x)[0]
+
+
+def promax_rotation(loadings: FloatArray) -> NDArray[np.float64]:
+    """Return T of unit columns for which the loadings (T')⁻¹ are nearest to powers of varimax ones.
+
+    The target is l |l|³ for each loading l of varimax, which leaves the large ones and makes small
+    ones smaller.
+    """
+    R = orthogonal_rotation(loadings, SIMPLICITY["varimax"])
+    simple = loadings @ R
+    nearest, *_ = np.linalg.lstsq(simple, simple * np.abs(simple) ** (PROMAX - 1))
+    T = np.linalg.inv(R @ nearest).T
+    unit: NDArray[np.float64] = T / np.linalg.norm(T, axis=0)
+    return unit
+
+
+OBLIQUE = {"oblimin": oblimin_rotation, "promax": promax_rotation}
+"""Rotations to factors that may correlate."""
 
 
 def latent_correlations(fitted: FittedDraws, level: float) -> xr.Dataset:
@@ -60,7 +175,6 @@ FactorRotation = Literal["none", "varimax", "oblimin", "promax"]
 """How factors are turned."""
 
 MAX_STEPS = 500  # largest number of steps to the common factors of correlations
-TINY = np.finfo(np.float64).tiny
 TOLERANCE = 1e-5  # change of a loading below which the steps end
 DAMPING = 0.25  # of a step: more than a quarter of any negative eigenvalue, so that none grows
 NOTHING = 0.03  # sum of the squares of the loadings of a component that says little of any factor
@@ -123,7 +237,7 @@ def factor_draws(fitted: FittedDraws, factors: int | None, rotation: str) -> Fac
 
 
 def scores_of_rows(
-    fitted: FittedDraws, vectors: NDArray[np.floating], found: FactorDraws
+    fitted: FittedDraws, vectors: FloatArray, found: FactorDraws
 ) -> tuple[Array, Array]:
     """Return mean and standard deviation, over the draws, of the scores of rows (draws, m, d)."""
     prior = fitted.row_prior
@@ -214,13 +328,13 @@ def _rotated(loadings: Array, turns: Array, rotation: str) -> FactorDraws:
     return FactorDraws(loadings @ np.linalg.inv(turn).T, turns @ turn, turn.T @ turn)
 
 
-def _nearest_rotation(matrix: NDArray[np.floating]) -> Array:
+def _nearest_rotation(matrix: FloatArray) -> Array:
     """Return the matrix with orthonormal columns that is nearest to a matrix."""
     U, _, Vt = np.linalg.svd(matrix, full_matrices=False)
     nearest: Array = U @ Vt
     return nearest
 
 
-def _T(matrix: NDArray[np.floating]) -> Array:
+def _T(matrix: FloatArray) -> Array:
     """Return the transposed matrices."""
     return np.swapaxes(matrix, -1, -2)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from nmd_lab._runtime.html import facts_table
+from nmd_lab._runtime.html import facts_table, picture
+from nmd_lab.data.labels import COMPONENT
 
-from .column_words import columns_in_words
 from .convergence import LARGEST_RHAT
 from .draws import CHAIN, DRAW
+from .mixture import Array, Predictive
+from .predictive import mean_of, std_of
 from .summary import STOPPED, Summary, headline, sizes_in_words
-from .thumbnails import few_draws, thumbnails
+from .summary_parts import Positions, columns_in_words, small_picture
 
 FEW_INDEPENDENT = 50
 """Effective sample size below which intervals are rough."""
@@ -142,3 +146,41 @@ def _settled(rhat: xr.Dataset) -> str:
         return ""
     largest = float(of_probes.quantile(0.95))
     return f"split R-hat at most {largest:.3f} for 95 % of {of_probes.size}"
+
+
+FEW_DRAWS = 24
+"""Draws of which the pictures are made."""
+
+NUMBERS, FEWEST = 1 << 21, 6
+"""Numbers of W and H in the draws that a representation reads, and least number of draws."""
+
+
+def few_draws(posterior: Any, most: int) -> Any:
+    """Return a posterior of about so many of the draws, evenly spaced; of fewer large ones."""
+    sizes = posterior.draws.sizes
+    most = min(most, max(NUMBERS // (sum(posterior._shape) * posterior.rank), FEWEST))
+    step = -(-sizes[DRAW] // max(most // sizes[CHAIN], 1))
+    draws = posterior.draws.isel({CHAIN: slice(most), DRAW: slice(None, None, step)})
+    return replace(posterior, draws=draws)
+
+
+def thumbnails(posterior: Any) -> list[str]:
+    """Return pictures of the mean and the standard deviation of f(WH), from some of the draws."""
+    few = few_draws(posterior, FEW_DRAWS)
+
+    def drawn(name: str, summary: Callable[[Predictive, Array], Array]) -> str:
+        def block(i: Positions, j: Positions) -> Array:
+            rows, columns = (each.ravel() for each in np.meshgrid(i, j, indexing="ij"))
+            values = summary(
+                few._fitted.predictive.at(rows, columns), few._fitted.linear_block(i, j)
+            )
+            return values.reshape(i.size, j.size)
+
+        columns = few.draws["H"].isel({CHAIN: 0, DRAW: 0, COMPONENT: 0}, drop=True)
+        each = few._kinds is not None
+        return picture(small_picture(few._shape[0], columns, block, by_column=each), name)
+
+    return [
+        drawn("mean", mean_of),
+        drawn("standard deviation", lambda p, v: std_of(p, v, noise=False)),
+    ]

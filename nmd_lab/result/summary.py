@@ -13,9 +13,8 @@ import xarray as xr
 from nmd_lab._runtime.html import curve, facts_table, frame, picture, table
 from nmd_lab.data.labels import COMPONENT
 
-from .column_words import columns_in_words
 from .selection import TRIAL, VARIABLES, as_text, best_trials, choice_in_words, in_short
-from .thumbnails import small_picture
+from .summary_parts import columns_in_words, small_picture
 
 DECREASE = 1e-3  # fall of the objective in the last tenth of the run from which it is unfinished
 OVERFIT = 0.25  # ratio of the errors where seen and held out below which a fit knows X by heart

@@ -14,7 +14,6 @@ from nmd_lab.data.matching import MatchedData
 from nmd_lab.data.typed_table import TypedColumn, table_of
 
 from .entries import entries_at, entries_of
-from .filling import mean_shares
 from .imputation import Positions, PosteriorImputation
 from .loadings import latent_correlations
 from .mixture import Array
@@ -97,8 +96,8 @@ def _classes(
 
     typed, positions = column
     at, classes = np.flatnonzero(j == positions[0]), np.array([*typed.classes, None], dtype=object)
-    p = mean_shares(posterior._fitted, i[at], positions)
-    of_unknown = mean_shares(unknown._fitted, np.zeros(1, np.intp), positions).max()
+    p = posterior._fitted.mean_class_shares(i[at], positions)
+    of_unknown = unknown._fitted.mean_class_shares(np.zeros(1, np.intp), positions).max()
     cells = pd.DataFrame({"row": i[at], "column": j[at], "kind": "class"})
     cells["predicted"] = classes[p.argmax(axis=1)]
     cells["probability"] = p.max(axis=1)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from nmd_lab.data.typed_table import TypedColumn, TypedTable
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
-from nmd_lab.result.filling import mean_shares
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.tables import cells_at
 
@@ -122,7 +121,7 @@ class Grid(NamedTuple):
     def _shares(self, column: TypedColumn, rows: Array, at: Array) -> Array | None:
         """Return the probability of each class; None for numbers, and levels without draws."""
         if column.is_class and self.posterior is not None:
-            return mean_shares(self.posterior._fitted, rows, at)
+            return self.posterior._fitted.mean_class_shares(rows, at)
         if self.fitted is None or column.kind not in ("boolean", "categories"):
             return None
         shares = np.clip(self.fitted.block(rows, at), 0, 1)

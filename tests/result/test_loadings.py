@@ -13,7 +13,7 @@ import nmd_lab as nmd
 from nmd_lab.data.labels import labels_of
 from nmd_lab.model.kind import make_kind
 from nmd_lab.model.model import Model
-from nmd_lab.result.components import oblimin_rotation, promax_rotation
+from nmd_lab.result.loadings import oblimin_rotation, promax_rotation
 
 ITEMS = [f"{scale}{k}" for scale in "abc" for k in range(1, 5)]
 SIMPLE = np.kron(np.diag([1.0, 0.95, 0.9]), np.array([[0.8], [0.7], [-0.6], [0.5]]))

@@ -11,7 +11,7 @@ import xarray as xr
 from scipy.optimize import minimize_scalar
 
 import nmd_lab
-from nmd_lab.result.components import orthogonal_rotation
+from nmd_lab.result.loadings import orthogonal_rotation
 
 FORMS = ["size", "svd", "varimax", "quartimax"]
 

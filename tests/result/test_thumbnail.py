@@ -11,7 +11,7 @@ import scipy.sparse
 import xarray as xr
 
 import nmd_lab
-from nmd_lab.result.thumbnails import HEIGHT, WIDTH, small_picture
+from nmd_lab.result.summary_parts import HEIGHT, WIDTH, small_picture
 
 
 def of(matrix, columns=None, **options):

@@ -1,0 +1,187 @@
+"""Parts of a summary: the kinds of the columns in words, and a few entries as a small picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from nmd_lab.data.labels import Labels, Picture, picture_of
+from nmd_lab.data.matching import plain_label
+from nmd_lab.model.model import Model
+
+SHOWN = 4  # columns of a kind that a line names
+
+ONE = {
+    "number": "number",
+    "values": "number",
+    "ordered": "ordered levels",
+    "boolean": "yes or no",
+    "categories": "classes",
+}
+"""Kinds of a column in words."""
+
+OF_LOSS = {"": "number", "two": "boolean", "ordered": "ordered"}
+"""Kinds of a column by the classes of its loss."""
+
+SEVERAL = ONE | {"number": "numbers", "values": "numbers"}
+"""Kinds of several columns in words."""
+
+
+class ColumnWords(NamedTuple):
+    """What a column of a table was taken for.
+
+    Attributes
+    ----------
+    name : object
+        Label.
+    kind : str
+        Kind, by its word in `ONE`.
+    ends : str
+        Ends of its predictions, such as "from 0"; empty without any.
+    first : int
+        Position of its first column of the matrix.
+    """
+
+    name: Any
+    kind: str
+    ends: str
+    first: int
+
+
+def kinds_of_columns(labels: Labels, kinds: Model | None) -> list[ColumnWords]:
+    """Return what each column of a table was taken for."""
+    if labels.table is not None:
+        places = zip(labels.table.columns, labels.table.first_columns.tolist(), strict=True)
+        return [ColumnWords(c.name, c.kind, _ends(kinds, j), j) for c, j in places]
+    names = enumerate(labels.flat(labels.columns).tolist())
+    return [ColumnWords(name, _kind(kinds, j), _ends(kinds, j), j) for j, name in names]
+
+
+def columns_in_words(labels: Labels, kinds: Model | None) -> str:
+    """Return the columns of each kind in one line; empty if all entries are of one kind.
+
+    >>> import nmd_lab as nmd
+    >>> from sklearn.datasets import load_wine
+    >>> wine = load_wine(as_frame=True).frame.astype({"target": "category"})
+    >>> fit = nmd.complete(wine[["ash", "hue", "target"]], 1, alpha=0.1, random_state=0)
+    >>> columns_in_words(fit._labels, fit._kinds)
+    "2 numbers ('ash', 'hue'), 1 classes ('target')"
+    """
+    if kinds is None or kinds.which is None or kinds.which.ndim == 2:
+        return ""
+    found: dict[str, list[str]] = {}
+    for name, kind, ends, _ in kinds_of_columns(labels, kinds):
+        words = SEVERAL[kind] if not ends else "numbers with an end"
+        found.setdefault(words, []).append(f"{plain_label(name)!r} {ends}".strip())
+    said = []
+    for words, names in found.items():
+        shown = ", ".join(names[:SHOWN]) + (", ..." if names[SHOWN:] else "")
+        words = words.replace("numbers", "number") if len(names) == 1 else words
+        said.append(f"{len(names)} {words} ({shown})")
+    return ", ".join(said)
+
+
+def _kind(kinds: Model | None, column: int) -> str:
+    """Return the kind of a column of a matrix, which follows from its loss."""
+    loss = _of_column(kinds, column, "loss")
+    return OF_LOSS["" if loss is None else loss.classes]
+
+
+def _ends(kinds: Model | None, column: int) -> str:
+    """Return the ends of the predictions of a column in words; empty if it has none."""
+    f = _of_column(kinds, column, "nonlinearity")
+    if f is None or f.name != "minmax":
+        return ""
+    low, high = f.range
+    if low == high:
+        return f"always {low:g}"
+    ends = [f"from {low:g}"] if math.isfinite(low) else []
+    return " ".join([*ends, f"to {high:g}"] if math.isfinite(high) else ends)
+
+
+def _of_column(kinds: Model | None, column: int, name: str) -> Any:
+    """Return the loss or the nonlinearity of a column; None without any kinds."""
+    if kinds is None or kinds.which is None or kinds.which.ndim == 2:
+        return None
+    return getattr(kinds.kinds[kinds.which[column]], name)
+
+
+HEIGHT, WIDTH = 80, 120  # largest size of the picture, in pixels
+SMALL, MANY, FEW = 16, (8, 24), (3, 3)  # width of small pictures; how many across, and in all
+
+Array = NDArray[Any]
+Positions = NDArray[np.intp]
+Block = Callable[[Positions, Positions], Array]
+"""Function of rows and columns that returns entries of the model at their crossings."""
+
+
+def small_picture(m: int, columns: xr.DataArray, block: Block, *, by_column: bool = False) -> Array:
+    """Return some rows as pictures, side by side, or else some entries of the matrix.
+
+    `columns` is an array with the labels of the columns, and m the number of rows.  If `by_column`,
+    each column has grey levels of its own.
+    """
+    n, channels = columns.size, _channels(columns)
+    picture = picture_of(columns, None) if channels == 1 else None
+    if picture is not None:
+        return _of_rows(m, picture, block)
+    rows, pixels = _spread(m, 2 * HEIGHT), _spread(n // channels, 2 * WIDTH)
+    at = (pixels[:, None] * channels + np.arange(channels)).ravel()
+    values = block(rows, at).reshape(rows.size, pixels.size, channels).mean(axis=2)
+    if by_column:
+        low = values.min(axis=0)
+        values = (values - low) / np.maximum(values.max(axis=0) - low, np.finfo(float).tiny)
+    return _means(values, -(-rows.size // HEIGHT), -(-pixels.size // WIDTH))
+
+
+def _of_rows(m: int, picture: Picture, block: Block) -> Array:
+    """Return some rows as pictures, side by side, with gaps of NaN."""
+    across, most = MANY if picture.shape[1] <= SMALL else FEW
+    rows = _spread(m, most)
+    across = min(across, rows.size)
+    sizes = zip(picture.shape, (-(-rows.size // across), across), (HEIGHT, WIDTH), strict=True)
+    picture, columns = _coarse(picture, max(1, *(a * b // (2 * c) for a, b, c in sizes)))
+    tiles = [
+        np.pad(picture(row).astype(float), ((0, 1), (0, 1)), constant_values=np.nan)
+        for row in block(rows, columns)
+    ]
+    tiles += [np.full_like(tiles[0], np.nan)] * (-len(tiles) % across)
+    lines = [np.hstack(tiles[k : k + across]) for k in range(0, len(tiles), across)]
+    canvas = np.vstack(lines)[:-1, :-1]
+    step = math.ceil(max(canvas.shape[0] / HEIGHT, canvas.shape[1] / WIDTH))
+    return _means(canvas, step, step)
+
+
+def _coarse(picture: Picture, step: int) -> tuple[Picture, Positions]:
+    """Return every so many pixels of a picture along both sides, and the columns that they are."""
+    height, width = picture.shape
+    assert picture.positions is not None
+    y, x = np.divmod(picture.positions, width)
+    columns = np.flatnonzero((y % step == 0) & (x % step == 0))
+    size = -(-height // step), -(-width // step)
+    return Picture(size, y[columns] // step * size[1] + x[columns] // step), columns
+
+
+def _channels(columns: xr.DataArray) -> int:
+    """Return the number of colours, if the columns are pixels with colours."""
+    dims = columns.dims
+    return columns.shape[1] if len(dims) == 2 and "channel" in str(dims[1]) else 1
+
+
+def _spread(size: int, most: int) -> Positions:
+    """Return at most so many positions, evenly spaced."""
+    return np.unique(np.linspace(0, size - 1, min(size, most)).astype(np.intp))
+
+
+def _means(values: Array, down: int, across: int) -> Array:
+    """Return means of blocks, without those at the end that are not whole."""
+    height, width = values.shape[0] // down, values.shape[1] // across
+    blocks = values[: height * down, : width * across].reshape(height, down, width, across)
+    finite = np.isfinite(blocks)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sum(blocks, axis=(1, 3), where=finite) / finite.sum(axis=(1, 3)))
