@@ -1,1 +1,1 @@
-"""Checkpoints: where a computation stands, in a file from which a later process goes on."""
+"""Checkpoints: where a computation stands, in a file from which a later process resumes."""

@@ -21,7 +21,7 @@ DATA = ("observed", "weights", "at_most", "at_least", "upper", "valid")
 """Arguments that belong to X; the hash of the data covers them."""
 
 FREE = ("callback", "progress", "time_limit", "compute")
-"""Arguments that may change when a run goes on."""
+"""Arguments that may change when a run resumes."""
 
 
 @dataclass(frozen=True)

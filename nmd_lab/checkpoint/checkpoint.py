@@ -1,4 +1,4 @@
-"""The checkpoint of a run: its state, written from time to time, and read when the run goes on."""
+"""The checkpoint of a run: its state, written from time to time, and read when the run resumes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Checkpoint(Generic[S]):
     Attributes
     ----------
     state : object
-        Where the run stands; it changes as the run goes on.
+        Where the run stands; it changes with the run.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Checkpoint(Generic[S]):
             self.write()
 
     def write(self) -> None:
-        """Write a checkpoint; if this fails, a warning says so, and the run goes on without."""
+        """Write a checkpoint; if this fails, a warning says so, and the run continues without."""
         encoder = Encoder(self._classes)
         state = encoder.encode(self.state)
         header = {"call": self._header, "version": __version__, "state": state}

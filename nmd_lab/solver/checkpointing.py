@@ -1,4 +1,4 @@
-"""A run that is written to a file from time to time, and goes on from there."""
+"""A run that is written to a file from time to time, and resumes from there."""
 
 from __future__ import annotations
 

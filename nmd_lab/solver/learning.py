@@ -3,7 +3,7 @@
 The objective is minimised over the factors and over the parameters in turn (block coordinate
 descent).  Between two rounds of iterations f comes nearer to X, and the parameters become those of
 highest likelihood, at the factors of lowest objective.  The next round begins there, so that the
-lowest objective never rises.  Rounds become longer.  A round goes on without a pause where new
+lowest objective never rises.  Rounds become longer.  A round continues without a pause where new
 parameters would gain next to nothing.
 """
 

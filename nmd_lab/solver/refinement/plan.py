@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from nmd_lab.solver.constraints.least_squares import kind_of_descent
 from nmd_lab.solver.devices.device import HOST
@@ -27,10 +27,10 @@ from .lbfgs import MOST_PAIRS
 class RefinementPlan:
     """The refinements of a fit."""
 
-    refine: bool
-    homotopy: str | bool
-    polish: bool
-    fitted: float = 0.0
+    fitted: float
+    refine: bool = False
+    homotopy: str | bool = False
+    polish: bool = False
     engine: Literal["admm", "constrained", "implicit zeros"] = "admm"
     tol: float = 0.0
 
@@ -77,18 +77,16 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     - a sparse matrix with so many stored entries that a second pass takes too long.
     """
     model, observations = problem.model, problem.observations
+    fitted = exact_for(options.tol) / 100
     if observations.remote:
-        return RefinementPlan(False, False, False, fitted=exact_for(options.tol) / 100)
+        return RefinementPlan(fitted)
     if problem.is_constrained:
         is_allowed = options.solver.refine and options.solver.rho == "auto"
         is_allowed &= problem.device is HOST
         descends = is_allowed and kind_of_descent(problem) is not None
-        engine: Any = "constrained" if descends else "admm"
-        fitted = exact_for(options.tol) / 100
-        return RefinementPlan(False, False, False, fitted, engine)
+        return RefinementPlan(fitted, engine="constrained" if descends else "admm")
     if has_implicit_zeros(problem, options):
-        fitted = exact_for(options.tol) / 100
-        return RefinementPlan(False, False, False, fitted, "implicit zeros", options.tol)
+        return RefinementPlan(fitted, engine="implicit zeros", tol=options.tol)
     adaptive = math.isfinite(problem.rule.factor) and not problem.rule.projected
     least_squares = model.is_least_squares and problem.observed_only
     m, n = observations.shape
@@ -102,18 +100,16 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     if homotopy == "auto" and not (refine and model.with_wider_bounds(1.0)):
         homotopy = False
     polish = auto if options.solver.polish == "auto" else bool(options.solver.polish)
-    return RefinementPlan(refine, homotopy, polish, fitted=exact_for(options.tol) / 100)
+    return RefinementPlan(fitted, refine, homotopy, polish)
 
 
 def has_implicit_zeros(problem: Problem, options: Options) -> bool:
     """Return whether descents take the place of Algorithm 1, which would store T and U of zeros."""
-    model = problem.model
-    observations, (m, n) = problem.observations, problem.observations.shape
+    model, observations = problem.model, problem.observations
     if not handles(observations, model) or model.learns or problem.reference <= 0:
         return False
-    if observations.values.size >= SPARSE * m * n:
-        return False
-    return is_automatic(options.solver)
+    m, n = observations.shape
+    return observations.values.size < SPARSE * m * n and is_automatic(options.solver)
 
 
 @dataclass(frozen=True)

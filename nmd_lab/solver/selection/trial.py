@@ -30,9 +30,9 @@ Kind = Literal["short", "cold_start", "long_trial", "ridge_path", "offsets_alone
 """How a trial is done.
 
 "short" ends once it cannot be the best one, "long_trial" as well, after about as many iterations as
-a fit has.  "cold_start" begins as a fit does and goes on even if others are better.  "ridge_path"
+a fit has.  "cold_start" begins as a fit does and continues even if others are better.  "ridge_path"
 begins as ``init="path"`` does, and has the scores after as many iterations as are best.
-"offsets_alone" has no components, and goes on, since the best trial is compared with it.
+"offsets_alone" has no components, and continues, since the best trial is compared with it.
 """
 
 

@@ -22,13 +22,6 @@ TRIALS = 200
 FREE = ("alpha", "offsets", "offset_alpha")
 
 
-@pytest.fixture(autouse=True)
-def _usual_handlers():
-    yield
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
 def table(shape=(40, 30), noise=0.2, share=0.6, seed=0, offsets=True):
     """Return a table of sums and products, and what is observed of it."""
     rng = np.random.default_rng(seed)
@@ -268,16 +261,6 @@ def test_a_time_limit_is_for_trials_and_fit(limit, clock):
     assert "stopped" in trials.attrs["reason"]
 
 
-@pytest.mark.parametrize("f", ["modulus", "square"])
-@pytest.mark.parametrize("limit", [0.5, 2.0])
-def test_a_time_limit_in_a_warm_up(f, limit, clock):
-    try:
-        fit = nmd.complete(np.abs(holes()), 2, f, time_limit=limit, random_state=0)
-    except KeyboardInterrupt:
-        pytest.fail("a time limit is no Ctrl-C")
-    assert np.isfinite(fit.reconstruct().values).all()
-
-
 @pytest.mark.parametrize("trial", [2, 7])
 def test_ctrl_c_during_the_trials_gives_the_best_so_far(trial, monkeypatch, interactive):
     run, count = Trials.run, []
@@ -303,12 +286,6 @@ def test_ctrl_c_before_the_first_trial_ends_all(monkeypatch, interactive):
     monkeypatch.setattr(Trials, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         nmd.complete(holes(), random_state=0)
-
-
-def test_ctrl_c_has_its_effect_after_a_fit(interactive):
-    nmd.complete(holes(), 2, random_state=0)
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
 
 
 def test_a_callback_sees_the_fit_alone():

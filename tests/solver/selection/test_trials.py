@@ -120,14 +120,6 @@ def test_a_trial_that_did_not_finish_is_the_worst():
     assert math.isnan(trial.row(trial)["error"])
 
 
-def test_weights_have_no_unit():
-    """The error is that of X, whatever the size of the weights."""
-    X = data()
-    one = trials_of(X).run(setting())
-    seven = trials_of(X, weights=np.full(X.shape, 7.0)).run(setting(alpha=7 * 0.3))
-    assert seven.error == pytest.approx(one.error, rel=0.05)
-
-
 # Warm starts --------------------------------------------------------------------------------------
 
 
@@ -223,15 +215,6 @@ def test_a_stop_in_a_warm_up_ends_it(f):
     except KeyboardInterrupt:
         pytest.fail("a stop of the search is no interruption of the fit")
     assert np.isfinite(trial.mean)
-
-
-@pytest.mark.parametrize("offsets", ["none", "both"])
-def test_single_precision_stays(offsets):
-    trials = trials_of(data().astype(np.float32))
-    first = trials.run(setting(offsets=offsets))
-    second = trials.run(setting(rank=4, offsets=offsets), first.starts)
-    for start in (*first.starts, *second.starts):
-        assert start.W.dtype == start.H.dtype == np.float32
 
 
 @pytest.mark.parametrize("scale", [4.0**-30, 1e-3, 1e3, 4.0**30])
