@@ -277,9 +277,3 @@ def test_an_error_in_a_thread_is_not_swallowed(medium, monkeypatch):
         nmd_lab.decompose(
             medium, 2, n_init=3, max_iter=3, random_state=0, compute=nmd_lab.Compute(threads=2)
         )
-
-
-@pytest.mark.parametrize(("value", "error"), [(0, ValueError), (2.0, TypeError), (True, TypeError)])
-def test_a_number_of_starts_that_is_none(noisy, value, error):
-    with pytest.raises(error, match=rf"^n_init={value} .*give a whole number >= 1\.$"):
-        nmd_lab.decompose(noisy, 3, n_init=value)

@@ -191,15 +191,6 @@ def test_a_homotopy_alone():
     np.testing.assert_array_equal(wide.history["penalty"], plain.history["penalty"])
 
 
-@pytest.mark.parametrize(("name", "value"), [("refine", "anderson"), ("refine", None),
-                                             ("homotopy", "yes"), ("polish", None)])  # fmt: skip
-def test_words_that_are_unknown(name, value):
-    with pytest.raises(
-        ValueError, match=rf"^{name}={value!r} is unknown: choose one of \[.*True, False\].*\.$"
-    ):
-        nmd_lab.ADMM(**{name: value})
-
-
 # Manners ----------------------------------------------------------------------------------------
 
 

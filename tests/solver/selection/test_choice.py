@@ -385,19 +385,6 @@ def test_weights_have_no_unit(size):
 # Refusals -----------------------------------------------------------------------------------------
 
 
-def sentence(caught):
-    message = str(caught.value)
-    return message.endswith(".") and message.count(". ") == 0 and "\n" not in message
-
-
-@pytest.mark.parametrize("name", ["rank", "alpha", "offsets", "offset_alpha"])
-def test_another_word_than_auto(name):
-    with pytest.raises((ValueError, TypeError), match=f"^{name}='best'") as caught:
-        nmd.complete(holes(), **{name: "best"})
-    assert sentence(caught)
-    assert "auto" in str(caught.value)
-
-
 def test_what_does_not_fit_is_refused_before_work(monkeypatch):
     monkeypatch.setattr("nmd_lab._runtime.machine.free_memory", lambda: 10**6)
     monkeypatch.setattr(Trials, "run", lambda *_: pytest.fail("a trial was done"))
@@ -409,13 +396,6 @@ def test_given_factors_give_the_rank():
     fit = nmd.complete(holes(), init=(np.ones((40, 3)), np.ones((3, 30))), random_state=0)
     assert fit.parameters["rank"] == 3
     assert "rank" not in fit.selection.attrs["options"]
-
-
-def test_wrong_given_factors_are_refused_before_work(monkeypatch):
-    monkeypatch.setattr(Trials, "run", lambda *_: pytest.fail("a trial was done"))
-    with pytest.raises(ValueError, match="init has H") as caught:
-        nmd.complete(holes(), init=(np.ones((40, 3)), np.ones((2, 30))))
-    assert sentence(caught)
 
 
 # Repeating a choice -------------------------------------------------------------------------------
