@@ -30,11 +30,10 @@ import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler.chain import Chain
-from nmd_lab.solver.sampler.hyperparameters import Prior
 from nmd_lab.solver.sampler.noise import NoiseKind
+from nmd_lab.solver.sampler.priors import Prior
 from nmd_lab.solver.sampler.problem import SampledProblem
 from nmd_lab.solver.sampler.state import ChainState
-from nmd_lab.solver.sampler.work import Work
 from nmd_lab.solver.storage import storage_of
 
 Array = np.ndarray
@@ -193,7 +192,7 @@ def ranks_of(case: Case, seed: int) -> dict[str, int]:
     state.seed = seed
     right = quantities(truth, state)
     ranks = dict.fromkeys(right, 0)
-    chain = Chain(Work(problem))
+    chain = Chain()
     for _ in range(DRAWS):
         for _ in range(case.thin):
             state = chain.step(problem, state)

@@ -26,7 +26,7 @@ from .solver.checkpointing import state_and_save
 from .solver.sampler.chain import Chain
 from .solver.sampler.first_chain import choose_groups, first_chain
 from .solver.sampler.prepare import PreparedSample, prepare_sample
-from .solver.sampler.run import Chains, Draws, PosteriorState
+from .solver.sampler.run import Chains, PosteriorState, in_units_of_X
 from .solver.sampler.sampled_model import SampleOptions, refuse_table
 from .solver.sampler.state import ChainState
 from .solver.support import DATA, features_of_data, form_of_data, refuse
@@ -62,11 +62,11 @@ def draw_posterior(X: Any, options: SampleOptions, interruption: Interruption) -
     if options.time_limit is not None:
         left = max(0.0, options.time_limit - (time.perf_counter() - began))
         options = replace(options, time_limit=left)
-    engine = Chain(prepared.work)
+    engine = Chain()
     begin = _begin(prepared, engine, options, rng)
     chains = Chains(prepared.problem, engine, begin, options, state)
-    draws, reason = chains.run(interruption, save)
-    return _label(prepared, draws, reason, options)
+    drawn, reason = chains.run(interruption, save)
+    return _label(prepared, drawn, reason, options)
 
 
 def _present(X: Any, options: SampleOptions) -> dict[str, str]:
@@ -102,13 +102,13 @@ def _begin(
 
 def _label(
     prepared: PreparedSample,
-    draws: Draws,
+    drawn: dict[str, Any],
     reason: StopReason,
     options: SampleOptions,
 ) -> Posterior:
     """Return the labelled posterior, in the units of X."""
     problem, model = prepared.problem, prepared.model
-    arrays = draws.in_units_of_X(prepared.scaling, problem)
+    arrays = in_units_of_X(drawn, prepared.scaling, problem)
     nonlinearity, loss = model.shown
     is_ordinal = loss.classes == "ordered"
     return Posterior._from_arrays(
@@ -118,14 +118,12 @@ def _label(
         kinds=model if problem.by_column else None,
         noise=prepared.noises if problem.by_column else prepared.noises[0],
         levels=loss.level_values if is_ordinal else None,
-        probe_rows=draws.probes.rows,
-        probe_columns=draws.probes.columns,
         stop_reason=reason,
         parameters={
             "rank": problem.rank,
             **options.describe(),
-            "step": draws.step,
-            "sweeps": (options.tune or 0) + draws.log_likelihood.shape[1],
+            "step": options.step(problem.numbers),
+            "sweeps": (options.tune or 0) + drawn["log_likelihood"].shape[1],
             **provenance(prepared.observations),
         },
         **arrays,

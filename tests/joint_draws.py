@@ -26,7 +26,6 @@ from scipy.special import ndtr
 
 from nmd_lab.solver.sampler.chain import Chain
 from nmd_lab.solver.sampler.state import ChainState
-from nmd_lab.solver.sampler.work import Work
 
 
 def forget(table: Table, state: ChainState) -> None:
@@ -117,7 +116,7 @@ def run(case: Case, begins: int, sweeps: int, seed: int = 0) -> dict[str, Array]
         trace = [numbers(table, state)]
         for _ in range(sweeps):
             forget(table, state)
-            state = Chain(Work(table.problem)).step(table.problem, state)
+            state = Chain().step(table.problem, state)
             trace.append(numbers(table, state))
             draw_data(table, state, rng)
         found.append(trace)

@@ -18,13 +18,11 @@ from scipy.special import ndtr
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.masks import GivenLimits
 from nmd_lab.solver.sampler.cut_points import CutPoints, Levels
-from nmd_lab.solver.sampler.groups import FREEDOM, Groups
-from nmd_lab.solver.sampler.hyperparameters import RowPrior
 from nmd_lab.solver.sampler.prepare import prepare_sample
+from nmd_lab.solver.sampler.priors import FREEDOM, Groups, RowPrior
 from nmd_lab.solver.sampler.problem import SampledProblem
 from nmd_lab.solver.sampler.sampled_model import SampleOptions
 from nmd_lab.solver.sampler.state import ChainState
-from nmd_lab.solver.sampler.work import Work
 
 Array = np.ndarray
 
@@ -77,10 +75,10 @@ class ImaginedLevels(Levels):
         low, high = np.append(low, more), np.append(high, more)
         super().__init__(low, high, number, weights)
 
-    def look(self, v: Array) -> None:
-        """Take WH with offsets at the true entries."""
+    def arranged(self, v: Array) -> Array:
+        """Return WH with offsets, given that at the true entries."""
         number = len({first for first, last in self.bounds if first == last})
-        super().look(np.append(v, np.zeros(2 * number)))
+        return super().arranged(np.append(v, np.zeros(2 * number)))
 
 
 @dataclass
@@ -237,7 +235,7 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
         columns[of_class == k] = vectors
     of_columns = RowPrior(*(np.concatenate([p[i] for _, p in each]) for i in range(3)))
     rho, beta = draw_levels(table, rng)
-    firsts = Work(problem).first_cuts()
+    firsts = [each and CutPoints.first(each.counts) for each in problem.levels]
     state = ChainState(
         *(rows, columns, rho, beta, problem.values.copy()),
         seed=int(rng.integers(2**62)),

@@ -134,9 +134,9 @@ number_of: Any = intrinsic(_number_of)
 
 
 @cache
-def compile_inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function of arrays that kernels call."""
-    return _dispatcher(_named(function, function.__qualname__), _KERNEL)
+def compile_inner(function: Callable[..., Any], *, inline: bool = False) -> Callable[..., Any]:
+    """Compile a function of arrays that kernels call, or inline."""
+    return _dispatcher(_named(function, function.__qualname__), _KERNEL | {"forceinline": inline})
 
 
 def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> Callable[..., Any]:

@@ -130,24 +130,24 @@ class NewRowsOfPosterior(Drawn):
 
     def _draw_rows(self, observations: SparseObservations, seed: int) -> FloatArray:
         """Return draws of new rows."""
-        from nmd_lab.solver.sampler.new_rows import NewRows
+        from nmd_lab.solver.sampler.chain import draw_new_rows
 
-        new = NewRows(
+        drawn = draw_new_rows(
             observations,
-            self._model,
-            cast(Any, (self.noise,) if isinstance(self.noise, str) else self._fitted.T_noise),
-            self.rank,
-            "row_offsets" in self.draws,
-            "column_offsets" in self.draws,
-            self.mean,
-            self._kinds is not None,
+            self._H_draws(observations.dtype),
+            seed,
+            model=self._model,
+            noises=(self.noise,) if isinstance(self.noise, str) else self._fitted.T_noise,
+            rank=self.rank,
+            **{name: name in self.draws for name in ("row_offsets", "column_offsets")},
+            mean=self.mean,
+            by_column=self._kinds is not None,
         )
-        drawn = new.draws(self._H_draws(observations.dtype), seed)
         return np.stack([vectors.astype(self.draws["W"].dtype) for vectors in drawn])
 
     def _H_draws(self, dtype: Any) -> Iterator[Any]:
-        from nmd_lab.solver.sampler.hyperparameters import RowPrior
-        from nmd_lab.solver.sampler.new_rows import DrawOfH
+        from nmd_lab.solver.sampler.chain import DrawOfH
+        from nmd_lab.solver.sampler.priors import RowPrior
 
         _, H, _, of_columns = self._fitted.stacked
         rho, beta, cuts = (self._fitted.flat(name) for name in ("rho", "beta", "cut_points"))

@@ -55,11 +55,11 @@ LAZY = {
     ("nmd_lab.result.selection", "nmd_lab.solver.settings"): "only a repeated fit needs the solver",
     (
         "nmd_lab.result.new_draws",
-        "nmd_lab.solver.sampler.new_rows",
+        "nmd_lab.solver.sampler.chain",
     ): "only new rows need the sampler",
     (
         "nmd_lab.result.new_draws",
-        "nmd_lab.solver.sampler.hyperparameters",
+        "nmd_lab.solver.sampler.priors",
     ): "likewise",
     ("nmd_lab.solver.prepare", "nmd_lab.cluster.inputs"): "the one door to the cluster",
     ("nmd_lab.solver.devices.device", "nmd_lab.solver.devices.tensors"): "it needs PyTorch",

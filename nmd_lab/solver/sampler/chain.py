@@ -15,23 +15,38 @@ sampler", 2019.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.observations import Observations
 
-from .cut_points import padded
-from .groups import EVERY, UNKNOWN, draw_group_priors, first_groups
-from .hyperparameters import RowPrior, draw_precision, draw_row_prior
-from .problem import SampledProblem
+from .cut_points import CutPoints, padded, put
+from .few_holes import MOST
+from .latent_sweep import all_products, draw_T, products_of_kinds
+from .noise import knows_T, levels_of
+from .priors import (
+    EVERY,
+    UNKNOWN,
+    Groups,
+    Prior,
+    RowPrior,
+    draw_group_priors,
+    draw_precision,
+    draw_row_prior,
+    first_groups,
+)
+from .problem import SampledProblem, sampled_problem
+from .row_updates import NO_LABELS, StreamId
 from .state import ChainState
-from .streams import HYPER
-from .work import Work
+from .streams import COLUMNS, HYPER, ROWS
 
 Draw = dict[str, NDArray[Any]]
-"""Arrays of one draw, by the names that they have in `Draws`."""
+"""Arrays of one draw by name."""
 
 
 class ChainStart(NamedTuple):
@@ -56,30 +71,29 @@ class ChainStart(NamedTuple):
 class Chain:
     """Gibbs sampling as an engine: a step is a sweep, an iterate is a draw."""
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
     def init(self, problem: SampledProblem, start: ChainStart) -> ChainState:
         """Return the state before the first sweep."""
-        work = self._work
+        levels = problem.levels
         return ChainState(
-            *(start.rows, start.columns, *first_noise(problem), work.first_T()),
+            *(start.rows, start.columns, *first_noise(problem), _first_T(problem)),
             seed=start.seed,
             tuning=start.tune,
-            cuts=work.first_cuts(),
-            x=work.first_x(),
+            cuts=[None if each is None else CutPoints.first(each.counts) for each in levels],
+            x=None if problem.limits is None else problem.values.copy(),
         )
 
     def step(self, problem: SampledProblem, state: ChainState) -> ChainState:
         """Do one sweep, which overwrites the state, and return it."""
         state.sweep += 1
-        rng, work = hyper_stream(state), self._work
+        rng = hyper_stream(state)
         state.row_prior = _draw_prior_of_rows(problem, state, rng)
-        misfits, losses = work.draw_rows(state)
-        draw_noise(problem, state, misfits, losses, rng)
+        losses = draw_T(problem, state)
+        T = T_of(problem, state)
+        squares = sums_of_squares(problem, state, T, draw_rows(problem, state, T))
+        draw_noise(problem, state, squares, losses, rng)
         state.column_prior = _draw_prior_of_columns(problem, state, rng)
-        work.draw_columns(state)
-        work.draw_cut_points(state, rng)
+        draw_columns(problem, state, T)
+        draw_cut_points(problem, state, rng)
         state.tuning -= 1
         return state
 
@@ -138,6 +152,19 @@ def _draw_prior_of_columns(
     return RowPrior(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
 
 
+def _first_T(problem: SampledProblem) -> FloatArray | None:
+    """Return T before the first sweep, NaN where it is drawn; None if it is always X itself."""
+    has_limits = problem.limits is not None
+    if not has_limits and set(problem.noises) == {"gaussian"} and not problem.by_column:
+        return None
+    T = np.full_like(problem.values, np.nan)
+    kinds = zip(problem.noises, problem.model.kinds, problem.entries_of_kinds, strict=True)
+    for noise, kind, at in kinds:
+        if has_limits or knows_T(noise, kind.nonlinearity):
+            T[at] = kind.nonlinearity.pseudo_inverse(problem.values[at])
+    return T
+
+
 def first_noise(problem: SampledProblem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return ρ and β before the first sweep: the noise has half of the spread."""
     rho, beta = np.ones((2, problem.counts.size))
@@ -153,19 +180,145 @@ def first_noise(problem: SampledProblem) -> tuple[NDArray[np.float64], NDArray[n
 def draw_noise(
     problem: SampledProblem,
     state: ChainState,
-    misfits: FloatArray,
+    squares: FloatArray,
     losses: FloatArray,
     rng: np.random.Generator,
 ) -> None:
     """Draw ρ and β, and note the log-likelihood but that of drawn cut points."""
-    of_T, exact, after, shapes, units = problem.noise_of_levels
-    counts, prior = problem.counts, problem.prior
-    shape, rate = prior.noise_shape + counts / 2, prior.noise_rate * prior.spread**2 + misfits / 2
+    counts, prior, noises = problem.counts, problem.prior, np.array(problem.noises)
+    of_losses = [kind.loss for kind in problem.model.kinds]
+    of_T, after = noises != "ordinal", noises == "after"
+    exact = of_T | (np.array([levels_of(loss) for loss in of_losses]) == 2)  # no cuts are drawn
+    shapes = np.where(after, [loss.noise_model.shape for loss in of_losses], 0.0)
+    units = prior.spreads_of_X ** [loss.noise_model.power for loss in of_losses]  # of 1/β
+    shape: Any = prior.noise_shape + counts / 2
+    rate: Any = prior.noise_rate * prior.spread**2 + squares / 2
     rho = draw_precision(shape[of_T], rate[of_T], rng)
     state.rho[of_T] = np.minimum(rho, prior.most_precise / prior.spread**2)
     has_beta = shapes > 0
     shape, rate = prior.noise_shape + counts * shapes, prior.noise_rate * units + losses
     state.beta[has_beta] = draw_precision(shape[has_beta], rate[has_beta], rng)
-    of_misfits = 0.5 * (counts * np.log(state.rho) - state.rho * misfits)
-    of_losses = shapes * counts * np.log(state.beta) - state.beta * losses
-    state.log_likelihood = float(of_misfits[exact].sum() + of_losses[after].sum())
+    density_of_T = 0.5 * (counts * np.log(state.rho) - state.rho * squares)
+    density_of_x = shapes * counts * np.log(state.beta) - state.beta * losses
+    state.log_likelihood = float(density_of_T[exact].sum() + density_of_x[after].sum())
+
+
+def draw_rows(problem: SampledProblem, state: ChainState, T: FloatArray) -> FloatArray:
+    """Draw the rows given T without units, and return the squares that each leaves."""
+    return problem.updates[0].draw(
+        T,
+        problem.factor_for_rows(state.columns),
+        state.row_prior,
+        state.rho,
+        StreamId(state.seed, state.sweep, ROWS),
+        state.rows,
+        NO_LABELS if state.groups is None else state.groups.labels,
+    )
+
+
+def sums_of_squares(
+    problem: SampledProblem, state: ChainState, T: FloatArray, of_rows: FloatArray
+) -> FloatArray:
+    """Return the weighted sums of (T - WH)² over the entries of each noise level."""
+    if not problem.by_column:
+        return np.array([of_rows.sum()])
+    residual, weights = T - all_products(problem, state), problem.weights_of_T
+    squares = np.square(residual, dtype=np.float64)
+    squares = squares if weights is None else squares * weights
+    return np.bincount(problem.column_of, squares, problem.counts.size).astype(np.float64)
+
+
+def draw_columns(problem: SampledProblem, state: ChainState, T: FloatArray) -> None:
+    """Draw the columns given T without units."""
+    problem.updates[1].draw(
+        T,
+        problem.factor_for_columns(state.rows),
+        state.column_prior,
+        state.rho,
+        StreamId(state.seed, state.sweep, COLUMNS),
+        state.columns,
+        NO_LABELS if problem.column_groups is None else problem.column_groups,
+    )
+
+
+def draw_cut_points(problem: SampledProblem, state: ChainState, rng: np.random.Generator) -> None:
+    """Draw the cut points of each kind with levels, and add their log-likelihood.
+
+    Of two levels, the only cut point stays where it is.
+    """
+    drawn = [k for k, cuts in enumerate(state.cuts) if cuts and cuts.steps.size > 1]
+    if not drawn:
+        return
+    for k, v in zip(drawn, products_of_kinds(problem, state, drawn), strict=True):
+        cuts, levels = state.cuts[k], problem.levels[k]
+        assert cuts is not None
+        assert levels is not None
+        state.log_likelihood += cuts.draw(levels, v, rng, tune=state.tuning > 0)
+
+
+def T_of(problem: SampledProblem, state: ChainState) -> FloatArray:
+    """Return T without units, which is X itself if there is no other."""
+    if state.T is None:
+        return problem.values
+    if not problem.by_column:
+        return state.T
+    centre, size = problem.units_of_entries
+    without_units: FloatArray = (state.T - centre) / size
+    return without_units
+
+
+STEPS = 5
+"""Draws of T and of new rows for each draw of H; one is exact for rows alone."""
+
+
+class DrawOfH(NamedTuple):
+    """What new rows depend on, of one draw of a chain.
+
+    Attributes
+    ----------
+    columns : ndarray (n, rank [+ 1])
+        Vectors of the columns: components, and the offset if there is one.
+    rho, beta : ndarray (n_levels,)
+        Precisions of the noise before f and after it, of all entries or of each column.
+    row_prior : RowPrior
+        Prior of a row.
+    cuts : ndarray (n_kinds, n_levels - 1) or None
+        Cut points of each kind, NaN where it has fewer; None without levels.
+    """
+
+    columns: FloatArray
+    rho: NDArray[np.float64]
+    beta: NDArray[np.float64]
+    row_prior: RowPrior
+    cuts: NDArray[np.float64] | None
+
+
+def draw_new_rows(
+    observations: Observations, draws_of_H: Iterator[DrawOfH], seed: int, **fields: Any
+) -> Iterator[FloatArray]:
+    """Yield the vectors (m, rank [+ 1]) of new rows for each draw of H.
+
+    `fields` are those of the problem; the priors of the rows are drawn already.
+    """
+    prior = Prior(1.0, np.ones(len(fields["noises"])))
+    problem = sampled_problem(observations, threads=all_threads(), prior=prior, **fields)
+    fills = problem.units[0].size > MOST  # holes given the row, which is a step of its own
+    is_exact = set(problem.noises) == {"gaussian"} and not fills
+    state: ChainState | None = None
+    for number, draw in enumerate(draws_of_H):
+        if state is None:
+            means, _, shares = draw.row_prior
+            rows = np.tile(shares @ means, (problem.shape[0], 1)).astype(problem.dtype)
+            state = Chain().init(problem, ChainStart(rows, draw.columns, seed))
+            if shares.size > 1:
+                state.groups = Groups(np.full(len(rows), UNKNOWN), np.empty((0, 0)))
+        state.columns, state.rho, state.beta, state.row_prior, cuts = draw
+        if cuts is not None:
+            put(state.cuts, cuts)
+        if state.groups is not None:
+            state.groups.labels[:] = UNKNOWN
+        for step in range(1 if is_exact else STEPS):
+            state.sweep = number * STEPS + step
+            draw_T(problem, state)
+            draw_rows(problem, state, T_of(problem, state))
+        yield state.rows.copy()

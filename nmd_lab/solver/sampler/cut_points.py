@@ -49,11 +49,7 @@ class Levels:
         Position of the first entry of each group, and behind the last.
     roots : ndarray (n_entries,)
         Square roots of the weights, group by group; empty if every one is 1.
-    products : ndarray (n_entries,)
-        WH with offsets, group by group.
     """
-
-    products: Doubles
 
     def __init__(
         self, low: FloatArray, high: FloatArray, number: int, weights: FloatArray | None = None
@@ -74,9 +70,9 @@ class Levels:
         if weights is not None:
             self.roots = np.sqrt(weights[self._order].astype(np.float64))
 
-    def look(self, v: FloatArray) -> None:
-        """Take WH with offsets at the entries, flat."""
-        self.products = v[self._order].astype(np.float64)
+    def arranged(self, v: FloatArray) -> Doubles:
+        """Return WH with offsets at the entries group by group."""
+        return v[self._order].astype(np.float64)
 
 
 @dataclass
@@ -110,11 +106,11 @@ class CutPoints:
         ends: Doubles = np.concatenate([beyond[:1], inner, beyond[1:]])
         return 0.5 * (ends[1:] + ends[:-1])
 
-    def draw(self, levels: Levels, rng: np.random.Generator, *, tune: bool) -> float:
-        """Do one step for each cut point, and return the log-likelihood of all levels."""
+    def draw(self, levels: Levels, v: FloatArray, rng: np.random.Generator, *, tune: bool) -> float:
+        """Do one step for each cut point given WH, and return the log-likelihood of all levels."""
         numbers = [(rng.standard_normal(), math.log(rng.random())) for _ in self.steps[1:]]
         self.ends = self.ends.copy()
-        entries = (levels.products, levels.roots, levels.starts, levels.bounds)
+        entries = (levels.arranged(v), levels.roots, levels.starts, levels.bounds)
         total: float = _kernel()(*entries, np.array(numbers), self.ends, self.steps, tune)
         return total
 
@@ -126,9 +122,17 @@ def has_fixed_cut(cuts: CutPoints | None) -> bool:
 
 def padded(cuts: list[CutPoints | None]) -> Doubles:
     """Return the cut points of each kind in a row, with NaN where a kind has fewer."""
-    inner = [np.empty(0) if each is None else each.ends[1:-1] for each in cuts]
-    rows: Doubles = np.full((len(inner), max(each.size for each in inner)), np.nan)
-    for row, each in zip(rows, inner, strict=True):
+    return _in_rows([np.empty(0) if each is None else each.ends[1:-1] for each in cuts], np.nan)
+
+
+def ends_in_rows(cuts: list[CutPoints | None]) -> Doubles:
+    """Return the ends of the levels of each kind in a row, with infinity behind the last."""
+    return _in_rows([np.empty(0) if each is None else each.ends for each in cuts], np.inf)
+
+
+def _in_rows(numbers: list[Doubles], fill: float) -> Doubles:
+    rows: Doubles = np.full((len(numbers), max(each.size for each in numbers)), fill)
+    for row, each in zip(rows, numbers, strict=True):
         row[: each.size] = each
     return rows
 
@@ -145,7 +149,9 @@ def _kernel() -> Any:
     return compile_kernel(_draw_cuts, "draw_cut_points", cached=True)
 
 
-def _log_mass_between(low, high):  # type: ignore[no-untyped-def]
+@compile_inner
+def log_mass_between(low, high):  # type: ignore[no-untyped-def]
+    """Return log P(low < Z <= high) of a standard normal Z."""
     if low > 0:  # the tail on the left is more exact
         low, high = -high, -low
     mass = 0.5 * (math.erfc(-high / math.sqrt(2.0)) - math.erfc(-low / math.sqrt(2.0)))
@@ -155,11 +161,8 @@ def _log_mass_between(low, high):  # type: ignore[no-untyped-def]
     return math.log(max(share, 1e-300) / max(-high, 1.0)) - 0.5 * high * high - 0.918938533204672742
 
 
-log_mass_between = compile_inner(_log_mass_between)
-"""``log_mass_between(low, high)``: log P(low < Z <= high) of a standard normal Z."""
-
-
-def _group_log_likelihood(v, roots, first, last, low, high):  # type: ignore[no-untyped-def]
+@compile_inner
+def _log_likelihood(v, roots, first, last, low, high):  # type: ignore[no-untyped-def]
     """Return the log-likelihood of some entries between two cut points."""
     total = 0.0
     for begin in range(first, last, BLOCK):
@@ -169,9 +172,6 @@ def _group_log_likelihood(v, roots, first, last, low, high):  # type: ignore[no-
             of_block += log_mass_between(root * (low - v[k]), root * (high - v[k]))
         total += of_block
     return total
-
-
-_log_likelihood = compile_inner(_group_log_likelihood)
 
 
 def _draw_cuts(v, roots, starts, bounds, numbers, ends, steps, tune):  # type: ignore[no-untyped-def]

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.compiler import compile_inner, compile_kernel
 from nmd_lab.data.entries import FloatArray
 
-from .hyperparameters import RowPrior
+from .priors import RowPrior
 from .streams import HOLES, draw_index, fill_normal, new_stream, normal, start_stream
 
 Doubles = NDArray[np.float64]
@@ -83,74 +83,58 @@ class Holes:
         return few if pays else few[:0]
 
 
-class Shared(NamedTuple):
-    """What the rows share.
-
-    Attributes
-    ----------
-    order : ndarray of int (n,)
-        Columns, from those that say most about a row to those that say least.
-    linear : ndarray (n_groups, d)
-        Λ_c μ_c.
-    inverse : ndarray (n_groups, d, d)
-        L⁻¹ of each group.
-    white : ndarray (n_groups, n, d)
-        L⁻¹ √ρ_j p_j.
-    pairs : ndarray (n_groups, n, n)
-        Products of these of two columns.
-    logs : ndarray (n_groups,)
-        Logarithm of the share of each group and of its density, as far as rows share it.
-    """
-
-    order: NDArray[np.int64]
-    linear: Doubles
-    inverse: Doubles
-    white: Doubles
-    pairs: Doubles
-    logs: Doubles
-
-    @classmethod
-    def of(cls, scaled: Doubles, of_all: Doubles, prior: RowPrior) -> Shared:
-        """Return what rows share, given √ρ_j p_j, and Σ_j ρ_j p_j p_jᵀ over all columns."""
-        roots = np.linalg.cholesky(prior.precision + of_all)
-        inverse = np.linalg.inv(roots)
-        white = scaled @ inverse.transpose(0, 2, 1)
-        pairs = white @ white.transpose(0, 2, 1)
-        order = np.argsort(-(prior.shares @ np.einsum("cjj->cj", pairs)), kind="stable")
-        logs = prior.log_weights - np.log(np.einsum("caa->ca", roots)).sum(axis=1)
-        return cls(order, prior.linear, inverse, white, pairs, logs)
-
-
 class FewHoles:
     """The draw of rows with few holes.
 
     Parameters
     ----------
-    few : ndarray of bool (m,)
-        Which rows have few.
     holes : Holes
         The holes of all rows.
-    shared : Shared
-        What the rows share.
+    few : ndarray of bool (m,)
+        Which rows have few.
+    scaled : ndarray (n, d)
+        √ρ_j p_j.
+    of_all : ndarray (d, d)
+        Σ_j ρ_j p_j p_jᵀ over all columns.
+    prior : RowPrior
+        Prior of the rows.
     """
 
-    def __init__(self, few: NDArray[np.bool_], holes: Holes, shared: Shared) -> None:
-        self.few, self._holes, self._shared = few, holes, shared
+    def __init__(
+        self,
+        holes: Holes,
+        few: NDArray[np.bool_],
+        scaled: Doubles,
+        of_all: Doubles,
+        prior: RowPrior,
+    ) -> None:
+        self.few, self._holes = few, holes
         self._chosen = np.empty((few.size, MOST), np.int64)
+        roots = np.linalg.cholesky(prior.precision + of_all)
+        inverse = np.linalg.inv(roots)
+        white = scaled @ inverse.transpose(0, 2, 1)  # L⁻¹ √ρ_j p_j of each group
+        pairs = white @ white.transpose(0, 2, 1)
+        logs = prior.log_weights - np.log(np.einsum("caa->ca", roots)).sum(axis=1)
+        self._shared = prior.linear, inverse, white, pairs, logs
+        self._order = np.argsort(-(prior.shares @ np.einsum("cjj->cj", pairs)), kind="stable")
 
     def fill(
         self,
-        first: int,
-        last: int,
         key: tuple[int, int, int],
         predicted: Doubles,
         spreads: Doubles,
         y: Doubles,
+        first: int,
+        last: int,
     ) -> None:
-        """Fill y in some rows, but for `MOST` holes of each, given p_j·w_i and 1/√ρ_j."""
-        pattern = self.few, self._holes.starts, self._holes.columns, self._shared.order
-        of_stream = key[0], key[1], HOLES
-        _filling()(first, last, *pattern, predicted, spreads, *of_stream, self._chosen, y)
+        """Fill y in some rows, but for `MOST` holes of each, given p_j·w_i and 1/√ρ_j.
+
+        These are the holes that say most about a row.
+        """
+        holes = self._holes.starts, self._holes.columns, self._order
+        seed, sweep, _ = key
+        kernel = _kernel(_fill_holes, "fill_holes")
+        kernel(first, last, self.few, holes, predicted, spreads, (seed, sweep), self._chosen, y)
 
     def draw(
         self,
@@ -158,41 +142,24 @@ class FewHoles:
         last: int,
         key: tuple[int, int, int],
         sums: Doubles,
-        labels: Any,
+        labels: NDArray[np.int64],
         rows: FloatArray,
     ) -> None:
         """Draw some rows and their labels that are < 0, in place, given Σ_j ρ_j y_ij p_j."""
         pattern = self.few, self._holes.counts, self._chosen
-        kernel = _drawing(f"{rows.dtype}")
-        kernel(first, last, *pattern, sums, *self._shared[1:], *key, labels, rows)
+        kernel = _kernel(_draw_rows, f"draw_rows_with_few_holes_{rows.dtype}")
+        kernel(first, last, pattern, sums, self._shared, tuple(key), labels, rows)
 
 
 @cache
-def _filling() -> Any:
-    return compile_kernel(_fill_holes, "fill_holes", cached=True)
+def _kernel(function: Any, name: str) -> Any:
+    return compile_kernel(function, name, cached=True)
 
 
-@cache
-def _drawing(types: str) -> Any:
-    return compile_kernel(_draw_rows, f"draw_rows_with_few_holes_{types}", cached=True)
-
-
-def _fill_holes(  # type: ignore[no-untyped-def]
-    first,
-    last,
-    few,
-    starts,
-    holes,
-    order,
-    predicted,
-    spreads,
-    seed,
-    sweep,
-    kind,
-    chosen,
-    y,
-):
+def _fill_holes(first, last, few, holes, predicted, spreads, key, chosen, y):  # type: ignore[no-untyped-def]
     """List the first holes of each row, by `order`, and fill the others."""
+    starts, columns, order = holes
+    seed, sweep = key
     is_hole, stream = np.zeros(order.size, np.bool_), new_stream()
     most = chosen.shape[1]
     for i in range(first, last):
@@ -201,10 +168,10 @@ def _fill_holes(  # type: ignore[no-untyped-def]
         begin, end = starts[i], starts[i + 1]
         if end - begin <= most:
             for k in range(begin, end):
-                chosen[i, k - begin] = holes[k]
+                chosen[i, k - begin] = columns[k]
             continue
         for k in range(begin, end):
-            is_hole[holes[k]] = True
+            is_hole[columns[k]] = True
         count = 0
         for j in order:
             if count == most:
@@ -213,15 +180,16 @@ def _fill_holes(  # type: ignore[no-untyped-def]
                 is_hole[j] = False
                 chosen[i, count] = j
                 count += 1
-        start_stream(stream, seed, sweep, kind, i)
+        start_stream(stream, seed, sweep, HOLES, i)
         for k in range(begin, end):
-            j = holes[k]
+            j = columns[k]
             if is_hole[j]:
                 is_hole[j] = False
                 y[i, j] = predicted[i, j] + spreads[j] * normal(stream)
 
 
-def _factor(b, linear, inverse, white, pairs, chosen, count, y, L, z):  # type: ignore[no-untyped-def]
+@compile_inner
+def factor(b, linear, inverse, white, pairs, chosen, count, y, L, z):  # type: ignore[no-untyped-def]
     """Put L⁻¹ b, the factor of M and its solution for z into place; return their log-density."""
     d = b.size
     score = 0.0
@@ -253,10 +221,8 @@ def _factor(b, linear, inverse, white, pairs, chosen, count, y, L, z):  # type: 
     return score
 
 
-factor = compile_inner(_factor)
-
-
-def _solve(chosen, count, inverse, white, y, L, z, noise, stream, row):  # type: ignore[no-untyped-def]
+@compile_inner
+def draw_row(chosen, count, inverse, white, y, L, z, noise, stream, row):  # type: ignore[no-untyped-def]
     """Put a draw of the row into place, given what `factor` has left."""
     d = y.size
     fill_normal(stream, noise[:count])
@@ -280,27 +246,10 @@ def _solve(chosen, count, inverse, white, y, L, z, noise, stream, row):  # type:
         row[a] = noise[a]
 
 
-solve = compile_inner(_solve)
-
-
-def _draw_rows(  # type: ignore[no-untyped-def]
-    first,
-    last,
-    few,
-    counts,
-    chosen,
-    sums,
-    linear,
-    inverse,
-    white,
-    pairs,
-    logs,
-    seed,
-    sweep,
-    kind,
-    labels,
-    rows,
-):
+def _draw_rows(first, last, pattern, sums, shared, key, labels, rows):  # type: ignore[no-untyped-def]
+    few, counts, chosen = pattern
+    linear, inverse, white, pairs, logs = shared
+    seed, sweep, kind = key
     d, most = sums.shape[1], chosen.shape[1]
     y, noise = np.empty(d), np.empty(max(most, d))
     L, z, scores = np.empty((most, most)), np.empty(most), np.empty(logs.size)
@@ -318,4 +267,4 @@ def _draw_rows(  # type: ignore[no-untyped-def]
                 )
             c = labels[i] = draw_index(scores, stream)
         factor(b, linear[c], inverse[c], white[c], pairs[c], here, count, y, L, z)
-        solve(here, count, inverse[c], white[c], y, L, z, noise, stream, rows[i])
+        draw_row(here, count, inverse[c], white[c], y, L, z, noise, stream, rows[i])

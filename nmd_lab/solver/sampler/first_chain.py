@@ -11,28 +11,31 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator
 from scipy.special import ndtr
 
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.data.split import some_rows, split
 from nmd_lab.model.censored import expected_value
 from nmd_lab.model.mixed import each_group
 from nmd_lab.solver.formulation import make_problem
 from nmd_lab.solver.initialization import svd_by_random_range
+from nmd_lab.solver.lowrank import RowBlocks
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.scaling import Scaling
 from nmd_lab.solver.starts import first_start
+from nmd_lab.solver.storage import CsrStorage, DenseStorage
 
 from .chain import Chain, ChainStart
-from .cut_points import CutPoints
-from .latent_sweep import conditional_of, ends_in_rows
+from .cut_points import CutPoints, ends_in_rows
 from .prepare import PreparedSample
 from .problem import SampledProblem
+from .row_updates import BLOCK_ROWS
 from .sampled_model import SampleOptions
 from .state import ChainState
-from .work import Work
 
 SMALL = 0.1
 """Size of random factors, in units of the prior."""
@@ -54,7 +57,7 @@ def first_chain(
     problem, scaling = prepared.problem, prepared.scaling
     observations = scaling.scaled_observations(prepared.observations)
     seed = int(rng.integers(2**62))
-    factors = first_factors(problem, prepared.work, observations, init, rng)
+    factors = first_factors(problem, observations, init, rng)
     state = engine.init(problem, ChainStart(*factors, seed, tune))
     for k, kind in enumerate(problem.model.kinds):
         if not kind.loss.noise_model.shape:  # β is 1 in the units of X
@@ -64,7 +67,6 @@ def first_chain(
 
 def first_factors(
     problem: SampledProblem,
-    work: Work,
     observations: Observations,
     init: str,
     rng: np.random.Generator,
@@ -82,9 +84,9 @@ def first_factors(
         return rows, columns
     if init == "svd":
         fill = 0.0 if problem.mean or problem.n_entries == m * n else problem.mean_of_T
-        T = _first_T(problem, work.first_cuts()).astype(np.float64, copy=False)
+        T = _first_T(problem).astype(np.float64, copy=False)
         T = T - (problem.mean + fill)
-        W, H = svd_by_random_range(work.matrix(T, fill), rank, rng)
+        W, H = svd_by_random_range(_as_operator(problem, T, fill), rank, rng)
         if few and problem.n_entries < FEW:
             W, H = SHRUNK * W, SHRUNK * H
     else:
@@ -97,13 +99,37 @@ def first_factors(
     return rows, columns
 
 
-def _first_T(problem: SampledProblem, cuts: list[CutPoints | None]) -> FloatArray:
+def _first_T(problem: SampledProblem) -> FloatArray:
     """Return T = f⁻¹(X) without units at the entries; for ordered levels, their scores."""
     T = np.empty_like(problem.values)
-    for kind, cut, at in zip(problem.model.kinds, cuts, problem.entries_of_kinds, strict=True):
+    kinds = zip(problem.model.kinds, problem.levels, problem.entries_of_kinds, strict=True)
+    for kind, levels, at in kinds:
         x = problem.values[at]
-        T[at] = kind.pseudo_inverse(x) if cut is None else cut.scores()[x.astype(np.intp)]
+        if levels is None:
+            T[at] = kind.pseudo_inverse(x)
+        else:
+            T[at] = CutPoints.first(levels.counts).scores()[x.astype(np.intp)]
     return T
+
+
+def _as_operator(problem: SampledProblem, values: FloatArray, fill: float) -> LinearOperator:
+    """Return numbers at the entries, 0 elsewhere, plus a number, as a linear operator."""
+    storage, shape = problem.storage, problem.shape
+    matrix: Any = values.reshape(shape) if isinstance(storage, DenseStorage) else None
+    if isinstance(storage, CsrStorage):
+        matrix = csr_array((values, storage.indices, storage.indptr), shape=shape)
+    rows = max(BLOCK_ROWS, 1 << (max(BLOCK // shape[1], 1).bit_length() - 1))
+    entries = RowBlocks(matrix, fill, rows)
+
+    def times(V: FloatArray) -> FloatArray:
+        return entries.product(np.ascontiguousarray(V))
+
+    def transposed_times(V: FloatArray) -> FloatArray:
+        return entries.transposed_product(np.ascontiguousarray(V))
+
+    both = {"matvec": times, "rmatvec": transposed_times}
+    more = {"matmat": times, "rmatmat": transposed_times}
+    return LinearOperator(shape, **both, **more, dtype=np.float64)
 
 
 SHARE = 0.1
@@ -154,7 +180,7 @@ def _errors(
     interruption: Interruption,
 ) -> NDArray[np.float64]:
     """Return the squared error at each hidden entry, in units of the variance of its column."""
-    problem, engine = prepared.problem, Chain(prepared.work)
+    problem, engine = prepared.problem, Chain()
     *at, x = prepared.scaling.scaled_observations(hidden).entries()
     rows, columns = (each.astype(np.intp) for each in at)
     rng, began = np.random.default_rng(seed), time.perf_counter()
@@ -216,5 +242,5 @@ def _expected(
         above = ndtr(v[:, None] - ends[:, 1:-1])  # probabilities of the levels above a cut point
         expected: FloatArray = kind.loss.level_values[0] + above @ np.diff(kind.loss.level_values)
         return expected
-    _, _, rho, *_ = conditional_of(problem, state, [k])
+    rho = state.rho[problem.levels_of(k)] / kind.size**2
     return expected_value(kind.nonlinearity, v, 1 / np.sqrt(rho))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,49 +30,6 @@ it to the ends of its column."""
 
 Counts = Callable[[Callable[[FloatArray, FloatArray], NDArray[np.intp]]], Any]
 """A function of a function of values and weights, which adds up what this returns for all of X."""
-
-
-class NoiseOfLevels(NamedTuple):
-    """What is drawn of each noise level, and what is counted in the log-likelihood.
-
-    Attributes
-    ----------
-    of_T : ndarray of bool (n_levels,)
-        Where ρ is drawn.
-    exact : ndarray of bool (n_levels,)
-        Where no cut points are drawn, so that the density of T is counted.
-    after : ndarray of bool (n_levels,)
-        Where the noise is after f.
-    shapes : ndarray (n_levels,)
-        What an entry adds to the shape of β; 0 where β is not drawn.
-    units : ndarray (n_levels,)
-        Units of 1/β.
-    """
-
-    of_T: NDArray[np.bool_]
-    exact: NDArray[np.bool_]
-    after: NDArray[np.bool_]
-    shapes: NDArray[np.float64]
-    units: NDArray[np.float64]
-
-
-def noise_of_levels(
-    noises: Sequence[NoiseKind],
-    losses: Sequence[Loss],
-    spreads_of_X: NDArray[np.float64],
-    number: int,
-) -> NoiseOfLevels:
-    """Return what is drawn of the noise levels of each kind, or of all if there is one kind."""
-    of_T, exact, after, shapes, units = [], [], [], [], []
-    for noise, loss, spread in zip(noises, losses, spreads_of_X, strict=True):
-        precision = loss.noise_model
-        of_T.append(noise != "ordinal")
-        exact.append(noise != "ordinal" or levels_of(loss) == 2)
-        after.append(noise == "after")
-        shapes.append(precision.shape if noise == "after" else 0.0)
-        units.append(float(spread) ** precision.power)
-    each = (np.array(a) for a in (of_T, exact, after, shapes, units))
-    return NoiseOfLevels(*(np.resize(a, number) for a in each))
 
 
 def levels_of(loss: Loss) -> int:

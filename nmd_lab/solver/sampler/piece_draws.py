@@ -1,21 +1,14 @@
-"""Draws of T where its density is made of pieces: normal segments, and rejection below chords.
+"""Exact draws of T where f is piecewise linear: normal segments, and rejection below chords.
 
-A choice between segments of the line, each by its mass, in one pass and without storage.
+A *segment* is an interval with a normal density on it, known up to a common factor.  Its *energy*
+is the negative logarithm of the density at its highest point in the interval.  Neighbours share
+that point or the limit between them.  Energies are therefore compared without loss of digits, even
+where they are very large.  One segment is chosen by its mass, in one pass and without storage.
 
-A segment is an interval with a normal density on it, known up to a common factor.  Its *energy* is
-the negative logarithm of the density at its highest point in the interval.  Neighbours share that
-point or the limit between them.  Energies are therefore compared without loss of digits, even where
-they are very large.
+With Frobenius or L1 the density exp(-ρ/2 (t - v)² - β d(x, s t + c)) on a piece f(t) = s t + c is
+that of a normal variable, or of one on each side of s t + c = x.  These are the segments.
 
-Exact draws of T for a piecewise-linear f with the losses Frobenius and L1.
-
-On a piece f(t) = s t + c the density exp(-ρ/2 (t - v)² - β d(x, s t + c)) is that of a normal
-variable (Frobenius), or of one on each side of s t + c = x (L1).  A segment is chosen by its mass,
-and T is drawn inside it.
-
-Exact draws of T for a piecewise-linear f and any convex loss, by rejection.
-
-On each piece the energy ρ/2 (t - v)² + β d(x, f(t)) is convex.  Going from its minimum m to one
+With any other convex loss the energy is convex on each piece.  Going from its minimum m to one
 side, it is at least E(m), and beyond a point r it is at least the chord through m and r.  The
 density therefore lies below a constant up to r and below an exponential function beyond it.  One
 such *side* is chosen by the area under this bound, a point is drawn there, and accepted with the
@@ -56,15 +49,22 @@ mass exp(-energy), divided by the sum of these over all candidates.
 """
 
 
-def _add_segment(choice, mean, sd, low, high, energy, stream):  # type: ignore[no-untyped-def]
-    lowest, total = choice[4], choice[5]
-    if not low < high or energy > lowest + NEGLIGIBLE:
-        return choice
-    mass = sd * mass_between((low - mean) / sd, (high - mean) / sd, (high - low) / sd)
-    lowest, total, chosen = add_weight(lowest, total, energy, mass, stream)
+def _add_candidate(choice, mean, sd, low, high, energy, mass, stream):  # type: ignore[no-untyped-def]
+    lowest, total, chosen = add_weight(choice[4], choice[5], energy, mass, stream)
     if chosen:
         return mean, sd, low, high, lowest, total
-    return choice[0], choice[1], choice[2], choice[3], lowest, total
+    return (*choice[:4], lowest, total)
+
+
+add_candidate = compile_scalar(_add_candidate)
+"""``add_candidate(choice, mean, sd, low, high, energy, mass, stream)``: the choice after one."""
+
+
+def _add_segment(choice, mean, sd, low, high, energy, stream):  # type: ignore[no-untyped-def]
+    if not low < high or energy > choice[4] + NEGLIGIBLE:
+        return choice
+    mass = sd * mass_between((low - mean) / sd, (high - mean) / sd, (high - low) / sd)
+    return add_candidate(choice, mean, sd, low, high, energy, mass, stream)
 
 
 add_segment = compile_scalar(_add_segment)
@@ -79,15 +79,24 @@ draw_chosen = compile_scalar(_draw_chosen)
 """``draw_chosen(choice, stream)``: a draw from the segment that was chosen."""
 
 
+def compile_linear_energy(value: ScalarMap) -> ScalarMap:
+    """Return the compiled energy on a linear piece."""
+
+    def energy(t, v, x, rho, beta, slope, intercept, pd):  # type: ignore[no-untyped-def]
+        return beta * value(x, slope * t + intercept, pd) + 0.5 * rho * (t - v) * (t - v)
+
+    return compile_scalar(energy)
+
+
 def compile_segment(value: ScalarMap) -> ScalarMap:
     """Return a compiled function that offers one segment of a piece, or of its mirror image."""
+    energy = compile_linear_energy(value)
 
     def offer(choice, sign, mean, sd, low, high, v, x, rho, beta, slope, intercept, pd, stream):  # type: ignore[no-untyped-def]
-        t = min(max(mean, low), high)
-        energy = beta * value(x, slope * t + intercept, pd) + 0.5 * rho * (t - v) * (t - v)
+        e = energy(min(max(mean, low), high), v, x, rho, beta, slope, intercept, pd)
         if sign < 0.0:
-            return add_segment(choice, -mean, sd, -high, -low, energy, stream)
-        return add_segment(choice, mean, sd, low, high, energy, stream)
+            return add_segment(choice, -mean, sd, -high, -low, e, stream)
+        return add_segment(choice, mean, sd, low, high, e, stream)
 
     return compile_scalar(offer)
 
@@ -172,15 +181,6 @@ def compile_convex_draw(energy: ScalarMap, mode: ScalarMap, even: bool) -> Scala
         return t
 
     return compile_scalar(draw)
-
-
-def compile_linear_energy(value: ScalarMap) -> ScalarMap:
-    """Return the compiled energy on a linear piece."""
-
-    def energy(t, v, x, rho, beta, slope, intercept, pd):  # type: ignore[no-untyped-def]
-        return beta * value(x, slope * t + intercept, pd) + 0.5 * rho * (t - v) * (t - v)
-
-    return compile_scalar(energy)
 
 
 def compile_linear_mode(proximal: ScalarMap) -> ScalarMap:

@@ -14,18 +14,20 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.checks import check_rank, check_size, is_auto
 from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.entries import FloatArray, Transform
+from nmd_lab.data.masks import AT_MOST
 from nmd_lab.data.observations import Observations
+from nmd_lab.model.loss import Loss
 from nmd_lab.model.mixed import groups
 from nmd_lab.model.model import Model
 from nmd_lab.solver.limit_noise import smallest_value
 from nmd_lab.solver.scaling import Scaling, scaling_for
 
-from .hyperparameters import Prior
-from .limits import SampledLimits, sampled_limits
+from .latent_draws import DRAWS_OF_X
 from .noise import NoiseKind, noise_kind
+from .priors import Prior
 from .problem import SampledProblem, sampled_problem
 from .sampled_model import SampleOptions, has_noise_by_column, sampled_model, with_ends
-from .work import Work
+from .t_draw import SampledLimits
 
 RANK = 20
 """Upper bound for the rank, if none is given."""
@@ -47,8 +49,6 @@ class PreparedSample(NamedTuple):
     ----------
     problem : SampledProblem
         Problem, in the units of the sampler.
-    work : Work
-        What is done with its entries.
     observations : Observations
         Data, in the units of X.
     model : Model
@@ -60,7 +60,6 @@ class PreparedSample(NamedTuple):
     """
 
     problem: SampledProblem
-    work: Work
     observations: Observations
     model: Model
     noises: tuple[str, ...]
@@ -68,8 +67,7 @@ class PreparedSample(NamedTuple):
 
     def with_groups(self, number: int) -> PreparedSample:
         """Return the same with at most so many groups of rows."""
-        problem = replace(self.problem, n_groups=number)
-        return self._replace(problem=problem, work=Work(problem))
+        return self._replace(problem=replace(self.problem, n_groups=number))
 
     def of_entries(self, observations: Observations, options: SampleOptions) -> PreparedSample:
         """Return the problem of some of the observations, with the same model."""
@@ -82,7 +80,7 @@ class PreparedSample(NamedTuple):
             before.by_column,
             options,
         )
-        return self._replace(problem=problem, work=Work(problem), observations=observations)
+        return self._replace(problem=problem, observations=observations)
 
 
 def prepare_sample(
@@ -103,7 +101,7 @@ def prepare_sample(
     has_ends = is_table and model.which is not None
     if has_ends and (is_auto(nonlinearity) or isinstance(nonlinearity, Mapping)):
         shown = with_ends(model, noises, observations, nonlinearity)
-    return PreparedSample(problem, Work(problem), observations, *shown, scaling)
+    return PreparedSample(problem, observations, *shown, scaling)
 
 
 def _most(observations: Observations) -> int:
@@ -166,20 +164,22 @@ def _problem(
         mean_of_T = _mean(stored, model.pseudo_inverse)
         mean = 0.0 if offsets == "none" else mean_of_T
         prior = _prior(stored, model, mean)
-    fields: dict[str, Any] = {
-        "model": model,
-        "noises": noises,
-        "rank": rank,
-        "row_offsets": offsets in ("rows", "both"),
-        "column_offsets": offsets in ("columns", "both"),
-        "mean": mean,
-        "prior": prior,
-        "mean_of_T": mean_of_T,
-        "limits": _limits(stored, model, noises),
-        "n_groups": n_groups,
-        "by_column": by_column,
-    }
-    return sampled_problem(stored, fields, options.compute.threads or all_threads())
+    problem = sampled_problem(
+        stored,
+        threads=options.compute.threads or all_threads(),
+        model=model,
+        noises=noises,
+        rank=rank,
+        row_offsets=offsets in ("rows", "both"),
+        column_offsets=offsets in ("columns", "both"),
+        mean=mean,
+        prior=prior,
+        mean_of_T=mean_of_T,
+        n_groups=n_groups,
+        by_column=by_column,
+    )
+    limits = _limits(problem, stored)
+    return problem if limits is None else replace(problem, limits=limits)
 
 
 def _n_groups(wanted: Any, m: int, *, by_column: bool) -> int:
@@ -189,29 +189,40 @@ def _n_groups(wanted: Any, m: int, *, by_column: bool) -> int:
     return max(1, min(GROUPS, m // ROWS_OF_A_GROUP)) if by_column else 1
 
 
-def _limits(
-    stored: Observations, model: Model, noises: tuple[NoiseKind, ...]
-) -> SampledLimits | None:
-    """Return the limits of stored entries, None if there are none."""
+def _limits(problem: SampledProblem, stored: Observations) -> SampledLimits | None:
+    """Return the limits of the entries of a problem, None if there are none.
+
+    Those of ordered levels are positions of levels.
+    """
     limits = stored.limit_reader()
     if limits is None:
         return None
     weighted = stored.weights is not None and stored.weights.dtype != bool
-    values = np.asarray(stored.values).ravel()
-    if model.which is None:
-        smallest = smallest_value(stored)
-        return sampled_limits(
-            limits, values, model.only, noises[0], smallest=smallest, weighted=weighted
+    smallest = -math.inf if problem.by_column else smallest_value(stored)
+    x = np.asarray(stored.values, dtype=np.float64).ravel()
+    low, high = np.zeros((2, x.size))
+    kinds = zip(problem.model.kinds, problem.noises, problem.entries_of_kinds, strict=True)
+    for kind, noise, at in kinds:
+        loss, codes = kind.loss, limits.codes[at]
+        if noise == "after":
+            _refuse_limits(loss, weighted=weighted)
+        low[at], high[at] = limits.at(at).ends(x[at], max(smallest, loss.domain[0]))
+        if loss.classes == "ordered":
+            first = np.searchsorted(loss.level_values, low[at])
+            low[at] = np.where(codes == AT_MOST, 0, first)
+            high[at] = np.searchsorted(loss.level_values, high[at], side="right") - 1
+    return SampledLimits(limits.codes != 0, low, high)
+
+
+def _refuse_limits(loss: Loss, *, weighted: bool) -> None:
+    """Raise ValueError if x with the noise of a loss cannot be drawn within limits."""
+    noise = loss.noise_model
+    if noise not in DRAWS_OF_X or (not noise.shape and weighted):
+        words = " with weights" if noise in DRAWS_OF_X else ""
+        raise ValueError(
+            f"at_most= and at_least= do not go with loss={loss.name!r}{words} in sample(): "
+            "use loss='frobenius', 'l1' or 'kl', or complete()."
         )
-    limited, low, high = np.zeros(values.size, bool), *np.zeros((2, values.size))
-    order, ends = groups(stored.stored_positions()[1], len(model.kinds))
-    for j, (kind, noise) in enumerate(zip(model.kinds, noises, strict=True)):
-        at = order[ends[j] : ends[j + 1]]
-        of_column = sampled_limits(
-            limits.at(at), values[at], kind, noise, smallest=-math.inf, weighted=weighted
-        )
-        limited[at], low[at], high[at] = of_column.limited, of_column.low, of_column.high
-    return SampledLimits(limited, low, high)
 
 
 def _spreads(stored: Observations) -> NDArray[np.float64]:

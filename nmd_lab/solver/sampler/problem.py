@@ -15,19 +15,17 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.model.model import Model
 from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
 
-from .hyperparameters import Prior
-from .limits import SampledLimits
-from .noise import NoiseKind, NoiseOfLevels, levels_of, noise_of_levels
-from .sides import (
-    BLOCK_ROWS,
-    DenseSide,
-    Partner,
-    Side,
-    SparseSide,
+from .cut_points import Levels
+from .noise import NoiseKind, knows_T, levels_of
+from .priors import Prior
+from .row_updates import (
+    DenseUpdate,
+    OtherFactor,
+    SparseUpdate,
     each_block,
-    each_share,
     positions_of_most,
 )
+from .t_draw import LEVEL, SampledLimits, Segments
 
 
 @dataclass(frozen=True)
@@ -109,20 +107,20 @@ class SampledProblem:
         counts = zip(self.units, self.shape, strict=True)
         return sum(units.size * count for units, count in counts)
 
-    def partner_of_rows(self, columns: FloatArray) -> Partner:
+    def factor_for_rows(self, columns: FloatArray) -> OtherFactor:
         """Return what a row depends on: the vectors of the columns, and their offsets."""
-        return self._partner(columns, self.row_offsets, self.column_offsets)
+        return self._other(columns, self.row_offsets, self.column_offsets)
 
-    def partner_of_columns(self, rows: FloatArray) -> Partner:
+    def factor_for_columns(self, rows: FloatArray) -> OtherFactor:
         """Return what a column depends on: the vectors of the rows, and their offsets."""
-        return self._partner(rows, self.column_offsets, self.row_offsets)
+        return self._other(rows, self.column_offsets, self.row_offsets)
 
-    def _partner(self, vectors: FloatArray, own_offset: bool, their_offset: bool) -> Partner:
+    def _other(self, vectors: FloatArray, own_offset: bool, their_offset: bool) -> OtherFactor:
         count, rank = vectors.shape[0], self.rank
         seen = np.ones((count, rank + own_offset), vectors.dtype)
         seen[:, :rank] = vectors[:, :rank]
         constants = vectors[:, rank].copy() if their_offset else np.zeros(count, vectors.dtype)
-        return Partner(seen, constants, self.mean)
+        return OtherFactor(seen, constants, self.mean)
 
     def augmented(self, rows: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return A and B with A Bᵀ = WH with offsets."""
@@ -204,10 +202,41 @@ class SampledProblem:
         return np.array([self.n_entries])
 
     @cached_property
-    def noise_of_levels(self) -> NoiseOfLevels:
-        """What is drawn of the noise levels."""
-        losses = [kind.loss for kind in self.model.kinds]
-        return noise_of_levels(self.noises, losses, self.prior.spreads_of_X, self.counts.size)
+    def segments(self) -> list[Segments]:
+        """The entries at which T is drawn: all row by row, or the columns of like kinds."""
+        kinds = [
+            LEVEL if noise == "ordinal" else kind
+            for noise, kind in zip(self.noises, self.model.kinds, strict=True)
+        ]
+        if not self.by_column:
+            return [Segments(self.noises[0], kinds[0], [0], self.starts, slice(None))]
+        alike: dict[Any, list[int]] = {}
+        for j, (noise, kind) in enumerate(zip(self.noises, kinds, strict=True)):
+            is_fixed = self.limits is None and knows_T(noise, kind.nonlinearity)
+            if self.counts[j] and not is_fixed:
+                arguments = tuple(np.asarray(each).tobytes() for each in kind.arguments)
+                alike.setdefault((noise, kind.name, arguments), []).append(j)
+        found, shift = [], 0
+        for (noise, *_), columns in alike.items():
+            entries = np.concatenate([self.entries_of_kinds[j] for j in columns])
+            starts = np.concatenate([[0], np.cumsum(self.counts[columns])])
+            found.append(Segments(noise, kinds[columns[0]], columns, starts, entries, shift))
+            shift += len(columns)
+        return found
+
+    @cached_property
+    def levels(self) -> list[Levels | None]:
+        """The entries of each level of each kind; None for numbers."""
+        return [self._levels_of(k) for k in range(len(self.noises))]
+
+    def _levels_of(self, k: int) -> Levels | None:
+        number, at = levels_of(self.model.kinds[k].loss), self.entries_of_kinds[k]
+        if not number:
+            return None
+        low = high = self.values[at]
+        if self.limits is not None:
+            _, low, high = self.limits.at(at)
+        return Levels(low, high, number, None if self.weights is None else self.weights[at])
 
     @cached_property
     def weights_of_T(self) -> FloatArray | None:
@@ -231,16 +260,16 @@ class SampledProblem:
         return centre, size
 
     @cached_property
-    def sides(self) -> tuple[Side, Side]:
-        """The half-sweeps over rows and over columns."""
+    def updates(self) -> tuple[SparseUpdate | DenseUpdate, SparseUpdate | DenseUpdate]:
+        """The updates of all rows and of all columns."""
         threads, weights = self.threads, self.weights_of_T
         if isinstance(self.storage, DenseStorage):
-            return DenseSide(self.shape, False, threads), DenseSide(self.shape, True, threads)
+            return DenseUpdate(self.shape, False, threads), DenseUpdate(self.shape, True, threads)
         transposed, order = self.columns
         of_columns = None if weights is None else weights[order]
         return (
-            SparseSide(self.storage, None, weights, threads, ("all", "partners")[self.by_column]),
-            SparseSide(transposed, order, of_columns, threads, ("all", "rows")[self.by_column]),
+            SparseUpdate(self.storage, None, weights, threads, ("all", "columns")[self.by_column]),
+            SparseUpdate(transposed, order, of_columns, threads, ("all", "rows")[self.by_column]),
         )
 
     def products(self, A: FloatArray, B: FloatArray, block: Block) -> FloatArray:
@@ -256,29 +285,22 @@ class SampledProblem:
         starts = self.starts
 
         def rows(first: int, last: int) -> None:
-            for begin in range(first, last, BLOCK_ROWS):
-                end = min(begin + BLOCK_ROWS, last)
-                work(Block(slice(begin, end), slice(int(starts[begin]), int(starts[end]))))
+            work(Block(slice(first, last), slice(int(starts[first]), int(starts[last]))))
 
-        if isinstance(self.storage, CsrStorage):
-            each_share(starts, self.threads, rows)
-        else:
-            each_block(
-                self.shape[0], self.threads, lambda i: rows(i, min(i + BLOCK_ROWS, self.shape[0]))
-            )
+        each_block(starts, self.threads, rows, dense=isinstance(self.storage, DenseStorage))
 
 
-def sampled_problem(stored: Observations, fields: dict[str, Any], threads: int) -> SampledProblem:
-    """Return a problem with the entries of observations."""
-    storage, kinds = storage_of(stored), fields["model"].kinds
+def sampled_problem(stored: Observations, **fields: Any) -> SampledProblem:
+    """Return a problem with the entries of observations, and the other fields as given."""
     values = np.ascontiguousarray(stored.values).ravel()
     problem = SampledProblem(
-        **fields, storage=storage, values=values, weights=stored.weights, threads=threads
+        **fields, storage=storage_of(stored), values=values, weights=stored.weights
     )
-    if not any(levels_of(kind.loss) for kind in kinds):
+    if not any(map(levels_of, (kind.loss for kind in problem.model.kinds))):
         return problem
     codes = values.copy()
-    for kind, at in zip(kinds, problem.entries_of_kinds, strict=True):
-        if kind.loss.classes == "ordered":
-            codes[at] = kind.loss.codes(values[at])
+    for kind, at in zip(problem.model.kinds, problem.entries_of_kinds, strict=True):
+        loss: Any = kind.loss
+        if loss.classes == "ordered":
+            codes[at] = loss.codes(values[at])
     return replace(problem, values=codes)

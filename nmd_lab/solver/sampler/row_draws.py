@@ -1,7 +1,7 @@
 """Draws of the rows of a factor, given the other factor: one small Gaussian for each row.
 
-With τ_ij = ρ times the weight of an entry, and the partner p_j (a row of the other factor, with a
-one for the offset), row i has
+With τ_ij = ρ times the weight of an entry, and p_j a row of the other factor (with a one for the
+offset), row i has
 
     precision  P_i = Λ + Σ_j τ_ij p_j p_jᵀ,      mean  P_i⁻¹ (Λ μ + Σ_j τ_ij y_ij p_j),
 
@@ -18,7 +18,7 @@ weights, the sum over j is that over all columns less that over the others.
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from nmd_lab._runtime.compiler import compile_inner, compile_kernel
 from .streams import draw_index, fill_normal, new_stream, start_stream
 
 CHUNK = 256
-"""Entries of a row whose partners are gathered at a time."""
+"""Entries of a row whose vectors are gathered at a time."""
 
 
 @cache
@@ -37,7 +37,32 @@ def row_kernel(types: str) -> Any:
     return compile_kernel(_draw_rows, f"draw_rows_{types}", cached=True)
 
 
-def _draw(normal, b, stream, noise, row):  # type: ignore[no-untyped-def]
+@partial(compile_inner, inline=True)  # a call counts the references of all arrays, in each row
+def add_entries(columns, begin, end, y, weights, rho, other, scratch, normal, b):  # type: ignore[no-untyped-def]
+    """Add Σ τ p pᵀ over the entries of a row to `normal` and, if y is given, Σ τ y p to `b`."""
+    rho_of_columns, vectors = other
+    gathered, product = scratch
+    count = 0
+    for k in range(begin, end):
+        j = columns[k]
+        tau = rho * (rho_of_columns[j] if rho_of_columns.size else 1.0)
+        if weights.size:
+            tau *= weights[k]
+        root = math.sqrt(tau)
+        scaled_y = root * y[k - begin] if y.size else 0.0
+        for a in range(b.size):
+            scaled = root * vectors[j, a]
+            gathered[count, a] = scaled
+            b[a] += scaled_y * scaled
+        count += 1
+        if count == CHUNK or k == end - 1:
+            np.dot(gathered[:count].T, gathered[:count], product)
+            normal += product
+            count = 0
+
+
+@compile_inner
+def draw_gaussian(normal, b, stream, noise, row):  # type: ignore[no-untyped-def]
     """Put a draw from N(normal⁻¹ b, normal⁻¹) into `row`; `b` is overwritten."""
     L = np.linalg.cholesky(normal)
     d = b.size
@@ -58,11 +83,8 @@ def _draw(normal, b, stream, noise, row):  # type: ignore[no-untyped-def]
         row[a] = b[a]
 
 
-draw_gaussian = compile_inner(_draw)
-"""``draw_gaussian(normal, b, stream, noise, row)`` draws a row; see `_draw`."""
-
-
-def _draw_label(normal, b, linear, precision, log_weights, stream, L, y, scores):  # type: ignore[no-untyped-def]
+@compile_inner
+def draw_label(normal, b, linear, precision, log_weights, stream, L, y, scores):  # type: ignore[no-untyped-def]
     """Return a draw of the group of a row, given the sums over its entries."""
     d, n_groups = b.size, scores.size
     column = np.empty(d)
@@ -86,83 +108,46 @@ def _draw_label(normal, b, linear, precision, log_weights, stream, L, y, scores)
     return draw_index(scores, stream)
 
 
-draw_label = compile_inner(_draw_label)
-"""``draw_label(normal, b, linear, ...)`` draws the group of a row; see `_draw_label`."""
+@compile_inner
+def equal(columns, others):  # type: ignore[no-untyped-def]
+    """Return whether two rows store the same columns."""
+    same = columns.size == others.size
+    k = 0
+    while same and k < columns.size:
+        same = columns[k] == others[k]
+        k += 1
+    return same
 
 
-def _has_pattern(indices, begin, end, before, behind):  # type: ignore[no-untyped-def]
-    """Return whether two rows, neither of them empty, store the same entries."""
-    alike = 0
-    while begin + alike < end and before + alike < behind:
-        if indices[begin + alike] != indices[before + alike]:
-            return False
-        alike += 1
-    return alike > 0 and alike == end - begin == behind - before
-
-
-has_pattern = compile_inner(_has_pattern)
-"""``has_pattern(indices, begin, end, before, behind)`` compares two rows; see `_has_pattern`."""
-
-
-def _sum_absent(  # type: ignore[no-untyped-def]
-    indices, begin, end, partners, rho_of_partners, absent, of_some, of_absent
-):
-    """Overwrite of_absent with Σ_j ρ_j p_j p_jᵀ over the entries that a row does not store."""
-    n, d = partners.shape
-    of_absent[:] = 0.0
-    count, k = 0, begin
-    for j in range(n):
-        if k < end and indices[k] == j:
+@compile_inner
+def absent_columns(columns, out):  # type: ignore[no-untyped-def]
+    """Put the columns that a row does not store first into `out`, and return their number."""
+    count, k = 0, 0
+    for j in range(out.size):
+        if k < columns.size and columns[k] == j:
             k += 1
         else:
-            root = math.sqrt(rho_of_partners[j]) if rho_of_partners.size else 1.0
-            for a in range(d):
-                absent[count, a] = root * partners[j, a]
+            out[count] = j
             count += 1
-        if count == CHUNK or (j == n - 1 and count):
-            np.dot(absent[:count].T, absent[:count], of_some)
-            of_absent += of_some
-            count = 0
+    return count
 
 
-sum_absent = compile_inner(_sum_absent)
-"""``sum_absent(indices, begin, end, ...)`` sums over absent entries; see `_sum_absent`."""
-
-
-def _draw_rows(  # type: ignore[no-untyped-def]
-    indptr,
-    indices,
-    first,
-    last,
-    target,
-    weights,
-    partners,
-    constants,
-    mean,
-    linear,
-    precision,
-    log_weights,
-    rho,
-    rho_of_partners,
-    of_all,
-    sums,
-    seed,
-    sweep,
-    kind,
-    labels,
-    rows,
-    misfit,
-    done,
-):
-    n, d = partners.shape
+def _draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels, squares, done):  # type: ignore[no-untyped-def]
+    indptr, indices, target, weights = entries
+    vectors, constants, mean = other
+    linear, precision, log_weights = prior
+    rho_of_rows, rho_of_columns = rho
+    gram, sums = of_all
+    seed, sweep, kind = key
+    n, d = vectors.shape
     in_groups = log_weights.size > 1
     L, half, scores = np.empty((d, d)), np.empty(d), np.empty(log_weights.size)
-    gathered = np.empty((CHUNK, d), partners.dtype)
-    product = np.empty((d, d), partners.dtype)
     normal, b, noise = np.empty((d, d)), np.empty(d), np.empty(d)
-    absent, of_some = np.empty((CHUNK, d)), np.empty((d, d))
-    of_absent = np.empty((d, d))  # sum to subtract
-    before, behind = 0, 0  # entries of the row to which that sum belongs
+    by_column = rho_of_columns, vectors
+    narrow = np.empty((CHUNK, d), vectors.dtype), np.empty((d, d), vectors.dtype)
+    wide = np.empty((CHUNK, d)), np.empty((d, d))
+    y, none, absent = np.empty(n), np.empty(0), np.empty(n, np.int64)
+    of_absent, before = np.zeros((d, d)), indices[:0]  # sum to subtract, and columns of that row
     stream = new_stream()
     for i in range(first, last):
         if done.size and done[i]:
@@ -173,38 +158,24 @@ def _draw_rows(  # type: ignore[no-untyped-def]
         else:
             normal[:] = precision[0]
             b[:] = linear[0]
-        of_row = rho[i] if rho.size > 1 else rho[0]
+        rho_of_row = rho_of_rows[i] if rho_of_rows.size > 1 else rho_of_rows[0]
         begin, end = indptr[i], indptr[i + 1]
-        from_all = of_all.size > 0 and 2 * (end - begin) > n
-        if from_all:
+        for k in range(begin, end):
+            y[k - begin] = target[k] - constants[indices[k]] - mean
+        if gram.size and 2 * (end - begin) > n:
+            columns = indices[begin:end]
+            if not equal(columns, before):
+                of_absent[:] = 0.0
+                count = absent_columns(columns, absent)
+                add_entries(absent, 0, count, none, none, 1.0, by_column, wide, of_absent, half)
+                before = columns
             for a in range(d):
-                b[a] += of_row * sums[i, a]
-        count = 0
-        for k in range(begin, begin if from_all else end):
-            j = indices[k]
-            tau = of_row * (rho_of_partners[j] if rho_of_partners.size else 1.0)
-            if weights.size:
-                tau *= weights[k]
-            root = math.sqrt(tau)
-            y = root * (target[k] - constants[j] - mean)
-            for a in range(d):
-                scaled = root * partners[j, a]
-                gathered[count, a] = scaled
-                b[a] += y * scaled
-            count += 1
-            if count == CHUNK or k == end - 1:
-                np.dot(gathered[:count].T, gathered[:count], product)
-                normal += product
-                count = 0
-        if from_all:  # less the entries that are not stored
-            if not has_pattern(indices, begin, end, before, behind):
-                sum_absent(
-                    indices, begin, end, partners, rho_of_partners, absent, of_some, of_absent
-                )
-                before, behind = begin, end
-            for a in range(d):
+                b[a] += rho_of_row * sums[i, a]
                 for c in range(d):
-                    normal[a, c] += of_row * (of_all[a, c] - of_absent[a, c])
+                    normal[a, c] += rho_of_row * (gram[a, c] - of_absent[a, c])
+        else:
+            here = indices, begin, end, y, weights
+            add_entries(*here, rho_of_row, by_column, narrow, normal, b)
         start_stream(stream, seed, sweep, kind, i)
         if in_groups:
             if labels[i] < 0:
@@ -214,12 +185,11 @@ def _draw_rows(  # type: ignore[no-untyped-def]
             normal += precision[labels[i]]
             b += linear[labels[i]]
         draw_gaussian(normal, b, stream, noise, rows[i])
-        if misfit.size:
+        if squares.size:
             total = 0.0
             for k in range(begin, end):
-                j = indices[k]
-                residual = target[k] - constants[j] - mean
+                j, residual = indices[k], y[k - begin]
                 for a in range(d):
-                    residual -= rows[i, a] * partners[j, a]
+                    residual -= rows[i, a] * vectors[j, a]
                 total += residual * residual * (weights[k] if weights.size else 1.0)
-            misfit[i] = total
+            squares[i] = total

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.entries import FloatArray
 
 from .cut_points import CutPoints
-from .groups import Groups
-from .hyperparameters import NO_PRIOR, RowPrior
+from .priors import NO_PRIOR, Groups, RowPrior
 
 
 @dataclass

@@ -1,6 +1,4 @@
-"""Random numbers for compiled code: streams by row, and normal numbers between limits.
-
-Random numbers inside compiled code: a stream of its own for each row of each sweep.
+"""Random numbers inside compiled code: a stream of its own for each row of each sweep.
 
 A stream is four 64-bit integers, the state of xoshiro256++ (D. Blackman and S. Vigna, "Scrambled
 linear pseudorandom number generators", 2021).  `start_stream` derives it from a seed, the number of
@@ -9,13 +7,11 @@ the sweep, the kind of the draw and the row, so that draws do not depend on the 
 The integers are on the stack of the kernel that calls `new_stream`.  The references of an array
 would be counted at each call, which takes twice as long as a normal number.
 
-Draws of a normal variable between two limits, and the mass there, stable far in the tails.
-
-Where the mean lies between the limits, or near wide ones, a normal or a uniform number is drawn
-until it is accepted.  Elsewhere the distance from the nearer limit is drawn from an exponential
-distribution and accepted by rejection (C. P. Robert, "Simulation of truncated normal variables",
-Statistics and Computing 5, 1995), so that a draw at 40 standard deviations costs no more than one
-at two.
+A normal variable between two limits, and its mass there, are stable far in the tails.  Where the
+mean lies between the limits, or near wide ones, a normal or a uniform number is drawn until it is
+accepted.  Elsewhere the distance from the nearer limit is drawn from an exponential distribution
+and accepted by rejection (C. P. Robert, "Simulation of truncated normal variables", Statistics and
+Computing 5, 1995), so that a draw at 40 standard deviations costs no more than one at two.
 """
 
 from __future__ import annotations

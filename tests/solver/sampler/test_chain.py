@@ -17,9 +17,8 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.engines.protocol import iterates
 from nmd_lab.solver.sampler.chain import Chain, ChainStart
-from nmd_lab.solver.sampler.hyperparameters import Prior
+from nmd_lab.solver.sampler.priors import Prior
 from nmd_lab.solver.sampler.problem import SampledProblem
-from nmd_lab.solver.sampler.work import Work
 from nmd_lab.solver.storage import storage_of
 
 PARTICLES, SWEEPS, MEAN = 200_000, 4100, 0.2
@@ -95,7 +94,7 @@ def test_posterior_of_tiny_data(case):
     effective = 1 / np.sum(weight**2)  # as good as so many draws from the posterior
     assert effective > 500
     problem = problem_of(case, data)
-    chain, found = Chain(Work(problem)), np.empty((SWEEPS, 5))
+    chain, found = Chain(), np.empty((SWEEPS, 5))
     state = chain.init(problem, ChainStart(*rng.normal(size=(2, 2, 2)), seed=7))
     for k in range(SWEEPS):
         state = chain.step(problem, state)
@@ -121,9 +120,7 @@ def test_dense_and_sparse_storage_give_the_same_chain(case):
         values, model = np.ascontiguousarray(seen.values).ravel(), make_model(name, loss)
         entries = storage_of(seen), values, None, 1
         problem = SampledProblem(model, (kind,), 1, True, True, MEAN, PRIOR, *entries)
-        drawn = iterates(
-            Chain(Work(problem)), problem, ChainStart(np.ones((2, 2)), np.ones((3, 2)), seed=7)
-        )
+        drawn = iterates(Chain(), problem, ChainStart(np.ones((2, 2)), np.ones((3, 2)), seed=7))
         *_, end = islice(drawn, 20)
         ends.append(end)
     for dense, sparse in zip(*(end.values() for end in ends), strict=True):

@@ -14,7 +14,7 @@ import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.masks import GivenLimits
 from nmd_lab.solver.sampler.chain import Chain, ChainStart
-from nmd_lab.solver.sampler.latent_sweep import columns_by_kind, draw_T
+from nmd_lab.solver.sampler.latent_sweep import draw_T
 from nmd_lab.solver.sampler.prepare import prepare_sample
 from nmd_lab.solver.sampler.sampled_model import SampleOptions
 
@@ -47,9 +47,9 @@ def drawn():
     prepared = prepare_sample(seen, options)
     problem = prepared.problem
     start = ChainStart(np.zeros((M, 1)), np.column_stack([np.zeros(5), V]), seed=3)
-    state = Chain(prepared.work).init(problem, start)
+    state = Chain().init(problem, start)
     state.rho, state.beta = RHO.copy(), BETA.copy()
-    draw_T(problem, columns_by_kind(problem), state)
+    draw_T(problem, state)
     return state.T.reshape(M, 5), problem, state.cuts, at_most, weights
 
 

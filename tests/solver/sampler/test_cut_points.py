@@ -40,14 +40,13 @@ def chain_of(codes, number, v, sweeps, tune=500):
     """Return draws of the cut points, the last log-likelihood, and the cut points at the end."""
     rng = np.random.default_rng(1)
     levels = Levels(codes, codes, number)
-    levels.look(v)
     points = CutPoints.first(levels.counts)
 
     for _ in range(tune):
-        points.draw(levels, rng, tune=True)
+        points.draw(levels, v, rng, tune=True)
     kept = np.empty((sweeps, points.ends.size - 2))
     for k in range(sweeps):
-        likelihood = points.draw(levels, rng, tune=False)
+        likelihood = points.draw(levels, v, rng, tune=False)
         kept[k] = points.ends[1:-1]
     return kept, likelihood, points
 
@@ -126,10 +125,9 @@ def test_weights_and_intervals_of_levels():
     low = levels_of(v, [-0.8, 0.2, 1.0], rng)
     high = np.where(rng.random(90) < 0.3, np.minimum(low + rng.integers(0, 4, 90), 3), low)
     levels = Levels(low, high, 4, weights)
-    levels.look(v)
     points = CutPoints.first(levels.counts)
     for _ in range(30):
-        likelihood = points.draw(levels, rng, tune=True)
+        likelihood = points.draw(levels, v, rng, tune=True)
     ends = (points.ends[each.astype(int)] for each in (low, high + 1))
     below, above = (stats.norm.cdf(np.sqrt(weights) * (end - v)) for end in ends)
     assert likelihood == pytest.approx(np.log(above - below).sum(), rel=1e-9)

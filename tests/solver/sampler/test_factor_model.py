@@ -19,7 +19,6 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.solver.sampler.chain import Chain, ChainStart
 from nmd_lab.solver.sampler.prepare import prepare_sample
 from nmd_lab.solver.sampler.sampled_model import SampleOptions
-from nmd_lab.solver.sampler.work import Work
 
 PARTICLES, SWEEPS, BATCHES = 150_000, 1600, 20
 Z = np.array([[1.2, 0.7, -0.4], [-0.9, -1.1, 0.2], [0.5, -0.3, 0.9], [-0.4, 0.8, -1.3]])
@@ -103,7 +102,7 @@ def test_a_table_with_noise_by_column():
     problem = prepare_sample(observe(X), options).problem
     prior = replace(problem.prior, noise_shape=BY_COLUMN.shape, noise_rate=BY_COLUMN.rate)
     problem = replace(problem, prior=prior)
-    chain, v, rho = Chain(Work(problem)), np.empty((SWEEPS, 4, 3)), np.empty((SWEEPS, 3))
+    chain, v, rho = Chain(), np.empty((SWEEPS, 4, 3)), np.empty((SWEEPS, 3))
     state = chain.init(problem, ChainStart(np.ones((4, 1)), np.ones((3, 2)), seed=1))
     for k in range(-200, SWEEPS):
         state = chain.step(problem, state)

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.sampler import few_holes, sides
-from nmd_lab.solver.sampler.hyperparameters import RowPrior
-from nmd_lab.solver.sampler.sides import Key, Partner, SparseSide
+from nmd_lab.solver.sampler import few_holes, row_updates
+from nmd_lab.solver.sampler.priors import RowPrior
+from nmd_lab.solver.sampler.row_updates import OtherFactor, SparseUpdate, StreamId
 from nmd_lab.solver.storage import storage_of
 
 N, D, ROWS = 9, 4, 4000
@@ -28,7 +28,7 @@ class Problem(NamedTuple):
 
     T: np.ndarray
     rho: np.ndarray
-    partner: Partner
+    other: OtherFactor
     prior: RowPrior
 
 
@@ -38,9 +38,9 @@ def problem():
     roots = rng.normal(size=(SHARES.size, D, D))
     precisions = roots @ roots.transpose(0, 2, 1) + 0.3 * np.eye(D)
     means = rng.normal(size=(SHARES.size, D))
-    partner = Partner(rng.normal(size=(N, D)), rng.normal(size=N), 0.3)
+    other = OtherFactor(rng.normal(size=(N, D)), rng.normal(size=N), 0.3)
     return Problem(
-        rng.normal(size=N), rng.uniform(0.2, 3, N), partner, RowPrior(means, precisions, SHARES)
+        rng.normal(size=N), rng.uniform(0.2, 3, N), other, RowPrior(means, precisions, SHARES)
     )
 
 
@@ -49,13 +49,13 @@ def draws(problem, holes, sweeps=1, labels=None, rows=None):
     T = np.tile(problem.T, (ROWS, 1))
     T[:, holes] = np.nan
     seen = observe(T).as_sparse()
-    side = SparseSide(storage_of(seen), None, None, 1, "partners")
+    side = SparseUpdate(storage_of(seen), None, None, 1, "columns")
     labels = np.empty(ROWS, int) if labels is None else labels.copy()
     rows = np.zeros((ROWS, D)) if rows is None else rows.copy()
     for sweep in range(sweeps):
         labels[:] = -1
-        key = Key(7, sweep + 10 * len(holes), 0)
-        side.draw(seen.values, problem.partner, problem.prior, problem.rho, key, rows, labels)
+        key = StreamId(7, sweep + 10 * len(holes), 0)
+        side.draw(seen.values, problem.other, problem.prior, problem.rho, key, rows, labels)
     return labels, rows
 
 
@@ -115,13 +115,13 @@ def test_filled_holes_say_least_about_a_row(problem, monkeypatch):
 
 
 def test_several_threads_draw_the_same_bits(problem, monkeypatch):
-    monkeypatch.setattr(sides, "SHARE", 1)
+    monkeypatch.setattr(row_updates, "SHARE", 1)
     T = np.tile(problem.T, (40, 1))
     T[np.arange(40), np.arange(40) % N] = np.nan
     seen, found = observe(T).as_sparse(), []
     for threads in (1, 3):
-        side = SparseSide(storage_of(seen), None, None, threads, "partners")
+        side = SparseUpdate(storage_of(seen), None, None, threads, "columns")
         rows, labels = np.zeros((40, D)), np.full(40, -1)
-        side.draw(seen.values, *problem[2:], problem.rho, Key(1, 2, 0), rows, labels)
+        side.draw(seen.values, *problem[2:], problem.rho, StreamId(1, 2, 0), rows, labels)
         found.append(np.column_stack([rows, labels]))
     np.testing.assert_array_equal(*found)

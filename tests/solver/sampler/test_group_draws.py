@@ -8,10 +8,9 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.sampler import groups as module
-from nmd_lab.solver.sampler.groups import FREEDOM, Groups, draw_group_priors
-from nmd_lab.solver.sampler.hyperparameters import RowPrior
-from nmd_lab.solver.sampler.sides import Key, Partner, SparseSide
+from nmd_lab.solver.sampler import priors as module
+from nmd_lab.solver.sampler.priors import FREEDOM, Groups, RowPrior, draw_group_priors
+from nmd_lab.solver.sampler.row_updates import OtherFactor, SparseUpdate, StreamId
 from nmd_lab.solver.storage import storage_of
 
 D, NUMBER, DRAWS = 2, 3, 1200
@@ -154,18 +153,18 @@ def test_labels_and_rows_of_a_table_have_their_joint_law():
     roots = rng.normal(size=(NUMBER, D, D))
     precisions = roots @ roots.transpose(0, 2, 1) + np.eye(D)
     precisions *= np.array([0.1, 1.0, 10.0])[:, None, None]  # groups of unlike spread
-    prior, partner = RowPrior(means, precisions, shares), Partner(vectors, constants, 0.0)
+    prior, other = RowPrior(means, precisions, shares), OtherFactor(vectors, constants, 0.0)
     T = rng.normal(size=(2, n))
     T[0, 1], T[1, 2:] = np.nan, np.nan
     for has_weights in (False, True):
         of_entries = weights if has_weights else np.ones((2, n))
         seen = observe(T, weights=weights if has_weights else None).as_sparse()
-        side = SparseSide(storage_of(seen), None, seen.weights, 1, "partners")
+        side = SparseUpdate(storage_of(seen), None, seen.weights, 1, "columns")
         labels, rows = np.empty((draws, 2), int), np.empty((draws, 2, D))
         for sweep in range(draws):
             labels[sweep] = -1
-            key, drawn = Key(5, sweep, 0), (rows[sweep], labels[sweep])
-            side.draw(seen.values, partner, prior, rho, key, *drawn)
+            key, drawn = StreamId(5, sweep, 0), (rows[sweep], labels[sweep])
+            side.draw(seen.values, other, prior, rho, key, *drawn)
         for i in range(2):
             at = ~np.isnan(T[i])
             P, tau = vectors[at], rho[at] * of_entries[i, at]

@@ -8,9 +8,8 @@ from scipy import stats
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.sampler.groups import FREEDOM, Groups, draw_group_priors
-from nmd_lab.solver.sampler.hyperparameters import RowPrior
-from nmd_lab.solver.sampler.sides import Key, Partner, SparseSide
+from nmd_lab.solver.sampler.priors import FREEDOM, Groups, RowPrior, draw_group_priors
+from nmd_lab.solver.sampler.row_updates import OtherFactor, SparseUpdate, StreamId
 from nmd_lab.solver.storage import storage_of
 
 M, D, NUMBER, STEPS = 6, 2, 3, 6000
@@ -82,13 +81,13 @@ def test_a_label_has_the_probability_of_its_marginal_density():
     ]
     expected = shares * densities / np.sum(shares * densities)
     seen = observe(T).as_sparse()
-    side = SparseSide(storage_of(seen), None, None, 1)
+    side = SparseUpdate(storage_of(seen), None, None, 1)
     drawn, rows = np.empty(draws, int), np.zeros((1, D))
     for sweep in range(draws):
         labels = np.array([-1])
         side.draw(
-            seen.values, Partner(vectors, constants, 0.0), RowPrior(means, precisions, shares),
-            np.array([rho]), Key(5, sweep, 0), rows, labels,
+            seen.values, OtherFactor(vectors, constants, 0.0), RowPrior(means, precisions, shares),
+            np.array([rho]), StreamId(5, sweep, 0), rows, labels,
         )  # fmt: skip
         drawn[sweep] = labels[0]
     counts = np.bincount(drawn, minlength=NUMBER)

@@ -12,16 +12,8 @@ import pytest
 from joint_draws import p_values, run
 from prior_tables import Case, ImaginedLevels
 
-from nmd_lab.solver.sampler import (
-    chain,
-    few_holes,
-    groups,
-    hyperparameters,
-    latent_sweep,
-    problem,
-    work,
-)
-from nmd_lab.solver.sampler.sides import Partner
+from nmd_lab.solver.sampler import chain, few_holes, latent_sweep, priors, problem
+from nmd_lab.solver.sampler.row_updates import OtherFactor
 
 SIGNIFICANT = 1e-4
 EVERY_KIND = Case(("number", "limited", "relu", "yes/no", "levels", "count", "laplace"), groups=3)
@@ -43,7 +35,7 @@ CASES = {
 
 @pytest.fixture(autouse=True)
 def proper_prior_of_cut_points(monkeypatch):
-    monkeypatch.setattr(work, "Levels", ImaginedLevels)
+    monkeypatch.setattr(problem, "Levels", ImaginedLevels)
 
 
 def assert_unchanged(case, begins, sweeps):
@@ -79,16 +71,15 @@ def one_more_in_the_shape(monkeypatch):
 
 
 def one_more_degree_of_freedom(monkeypatch):
-    draw = hyperparameters.draw_wishart
-    monkeypatch.setattr(
-        hyperparameters, "draw_wishart", lambda scale, nu, rng: draw(scale, nu + 1, rng)
-    )
+    draw = priors.draw_wishart
+    monkeypatch.setattr(priors, "draw_wishart", lambda scale, nu, rng: draw(scale, nu + 1, rng))
 
 
 def wrong_sign_of_the_offset(monkeypatch):
-    monkeypatch.setattr(
-        problem, "Partner", lambda vectors, constants, mean: Partner(vectors, -constants, mean)
-    )
+    def flipped(vectors, constants, mean):
+        return OtherFactor(vectors, -constants, mean)
+
+    monkeypatch.setattr(problem, "OtherFactor", flipped)
 
 
 def cut_points_of_T_too_high(monkeypatch):
@@ -97,14 +88,16 @@ def cut_points_of_T_too_high(monkeypatch):
 
 
 def noise_of_another_line(monkeypatch):
-    draw = work.Work.draw_rows
-    monkeypatch.setattr(
-        work.Work, "draw_rows", lambda *of: tuple(np.roll(each, 1) for each in draw(*of))
-    )
+    draw = chain.draw_noise
+
+    def draw_noise(problem, state, *sums, rng):
+        draw(problem, state, *(np.roll(each, 1) for each in sums), rng)
+
+    monkeypatch.setattr(chain, "draw_noise", lambda *of: draw_noise(*of[:-1], rng=of[-1]))
 
 
 def shares_without_counts(monkeypatch):
-    draw = groups.draw_group_priors
+    draw = priors.draw_group_priors
 
     def without(found, number, *rest):
         prior = draw(found, number, *rest)

@@ -13,7 +13,7 @@ from scipy.special import expit
 import nmd_lab
 from nmd_lab.model.model import make_model
 from nmd_lab.model.nonlinearities import Piece
-from nmd_lab.solver.sampler.t_draw import compile_latent_draw
+from nmd_lab.solver.sampler.latent_draws import compile_latent_draw
 
 INF = math.inf
 

@@ -11,7 +11,7 @@ from some import some
 import nmd_lab as nmd
 from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.sampler import limits, work
+from nmd_lab.solver.sampler import chain, latent_draws
 from nmd_lab.solver.sampler.streams import new_stream, start_stream
 
 N = 20_000
@@ -33,7 +33,7 @@ def many(draw, *arguments):
 
 @pytest.mark.parametrize(("low", "high"), [(-np.inf, 0.5), (0.5, 4.0), (2.0, 3.0), (3.0, np.inf)])
 def test_laplace_between_limits(low, high):
-    x = many(limits.draw_laplace, 1.0, 2.0, low, high)
+    x = many(latent_draws.draw_laplace, 1.0, 2.0, low, high)
     noise = laplace(1.0, 0.5)
     start, end = noise.cdf(low), noise.cdf(high)
     assert kstest(x, lambda z: (noise.cdf(z) - start) / (end - start)).pvalue > 1e-3
@@ -41,7 +41,7 @@ def test_laplace_between_limits(low, high):
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 3.0), (2.5, 6.2), (9.0, np.inf)])
 def test_poisson_between_limits(low, high):
-    x = many(limits.draw_poisson, 4.0, 1.0, low, high)
+    x = many(latent_draws.draw_poisson, 4.0, 1.0, low, high)
     k = np.arange(np.ceil(low), min(np.floor(high), 60) + 1)
     mass = poisson(4.0).pmf(k) / poisson(4.0).pmf(k).sum()
     shares = np.array([np.mean(x == each) for each in k])
@@ -51,7 +51,7 @@ def test_poisson_between_limits(low, high):
 @pytest.mark.parametrize("f", ["relu", "modulus", "minmax", "square"])
 def test_T_before_f_is_normal_where_f_satisfies_the_limits(f):
     pair, (low, high), (v, sd) = make_model(f, "frobenius"), (0.0, 0.7), (0.2, 0.8)
-    draw = limits._compile_before(pair.structure)
+    draw = latent_draws.compile_draw_within(pair.structure)
     t = many(draw, v, sd, low, high, pair.only.arguments[0])
     grid = np.linspace(-6, 6, 20_001)
     y = pair.nonlinearity(grid)
@@ -110,15 +110,14 @@ def test_one_entry_has_the_truncated_normal_distribution(monkeypatch):
     Y = np.outer(np.ones(300), np.ones(30)) + 0.5 * rng.normal(size=(300, 30))
     X, below = Y.copy(), np.zeros(Y.shape, bool)
     X[0, 0], below[0, 0] = 0.7, True
-    drawn = []
-    original = work.draw_T
+    drawn, original = [], chain.draw_T
 
-    def spy(problem, kinds, state):
-        losses = original(problem, kinds, state)
+    def spy(problem, state):
+        losses = original(problem, state)
         drawn.append(float(state.T[0]))
         return losses
 
-    monkeypatch.setattr(work, "draw_T", spy)
+    monkeypatch.setattr(chain, "draw_T", spy)
     nmd.sample(X, 1, offsets="none", at_most=below, draws=1500, random_state=0)
     sample = np.array(drawn[200:])
     own = truncnorm((0 - 1) / 0.5, (0.7 - 1) / 0.5, 1, 0.5)

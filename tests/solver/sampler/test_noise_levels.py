@@ -10,15 +10,15 @@ from scipy import stats
 
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.sampler import hyperparameters as priors
 from nmd_lab.solver.sampler.chain import draw_noise
+from nmd_lab.solver.sampler.priors import Prior
 from nmd_lab.solver.sampler.problem import SampledProblem
 from nmd_lab.solver.sampler.state import ChainState
 from nmd_lab.solver.storage import storage_of
 
 DRAWS = 3000
 SIGNIFICANT = 1e-4
-PRIOR = priors.Prior(spread=3.0, spread_of_X=0.7, noise_shape=1.5, noise_rate=0.05)
+PRIOR = Prior(spread=3.0, spread_of_X=0.7, noise_shape=1.5, noise_rate=0.05)
 COUNT, MISFIT, LOSSES = 20, 31.0, 7.0
 
 

@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse, stats
 
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.sampler.hyperparameters import RowPrior
-from nmd_lab.solver.sampler.sides import DenseSide, Key, Partner, SparseSide
+from nmd_lab.solver.sampler.priors import RowPrior
+from nmd_lab.solver.sampler.row_updates import DenseUpdate, OtherFactor, SparseUpdate, StreamId
 from nmd_lab.solver.storage import CsrStorage, storage_of
 
 M, N, RANK, RHO, MEAN = 5, 7, 3, 1.7, 0.4
@@ -20,7 +20,7 @@ SIGNIFICANT = 1e-4
 
 
 def problem(dtype, seed=3):
-    """Return T with holes, weights, a partner with a column of ones, and a prior."""
+    """Return T with holes, weights, a other with a column of ones, and a prior."""
     rng = np.random.default_rng(seed)
     T = rng.normal(size=(M, N))
     T[rng.random((M, N)) < 0.3] = np.nan
@@ -29,15 +29,15 @@ def problem(dtype, seed=3):
     vectors = np.hstack([rng.normal(size=(N, RANK - 1)), np.ones((N, 1))])
     A = rng.normal(size=(RANK, RANK))
     prior = RowPrior(rng.normal(size=(1, RANK)), (A @ A.T + np.eye(RANK))[None])
-    partner = Partner(vectors.astype(dtype), rng.normal(size=N).astype(dtype), MEAN)
-    return T.astype(dtype), weights.astype(dtype), partner, prior
+    other = OtherFactor(vectors.astype(dtype), rng.normal(size=N).astype(dtype), MEAN)
+    return T.astype(dtype), weights.astype(dtype), other, prior
 
 
-def closed_form(T, weights, partner, prior, i):
+def closed_form(T, weights, other, prior, i):
     """Return mean and covariance of row i."""
     seen = ~np.isnan(T[i])
-    P, w = partner.vectors[seen].astype(float), RHO * weights[i, seen].astype(float)
-    y = T[i, seen].astype(float) - partner.constants[seen] - MEAN
+    P, w = other.vectors[seen].astype(float), RHO * weights[i, seen].astype(float)
+    y = T[i, seen].astype(float) - other.constants[seen] - MEAN
     covariance = np.linalg.inv(prior.precision[0] + (P.T * w) @ P)
     return covariance @ (prior.precision[0] @ prior.mean[0] + P.T @ (w * y)), covariance
 
@@ -48,9 +48,9 @@ def sparse_side(T, weights, *, transposed=False):
         seen = observe(T.T, weights=weights.T).as_sparse()
         of_columns, order = storage_of(seen).transposed()
         weights = None if seen.weights is None else seen.weights[order]
-        return SparseSide(of_columns, order, weights, 1), seen.values
+        return SparseUpdate(of_columns, order, weights, 1), seen.values
     seen = observe(T, weights=weights).as_sparse()
-    return SparseSide(storage_of(seen), None, seen.weights, 1), seen.values
+    return SparseUpdate(storage_of(seen), None, seen.weights, 1), seen.values
 
 
 def standardised(draws, mean, covariance):
@@ -58,13 +58,13 @@ def standardised(draws, mean, covariance):
     return np.linalg.solve(np.linalg.cholesky(covariance), (draws - mean).T)
 
 
-def draws_of(side, target, partner, prior, dtype, m=M):
+def draws_of(side, target, other, prior, dtype, m=M):
     """Return many draws of all rows, and what they leave."""
     rows, out = np.zeros((m, RANK), dtype), np.empty((DRAWS, m, RANK))
     misfits = np.empty(DRAWS)
     for sweep in range(DRAWS):
         misfits[sweep] = side.draw(
-            target, partner, prior, np.array([RHO]), Key(11, sweep, 0), rows
+            target, other, prior, np.array([RHO]), StreamId(11, sweep, 0), rows
         ).sum()
         out[sweep] = rows
     return out, misfits
@@ -83,73 +83,73 @@ def check(draws, expected):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_sparse_rows_with_weights_have_their_gaussian(dtype, transposed):
-    T, weights, partner, prior = problem(dtype)
+    T, weights, other, prior = problem(dtype)
     side, values = sparse_side(T, weights, transposed=transposed)
-    draws, misfits = draws_of(side, values, partner, prior, dtype)
-    check(draws, [closed_form(T, weights, partner, prior, i) for i in range(M)])
-    residual = T - draws[-1] @ partner.vectors.T - partner.constants - MEAN
+    draws, misfits = draws_of(side, values, other, prior, dtype)
+    check(draws, [closed_form(T, weights, other, prior, i) for i in range(M)])
+    residual = T - draws[-1] @ other.vectors.T - other.constants - MEAN
     np.testing.assert_allclose(misfits[-1], np.nansum(weights * residual**2), rtol=1e-5)
 
 
-@pytest.mark.parametrize("rho_of", ["rows", "partners"])
+@pytest.mark.parametrize("rho_of", ["rows", "columns"])
 def test_rows_with_few_holes_have_their_gaussian_with_noise_of_their_own(rho_of):
-    """A row that stores more than half takes the sum over all partners less the others.
+    """A row that stores more than half takes the sum over all others less the others.
 
     Two rows lack the same entries, so that the second takes over that sum of the first.
     """
-    T, _, partner, prior = problem(float)
+    T, _, other, prior = problem(float)
     T[:2] = np.random.default_rng(5).normal(size=(2, N))
     T[:2, [1, 4]] = np.nan
     rho = np.random.default_rng(2).uniform(0.5, 4, M if rho_of == "rows" else N)
     weights = np.broadcast_to(rho[:, None] if rho_of == "rows" else rho, (M, N)) / RHO
     T[2, 1:6] = np.nan  # and one that stores less
     seen = observe(T).as_sparse()
-    side = SparseSide(storage_of(seen), None, None, 1, rho_of)
+    side = SparseUpdate(storage_of(seen), None, None, 1, rho_of)
     rows, draws = np.zeros((M, RANK)), np.empty((DRAWS, M, RANK))
     for sweep in range(DRAWS):
-        side.draw(seen.values, partner, prior, rho, Key(11, sweep, 0), rows)
+        side.draw(seen.values, other, prior, rho, StreamId(11, sweep, 0), rows)
         draws[sweep] = rows
-    check(draws, [closed_form(T, weights, partner, prior, i) for i in range(M)])
+    check(draws, [closed_form(T, weights, other, prior, i) for i in range(M)])
 
 
 def test_entries_of_a_row_may_stand_in_any_order():
-    T, _, partner, prior = problem(float)
+    T, _, other, prior = problem(float)
     seen = observe(T).as_sparse()
     turned = np.concatenate([np.arange(a, b)[::-1] for a, b in pairwise(seen.indptr)])
     rows = np.zeros((2, M, RANK))
     for out, order in zip(rows, (np.arange(turned.size), turned), strict=True):
         storage = CsrStorage(T.shape, seen.indptr, seen.indices[order])
-        side = SparseSide(storage, None, None, 1)
-        side.draw(seen.values[order], partner, prior, np.array([RHO]), Key(1, 2, 0), out)
+        side = SparseUpdate(storage, None, None, 1)
+        side.draw(seen.values[order], other, prior, np.array([RHO]), StreamId(1, 2, 0), out)
     np.testing.assert_allclose(rows[0], rows[1])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_dense_rows_have_their_gaussian(dtype, transposed):
-    _, _, partner, prior = problem(dtype)
+    _, _, other, prior = problem(dtype)
     T = np.random.default_rng(1).normal(size=(M, N)).astype(dtype)
     given = np.ascontiguousarray(T.T) if transposed else T
-    side = DenseSide(given.shape, transposed, 1)
-    draws, misfits = draws_of(side, given.ravel(), partner, prior, dtype)
-    check(draws, [closed_form(T, np.ones((M, N)), partner, prior, i) for i in range(M)])
-    residual = T - draws[-1] @ partner.vectors.T - partner.constants - MEAN
+    side = DenseUpdate(given.shape, transposed, 1)
+    draws, misfits = draws_of(side, given.ravel(), other, prior, dtype)
+    check(draws, [closed_form(T, np.ones((M, N)), other, prior, i) for i in range(M)])
+    residual = T - draws[-1] @ other.vectors.T - other.constants - MEAN
     np.testing.assert_allclose(misfits[-1], np.sum(residual**2), rtol=1e-5)
 
 
 def test_a_row_without_entries_is_drawn_from_the_prior():
-    T, weights, partner, prior = problem(float)
-    mean, covariance = closed_form(T, weights, partner, prior, 4)
+    T, weights, other, prior = problem(float)
+    mean, covariance = closed_form(T, weights, other, prior, 4)
     np.testing.assert_allclose(mean, prior.mean[0])
     np.testing.assert_allclose(covariance, np.linalg.inv(prior.precision[0]))
 
 
 def test_rows_and_sweeps_are_independent():
-    T, weights, partner, prior = problem(float)
+    T, weights, other, prior = problem(float)
     side, values = sparse_side(T, weights)
-    draws, _ = draws_of(side, values, partner, prior, float)
+    draws, _ = draws_of(side, values, other, prior, float)
     z = np.stack(
-        [standardised(draws[:, i], *closed_form(T, weights, partner, prior, i)) for i in range(M)]
+        [standardised(draws[:, i], *closed_form(T, weights, other, prior, i)) for i in range(M)]
     ).reshape(M * RANK, DRAWS)
     limit = 5 / np.sqrt(DRAWS)
     np.testing.assert_allclose(np.corrcoef(z), np.eye(M * RANK), atol=limit)
@@ -164,26 +164,26 @@ def test_many_entries_in_a_row_are_gathered_in_chunks():
     n = 700
     T = rng.normal(size=(2, n))
     _, _, _, prior = problem(float)
-    partner = Partner(rng.normal(size=(n, RANK)), rng.normal(size=n), MEAN)
+    other = OtherFactor(rng.normal(size=(n, RANK)), rng.normal(size=n), MEAN)
     pattern = storage_of(observe(sparse.csr_array(T)).as_sparse())
-    sides = SparseSide(pattern, None, None, 1), DenseSide((2, n), False, 1)
+    sides = SparseUpdate(pattern, None, None, 1), DenseUpdate((2, n), False, 1)
     found = []
     for side in sides:
         rows = np.zeros((2, RANK))
-        misfit = side.draw(T.ravel(), partner, prior, np.array([RHO]), Key(1, 2, 0), rows)
+        misfit = side.draw(T.ravel(), other, prior, np.array([RHO]), StreamId(1, 2, 0), rows)
         found.append(np.append(rows, misfit))
     np.testing.assert_allclose(*found, rtol=1e-10)
 
 
 def test_a_stream_belongs_to_seed_sweep_side_and_row():
-    T, weights, partner, prior = problem(float)
+    T, weights, other, prior = problem(float)
     side, values = sparse_side(T, weights)
     seen = set()
-    for key in (Key(1, 1, 0), Key(2, 1, 0), Key(1, 2, 0), Key(1, 1, 1)):
+    for key in (StreamId(1, 1, 0), StreamId(2, 1, 0), StreamId(1, 2, 0), StreamId(1, 1, 1)):
         rows = np.zeros((M, RANK))
-        side.draw(values, partner, prior, np.array([RHO]), key, rows)
+        side.draw(values, other, prior, np.array([RHO]), key, rows)
         again = np.zeros((M, RANK))
-        side.draw(values, partner, prior, np.array([RHO]), key, again)
+        side.draw(values, other, prior, np.array([RHO]), key, again)
         np.testing.assert_array_equal(rows, again)
         seen |= set(rows.ravel().tolist())
     assert len(seen) == 4 * M * RANK

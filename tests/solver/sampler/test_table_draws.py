@@ -11,10 +11,18 @@ from scipy.special import ndtr
 
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.masks import GivenLimits
-from nmd_lab.solver.sampler.chain import Chain, ChainStart, draw_noise
-from nmd_lab.solver.sampler.hyperparameters import RowPrior
-from nmd_lab.solver.sampler.latent_sweep import columns_by_kind, draw_T
+from nmd_lab.solver.sampler.chain import (
+    Chain,
+    ChainStart,
+    T_of,
+    draw_cut_points,
+    draw_noise,
+    draw_rows,
+    sums_of_squares,
+)
+from nmd_lab.solver.sampler.latent_sweep import draw_T
 from nmd_lab.solver.sampler.prepare import prepare_sample
+from nmd_lab.solver.sampler.priors import RowPrior
 from nmd_lab.solver.sampler.sampled_model import SampleOptions
 
 SIGNIFICANT = 1e-4
@@ -46,9 +54,9 @@ def drawn():
     problem = prepared.problem
     assert problem.noises == ("after",) * 4
     start = ChainStart(np.zeros((M, 1)), np.column_stack([np.zeros(4), V]), seed=3)
-    state = Chain(prepared.work).init(problem, start)
+    state = Chain().init(problem, start)
     state.rho, state.beta, before = RHO.copy(), BETA.copy(), state.T.copy()
-    draw_T(problem, columns_by_kind(problem), state)
+    draw_T(problem, state)
     T, x = (each.reshape(M, 4) for each in (state.T, state.x))
     return before.reshape(M, 4), T, x, problem.model.kinds, limited
 
@@ -94,7 +102,7 @@ FUNCTIONS = ["identity", "relu", "identity", "identity", "relu", "relu", "identi
 
 @pytest.fixture
 def table():
-    """Return a table of seven columns with holes and weights, its problem, work and state."""
+    """Return a table of seven columns with holes and weights, its problem and state."""
     rng, m = np.random.default_rng(0), 24
     three, count = np.resize([0.0, 1.0, 2.0], m), rng.poisson(3, m)
     z = rng.normal(size=(m, 4)) * [30, 0.1, 5, 2]
@@ -104,16 +112,16 @@ def table():
     X[rng.random(X.shape) < 0.2] = np.nan
     weights = rng.uniform(0.5, 2, X.shape)
     prepared = prepare_sample(observe(X, weights=weights), asked(FUNCTIONS, LOSSES))
-    problem, work = prepared.problem, prepared.work
+    problem = prepared.problem
     start = ChainStart(rng.normal(size=(m, 1)), rng.normal(size=(7, 2)), seed=3)
-    state = Chain(work).init(problem, start)
+    state = Chain().init(problem, start)
     state.row_prior = RowPrior(np.zeros((1, 1)), np.ones((1, 1, 1)))
-    return X, weights, problem, work, state
+    return X, weights, problem, state
 
 
 def test_each_column_has_its_noise_levels(table):
     """A precision times its rate has a Gamma law of scale 1, whatever T and WH are by then."""
-    X, weights, problem, work, state = table
+    X, weights, problem, state = table
     weights, rng = np.where(np.isnan(X), 0, weights), np.random.default_rng(1)
     i, j = np.nonzero(weights)
     after = np.array([each == "after" for each in problem.noises])
@@ -123,7 +131,10 @@ def test_each_column_has_its_noise_levels(table):
     of_rho, of_beta = np.empty((2, draws, 7))
     for k in range(draws):
         state.sweep = k
-        draw_noise(problem, state, *work.draw_rows(state), rng)
+        losses, without_units = draw_T(problem, state), T_of(problem, state)
+        of_rows = draw_rows(problem, state, without_units)
+        found = sums_of_squares(problem, state, without_units, of_rows)
+        draw_noise(problem, state, found, losses, rng)
         T, v = np.zeros(X.shape), state.rows @ state.columns[:, :1].T + state.columns[:, 1]
         T[i, j] = state.T
         squares = np.where(after, weights > 0, weights) * ((T - centre) / size - v) ** 2
@@ -146,11 +157,11 @@ def test_each_column_has_its_noise_levels(table):
 
 @pytest.mark.parametrize("j", [2, 6])
 def test_each_column_has_its_cut_points(table, j):
-    X, weights, _, work, state = table
+    X, weights, problem, state = table
     rng, kept = np.random.default_rng(2), []
     for sweep in range(6200):
         state.tuning = int(sweep < 200)
-        work.draw_cut_points(state, rng)
+        draw_cut_points(problem, state, rng)
         kept.append(state.cuts[j].ends[2])
     first, v = state.cuts[j].ends[1], state.rows[:, 0] * state.columns[j, 0] + state.columns[j, 1]
     grid = first + np.arange(0.005, 8, 0.01)

@@ -1,0 +1,274 @@
+"""Priors and draws of hyperparameters: of rows of W and columns of H, of groups of rows, of noise.
+
+Rows of W and columns of H are Gaussian with an unknown mean and precision matrix, which have a
+Normal-Wishart prior.  Offsets belong to them: the offset of a row is one more component of its
+vector.  The precisions of the noise have Gamma priors, in units of the data, which count for one or
+two observations.  The formulas are those of Bayesian probabilistic matrix factorisation
+(R. Salakhutdinov and A. Mnih, 2008).
+
+With groups, the prior of the rows of W is a mixture of Gaussians with one H.  Each row i has a
+label c with probability π_c, and then w_i ~ N(m_c, Λ_c⁻¹), so that a row is predicted from others
+of its group.  The number C of groups is an upper bound, since groups without rows keep small
+shares.
+
+    π ~ Dirichlet(1/C, ..., 1/C)
+    Λ_c ~ Wishart(ν, (νS)⁻¹)      the groups share S ~ Wishart(d, I), from which each may differ
+    m_c ~ N(0, (κ Λ_c)⁻¹)         κ ~ Gamma(1/2, 1/2)
+
+A larger ν says that all groups have the same spread; it is drawn from a grid, with m_c and Λ_c
+integrated out.  Labels are drawn together with the rows, by `row_draws`.  The mixture is that of
+Z. Ghahramani and G. E. Hinton, "The EM algorithm for mixtures of factor analyzers", 1996, and the
+prior of its shares that of S. Frühwirth-Schnatter and G. Malsiner-Walli, "From here to infinity",
+Advances in Data Analysis and Classification 13, 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg.lapack import dtrtrs
+from scipy.spatial.distance import cdist
+from scipy.special import multigammaln
+
+Doubles = NDArray[np.float64]
+Numbers = float | NDArray[np.floating]
+
+FREEDOM = 2.0 * 1.5 ** np.arange(16)
+"""Values of ν - d: from groups of their own spread to groups of one spread."""
+
+EVERY = 4
+"""Sweeps from one draw of the labels to the next; a draw takes a Cholesky factor for each group."""
+
+UNKNOWN = -1
+"""Label of a row whose group is to be drawn."""
+
+SMALLEST = 1e-300
+"""Smallest share of a group."""
+
+
+def draw_precision(shape: Numbers, rate: Numbers, rng: np.random.Generator) -> Doubles:
+    """Return draws from Gamma distributions of these shapes and rates."""
+    drawn: Doubles = rng.gamma(shape) / np.asarray(rate)
+    return drawn
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Scales of the priors.
+
+    Attributes
+    ----------
+    spread : float
+        Standard deviation of T, > 0.
+    spread_of_X : float or array_like (n_kinds,)
+        Standard deviation of X, > 0, for the noise after f, of all entries or of each kind.
+    share : float
+        Unit of T in the priors of W and H, as a share of its spread.  A component has the square
+        root of this unit, an offset the unit itself.
+    strength : float
+        Number of rows that the prior of their mean counts for.
+    noise_shape : float
+        Shape of the Gamma priors of the noise.
+    noise_rate : float
+        Their rate, in units of the variance of the data (of their spread for the L1 loss).
+    most_precise : float
+        Largest precision of T in units of its variance, so that a copy of a column has some noise.
+    """
+
+    spread: float
+    spread_of_X: ArrayLike
+    share: float = 0.25
+    strength: float = 2.0
+    noise_shape: float = 1.0
+    noise_rate: float = 0.01
+    most_precise: float = math.inf
+
+    @property
+    def spreads_of_X(self) -> NDArray[np.float64]:
+        """Standard deviation of X of each kind."""
+        return np.atleast_1d(np.asarray(self.spread_of_X, dtype=np.float64))
+
+    def units(self, rank: int, offset: bool) -> NDArray[np.float64]:
+        """Return the unit of each component of a row, and that of its offset if it has one."""
+        unit = self.share * self.spread
+        units = np.full(rank + offset, math.sqrt(unit))
+        if offset:
+            units[-1] = unit
+        return units
+
+
+class RowPrior(NamedTuple):
+    """The prior of the rows of a factor: a mixture of Gaussians, one for each group of rows.
+
+    Attributes
+    ----------
+    mean : ndarray (n_groups, d)
+        Mean of a row of each group.
+    precision : ndarray (n_groups, d, d)
+        Inverse of its covariance.
+    shares : ndarray (n_groups,)
+        Probability of each group.
+    """
+
+    mean: Doubles
+    precision: Doubles
+    shares: Doubles = np.ones(1)
+
+    @property
+    def linear(self) -> Doubles:
+        """Precision times mean of each group."""
+        products: Doubles = np.matmul(self.precision, self.mean[:, :, None])[:, :, 0]
+        return products
+
+    @property
+    def log_weights(self) -> Doubles:
+        """Logarithm of the density of each group at zero times its share, up to a constant."""
+        log_determinants = np.linalg.slogdet(self.precision)[1]
+        squares = np.einsum("ca,ca->c", self.linear, self.mean)
+        weights: Doubles = np.log(self.shares) + 0.5 * (log_determinants - squares)
+        return weights
+
+
+NO_PRIOR = RowPrior(np.empty((1, 0)), np.empty((1, 0, 0)))
+"""Prior of rows that have no components."""
+
+
+def draw_row_prior(
+    rows: NDArray[np.floating], units: Doubles, strength: float, rng: np.random.Generator
+) -> RowPrior:
+    """Return a draw of mean and precision of a single group, given the rows of a factor."""
+    scaled = rows.astype(np.float64) / units
+    m, d = scaled.shape
+    average = scaled.mean(axis=0) if m else np.zeros(d)
+    centred = scaled - average
+    total = strength + m
+    inverse_scale = np.eye(d) + centred.T @ centred
+    inverse_scale += (strength * m / total) * np.outer(average, average)
+    precision, deviation = draw_wishart(inverse_scale, d + m, rng)
+    mean = m / total * average + deviation / np.sqrt(total)
+    return RowPrior((mean * units)[None], (precision / np.outer(units, units))[None])
+
+
+def draw_wishart(
+    inverse_scale: Doubles, degrees: float, rng: np.random.Generator
+) -> tuple[Doubles, Doubles]:
+    """Return a precision matrix of a Wishart distribution, and a draw from N(0, precision⁻¹)."""
+    # With L Lᵀ = inverse_scale and Bartlett's A, the precision L⁻ᵀ A Aᵀ L⁻¹ is Wishart.
+    d = inverse_scale.shape[0]
+    L, A = np.linalg.cholesky(inverse_scale), _bartlett(d, degrees, rng)
+    root = _solved_transposed(L, A)
+    normal: Doubles = rng.standard_normal((d,))
+    deviation: Doubles = L @ _solved_transposed(A, normal)
+    precision: Doubles = root @ root.T
+    return precision, deviation
+
+
+def _solved_transposed(L: NDArray[np.floating], b: Doubles) -> Doubles:
+    """Return L⁻ᵀ b for a lower triangle; scipy.linalg's function takes ten times as long here."""
+    solved: Doubles = dtrtrs(L, b, lower=1, trans=1)[0]
+    return solved
+
+
+def _bartlett(d: int, degrees: float, rng: np.random.Generator) -> Doubles:
+    """Return a lower triangular A; A Aᵀ is Wishart of scale 1 (M. S. Bartlett, 1933)."""
+    A: Doubles = np.tril(rng.standard_normal((d, d)), -1)
+    A[np.diag_indices(d)] = np.sqrt(rng.chisquare(degrees - np.arange(d)))
+    return A
+
+
+@dataclass
+class Groups:
+    """The groups of the rows, with what their Gaussians have in common.
+
+    Attributes
+    ----------
+    labels : ndarray of int (m,)
+        Group of each row.
+    scale : ndarray (d, d)
+        S, the common covariance, in units of the prior.
+    strength : float
+        κ, which says how far the means are from one another.
+    """
+
+    labels: NDArray[np.int64]
+    scale: Doubles
+    strength: float = 0.1
+
+
+def first_groups(
+    rows: NDArray[np.floating], units: Doubles, number: int, rng: np.random.Generator
+) -> Groups:
+    """Return groups to begin with: the rows that are nearest to each of some rows."""
+    scaled = rows.astype(np.float64) / units
+    spreads = scaled.std(axis=0)
+    white = scaled / np.where(spreads > 0, spreads, 1)
+    m, d = scaled.shape
+    centres = white[rng.choice(m, min(number, m), replace=False)]
+    labels = cdist(white, centres).argmin(axis=1).astype(np.int64)
+    return Groups(labels, 0.5 * np.diag(np.square(spreads)) + 1e-3 * np.eye(d))
+
+
+def draw_group_priors(
+    groups: Groups,
+    number: int,
+    rows: NDArray[np.floating],
+    units: Doubles,
+    rng: np.random.Generator,
+) -> RowPrior:
+    """Return a draw of share, mean and precision of each group; S and κ are overwritten."""
+    scaled = rows.astype(np.float64) / units
+    d = scaled.shape[1]
+    counts = np.bincount(groups.labels, minlength=number)
+    shares = np.maximum(rng.dirichlet(1 / number + counts), SMALLEST)
+    averages, squares = _moments(scaled, groups, counts)
+    used, empty = np.flatnonzero(counts), np.flatnonzero(counts == 0)
+    nu = _draw_freedom(groups.scale, squares[used], counts[used], rng)
+    means, precisions = np.zeros((number, d)), np.zeros((number, d, d))
+    for c in used:
+        total = groups.strength + counts[c]
+        precisions[c], deviation = draw_wishart(nu * groups.scale + squares[c], nu + counts[c], rng)
+        means[c] = counts[c] / total * averages[c] + deviation / np.sqrt(total)
+    sum_of_precisions = precisions[used].sum(axis=0)
+    groups.scale, _ = draw_wishart(np.eye(d) + nu * sum_of_precisions, d + nu * used.size, rng)
+    distances = np.einsum("ca,cab,cb->", means[used], precisions[used], means[used])
+    groups.strength = rng.gamma(0.5 + 0.5 * used.size * d) / (0.5 + 0.5 * distances)
+    for c in empty:
+        precisions[c], deviation = draw_wishart(nu * groups.scale, nu, rng)
+        means[c] = deviation / np.sqrt(groups.strength)
+    return RowPrior(means * units, precisions / np.outer(units, units), shares)
+
+
+def _moments(
+    scaled: Doubles, groups: Groups, counts: NDArray[np.integer]
+) -> tuple[Doubles, Doubles]:
+    """Return the mean of the rows of each group, and their sum of squares with that of the mean."""
+    d = scaled.shape[1]
+    averages, squares = np.zeros((counts.size, d)), np.zeros((counts.size, d, d))
+    for c in np.flatnonzero(counts):
+        rows = scaled[groups.labels == c]
+        averages[c] = rows.mean(axis=0)
+        centred = rows - averages[c]
+        weight = groups.strength * counts[c] / (groups.strength + counts[c])
+        squares[c] = centred.T @ centred + weight * np.outer(averages[c], averages[c])
+    return averages, squares
+
+
+def _draw_freedom(
+    scale: Doubles, squares: Doubles, counts: NDArray[np.integer], rng: np.random.Generator
+) -> float:
+    """Return a draw of ν, given the rows of each group, with m_c and Λ_c integrated out."""
+    d = scale.shape[0]
+    nu = (d + FREEDOM)[:, None]
+    inverse = np.linalg.inv(np.linalg.cholesky(scale))
+    spreads = np.linalg.eigvalsh(inverse @ squares @ inverse.T)  # |ν S + Q| = |S| ∏ (ν + spread)
+    log_determinant = np.linalg.slogdet(scale)[1]
+    before = nu * (d * np.log(nu) + log_determinant)
+    after = (nu + counts) * (log_determinant + np.log(nu[..., None] + spreads).sum(axis=-1))
+    ratios = multigammaln((nu + counts) / 2, d) - multigammaln(nu / 2, d)
+    logs = (0.5 * (before - after) + ratios).sum(axis=1)
+    weights = np.exp(logs - logs.max())
+    return float(rng.choice(nu[:, 0], p=weights / weights.sum()))

@@ -1,0 +1,256 @@
+"""The updates of all rows and of all columns, for sparse and for dense data.
+
+An update knows where the entries of its rows are.  For the columns the matrix is transposed, and
+its rows are the columns of X.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._runtime.compiler import compile_kernel
+from nmd_lab._runtime.machine import map_and_add
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.solver.storage import CsrStorage
+
+from .few_holes import FewHoles, Holes
+from .priors import RowPrior
+from .row_draws import row_kernel
+from .streams import fill_normal, new_stream, start_stream
+
+Doubles = NDArray[np.float64]
+
+SHARE = 1 << 13
+"""Smallest number of entries of a thread."""
+
+BLOCK_ROWS = 256
+"""Rows of a dense block; it does not depend on the number of threads, so that draws do not."""
+
+LARGEST = 1 << 22
+"""Largest matrix of which a dense copy is made: 32 MiB."""
+
+Labels = NDArray[np.int64]
+"""Groups of rows."""
+
+NO_LABELS: Labels = np.empty(0, np.int64)
+"""Groups of rows if there is one group."""
+
+
+class OtherFactor(NamedTuple):
+    """What an update takes of the other factor.
+
+    Attributes
+    ----------
+    vectors : ndarray (n, d)
+        Rows of the other factor, with a column of ones if this one has an offset.
+    constants : ndarray (n,)
+        Offsets of the other factor.
+    mean : float
+        Global offset.
+    """
+
+    vectors: FloatArray
+    constants: FloatArray
+    mean: float
+
+
+class StreamId(NamedTuple):
+    """What a stream of random numbers depends on, with the row.
+
+    Attributes
+    ----------
+    seed, sweep, kind : int
+        Seed of the chain, number of the sweep, and kind of the draw.
+    """
+
+    seed: int
+    sweep: int
+    kind: int
+
+
+@dataclass(frozen=True)
+class SparseUpdate:
+    """An update over stored entries; ρ is one of all, or that of each row or of each column."""
+
+    storage: CsrStorage
+    order: NDArray[np.integer] | None
+    weights: FloatArray | None
+    threads: int
+    rho_of: Literal["all", "rows", "columns"] = "all"
+
+    def draw(
+        self,
+        target: FloatArray,
+        other: OtherFactor,
+        prior: RowPrior,
+        rho: Doubles,
+        key: StreamId,
+        rows: FloatArray,
+        labels: Labels = NO_LABELS,
+    ) -> FloatArray:
+        """Draw all rows in place, and return the weighted sum of squares that each leaves.
+
+        There is no such sum if ρ is not one of all.  `labels` say in which group each row is, and
+        are drawn where they are < 0.
+        """
+        here = target if self.order is None else target.take(self.order)
+        weights = np.empty(0, target.dtype) if self.weights is None else self.weights
+        both_rho = (np.ones(1), rho) if self.rho_of == "columns" else (rho, np.empty(0))
+        squares = np.zeros(rows.shape[0] if self.rho_of == "all" else 0)
+        of_all, few = (np.empty((0, 0)), np.empty((0, 0))), None
+        if self._most is not None and not weights.size:
+            of_all, few = self._over_all(here, other, prior, both_rho[1], key, rows)
+        kernel = row_kernel(f"{rows.dtype}_{target.dtype}_{self.storage.indices.dtype}")
+        entries = self.storage.indptr, self.storage.indices, here, weights
+        gaussians = prior.linear, prior.precision, prior.log_weights
+        arguments = (entries, tuple(other), gaussians, both_rho, of_all, tuple(key))
+        done = np.empty(0, bool) if few is None else few.few
+
+        def share(first: int, last: int) -> None:
+            if few is not None:
+                few.draw(first, last, key, of_all[1], labels, rows)
+            kernel(first, last, *arguments, rows, labels, squares, done)
+
+        each_share(self.storage.indptr, self.threads, share)
+        return squares
+
+    def _over_all(
+        self,
+        here: FloatArray,
+        other: OtherFactor,
+        prior: RowPrior,
+        rho: Doubles,
+        key: StreamId,
+        rows: FloatArray,
+    ) -> tuple[tuple[Doubles, Doubles], FewHoles | None]:
+        """Return the sums over all columns, and the draw of rows with few holes if it pays."""
+        vectors, mean = other.vectors.astype(np.float64, copy=False), here.dtype.type(other.mean)
+        weighted = vectors * rho[:, None] if rho.size else vectors
+        gram, y, found = weighted.T @ vectors, np.zeros(self.storage.shape), None
+        spread = _kernel(_spread, f"spread_{here.dtype}_{self.storage.indices.dtype}")
+        spread(here, self.storage.indices, other.constants, mean, self._most, y.ravel())
+        if self.rho_of == "columns":
+            few = self._holes.rows_with_few(*prior.mean.shape)
+            if few.any():
+                found = FewHoles(self._holes, few, vectors * np.sqrt(rho)[:, None], gram, prior)
+                predicted = rows.astype(np.float64, copy=False) @ vectors.T
+                fill = partial(found.fill, key, predicted, 1 / np.sqrt(rho), y)
+                each_share(self.storage.indptr, self.threads, fill)
+        return (gram, y @ weighted), found
+
+    @cached_property
+    def _most(self) -> NDArray[np.intp] | None:
+        """Positions of the entries, if most are stored."""
+        return positions_of_most(self.storage)
+
+    @cached_property
+    def _holes(self) -> Holes:
+        assert self._most is not None
+        return Holes.of(self._most, self.storage.shape)
+
+
+@dataclass(frozen=True)
+class DenseUpdate:
+    """An update over a full matrix without weights, whose precision is shared by all rows."""
+
+    shape: tuple[int, int]
+    transposed: bool
+    threads: int
+
+    def draw(
+        self,
+        target: FloatArray,
+        other: OtherFactor,
+        prior: RowPrior,
+        rho: Doubles,
+        key: StreamId,
+        rows: FloatArray,
+        labels: Labels = NO_LABELS,
+    ) -> FloatArray:
+        """Draw all rows; see `SparseUpdate.draw`."""
+        T = target.reshape(self.shape)
+        T = T.T if self.transposed else T
+        (vectors, constants, mean), of_all = other, float(rho[0])
+        normal = prior.precision[0] + of_all * (vectors.T @ vectors).astype(np.float64)
+        L = np.linalg.cholesky(normal)
+        inverse = np.linalg.inv(L)  # of a small triangle
+        linear = prior.linear[0]
+        squares = np.zeros(rows.shape[0])
+        kernel = _kernel(_noise, "row_noise")
+
+        def block(first: int, last: int) -> None:
+            block = slice(first, last)
+            residual = T[block] - (constants + rows.dtype.type(mean))
+            b = of_all * (residual @ vectors).astype(np.float64) + linear
+            noise = np.empty(b.shape)
+            kernel(*key, first, noise)
+            rows[block] = (b @ inverse.T + noise) @ inverse
+            residual -= rows[block] @ vectors.T
+            squares[block] = np.sum(np.square(residual, dtype=np.float64), axis=1)
+
+        m, n = T.shape
+        each_block(np.arange(m + 1) * n, self.threads, block, dense=True)
+        return squares
+
+
+def positions_of_most(storage: CsrStorage) -> NDArray[np.intp] | None:
+    """Return the positions in a flat matrix, if most of one of moderate size is stored in order."""
+    m, n = storage.shape
+    if not 2 * storage.indices.size > m * n or m * n > LARGEST:
+        return None
+    positions = np.repeat(np.arange(m) * n, np.diff(storage.indptr)) + storage.indices
+    return positions if np.all(np.diff(positions) > 0) else None
+
+
+def each_share(
+    indptr: NDArray[np.integer], threads: int, work: Callable[[int, int], None], unit: int = 1
+) -> None:
+    """Call a function of first and last row for each thread, with equal numbers of entries.
+
+    All threads but the last have a multiple of `unit` rows.
+    """
+    entries, m = int(indptr[-1]), indptr.size - 1
+    parts = max(1, min(threads, entries // SHARE, m))
+    ends = np.searchsorted(indptr, np.linspace(0, entries, parts + 1)[1:-1]) // unit * unit
+    borders = [0, *ends.tolist(), m]
+
+    def share(number: int) -> tuple[Any, ...]:
+        work(borders[number], borders[number + 1])
+        return ()
+
+    map_and_add(share, parts)
+
+
+def each_block(
+    indptr: NDArray[np.integer], threads: int, work: Callable[[int, int], None], *, dense: bool
+) -> None:
+    """Call a function of first and last row of each block of `BLOCK_ROWS` rows, in threads."""
+
+    def rows(first: int, last: int) -> None:
+        for begin in range(first, last, BLOCK_ROWS):
+            work(begin, min(begin + BLOCK_ROWS, last))
+
+    each_share(indptr, threads, rows, BLOCK_ROWS if dense else 1)
+
+
+@cache
+def _kernel(function: Any, name: str) -> Any:
+    return compile_kernel(function, name, cached=True)
+
+
+def _noise(seed, sweep, kind, first, out):  # type: ignore[no-untyped-def]
+    stream = new_stream()
+    for i in range(out.shape[0]):
+        start_stream(stream, seed, sweep, kind, first + i)
+        fill_normal(stream, out[i])
+
+
+def _spread(values, indices, constants, mean, positions, matrix):  # type: ignore[no-untyped-def]
+    for k in range(positions.size):
+        matrix[positions[k]] = values[k] - constants[indices[k]] - mean
