@@ -251,11 +251,6 @@ class Model:
             return self.loss.relative_error(objective, reference)
         return objective / reference if reference > 0 else (0.0 if objective == 0 else math.inf)
 
-    def check_data(self, smallest: float, largest: float) -> None:
-        """Raise ValueError if the loss of all entries is not defined for every x in between."""
-        if self.which is None:
-            self.loss.check_data(smallest, largest)
-
     def with_limits(self, limits: LimitModel) -> Model:
         """Return the model with what is known of entries with limits; several kinds have theirs."""
         return Model((self.only.with_limits(limits),)) if self.which is None else self

@@ -1,4 +1,4 @@
-"""Bounds and knots of a nonlinearity that is only named, and data outside the bounds of any."""
+"""What data decide of one nonlinearity and one loss, and data outside the bounds of f."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nmd_lab._runtime.checks import is_auto
 from nmd_lab.data.observations import Observations
+from nmd_lab.model.loss import Loss
+from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import MinMax, Nonlinearity, as_nonlinearity
 
 from .problem import Problem
@@ -47,6 +50,26 @@ def bounded(
         f"{ends[1]:g}: give the bounds of your data, for example "
         f"nonlinearity=nmd.{MinMax(*ends)!r}."
     )
+
+
+def model_of_all(
+    nonlinearity: Any, loss: Any, observations: Observations, *, centred: bool = False
+) -> Model:
+    """Return the model of one nonlinearity and one loss, with what the data decide of them.
+
+    The identity stands for "auto".  If `centred`, a learned f takes the mean of X near 0, where WH
+    is without offsets.
+    """
+    nonlinearity = "identity" if is_auto(nonlinearity) else nonlinearity
+    ends, documented = observations.range(), observations.labels.valid_range
+    d = make_model(nonlinearity, loss).loss  # refuses what does not go together
+    d.check_data(*ends)
+    f = bounded(nonlinearity, ends, documented)
+    if type(d).for_data is not Loss.for_data:  # it takes arrays of the size of X
+        d = d.for_data(*observations.observed())
+    if f.learns:
+        f = f.for_data(d.target(observations.observed()[0]), centred=centred)
+    return make_model(f, d)
 
 
 def out_of_bounds(problem: Problem) -> str:

@@ -61,6 +61,11 @@ def is_mixed(each: Any) -> bool:
     return isinstance(each, Mapping) or (isinstance(each, Sequence) and not isinstance(each, str))
 
 
+def is_by_column(nonlinearity: Any, loss: Any, labels: Labels) -> bool:
+    """Return whether arguments or types give columns nonlinearities and losses of their own."""
+    return is_mixed(nonlinearity) or is_mixed(loss) or labels.table is not None
+
+
 class _Listed(NamedTuple):
     """Nonlinearities or losses of an argument.
 

@@ -15,11 +15,11 @@ from nmd_lab.model import _property_checks as checks
 from nmd_lab.model.checks import report_of
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.kind import LimitModel
-from nmd_lab.model.loss import Loss
+from nmd_lab.model.losses import as_loss
 from nmd_lab.model.model import Model, make_model
 
-from .bounds import bounded
-from .columns import is_mixed, mixed_model
+from .bounds import model_of_all
+from .columns import is_by_column, is_mixed, mixed_model
 from .formulation import observed_only
 from .initialization import Start, given_start
 from .limit_noise import limit_model
@@ -102,27 +102,19 @@ def describe(
         rank = check_rank(rank, observations.shape)
         if not isinstance(options.init, str):
             given_start(observations, rank, options.init, NO_OFFSETS)  # checks it
-    model = stand_in(nonlinearity, loss)
-    squares = not (is_mixed(loss) or is_auto(loss)) and model.loss.squares
-    by_column = is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None
+    squares = not (is_mixed(loss) or is_auto(loss)) and as_loss(loss).squares
+    by_column = is_by_column(nonlinearity, loss, observations.labels)
     if is_table and is_auto(nonlinearity) and squares and options.compute.device is None:
         by_column |= has_units(observations)
     if by_column:
         model = mixed_model(nonlinearity, loss, observations)
-    low, high = observations.range()
-    model.check_data(low, high)
+    else:
+        likely = "frobenius" if is_auto(loss) else loss
+        model = model_of_all(nonlinearity, likely, observations, centred=True)
     f, d = model.shown
-    if not by_column:
-        documented = observations.labels.valid_range
-        f = None if is_auto(nonlinearity) else bounded(nonlinearity, (low, high), documented)
-        d = model.loss
-        if type(d).for_data is not Loss.for_data:  # it takes arrays of the size of X
-            d = d.for_data(*observations.observed())
-        if f is not None and f.learns:
-            f = f.for_data(d.target(observations.observed()[0]), centred=True)
-        model = make_model(f or model.nonlinearity, d)
-        d = None if is_auto(loss) else d
-    size = check_size("X", max(-low, high), observations.dtype)
+    if not by_column:  # None is to be chosen
+        f, d = None if is_auto(nonlinearity) else f, None if is_auto(loss) else d
+    size = check_size("X", max(map(abs, observations.range())), observations.dtype)
     if not (by_column or model.is_ours):
         refuse_wrong_parts(model, next(iter(observations.observed_blocks()))[0])
     on_observed = observed_only(observations.shape, observations.n_observed, options.solver.split)

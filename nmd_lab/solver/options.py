@@ -95,6 +95,7 @@ class Asked:
     random_state: Any = None
     compute: Any = None
 
+    function: ClassVar[str]
     inits: ClassVar[tuple[str, ...]]
     other_inits: ClassVar[str]
     callback_takes: ClassVar[str]
@@ -129,7 +130,7 @@ class Asked:
     def call(self) -> Call:
         """The call, for its checkpoint."""
         arguments = {each.name: getattr(self, each.name) for each in fields(self)}
-        return Call("sample", arguments | {"compute": stored(self.compute)})
+        return Call(self.function, arguments | {"compute": stored(self.compute)})
 
     def plain(self, owner: type[Asked], *left_out: str) -> dict[str, Any]:
         """Return the options as numbers and text, for the parameters of a result.
@@ -170,6 +171,7 @@ class Options(Asked):
     validation: Any = None
     solver: Any = "auto"
 
+    function = "complete"
     inits = INITS
     other_inits = ", a pair (W, H) or a fit"
     callback_takes = "state"
@@ -227,7 +229,7 @@ class Options(Asked):
     def call(self) -> Call:
         """The call, for its checkpoint; `validation` as it was given."""
         arguments = super().call.arguments
-        function = "decompose" if arguments.pop("absent_are_zeros") else "complete"
+        function = "decompose" if arguments.pop("absent_are_zeros") else self.function
         if not self.validation.only_chooses:
             arguments["validation"] = self.validation.splitter
         return Call(function, arguments)

@@ -24,13 +24,12 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import refuse_repeats
 from nmd_lab.data.units import ends_of_columns, is_small_table
 from nmd_lab.model.kind import Kind, make_kind
-from nmd_lab.model.losses import Loss
-from nmd_lab.model.model import Model, make_model
+from nmd_lab.model.model import Model
 from nmd_lab.model.monotone import Monotone
 from nmd_lab.model.nonlinearities import MinMax
 from nmd_lab.model.ordinal import Ordinal
-from nmd_lab.solver.bounds import with_bounds
-from nmd_lab.solver.columns import NUMBER, is_mixed, mixed_model
+from nmd_lab.solver.bounds import model_of_all
+from nmd_lab.solver.columns import NUMBER, is_by_column, mixed_model
 from nmd_lab.solver.options import Asked
 
 from .noise import CLIPPED, NoiseKind
@@ -57,6 +56,7 @@ class SampleOptions(Asked):
     noise: str = "auto"
     noise_by: str = "auto"
 
+    function = "sample"
     inits = ("auto", "random", "svd")
     other_inits = ", or a fit"
     callback_takes = "one sweep"
@@ -144,7 +144,9 @@ def sampled_model(
     """Return the model of checked arguments; see `nmd_lab.sample`."""
     nonlinearity, loss = options.nonlinearity, options.loss
     if not by_column:
-        return _of_all("identity" if is_auto(nonlinearity) else nonlinearity, loss, observations)
+        model = model_of_all(nonlinearity, loss, observations)
+        _refuse_nonlinearity(model.only)
+        return model
     functions = nonlinearity
     if is_auto(nonlinearity) or isinstance(nonlinearity, Mapping):
         learns = is_table and options.noise == "auto"
@@ -160,7 +162,7 @@ def has_noise_by_column(
 ) -> bool:
     """Return whether each column has units and noise levels of its own."""
     nonlinearity, loss, wanted = options.nonlinearity, options.loss, options.noise_by
-    if is_mixed(nonlinearity) or is_mixed(loss) or observations.labels.table is not None:
+    if is_by_column(nonlinearity, loss, observations.labels):
         if wanted not in ("auto", "columns"):
             raise ValueError(
                 f"noise_by={wanted!r} does not go with columns of several kinds: leave it out."
@@ -193,31 +195,14 @@ def _learned(loss: Any, observations: Observations) -> dict[Any, Monotone]:
     return {name: Monotone(share=SHARE) for name, each in zip(names, learns, strict=True) if each}
 
 
-def _of_all(nonlinearity: Any, loss: Any, observations: Observations) -> Model:
-    """Return the model of one nonlinearity and one loss."""
-    f = with_bounds(nonlinearity, observations)
-    model = make_model(f, loss)
-    d = model.loss
-    _refuse_nonlinearity(model.only)
-    d.check_data(*observations.range())
-    if d.classes == "ordered":
-        levels = observations.different_values()
-        return make_model(f, d.for_data(levels))
-    if type(d).for_data is not Loss.for_data:
-        return make_model(f, d.for_data(*observations.observed()))
-    return model
-
-
 def _of_columns(model: Model) -> Model:
     """Return the model of several kinds with yes and no as two ordered levels."""
-    assert model.which is not None
-    if model.which.ndim == 2:
+    which: Any = model.which
+    if which.ndim == 2:
         raise ValueError("loss= for each entry does not go with sample(): give one a column.")
     kinds = []
-    for kind in (
-        model.kinds[k] for k in model.which
-    ):  # columns of one kind have noise of their own
-        loss = kind.loss
+    for k in which:  # columns of one kind have noise of their own
+        kind, loss = model.kinds[k], model.kinds[k].loss
         if loss.classes == "two":
             share = float(loss.expected(np.array(kind.centre)) - loss.parameters[0])
             share /= 1 - loss.parameters[0]
