@@ -139,19 +139,3 @@ def test_a_fit_goes_on_from_the_longer_factors():
     again = nmd_lab.complete(X, 2, init=more, alpha=0, max_iter=3, tol=0)
     assert again._shape == (15, 9)
     assert more.rotate("svd")._shape == (15, 9)
-
-
-def test_a_chosen_fit_takes_new_rows_and_scores_them():
-    rng = np.random.default_rng(3)
-    data = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 20)) + 0.1 * rng.normal(size=(60, 20))
-    fit = nmd_lab.complete(data[:50], random_state=0)
-    extended = fit.append(data[50:])
-    assert extended.W.shape == (60, fit.rank)
-    for name in ("rank", "alpha", "offset_alpha", "offsets"):
-        assert extended.parameters[name] == fit.parameters[name]
-    xr.testing.assert_identical(extended.selection, fit.selection)
-    assert extended.score(data) > 0.98
-    model, known = extended.reconstruct().values[50:], data[50:]
-    new = 1 - np.sum((known - model) ** 2) / np.sum(known**2)
-    assert new > 0.98
-    np.testing.assert_allclose(extended.fold_in(data[50:]), fit.fold_in(data[50:]))

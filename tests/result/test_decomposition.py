@@ -43,27 +43,8 @@ def test_the_hash_of_sparse_data_knows_what_absent_means(small):
     assert missing == nmd_lab.complete(X.tocoo(), 2, alpha=0).parameters["observations_hash"]
 
 
-def test_plots_are_at_hand(fit):
-    pytest.importorskip("matplotlib")
-    assert fit.plot.convergence().get_xlabel() == "iteration"
-
-
 def test_repr(fit):
     text = repr(fit)
     for part in ("ReLU()", "frobenius", "day: 20", "gene: 15", "component: 3", "300 of 300",
                  "40 iterations", fit.stop_reason):  # fmt: skip
         assert part in text
-
-
-@pytest.mark.parametrize("offsets", ["none", "both"])
-def test_sparse_fits_round_trip(offsets, small, tmp_path):
-    X = sparse.csr_array(np.where(small > 0.2, small, 0))
-    options = {"alpha": 0, "max_iter": 5, "validation": 0.2, "random_state": 0}
-    fit = nmd_lab.complete(X, 2, offsets=offsets, **options)
-    fit.save(tmp_path / "fit.nc")
-    again = nmd_lab.load(tmp_path / "fit.nc")
-    xr.testing.assert_identical(again.W, fit.W)
-    xr.testing.assert_identical(again.history, fit.history)
-    xr.testing.assert_identical(again.reconstruct(), fit.reconstruct())
-    assert again.parameters == fit.parameters
-    np.testing.assert_array_equal(again.predict([0, 1], [2, 3]), fit.predict([0, 1], [2, 3]))

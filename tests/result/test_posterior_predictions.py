@@ -225,30 +225,19 @@ def test_intervals_hold_new_observations(f, loss, noise):
     )
 
 
-def test_test_data_of_any_type():
-    frame = pd.DataFrame(np.zeros((M, N)), index=list("abcde"), columns=list("wxyz"))
-    posterior = made_up(frame)
+def test_spreads_at_test_data():
+    posterior = made_up(pd.DataFrame(np.zeros((M, N)), index=list("abcde"), columns=list("wxyz")))
     test = pd.DataFrame([[np.nan, 2.0], [1.0, 0.5]], index=["c", "a"], columns=["z", "w"])
-    i, j = [2, 0, 0], [0, 3, 0]
-    found = posterior.predict(test)
-    assert np.isnan(found.loc["c", "z"])
-    picked = [found.loc["c", "w"], found.loc["a", "z"], found.loc["a", "w"]]
-    np.testing.assert_allclose(picked, posterior.predict(i, j))
-    spread = posterior.predict_std(test)
-    assert spread.loc["a", "w"] == pytest.approx(posterior.predict_std(0, 0)[0])
-    np.testing.assert_array_equal(
-        posterior.predict_interval(test), posterior.predict_interval(i, j)
-    )
-    np.testing.assert_array_equal(
-        posterior.log_density(test), posterior.log_density(i, j, [2.0, 1.0, 0.5])
-    )
+    at = [2, 0, 0], [0, 3, 0]
+    found = posterior.predict_std(test).loc["a", "w"]
+    assert found == pytest.approx(posterior.predict_std(0, 0)[0])
+    np.testing.assert_array_equal(posterior.predict_interval(test), posterior.predict_interval(*at))
+    densities = posterior.log_density(*at, [2.0, 1.0, 0.5])
+    np.testing.assert_array_equal(posterior.log_density(test), densities)
     matrix = sparse.csr_array(([3.0, 4.0], ([1, 2], [2, 0])), shape=(M, N))
     stored = posterior.probability(matrix, above=0.2)
     assert sparse.issparse(stored)
     np.testing.assert_array_equal(stored.data, posterior.probability([1, 2], [2, 0], above=0.2))
-    np.testing.assert_array_equal(posterior.predict("c", ["w"]), posterior.predict(2, 0))
-    with pytest.raises(KeyError, match="no label 'f'"):
-        posterior.predict("f", "w")
 
 
 def test_a_loss_of_the_user_has_means_but_no_noise():

@@ -426,19 +426,6 @@ def test_offsets_of_a_multi_index_are_saved_without_a_warning(axis, tmp_path):
     assert loaded.reconstruct().identical(fit.reconstruct())
 
 
-def test_a_file_that_is_cut_short_or_of_another_program_is_refused(tmp_path, small):
-    path = tmp_path / "fit.nc"
-    fitted(small).save(path)
-    content = path.read_bytes()
-    for some in (b"", content[: len(content) // 2], content[:-100]):
-        path.write_bytes(some)
-        with pytest.raises(ValueError, match=r"fit\.nc' cannot be read"):
-            nmd_lab.load(path)
-    xr.DataArray(np.eye(3), name="X").to_netcdf(path, engine="h5netcdf")
-    with pytest.raises(ValueError, match=r"fit\.nc' cannot be read: no 'nmd_lab'"):
-        nmd_lab.load(path)
-
-
 @pytest.mark.parametrize(
     "change",
     [lambda a: a.pop("loss"), lambda a: a.pop("parameters"), lambda a: a.update(rows=3),

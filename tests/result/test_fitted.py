@@ -1,4 +1,4 @@
-"""Labels that a fit does not know, and rows without entries: named, or predicted from offsets."""
+"""What a fit and a posterior have in common: predictions, rankings, files, labels that X lacks."""
 
 from __future__ import annotations
 
@@ -30,6 +30,43 @@ def posterior():
 @pytest.fixture(params=["fit", "posterior"])
 def result(request):
     return request.getfixturevalue(request.param)
+
+
+def test_one_prediction_whatever_names_its_entry(result):
+    whole = result.reconstruct()
+    assert whole.dims == ("row", "column")
+    by_label = result.predict(["u3", "u7"], ["c", "a"])
+    np.testing.assert_array_equal(by_label, result.predict([3, 7], [2, 0]))
+    np.testing.assert_allclose(by_label, [whole[3, 2], whole[7, 0]], rtol=1e-6)
+    test = pd.DataFrame([[np.nan, 2.0], [1.0, 0.5]], ["u7", "u3"], ["c", "a"])
+    found = result.predict(test)
+    assert found.index.equals(test.index)
+    np.testing.assert_allclose(
+        found, whole.sel(row=test.index, column=test.columns) + 0 * test, rtol=1e-6
+    )
+    matrix = sparse.csr_array(([3.0, 4.0], ([3, 7], [2, 0])), shape=(12, 6))
+    np.testing.assert_allclose(result.predict(matrix).data, by_label, rtol=1e-6)
+
+
+def test_the_best_columns_are_those_of_largest_prediction(result):
+    row = result.predict("u4", COLUMNS)
+    order = np.argsort(-row)
+    best = result.top("u4", 3)
+    assert best["column"].values.tolist() == [COLUMNS[j] for j in order[:3]]
+    np.testing.assert_allclose(best, row[order[:3]], rtol=1e-6)
+    both = result.top(["u4", 0], 2, exclude=[COLUMNS[order[0]]])
+    assert both.dims == ("row", "place")
+    np.testing.assert_array_equal(both.position[0], order[1:3])
+
+
+def test_a_file_gives_the_same_predictions_rankings_and_texts(result, tmp_path):
+    result.save(tmp_path / "result.nc")
+    again = nmd.load(tmp_path / "result.nc")
+    assert type(again) is type(result)
+    assert again.reconstruct().identical(result.reconstruct())
+    assert again.top([3, 1], 2).identical(result.top([3, 1], 2))
+    assert (repr(again), again.parameters) == (repr(result), result.parameters)
+    assert again._repr_html_() == result._repr_html_()
 
 
 def expected(result, row, column):

@@ -1,0 +1,194 @@
+"""A fit in short: its one number, what should worry about it, and its page in a notebook."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+import xarray as xr
+from chosen import selection, trials, with_selection
+from given import given
+from PIL import Image
+
+import nmd_lab
+from nmd_lab._runtime.progress import StopReason
+from nmd_lab.result.summary import flags_of, headline_of, unfinished
+from nmd_lab.warnings import NotConvergedWarning
+
+
+@pytest.fixture
+def plain(small):
+    return nmd_lab.decompose(small, 3, alpha=0.5, max_iter=10, tol=0, random_state=5)
+
+
+@pytest.fixture
+def fit(small):
+    X = xr.DataArray(small, dims=("<b>rows</b>", 'a"b&c'))
+    return nmd_lab.decompose(X, 3, given("minmax"), max_iter=300, tol=0, random_state=5)
+
+
+def test_a_chosen_fit_has_the_error_of_its_trial_and_that_of_offsets_alone(plain):
+    fit = with_selection(plain, selection(trials([4, 8], [3]), offsets_alone=2.75))
+    found = headline_of(fit)
+    assert float(found["value"]) == float(fit.selection["error"][fit.selection.chosen]) == 2.5
+    assert found["text"] == "off at 7900 held-out entries"
+    assert found["rivals"] == "· offsets alone 2.75"
+    assert not found["worse"]
+    assert headline_of(with_selection(plain, selection(trials([8], [3]))))["rivals"] == ""
+
+
+def test_another_measure_and_the_unit_of_the_data_are_named(plain):
+    chosen = selection(trials([4, 8], [3]), measure="mean loss")
+    assert headline_of(with_selection(plain, chosen))["text"] == "mean loss, held out"
+    labels = replace(plain._labels, attrs={"units": "K"})
+    fit = replace(with_selection(plain, selection(trials([8], [3]))), _labels=labels)
+    assert headline_of(fit)["text"] == "K off at 7900 held-out entries"
+
+
+def test_early_stopping_holds_out_too(small):
+    fit = nmd_lab.decompose(small, 3, validation=0.2, max_iter=30, random_state=0)
+    at = fit.history.validation_rmse.sel(iteration=fit.parameters["iteration"])
+    assert headline_of(fit)["value"] == f"{float(at):.2g}"
+
+
+def test_without_held_out_entries_it_says_so(plain):
+    found = headline_of(plain)
+    assert found["value"] == f"{plain.relative_error:.2g}"
+    assert found["text"] == "relative error where seen, nothing is held out"
+
+
+def test_a_real_choice_knows_its_rival_and_the_error_where_seen(rng):
+    X = np.outer(rng.normal(size=60), rng.normal(size=40)) + 0.1 * rng.normal(size=(60, 40))
+    fit = nmd_lab.complete(X, nonlinearity="identity", random_state=0)
+    about = fit.selection.attrs
+    errors = fit.selection["error"].values
+    assert errors[about["chosen"]] < 0.2 < 0.8 < about["offsets_alone"]
+    assert about["offsets_alone"] in errors
+    residual = X - fit.reconstruct().values
+    assert about["error_where_seen"] == pytest.approx(np.sqrt(np.mean(residual**2)), rel=1e-6)
+
+
+def doubted(plain, **about):
+    return with_selection(plain, selection(trials([4, 8], [3]), **about))
+
+
+def test_a_good_fit_has_none(plain):
+    assert flags_of(plain) == []
+    assert flags_of(doubted(plain, offsets_alone=2.75, error_where_seen=2.0, note="")) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("time_limit", "time limit"),
+        ("interrupted", "Interrupted"),
+        ("not finite", "not finite"),
+        ("converged", None),
+        ("validation", None),
+    ],
+)
+def test_how_it_stopped(code, words, plain):
+    flags = flags_of(replace(plain, stop_reason=StopReason(code, "text")))
+    assert len(flags) == (words is not None)
+    assert all(words in flag for flag in flags)
+
+
+def test_it_warns_of_what_the_warning_of_the_fit_warns(small, recwarn):
+    for max_iter in (5, 3000):
+        recwarn.clear()
+        fit = nmd_lab.decompose(small, 4, "relu", max_iter=max_iter, random_state=0)
+        warned = any(each.category is NotConvergedWarning for each in recwarn)
+        assert warned == (unfinished(fit) > 0) == (max_iter == 5)
+        assert any("Not converged" in flag for flag in flags_of(fit)) == warned
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [
+        ({"offsets_alone": 2.5}, "Offsets alone are as good (2.5)"),
+        ({"offsets_alone": 2.51}, None),
+        ({"error_where_seen": 0.62}, "Overfits: 0.62 off where seen, 2.5 held out."),
+        ({"error_where_seen": 0.63}, None),
+        ({"reason": "the lowest held-out error when the search was stopped"}, "search was stopped"),
+    ],
+)
+def test_what_the_choice_knows(about, words, plain):
+    flags = flags_of(doubted(plain, **about))
+    assert len(flags) == (words is not None)
+    assert all(words in flag for flag in flags)
+
+
+def test_each_note_of_the_choice_is_a_flag(rng):
+    X = np.outer(rng.normal(size=30), rng.normal(size=20)) + 0.1 * rng.normal(size=(30, 20))
+    few = nmd_lab.complete(X[:12, :9], nonlinearity="identity", random_state=0)
+    assert few.selection.held_out_entries < 500
+    assert sum(flag.startswith("Only ") for flag in flags_of(few)) == 1
+    many = nmd_lab.complete(X, nonlinearity="identity", random_state=0)
+    assert many.selection.held_out_entries >= 500
+    assert not any(flag.startswith("Only ") for flag in flags_of(many))
+
+
+def test_notes_are_split_at_sentences_not_at_points(plain):
+    note = (
+        "Only 60 entries could be held out: by 0.5 per cent. Rank 8 is the largest that is tried."
+    )
+    assert flags_of(doubted(plain, note=note)) == [
+        "Only 60 entries could be held out: by 0.5 per cent.",
+        "Rank 8 is the largest that is tried.",
+    ]
+
+
+def test_html_is_well_formed_and_says_what_the_fit_is(fit):
+    lead, *_ = root = ET.fromstring(fit._repr_html_())
+    number = f"{fit.relative_error:.2g} relative error where seen, nothing is held out"
+    assert "".join(lead.itertext()).strip() == number
+    text = "".join(root.itertext())
+    for part in ("<b>rows</b>: 20", 'a"b&c: 15', "nmd_lab.Decomposition", "MinMax(0, 1)",
+                 "frobenius",
+                 f"{fit.relative_error:.4g}", fit.stop_reason, "300 of 300", "random_state", "rho",
+                 "auto", nmd_lab.__version__):  # fmt: skip
+        assert part in text, part
+    assert not [*root.iter("b"), *root.iter("script")]
+    assert [d.find("summary").text for d in root.iter("details")] == ["Details", "Parameters"]
+
+
+def test_it_is_deterministic_and_has_no_fixed_colours(fit):
+    html = fit._repr_html_()
+    assert html == fit._repr_html_()
+    assert not re.search(r"\bid=", html)
+    html = re.sub(r'src="[^"]*"', "", html)
+    assert not re.search(r"#[0-9a-fA-F]{3,6}\b|rgb|black|white", html)
+
+
+def test_a_chosen_fit_shows_the_sentence_and_the_errors_by_rank(fit):
+    chosen = with_selection(fit, selection(trials([2, 4, 8, 16], [1, 3])))
+    root = ET.fromstring(chosen._repr_html_())
+    text = "".join(root.itertext())
+    assert chosen.selection.sentence in text
+    assert "held-out error 2.75 → 2.5, rank 2 to 16, ring at 8" in text
+    assert len(root.findall(".//circle")) == 4 + 1
+    heights = [float(p.split(",")[1]) for p in root.find(".//polyline").attrib["points"].split()]
+    assert np.argmax(heights) == 2
+
+
+def test_errors_of_other_losses_and_unfinished_trials_are_not_compared(fit):
+    rows = trials([2, 4, 8], [3]) + trials([16], [3], loss="kl", error=0.1)
+    rows[0]["error"] = float("nan")
+    root = ET.fromstring(with_selection(fit, selection(rows, 2))._repr_html_())
+    assert "rank 4 to 8, ring at 8" in "".join(root.itertext())
+    rows[1]["error"] = float("nan")
+    assert "<svg" not in with_selection(fit, selection(rows, 2))._repr_html_()
+    assert "<svg" not in fit._repr_html_()
+
+
+def test_the_picture_is_a_png_of_a_size_that_pages_do_not_change(fit):
+    image = ET.fromstring(fit._repr_html_()).find(".//img")
+    assert image.attrib["alt"] == "model"
+    assert "width: 72px; height: 96px" in image.attrib["style"]
+    content = base64.b64decode(image.attrib["src"].split(",")[1])
+    assert Image.open(io.BytesIO(content)).size == (15, 20)
