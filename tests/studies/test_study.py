@@ -165,11 +165,6 @@ def test_metrics_by_name_and_by_function(digits):
     assert float(results.held_out_relative_error_kl[0]) == pytest.approx(expected)
 
 
-def test_the_bar_counts_fits(digits, capsys):
-    nmd.Study(digits, method=["mean_fill", "svd"], rank=2).run()
-    assert "6/6" in capsys.readouterr().err
-
-
 PROC = Path("/proc")
 
 needs_proc = pytest.mark.skipif(not (PROC / "self/stat").exists(), reason="looks into /proc")

@@ -17,7 +17,7 @@ const PICTURE_PAUSE = 60; // milliseconds between messages about a stroke of the
 export class Pictures {
   constructor(send) {
     Object.assign(this, { send, frames: 0, data: null, values: {}, cursor: null, drag: null, stroke: null, points: [],
-      layer: "compare", holes: null, notes: {} });
+      layer: "compare", notes: {} });
     this.sheets = Object.fromEntries(Object.keys(PICTURE_NAMES).map((name) => [name, new PictureSheet()]));
     this.canvas = html("canvas", {
       role: "img", tabindex: 0, "aria-keyshortcuts": "Enter Space + - Escape Control+Z",
@@ -58,19 +58,13 @@ export class Pictures {
       this.draw();
       this.say();
     }, { title: name === "uncertainty" ? PICTURE_DOUBT : null })]));
-    const cut = () => {
-      this.holes = !this.withHoles;
-      this.draw();
-    };
-    this.holed = button("holes", cut, { title: "Show the data with what the fit does not see cut out" });
     const range = { type: "range", min: 0, max: 100, value: 50, "aria-label": "where data end and the model begins" };
     this.swipe = html("input", { ...range, input: () => this.draw() });
-    const shown = [...Object.values(this.layers), this.holed, this.swipe];
-    return html("div.nmd-layers", { role: "toolbar", "aria-label": "layers" }, ...shown);
+    return html("div.nmd-layers", { role: "toolbar", "aria-label": "layers" }, ...Object.values(this.layers), this.swipe);
   }
 
   get brushing() { return this.mode === "hide" || this.mode === "reveal"; }
-  get withHoles() { return this.values.seen !== null && (this.holes ?? (this.brushing || this.data.many_holes)); }
+  get withHoles() { return this.values.seen !== null && (this.brushing || this.data.many_holes); }
   title(name) { return (name === "beside" && this.data.beside_title) || PICTURE_NAMES[name]; }
 
   /** Return the sheets on the left and on the right of the edge. */
@@ -190,7 +184,6 @@ export class Pictures {
       set(each, { hidden: name === "beside" && missing, disabled: missing, "aria-pressed": name === this.layer });
     }
     this.layers.beside.textContent = beside_title || "beside";
-    set(this.holed, { "aria-pressed": this.withHoles, disabled: !values.seen || this.layer !== "compare" });
     const what = layout === "matrix" ? "matrix" : `${count} picture${count === 1 ? "" : "s"}`;
     const names = both ? `${this.title(left)} left, ${this.title(right)} right` : this.title(right ?? "original");
     this.canvas.setAttribute("aria-label", `${names}: ${what} of ${height} x ${width} pixels`);
