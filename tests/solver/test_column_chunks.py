@@ -53,20 +53,6 @@ def test_a_fit_does_not_depend_on_chunks(small_chunks, entries, threads, offsets
     np.testing.assert_allclose(*products, atol=10 * rtol * np.abs(whole.H.values).max())
 
 
-def test_chunks_hold_every_entry_once(small_chunks):
-    X = ratings()
-    small_chunks(20)
-    chunks = ColumnChunks.of(CsrStorage(X.shape, X.indptr, X.indices), 3)
-    found = sparse.lil_array(X.shape)
-    for chunk in chunks.chunks:
-        assert chunk.positions.size <= 20 + X.shape[1]
-        for j in range(X.shape[1]):
-            for k in range(chunk.indptr[j], chunk.indptr[j + 1]):
-                value = X.data[chunk.first_entry + chunk.positions[k]]
-                found[chunk.first_row + chunk.rows[k], j] = value
-    np.testing.assert_array_equal(found.toarray(), X.toarray())
-
-
 def test_chunks_are_for_large_data_and_small_ranks(small_chunks):
     X = ratings()
     storage = CsrStorage(X.shape, X.indptr, X.indices)

@@ -51,17 +51,6 @@ def test_precisions_have_the_wishart_law(m, d):
         assert stats.ks_2samp(statistic(precisions)[1], statistic(theirs)[1]).pvalue > SIGNIFICANT
 
 
-@pytest.mark.parametrize(("m", "d"), [(9, 3), (40, 2)])
-def test_precisions_have_the_right_mean(m, d):
-    rows, units = rows_of(m, d)
-    _, _, scale, degrees = normal_wishart(rows, units)
-    _, precisions = many(rows, units)
-    diagonal = np.diag(scale)
-    spread = np.sqrt(degrees * (scale**2 + np.outer(diagonal, diagonal)))
-    off = (precisions.mean(axis=0) - degrees * scale) / (spread / np.sqrt(DRAWS))
-    assert np.abs(off).max() < 5
-
-
 @pytest.mark.parametrize(("m", "d"), [(0, 2), (9, 1), (9, 3)])
 def test_means_have_their_normal_law_given_the_precision(m, d):
     rows, units = rows_of(m, d)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.stats import kstest, laplace, norm, poisson, truncnorm
+from scipy.stats import kstest, laplace, norm, poisson
 from some import some
 
 import nmd_lab as nmd
 from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.sampler import chain, latent_draws
+from nmd_lab.solver.sampler import latent_draws
 from nmd_lab.solver.sampler.streams import new_stream, start_stream
 
 N = 20_000
@@ -102,29 +102,6 @@ def test_noise_after_f(f, loss):
     posterior = nmd.sample(X, 2, f, loss, at_most=below, noise="after", draws=60, random_state=0)
     error = np.sqrt(np.mean((posterior.reconstruct().values - mean)[below] ** 2))
     assert error < np.sqrt(np.mean((X - mean)[below] ** 2))
-
-
-def test_one_entry_has_the_truncated_normal_distribution(monkeypatch):
-    # With many known entries WH is nearly fixed, and so is the noise: T of the limit is truncated.
-    rng = np.random.default_rng(0)
-    Y = np.outer(np.ones(300), np.ones(30)) + 0.5 * rng.normal(size=(300, 30))
-    X, below = Y.copy(), np.zeros(Y.shape, bool)
-    X[0, 0], below[0, 0] = 0.7, True
-    drawn, original = [], chain.draw_T
-
-    def spy(problem, state):
-        losses = original(problem, state)
-        drawn.append(float(state.T[0]))
-        return losses
-
-    monkeypatch.setattr(chain, "draw_T", spy)
-    nmd.sample(X, 1, offsets="none", at_most=below, draws=1500, random_state=0)
-    sample = np.array(drawn[200:])
-    own = truncnorm((0 - 1) / 0.5, (0.7 - 1) / 0.5, 1, 0.5)
-    if np.any(Y < 0):
-        own = truncnorm(-np.inf, (0.7 - 1) / 0.5, 1, 0.5)
-    assert abs(sample.mean() - own.mean()) < 0.05
-    assert abs(sample.std() - own.std()) < 0.05
 
 
 def test_what_cannot_be_drawn_is_refused():

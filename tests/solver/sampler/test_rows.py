@@ -137,13 +137,6 @@ def test_dense_rows_have_their_gaussian(dtype, transposed):
     np.testing.assert_allclose(misfits[-1], np.sum(residual**2), rtol=1e-5)
 
 
-def test_a_row_without_entries_is_drawn_from_the_prior():
-    T, weights, other, prior = problem(float)
-    mean, covariance = closed_form(T, weights, other, prior, 4)
-    np.testing.assert_allclose(mean, prior.mean[0])
-    np.testing.assert_allclose(covariance, np.linalg.inv(prior.precision[0]))
-
-
 def test_rows_and_sweeps_are_independent():
     T, weights, other, prior = problem(float)
     side, values = sparse_side(T, weights)

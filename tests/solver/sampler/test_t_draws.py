@@ -69,23 +69,6 @@ def test_the_parts_of_a_bounded_model_share_their_limits():
     assert p_value(t, Distribution(lambda s: (s - v) ** 2 / 2, [0], v, 1, within=(-50, 0))) > 1e-3
 
 
-@pytest.mark.parametrize("f", ["modulus", "square"])
-@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
-@pytest.mark.exhaustive
-def test_even_models_draw_the_sign(f, loss):
-    t = t_draws(f, loss)(0.0, 2.0, 0.5, 3.0, 10_000, 1)
-    assert stats.binomtest(int(np.sum(t > 0)), t.size).pvalue > 1e-3
-
-
-@pytest.mark.exhaustive
-def test_the_same_stream_gives_the_same_draws():
-    for f, loss in PAIRS:
-        draws = t_draws(f, loss)
-        first, again = (draws(0.3, 1.0, 2.0, 3.0, 20, 4) for _ in range(2))
-        np.testing.assert_array_equal(first, again)
-        assert len(np.unique(first)) == 20
-
-
 # The Metropolis step ----------------------------------------------------------------------------
 
 
