@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import nmd_lab as nmd
+
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Any]:
@@ -23,6 +25,12 @@ def client(cluster: Any) -> Iterator[Any]:
     distributed = pytest.importorskip("distributed")
     with distributed.Client(cluster, set_as_default=False) as connected:
         yield connected
+
+
+@pytest.fixture
+def on_workers(client: Any) -> dict[str, Any]:
+    """Return the argument of a fit that runs it on the cluster."""
+    return {"compute": nmd.Compute(client=client)}
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
@@ -23,42 +23,32 @@ START = {"init": "random"}
 OPEN = PLAIN | START | {"alpha": 0.1, "offsets": "none"}
 
 
-@pytest.mark.parametrize("chunks", [(7, 40), (100, 11)])
-def test_dask_arrays(chunks, client):
-    X, _ = made("dense")
-    expected = nmd.decompose(X, 3, "relu", **PLAIN, **START)
-    fit = nmd.decompose(
-        da.from_array(X, chunks=chunks),
-        3,
-        "relu",
-        compute=nmd.Compute(client=client),
-        **PLAIN,
-        **START,
+@pytest.mark.parametrize("chunks", [(12, 24), (50, 7)])
+def test_dask_arrays(chunks, on_workers):
+    X, _ = made("dense", (60, 24))
+    expected, fit = (
+        nmd.decompose(data, 3, "relu", **PLAIN, **START, **where)
+        for data, where in ((X, {}), (da.from_array(X, chunks=chunks), on_workers))
     )
     assert_close(expected, fit)
 
 
 @pytest.mark.exhaustive
-def test_dask_arrays_with_holes_masks_and_weights(client):
+def test_dask_arrays_with_holes_masks_and_weights(on_workers):
     X, options = made("weights")
     seen, weights = made("masked")[1]["observed"], options["weights"]
     holes = np.where(seen, X, np.nan)
-    lazy = da.from_array(holes, chunks=(31, 40))
+    given = {"weights": da.from_array(weights, chunks=50)}
     assert_close(
         nmd.complete(holes, 3, "relu", weights=weights, **OPEN),
         nmd.complete(
-            lazy,
-            3,
-            "relu",
-            weights=da.from_array(weights, chunks=50),
-            compute=nmd.Compute(client=client),
-            **OPEN,
+            da.from_array(holes, chunks=(31, 40)), 3, "relu", **given, **OPEN, **on_workers
         ),
     )
     whole = da.from_array(X, chunks=(31, 40))
     assert_close(
         nmd.complete(X, 3, "relu", observed=seen, **OPEN),
-        nmd.complete(whole, 3, "relu", observed=seen, compute=nmd.Compute(client=client), **OPEN),
+        nmd.complete(whole, 3, "relu", observed=seen, **OPEN, **on_workers),
     )
 
 
@@ -80,7 +70,7 @@ def test_the_active_client_is_taken_for_collections(cluster):
 
 
 @pytest.mark.exhaustive
-def test_labels_of_a_dataarray_over_a_dask_array(client):
+def test_labels_of_a_dataarray_over_a_dask_array(on_workers):
     X, _ = made("dense", (60, 24))
     array = xr.DataArray(
         X.reshape(60, 4, 6),
@@ -91,9 +81,7 @@ def test_labels_of_a_dataarray_over_a_dask_array(client):
     )
     options = PLAIN | START | {"sample_dims": "time"}
     expected = nmd.decompose(array, 2, "relu", **options)
-    fit = nmd.decompose(
-        array.chunk({"time": 13, "x": 2}), 2, "relu", compute=nmd.Compute(client=client), **options
-    )
+    fit = nmd.decompose(array.chunk({"time": 13, "x": 2}), 2, "relu", **options, **on_workers)
     assert_close(expected_matrix(expected), expected_matrix(fit))
     xr.testing.assert_allclose(fit.reconstruct(), expected.reconstruct())
     assert fit.reconstruct().attrs == {"units": "mm"}
@@ -101,14 +89,12 @@ def test_labels_of_a_dataarray_over_a_dask_array(client):
 
 def expected_matrix(fit):
     """Return a fit whose factors are plain matrices."""
-    from dataclasses import replace
-
     rank = fit.rank
     W = xr.DataArray(fit.W.values.reshape(-1, rank))
     return replace(fit, W=W, H=xr.DataArray(fit.H.values.reshape(rank, -1)))
 
 
-def test_tables_of_dask(client):
+def test_tables_of_dask(on_workers):
     dd = pytest.importorskip("dask.dataframe")
     rng = np.random.default_rng(0)
     S = sparse.random_array((300, 50), density=0.2, rng=rng, format="coo")
@@ -120,16 +106,16 @@ def test_tables_of_dask(client):
         2, "relu", **OPEN,
     )  # fmt: skip
     lazy = dd.from_pandas(table, npartitions=5)
-    fit = nmd.complete(lazy, 2, "relu", compute=nmd.Compute(client=client), **OPEN)
+    fit = nmd.complete(lazy, 2, "relu", **OPEN, **on_workers)
     assert_close(expected, fit)
     np.testing.assert_allclose(
         fit.predict("u007", [10, 20]), expected.predict("u007", [10, 20]), rtol=1e-8
     )
     twice = dd.from_pandas(pd.concat([table, table.iloc[:1]]), npartitions=3)
     with pytest.raises(ValueError, match="X has an entry twice in the table"):
-        nmd.complete(twice, 2, compute=nmd.Compute(client=client), **OPEN)
+        nmd.complete(twice, 2, **OPEN, **on_workers)
     with pytest.raises(ValueError, match="X has the columns"):
-        nmd.complete(lazy[["user", "stars"]], 2, compute=nmd.Compute(client=client), **OPEN)
+        nmd.complete(lazy[["user", "stars"]], 2, **OPEN, **on_workers)
 
 
 @pytest.mark.parametrize("container", some(["frame", "masked array", "list", "float32"], 1))
@@ -181,7 +167,7 @@ def test_what_does_not_go_is_refused(arguments, message, client):
 
 
 @pytest.mark.exhaustive
-def test_wrong_arrays_are_refused(client):
+def test_wrong_arrays_are_refused(on_workers):
     X, _ = made("dense")
     lazy = da.from_array(X, chunks=(50, 40))
     for given, message in (
@@ -197,4 +183,4 @@ def test_wrong_arrays_are_refused(client):
         ({"X": lazy - 1, "loss": "kl"}, "kl"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
-            nmd.decompose(rank=2, nonlinearity="relu", compute=nmd.Compute(client=client), **given)
+            nmd.decompose(rank=2, nonlinearity="relu", **given, **on_workers)

@@ -110,7 +110,7 @@ def test_a_fit_is_read_back(tmp_path):
     read = nmd.load(tmp_path / "fit.nc")
     np.testing.assert_array_equal(read.predict(USERS[0], "age"), fit.predict(USERS[0], "age"))
     np.testing.assert_array_equal(read.predict(USERS[0], 3), fit.predict(USERS[0], 3))
-    assert read.labels.table == fit._labels.table
+    assert read._labels.table == fit._labels.table
 
 
 @pytest.mark.parametrize(

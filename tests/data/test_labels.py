@@ -93,33 +93,6 @@ def test_frame_in_labels_out(case, small):
     assert Y.to_pandas().shape == X.shape
 
 
-def test_a_mask_in_a_frame_is_matched_by_label(small, rng):
-    X = pd.DataFrame(small, index=[f"r{i}" for i in range(20)])
-    mask = pd.DataFrame(rng.random(X.shape) < 0.8, index=X.index)
-    one = fit_of(X, observed=mask)
-    two = fit_of(X, observed=mask.iloc[::-1, ::-1])
-    np.testing.assert_array_equal(one.W.values, two.W.values)
-
-
-@pytest.mark.parametrize(("f", "d"), [("identity", "frobenius"), (nmd_lab.MinMax(0, 1), "l1")])
-def test_hidden_values_have_no_influence(f, d, small, rng):
-    seen = rng.random(small.shape) < 0.7
-    garbage = np.where(seen, small, rng.choice([np.nan, np.inf, -1e300, -7.0], small.shape))
-    results = [
-        fit_of(X, nonlinearity=f, loss=d, observed=mask)
-        for X, mask in (
-            (np.where(seen, small, np.nan), None),
-            (garbage, seen),
-            (np.ma.masked_array(garbage, ~seen), None),
-        )
-    ]
-    for other in results[1:]:
-        np.testing.assert_array_equal(other.W.values, results[0].W.values)
-        np.testing.assert_array_equal(other.H.values, results[0].H.values)
-    hashes = {fit.parameters["observations_hash"] for fit in results}
-    assert len(hashes) == 1
-
-
 @pytest.mark.parametrize(
     ("sample_dims", "W_dims", "H_dims"),
     [
@@ -152,11 +125,6 @@ def test_a_fit_of_maps_goes_on_and_can_be_saved(cube, tmp_path):
     again = nmd_lab.load(tmp_path / "maps.nc")
     xr.testing.assert_identical(again.reconstruct(), fit.reconstruct())
     xr.testing.assert_identical(again.H, fit.H)
-
-
-def test_by_hand_or_by_sample_dims_is_the_same(cube):
-    by_hand = fit_of(cube.stack(place=("lat", "lon"))).reconstruct().unstack("place")
-    xr.testing.assert_identical(by_hand, fit_of(cube, sample_dims="time").reconstruct())
 
 
 @pytest.mark.parametrize("sample_dims", ["depth", [], ("time", "lat", "lon"), ("time", "time")])

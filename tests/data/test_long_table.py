@@ -60,17 +60,6 @@ def test_bad_labels():
         nmd_lab.observations_from_sparse(X, columns=["a", "a"])
 
 
-def test_factors_as_tables():
-    options = {"alpha": 0.1, "max_iter": 2, "tol": 0}
-    fit = nmd_lab.complete(nmd_lab.observations_from_table(TABLE), 1, **options)
-    W, H = (factor.to_pandas() for factor in (fit.W, fit.H))
-    assert list(W.index) == ["ann", "bo"]
-    assert list(H.columns) == [7, 9]
-    assert W.index.name == "user"
-    assert fit.reconstruct().name == "rating"
-    np.testing.assert_allclose(W @ H, fit.reconstruct() - fit.offsets.mean)
-
-
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int8", ">f8"])
 def test_values_of_every_real_type_are_taken(dtype):
     table = {"user": [0, 0, 1], "item": [0, 1, 1], "rating": np.array([1.5, 2, 3]).astype(dtype)}

@@ -124,11 +124,12 @@ def test_settings_are_chosen_and_chains_drawn_where_the_data_fit_into_memory(tab
 def test_labels_and_sparse_zeros(table, tmp_path):
     table.to_csv(tmp_path / "table.csv")
     read = nmd.observations_from_files(tmp_path / "table.csv", tmp_path / "ratings")
-    fit = nmd.complete(read, 2, "identity", alpha=1.0, offsets="both", random_state=0)
+    options = {"max_iter": 5, "tol": 0, "random_state": 0}
+    fit = nmd.complete(read, 2, "identity", alpha=1.0, offsets="both", **options)
     assert fit.predict("u003", [5, 7]).shape == (2,)
-    zeros = nmd.decompose(read, 2, "relu", random_state=0)
+    zeros = nmd.decompose(read, 2, "relu", **options)
     matrix = nmd.observations_from_table(table)
-    assert bits_of(zeros) == bits_of(nmd.decompose(matrix.to_csr(), 2, "relu", random_state=0))
+    assert bits_of(zeros) == bits_of(nmd.decompose(matrix.to_csr(), 2, "relu", **options))
 
 
 def test_what_is_wrong_is_said(table, tmp_path):
