@@ -78,10 +78,9 @@ def out_of_bounds(problem: Problem) -> str:
     Bounds are given or documented, and all values beyond them count.  The range of another f is not
     a statement about the data: it is named if a tenth of their squares lies outside.
     """
-    kind, observations = problem.model.single, problem.observations
-    if kind is None or not kind.loss.smallest_at_x:
+    if not problem.model.fits_exactly:
         return ""
-    f = kind.nonlinearity
+    observations, f = problem.observations, problem.model.nonlinearity
     has_bounds, zeros = isinstance(f, MinMax), observations.absent_are_zeros
 
     def count(values: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
