@@ -1,8 +1,8 @@
-"""The common base class of nonlinearities and losses."""
+"""The common base class of nonlinearities and losses, and the noise that a loss stands for."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ class ModelPart:
         Degree of homogeneity.  A loss of degree q has d(s x, s y) = s^q d(x, y) for s > 0.  A
         nonlinearity of degree p has f(s t) = s^p f(t), if `scaled` changes its parameters.  None
         (default): data of any size are fitted as they are.
+    learns : bool
+        Whether the method `learned` can change parameters; False by default.
     """
 
     name: ClassVar[str]
@@ -38,6 +40,7 @@ class ModelPart:
     parameter_names: ClassVar[tuple[str, ...]] = ()
     parameters: tuple[float, ...] = ()
     degree: ClassVar[int | None] = None
+    learns: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Set the label of a class with a name, and no degree for one with formulas of its own."""
@@ -86,3 +89,27 @@ def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_shown, value))}]"
     return f"{value:g}" if isinstance(value, float) else repr(value)
+
+
+class NoiseModel(NamedTuple):
+    """A distribution of x around y = f(T), with a density in exp(-β d(x, y)).
+
+    A posterior draws the precision β.
+
+    Attributes
+    ----------
+    name : str
+        Name; "" for an unknown distribution.
+    shape : float
+        Shape that an entry adds to the Gamma distribution of β; 0 if β stays 1.
+    power : int
+        Power of the unit of X that the rate of the prior of β has.
+    """
+
+    name: str = ""
+    shape: float = 0.0
+    power: int = 0
+
+
+UNKNOWN, POISSON = NoiseModel(), NoiseModel("Poisson")
+NORMAL, LAPLACE = NoiseModel("normal", 0.5, 2), NoiseModel("Laplace", 1.0, 1)

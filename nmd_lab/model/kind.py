@@ -18,13 +18,16 @@ from nmd_lab._runtime.checks import check_word
 from nmd_lab._runtime.compiler import is_ours
 
 from ._curve import curve_of
-from ._pieces import FEW
 from .base import FloatArray
 from .censored import FORMS
 from .loss import Loss
 from .losses import LOSSES, as_loss
 from .nonlinearities import NONLINEARITY_CLASSES, as_nonlinearity
 from .nonlinearity import Nonlinearity, Piece
+
+FEW = 4
+"""Number of sloped pieces up to which each has compiled code of its own; more share a loop."""
+
 
 Structure = tuple[type[Nonlinearity], type[Loss], tuple[bool, ...]]
 """Structure of compiled code: class of f, class of d, and for each piece whether it is flat."""

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar, is_ours
 
-from .base import FloatArray, ModelPart
-from .noise import UNKNOWN, NoiseModel
+from .base import UNKNOWN, FloatArray, ModelPart, NoiseModel
 
 
 class Loss(ModelPart):
@@ -183,11 +182,6 @@ class Loss(ModelPart):
     def is_solved_on_pieces(cls) -> bool:
         """Return whether d plus a quadratic is solved on an interval, if need be by a search."""
         return cls.convex or cls.has_proximal_map()
-
-    @property
-    def learns(self) -> bool:
-        """Whether `learned` can change parameters; False by default."""
-        return False
 
     def learned(self, x: FloatArray, y: FloatArray, weights: FloatArray) -> Loss:
         """Return the loss with the parameters of highest likelihood.

@@ -16,13 +16,12 @@ import math
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from nmd_lab._runtime.checks import check_word, refuse_class
+from nmd_lab._runtime.checks import check_number, check_share, check_word, refuse_class
 
-from .base import FloatArray
+from .base import LAPLACE, NORMAL, POISSON, FloatArray
 from .binary import Logistic
 from .closed_forms import excess_over_log
 from .loss import Loss as Loss
-from .noise import LAPLACE, NORMAL, POISSON
 from .ordinal import Ordinal
 from .positive import ItakuraSaito, NegativeBinomial, SquaredLog
 
@@ -236,9 +235,7 @@ class Huber(Loss):
     parameter_names = ("delta",)
 
     def __init__(self, delta: float = 1.0) -> None:
-        self.delta = float(delta)
-        if not 0 < self.delta < math.inf:
-            raise ValueError(f"delta={delta!r} is no size of a residual: give a number > 0.")
+        self.delta = check_number("delta", delta, above=0)
         self.parameters = (self.delta,)
 
     @staticmethod
@@ -297,9 +294,7 @@ class Quantile(Loss):
     parameter_names = ("q",)
 
     def __init__(self, q: float = 0.5) -> None:
-        self.q = float(q)
-        if not 0 < self.q < 1:
-            raise ValueError(f"q={q!r} is no share of the data: give a number between 0 and 1.")
+        self.q = check_share("q", q, zero=False)
         self.parameters = (self.q,)
 
     @staticmethod

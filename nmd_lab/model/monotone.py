@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
 from scipy.special import ndtri
 
 from nmd_lab._runtime.checks import check_share
 from nmd_lab._runtime.compiler import number_at
 
-from ._pieces import nearest_values
 from .base import FloatArray
 from .piecewise import PiecewiseLinear, shortest
+
+Array = NDArray[np.float64]
 
 KNOTS = 20
 """Knots of a learned f; fewer fit the middle alone, more follow single values of small tables."""
@@ -93,7 +96,7 @@ class Monotone(PiecewiseLinear):
     ) -> None:
         self.share = check_share("share", share, zero=False, one=True)
         self.t, self.x = (tuple(np.asarray(each, dtype=np.float64).tolist()) for each in (t, x))
-        self._learns = not self.t if learns is None else bool(learns)
+        self.learns = not self.t if learns is None else bool(learns)
         if not self.t and not self.x:
             super().__init__([0.0], [1.0, 1.0])
             self._table = np.array(self.parameters)
@@ -107,11 +110,6 @@ class Monotone(PiecewiseLinear):
         slopes = (steps[1] / steps[0]).tolist()
         super().__init__(self.t, [slopes[0], *slopes, slopes[-1]], (self.t[0], self.x[0]))
         self._table = np.array(self.parameters)
-
-    @property
-    def learns(self) -> bool:
-        """Whether f is learned."""
-        return self._learns
 
     @property
     def numbers(self) -> tuple[float, ...]:
@@ -131,14 +129,14 @@ class Monotone(PiecewiseLinear):
     @property
     def settings(self) -> tuple[Any, ...]:
         """Knots and values, share, and whether f is learned if that does not follow from them."""
-        if self._learns == bool(self.t):
-            return self.t, self.x, self.share, self._learns
+        if self.learns == bool(self.t):
+            return self.t, self.x, self.share, self.learns
         return (self.t, self.x, self.share) if self.share < 1 else (self.t, self.x)
 
     def __repr__(self) -> str:
         words = [f"[{', '.join(map(shortest, each))}]" for each in (self.t, self.x) if each]
         words += [f"share={self.share!r}"] if self.share < 1 else []
-        words += [f"learns={self._learns}"] if self._learns == bool(self.t) else []
+        words += [f"learns={self.learns}"] if self.learns == bool(self.t) else []
         return f"Monotone({', '.join(words)})"
 
     def __str__(self) -> str:
@@ -162,11 +160,11 @@ class Monotone(PiecewiseLinear):
         rises = np.maximum(np.diff(knots), FLATTEST * np.diff(t))
         middle = KNOTS // 2
         knots = knots[middle] + np.concatenate([[0.0], np.cumsum(rises)]) - rises[:middle].sum()
-        return Monotone((t - centre).tolist(), knots.tolist(), self.share, self._learns)
+        return Monotone((t - centre).tolist(), knots.tolist(), self.share, self.learns)
 
     def learned(self, x: FloatArray, t: FloatArray, weights: FloatArray) -> Monotone:
         """Return f with the values at the knots that are nearest to X at values of WH."""
-        if not self._learns or not self.t:
+        if not self.learns or not self.t:
             return self
         knots, values = np.array(self.t), np.array(self.x)
         slowest = np.minimum(FLATTEST * np.diff(knots), np.diff(values))
@@ -177,4 +175,95 @@ class Monotone(PiecewiseLinear):
     def scaled(self, size: float) -> Monotone:
         """Return the same f for data that are divided by `size`."""
         t, x = ([value / size for value in each] for each in (self.t, self.x))
-        return Monotone(t, x, self.share, self._learns)
+        return Monotone(t, x, self.share, self.learns)
+
+
+PULL = 1e-3
+"""Weight of the present rises, as a share of that of all data, where few data say what they are."""
+
+TURN = 0.05
+"""Usual change of slope at a knot, as a share of the slope.  With more, f becomes a staircase where
+data are few and noisy, since WH moves to its steps; with less, it stays nearly what it was."""
+
+
+def nearest_values(
+    knots: Array, values: Array, slowest: Array, t: Array, x: Array, weights: Array
+) -> Array:
+    """Return values at the knots of the smooth f that is nearest to data, by least squares.
+
+    The rises are at least `slowest`, and their sum stays what it is: otherwise a ridge would bring
+    WH to zero, and f would become ever steeper.  Changes of slope count like data, with the noise
+    of these around the present f.
+
+    Parameters
+    ----------
+    knots, values : ndarray (k,)
+        Knots and present values of f there, both ascending.
+    slowest : ndarray (k - 1,)
+        Smallest rises, at most the present ones.
+    t, x, weights : ndarray (n,)
+        Arguments of f, what f should be there, and weights of the squared differences.
+
+    Returns
+    -------
+    ndarray (k,)
+        Values of f at the knots.
+    """
+    rises = np.diff(values)
+    free = float((rises - slowest).sum())
+    if not free > 0 or not weights.sum() > 0:
+        return values
+    # f is values[0] + shift + Σ rise of the part of each interval that lies below t.
+    root = _root_of_gram(knots, t, x - values[0], weights)
+    steps = np.tril(np.ones((knots.size, knots.size - 1)), -1)
+    columns = root @ np.vstack([steps, np.zeros(steps.shape[1])])
+    constant = root[:, :-1].sum(axis=1)
+    misfit = root[:, -1] - columns @ slowest
+    pull = np.sqrt(PULL * np.square(root[:, :-1]).sum() / rises.size)
+    off = misfit - columns @ (rises - slowest)
+    off -= constant * (constant @ off) / (constant @ constant)
+    bends = _bends(knots, rises) * np.sqrt(np.square(off).sum() / weights.sum())
+    # Each vertex of the simplex of rises is a column of differences to the data.
+    vertices = free * columns - misfit[:, None]
+    vertices -= np.outer(constant, constant @ vertices) / (constant @ constant)
+    added = pull * (np.diag(np.full(rises.size, free)) - (rises - slowest)[:, None])
+    bent = free * bends + (bends @ slowest)[:, None]
+    vertices = np.vstack([vertices, added, bent])
+    # The nearest point of a simplex to 0 is a problem of nonnegative least squares.
+    size = np.abs(vertices).max() or 1.0
+    target = np.append(np.zeros(vertices.shape[0]), 1.0)
+    shares = nnls(np.vstack([vertices / size, np.ones(rises.size)]), target)[0]
+    best = slowest + free * shares / shares.sum()
+    off = misfit - columns @ (best - slowest)
+    shift = float(constant @ off / (constant @ constant))
+    nearest: Array = values[0] + shift + np.concatenate([[0.0], np.cumsum(best)])
+    return nearest
+
+
+def _bends(knots: Array, rises: Array) -> Array:
+    """Return the matrix from rises to changes of slope, in units of the usual ones."""
+    slopes = rises / np.diff(knots)
+    mean = rises.sum() / (knots[-1] - knots[0])
+    usual = TURN * np.maximum(mean, np.maximum(slopes[1:], slopes[:-1]))
+    bends: Array = np.diff(np.diag(1 / np.diff(knots)), axis=0) / usual[:, None]
+    return bends
+
+
+def _root_of_gram(knots: Array, t: Array, x: Array, weights: Array) -> Array:
+    """Return R with RᵀR the weighted sums of products of the hat functions at t and of x."""
+    n = knots.size
+    k = np.clip(np.searchsorted(knots, t) - 1, 0, n - 2)
+    right = (t - knots[k]) / (knots[k + 1] - knots[k])  # beyond the ends, tails are straight
+    left = 1 - right
+    gram = np.zeros((n + 1, n + 1))
+    at = np.arange(n)
+    for first, a in ((0, left), (1, right)):
+        for second, b in ((0, left), (1, right)):
+            sums = np.bincount(k, weights * a * b, minlength=n)
+            np.add.at(gram, (at[: n - 1] + first, at[: n - 1] + second), sums[: n - 1])
+        gram[first : n - 1 + first, n] += np.bincount(k, weights * a * x, minlength=n)[: n - 1]
+    gram[n, :n] = gram[:n, n]
+    gram[n, n] = float(np.sum(weights * x * x))
+    values, vectors = np.linalg.eigh(gram)
+    root: Array = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+    return root

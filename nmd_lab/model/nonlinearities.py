@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nmd_lab._runtime.checks import check_word, refuse_class
+from nmd_lab._runtime.checks import check_number, check_word, refuse_class
 
 from .base import FloatArray
 from .closed_forms import minmax_kl, relu_kl, square_frobenius, square_kl, square_l1
@@ -194,6 +194,7 @@ class Square(Nonlinearity):
     name = "square"
     form = "square"
     label = "square: t²"
+    range = (0.0, math.inf)
     degree = 2
     even = True
     closed_forms: ClassVar[dict[type[Loss], Callable[..., float]]] = {
@@ -201,11 +202,6 @@ class Square(Nonlinearity):
         L1: square_l1,
         KL: square_kl,
     }
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """0 and infinity."""
-        return 0.0, math.inf
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
@@ -251,24 +247,16 @@ class Wrap(Nonlinearity):
     parameter_names = ("period", "start")
 
     def __init__(self, period: float = 2 * math.pi, start: float | None = None) -> None:
-        self.period = float(period)
-        if not 0 < self.period < math.inf:
-            raise ValueError(f"period={period!r} is no period: give a number > 0.")
-        self.start = -self.period / 2 if start is None else float(start)
-        if not math.isfinite(self.start):
-            raise ValueError(f"start={start!r} is not finite: give the smallest value of X.")
+        self.period = check_number("period", period, above=0)
+        self.start = -self.period / 2 if start is None else check_number("start", start)
         self.parameters = (self.period, self.start)
+        self.range = (self.start, self.start + self.period)
 
     @property
     def settings(self) -> tuple[float, ...]:
         """Period, and start if it is not the usual one."""
         usual = self.start == -self.period / 2
         return (self.period,) if usual else (self.period, self.start)
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """Start and end of a period."""
-        return self.start, self.start + self.period
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:

@@ -53,6 +53,8 @@ class Nonlinearity(ModelPart):
         Name that selects the nonlinearity, as in ``nonlinearity="relu"``.
     label : str
         Short text for menus and legends; `name` by default.
+    range : tuple of float
+        Bounds that f(t) never leaves; all numbers by default.
     linear : bool
         Whether f is linear, so that f(WH) has rank r; False by default.
     monotone : bool
@@ -86,6 +88,7 @@ class Nonlinearity(ModelPart):
     Cube()
     """
 
+    range: tuple[float, float] = (-math.inf, math.inf)
     linear: ClassVar[bool] = False
     form: ClassVar[str | None] = None
     even: ClassVar[bool] = False
@@ -102,11 +105,6 @@ class Nonlinearity(ModelPart):
     def derivative(t: float, p: tuple[float, ...]) -> float:
         """Return the derivative of f at t."""
         raise NotImplementedError
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """Bounds that f(t) never leaves; all numbers by default."""
-        return -math.inf, math.inf
 
     def pieces(self) -> tuple[Piece, ...] | None:
         """Return the linear pieces of f from left to right; None if f is not piecewise linear."""
@@ -126,11 +124,6 @@ class Nonlinearity(ModelPart):
         If `centred`, a learned f takes the mean of x near 0, where WH is without offsets.
         """
         return self
-
-    @property
-    def learns(self) -> bool:
-        """Whether `learned` can change f; False by default."""
-        return False
 
     def learned(self, x: FloatArray, t: FloatArray, weights: FloatArray) -> Nonlinearity:
         """Return an f that is nearer to observed values.

@@ -105,7 +105,7 @@ class Ordinal(Loss):
                     f"cut_points={cut_points!r} do not go with levels={levels!r}: give one cut "
                     "point fewer than levels."
                 )
-        self._learns = self.cut_points is None if learns is None else bool(learns)
+        self.learns = self.cut_points is None if learns is None else bool(learns)
         if self.levels is not None:
             cuts = self._equal_shares() if self.cut_points is None else self.cut_points
             self.level_values = tuple(self.levels.tolist())
@@ -134,12 +134,7 @@ class Ordinal(Loss):
         if self.cut_points is None:
             return (levels,)
         cuts = tuple(self.cut_points.tolist())
-        return (levels, cuts, True) if self._learns else (levels, cuts)
-
-    @property
-    def learns(self) -> bool:
-        """Whether the cut points are learned."""
-        return self._learns
+        return (levels, cuts, True) if self.learns else (levels, cuts)
 
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
@@ -226,7 +221,7 @@ class Ordinal(Loss):
 
     def learned(self, x: FloatArray, y: FloatArray, weights: FloatArray) -> Ordinal:
         """Return the loss with the cut points of highest likelihood."""
-        if not self._learns or self.levels is None or self.cut_points is None:
+        if not self.learns or self.levels is None or self.cut_points is None:
             return self
         cuts = best_cut_points(self.codes(x), y, weights, self.cut_points)
         best = Ordinal(self.levels.tolist(), cuts.tolist(), learns=True)

@@ -13,6 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from nmd_lab._runtime.checks import check_number
+
 from .base import FloatArray
 from .nonlinearity import Nonlinearity, Piece
 
@@ -49,9 +51,7 @@ class LeakyReLU(Nonlinearity):
     parameter_names = ("slope",)
 
     def __init__(self, slope: float = 0.01) -> None:
-        self.slope = float(slope)
-        if not 0 <= self.slope < math.inf:
-            raise ValueError(f"slope={slope!r} is no slope of LeakyReLU: give a number >= 0.")
+        self.slope = check_number("slope", slope, 0)
         self.parameters = (self.slope,)
 
     @staticmethod
@@ -95,9 +95,7 @@ class SoftThreshold(Nonlinearity):
     parameter_names = ("threshold",)
 
     def __init__(self, threshold: float = 1.0) -> None:
-        self.threshold = float(threshold)
-        if not 0 <= self.threshold < math.inf:
-            raise ValueError(f"threshold={threshold!r} is no threshold: give a number >= 0.")
+        self.threshold = check_number("threshold", threshold, 0)
         self.parameters = (self.threshold,)
 
     @staticmethod
@@ -153,9 +151,7 @@ class AbsoluteOffset(Nonlinearity):
     parameter_names = ("offset",)
 
     def __init__(self, offset: float = 0.0) -> None:
-        self.offset = float(offset)
-        if not math.isfinite(self.offset):
-            raise ValueError(f"offset={offset!r} is not finite: give a number.")
+        self.offset = check_number("offset", offset)
         self.parameters = (self.offset,)
 
     @staticmethod

@@ -243,7 +243,7 @@ class NegativeBinomial(Loss):
                 "for Poisson counts."
             )
         self.dispersion = None if dispersion is None else float(dispersion)
-        self._learns = self.dispersion is None if learns is None else bool(learns)
+        self.learns = self.dispersion is None if learns is None else bool(learns)
         value = 1.0 if self.dispersion is None else self.dispersion
         # A constant of the value, which it would otherwise compute for each entry.
         self.parameters = (value, float(stirling_excess(1.0 / value)))
@@ -251,14 +251,9 @@ class NegativeBinomial(Loss):
     @property
     def settings(self) -> tuple[float | bool | None, ...]:
         """Dispersion, and whether it is learned if that does not follow from it."""
-        if self._learns == (self.dispersion is None):
+        if self.learns == (self.dispersion is None):
             return () if self.dispersion is None else (self.dispersion,)
-        return self.dispersion, self._learns
-
-    @property
-    def learns(self) -> bool:
-        """Whether the dispersion is learned."""
-        return self._learns
+        return self.dispersion, self.learns
 
     @staticmethod
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
@@ -313,7 +308,7 @@ class NegativeBinomial(Loss):
 
     def learned(self, x: FloatArray, y: FloatArray, weights: FloatArray) -> NegativeBinomial:
         """Return the loss with the dispersion of highest likelihood."""
-        if not self._learns:
+        if not self.learns:
             return self
         y = np.maximum(y, COUNT_FLOOR * x).astype(np.float64)
         counts, position = np.unique(x, return_inverse=True)

@@ -17,6 +17,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from nmd_lab._runtime.checks import check_number
+
 from .base import FloatArray
 from .closed_forms import exponential_minimum
 from .losses import KL, Frobenius, Loss
@@ -39,12 +41,8 @@ class Sigmoid(Nonlinearity):
 
     name = "sigmoid"
     label = "sigmoid: 1 / (1 + exp(-t))"
+    range = (0.0, 1.0)
     monotone = True
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """0 and 1."""
-        return 0.0, 1.0
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
@@ -76,12 +74,8 @@ class Tanh(Nonlinearity):
 
     name = "tanh"
     label = "tanh(t)"
+    range = (-1.0, 1.0)
     monotone = True
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """-1 and 1."""
-        return -1.0, 1.0
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
@@ -111,12 +105,8 @@ class Softplus(Nonlinearity):
 
     name = "softplus"
     label = "softplus: log(1 + exp(t))"
+    range = (0.0, math.inf)
     monotone = True
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """0 and infinity."""
-        return 0.0, math.inf
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
@@ -157,19 +147,13 @@ class Power(Nonlinearity):
 
     name = "power"
     label = "power: |t|^p"
+    range = (0.0, math.inf)
     even = True
     parameter_names = ("p",)
 
     def __init__(self, p: float = 2.0) -> None:
-        self.p = float(p)
-        if not 0 < self.p < math.inf:
-            raise ValueError(f"p={p!r} is no exponent of |t|^p: give a number > 0.")
+        self.p = check_number("p", p, above=0)
         self.parameters = (self.p,)
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """0 and infinity."""
-        return 0.0, math.inf
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:
@@ -268,6 +252,7 @@ class Exp(Nonlinearity):
 
     name = "exp"
     label = "exp(t)"
+    range = (0.0, math.inf)
     monotone = True
     closed_forms: ClassVar[dict[type[Loss], Callable[..., float]]] = {
         Frobenius: exp_frobenius,
@@ -276,11 +261,6 @@ class Exp(Nonlinearity):
         SquaredLog: exp_squared_log,
         NegativeBinomial: exp_negative_binomial,
     }
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """0 and infinity."""
-        return 0.0, math.inf
 
     @staticmethod
     def forward(t: float, p: tuple[float, ...]) -> float:

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from scipy.special import gammaln, ndtr, ndtri, pdtr, xlogy
 
+from nmd_lab.model.base import LAPLACE, NORMAL, POISSON, NoiseModel
 from nmd_lab.model.censored import all_pieces, moments
-from nmd_lab.model.noise import LAPLACE, NORMAL, POISSON, NoiseModel
 from nmd_lab.model.nonlinearity import Nonlinearity, Piece
 
 from .mixture import (

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import ndtri
 
-from nmd_lab.model._pieces import nearest_values
 from nmd_lab.model.kind import make_kind
+from nmd_lab.model.monotone import nearest_values
 from nmd_lab.nonlinearities import Monotone
 
 Z = ndtri((np.arange(20) + 0.5) / 20)
@@ -101,8 +101,8 @@ def misfit(t, values, at, data, weights):
 @pytest.fixture
 def least_squares(monkeypatch):
     """Least squares alone, without the pull and with any change of slope."""
-    monkeypatch.setattr("nmd_lab.model._pieces.PULL", 0.0)
-    monkeypatch.setattr("nmd_lab.model._pieces.TURN", np.inf)
+    monkeypatch.setattr("nmd_lab.model.monotone.PULL", 0.0)
+    monkeypatch.setattr("nmd_lab.model.monotone.TURN", np.inf)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -146,7 +146,7 @@ def test_few_noisy_data_make_no_staircase(monkeypatch):
     t, at = np.linspace(-2, 2, 20), rng.normal(size=150)
     data, weights = at + 0.5 * rng.normal(size=150), np.ones(150)
     smooth = nearest_values(t, t, np.zeros(19), at, data, weights)
-    monkeypatch.setattr("nmd_lab.model._pieces.TURN", np.inf)
+    monkeypatch.setattr("nmd_lab.model.monotone.TURN", np.inf)
     steps = nearest_values(t, t, np.zeros(19), at, data, weights)
     errors = [float(np.sqrt(np.mean(np.square(each - t)))) for each in (smooth, steps)]
     assert errors[0] < 0.5 * errors[1]

@@ -17,8 +17,8 @@ from typing import Any
 
 from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.model._search import ScalarMap
+from nmd_lab.model.base import LAPLACE, NORMAL, POISSON, NoiseModel
 from nmd_lab.model.kind import Structure
-from nmd_lab.model.noise import LAPLACE, NORMAL, POISSON, NoiseModel
 
 from .piece_draws import NOTHING, add_candidate, add_segment, draw_chosen
 from .streams import draw_between, uniform

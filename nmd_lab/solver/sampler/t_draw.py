@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 from nmd_lab.model._search import ScalarMap
+from nmd_lab.model.base import LAPLACE, NORMAL, POISSON
 from nmd_lab.model.kind import Kind, Structure, make_kind
 from nmd_lab.model.loss import Loss
-from nmd_lab.model.noise import LAPLACE, NORMAL, POISSON
 from nmd_lab.model.proximal import compile_t_update
 
 from .grid_draws import compile_grid_draw

@@ -15,8 +15,8 @@ import numpy as np
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.model.base import NORMAL, POISSON
 from nmd_lab.model.model import Model
-from nmd_lab.model.noise import NORMAL, POISSON
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.loop import Stopping
 from nmd_lab.solver.problem import Problem
