@@ -16,8 +16,8 @@ import numpy as np
 from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray, IntArray
 
-from .cholesky import add_entries, factorize, substitute
 from .devices.device import HOST, Device
+from .row_problems import add_entries, factorize, substitute
 from .storage import CsrStorage, sparse_kernel
 
 ENTRIES = 1 << 21  # entries of a chunk of rows, 16 MiB of doubles

@@ -14,8 +14,7 @@ from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
 from nmd_lab.model.model import Model
 
-from .lanczos import LanczosBreakdown, largest_singular
-from .lowrank import RowBlocks, row_blocks
+from .lowrank import LanczosBreakdown, RowBlocks, largest_singular, row_blocks
 
 RANDOM_SCALE = 0.3  # standard deviation of random factors, over (mean of T² / √rank)^(1/4)
 LARGEST_GRAM = 1000  # largest min(m, n) of an SVD from the Gram matrix; Lanczos beyond it

@@ -1,11 +1,18 @@
-"""Products with a matrix that is large, sparse or in a file, and with a constant added to it."""
+"""Products with a large matrix and a constant added to it, and its largest singular values.
+
+The matrix may be sparse, or in a file.  The singular values come from Lanczos iterations, with the
+same bits for the same start.  ARPACK, which SciPy calls, continues after a breakdown with random
+vectors of its own.  They are other ones at each call in a process.  Here a breakdown is an
+exception instead, and the caller chooses a method that does not break down.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import ArpackError, LinearOperator, svds
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import BLOCK
@@ -74,3 +81,72 @@ def row_blocks(R: Any, size: int | None = None) -> Iterator[tuple[Any, slice]]:
     for first in range(0, R.shape[0], size):
         rows = slice(first, first + size)
         yield R[rows], rows
+
+
+TOLERANCE = 1e-3
+"""Relative tolerance of the singular values."""
+
+OVERLAP = 1e-13
+"""Overlap of a step with the next vector, relative to the step, up to which it is a breakdown."""
+
+LENGTH = 1e-6
+"""Deviation of the length of a vector from 1 above which it is a breakdown."""
+
+
+class LanczosBreakdown(ArithmeticError):
+    """The vectors so far span a space that the matrix maps to itself."""
+
+
+def largest_singular(
+    A: Any,
+    k: int,
+    first: FloatArray,
+    both: Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None = None,
+) -> tuple[FloatArray, FloatArray, Any]:
+    """Return U (m, k), the k largest singular values, descending, and Vᵀ (k, n).
+
+    `both` returns A v and Aᵀ A v of a tall A for a vector v, if a function is faster than two.
+    """
+    if not 0 < k < min(A.shape):
+        raise LanczosBreakdown(f"k={k} of {min(A.shape)} singular values")
+    tall = A.shape[0] >= A.shape[1]
+    forward, back = (A.matvec, A.rmatvec) if tall else (A.rmatvec, A.matvec)
+    watched = _Watched(both or (lambda v: ((y := forward(v)), back(y))))
+    matvec, rmatvec = (watched.forward, watched.back) if tall else (watched.back, watched.forward)
+    operator: Any = LinearOperator(A.shape, matvec, rmatvec, A.matmat, np.float64, A.rmatmat)
+    try:
+        U, values, Vt = svds(operator, k=k, v0=first, tol=TOLERANCE)
+    except ArpackError as error:
+        raise LanczosBreakdown(str(error)) from error
+    order = np.argsort(-values)
+    return U[:, order], values[order], Vt[order]
+
+
+class _Watched:
+    """The products with a matrix, which raise an exception when Lanczos iterations break down.
+
+    A step of the iterations is AᵀA v, or AAᵀ v for a wide matrix.  Each vector v has length 1 and
+    is what the step before it adds to the earlier vectors, so that it overlaps with that step.  A
+    random vector that follows a breakdown has another length, or is orthogonal to all steps; which
+    of the two depends on the version of SciPy.
+    """
+
+    def __init__(self, both: Callable[[FloatArray], tuple[FloatArray, FloatArray]]) -> None:
+        self.both = both
+        self.step: Any = None
+
+    def forward(self, v: FloatArray) -> Any:
+        """Return A v after comparing v with the step before, and take the step."""
+        if self.step is not None:
+            length, step = float(np.linalg.norm(v)), float(np.linalg.norm(self.step))
+            overlap = abs(float(np.vdot(self.step, v)))
+            if abs(length - 1) > LENGTH or overlap <= OVERLAP * step:
+                raise LanczosBreakdown("a vector does not follow from the steps before it")
+        product, self.step = self.both(v)
+        if not np.any(self.step):
+            raise LanczosBreakdown("a vector is mapped to zero")
+        return product
+
+    def back(self, _: FloatArray) -> Any:
+        """Return the step, which is Aᵀ times the last product."""
+        return self.step

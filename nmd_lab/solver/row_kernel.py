@@ -19,9 +19,9 @@ from nmd_lab.data.entries import CsrRows, FloatArray, IntArray
 from nmd_lab.model.kind import AnyStructure
 from nmd_lab.model.model import Model
 
-from .cholesky import factorize, substitute
 from .devices.compiled_passes import compile_entry_update, has_limits
 from .penalty import BALANCED, compare_residuals, relaxed_ratio
+from .row_problems import factorize, substitute
 from .unit_rows import Doubles, UnitRows
 
 RANDOM_STARTS = 8  # of a row, in addition to one of least squares, if the problem is not convex

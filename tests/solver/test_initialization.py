@@ -13,8 +13,7 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.initialization import random_start
-from nmd_lab.solver.lanczos import LanczosBreakdown, largest_singular
-from nmd_lab.solver.lowrank import RowBlocks
+from nmd_lab.solver.lowrank import LanczosBreakdown, RowBlocks, largest_singular
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 

@@ -10,7 +10,6 @@ from typing import Any, Self
 from nmd_lab._runtime.checks import check_word
 
 from .base import BY_NAME, Entrywise, FactorConstraint, NonNegative, Simplex, SparseFactor
-from .base import SparseFactor as Sparse
 
 SHARE = 0.03
 """Default weight of an l1 penalty, as a share of the one that removes an ordinary component."""
@@ -98,14 +97,14 @@ NO_CONSTRAINTS = GivenConstraints()
 
 def _is_bounded(constraint: FactorConstraint | None) -> bool:
     """Return whether a constraint or a penalty keeps a factor from growing."""
-    if isinstance(constraint, Sparse):
+    if isinstance(constraint, SparseFactor):
         return constraint.weight != 0
     return not (constraint is None or isinstance(constraint, NonNegative))
 
 
 def _ridge_against(constraint: FactorConstraint | None, ridge: float) -> float:
     """Return the ridge of a factor whose partner has a constraint, and perhaps an l1 penalty."""
-    if not isinstance(constraint, Sparse):
+    if not isinstance(constraint, SparseFactor):
         return 0.0
     return ridge if constraint.weight is None else constraint.weight
 
@@ -116,7 +115,7 @@ def _weighted(constraint: FactorConstraint | None, weight: float) -> FactorConst
     For a component of singular value s that is split evenly, natural · s · √(s / length) is the l1
     weight that would remove a number of ordinary size.
     """
-    if not isinstance(constraint, Sparse) or constraint.weight is not None:
+    if not isinstance(constraint, SparseFactor) or constraint.weight is not None:
         return constraint
     return constraint.weighted(weight)
 
