@@ -97,7 +97,7 @@ def _ends(kinds: Model | None, column: int) -> str:
     f = _of_column(kinds, column, "nonlinearity")
     if f is None or f.name != "minmax":
         return ""
-    low, high = f.range
+    low, high = f.parameters
     if low == high:
         return f"always {low:g}"
     ends = [f"from {low:g}"] if math.isfinite(low) else []
