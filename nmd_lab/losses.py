@@ -1,5 +1,6 @@
 """All losses d(x, f(WH)), their base class, and the check of one of your own."""
 
+from .model.base import NoiseModel
 from .model.binary import Logistic
 from .model.checks import check_loss
 from .model.losses import KL, L1, Frobenius, Huber, Loss, Quantile
@@ -15,6 +16,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "NegativeBinomial",
+    "NoiseModel",
     "Ordinal",
     "Quantile",
     "SquaredLog",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 FloatArray = NDArray[np.floating]
 
@@ -91,6 +93,61 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else repr(value)
 
 
+class Normal:
+    """The standard normal distribution."""
+
+    cdf, ppf = staticmethod(ndtr), staticmethod(ndtri)
+
+    @staticmethod
+    def logpdf(z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the logarithm of the density."""
+        logs: NDArray[np.float64] = -0.5 * z**2 - 0.5 * math.log(2 * math.pi)
+        return logs
+
+    @staticmethod
+    def rvs(size: Any, random_state: np.random.Generator) -> NDArray[np.float64]:
+        """Return random numbers."""
+        numbers: NDArray[np.float64] = random_state.standard_normal(size)
+        return numbers
+
+    @staticmethod
+    def var() -> float:
+        """Return the variance."""
+        return 1.0
+
+
+class Laplace:
+    """The standard Laplace distribution."""
+
+    @staticmethod
+    def cdf(z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the distribution function."""
+        half = 0.5 * np.exp(-np.abs(z))
+        return np.where(z < 0, half, 1 - half)
+
+    @staticmethod
+    def ppf(level: float) -> float:
+        """Return a quantile."""
+        return math.copysign(math.log1p(-abs(2 * level - 1)), level - 0.5)
+
+    @staticmethod
+    def logpdf(z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the logarithm of the density."""
+        logs: NDArray[np.float64] = -np.abs(z) - math.log(2)
+        return logs
+
+    @staticmethod
+    def rvs(size: Any, random_state: np.random.Generator) -> NDArray[np.float64]:
+        """Return random numbers."""
+        numbers: NDArray[np.float64] = random_state.laplace(size=size)
+        return numbers
+
+    @staticmethod
+    def var() -> float:
+        """Return the variance."""
+        return 2.0
+
+
 class NoiseModel(NamedTuple):
     """A distribution of x around y = f(T), with a density in exp(-β d(x, y)).
 
@@ -104,12 +161,24 @@ class NoiseModel(NamedTuple):
         Shape that an entry adds to the Gamma distribution of β; 0 if β stays 1.
     power : int
         Power of the unit of X that the rate of the prior of β has.
+    standard : object or None
+        Distribution of (x - y) β^(1/power), with the methods `cdf`, `ppf`, `logpdf`, `rvs` and
+        `var` of those of `scipy.stats`; None (default): a posterior has no intervals with noise.
+
+    Examples
+    --------
+    Of fourth powers, d(x, y) = (x - y)⁴ / 4:
+
+    >>> from scipy.stats import gennorm
+    >>> NoiseModel("fourth powers", 0.25, 4, gennorm(4, scale=4**0.25)).power
+    4
     """
 
     name: str = ""
     shape: float = 0.0
     power: int = 0
+    standard: Any = None
 
 
 UNKNOWN, POISSON = NoiseModel(), NoiseModel("Poisson")
-NORMAL, LAPLACE = NoiseModel("normal", 0.5, 2), NoiseModel("Laplace", 1.0, 1)
+NORMAL, LAPLACE = NoiseModel("normal", 0.5, 2, Normal), NoiseModel("Laplace", 1.0, 1, Laplace)

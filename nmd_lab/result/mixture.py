@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr, ndtri
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
+from nmd_lab.model.base import LAPLACE, NORMAL
 from nmd_lab.model.censored import all_pieces, bell, upper_tail
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
@@ -183,8 +184,11 @@ def points_of(n_draws: int) -> Array:
     return points
 
 
-Component = Callable[..., tuple[float, float]]
-"""Distribution function and density of a component of a mixture."""
+COMPONENTS: dict[Any, Callable[..., tuple[float, float]]] = {
+    NORMAL.standard: normal,
+    LAPLACE.standard: laplace,
+}
+"""Compiled distribution function and density of components of a mixture."""
 
 
 class Predictive(ABC):
@@ -243,19 +247,29 @@ class Predictive(ABC):
 
 
 def mixture_quantile(
-    location: Array, scale: Array, level: float, shape: Component = normal
+    location: Array, scale: Array, level: float, standard: Any = NORMAL.standard
 ) -> Array:
-    """Return a quantile of equally likely normal or Laplace distributions for each entry."""
-    tail = math.log1p(-abs(2 * level - 1))  # of the Laplace distribution
-    standard = float(ndtri(level)) if shape is normal else math.copysign(tail, level - 0.5)
-    ends = (
-        location + standard * scale
-    )  # the mixture's quantile lies between those of the components
-    spread = np.sqrt(location.var(axis=0) + np.mean(scale**2, axis=0))
+    """Return a quantile of equally likely distributions of one shape for each entry."""
+    at = float(standard.ppf(level))
+    ends = location + at * scale  # the mixture's quantile lies between those of the components
     bracket = ends.min(axis=0), ends.max(axis=0)
-    return quantiles(
-        shape, location, scale, level, bracket, location.mean(axis=0) + standard * spread
-    )
+    if standard not in COMPONENTS:
+        return _bisected(location, scale, level, bracket, standard)
+    spread = np.sqrt(location.var(axis=0) + np.mean(scale**2, axis=0))
+    start = location.mean(axis=0) + at * spread
+    return quantiles(COMPONENTS[standard], location, scale, level, bracket, start)
+
+
+def _bisected(
+    location: Array, scale: Array, level: float, bracket: tuple[Array, Array], standard: Any
+) -> Array:
+    """Return a quantile by halving the bracket until it is as narrow as is wanted."""
+    low, high = bracket
+    for _ in range(math.ceil(-math.log2(TOLERANCE))):
+        middle = 0.5 * (low + high)
+        below = standard.cdf((middle - location) / scale).mean(axis=0) < level
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray(0.5 * (low + high))
 
 
 class GaussianNoise(Predictive):

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, ndtr, ndtri, pdtr, xlogy
+from scipy.special import gammaln, ndtri, pdtr, xlogy
 
-from nmd_lab.model.base import LAPLACE, NORMAL, POISSON, NoiseModel
+from nmd_lab.model.base import NORMAL, POISSON, NoiseModel
 from nmd_lab.model.censored import all_pieces, moments
 from nmd_lab.model.nonlinearity import Nonlinearity, Piece
 
 from .mixture import (
     Array,
-    Component,
     Predictive,
     folded,
     interval_mass,
     is_increasing,
-    laplace,
     mixture_quantile,
-    normal,
     normal_density,
     points_of,
     quantiles,
@@ -145,7 +143,7 @@ def _folded_quantile(v: Array, sd: Array, level: float) -> Array:
 
 
 class NoiseAfter(Predictive):
-    """The distribution of f(T) plus noise: normal (Frobenius), Laplace (L1) or Poisson (KL)."""
+    """The distribution of f(T) plus noise: that of the loss, such as normal for Frobenius."""
 
     @property
     def numbers(self) -> int:
@@ -166,10 +164,8 @@ class NoiseAfter(Predictive):
         if self._is(POISSON):
             shares = pdtr(np.maximum(np.floor(x), 0), self._counts(v)).mean(axis=0)
             return np.where(x < 0, 0, shares)
-        z = (x - self._points(v)) / self._scale(v)
-        half = 0.5 * np.exp(-np.abs(z))
-        share = ndtr(z) if self._shape is normal else np.where(z < 0, half, 1 - half)
-        return np.asarray(share.mean(axis=0))
+        shares = self._standard.cdf((x - self._points(v)) / self._scale(v))
+        return np.asarray(shares.mean(axis=0))
 
     def log_densities(self, v: Array, x: Array) -> Array:
         """Return the logarithm of the density of x in each draw, or of each draw and point."""
@@ -180,18 +176,16 @@ class NoiseAfter(Predictive):
                 return np.log(density)
         if self._is(POISSON):
             counts = self._counts(v)
-            logs: Array = np.where(x < 0, -np.inf, xlogy(x, counts) - counts - gammaln(x + 1))
-            return logs
+            of_counts = xlogy(x, counts) - counts - gammaln(x + 1)
+            return np.where(x < 0, -np.inf, of_counts)
         scale = self._scale(v)
-        z = (x - self._points(v)) / scale
-        if self._shape is normal:
-            return np.asarray(-0.5 * z**2 - np.log(scale * math.sqrt(2 * math.pi)))
-        return np.asarray(-np.abs(z) - np.log(2 * scale))
+        logs = self._standard.logpdf((x - self._points(v)) / scale) - np.log(scale)
+        return np.asarray(logs)
 
     def quantile(self, v: Array, level: float) -> Array:
         """Return a quantile over all draws for each entry."""
         if not self._is(POISSON):
-            return mixture_quantile(self._points(v), self._scale(v), level, self._shape)
+            return mixture_quantile(self._points(v), self._scale(v), level, self._standard)
         counts = self._counts(v)
         largest = counts.max(axis=0)
         low, high = np.full(v.shape[1], -1.0), np.ceil(largest + 10 * np.sqrt(largest) + 30)
@@ -207,32 +201,31 @@ class NoiseAfter(Predictive):
         centre = np.asarray(self.noise.nonlinearity(t), dtype=np.float64)
         if self._is(POISSON):
             return rng.poisson(np.maximum(centre, 0)).astype(np.float64)
-        width = self._width[0]
-        if self._is(NORMAL):
-            return np.asarray(centre + width * rng.standard_normal(v.shape))
-        return rng.laplace(centre, width)
+        noise = self._standard.rvs(size=v.shape, random_state=rng)
+        return np.asarray(centre + self._width[0] * noise)
 
     def _is(self, noise: NoiseModel) -> bool:
         """Return whether the loss stands for a noise."""
         return self.noise.loss.noise_model == noise
 
     @property
-    def _shape(self) -> Component:
-        """The distribution of the noise; raises ValueError for a loss of the user."""
-        if self._is(NORMAL):
-            return normal
-        if self._is(LAPLACE):
-            return laplace
-        raise ValueError(
-            f"loss={self.noise.loss!r} says no distribution of new observations: use noise=False."
-        )
+    def _standard(self) -> Any:
+        """The distribution of the noise in units of its width."""
+        standard = self.noise.loss.noise_model.standard
+        if standard is None:
+            raise ValueError(
+                f"loss={self.noise.loss!r} says no distribution of new observations: use "
+                "noise=False, or give its noise_model a standard distribution."
+            )
+        return standard
 
     @property
     def _width(self) -> Array:
         """Scale of the noise in each draw, (draws, 1) or (draws, entries)."""
-        shape = self._shape  # first, for its error
+        assert self._standard is not None  # or its error
         assert self.noise.beta is not None
-        return 1 / np.sqrt(self.noise.beta) if shape is normal else 1 / self.noise.beta
+        width: Array = self.noise.beta ** (-1 / self.noise.loss.noise_model.power)
+        return width
 
     def _scale(self, v: Array) -> Array:
         """Return the scale of the noise at each draw and point."""
@@ -242,7 +235,7 @@ class NoiseAfter(Predictive):
         """Return the variance of the noise after f in each draw."""
         if self._is(POISSON):
             return np.maximum(mean, 0)
-        variance: Array = self._width**2 * (1 if self._is(NORMAL) else 2)
+        variance: Array = self._width**2 * self._standard.var()
         return variance
 
     def _points(self, v: Array) -> Array:

@@ -253,6 +253,22 @@ def test_a_loss_of_the_user_has_means_but_no_noise():
         posterior.predict_std(ROWS, COLUMNS)
 
 
+@pytest.mark.parametrize(
+    ("loss", "power", "standard"),
+    [(nmd_lab.Frobenius(), 2, stats.norm()), (nmd_lab.L1(), 1, stats.laplace())],
+)
+def test_a_loss_of_the_user_with_a_distribution_has_intervals(loss, power, standard):
+    model = nmd_lab.losses.NoiseModel("own", 0.5, power, standard)
+    own = type("Own", (type(loss),), {"noise_model": model})()
+    ours, theirs = (made_up(np.zeros((M, N)), "relu", each, "after") for each in (own, loss))
+    at = ROWS, COLUMNS
+    for name in ("predict_std", "predict_interval"):
+        found, expected = (getattr(each, name)(*at) for each in (ours, theirs))
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    found, expected = (each.probability(*at, above=0.2) for each in (ours, theirs))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_a_nonlinearity_of_the_user():
     class Softplus(nmd_lab.nonlinearities.Nonlinearity):
         name = "softplus"
