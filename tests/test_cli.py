@@ -21,7 +21,7 @@ import nmd_lab as nmd
 from nmd_lab._command_line import OF_PYTHON
 from nmd_lab.cli import main
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver import stopping
+from nmd_lab.solver import loop
 
 PLAIN = ["--alpha", "0", "--rank", "2", "--max-iter", "3", "--tol", "0", "--quiet", "--out"]
 MIXED = "id,age,sex,ill\na,60,m,True\nb,50,f,\nc,,f,False\nd,41,,True\ne,55,m,False\n"
@@ -336,7 +336,7 @@ def test_an_interrupt_and_an_unforeseen_error_are_one_line(error, code, line, mo
 
 @pytest.mark.parametrize("every", [0, 1000])
 def test_ctrl_c_in_a_fit_names_the_checkpoint(every, matrix, monkeypatch, tmp_path, capsys):
-    reason, seen = stopping.Stopping.reason, []
+    reason, seen = loop.Stopping.reason, []
 
     def interrupted(*arguments):
         seen.append(1)
@@ -348,7 +348,7 @@ def test_ctrl_c_in_a_fit_names_the_checkpoint(every, matrix, monkeypatch, tmp_pa
     argv = ["fit", str(path), *PLAIN, str(out), "--max-iter", "50"]
     argv += ["--checkpoint", str(run), "--checkpoint-every", str(every)]
     with monkeypatch.context() as patch:
-        patch.setattr(stopping.Stopping, "reason", interrupted)
+        patch.setattr(loop.Stopping, "reason", interrupted)
         assert main(argv) == 130
     goes_on = "" if every else f": the same command goes on from {run}"
     assert capsys.readouterr().err == f"nmd-lab: interrupted{goes_on}\n"

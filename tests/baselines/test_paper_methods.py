@@ -39,7 +39,7 @@ def test_an_exact_decomposition_is_found_again(name, bound, rng):
     W, H = rng.normal(size=(60, 3)), rng.normal(size=(3, 50))
     X = np.square(W @ H) if name == "csf" else np.maximum(W @ H, 0)
     start = W + 0.1 * rng.normal(size=W.shape), H + 0.1 * rng.normal(size=H.shape)
-    max_iter = {"coordinate_descent": 40, "csf": 40, "adam": 200}.get(name, 500)
+    max_iter = 40 if name in ("coordinate_descent", "csf") else 500
     assert method_of(name)(X, 3, init=start, max_iter=max_iter, tol=0).relative_error < bound
 
 
