@@ -64,7 +64,7 @@ MODULES: dict[str, tuple[str, list[str]]] = {
         "All losses, their base class, and the check of one of your own.",
         [
             *("Frobenius", "L1", "KL", "Huber", "Quantile", "Logistic", "NegativeBinomial"),
-            *("ItakuraSaito", "SquaredLog", "Ordinal", "Loss", "check_loss"),
+            *("ItakuraSaito", "SquaredLog", "Ordinal", "Loss", "NoiseModel", "check_loss"),
         ],
     ),
     "warnings": (
