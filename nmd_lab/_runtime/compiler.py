@@ -150,6 +150,12 @@ def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> 
     return dispatcher  # type: ignore[no-any-return]
 
 
+@cache
+def cached_kernel(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return a kernel of ours with its code on disk, once for each name: that of its types."""
+    return compile_kernel(function, name, cached=True)
+
+
 def _named(function: Callable[..., Any], name: str) -> FunctionType:
     """Return a copy of a function, whose name says what it captures.
 

@@ -63,7 +63,7 @@ PLAIN = Classes()
 
 
 class PartitionFiles:
-    """The files of the partitions beside the checkpoints of a run."""
+    """The files of the partitions that belong to the checkpoints of a run."""
 
     def __init__(self, cluster: Cluster, checkpoint: Path) -> None:
         self.cluster = cluster

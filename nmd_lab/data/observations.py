@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -215,6 +216,11 @@ class Observations(ABC):
 
     def range(self) -> tuple[float, float]:
         """Return the smallest and the largest observed value."""
+        return self._range
+
+    @cached_property
+    def _range(self) -> tuple[float, float]:
+        """The range, for which all values are read once."""
         ranges = [(x.min(), x.max()) for x, _ in self.observed_blocks() if x.size]
         return float(min(low for low, _ in ranges)), float(max(high for _, high in ranges))
 

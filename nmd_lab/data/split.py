@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, singledispatch
+from functools import singledispatch
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import as_generator
-from nmd_lab._runtime.compiler import compile_kernel
+from nmd_lab._runtime.compiler import cached_kernel
 
 from .dense import DenseObservations
 from .entries import CsrRows, EntryWeights
@@ -68,7 +68,7 @@ def split(
     rows, columns, _ = observations.entries()
     n_test = _test_count(test_size, rows.size)
     counts = np.bincount(rows), np.bincount(columns)
-    test = _choose_kernel(str(rows.dtype))(
+    test = cached_kernel(_choose, f"choose_{rows.dtype}")(
         rng.permutation(rows.size), rows, columns, *counts, n_test
     )
     if observations.labels.table is not None:
@@ -124,12 +124,6 @@ def _test_count(test_size: Any, n_observed: int) -> int:
         f"test_size={test_size!r} is out of range: give a share between 0 and 1, or a number "
         f"below the {n_observed} observed entries."
     )
-
-
-@cache
-def _choose_kernel(types: str) -> Any:
-    """Return `_choose` compiled for these types of indices."""
-    return compile_kernel(_choose, f"choose_{types}", cached=True)
 
 
 def _choose(order, rows, columns, row_counts, column_counts, n_test):  # type: ignore[no-untyped-def]

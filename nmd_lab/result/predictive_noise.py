@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, ndtri, pdtr, xlogy
@@ -164,7 +163,7 @@ class NoiseAfter(Predictive):
         if self._is(POISSON):
             shares = pdtr(np.maximum(np.floor(x), 0), self._counts(v)).mean(axis=0)
             return np.where(x < 0, 0, shares)
-        shares = self._standard.cdf((x - self._points(v)) / self._scale(v))
+        shares = self._model.standard.cdf((x - self._points(v)) / self._scale(v))
         return np.asarray(shares.mean(axis=0))
 
     def log_densities(self, v: Array, x: Array) -> Array:
@@ -179,13 +178,13 @@ class NoiseAfter(Predictive):
             of_counts = xlogy(x, counts) - counts - gammaln(x + 1)
             return np.where(x < 0, -np.inf, of_counts)
         scale = self._scale(v)
-        logs = self._standard.logpdf((x - self._points(v)) / scale) - np.log(scale)
+        logs = self._model.standard.logpdf((x - self._points(v)) / scale) - np.log(scale)
         return np.asarray(logs)
 
     def quantile(self, v: Array, level: float) -> Array:
         """Return a quantile over all draws for each entry."""
         if not self._is(POISSON):
-            return mixture_quantile(self._points(v), self._scale(v), level, self._standard)
+            return mixture_quantile(self._points(v), self._scale(v), level, self._model.standard)
         counts = self._counts(v)
         largest = counts.max(axis=0)
         low, high = np.full(v.shape[1], -1.0), np.ceil(largest + 10 * np.sqrt(largest) + 30)
@@ -201,7 +200,7 @@ class NoiseAfter(Predictive):
         centre = np.asarray(self.noise.nonlinearity(t), dtype=np.float64)
         if self._is(POISSON):
             return rng.poisson(np.maximum(centre, 0)).astype(np.float64)
-        noise = self._standard.rvs(size=v.shape, random_state=rng)
+        noise = self._model.standard.rvs(size=v.shape, random_state=rng)
         return np.asarray(centre + self._width[0] * noise)
 
     def _is(self, noise: NoiseModel) -> bool:
@@ -209,22 +208,22 @@ class NoiseAfter(Predictive):
         return self.noise.loss.noise_model == noise
 
     @property
-    def _standard(self) -> Any:
-        """The distribution of the noise in units of its width."""
-        standard = self.noise.loss.noise_model.standard
-        if standard is None:
+    def _model(self) -> NoiseModel:
+        """The noise of the loss, whose distribution is known."""
+        model = self.noise.loss.noise_model
+        if model.standard is None:
             raise ValueError(
                 f"loss={self.noise.loss!r} says no distribution of new observations: use "
                 "noise=False, or give its noise_model a standard distribution."
             )
-        return standard
+        return model
 
     @property
     def _width(self) -> Array:
         """Scale of the noise in each draw, (draws, 1) or (draws, entries)."""
-        assert self._standard is not None  # or its error
+        power = self._model.power
         assert self.noise.beta is not None
-        width: Array = self.noise.beta ** (-1 / self.noise.loss.noise_model.power)
+        width: Array = self.noise.beta ** (-1 / power)
         return width
 
     def _scale(self, v: Array) -> Array:
@@ -235,7 +234,7 @@ class NoiseAfter(Predictive):
         """Return the variance of the noise after f in each draw."""
         if self._is(POISSON):
             return np.maximum(mean, 0)
-        variance: Array = self._width**2 * self._standard.var()
+        variance: Array = self._width**2 * self._model.standard.var()
         return variance
 
     def _points(self, v: Array) -> Array:

@@ -1,7 +1,7 @@
 """Products with a large matrix and a constant added to it, and its largest singular values.
 
 The matrix may be sparse, or in a file.  The singular values come from Lanczos iterations, with the
-same bits for the same start.  ARPACK, which SciPy calls, continues after a breakdown with random
+same digits for the same start.  ARPACK, which SciPy calls, continues after a breakdown with random
 vectors of its own.  They are other ones at each call in a process.  Here a breakdown is an
 exception instead, and the caller chooses a method that does not break down.
 """

@@ -11,13 +11,12 @@ vectorise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.compiler import compile_kernel
+from nmd_lab._runtime.compiler import cached_kernel
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 
@@ -198,10 +197,9 @@ def storage_of(observations: Observations, device: Device = HOST) -> DenseStorag
     return CsrStorage(observations.shape, *observations.pattern)
 
 
-@cache
 def sparse_kernel(kernel: Callable[..., Any], types: str) -> Callable[..., Any]:
     """Compile a loop over the entries of a CSR pattern, once for each combination of types."""
-    return compile_kernel(kernel, f"{kernel.__name__.strip('_')}_{types}", cached=True)
+    return cached_kernel(kernel, f"{kernel.__name__.strip('_')}_{types}")
 
 
 def _products(indptr, indices, first, last, W, Ht, out):  # type: ignore[no-untyped-def]

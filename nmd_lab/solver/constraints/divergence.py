@@ -17,16 +17,15 @@ How far constrained factors are from the first-order conditions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from nmd_lab._runtime.compiler import compile_kernel
+from nmd_lab._runtime.compiler import cached_kernel
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import BLOCK
 from nmd_lab.model.losses import KL_FLOOR
@@ -139,7 +138,7 @@ class _Side:
         """Improve rows in place, and return Σ weight x log y at the end."""
         shared, of_components = len(slopes) == 1, np.ascontiguousarray(partners.T)
         entries = (self.indptr, self.indices, self.x, self.weighted)
-        kernel = divergence_kernel(str(self.indices.dtype))
+        kernel = cached_kernel(_improve, f"divergence_rows_{self.indices.dtype}")
         return float(kernel(*entries, of_components, slopes, shared, alphas, KL_FLOOR, rows))
 
 
@@ -147,12 +146,6 @@ def _transposed(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the weights of the entries of X in the order of its transpose."""
     moved = csr_array((weights, X.indices, X.indptr), shape=X.shape).T.tocsr()
     return np.asarray(moved.data, dtype=np.float64)
-
-
-@cache
-def divergence_kernel(types: str) -> Callable[..., float]:
-    """Return the compiled pass over the rows."""
-    return compile_kernel(_improve, f"divergence_rows_{types}", cached=True)
 
 
 def _improve(indptr, indices, x, weighted, partners, slopes, shared, alphas, floor, rows):  # type: ignore[no-untyped-def]

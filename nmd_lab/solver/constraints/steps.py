@@ -20,12 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.compiler import compile_inner, compile_kernel
+from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab.data.entries import FloatArray
 
 from .base import Entrywise, FactorConstraint, couples_rows
@@ -101,7 +100,7 @@ class ConstrainedColumns:
 
         def solve(rows: FloatArray, gradient: FloatArray) -> FloatArray:
             following = np.ascontiguousarray(rows).copy()
-            kernel = rows_kernel(str(following.dtype))
+            kernel = cached_kernel(_descend_rows, f"constrained_rows_{following.dtype}")
             slopes = np.ascontiguousarray(gradient, dtype=following.dtype)
             kernel(following, slopes, normal, weights, lowest, sweeps, SETTLED)
             return following
@@ -213,12 +212,6 @@ def invert_diagonal(normal, inverse):  # type: ignore[no-untyped-def]
     """Put 1 / diagonal into `inverse`, 0 where a component is dead."""
     for c in range(inverse.size):
         inverse[c] = 1.0 / normal[c, c] if normal[c, c] > 0.0 else 0.0
-
-
-@cache
-def rows_kernel(types: str) -> Callable[..., None]:
-    """Return the compiled loop over rows that share a normal matrix."""
-    return compile_kernel(_descend_rows, f"constrained_rows_{types}", cached=True)
 
 
 def _descend_rows(rows, gradients, normal, weights, lowest, sweeps, settled):  # type: ignore[no-untyped-def]

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from nmd_lab._runtime.compiler import compile_inner, compile_kernel
+from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab.data.entries import FloatArray
 
 AIM = 0.44
@@ -111,7 +109,8 @@ class CutPoints:
         numbers = [(rng.standard_normal(), math.log(rng.random())) for _ in self.steps[1:]]
         self.ends = self.ends.copy()
         entries = (levels.arranged(v), levels.roots, levels.starts, levels.bounds)
-        total: float = _kernel()(*entries, np.array(numbers), self.ends, self.steps, tune)
+        kernel = cached_kernel(_draw_cuts, "draw_cut_points")
+        total: float = kernel(*entries, np.array(numbers), self.ends, self.steps, tune)
         return total
 
 
@@ -142,11 +141,6 @@ def put(cuts: list[CutPoints | None], rows: Doubles) -> None:
     for each, row in zip(cuts, rows, strict=True):
         if each is not None:
             each.ends[1:-1] = row[: each.ends.size - 2]
-
-
-@cache
-def _kernel() -> Any:
-    return compile_kernel(_draw_cuts, "draw_cut_points", cached=True)
 
 
 @compile_inner

@@ -25,13 +25,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.compiler import compile_inner, compile_kernel
+from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab.data.entries import FloatArray
 
 from .priors import RowPrior
@@ -133,7 +132,7 @@ class FewHoles:
         """
         holes = self._holes.starts, self._holes.columns, self._order
         seed, sweep, _ = key
-        kernel = _kernel(_fill_holes, "fill_holes")
+        kernel = cached_kernel(_fill_holes, "fill_holes")
         kernel(first, last, self.few, holes, predicted, spreads, (seed, sweep), self._chosen, y)
 
     def draw(
@@ -147,13 +146,8 @@ class FewHoles:
     ) -> None:
         """Draw some rows and their labels that are < 0, in place, given Σ_j ρ_j y_ij p_j."""
         pattern = self.few, self._holes.counts, self._chosen
-        kernel = _kernel(_draw_rows, f"draw_rows_with_few_holes_{rows.dtype}")
+        kernel = cached_kernel(_draw_rows, f"draw_rows_with_few_holes_{rows.dtype}")
         kernel(first, last, pattern, sums, self._shared, tuple(key), labels, rows)
-
-
-@cache
-def _kernel(function: Any, name: str) -> Any:
-    return compile_kernel(function, name, cached=True)
 
 
 def _fill_holes(first, last, few, holes, predicted, spreads, key, chosen, y):  # type: ignore[no-untyped-def]

@@ -18,23 +18,16 @@ weights, the sum over j is that over all columns less that over the others.
 from __future__ import annotations
 
 import math
-from functools import cache, partial
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from nmd_lab._runtime.compiler import compile_inner, compile_kernel
+from nmd_lab._runtime.compiler import compile_inner
 
 from .streams import draw_index, fill_normal, new_stream, start_stream
 
 CHUNK = 256
 """Entries of a row whose vectors are gathered at a time."""
-
-
-@cache
-def row_kernel(types: str) -> Any:
-    """Return the compiled loop over sparse rows, once for each combination of types."""
-    return compile_kernel(_draw_rows, f"draw_rows_{types}", cached=True)
 
 
 @partial(compile_inner, inline=True)  # a call counts the references of all arrays, in each row
@@ -132,7 +125,8 @@ def absent_columns(columns, out):  # type: ignore[no-untyped-def]
     return count
 
 
-def _draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels, squares, done):  # type: ignore[no-untyped-def]
+def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels, squares, done):  # type: ignore[no-untyped-def]
+    """Draw some sparse rows in place, with the labels that are unknown and the squares left."""
     indptr, indices, target, weights = entries
     vectors, constants, mean = other
     linear, precision, log_weights = prior

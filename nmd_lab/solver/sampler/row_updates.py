@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.compiler import compile_kernel
+from nmd_lab._runtime.compiler import cached_kernel
 from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.storage import CsrStorage
 
 from .few_holes import FewHoles, Holes
 from .priors import RowPrior
-from .row_draws import row_kernel
+from .row_draws import draw_rows
 from .streams import fill_normal, new_stream, start_stream
 
 Doubles = NDArray[np.float64]
@@ -106,7 +106,8 @@ class SparseUpdate:
         of_all, few = (np.empty((0, 0)), np.empty((0, 0))), None
         if self._most is not None and not weights.size:
             of_all, few = self._over_all(here, other, prior, both_rho[1], key, rows)
-        kernel = row_kernel(f"{rows.dtype}_{target.dtype}_{self.storage.indices.dtype}")
+        types = f"{rows.dtype}_{target.dtype}_{self.storage.indices.dtype}"
+        kernel = cached_kernel(draw_rows, f"draw_rows_{types}")
         entries = self.storage.indptr, self.storage.indices, here, weights
         gaussians = prior.linear, prior.precision, prior.log_weights
         arguments = (entries, tuple(other), gaussians, both_rho, of_all, tuple(key))
@@ -133,7 +134,7 @@ class SparseUpdate:
         vectors, mean = other.vectors.astype(np.float64, copy=False), here.dtype.type(other.mean)
         weighted = vectors * rho[:, None] if rho.size else vectors
         gram, y, found = weighted.T @ vectors, np.zeros(self.storage.shape), None
-        spread = _kernel(_spread, f"spread_{here.dtype}_{self.storage.indices.dtype}")
+        spread = cached_kernel(_spread, f"spread_{here.dtype}_{self.storage.indices.dtype}")
         spread(here, self.storage.indices, other.constants, mean, self._most, y.ravel())
         if self.rho_of == "columns":
             few = self._holes.rows_with_few(*prior.mean.shape)
@@ -182,7 +183,7 @@ class DenseUpdate:
         inverse = np.linalg.inv(L)  # of a small triangle
         linear = prior.linear[0]
         squares = np.zeros(rows.shape[0])
-        kernel = _kernel(_noise, "row_noise")
+        kernel = cached_kernel(_noise, "row_noise")
 
         def block(first: int, last: int) -> None:
             block = slice(first, last)
@@ -237,11 +238,6 @@ def each_block(
             work(begin, min(begin + BLOCK_ROWS, last))
 
     each_share(indptr, threads, rows, BLOCK_ROWS if dense else 1)
-
-
-@cache
-def _kernel(function: Any, name: str) -> Any:
-    return compile_kernel(function, name, cached=True)
 
 
 def _noise(seed, sweep, kind, first, out):  # type: ignore[no-untyped-def]
