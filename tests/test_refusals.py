@@ -21,6 +21,7 @@ STORED = sparse.csr_array(GOOD)
 ALL, FITS, SAMPLE = ("decompose", "complete", "sample"), ("decompose", "complete"), ("sample",)
 COMPLETE, BATCH = ("complete",), ("decompose",)
 NUMBERS = [1.0, 2.0, 4.0, 3.0]
+BOTH = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
 ONE_FIT = {"alpha": 0.1, "max_iter": 2, "progress": False}
 ORDINAL = {"loss": ["frobenius", "frobenius", "logistic", "ordinal"], "X": LEVELS, "rank": 2}
 
@@ -82,7 +83,16 @@ REFUSED = [
     *((FITS, "solver", {"solver": value}) for value in ("papre", {"rho": 1.0}, None)),
     *((ALL, "compute", {"compute": value}) for value in ({"threads": 1}, "cuda")),
     *((FITS, "alpha", {"alpha": value}) for value in (-0.1, np.nan, None, "automatic")),
-    *((FITS, "offset_alpha", {"offset_alpha": value}) for value in (-0.1, "automatic")),
+    *((FITS, "offset_alpha", {"offset_alpha": value}) for value in (-0.1, np.inf, "automatic")),
+    *((FITS, "validation", {"validation": value}) for value in (0, 1.0, -0.1, np.nan, True, "0.1")),
+    (FITS, "did you mean 'nonnegative'", {"w_constraint": "nonnegativ"}),
+    (FITS, "h_constraint=3 is unknown", {"h_constraint": 3}),
+    (FITS, r"give an object, Simplex\(\)", {"h_constraint": nmd.Simplex}),
+    (FITS, "give one of the two", dict.fromkeys(BOTH, "orthonormal")),
+    (FITS, "polish=True does not go with w_constraint", BOTH | {"solver": nmd.ADMM(polish=True)}),
+    (FITS, "homotopy=True does not go", BOTH | {"solver": nmd.ADMM(homotopy=True)}),
+    (FITS, "needs a ridge", {"init": "path", "alpha": 0}),
+    (FITS, "constraints", {"init": "path", "alpha": 1, "w_constraint": "nonnegative"}),
     (ALL, "offsets", {"offsets": "row"}),
     *((ALL, "time_limit", {"time_limit": value}) for value in (-1.0, np.nan)),
     (ALL, "callback", {"callback": 3}),

@@ -334,22 +334,6 @@ def test_what_is_chosen_is_chosen_under_the_constraints(given):
     assert error < 0.1 < X.std()
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "text"),
-    [
-        ({"w_constraint": "nonnegativ"}, ValueError, "did you mean 'nonnegative'"),
-        ({"h_constraint": 3}, ValueError, "h_constraint=3 is unknown"),
-        ({"h_constraint": nmd.Simplex}, TypeError, r"give an object, Simplex\(\)"),
-        (dict.fromkeys(BOTH, "orthonormal"), ValueError, "give one of the two"),
-        ({**BOTH, "solver": nmd.ADMM(polish=True)}, ValueError, "polish=True does not go with w_"),
-        ({**BOTH, "solver": nmd.ADMM(homotopy=True)}, ValueError, "homotopy=True does not go"),
-    ],
-)
-def test_bad_constraints_are_refused_before_any_work(options, error, text):
-    with pytest.raises(error, match=text):
-        nmd.decompose(parts(), 3, "identity", **options)
-
-
 class Broken(nmd.FactorConstraint):
     """A map to something of another kind."""
 

@@ -98,15 +98,6 @@ def test_the_best_comes_back(noisy, f, loss):
     assert values == pytest.approx(fit.objective, rel=1e-9)
 
 
-def test_not_only_the_first_start_is_ever_the_best(noisy):
-    best = {
-        np.argmin(nmd_lab.decompose(noisy, 3, "modulus", init="random",
-                                    **{**OPTIONS, "random_state": seed}).starts["objective"].values)
-        for seed in range(8)
-    }  # fmt: skip
-    assert len(best) > 1
-
-
 def test_validation_decides_if_there_is_one(noisy, outcomes):
     better = 0
     for seed in range(6):

@@ -82,17 +82,6 @@ def test_never_above_the_plain_run_whose_iterates_it_leaves_alone(seed):
         np.testing.assert_array_equal(fast[name], plain[name])
 
 
-@pytest.mark.exhaustive
-def test_a_third_of_the_iterations_does_on_the_median():
-    needed = []
-    for seed in range(60):
-        plain, fast = histories(seed)
-        there = fast["objective"] <= plain["objective"].min() * (1 + 1e-9)
-        needed.append(1 + int(np.argmax(there)) if there.any() else np.inf)
-    assert np.median(needed) <= ITERATIONS / 3
-    assert max(needed) <= ITERATIONS
-
-
 def test_it_does_gain():
     """Otherwise all of the above could be shown by doing nothing."""
     gains = [1 - fast["objective"][-1] / plain["objective"].min()
@@ -192,20 +181,3 @@ def test_a_homotopy_alone():
 
 
 # Manners ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("raised", [False, True])
-def test_a_callback_sees_the_best_and_can_end_it(raised, interactive):
-    seen = []
-
-    def callback(state):
-        seen.append(state)
-        if raised and len(seen) == 7:
-            raise KeyboardInterrupt
-        return len(seen) == 7
-
-    fit = nmd_lab.decompose(noisy(), 3, callback=callback, max_iter=50)
-    assert fit._n_iter == 7
-    assert fit.stop_reason.code == ("interrupted" if raised else "callback")
-    np.testing.assert_array_equal(fit.W.values, seen[-1].W)
-    np.testing.assert_array_equal([state.objective for state in seen], fit.history["objective"])

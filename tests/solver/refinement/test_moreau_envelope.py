@@ -118,21 +118,6 @@ def test_multipliers_are_updated_as_in_the_method_of_multipliers(f, loss, form):
 
 
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
-def test_a_large_penalty_gives_the_objective_and_a_smaller_one_never_more(f, loss):
-    observations, _, _ = data("weighted")
-    W, H = factors()
-    if loss == "kl":  # which has a pole at f(WH) = 0
-        W, H = np.abs(W), np.abs(H)
-    envelope = envelope_of(observations, f, loss)
-    found = [envelope.evaluate(W, H, 10.0**k) for k in range(-2, 13, 2)]
-    values = np.array([one.value for one in found])
-    assert np.all(np.diff(values) >= -1e-12 * values[1:])
-    assert np.all(values <= found[-1].data_term * (1 + 1e-12))
-    assert values[-1] == pytest.approx(found[-1].data_term, rel=1e-6)
-    assert values[0] < 0.5 * values[-1]
-
-
-@pytest.mark.parametrize(("f", "loss"), PAIRS)
 def test_normal_matrices(f, loss):
     """Entries with a kink of the T-update near by, at which it has no slope, are left out."""
     _, X, weights = data("weighted")

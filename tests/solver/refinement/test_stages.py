@@ -87,10 +87,6 @@ def all_of(job):
     return found
 
 
-def best_of(job):
-    return min(all_of(job), key=lambda candidate: candidate.objective)
-
-
 @pytest.mark.parametrize("alpha", [0.0, 0.2])
 @pytest.mark.parametrize(("f", "loss"), PAIRS)
 def test_a_refinement_ends_below_its_start_and_tells_true_objectives(f, loss, alpha):
@@ -143,20 +139,6 @@ def test_gradient_with_ridge_and_offsets(f, loss, offsets):
 
 
 # Homotopy ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("loss", ["frobenius", "l1", "kl"])
-def test_a_homotopy_ends_and_gains(loss):
-    X = np.clip(matrix("identity"), 0, 1)
-    problem, W, H = begun(X, "minmax", loss)
-    found = all_of(refine_with_homotopy(problem, W, H))
-    wide = [candidate for candidate in found if candidate.objective == math.inf]
-    true = found[len(wide) :]
-    assert len(wide) > 10  # those of a wider f do not count
-    assert all(math.isfinite(candidate.objective) for candidate in true)
-    assert true[0].objective == pytest.approx(objective(true[0], X, "minmax", loss))
-    start = objective(true[0]._replace(W_aug=W, H_aug=H), X, "minmax", loss)
-    assert min(candidate.objective for candidate in true) < 0.5 * start
 
 
 def test_bounds_move_apart_within_the_domain_of_the_loss():

@@ -11,7 +11,7 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.datasets import synthetic
-from nmd_lab.solver.engines.refined import HORIZON, NEARLY_EXACT, SLACK, Refined, WorkBudget
+from nmd_lab.solver.engines.refined import NEARLY_EXACT, SLACK, Refined, WorkBudget
 from nmd_lab.solver.refinement.plan import pass_costs
 from nmd_lab.solver.run import RunState
 from nmd_lab.solver.starts import warmed_up
@@ -27,16 +27,6 @@ def after(objectives, spent=0.0):
     return budget
 
 
-def test_refinements_wait_while_the_iteration_halves_the_objective():
-    budget = after(0.5 ** np.arange(40))
-    assert not budget.allows(1.0, best=budget.lowest[-1])
-    assert budget.allows(1.0, best=budget.lowest[-1], limited=False)
-
-
-def test_refinements_run_beside_an_iteration_that_stands_still():
-    assert after([1.0] * 40, spent=100.0).allows(10.0, best=1.0)
-
-
 def test_refinements_that_have_paid_run_until_the_iteration_would_catch_up():
     objectives = 0.99 ** np.arange(100)
     for spent in (10.0, 20.0, 60.0):
@@ -46,24 +36,9 @@ def test_refinements_that_have_paid_run_until_the_iteration_would_catch_up():
         assert not budget.allows(1.0, best=reached * SLACK * 1.001)
 
 
-def test_a_refinement_that_has_not_paid_waits_until_its_work_is_small_beside_the_iterations():
-    def may_begin(iterations):
-        return after([1.0] * iterations).allows(23.0, best=1.0, begins=True)
-
-    assert not may_begin(int(23 / HORIZON) - 1)
-    assert may_begin(int(23 / HORIZON) + 1)
-    assert after([1.0] * 40, spent=100.0).allows(10.0, best=0.9, begins=True)
-
-
 def test_the_forecast_of_a_constant_rate_is_exact():
     budget = after(3 * 0.9 ** np.arange(21))
     assert budget.forecast(5) == pytest.approx(3 * 0.9**25)
-
-
-def test_there_is_at_most_one_pass_for_each_iteration():
-    budget = after([1.0] * 20)
-    budget.passes = 20
-    assert not budget.allows(1.0, best=1.0, limited=False)
 
 
 def problem_of(X, rank, *pair):

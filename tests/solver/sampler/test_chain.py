@@ -6,8 +6,6 @@ the data.  Nothing here is shared with the sampler but the meaning of the model.
 
 from __future__ import annotations
 
-from itertools import islice
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -15,7 +13,6 @@ from some import some
 
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.engines.protocol import iterates
 from nmd_lab.solver.sampler.chain import Chain, ChainStart
 from nmd_lab.solver.sampler.priors import Prior
 from nmd_lab.solver.sampler.problem import SampledProblem
@@ -109,19 +106,3 @@ def test_posterior_of_tiny_data(case):
             batches = below.reshape(20, -1).mean(axis=1)  # for the error of a correlated chain
             error = batches.std(ddof=1) / np.sqrt(20) + 0.5 / np.sqrt(effective)
             assert abs(below.mean() - share) < 4.5 * error
-
-
-@pytest.mark.parametrize("case", ["gaussian", "ReLU before", "Laplace"])
-def test_dense_and_sparse_storage_give_the_same_chain(case):
-    data = np.array([[1.2, 0.0, 0.3], [0.7, 0.1, 2.0]])
-    name, loss, kind, _ = CASES[case]
-    ends = []
-    for seen in (observe(data), observe(data).as_sparse()):
-        values, model = np.ascontiguousarray(seen.values).ravel(), make_model(name, loss)
-        entries = storage_of(seen), values, None, 1
-        problem = SampledProblem(model, (kind,), 1, True, True, MEAN, PRIOR, *entries)
-        drawn = iterates(Chain(), problem, ChainStart(np.ones((2, 2)), np.ones((3, 2)), seed=7))
-        *_, end = islice(drawn, 20)
-        ends.append(end)
-    for dense, sparse in zip(*(end.values() for end in ends), strict=True):
-        np.testing.assert_allclose(dense, sparse, rtol=1e-6)  # draws are in single precision

@@ -8,8 +8,6 @@ from scipy import stats
 
 from nmd_lab.solver.sampler.cut_points import CutPoints, Levels, log_mass_between
 
-GRID = np.linspace(-4, 5, 400)
-
 
 def levels_of(v, cuts, rng):
     return np.digitize(v + rng.standard_normal(v.size), cuts).astype(float)
@@ -67,14 +65,6 @@ def test_cut_points_have_their_posterior(cuts, step):
         marginal = np.cumsum(weight.sum(axis=others))
         law = np.interp(own, grid + step / 2, marginal / marginal[-1])
         assert stats.kstest(law, "uniform").pvalue > 1e-3
-
-
-def test_the_likelihood_is_that_of_the_levels():
-    rng = np.random.default_rng(0)
-    v = rng.normal(size=300)
-    codes = levels_of(v, [-1, 0.5], rng)
-    _, likelihood, points = chain_of(codes, 3, v, 20)
-    assert likelihood == pytest.approx(log_likelihood(codes, v, points.ends), rel=1e-9)
 
 
 def test_a_level_that_no_entry_has_keeps_the_order():

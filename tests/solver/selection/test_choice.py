@@ -19,7 +19,6 @@ import nmd_lab as nmd
 from nmd_lab.solver.selection.trials import Trials
 
 TRIALS = 200
-FREE = ("alpha", "offsets", "offset_alpha")
 
 
 def table(shape=(40, 30), noise=0.2, share=0.6, seed=0, offsets=True):
@@ -190,13 +189,6 @@ def test_threads_do_not_matter():
     )
     assert one.parameters["alpha"] == pytest.approx(two.parameters["alpha"], rel=1e-6)
     np.testing.assert_allclose(one.reconstruct(), two.reconstruct(), rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.exhaustive
-def test_a_generator_goes_on():
-    rng = np.random.default_rng(3)
-    first, second = (nmd.complete(holes(), 2, random_state=rng) for _ in range(2))
-    assert np.any(first.selection["error"].values[:3] != second.selection["error"].values[:3])
 
 
 @pytest.mark.parametrize("container", some([sparse.csr_array, np.asarray, pd.DataFrame], 1))
