@@ -66,9 +66,12 @@ def test_what_is_no_number(value):
 def test_shares():
     assert checks.check_share("s", 0) == 0.0
     assert checks.check_share("s", 1, one=True) == 1.0
+    assert checks.check_share("s", np.float32(0.5), zero=False) == 0.5
     for value in (1, -0.1, math.nan):
         with pytest.raises(ValueError, match=f"^s={value} is out of range: give a share from 0"):
             checks.check_share("s", value)
+        with pytest.raises(ValueError, match=r"give a share above 0 and below 1\.$"):
+            checks.check_share("s", value, zero=False)
 
 
 @pytest.mark.parametrize("value", ["auto", None, True, np.True_])
@@ -114,40 +117,6 @@ def test_generators():
             checks.as_generator(value)
 
 
-@pytest.mark.parametrize(
-    ("name", "option"),
-    [
-        ("verbose", "progress"),
-        ("n_components", "rank"),
-        ("max_iterations", "max_iter"),
-        ("n_iter", "max_iter"),
-        ("seed", "random_state"),
-        ("random_seed", "random_state"),
-        ("lambda_", "alpha"),
-        ("reg", "alpha"),
-        ("regularization", "alpha"),
-        ("callbacks", "callback"),
-        ("n_jobs", "compute"),
-        ("threads", "compute"),
-        ("rho", "solver"),
-        ("mask", "observed"),
-        ("beta_loss", "loss"),
-        ("max_iters", "max_iter"),
-    ],
-)
-def test_names_of_other_libraries(name, option):
-    with pytest.raises(
-        TypeError, match=rf"^{name}= is not an option of a fit: did you mean '{option}'\?$"
-    ):
-        nmd.decompose(np.ones((4, 3)), 1, **{name: 1})
-
-
-def test_every_synonym_names_an_argument_and_is_none():
-    arguments = set(inspect.signature(nmd.decompose).parameters)
-    assert set(checks.SYNONYMS.values()) <= arguments
-    assert not set(checks.SYNONYMS) & arguments
-
-
 def test_a_seed_is_checked_without_a_draw():
     for state in (np.random.default_rng(0), np.random.RandomState(0)):
         before = copy.deepcopy(state).bytes(8)
@@ -157,8 +126,21 @@ def test_a_seed_is_checked_without_a_draw():
         checks.check_seed("x")
 
 
-def test_shares_without_zero():
-    assert checks.check_share("s", np.float32(0.5), zero=False) == 0.5
-    for value in (0, 1, math.nan):
-        with pytest.raises(ValueError, match=r"give a share above 0 and below 1\.$"):
-            checks.check_share("s", value, zero=False)
+OF_OTHERS = {
+    "verbose": "progress", "n_components": "rank", "max_iterations": "max_iter",
+    "n_iter": "max_iter", "seed": "random_state", "random_seed": "random_state",
+    "lambda_": "alpha", "reg": "alpha", "regularization": "alpha", "callbacks": "callback",
+    "n_jobs": "compute", "threads": "compute", "rho": "solver", "mask": "observed",
+    "beta_loss": "loss", "max_iters": "max_iter",
+}  # fmt: skip
+"""Names in other libraries, and a typing error."""
+
+
+def test_names_of_other_libraries():
+    for name, option in OF_OTHERS.items():
+        message = rf"^{name}= is not an option of a fit: did you mean '{option}'\?$"
+        with pytest.raises(TypeError, match=message):
+            nmd.decompose(np.ones((4, 3)), 1, **{name: 1})
+    arguments = set(inspect.signature(nmd.decompose).parameters)
+    assert set(checks.SYNONYMS.values()) <= arguments
+    assert not set(checks.SYNONYMS) & arguments

@@ -148,6 +148,7 @@ def table():
             "a": pd.array(np.round(5000 + 900 * w), dtype="Int64"),
             "b": w + 0.1 * rng.normal(size=60),
             "c": pd.array(w > 0, dtype="boolean"),
+            "sex": np.where(w + 0.3 * rng.normal(size=60) > 0, "f", "m"),
             "pet": pd.Categorical.from_codes(np.digitize(w, [-0.5, 0.5]), ["cat", "dog", "fish"]),
         }
     )
@@ -192,5 +193,5 @@ def test_a_table_goes_through_a_pipeline(table):
     fill = nmd.MatrixCompletion(1, **SHORT | {"n_draws": 20, "n_tune": 10})
     steps = [("fill", fill), ("encode", others), ("class", LogisticRegression())]
     search = GridSearchCV(Pipeline(steps), {"fill__n_components": [1, 2]}, cv=2)
-    search.fit(labelled.drop(columns="c"), labelled["c"].astype(bool))
+    search.fit(labelled.drop(columns=["c", "sex"]), labelled["c"].astype(bool))
     assert search.best_score_ > 0.8

@@ -83,15 +83,6 @@ def test_random_starts_depend_on_the_seed_alone(small):
     assert np.abs(products[0] - products[2]).max() > 1e-6
 
 
-def test_best_of_several_starts(small):
-    options = {"init": "random", "max_iter": 15, "tol": 0, "random_state": 0}
-    one = nmd_lab.decompose(small, 3, "modulus", "frobenius", **options)
-    many = nmd_lab.decompose(small, 3, "modulus", "frobenius", n_init=8, **options)
-    again = nmd_lab.decompose(small, 3, "modulus", "frobenius", n_init=8, **options)
-    assert many.history["objective"][-1] <= one.history["objective"][-1] * (1 + 1e-12)
-    np.testing.assert_array_equal(many.W.values, again.W.values)
-
-
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_going_on_from_a_fit(small, rng, missing):
     X = np.where(rng.random(small.shape) < missing, np.nan, small)

@@ -64,13 +64,6 @@ def test_sparse_data_and_models(rng):
     assert metrics.mae(X, Y, weights=weights) == pytest.approx(2)
 
 
-def test_masked_arrays(rng):
-    X, Y = rng.random((5, 4)), rng.random((5, 4))
-    hidden = rng.random((5, 4)) < 0.4
-    masked = np.ma.masked_array(np.where(hidden, 1e9, X), hidden)
-    assert metrics.rmse(masked, Y) == metrics.rmse(X, Y, observed=~hidden)
-
-
 def test_bad_arguments():
     X = np.ones((2, 3))
     with pytest.raises(ValueError, match=r"Y has shape \(3, 2\): give it the shape of X, \(2, 3\)"):

@@ -8,8 +8,6 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.model.fitted_values import Offsets
-from nmd_lab.solver.scaling import OffsetColumns
 
 
 @pytest.fixture(scope="module")
@@ -21,26 +19,6 @@ def ratings():
     X = 3.5 + b[:, None] + c + 0.5 * rng.normal(size=(m, 2)) @ rng.normal(size=(2, n))
     seen = rng.random((m, n)) < 0.5
     return X, seen, sparse.csr_array(np.where(seen, X, 0))
-
-
-@pytest.mark.parametrize("kind", ["none", "global", "rows", "columns", "both"])
-def test_an_extension_gives_back_what_it_took(kind):
-    rng = np.random.default_rng(0)
-    W, H = rng.normal(size=(5, 2)), rng.normal(size=(2, 4))
-    given = Offsets(1.5, rng.normal(size=5), rng.normal(size=4))
-    columns = OffsetColumns(kind, 1.5)
-    W_aug, H_aug = columns.extend(W, H, given)
-    expected = W @ H
-    if kind != "none":
-        expected = expected + 1.5
-    if kind in ("rows", "both"):
-        expected = expected + given.rows[:, None]
-    if kind in ("columns", "both"):
-        expected = expected + given.columns
-    np.testing.assert_allclose(W_aug @ H_aug, expected)
-    back_W, back_H, _ = columns.split(W_aug, H_aug)
-    np.testing.assert_array_equal(back_W, W)
-    np.testing.assert_array_equal(back_H, H)
 
 
 def test_rows_and_columns_without_entries_fall_back_to_the_offsets(ratings):

@@ -106,24 +106,6 @@ def test_permuting_rows_and_columns_permutes_the_result(split):
     )
 
 
-@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")
-@pytest.mark.parametrize("split", ["everywhere", "observed"])
-@pytest.mark.parametrize("axis", [0, 1])
-def test_the_place_of_an_empty_row_or_column_does_not_matter(axis, split):
-    X, seen, factors = example("identity", "frobenius", shape=(20, 16), rank=2, share=0.5)
-    np.moveaxis(seen, axis, 0)[5] = False
-    order = [5, *(i for i in range(X.shape[axis]) if i != 5)]
-    solver = nmd.ADMM(split=split, refine=False, polish=False)
-    options = {"alpha": 3.0, "max_iter": 3, "tol": 0, "solver": solver}
-    one = nmd.complete(stored(X, seen), 2, init=factors, **options)
-    moved = [np.take(array, order, axis) for array in (X, seen)]
-    W, H = (np.take(a, order, axis) if k == axis else a for k, a in enumerate(factors))
-    other = nmd.complete(stored(*moved), 2, init=(W, H), **options)
-    assert one.objective == pytest.approx(other.objective, rel=1e-10)
-    expected = np.take(one.reconstruct().values, order, axis)
-    np.testing.assert_allclose(other.reconstruct().values, expected, rtol=0, atol=1e-10)
-
-
 @pytest.mark.parametrize("split", ["everywhere", "observed"])
 @pytest.mark.parametrize("f", ["relu", "square"])
 def test_a_stored_zero_counts(split, f):

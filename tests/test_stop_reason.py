@@ -7,19 +7,11 @@ import json
 import pickle
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import nmd_lab as nmd
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.result.files import result_of
-
-
-def test_it_is_a_sentence_with_a_code():
-    reason = StopReason("max_iter", "max_iter: 3 iterations done")
-    assert reason == "max_iter: 3 iterations done"
-    assert reason.code == "max_iter"
-    assert isinstance(reason, str)
 
 
 @pytest.mark.parametrize(
@@ -60,13 +52,6 @@ def test_every_ending_has_its_code_and_keeps_it_in_a_file(code, small, tmp_path)
     again = nmd.load(tmp_path / "fit.nc")
     assert again.stop_reason == fit.stop_reason
     assert again.stop_reason.code == code
-
-
-def test_starts_have_codes_too(small):
-    X = np.abs(small) + 0.1
-    fit = nmd.decompose(X, 3, n_init=3, callback=lambda state: True, random_state=0)
-    codes = [start["stop_reason"].code for start in fit.parameters["starts"]]
-    assert codes == ["callback", "not run", "not run"]
 
 
 def test_a_file_of_a_newer_version_is_read(small):

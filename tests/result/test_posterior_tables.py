@@ -43,33 +43,6 @@ def test_a_point_is_the_best_guess_of_each_column(frame, posterior):
     assert filled.loc[hole["mood"], "mood"].tolist() == (below >= 0.5).idxmax(axis=1).tolist()
 
 
-def test_types_of_every_kind_come_back():
-    rng = np.random.default_rng(0)
-    w = rng.normal(size=60)
-    three, two = np.digitize(w, [-0.5, 0.5]), (w > 0).astype(int)
-    frame = pd.DataFrame(
-        {
-            "small": pd.array(np.round(10 * w), dtype="Int8"),
-            "count": pd.array(np.clip(np.round(3 * w), 0, None), dtype="UInt8"),
-            "float": pd.array(w + 0.1 * rng.normal(size=60), dtype="Float32"),
-            "single": w.astype(np.float32),
-            "grade": pd.Categorical.from_codes(three, [1, 5, 10], ordered=True),
-            "bin": pd.cut(pd.Series(w), [-9, -1, 0, 1, 9]).array,
-            "code": pd.Categorical.from_codes(three, [7, 3, 5]),
-            "side": pd.Categorical.from_codes(two, [7, 3]),
-            "day": pd.Categorical.from_codes(two, pd.to_datetime(["2020-01-01", "2021-01-01"])),
-            ("a", "tuple"): pd.array(w > 0.3, dtype="boolean"),
-        },
-        index=pd.MultiIndex.from_product([range(6), list("abcdefghij")], names=["x", "y"]),
-    )
-    frame = frame.mask(rng.random(frame.shape) < 0.15).assign(whole=two, yes=w > 0.2)
-    posterior = nmd.sample(frame, 2, draws=20, tune=10, random_state=0)
-    check_filled(posterior.impute(frame), frame)
-    check_filled(posterior.impute(frame, 1, random_state=0)[0], frame)
-    new = frame.iloc[:7].reset_index(drop=True)
-    check_filled(posterior.impute(new), new)
-
-
 @pytest.mark.parametrize("point", ["mean", "median", "mode"])
 def test_another_point_may_be_asked_for(point):
     X = np.full((4, 5), np.nan)
