@@ -62,27 +62,6 @@ def test_an_error_in_the_callback_is_not_swallowed(small):
 # Starts -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("init", ["svd", "random", "auto"])
-@pytest.mark.parametrize(("f", "loss"), PAIRS)
-def test_named_starts(small, init, f, loss):
-    fit = nmd_lab.decompose(
-        small / small.max(), 3, given(f), loss, init=init, max_iter=20, random_state=0
-    )
-    assert fit.W.shape == (20, 3)
-    assert fit.H.shape == (3, 15)
-    assert finite(fit)
-    assert np.isfinite(fit.history["objective"].values).all()
-
-
-def test_random_starts_depend_on_the_seed_alone(small):
-    products = [
-        nmd_lab.decompose(small, 3, init="random", max_iter=5, random_state=seed).reconstruct()
-        for seed in (0, 0, 1)
-    ]
-    np.testing.assert_array_equal(products[0], products[1])
-    assert np.abs(products[0] - products[2]).max() > 1e-6
-
-
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_going_on_from_a_fit(small, rng, missing):
     X = np.where(rng.random(small.shape) < missing, np.nan, small)

@@ -64,20 +64,6 @@ def test_new_rows_are_predicted_ranked_and_saved(offsets, tmp_path):
     assert one_by_one.parameters["appended_rows"] == 3
 
 
-def test_labels_that_are_there_already_are_refused():
-    fit = make_fit()
-    for index in (["ann", "user 3", "bo"], ["ann", "bo", "ann"]):
-        label = "user 3" if "user 3" in index else "ann"
-        with pytest.raises(ValueError, match=f"row label '{label}', which is there already"):
-            fit.append(pd.DataFrame(X[12:], index, ITEMS))
-    for rows in (X[12:], pd.DataFrame(X[12:], columns=ITEMS)):
-        with pytest.raises(ValueError, match="no row labels, but the fit has labels along 'row'"):
-            fit.append(rows)
-    levels = pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)])
-    with pytest.raises(ValueError, match="2 levels: give the 1"):
-        fit.append(pd.DataFrame(X[12:], levels, ITEMS))
-
-
 def test_rows_without_labels_count_on():
     plain = make_fit(X[:12])
     assert plain.append(X[12:])._shape == (15, 9)
@@ -116,21 +102,6 @@ def test_other_coordinates_and_levels_of_the_rows(tmp_path):
     more = make_fit(frame[:12]).append(frame[12:])
     assert more.W.indexes["row"].equals(index)
     assert more.predict(("c", 4), "item 1") == more.predict(14, 1)
-
-
-def test_what_cannot_be_rows_of_this_fit():
-    fit = make_fit(offsets="both")
-    W = fit.fold_in(pd.DataFrame(X[12:], ["a", "b", "c"], ITEMS))
-    with pytest.raises(ValueError, match="with 2 components"):
-        fit.append(W.isel(component=[0]))
-    with pytest.raises(ValueError, match="no coordinate 'offset'"):
-        fit.append(W.drop_vars("offset"))
-    with pytest.raises(ValueError, match="NaN or infinite"):
-        fit.append(W * np.nan)
-    cube = xr.DataArray(X.reshape(5, 3, 9), dims=("lat", "lon", "time"))
-    grid = make_fit(cube, sample_dims=["lat", "lon"])
-    with pytest.raises(ValueError, match="needs rows of one"):
-        grid.append(cube)
 
 
 def test_a_fit_goes_on_from_the_longer_factors():

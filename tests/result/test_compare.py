@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import nmd_lab
@@ -45,29 +44,6 @@ def test_fits_one_after_the_other(small):
         assert scores.identical(expected)
     assert nmd_lab.compare(a, b).identical(nmd_lab.compare([a, b]))
     assert list(nmd_lab.compare(a)["rank"].values) == [2]
-    with pytest.raises(TypeError, match="put all fits into the collection"):
-        nmd_lab.compare([a], b)
-
-
-@pytest.mark.parametrize(
-    "arguments", ["a, [b]", "a, (b,), small", "a, b, {'c': b}", "[a], [b]", "a, X=[b]"]
-)
-def test_fits_in_two_places_are_refused_in_one_sentence(arguments, small):
-    a, b = (nmd_lab.decompose(small, rank, max_iter=3) for rank in (2, 3))
-    with pytest.raises(
-        TypeError, match=r"^compare\(\) got fits in several .* compare\(\[a, b\]\)\.$"
-    ):
-        eval(f"nmd_lab.compare({arguments})", {"nmd_lab": nmd_lab, "a": a, "b": b, "small": small})
-
-
-def test_bad_fits(small):
-    with pytest.raises(ValueError, match="empty"):
-        nmd_lab.compare([])
-    with pytest.raises(TypeError, match=r"fits\['a'\] is a ndarray"):
-        nmd_lab.compare({"a": np.ones(3)})
-    fit = nmd_lab.decompose(small, 2, max_iter=3)
-    with pytest.raises(ValueError, match="shape"):
-        nmd_lab.compare([fit], small.T)
 
 
 def test_its_sentence_says_which_is_best_and_what_should_worry(small, rng):

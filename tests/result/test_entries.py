@@ -108,39 +108,6 @@ def test_some_labelled_rows_and_columns_are_enough():
     assert np.isnan(predicted.loc["user 7", "item 0"])
 
 
-@pytest.mark.parametrize("labelled", [True, False])
-def test_what_does_not_belong_to_the_fit_is_refused(labelled):
-    fit = make_fit(labelled)
-    calls = [fit.predict, fit.score, lambda X: nmd_lab.compare(fit, X)]
-    for call in calls:
-        for wrong in (np.ones((9, 12)), sparse.csr_array(np.ones((9, 12)))):
-            with pytest.raises(ValueError, match=r"shape \(9, 12\)"):
-                call(wrong)
-        with pytest.raises(ValueError, match="no observed entry"):
-            call(np.full((12, 9), np.nan))
-    if labelled:
-        stranger = pd.DataFrame([[1.0]], ["user 3"], ["item 77"])
-        for call in calls:
-            with pytest.raises(ValueError, match="labels along 'column', such as 'item 77'"):
-                call(stranger)
-            with pytest.raises(ValueError, match="label 'user 3' twice along 'row'"):
-                call(pd.DataFrame([[1.0], [2.0]], ["user 3", "user 3"], ["item 7"]))
-
-
-def test_a_fit_is_no_data():
-    fit = make_fit()
-    for call in (fit.score, fit.fold_in, fit.append,
-                 lambda X: metrics.rmse(X, KINDS["array"]),
-                 lambda Y: metrics.rmse(KINDS["array"], Y)):  # fmt: skip
-        with pytest.raises(TypeError, match="is a Decomposition: give data"):
-            call(fit)
-    for rows in ([0, 1], 3, None, "x"):
-        with pytest.raises(TypeError, match="columns=None goes with test data only"):
-            fit.predict(rows)
-    with pytest.raises(TypeError, match="complex"):
-        metrics.rmse(X, X * 1j)
-
-
 def test_nothing_is_modified_and_precision_stays():
     fit = make_fit(dtype="float32")
     for data in KINDS.values():

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from scipy.special import expit
 from scipy.stats import norm
 
@@ -103,12 +102,3 @@ def test_numbers_come_back_in_their_container(container, returned):
     filled = fit.impute(container(X))
     assert type(filled) is returned
     np.testing.assert_allclose(np.asarray(filled), truth, rtol=1e-6)
-
-
-def test_what_makes_no_sense_is_refused(fit):
-    with pytest.raises(ValueError, match="gives classes no probability"):
-        fit.probabilities("size")
-    with pytest.raises(KeyError):
-        fit.probabilities("colour")
-    with pytest.raises(ValueError, match="sparse"):
-        fit.impute(sparse.csr_array(np.eye(3)))

@@ -179,10 +179,6 @@ def test_levels():
     above = posterior.probability(ROWS, COLUMNS, above=2.0)
     np.testing.assert_allclose(shares[:, 2:].sum(axis=1), above)
     assert set(posterior.predict_interval(ROWS, COLUMNS).ravel()) <= set(LEVELS)
-    with pytest.raises(ValueError, match=r"values holds 3, which is no level: give some of \[1.0"):
-        posterior.log_density(ROWS, COLUMNS, 3.0)
-    with pytest.raises(ValueError, match=r"is for ordinal data, and noise='gaussian'"):
-        made_up(np.zeros((M, N))).level_probabilities(ROWS, COLUMNS)
     assert CUTS.size == len(LEVELS) - 1
 
 
@@ -289,17 +285,3 @@ def test_a_nonlinearity_of_the_user():
         assert ((f <= high) @ weights).mean() == pytest.approx(0.95, abs=5e-3)
     with pytest.raises(ValueError, match="has no pieces, so its noise has no density"):
         posterior.log_density(ROWS, COLUMNS, 1.0)
-
-
-def test_bad_arguments():
-    posterior = made_up(np.zeros((M, N)))
-    with pytest.raises(ValueError, match="level=1 is out of range"):
-        posterior.predict_interval(0, 0, level=1)
-    with pytest.raises(IndexError, match="rows holds 5, which is a position outside X"):
-        posterior.predict_std(5, 0)
-    with pytest.raises(TypeError, match="columns=None goes with test data only"):
-        posterior.predict([0, 1])
-    with pytest.raises(TypeError, match="values=None goes with test data only"):
-        posterior.log_density(0, 1)
-    with pytest.raises(TypeError, match="above='a' is not a number"):
-        posterior.probability(0, 0, above="a")

