@@ -14,6 +14,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
             "decompose",
             "complete",
             "sample",
+            "impute",
             "resume",
             "load",
             "compare",

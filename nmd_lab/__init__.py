@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .data.split import split_observed
     from .estimators import NMD, MatrixCompletion
     from .fit import complete, decompose
+    from .imputing import impute
     from .model.losses import KL, L1, Frobenius
     from .model.nonlinearities import Identity, MinMax, Modulus, ReLU, Square
     from .model.proximal import prox
@@ -100,6 +101,7 @@ __all__ = [
     "complete",
     "datasets",
     "decompose",
+    "impute",
     "load",
     "losses",
     "metrics",
@@ -126,6 +128,7 @@ _WHERE = {
     "data.split": ["split_observed"],
     "estimators": ["NMD", "MatrixCompletion"],
     "fit": ["complete", "decompose"],
+    "imputing": ["impute"],
     "model.losses": ["KL", "L1", "Frobenius"],
     "model.nonlinearities": ["Identity", "MinMax", "Modulus", "ReLU", "Square"],
     "model.proximal": ["prox"],

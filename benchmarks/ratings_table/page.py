@@ -176,7 +176,7 @@ def more_rank(store: Store, sets: dict[str, Set]) -> str:
             rows.append((name, *(mean_std(found) for found in errors)))
     text = prose(
         """
-        RMSE of `nmd.sample` at every rank, without a choice: more rank than needed does no harm.
+        RMSE of `nmd.sample` at every rank, without a choice.
         """
     )
     return f"{text}\n\n{table(('data', *(f'rank {rank}' for rank in SAMPLER_RANKS)), rows)}"

@@ -40,4 +40,5 @@ PUBLISHED = """\
 Root mean squared errors as they were published, each with its own protocol. Only those of the
 same split compare with the tables above, and only those from ratings alone compare at all.
 Rendle, Zhang and Koren show how much the numbers of baselines depend on who tuned them, and that
-Gibbs sampling is the best of the plain factorisations."""
+Gibbs sampling is the best of the plain factorisations. The figure of GC-MC for MovieLens 1M, .832,
+is lower than ours; no other library was run on that set here."""

@@ -243,7 +243,9 @@ def prox(
     nonlinearity: str | Nonlinearity,
     loss: str | Loss,
 ) -> FloatArray:
-    """Return the exact T-update, argmin over t of d(x, f(t)) + rho/2 (t - v)^2.
+    """Return the T-update, argmin over t of d(x, f(t)) + rho/2 (t - v)^2.
+
+    It is a formula or, for an f that is not piecewise linear, a bounded search to rounding.
 
     Parameters
     ----------
@@ -273,7 +275,7 @@ def prox(
 
     Notes
     -----
-    This is the T-update of Algorithm 1 and of the paper's appendix.
+    Algorithm 1 has it; three of the paper's twelve formulas miss a minimum (docs/paper.md).
 
     Examples
     --------

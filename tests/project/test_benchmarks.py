@@ -32,5 +32,5 @@ def test_a_benchmark_uses_names_that_exist(path):
 def test_written_tables_name_their_scripts():
     pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
     found = {name for page in pages for name in WRITTEN.findall(page.read_text(encoding="utf-8"))}
-    assert {"benchmarks/cluster.py", "benchmarks/mixed.py", "docs/start.py"} <= found
+    assert {"benchmarks/cluster.py", "docs/start.py"} <= found
     assert all((ROOT / name).is_file() for name in found)

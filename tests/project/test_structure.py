@@ -32,6 +32,7 @@ LAYERS = (
         "_fit_warnings",
         "_fitting",
         "resuming",
+        "imputing",
         "sampling",
         "_sampling",
         "_warm_start",

@@ -109,8 +109,9 @@ def test_the_page_goes_on_where_it_was_stopped(tmp_path, capsys):
     assert again == first[first.index("# Tables") :]
 
 
-def test_the_line_of_real_tables_has_the_numbers_of_their_page():
-    line = site_module("start").line_of_tables()
-    assert line in (ROOT / "docs/index.md").read_text(encoding="utf-8")
-    of_readme = line.replace("(tables)", "(docs/tables.md)")
-    assert of_readme in (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_start_page_has_the_numbers_of_the_other_pages():
+    start, readme = site_module("start"), (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    for line in start.lines_from_pages():
+        assert line in page
+        assert start.for_readme(line) in readme
