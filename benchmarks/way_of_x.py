@@ -26,7 +26,7 @@ HOME = Path(nmd.__file__).parent
 LOOPS = {
     ("solver/loop.py", "loop"),
     ("solver/selection/choice.py", "choose"),
-    ("solver/sampler/first_chain.py", "_errors"),
+    ("solver/sampler/prepare.py", "_errors"),
 }
 DEPTH = 2  # records within records
 Place = tuple[str, str]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._fit_warnings import messages_after, messages_before, warn
+from ._messages import messages_after, messages_before, warn
 from ._runtime.machine import one_thread
 from ._runtime.progress import interruptible
 from .data.blocks_on_disk import is_stored

@@ -15,12 +15,13 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike, DTypeLike
 
+from ._messages import message_of_chains, warn
 from ._runtime.machine import one_thread
 from ._runtime.progress import interruptible
-from ._sampling import draw_posterior, warn_of_chains
+from ._sampling import draw_posterior
 from .result.posterior import Posterior
 from .solver.columns import LossArgument, NonlinearityArgument
-from .solver.sampler.sampled_model import SampleOptions
+from .solver.options import SampleOptions
 from .solver.settings import Compute
 
 
@@ -224,5 +225,5 @@ def sample(
     )
     with interruptible() as interruption, one_thread():
         posterior = draw_posterior(X, asked, interruption)
-    warn_of_chains(posterior, stacklevel=2)
+    warn(message_of_chains(posterior), stacklevel=2)
     return posterior

@@ -25,7 +25,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 from nmd_lab.solver.sampler.chain import Chain
-from nmd_lab.solver.sampler.state import ChainState
+from nmd_lab.solver.sampler.latent_sweep import ChainState
 
 
 def forget(table: Table, state: ChainState) -> None:

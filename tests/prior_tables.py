@@ -17,12 +17,12 @@ from scipy.special import ndtr
 
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.masks import GivenLimits
+from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.sampler.cut_points import CutPoints, Levels
+from nmd_lab.solver.sampler.latent_sweep import ChainState
 from nmd_lab.solver.sampler.prepare import prepare_sample
 from nmd_lab.solver.sampler.priors import FREEDOM, Groups, RowPrior
 from nmd_lab.solver.sampler.problem import SampledProblem
-from nmd_lab.solver.sampler.sampled_model import SampleOptions
-from nmd_lab.solver.sampler.state import ChainState
 
 Array = np.ndarray
 
@@ -103,7 +103,7 @@ class Table:
             weights[:, [each.loss == "kl" for each in columns]] = 1
         limits = GivenLimits(at_most=at_most & ~holes) if at_most.any() else GivenLimits()
         functions, losses = ([getattr(each, name) for each in columns] for name in ("f", "loss"))
-        prepared = prepare_sample(
+        problem = prepare_sample(
             observe(np.where(holes, np.nan, X), weights=weights, limits=limits),
             SampleOptions(
                 rank=case.rank,
@@ -113,7 +113,6 @@ class Table:
                 offsets=case.offsets,
             ),
         )
-        problem = prepared.problem
         prior = replace(problem.prior, share=0.5, strength=4.0, noise_shape=3.0, noise_rate=1.0)
         prior = replace(prior, most_precise=np.inf)
         return cls(replace(problem, prior=prior, values=problem.values.copy(), threads=1), limit)

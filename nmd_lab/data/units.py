@@ -139,21 +139,20 @@ class Units(NamedTuple):
 
 
 def column_units(observations: Observations) -> Units:
-    """Return mean and standard deviation of each column, 1 for constants.
-
-    The values of a long table share them.
-    """
-    (_, columns, x), n, table = (
-        observations.entries(),
-        observations.shape[1],
-        observations.labels.table,
-    )
+    """Return mean and standard deviation of each column; the values of a long table share them."""
+    _, columns, x = observations.entries()
+    n, table = observations.shape[1], observations.labels.table
     shared = np.arange(n) if table is None else table.first_of_unit
-    columns, x = shared[columns], x.astype(np.float64)
-    counts = np.maximum(np.bincount(columns, minlength=n), 1)
-    means = np.bincount(columns, x, n) / counts
-    variances = np.bincount(columns, np.square(x - means[columns]), n) / counts
-    return Units(means, np.sqrt(np.where(variances > 0, variances, 1.0))).at(shared)
+    return units_of_groups(shared[columns], x, n).at(shared)
+
+
+def units_of_groups(group: NDArray[np.integer], x: FloatArray, number: int) -> Units:
+    """Return mean and standard deviation of each group of values, 1 for constants."""
+    x = x.astype(np.float64)
+    counts = np.maximum(np.bincount(group, minlength=number), 1)
+    means = np.bincount(group, x, number) / counts
+    variances = np.bincount(group, np.square(x - means[group]), number) / counts
+    return Units(means, np.sqrt(np.where(variances > 0, variances, 1.0)))
 
 
 SHARE = 0.1  # of the observed values of a column, at its smallest or its largest one

@@ -14,7 +14,7 @@ from nmd_lab.data.masks import NO_LIMITS, GivenLimits, with_limits
 from nmd_lab.data.matching import MatchedData, dense_like, has_repeats, match, observe_beside
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn
-from nmd_lab.solver.sampler.noise import CLIPPED, knows_T
+from nmd_lab.solver.sampler.sampled_model import CLIPPED, knows_T
 
 from .draws import FittedDraws
 from .entries import data_to_fill, entries_at, filled_frame, refuse_sparse

@@ -1,4 +1,4 @@
-"""The options of a fit, with their types, defaults and checks."""
+"""The options of fits and posteriors, with their types, defaults and checks."""
 
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ from .settings import ADMM, Compute, as_compute, as_solver, stored
 INITS = ("auto", "svd", "randomized", "nndsvd", "random", "path")
 OFFSETS = ("auto", "none", "global", "rows", "columns", "both")
 FACTOR_CONSTRAINTS = ("w_constraint", "h_constraint")
+NOISES = ("auto", "before", "after")
+NOISE_BY = ("auto", "columns", "one")
+
+KEPT_BYTES = 1 << 30
+"""Memory that the kept draws may take by default."""
+
+FEWEST_KEPT = 20
+"""Number of draws that are kept at least."""
 
 COMPLETION_DEFAULTS: dict[str, Any] = {"alpha": "auto", "offsets": "auto"}
 """Options of `complete` whose defaults differ from those of `decompose`."""
@@ -256,6 +264,50 @@ class Options(Asked):
     def generator(self) -> np.random.Generator:
         """Return a new generator from `random_state`; a given Generator is returned itself."""
         return as_generator(self.random_state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleOptions(Asked):
+    """What a posterior is asked for."""
+
+    draws: int = 300
+    tune: int | None = None
+    chains: int = 1
+    keep: int | None = None
+    groups: int | str = "auto"
+    noise: str = "auto"
+    noise_by: str = "auto"
+
+    function = "sample"
+    inits = ("auto", "random", "svd")
+    other_inits = ", or a fit"
+    callback_takes = "one sweep"
+
+    def __post_init__(self) -> None:
+        """Check everything that can be checked without the data."""
+        for name in ("draws", "chains"):
+            check_integer(name, getattr(self, name), 1)
+        if self.groups != "auto":
+            check_integer("groups", self.groups, 1)
+        if self.tune is not None:
+            check_integer("tune", self.tune, 0)
+        if self.keep is not None:
+            check_integer("keep", self.keep, 1)
+        check_word("noise", self.noise, NOISES)
+        check_word("noise_by", self.noise_by, NOISE_BY)
+        super().__post_init__()
+
+    def step(self, numbers_a_draw: int) -> int:
+        """Return the number of sweeps from one kept draw to the next."""
+        keep = self.keep
+        if keep is None:
+            keep = max(FEWEST_KEPT, KEPT_BYTES // (4 * numbers_a_draw * self.chains))
+        return -(-self.draws // min(keep, self.draws))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the options as numbers and strings, for `Posterior.parameters`."""
+        plain = self.plain(SampleOptions)
+        return {name: v.item() if hasattr(v, "item") else v for name, v in plain.items()}
 
 
 def with_option_signature(**defaults: Any) -> Callable[[Function], Function]:

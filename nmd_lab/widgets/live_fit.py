@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any
 
-from nmd_lab._fit_warnings import OPTIONS, Messages, messages_after, messages_before
 from nmd_lab._fitting import ResumableFit
+from nmd_lab._messages import OPTIONS, Messages, messages_after, messages_before
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.decided import Decided

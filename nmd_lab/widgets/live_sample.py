@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nmd_lab._messages import FEWEST, message_of_chains, unsettled
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
-from nmd_lab._sampling import FEWEST, TUNE, draw_posterior, sentence_of_chains, unsettled
+from nmd_lab._sampling import TUNE, draw_posterior
 from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.solver.sampler.sampled_model import SampleOptions
+from nmd_lab.solver.options import SampleOptions
 
 from .background import Background, Positions, in_sample, many
 
@@ -69,7 +70,7 @@ def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) 
 
 def doubt(posterior: Posterior) -> str:
     """Return what is to be done, and why, if the draws have not settled; empty if they have."""
-    if not sentence_of_chains(posterior):
+    if not message_of_chains(posterior):
         return ""
     share, few = unsettled(posterior), posterior.trace.sizes["sweep"] < FEWEST
     why = "too few to judge them" if few else f"another chain would differ in {share:.0%} of cells"

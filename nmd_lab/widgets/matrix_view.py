@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._sampling import sentence_of_chains
+from nmd_lab._messages import message_of_chains
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.posterior_summary import posterior_facts
@@ -229,9 +229,8 @@ class ResultView(View):
             state.fit.show(outcome)
             self.actions |= self.factors.actions
         else:
-            warning = sentence_of_chains(outcome)
             state.fit.phase, state.fit.message = "finished", str(outcome.stop_reason)
-            state.fit.warnings = (warning,) if warning else ()
+            state.fit.warnings = tuple(message_of_chains(outcome).values())
 
     @property
     def result(self) -> Any:

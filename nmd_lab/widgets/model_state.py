@@ -19,7 +19,7 @@ from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.decided import Decided
-from nmd_lab.solver.sampler.sampled_model import SampleOptions
+from nmd_lab.solver.options import SampleOptions
 
 from .background import Background, Measure, error_at
 from .code import Code, call

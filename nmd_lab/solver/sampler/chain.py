@@ -26,9 +26,7 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 
 from .cut_points import CutPoints, padded, put
-from .few_holes import MOST
-from .latent_sweep import all_products, draw_T, products_of_kinds
-from .noise import knows_T, levels_of
+from .latent_sweep import ChainState, all_products, draw_T, products_of_kinds
 from .priors import (
     EVERY,
     UNKNOWN,
@@ -41,8 +39,8 @@ from .priors import (
     first_groups,
 )
 from .problem import SampledProblem, sampled_problem
-from .row_updates import NO_LABELS, StreamId
-from .state import ChainState
+from .row_updates import MAX_INTEGRATED, NO_LABELS, StreamId
+from .sampled_model import knows_T, levels_of
 from .streams import COLUMNS, HYPER, ROWS
 
 Draw = dict[str, NDArray[Any]]
@@ -75,7 +73,7 @@ class Chain:
         """Return the state before the first sweep."""
         levels = problem.levels
         return ChainState(
-            *(start.rows, start.columns, *first_noise(problem), _first_T(problem)),
+            *(start.rows, start.columns, *first_noise(problem), _known_T(problem)),
             seed=start.seed,
             tuning=start.tune,
             cuts=[None if each is None else CutPoints.first(each.counts) for each in levels],
@@ -116,9 +114,6 @@ class Chain:
             draw["group_strength"] = np.array(groups.strength)
         return draw
 
-    def status(self, state: ChainState) -> None:
-        """Return None: a chain has no end of its own."""
-
 
 def hyper_stream(state: ChainState) -> np.random.Generator:
     """Return the random numbers of a sweep for all but T and the vectors."""
@@ -152,7 +147,7 @@ def _draw_prior_of_columns(
     return RowPrior(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
 
 
-def _first_T(problem: SampledProblem) -> FloatArray | None:
+def _known_T(problem: SampledProblem) -> FloatArray | None:
     """Return T before the first sweep, NaN where it is drawn; None if it is always X itself."""
     has_limits = problem.limits is not None
     if not has_limits and set(problem.noises) == {"gaussian"} and not problem.by_column:
@@ -302,7 +297,9 @@ def draw_new_rows(
     """
     prior = Prior(1.0, np.ones(len(fields["noises"])))
     problem = sampled_problem(observations, threads=all_threads(), prior=prior, **fields)
-    fills = problem.units[0].size > MOST  # holes given the row, which is a step of its own
+    fills = (
+        problem.units[0].size > MAX_INTEGRATED
+    )  # missing cells given the row, which is a step of its own
     is_exact = set(problem.noises) == {"gaussian"} and not fills
     state: ChainState | None = None
     for number, draw in enumerate(draws_of_H):

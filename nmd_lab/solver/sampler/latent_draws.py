@@ -7,21 +7,28 @@ within them.
 
 Where the noise is after f and only limits are known, x is drawn from its distribution given f(T),
 truncated to the limits.
+
+`latent_kernel` draws T in a range of rows, or of columns, for noise of every kind.
 """
 
 from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from nmd_lab._runtime.compiler import compile_scalar
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 from nmd_lab.model._search import ScalarMap
 from nmd_lab.model.base import LAPLACE, NORMAL, POISSON, NoiseModel
-from nmd_lab.model.kind import Structure
+from nmd_lab.model.kind import Kind, Structure, make_kind
 
 from .piece_draws import NOTHING, add_candidate, add_segment, draw_chosen
-from .streams import draw_between, uniform
+from .sampled_model import NoiseKind
+from .streams import LATENT, LIMITS, draw_between, new_stream, start_stream, uniform
+from .t_draws import compile_t_draw
 
 SINGLE = 2.0**-23  # relative error of a value that was stored in single precision
 WHOLE = 2.0**53  # from here on every number is whole
@@ -195,3 +202,144 @@ DRAWS_OF_X: dict[NoiseModel, Any] = {
     POISSON: draw_poisson,  # x is a whole number, in units of X
 }
 """Draws of x within limits, by the noise of the loss."""
+
+
+LEVEL = make_kind("identity", "frobenius")
+"""Stands for a kind of ordered levels in compiled code, to which their number does not matter."""
+
+
+class SampledLimits(NamedTuple):
+    """The limits of the stored entries.
+
+    Attributes
+    ----------
+    limited : ndarray of bool (n_entries,)
+        Whether only limits are known of an entry.
+    low, high : ndarray (n_entries,)
+        Limits; -inf or inf where there is none.
+    """
+
+    limited: NDArray[np.bool_]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    def at(self, entries: Any) -> SampledLimits:
+        """Return the limits of some entries."""
+        return SampledLimits(*(each[entries] for each in self))
+
+
+NO_LIMITS = SampledLimits(np.empty(0, bool), np.empty(0), np.empty(0))
+
+
+class Segments(NamedTuple):
+    """Stored entries whose T is drawn by the same compiled loop, row by row or column by column.
+
+    Attributes
+    ----------
+    noise, kind : NoiseKind, Kind
+        Where the noise is, and nonlinearity and loss.
+    kinds : list of int
+        Positions of the kinds.
+    starts : ndarray of int (n_rows + 1,) or (n_columns + 1,)
+        Position of the first entry of each row or column, and behind the last.
+    entries : slice or ndarray of int (n_entries,)
+        Positions of the entries among those by row.
+    shift : int
+        Number of rows and columns before, in streams of random numbers.
+    """
+
+    noise: NoiseKind
+    kind: Kind
+    kinds: list[int]
+    starts: NDArray[np.integer]
+    entries: Any
+    shift: int = 0
+
+
+def latent_kernel(noise: NoiseKind, kind: Kind, types: str, *, limited: bool) -> Any:
+    """Return the compiled loop that draws T, and x after f where only limits are known."""
+    name = f"draw_T_{noise}_{kind.name}_{'limits_' if limited else ''}{types}"
+    return _kernel(noise, kind.structure, name, kind.is_ours, limited)
+
+
+@cache
+def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool, limited: bool) -> Any:
+    f, d, _ = structure
+    value, forward = compile_scalar(d.value), compile_scalar(f.forward)
+    draw, draw_within = _entry_draws(noise, structure)
+    draw_x = DRAWS_OF_X.get(d.noise_model, draw_gaussian)
+    after, before, known = noise == "after", noise != "after", noise == "gaussian"
+
+    def draw_T(starts, first, last, x, weights, V, levels, model, limits, key, T, losses):  # type: ignore[no-untyped-def]
+        rho, beta, cuts = levels
+        pieces, pf, pd = model
+        is_limited, low, high = limits
+        seed, sweep, shift = key
+        stream, of_limits = new_stream(), new_stream()
+        base = starts[first]
+        for i in range(first, last):
+            start_stream(stream, seed, sweep, LATENT, i + shift)
+            if limited:
+                start_stream(of_limits, seed, sweep, LIMITS, i + shift)
+            at = i if rho.size > 1 else 0
+            ends, total = cuts[at], 0.0
+            for k in range(starts[i], starts[i + 1]):
+                if known and not is_limited[k]:
+                    continue
+                weight, v = weights[k] if weights.size else 1.0, V[k - base]
+                inner = rho[at] if after else rho[at] * weight
+                outer = beta[at] * weight
+                if after and limited and is_limited[k]:
+                    x[k] = draw_x(forward(T[k], pf), outer, low[k], high[k], of_limits)
+                t = draw(T[k], v, x[k], inner, outer, pieces, pf, pd, ends, stream)
+                if before and limited and is_limited[k]:
+                    sd = 1.0 / math.sqrt(inner)
+                    t = draw_within(v, sd, low[k], high[k], pieces, ends, of_limits)
+                T[k] = t
+                if after:
+                    total += weight * value(x[k], forward(t, pf), pd)
+            losses[i] = total
+
+    return compile_kernel(draw_T, name, cached=cached)
+
+
+def _entry_draws(noise: NoiseKind, structure: Structure) -> tuple[Any, Any]:
+    """Return the compiled draws of an entry and of one within limits, with the same arguments."""
+
+    def keep(t, v, x, rho, beta, pieces, pf, pd, cuts, stream):  # type: ignore[no-untyped-def]
+        return t
+
+    def within(v, sd, low, high, pieces, cuts, stream):  # type: ignore[no-untyped-def]
+        return draw_between(v, sd, low, high, stream)
+
+    draw, draw_within = keep, within
+    if noise == "after":
+        after = compile_t_draw(structure)
+
+        def draw_after(t, v, x, rho, beta, pieces, pf, pd, cuts, stream):  # type: ignore[no-untyped-def]
+            return after(t, v, x, rho, beta, pieces, pf, pd, stream)
+
+        draw = draw_after
+    elif noise == "before":
+        before, within_before = compile_latent_draw(structure), compile_draw_within(structure)
+
+        def draw_before(t, v, x, rho, beta, pieces, pf, pd, cuts, stream):  # type: ignore[no-untyped-def]
+            return before(v, x, rho, pieces, stream)
+
+        def between(v, sd, low, high, pieces, cuts, stream):  # type: ignore[no-untyped-def]
+            return within_before(v, sd, low, high, pieces, stream)
+
+        draw, draw_within = draw_before, between
+    elif noise == "ordinal":
+        between_cuts = compile_scalar(_between_cuts)
+
+        def draw_level(t, v, x, rho, beta, pieces, pf, pd, cuts, stream):  # type: ignore[no-untyped-def]
+            return between_cuts(v, 1.0 / math.sqrt(rho), x, x, pieces, cuts, stream)
+
+        draw, draw_within = draw_level, _between_cuts
+    return compile_scalar(draw), compile_scalar(draw_within)
+
+
+def _between_cuts(v, sd, low, high, pieces, cuts, stream):  # type: ignore[no-untyped-def]
+    # cuts begins with minus infinity and ends with infinity
+    return draw_between(v, sd, cuts[int(low)], cuts[int(high) + 1], stream)

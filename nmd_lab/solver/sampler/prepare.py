@@ -1,33 +1,44 @@
-"""Checks of the arguments of `nmd_lab.sample`, and the problem that follows."""
+"""The problem of a posterior, from data and arguments; whether groups of rows predict better.
+
+Two short chains, with groups and without, predict cells that are hidden from both.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import time
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from nmd_lab._runtime.checks import check_rank, check_size, is_auto
 from nmd_lab._runtime.machine import all_threads
+from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.entries import FloatArray, Transform
+from nmd_lab.data.labels import Labels
 from nmd_lab.data.masks import AT_MOST
 from nmd_lab.data.observations import Observations
+from nmd_lab.data.split import some_rows, split
+from nmd_lab.data.units import units_of_groups
+from nmd_lab.model.censored import expected_value
 from nmd_lab.model.loss import Loss
-from nmd_lab.model.mixed import groups
+from nmd_lab.model.mixed import each_group
 from nmd_lab.model.model import Model
 from nmd_lab.solver.limit_noise import smallest_value
+from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.scaling import Scaling, scaling_for
 
-from .latent_draws import DRAWS_OF_X
-from .noise import NoiseKind, noise_kind
+from .chain import Chain
+from .cut_points import ends_in_rows
+from .latent_draws import DRAWS_OF_X, SampledLimits
+from .latent_sweep import ChainState
 from .priors import Prior
 from .problem import SampledProblem, sampled_problem
-from .sampled_model import SampleOptions, has_noise_by_column, sampled_model, with_ends
-from .t_draw import SampledLimits
+from .run import first_chain
+from .sampled_model import NoiseKind, has_noise_by_column, noises_of, sampled_model
 
 RANK = 20
 """Upper bound for the rank, if none is given."""
@@ -42,112 +53,43 @@ MOST_PRECISE = 1e4
 """Largest precision of T of a column in units of its variance, for near copies."""
 
 
-class PreparedSample(NamedTuple):
-    """A checked problem with what the result needs.
-
-    Attributes
-    ----------
-    problem : SampledProblem
-        Problem, in the units of the sampler.
-    observations : Observations
-        Data, in the units of X.
-    model : Model
-        Nonlinearities and losses, in the units of X, as the posterior has them.
-    noises : tuple of str
-        Where the noise of each kind is, as the posterior has it.
-    scaling : Scaling
-        Units of the sampler.
-    """
-
-    problem: SampledProblem
-    observations: Observations
-    model: Model
-    noises: tuple[str, ...]
-    scaling: Scaling
-
-    def with_groups(self, number: int) -> PreparedSample:
-        """Return the same with at most so many groups of rows."""
-        return self._replace(problem=replace(self.problem, n_groups=number))
-
-    def of_entries(self, observations: Observations, options: SampleOptions) -> PreparedSample:
-        """Return the problem of some of the observations, with the same model."""
-        before = self.problem
-        problem = _problem(
-            self.scaling.scaled_observations(observations),
-            before.rank,
-            before.model,
-            before.noises,
-            before.by_column,
-            options,
-        )
-        return self._replace(problem=problem, observations=observations)
-
-
 def prepare_sample(
     observations: Observations, options: SampleOptions, *, is_table: bool = False
-) -> PreparedSample:
+) -> SampledProblem:
     """Return the problem of checked arguments; see `nmd_lab.sample`."""
-    rank, nonlinearity = options.rank, options.nonlinearity
-    rank = _most(observations) if is_auto(rank) else check_rank(rank, observations.shape)
-    smallest, largest = observations.range()
+    rank, (smallest, largest) = options.rank, observations.range()
+    if is_auto(rank):
+        rank = _largest_rank(observations.shape, observations.labels)
+    rank = check_rank(rank, observations.shape)
     size = check_size("X", max(-smallest, largest), observations.dtype)
     by_column = has_noise_by_column(observations, options, is_table=is_table)
     model = sampled_model(observations, options, by_column=by_column, is_table=is_table)
-    noises = _noises(options.noise, model, observations)
-    scaling = scaling_for(model, size)
-    scaled = scaling.scaled_observations(observations)
-    problem = _problem(scaled, rank, scaling.scaled_model(), noises, by_column, options)
-    shown: tuple[Model, tuple[str, ...]] = model, noises
-    has_ends = is_table and model.which is not None
-    if has_ends and (is_auto(nonlinearity) or isinstance(nonlinearity, Mapping)):
-        shown = with_ends(model, noises, observations, nonlinearity)
-    return PreparedSample(problem, observations, *shown, scaling)
-
-
-def _most(observations: Observations) -> int:
-    """Return an upper bound for the rank: components that nothing speaks for stay small."""
-    m, n = observations.shape
-    table = observations.labels.table
-    columns = (
-        n
-        if table is None
-        else sum(len(c.categories) if c.kind == "values" else 1 for c in table.columns)
+    noises = noises_of(options.noise, model, observations)
+    return _problem(
+        observations, options, rank, scaling_for(model, size), noises, by_column=by_column
     )
-    return max(1, min(m, columns - 1, RANK))
 
 
-def _noises(wanted: str, model: Model, observations: Observations) -> tuple[NoiseKind, ...]:
-    """Return where the noise of each kind is."""
-    if model.which is None:
-        f, loss = model.nonlinearity, model.loss
-        return (noise_kind(wanted, f, loss, observations.sum_of_blocks),)
-    _, columns, x = observations.entries()
-    order, ends = groups(columns, len(model.kinds))
-    noises = []
-    for k, kind in enumerate(model.kinds):
-        values = x[order[ends[k] : ends[k + 1]]]
-        has_choice = kind.loss.classes != "ordered"
-        chosen = wanted if has_choice and not kind.nonlinearity.linear else "auto"
-        noises.append(
-            noise_kind(chosen, kind.nonlinearity, kind.loss, partial(_apply, values=values))
-        )
-    return tuple(noises)
-
-
-def _apply(count: Callable[..., NDArray[np.intp]], *, values: FloatArray) -> NDArray[np.intp]:
-    """Return what a function counts in some values."""
-    return count(values, np.ones(0))
+def _largest_rank(shape: tuple[int, int], labels: Labels) -> int:
+    """Return an upper bound for the rank: components that nothing speaks for stay small."""
+    columns = shape[1]
+    if labels.table is not None:
+        widths = (len(c.categories) if c.kind == "values" else 1 for c in labels.table.columns)
+        columns = sum(widths)
+    return max(1, min(shape[0], columns - 1, RANK))
 
 
 def _problem(
     observations: Observations,
-    rank: int,
-    model: Model,
-    noises: tuple[NoiseKind, ...],
-    by_column: bool,
     options: SampleOptions,
+    rank: int,
+    scaling: Scaling,
+    noises: tuple[NoiseKind, ...],
+    *,
+    by_column: bool,
 ) -> SampledProblem:
-    """Return the problem in the units of the sampler."""
+    """Return the problem of some observations, in the units of the sampler."""
+    observations, model = scaling.scaled_observations(observations), scaling.scaled_model()
     complete = observations.weights is None and observations.pattern is None
     n_groups = _n_groups(options.groups, observations.shape[0], by_column=by_column)
     by_entry = by_column or n_groups > 1
@@ -157,7 +99,9 @@ def _problem(
         offsets = "columns" if by_column else "none" if model.even else "both"
     mean = mean_of_T = 0.0
     if by_column:
-        prior = Prior(1.0, _spreads(stored), most_precise=MOST_PRECISE)
+        _, columns, x = stored.entries()
+        spreads = units_of_groups(columns, x, stored.shape[1]).deviation
+        prior = Prior(1.0, spreads, most_precise=MOST_PRECISE)
     elif noises[0] == "ordinal":
         prior = Prior(1.0, 1.0)
     else:
@@ -177,6 +121,7 @@ def _problem(
         mean_of_T=mean_of_T,
         n_groups=n_groups,
         by_column=by_column,
+        scaling=scaling,
     )
     limits = _limits(problem, stored)
     return problem if limits is None else replace(problem, limits=limits)
@@ -225,16 +170,6 @@ def _refuse_limits(loss: Loss, *, weighted: bool) -> None:
         )
 
 
-def _spreads(stored: Observations) -> NDArray[np.float64]:
-    """Return the standard deviation of each column of X, 1 for constants."""
-    _, columns, x = stored.entries()
-    x, n = x.astype(np.float64), stored.shape[1]
-    counts = np.maximum(np.bincount(columns, minlength=n), 1)
-    means = np.bincount(columns, x, n) / counts
-    variances = np.bincount(columns, np.square(x - means[columns]), n) / counts
-    return np.sqrt(np.where(variances > 0, variances, 1.0))
-
-
 def _mean(stored: Observations, transform: Transform) -> float:
     """Return the mean of transform(X) over the stored entries."""
     return float(stored.row_sums(transform).sum()) / stored.n_stored
@@ -242,17 +177,128 @@ def _mean(stored: Observations, transform: Transform) -> float:
 
 def _prior(stored: Observations, model: Model, mean: float) -> Prior:
     """Return the scales of the priors for T around a global offset."""
-    around = math.sqrt(_mean(stored, partial(_square, model.pseudo_inverse, mean)))
-    mean_of_X = _mean(stored, _same)
-    spread_of_X = math.sqrt(_mean(stored, partial(_square, _same, mean_of_X)))
+
+    def spread(transform: Transform, centre: float) -> float:
+        squares = _mean(stored, lambda x: np.square(transform(x).astype(np.float64) - centre))
+        return math.sqrt(squares)
+
+    around = spread(model.pseudo_inverse, mean)
+    spread_of_X = spread(lambda x: x, _mean(stored, lambda x: x))
     largest = max(map(abs, stored.range()))
     return Prior(around or abs(mean) or 1.0, spread_of_X or largest or 1.0)
 
 
-def _same(x: FloatArray) -> FloatArray:
-    return x
+SHARE = 0.1
+"""Share of the observed cells that are hidden from both chains."""
+
+TUNE, DRAWS = 40, 40
+"""Sweeps of each chain before those whose predictions are averaged, and number of these."""
+
+ROWS, CELLS = 400, 40_000
+"""Number of rows of the chains at most: as many as hold these cells, but at least these rows."""
+
+SHARE_OF_TIME = 0.1
+"""Share of a time limit that each chain may take."""
 
 
-def _square(transform: Transform, mean: float, x: FloatArray) -> FloatArray:
-    """Return (transform(x) - mean)², in double precision."""
-    return np.square(transform(x).astype(np.float64) - mean)
+def choose_groups(
+    problem: SampledProblem,
+    observations: Observations,
+    options: SampleOptions,
+    rng: np.random.Generator,
+    interruption: Interruption,
+) -> SampledProblem:
+    """Return a problem without its groups if hidden cells are predicted worse with them.
+
+    Worse are larger squared errors, by more than their standard error over the hidden cells.
+    """
+    if options.groups != "auto" or problem.n_groups == 1:
+        return problem
+    most = max(ROWS, CELLS // problem.shape[1])
+    observed, hidden = split(some_rows(observations, most, rng), SHARE, rng)
+    seconds = SHARE_OF_TIME * (math.inf if options.time_limit is None else options.time_limit)
+    seed, by_column = int(rng.integers(2**62)), problem.by_column
+    rank, scaling, noises = problem.rank, problem.units_of_X, problem.noises
+    trial = _problem(observed, options, rank, scaling, noises, by_column=by_column)
+    without, within = (
+        _errors(replace(trial, n_groups=groups), observed, hidden, seed, seconds, interruption)
+        for groups in (1, problem.n_groups)
+    )
+    worse = within - without
+    hurts = worse.sum() > worse.std() * np.sqrt(worse.size)
+    return replace(problem, n_groups=1) if hurts else problem
+
+
+def _errors(
+    problem: SampledProblem,
+    observed: Observations,
+    hidden: Observations,
+    seed: int,
+    seconds: float,
+    interruption: Interruption,
+) -> NDArray[np.float64]:
+    """Return the squared error at each hidden entry, in units of the variance of its column."""
+    engine = Chain()
+    *at, x = problem.units_of_X.scaled_observations(hidden).entries()
+    rows, columns = (each.astype(np.intp) for each in at)
+    rng, began = np.random.default_rng(seed), time.perf_counter()
+    state = first_chain(problem, observed, "auto", TUNE, rng)
+    total, count = np.zeros(x.size), 0
+    for sweep in range(TUNE + DRAWS):
+        state = engine.step(problem, state)
+        if sweep >= TUNE:
+            total += _expected_at(problem, state, rows, columns)
+            count += 1
+        if interruption or time.perf_counter() - began > seconds:
+            break
+    errors: NDArray[np.float64] = np.square(
+        (total / max(count, 1) - x) / problem.prior.spreads_of_X[columns]
+    )
+    return errors
+
+
+def _expected_at(
+    problem: SampledProblem,
+    state: ChainState,
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+) -> NDArray[np.float64]:
+    """Return the expected X at some entries of a table, given W and H."""
+    products = problem.at(state.rows, state.columns, rows, columns).astype(np.float64)
+    value = np.empty(products.size)
+    for _, at in each_group(_first_alike(problem)[columns], problem.shape[1]):
+        value[at] = _expected(problem, state, columns[at], products[at])
+    return value
+
+
+def _first_alike(problem: SampledProblem) -> NDArray[np.intp]:
+    """Return the first column with the same levels for each column; a number has itself."""
+    first: dict[Any, int] = {}
+    kinds = enumerate(problem.model.kinds)
+    keys = [
+        np.asarray(k.loss.level_values).tobytes() if k.loss.classes == "ordered" else j
+        for j, k in kinds
+    ]
+    return np.array([first.setdefault(key, j) for j, key in enumerate(keys)])
+
+
+def _expected(
+    problem: SampledProblem,
+    state: ChainState,
+    kinds: NDArray[np.intp],
+    WH: FloatArray,
+) -> FloatArray:
+    """Return the expected X, given WH with offsets, of a kind, or of several of the same levels."""
+    k = int(kinds[0])
+    kind, noise = problem.model.kinds[k], problem.noises[k]
+    v: FloatArray = kind.centre + kind.size * WH
+    if noise == "gaussian":
+        return v
+    if kind.loss.classes == "ordered":
+        used, which = np.unique(kinds, return_inverse=True)
+        ends = ends_in_rows([state.cuts[each] for each in used])[which]
+        above = ndtr(v[:, None] - ends[:, 1:-1])  # probabilities of the levels above a cut point
+        expected: FloatArray = kind.loss.level_values[0] + above @ np.diff(kind.loss.level_values)
+        return expected
+    rho = state.rho[problem.levels_of(k)] / kind.size**2
+    return expected_value(kind.nonlinearity, v, 1 / np.sqrt(rho))

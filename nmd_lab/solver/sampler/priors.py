@@ -125,12 +125,18 @@ class RowPrior(NamedTuple):
         return products
 
     @property
-    def log_weights(self) -> Doubles:
-        """Logarithm of the density of each group at zero times its share, up to a constant."""
-        log_determinants = np.linalg.slogdet(self.precision)[1]
-        squares = np.einsum("ca,ca->c", self.linear, self.mean)
-        weights: Doubles = np.log(self.shares) + 0.5 * (log_determinants - squares)
-        return weights
+    def gaussians(self) -> tuple[Doubles, Doubles, Doubles]:
+        """Precision times mean of each group, its precision, and its log-weight.
+
+        That is the logarithm of its density at zero times its share, up to a constant, and 0 if
+        there is one group.
+        """
+        linear, log_weights = self.linear, np.zeros(1)
+        if self.shares.size > 1:
+            log_determinants = np.linalg.slogdet(self.precision)[1]
+            squares = np.einsum("ca,ca->c", linear, self.mean)
+            log_weights = np.log(self.shares) + 0.5 * (log_determinants - squares)
+        return linear, self.precision, log_weights
 
 
 NO_PRIOR = RowPrior(np.empty((1, 0)), np.empty((1, 0, 0)))
@@ -176,7 +182,7 @@ def _solved_transposed(L: NDArray[np.floating], b: Doubles) -> Doubles:
 def _bartlett(d: int, degrees: float, rng: np.random.Generator) -> Doubles:
     """Return a lower triangular A; A Aᵀ is Wishart of scale 1 (M. S. Bartlett, 1933)."""
     A: Doubles = np.tril(rng.standard_normal((d, d)), -1)
-    A[np.diag_indices(d)] = np.sqrt(rng.chisquare(degrees - np.arange(d)))
+    A.flat[:: d + 1] = np.sqrt(rng.chisquare(degrees - np.arange(d)))
     return A
 
 

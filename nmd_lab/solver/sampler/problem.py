@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.model.model import Model
+from nmd_lab.solver.scaling import Scaling
 from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
 
 from .cut_points import Levels
-from .noise import NoiseKind, knows_T, levels_of
+from .latent_draws import LEVEL, SampledLimits, Segments
 from .priors import Prior
 from .row_updates import (
     DenseUpdate,
@@ -25,7 +26,7 @@ from .row_updates import (
     each_block,
     positions_of_most,
 )
-from .t_draw import LEVEL, SampledLimits, Segments
+from .sampled_model import NoiseKind, knows_T, levels_of
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class SampledProblem:
         Upper bound for the number of groups of rows.
     by_column : bool
         Whether each column has a kind, with units and noise levels for itself.
+    scaling : Scaling or None
+        Units of the problem, and the model in the units of X; None if the two are the same.
     """
 
     model: Model
@@ -79,6 +82,12 @@ class SampledProblem:
     mean_of_T: float = 0.0
     n_groups: int = 1
     by_column: bool = False
+    scaling: Scaling | None = None
+
+    @property
+    def units_of_X(self) -> Scaling:
+        """Units of the problem."""
+        return Scaling(self.model) if self.scaling is None else self.scaling
 
     @property
     def shape(self) -> tuple[int, int]:

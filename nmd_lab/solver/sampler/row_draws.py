@@ -13,6 +13,28 @@ logarithm of its probability, up to a constant,
 
 where b_ic is the bracket of the mean.  Where more than half of a row is stored, and entries have no
 weights, the sum over j is that over all columns less that over the others.
+
+What the draw of a row with few missing cells costs grows with these alone.  If all entries were
+stored, the rows of a group c would share one precision,
+
+    A_c = Λ_c + Σ_j ρ_j p_j p_jᵀ      over all columns j.
+
+Row i has P_ic = A_c - Uᵀ U, where U has a row √ρ_j p_jᵀ for each missing cell.  Let b be the linear
+term of the row, M = I - U A_c⁻¹ Uᵀ and z = U A_c⁻¹ b.  Then
+
+    log |P| = log |A| + log |M|,      bᵀ P⁻¹ b = bᵀ A⁻¹ b + zᵀ M⁻¹ z
+
+give the probability of a label, and a row is drawn in two steps.  The first one fills the missing
+cells, with the row integrated out:
+
+    s ~ N(M⁻¹ z, M⁻¹),      w ~ N(A⁻¹ (b + Uᵀ s), A⁻¹).
+
+With L Lᵀ = A, all of this needs only L⁻¹ b, L⁻¹ p_j and their products over pairs of columns, which
+are the same for all rows.  So a row with h missing cells takes a Cholesky factor of size h.
+
+Of more than `MAX_INTEGRATED` missing cells, those that say least about a row are filled before,
+given the row as it is: y_ij ~ N(p_j·w, 1/ρ_j).  This is a Gibbs step of its own, which leaves the
+posterior as it is.
 """
 
 from __future__ import annotations
@@ -24,7 +46,7 @@ import numpy as np
 
 from nmd_lab._runtime.compiler import compile_inner
 
-from .streams import draw_index, fill_normal, new_stream, start_stream
+from .streams import MISSING, draw_index, fill_normal, new_stream, normal, start_stream
 
 CHUNK = 256
 """Entries of a row whose vectors are gathered at a time."""
@@ -187,3 +209,118 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
                     residual -= rows[i, a] * vectors[j, a]
                 total += residual * residual * (weights[k] if weights.size else 1.0)
             squares[i] = total
+
+
+def fill_missing(first, last, few, cells, predicted, spreads, key, chosen, y):  # type: ignore[no-untyped-def]
+    """List the first missing cells of each row, by `order`, and fill the others."""
+    starts, columns, order = cells
+    seed, sweep = key
+    is_missing, stream = np.zeros(order.size, np.bool_), new_stream()
+    most = chosen.shape[1]
+    for i in range(first, last):
+        if not few[i]:
+            continue
+        begin, end = starts[i], starts[i + 1]
+        if end - begin <= most:
+            for k in range(begin, end):
+                chosen[i, k - begin] = columns[k]
+            continue
+        for k in range(begin, end):
+            is_missing[columns[k]] = True
+        count = 0
+        for j in order:
+            if count == most:
+                break
+            if is_missing[j]:
+                is_missing[j] = False
+                chosen[i, count] = j
+                count += 1
+        start_stream(stream, seed, sweep, MISSING, i)
+        for k in range(begin, end):
+            j = columns[k]
+            if is_missing[j]:
+                is_missing[j] = False
+                y[i, j] = predicted[i, j] + spreads[j] * normal(stream)
+
+
+@compile_inner
+def factor(b, linear, inverse, white, pairs, chosen, count, y, L, z):  # type: ignore[no-untyped-def]
+    """Put L⁻¹ b, the factor of M and its solution for z into place; return their log-density."""
+    d = b.size
+    score = 0.0
+    for a in range(d):
+        total = 0.0
+        for e in range(a + 1):
+            total += inverse[a, e] * (b[e] + linear[e])
+        y[a] = total
+        score += 0.5 * total * total
+    for p in range(count):
+        j = chosen[p]
+        total = 0.0
+        for a in range(d):
+            total += white[j, a] * y[a]
+        for q in range(p):
+            entry = -pairs[j, chosen[q]]
+            for r in range(q):
+                entry -= L[p, r] * L[q, r]
+            entry /= L[q, q]
+            L[p, q] = entry
+            total -= entry * z[q]
+        pivot = 1.0 - pairs[j, j]
+        for r in range(p):
+            pivot -= L[p, r] * L[p, r]
+        pivot = math.sqrt(pivot)
+        L[p, p] = pivot
+        z[p] = total / pivot
+        score += 0.5 * z[p] * z[p] - math.log(pivot)
+    return score
+
+
+@compile_inner
+def draw_row(chosen, count, inverse, white, y, L, z, noise, stream, row):  # type: ignore[no-untyped-def]
+    """Put a draw of the row into place, given what `factor` has left."""
+    d = y.size
+    fill_normal(stream, noise[:count])
+    for p in range(count - 1, -1, -1):  # Lᵀ s = z + noise
+        total = z[p] + noise[p]
+        for q in range(p + 1, count):
+            total -= L[q, p] * z[q]
+        z[p] = total / L[p, p]
+    fill_normal(stream, noise[:d])
+    for a in range(d):
+        y[a] += noise[a]
+        noise[a] = 0.0
+    for p in range(count):
+        j, s = chosen[p], z[p]
+        for a in range(d):
+            y[a] += s * white[j, a]
+    for a in range(d):
+        for e in range(a + 1):
+            noise[e] += inverse[a, e] * y[a]
+    for a in range(d):
+        row[a] = noise[a]
+
+
+def draw_rows_with_few(first, last, pattern, sums, shared, key, labels, rows):  # type: ignore[no-untyped-def]
+    """Draw rows with few missing cells in place, with the labels that are unknown."""
+    few, counts, chosen = pattern
+    linear, inverse, white, pairs, logs = shared
+    seed, sweep, kind = key
+    d, most = sums.shape[1], chosen.shape[1]
+    y, noise = np.empty(d), np.empty(max(most, d))
+    L, z, scores = np.empty((most, most)), np.empty(most), np.empty(logs.size)
+    stream = new_stream()
+    for i in range(first, last):
+        if not few[i]:
+            continue
+        start_stream(stream, seed, sweep, kind, i)
+        b, here, count = sums[i], chosen[i], min(counts[i], most)
+        c = labels[i] if labels.size else 0
+        if c < 0:
+            for g in range(logs.size):
+                scores[g] = logs[g] + factor(
+                    b, linear[g], inverse[g], white[g], pairs[g], here, count, y, L, z
+                )
+            c = labels[i] = draw_index(scores, stream)
+        factor(b, linear[c], inverse[c], white[c], pairs[c], here, count, y, L, z)
+        draw_row(here, count, inverse[c], white[c], y, L, z, noise, stream, rows[i])

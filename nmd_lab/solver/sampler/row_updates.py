@@ -19,9 +19,8 @@ from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.storage import CsrStorage
 
-from .few_holes import FewHoles, Holes
 from .priors import RowPrior
-from .row_draws import draw_rows
+from .row_draws import draw_rows, draw_rows_with_few, fill_missing
 from .streams import fill_normal, new_stream, start_stream
 
 Doubles = NDArray[np.float64]
@@ -36,10 +35,14 @@ LARGEST = 1 << 22
 """Largest matrix of which a dense copy is made: 32 MiB."""
 
 Labels = NDArray[np.int64]
-"""Groups of rows."""
-
 NO_LABELS: Labels = np.empty(0, np.int64)
 """Groups of rows if there is one group."""
+
+MAX_INTEGRATED = 8
+"""Missing cells of a row that are filled with the row integrated out."""
+
+MAX_PAIRS = 1 << 22
+"""Largest number of pairs of columns, over all groups."""
 
 
 class OtherFactor(NamedTuple):
@@ -75,6 +78,100 @@ class StreamId(NamedTuple):
 
 
 @dataclass(frozen=True)
+class MissingCells:
+    """The missing cells of rows: where those of each row begin, and the column of each."""
+
+    starts: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, stored: NDArray[np.intp], shape: tuple[int, int]) -> MissingCells:
+        """Return the missing cells of a matrix, given the flat positions of what is stored."""
+        missing = np.ones(shape, bool)
+        missing.ravel()[stored] = False
+        starts = np.concatenate([[0], np.cumsum(np.count_nonzero(missing, axis=1))])
+        return cls(starts, np.nonzero(missing)[1], shape)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of missing cells of each row."""
+        return np.diff(self.starts)
+
+    def rows_with_few(self, n_groups: int, d: int) -> NDArray[np.bool_]:
+        """Return which rows of d components cost less by them; empty if it does not pay."""
+        (m, n), counts = self.shape, self.counts
+        few = (2 * counts < n) & (np.minimum(counts, MAX_INTEGRATED) < d)
+        pays = n <= m and n_groups * n * n <= MAX_PAIRS and 2 * np.count_nonzero(few) >= m
+        return few if pays else few[:0]
+
+
+class FewMissing:
+    """The draw of rows with few missing cells; see `row_draws`.
+
+    Parameters
+    ----------
+    missing, few : MissingCells, ndarray of bool (m,)
+        The missing cells of all rows, and which rows have few.
+    scaled, of_all : ndarray (n, d) and (d, d)
+        √ρ_j p_j, and Σ_j ρ_j p_j p_jᵀ over all columns.
+    gaussians : tuple of ndarray
+        `RowPrior.gaussians` of the rows.
+    shares : ndarray (n_groups,)
+        Probability of each group.
+    """
+
+    def __init__(
+        self,
+        missing: MissingCells,
+        few: NDArray[np.bool_],
+        scaled: Doubles,
+        of_all: Doubles,
+        gaussians: tuple[Doubles, Doubles, Doubles],
+        shares: Doubles,
+    ) -> None:
+        self.few, self._missing = few, missing
+        self._chosen = np.empty((few.size, MAX_INTEGRATED), np.int64)
+        linear, precision, log_weights = gaussians
+        roots = np.linalg.cholesky(precision + of_all)
+        inverse = np.linalg.inv(roots)
+        white = scaled @ inverse.transpose(0, 2, 1)  # L⁻¹ √ρ_j p_j of each group
+        pairs = white @ white.transpose(0, 2, 1)
+        logs = log_weights - np.log(np.einsum("caa->ca", roots)).sum(axis=1)
+        self._shared = linear, inverse, white, pairs, logs
+        self._order = np.argsort(-(shares @ np.einsum("cjj->cj", pairs)), kind="stable")
+
+    def fill(
+        self,
+        key: StreamId,
+        predicted: Doubles,
+        spreads: Doubles,
+        y: Doubles,
+        first: int,
+        last: int,
+    ) -> None:
+        """Fill y in some rows, given p_j·w_i and 1/√ρ_j, but for cells that say most of a row."""
+        cells = self._missing.starts, self._missing.columns, self._order
+        stream = key.seed, key.sweep
+        kernel = cached_kernel(fill_missing, "fill_missing")
+        kernel(first, last, self.few, cells, predicted, spreads, stream, self._chosen, y)
+
+    def draw(
+        self,
+        first: int,
+        last: int,
+        key: StreamId,
+        sums: Doubles,
+        labels: Labels,
+        rows: FloatArray,
+    ) -> None:
+        """Draw some rows and their labels that are < 0, in place, given Σ_j ρ_j y_ij p_j."""
+        pattern = self.few, self._missing.counts, self._chosen
+        kernel = cached_kernel(draw_rows_with_few, f"draw_rows_with_few_{rows.dtype}")
+        kernel(first, last, pattern, sums, self._shared, tuple(key), labels, rows)
+
+
+@dataclass(frozen=True)
 class SparseUpdate:
     """An update over stored entries; ρ is one of all, or that of each row or of each column."""
 
@@ -103,13 +200,13 @@ class SparseUpdate:
         weights = np.empty(0, target.dtype) if self.weights is None else self.weights
         both_rho = (np.ones(1), rho) if self.rho_of == "columns" else (rho, np.empty(0))
         squares = np.zeros(rows.shape[0] if self.rho_of == "all" else 0)
-        of_all, few = (np.empty((0, 0)), np.empty((0, 0))), None
+        of_all, few, gaussians = (np.empty((0, 0)), np.empty((0, 0))), None, prior.gaussians
         if self._most is not None and not weights.size:
-            of_all, few = self._over_all(here, other, prior, both_rho[1], key, rows)
+            about = gaussians, prior.shares
+            of_all, few = self._over_all(here, other, about, both_rho[1], key, rows)
         types = f"{rows.dtype}_{target.dtype}_{self.storage.indices.dtype}"
         kernel = cached_kernel(draw_rows, f"draw_rows_{types}")
         entries = self.storage.indptr, self.storage.indices, here, weights
-        gaussians = prior.linear, prior.precision, prior.log_weights
         arguments = (entries, tuple(other), gaussians, both_rho, of_all, tuple(key))
         done = np.empty(0, bool) if few is None else few.few
 
@@ -125,21 +222,22 @@ class SparseUpdate:
         self,
         here: FloatArray,
         other: OtherFactor,
-        prior: RowPrior,
+        prior: tuple[tuple[Doubles, Doubles, Doubles], Doubles],
         rho: Doubles,
         key: StreamId,
         rows: FloatArray,
-    ) -> tuple[tuple[Doubles, Doubles], FewHoles | None]:
-        """Return the sums over all columns, and the draw of rows with few holes if it pays."""
+    ) -> tuple[tuple[Doubles, Doubles], FewMissing | None]:
+        """Return the sums over all columns, and the draw of rows with few missing cells if any."""
         vectors, mean = other.vectors.astype(np.float64, copy=False), here.dtype.type(other.mean)
         weighted = vectors * rho[:, None] if rho.size else vectors
         gram, y, found = weighted.T @ vectors, np.zeros(self.storage.shape), None
         spread = cached_kernel(_spread, f"spread_{here.dtype}_{self.storage.indices.dtype}")
         spread(here, self.storage.indices, other.constants, mean, self._most, y.ravel())
         if self.rho_of == "columns":
-            few = self._holes.rows_with_few(*prior.mean.shape)
+            few = self._missing.rows_with_few(prior[1].size, vectors.shape[1])
             if few.any():
-                found = FewHoles(self._holes, few, vectors * np.sqrt(rho)[:, None], gram, prior)
+                scaled = vectors * np.sqrt(rho)[:, None]
+                found = FewMissing(self._missing, few, scaled, gram, *prior)
                 predicted = rows.astype(np.float64, copy=False) @ vectors.T
                 fill = partial(found.fill, key, predicted, 1 / np.sqrt(rho), y)
                 each_share(self.storage.indptr, self.threads, fill)
@@ -151,9 +249,9 @@ class SparseUpdate:
         return positions_of_most(self.storage)
 
     @cached_property
-    def _holes(self) -> Holes:
+    def _missing(self) -> MissingCells:
         assert self._most is not None
-        return Holes.of(self._most, self.storage.shape)
+        return MissingCells.of(self._most, self.storage.shape)
 
 
 @dataclass(frozen=True)

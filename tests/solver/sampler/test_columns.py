@@ -13,10 +13,10 @@ from scipy.special import ndtr, ndtri
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.masks import GivenLimits
+from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.sampler.chain import Chain, ChainStart
 from nmd_lab.solver.sampler.latent_sweep import draw_T
 from nmd_lab.solver.sampler.prepare import prepare_sample
-from nmd_lab.solver.sampler.sampled_model import SampleOptions
 
 SIGNIFICANT = 1e-4
 M = 3000
@@ -44,8 +44,7 @@ def drawn():
     limits = GivenLimits(at_most=at_most)
     options = SampleOptions(rank=1, nonlinearity=FUNCTIONS, loss=LOSSES)
     seen = observe(X, weights=weights, limits=limits)
-    prepared = prepare_sample(seen, options)
-    problem = prepared.problem
+    problem = prepare_sample(seen, options)
     start = ChainStart(np.zeros((M, 1)), np.column_stack([np.zeros(5), V]), seed=3)
     state = Chain().init(problem, start)
     state.rho, state.beta = RHO.copy(), BETA.copy()

@@ -12,7 +12,7 @@ import pytest
 from joint_draws import p_values, run
 from prior_tables import Case, ImaginedLevels
 
-from nmd_lab.solver.sampler import chain, few_holes, latent_sweep, priors, problem
+from nmd_lab.solver.sampler import chain, latent_sweep, priors, problem, row_updates
 from nmd_lab.solver.sampler.row_updates import OtherFactor
 
 SIGNIFICANT = 1e-4
@@ -50,7 +50,7 @@ def test_sweeps_leave_the_joint_distribution():
 
 @pytest.mark.parametrize("most", [0, 1])
 def test_sweeps_that_fill_holes_leave_the_joint_distribution(most, monkeypatch):
-    monkeypatch.setattr(few_holes, "MOST", most)
+    monkeypatch.setattr(row_updates, "MAX_INTEGRATED", most)
     assert_unchanged(CASES["few holes"], 60, 8)
 
 

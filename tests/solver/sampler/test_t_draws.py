@@ -14,9 +14,8 @@ import nmd_lab
 from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.model.model import make_model
 from nmd_lab.model.proximal import compile_t_update
-from nmd_lab.solver.sampler import grid_draws
-from nmd_lab.solver.sampler.grid_draws import compile_grid_draw
-from nmd_lab.solver.sampler.t_draw import compile_t_draw
+from nmd_lab.solver.sampler import t_draws as module
+from nmd_lab.solver.sampler.t_draws import compile_grid_draw, compile_t_draw
 
 N_INPUTS, N_DRAWS = 20, 3000
 
@@ -94,8 +93,8 @@ def test_a_step_corrects_a_coarse_grid(loss, monkeypatch):
     """The points before the first halving miss the density; steps from it must not."""
     pair = make_model("square", loss)
     parts = [compile_scalar(part) for part in (pair.nonlinearity.forward, pair.loss.value)]
-    monkeypatch.setattr(grid_draws, "N_PASSES", 0)
-    monkeypatch.setattr(grid_draws, "N_COARSE", 1)
+    monkeypatch.setattr(module, "N_PASSES", 0)
+    monkeypatch.setattr(module, "N_COARSE", 1)
     step = many_steps(compile_grid_draw(compile_t_update(pair.structure), *parts, True))
     inputs, n = (0.5, 2.0, 0.7, 1.5), 40_000
     exact = density_of("square", loss, *inputs)

@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.masks import GivenLimits
+from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.sampler.chain import (
     Chain,
     ChainStart,
@@ -23,7 +24,6 @@ from nmd_lab.solver.sampler.chain import (
 from nmd_lab.solver.sampler.latent_sweep import draw_T
 from nmd_lab.solver.sampler.prepare import prepare_sample
 from nmd_lab.solver.sampler.priors import RowPrior
-from nmd_lab.solver.sampler.sampled_model import SampleOptions
 
 SIGNIFICANT = 1e-4
 M = 2000
@@ -50,8 +50,7 @@ def drawn():
     functions = ["relu", "relu", "identity", "relu"]
     losses = ["kl", "kl", "l1", "frobenius"]
     seen = observe(X, limits=limits)
-    prepared = prepare_sample(seen, asked(functions, losses))
-    problem = prepared.problem
+    problem = prepare_sample(seen, asked(functions, losses))
     assert problem.noises == ("after",) * 4
     start = ChainStart(np.zeros((M, 1)), np.column_stack([np.zeros(4), V]), seed=3)
     state = Chain().init(problem, start)
@@ -111,8 +110,7 @@ def table():
     )
     X[rng.random(X.shape) < 0.2] = np.nan
     weights = rng.uniform(0.5, 2, X.shape)
-    prepared = prepare_sample(observe(X, weights=weights), asked(FUNCTIONS, LOSSES))
-    problem = prepared.problem
+    problem = prepare_sample(observe(X, weights=weights), asked(FUNCTIONS, LOSSES))
     start = ChainStart(rng.normal(size=(m, 1)), rng.normal(size=(7, 2)), seed=3)
     state = Chain().init(problem, start)
     state.row_prior = RowPrior(np.zeros((1, 1)), np.ones((1, 1, 1)))

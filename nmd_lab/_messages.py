@@ -1,4 +1,4 @@
-"""The warnings before and after a fit, which `decompose` and `complete` give."""
+"""The warnings before and after a fit, and before and after the chains of a posterior."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from .data.observations import Observations
 from .data.units import sentence_of_units
+from .model.model import Model
 from .result.decomposition import Decomposition
+from .result.posterior import Posterior
 from .result.summary import unfinished
 from .solver.bounds import out_of_bounds
 from .solver.decided import Decided
@@ -34,6 +36,9 @@ SHARE_BEYOND = 0.002  # share of far ones among the missing entries that is over
 FEWEST_BEYOND = 3  # least number of far ones: fewer show nothing
 
 
+Messages = dict[type[NMDWarning], str]
+"""Sentences by category of warning."""
+
 OPTIONS = tuple(FitOptions.__annotations__)
 """Names of the options of a fit."""
 
@@ -55,21 +60,23 @@ class Beyond(NamedTuple):
     high: float
 
 
-Messages = dict[type[NMDWarning], str]
-"""Sentences by category of warning."""
-
-
 def messages_before(decided: Decided) -> Messages:
     """Return what is to be said about a problem before it is solved."""
     problem = decided.problem
-    observations, (m, n), units = problem.observations, problem.observations.shape, ""
-    if problem.model.squares and observations.n_observed < m * n:
-        units = sentence_of_units(
-            observations,
-            "divide the columns by their standard deviations, or pass loss={}, which takes each "
-            "column in its own units",
-        )
-    return _without_empty({OutOfBoundsWarning: out_of_bounds(problem), UnitsWarning: units})
+    observations, (m, n) = problem.observations, problem.observations.shape
+    units: Messages = {}
+    if observations.n_observed < m * n:
+        remedy = ", or pass loss={}, which takes each column in its own units"
+        units = message_of_units(observations, problem.model, remedy)
+    return _without_empty({OutOfBoundsWarning: out_of_bounds(problem)}) | units
+
+
+def message_of_units(observations: Observations, model: Model, remedy: str = "") -> Messages:
+    """Return what is to be said if columns are in different units; `remedy` is a second one."""
+    if not model.squares:
+        return {}
+    remedy = f"divide the columns by their standard deviations{remedy}"
+    return _without_empty({UnitsWarning: sentence_of_units(observations, remedy)})
 
 
 def messages_after(
@@ -100,6 +107,33 @@ def messages_after(
             NotConvergedWarning: not_converged,
         }
     )
+
+
+RHAT = 1.2  # split R-hat of a prediction from which it has not converged
+SHARE = 0.1  # share of such predictions above which there is a warning
+FEWEST = 8  # sweeps below which split R-hat says nothing
+
+
+def unsettled(posterior: Posterior) -> float:
+    """Return the share of predictions that have not settled."""
+    return float((posterior.rhat["prediction"] > RHAT).mean())
+
+
+def message_of_chains(posterior: Posterior) -> Messages:
+    """Return what is to be said if the predictions of the chains have not settled."""
+    sweeps, remedy = posterior.trace.sizes["sweep"], "raise tune= and draws="
+    if sweeps < FEWEST:
+        text = f"the chains have {sweeps} sweeps after tuning, too few to judge them: {remedy}."
+        return {NotConvergedWarning: text}
+    share = unsettled(posterior)
+    if share <= SHARE:
+        return {}
+    text = (
+        f"the chains have not settled: split R-hat is above {RHAT} for {share:.0%} of "
+        f"the predictions, and {float(posterior.rhat['log_likelihood']):.2f} for the "
+        f"log-likelihood: {remedy}."
+    )
+    return {NotConvergedWarning: text}
 
 
 def warn(messages: Messages, stacklevel: int) -> None:

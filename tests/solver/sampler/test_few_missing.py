@@ -1,4 +1,4 @@
-"""Draws of rows with few holes against their law, worked out with NumPy and SciPy."""
+"""Draws of rows with few missing cells against their law, worked out with NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from nmd_lab.data.inputs import observe
-from nmd_lab.solver.sampler import few_holes, row_updates
+from nmd_lab.solver.sampler import row_updates
 from nmd_lab.solver.sampler.priors import RowPrior
 from nmd_lab.solver.sampler.row_updates import OtherFactor, SparseUpdate, StreamId
 from nmd_lab.solver.storage import storage_of
@@ -20,7 +20,7 @@ SIGNIFICANT = 1e-4
 
 SHARES = np.array([0.5, 0.3, 0.2])
 PATTERNS = [(), (4,), (0, 3, 8), (1, 2, 5, 7)]
-"""Holes of a row.  The last one has as many as components, and is drawn without `few_holes`."""
+"""Missing cells of a row.  The last has as many as components, drawn without `FewMissing`."""
 
 
 class Problem(NamedTuple):
@@ -44,25 +44,25 @@ def problem():
     )
 
 
-def draws(problem, holes, sweeps=1, labels=None, rows=None):
-    """Return labels and vectors of many rows with the same T and holes."""
+def draws(problem, missing, sweeps=1, labels=None, rows=None):
+    """Return labels and vectors of many rows with the same T and missing."""
     T = np.tile(problem.T, (ROWS, 1))
-    T[:, holes] = np.nan
+    T[:, missing] = np.nan
     seen = observe(T).as_sparse()
     side = SparseUpdate(storage_of(seen), None, None, 1, "columns")
     labels = np.empty(ROWS, int) if labels is None else labels.copy()
     rows = np.zeros((ROWS, D)) if rows is None else rows.copy()
     for sweep in range(sweeps):
         labels[:] = -1
-        key = StreamId(7, sweep + 10 * len(holes), 0)
+        key = StreamId(7, sweep + 10 * len(missing), 0)
         side.draw(seen.values, problem.other, problem.prior, problem.rho, key, rows, labels)
     return labels, rows
 
 
-def law(problem, holes):
+def law(problem, missing):
     """Return the probability of each group, and the mean and precision of a row in each."""
     T, rho, (vectors, constants, mean), (means, precisions, _) = problem
-    seen = np.setdiff1d(np.arange(N), holes)
+    seen = np.setdiff1d(np.arange(N), missing)
     P, tau, y = vectors[seen], rho[seen], T[seen] - constants[seen] - mean
     densities, found = np.empty(SHARES.size), []
     for c, (m, Lambda) in enumerate(zip(means, precisions, strict=True)):
@@ -85,26 +85,26 @@ def check(labels, rows, expected, found):
         np.testing.assert_allclose(np.cov(z.T), np.eye(D), atol=6 / np.sqrt(len(z)))
 
 
-@pytest.mark.parametrize("holes", PATTERNS)
-def test_labels_and_rows_have_their_joint_law(problem, holes):
-    check(*draws(problem, list(holes)), *law(problem, list(holes)))
+@pytest.mark.parametrize("missing", PATTERNS)
+def test_labels_and_rows_have_their_joint_law(problem, missing):
+    check(*draws(problem, list(missing)), *law(problem, list(missing)))
 
 
 @pytest.mark.parametrize("most", [0, 2])
 def test_filled_holes_leave_the_law_of_labels_and_rows(problem, most, monkeypatch):
     """Rows that have their law keep it, but are not independent of what they were."""
-    holes = list(PATTERNS[2])
-    labels, rows = draws(problem, holes)
-    monkeypatch.setattr(few_holes, "MOST", most)
-    new_labels, new_rows = draws(problem, holes, 3, labels, rows)
-    check(new_labels, new_rows, *law(problem, holes))
-    once = draws(problem, holes, 1, labels, rows)[1]
+    missing = list(PATTERNS[2])
+    labels, rows = draws(problem, missing)
+    monkeypatch.setattr(row_updates, "MAX_INTEGRATED", most)
+    new_labels, new_rows = draws(problem, missing, 3, labels, rows)
+    check(new_labels, new_rows, *law(problem, missing))
+    once = draws(problem, missing, 1, labels, rows)[1]
     correlations = [stats.spearmanr(a, b).pvalue for a, b in zip(rows.T, once.T, strict=True)]
     assert min(correlations) < SIGNIFICANT
 
 
 def test_filled_holes_say_least_about_a_row(problem, monkeypatch):
-    monkeypatch.setattr(few_holes, "MOST", 1)
+    monkeypatch.setattr(row_updates, "MAX_INTEGRATED", 1)
     loud = problem._replace(rho=np.where(np.arange(N) == 3, 300.0, 1e-9))
     before = np.linspace(-5, 5, ROWS)[:, None] * np.ones(D)
     _, rows = draws(loud, [0, 3, 8], 1, None, before)
