@@ -123,7 +123,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         check_is_fitted(self)
         if self._keeps_types and is_frame(X):
             posterior, X, data = self._to_fill(X)
-            return filled(posterior._fitted, X, data)
+            return filled(posterior, X, data)
         checked = self._checked(X, reset=False)
         model = self._modelled(checked).astype(checked.dtype, copy=False)
         values, seen = self._dense_and_seen(checked)
@@ -150,7 +150,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         check_is_fitted(self)
         count, rng = check_integer("n", n, 1), as_generator(random_state)
         posterior, X, data = self._to_fill(X)
-        return copies(posterior._fitted, X, data, count, rng)
+        return copies(posterior, X, data, count, rng)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of a filled X.

@@ -150,5 +150,6 @@ def _linear(
     result: Decomposition | Posterior, i: NDArray[np.intp], j: NDArray[np.intp]
 ) -> NDArray[Any]:
     """Return WH plus offsets at entries."""
-    linear: NDArray[Any] = result._fitted.linear_at(i, j)
-    return linear.mean(axis=0) if isinstance(result, Posterior) else linear
+    if isinstance(result, Posterior):
+        return np.asarray(result._linear_at(i, j).mean(axis=0))
+    return result._fitted.linear_at(i, j)

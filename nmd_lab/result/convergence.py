@@ -15,8 +15,7 @@ from scipy.stats import rankdata
 
 from nmd_lab.data.labels import COMPONENT
 
-from .draws import CHAIN, DRAW, PROBE, SWEEP
-from .intervals import Drawn
+from .draws import CHAIN, DRAW, PROBE, SWEEP, Drawn
 from .mixture import Array
 
 FEWEST = 4
@@ -170,7 +169,7 @@ class PosteriorDiagnostics(Drawn):
         >>> values.dims, bool((values.effective_rank <= 3).all())
         (('chain', 'draw', 'component'), True)
         """
-        W, H, _, _ = self._fitted.stacked
+        W, H, _, _ = self._stacked
         values = np.stack([_singular_values(w, h) for w, h in zip(W, H, strict=True)])
         sizes = self.draws.sizes
         found = xr.DataArray(

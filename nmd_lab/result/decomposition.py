@@ -23,7 +23,7 @@ from .append import Appending
 from .loadings import Rotation, canonical_form, component_shares
 from .rankings import main_columns
 from .selection import chosen_arguments, trials_of
-from .summary import Summary, lines_of, summary_of
+from .summary import lines_of, summary_of
 
 if TYPE_CHECKING:
     from nmd_lab.plots import PlotAccessor
@@ -221,10 +221,6 @@ class Decomposition(Appending):
         """
         return chosen_arguments(self)
 
-    def _to_dataset(self) -> xr.Dataset:
-        """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
-        return serialization.to_dataset(self)
-
     def top_of_components(self, k: int = 10) -> xr.DataArray:
         """Return the k columns with the numbers of largest size in each row of H, the main terms.
 
@@ -322,13 +318,8 @@ class Decomposition(Appending):
 
         return PlotAccessor(self)
 
-    def _in_lines(self) -> list[str]:
-        """Return the model, and lines of details."""
-        return lines_of(self)
-
-    def _in_short(self) -> Summary:
-        """Return the summary that notebooks show."""
-        return summary_of(self)
+    _to_dataset = serialization.to_dataset
+    _in_lines, _in_short = lines_of, summary_of
 
 
 def _with_factors(

@@ -1,4 +1,4 @@
-"""What each row of a posterior has for itself."""
+"""The draws of a posterior as plain arrays, and WH plus offsets of each draw at given positions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.labels import COMPONENT, Labels
-from nmd_lab.model.model import Model
+from nmd_lab.data.labels import COMPONENT
 
+from .fitted import Fitted
 from .mixture import Noise, Predictive, products_kernel
 from .predictive import Column, OfColumns, level_masses, level_shares, predictive
 
@@ -30,23 +30,6 @@ TINY = np.finfo(np.float64).tiny
 
 NUMBERS = 1 << 22
 """Largest number of draws times entries that are computed together: 32 MiB of doubles."""
-
-
-class Stacked(NamedTuple):
-    """The draws of all chains, one after the other.
-
-    Attributes
-    ----------
-    W, H : ndarray (draws, m, rank) and (draws, n, rank)
-        Factors; a row of H is a column of X.
-    rows, columns : ndarray (draws, m) and (draws, n), or None
-        Offsets.
-    """
-
-    W: FloatArray
-    H: FloatArray
-    rows: FloatArray | None
-    columns: FloatArray | None
 
 
 class RowMixture(NamedTuple):
@@ -82,108 +65,104 @@ class RowMixture(NamedTuple):
         return covariances
 
 
-class FittedDraws(NamedTuple):
-    """The draws as plain arrays, and WH plus offsets of each draw at given positions.
+class Drawn(Fitted):
+    """The fields of a posterior, which `Posterior` documents, and WH plus offsets of each draw."""
 
-    `Posterior` documents the fields.
-    """
-
-    labels: Labels
-    nonlinearity: Any
-    loss: Any
     noise: str | tuple[str, ...]
     draws: xr.Dataset
+    trace: xr.Dataset
     mean: float
     levels: tuple[float, ...] | None
-    parameters: dict[str, Any]
-    kinds: Model | None
+
+    _owner = "the posterior"
 
     @property
     def rank(self) -> int:
-        """Number of components."""
+        """Number of components.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> import nmd_lab as nmd
+        >>> wine = load_wine(as_frame=True).data
+        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
+        >>> posterior.rank
+        3
+        """
         return self.draws.sizes[COMPONENT]
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns of X."""
-        return self.labels.matrix_shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
+    def _dtype(self) -> np.dtype[Any]:
         """Type of predictions: that of X; float64 for draws without a note of it."""
         dtype: np.dtype[Any] = np.dtype(self.parameters.get("dtype", "float64"))
         return dtype
 
     @property
-    def n_draws(self) -> int:
+    def _n_draws(self) -> int:
         """Number of draws of all chains."""
         return self.draws.sizes[CHAIN] * self.draws.sizes[DRAW]
 
     @property
-    def stacked(self) -> Stacked:
-        """The draws of all chains as plain arrays, without copies where that is possible."""
+    def _stacked(self) -> tuple[FloatArray, FloatArray, FloatArray | None, FloatArray | None]:
+        """W (draws, m, rank), H (draws, n, rank), and the offsets of rows and columns.
+
+        They are views where that is possible.
+        """
         H = self.draws["H"]
         values = H.transpose(CHAIN, DRAW, *H.dims[3:], COMPONENT).values
-        return Stacked(
-            _writable(self.draws["W"].values.reshape(self.n_draws, -1, self.rank)),
-            _writable(values.reshape(self.n_draws, -1, self.rank)),
-            self.flat("row_offsets"),
-            self.flat("column_offsets"),
+        return (
+            _writable(self.draws["W"].values.reshape(self._n_draws, -1, self.rank)),
+            _writable(values.reshape(self._n_draws, -1, self.rank)),
+            self._flat("row_offsets"),
+            self._flat("column_offsets"),
         )
 
     @property
-    def row_prior(self) -> RowMixture:
+    def _row_prior(self) -> RowMixture:
         """The prior of a row of W, with its offset, in each draw."""
         if "row_precision" not in self.draws:
             raise ValueError(
                 "draws lacks 'row_precision', the prior of rows: draw with nmd.sample()."
             )
-        shares = self.flat("row_share")
-        shares = np.ones((self.n_draws, 1)) if shares is None else shares
+        shares = self._flat("row_share")
+        shares = np.ones((self._n_draws, 1)) if shares is None else shares
         means = self.draws["row_mean"].values.reshape(*shares.shape, -1)
         d = means.shape[2]
         precisions = self.draws["row_precision"].values.reshape(*shares.shape, d, d)
         return RowMixture(*(each.astype(np.float64) for each in (shares, means, precisions)))
 
     @property
-    def row_vectors(self) -> FloatArray:
+    def _row_vectors(self) -> FloatArray:
         """Rows of W, with their offsets if there are some (draws, m, rank [+ 1])."""
-        W, _, offsets, _ = self.stacked
+        W, _, offsets, _ = self._stacked
         return W if offsets is None else np.concatenate([W, offsets[:, :, None]], axis=2)
 
     @property
-    def T_noise(self) -> str | tuple[str, ...]:
-        """The noise with which T is drawn: where new observations are clipped, it is Gaussian."""
-        if isinstance(self.noise, str):
-            return self.noise
-        return tuple("gaussian" if noise == "clipped" else noise for noise in self.noise)
-
-    @property
-    def predictive(self) -> Predictive:
+    def _predictive(self) -> Predictive:
         """The distribution of a new observation given each draw."""
-        if self.kinds is None:
+        if self._kinds is None:
             assert isinstance(self.noise, str)
-            return predictive(self.noise, self.noise_of(0))
+            return predictive(self.noise, self._noise_of(0))
         return OfColumns(
             [
-                Column(predictive(noise, self.noise_of(j)), float(kind.centre), float(kind.size))
-                for j, (noise, kind) in enumerate(zip(self.noise, self.kinds.kinds, strict=True))
+                Column(predictive(noise, self._noise_of(j)), float(kind.centre), float(kind.size))
+                for j, (noise, kind) in enumerate(zip(self.noise, self._kinds.kinds, strict=True))
             ]
         )
 
-    def noise_of(self, column: int) -> Noise:
+    def _noise_of(self, column: int) -> Noise:
         """Return the parameters of the noise of a column, in its units."""
         f, loss, levels, size = self.nonlinearity, self.loss, self.levels, 1.0
-        rho, beta, cuts = (self.flat(name) for name in ("rho", "beta", "cut_points"))
+        rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
         assert rho is not None
-        if self.kinds is not None:
-            kind = self.kinds.kinds[column]
+        if self._kinds is not None:
+            kind = self._kinds.kinds[column]
             f, loss, size = kind.nonlinearity, kind.loss, float(kind.size)
             rho, beta = rho[:, [column]], None if beta is None else beta[:, [column]]
             levels, padded, cuts = None, cuts, None
             if padded is not None and loss.classes == "ordered" and loss.level_values:
                 levels = loss.level_values
-                padded = padded.reshape(len(padded), len(self.kinds.kinds), -1)
+                padded = padded.reshape(len(padded), len(self._kinds.kinds), -1)
                 cuts = padded[:, column, : len(levels) - 1]
         return Noise(
             f,
@@ -194,11 +173,11 @@ class FittedDraws(NamedTuple):
             levels=levels,
         )
 
-    def linear_at(
+    def _linear_at(
         self, i: NDArray[np.integer], j: NDArray[np.integer], draws: slice = ALL
     ) -> NDArray[np.float64]:
         """Return WH plus offsets in some draws at single entries, as an array (draws, entries)."""
-        W, H, rows, columns = (None if a is None else a[draws] for a in self.stacked)
+        W, H, rows, columns = (None if a is None else a[draws] for a in self._stacked)
         assert W is not None
         out = np.empty((W.shape[0], i.size))
         positions = (np.ascontiguousarray(each, dtype=np.int64) for each in (i, j))
@@ -209,42 +188,42 @@ class FittedDraws(NamedTuple):
                 out += np.where(at < 0, 0, offsets[:, at])
         return out
 
-    def linear_block(self, i: Any, j: Any) -> NDArray[np.float64]:
+    def _linear_block(self, i: Any, j: Any) -> NDArray[np.float64]:
         """Return WH plus offsets in each draw for rows i and columns j, as (draws, entries)."""
-        W, H, rows, columns = self.stacked
+        W, H, rows, columns = self._stacked
         out = np.matmul(W[:, i], H[:, j].transpose(0, 2, 1)).astype(np.float64)
         out += self.mean
         if rows is not None:
             out += rows[:, i, None]
         if columns is not None:
             out += columns[:, None, j]
-        return np.asarray(out.reshape(self.n_draws, -1))
+        return np.asarray(out.reshape(self._n_draws, -1))
 
-    def mean_class_shares(
+    def _mean_class_shares(
         self, rows: NDArray[np.integer], positions: NDArray[np.integer]
     ) -> NDArray[np.float64]:
         """Return the probability of each class of a column over all draws (rows, classes)."""
-        cuts = self.noise_of(int(positions[0])).cuts
+        cuts = self._noise_of(int(positions[0])).cuts
         assert cuts is not None
-        step = max(NUMBERS // (self.n_draws * max(cuts.shape[1] + 1, positions.size)), 1)
+        step = max(NUMBERS // (self._n_draws * max(cuts.shape[1] + 1, positions.size)), 1)
         found = []
         for start in range(0, max(rows.size, 1), step):
             some = rows[start : start + step]
             if self._has_indicators(positions):
-                found.append(self.class_shares(some, positions).mean(axis=0))
+                found.append(self._shares_in_draws(some, positions).mean(axis=0))
             else:
-                v = self.linear_at(some, np.repeat(positions, some.size))
+                v = self._linear_at(some, np.repeat(positions, some.size))
                 found.append(level_shares(cuts, v))
         return np.concatenate(found)
 
-    def class_shares(
+    def _shares_in_draws(
         self, rows: NDArray[np.integer], positions: NDArray[np.integer], draws: slice = ALL
     ) -> NDArray[np.float64]:
         """Return the probability of each class in each draw (draws, rows, classes)."""
         i, j = np.repeat(rows, positions.size), np.tile(positions, rows.size)
-        v = self.linear_at(i, j, draws)
+        v = self._linear_at(i, j, draws)
         v = v.reshape(len(v), rows.size, positions.size)
-        cuts = [self.noise_of(int(position)).cuts for position in positions]
+        cuts = [self._noise_of(int(position)).cuts for position in positions]
         if not self._has_indicators(positions):
             assert cuts[0] is not None
             return np.moveaxis(level_masses(cuts[0][draws], v[:, :, 0]), 0, -1)
@@ -253,7 +232,7 @@ class FittedDraws(NamedTuple):
         shares /= shares.sum(axis=-1, keepdims=True)
         return shares
 
-    def draw_classes(
+    def _draw_classes(
         self,
         rows: NDArray[np.integer],
         positions: NDArray[np.integer],
@@ -261,16 +240,16 @@ class FittedDraws(NamedTuple):
         rng: np.random.Generator,
     ) -> NDArray[np.float64]:
         """Return the position of a class for each row, from one draw."""
-        below = np.cumsum(self.class_shares(rows, positions, slice(draw, draw + 1))[0], axis=1)
+        below = np.cumsum(self._shares_in_draws(rows, positions, slice(draw, draw + 1))[0], axis=1)
         chosen = np.sum(below[:, :-1] < rng.random((rows.size, 1)), axis=1)
         return np.asarray(chosen, dtype=np.float64)
 
     def _has_indicators(self, positions: NDArray[np.integer]) -> bool:
         """Return whether columns of X are the indicators of categories."""
-        table = self.labels.table
+        table = self._labels.table
         return table is not None and table.of_matrix[int(positions[0])].has_indicators
 
-    def blocks(self, numbers: int = 1) -> Iterator[tuple[slice, slice]]:
+    def _blocks(self, numbers: int = 1) -> Iterator[tuple[slice, slice]]:
         """Yield rows and columns of blocks that cover X, of at most `NUMBERS` numbers each.
 
         Parameters
@@ -278,20 +257,20 @@ class FittedDraws(NamedTuple):
         numbers : int
             Numbers that are computed for each draw and entry.
         """
-        m, n = self.shape
-        entries = max(NUMBERS // (self.n_draws * numbers), 1)
+        m, n = self._shape
+        entries = max(NUMBERS // (self._n_draws * numbers), 1)
         width = min(n, entries)
         height = max(entries // width, 1)
         for top in range(0, m, height):
             for left in range(0, n, width):
                 yield slice(top, min(top + height, m)), slice(left, min(left + width, n))
 
-    def flat(self, name: str) -> FloatArray | None:
+    def _flat(self, name: str) -> FloatArray | None:
         """Return a variable of the draws as an array (draws, size), or None without it."""
         if name not in self.draws:
             return None
         values: FloatArray = self.draws[name].values
-        return values.reshape(self.n_draws, math.prod(values.shape[2:]))
+        return values.reshape(self._n_draws, math.prod(values.shape[2:]))
 
 
 def _writable(array: FloatArray) -> FloatArray:

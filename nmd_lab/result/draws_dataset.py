@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from nmd_lab.data.labels import COMPONENT, RESULT_ATTRIBUTE, Labels
+from nmd_lab.data.labels import COMPONENT, Labels
 
-from .draws import CHAIN, CUT, DRAW, GROUP, PART, PROBE, SWEEP
-from .intervals import Drawn
-from .serialization import (
-    Form,
-    UnknownContentError,
-    describe_result,
-    description_of,
-    fields_of_result,
-    refused_as,
-)
+from .draws import CHAIN, CUT, DRAW, GROUP, PART, PROBE, SWEEP, Drawn
+from .serialization import Description, Known, UnknownContentError, described, fields_of_result
 
 VARIABLES = (
     *("W", "H", "row_offsets", "column_offsets", "rho", "beta", "cut_points"),
@@ -135,7 +125,7 @@ def label_trace(
     return trace.assign_coords({dim: np.arange(trace.sizes[dim]) for dim in (CHAIN, SWEEP)})
 
 
-KIND = "posterior"
+POSTERIOR = "posterior"
 """Value of "kind" in the description of a posterior."""
 
 
@@ -144,40 +134,17 @@ def to_dataset(posterior: Drawn) -> xr.Dataset:
     labels = posterior._labels
     renamed = labels.clashes(TAKEN)
     labels = labels.rename(renamed)
-    description = describe_result(posterior, labels, renamed) | {
-        "kind": KIND,
-        "noise": posterior.noise,
-        "mean": posterior.mean,
-        "levels": posterior.levels,
-    }
     # As in memory, where a row of H is a column of X.
     H = posterior.draws["H"].transpose(CHAIN, DRAW, *labels.columns, COMPONENT)
     dataset = posterior.draws.assign(H=H).merge(posterior.trace)
-    dataset = dataset.assign_coords(labels.coords.coords)
-    return dataset.assign_attrs({RESULT_ATTRIBUTE: json.dumps(description)})
+    about = {"kind": POSTERIOR, "noise": posterior.noise, "levels": posterior.levels}
+    return described(posterior, dataset, labels, renamed, mean=posterior.mean, **about)
 
 
-def is_posterior(dataset: xr.Dataset) -> bool:
-    """Return whether a Dataset says that it holds a posterior."""
-    try:
-        return bool(json.loads(dataset.attrs[RESULT_ATTRIBUTE]).get("kind") == KIND)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return False
-
-
-def from_dataset(dataset: xr.Dataset, known: Iterable[type[Form]] = ()) -> dict[str, Any]:
-    """Return the fields of a `Posterior` from a Dataset of `to_dataset`."""
-    with refused_as("dataset holds no posterior: give one that save() wrote."):
-        description = description_of(dataset)
-        if description["kind"] != KIND:
-            raise ValueError(description["kind"])
-        return _fields(dataset, description, tuple(known))
-
-
-def _fields(
-    dataset: xr.Dataset, description: dict[str, Any], known: tuple[type[Form], ...]
+def fields_of_posterior(
+    dataset: xr.Dataset, description: Description, known: Known
 ) -> dict[str, Any]:
-    """Return the fields, given the description in the Dataset."""
+    """Return the fields of a `Posterior` from a Dataset of `to_dataset`."""
     counts = [CHAIN, DRAW, SWEEP, COMPONENT, *PROBES]
     common = fields_of_result(dataset, counts, description, known)
     labels, kinds = common.pop("labels"), common.pop("kinds", None)

@@ -157,8 +157,8 @@ class PosteriorFactorAnalysis(PosteriorImputation):
         else:
             posterior, data = self._beside(X)
             labels, rows = data.observations.labels, data.rows
-        labels, fitted = labels.rename(labels.clashes(NAMES)), posterior._fitted
-        moments = scores_of_rows(fitted, fitted.row_vectors[:, rows], found)
+        labels = labels.rename(labels.clashes(NAMES))
+        moments = scores_of_rows(posterior, posterior._row_vectors[:, rows], found)
         names = zip(("mean", "sd"), moments, strict=True)
         return xr.Dataset({name: labels.label_rows(values) for name, values in names})
 
@@ -202,7 +202,7 @@ class PosteriorFactorAnalysis(PosteriorImputation):
         """Return the factors of each draw."""
         check_word("rotation", rotation, get_args(FactorRotation))
         count = None if factors is None else check_integer("factors", factors, 1)
-        return factor_draws(self._fitted, count, rotation)
+        return factor_draws(self, count, rotation)
 
 
 def _labelled_loadings(

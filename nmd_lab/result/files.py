@@ -19,11 +19,12 @@ from nmd_lab.data.matching import observe_beside
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-from . import draws_dataset, netcdf, serialization
+from . import netcdf
 from .decomposition import Decomposition
-from .draws_dataset import is_posterior
+from .draws_dataset import POSTERIOR, fields_of_posterior
 from .entries import entries_at
 from .posterior import Posterior
+from .serialization import UnknownContentError, description_of, fields_of_fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -273,6 +274,13 @@ def result_of(
     dataset: xr.Dataset, known: Iterable[type[Nonlinearity | Loss]] = ()
 ) -> Decomposition | Posterior:
     """Return the result that a Dataset holds."""
-    if is_posterior(dataset):
-        return Posterior(**draws_dataset.from_dataset(dataset, known))
-    return Decomposition._from_matrices(**serialization.from_dataset(dataset, known))
+    classes = tuple(model if isinstance(model, type) else type(model) for model in known)
+    try:
+        description = description_of(dataset)
+        if description.get("kind") == POSTERIOR:
+            return Posterior(**fields_of_posterior(dataset, description, classes))
+        return Decomposition._from_matrices(**fields_of_fit(dataset, description, classes))
+    except UnknownContentError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError("dataset holds no result: give one that save() wrote.") from error

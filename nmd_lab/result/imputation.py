@@ -16,7 +16,7 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.solver.sampler.sampled_model import CLIPPED, knows_T
 
-from .draws import FittedDraws
+from .draws import Drawn
 from .entries import data_to_fill, entries_at, filled_frame, refuse_sparse
 from .intervals import summarise
 from .mixture import Array, Predictive
@@ -106,8 +106,8 @@ class PosteriorImputation(NewRowsOfPosterior):
         count = None if n is None else check_integer("n", n, 1)
         posterior, data = self._beside(X, GivenLimits(at_most, at_least, upper))
         if count is None:
-            return filled(posterior._fitted, X, data, point)
-        return copies(posterior._fitted, X, data, count, as_generator(random_state))
+            return filled(posterior, X, data, point)
+        return copies(posterior, X, data, count, as_generator(random_state))
 
     def _beside(self, X: Any, limits: GivenLimits = NO_LIMITS) -> tuple[Self, MatchedData]:
         """Return the posterior of the rows of X, this or that of new ones, and X beside it."""
@@ -126,67 +126,65 @@ class PosteriorImputation(NewRowsOfPosterior):
         return posterior, data_to_fill(posterior._labels, X, "the posterior")
 
 
-def filled(fitted: FittedDraws, X: Any, data: MatchedData, point: Point = "auto") -> Any:
+def filled(posterior: Drawn, X: Any, data: MatchedData, point: Point = "auto") -> Any:
     """Return X, of which `data` has the positions, with its holes filled by best guesses."""
 
     def numbers(entries: Bounded) -> Array:
         i, j, *ends = entries
-        x = summarise(fitted, entries_at(i, j), lambda p, v, _: p.point(v, point))
-        if point == "auto" and fitted.kinds is not None:
-            x = np.clip(x, *_near_means(fitted)[:, j])
+        x = summarise(posterior, entries_at(i, j), lambda p, v, _: p.point(v, point))
+        if point == "auto" and posterior._kinds is not None:
+            x = np.clip(x, *_near_means(posterior)[:, j])
         limited = np.flatnonzero(np.isfinite(ends).any(axis=0))
         if limited.size:
-            x[limited] = _point_within(fitted, entries.at(limited), point)
+            x[limited] = _point_within(posterior, entries.at(limited), point)
         return x
 
     def classes(rows: Positions, positions: Positions) -> Array:
         return np.asarray(
-            fitted.mean_class_shares(rows, positions).argmax(axis=1), dtype=np.float64
+            posterior._mean_class_shares(rows, positions).argmax(axis=1), dtype=np.float64
         )
 
     return _filled(X, data, numbers, classes)
 
 
-def _near_means(fitted: FittedDraws) -> NDArray[np.float64]:
+def _near_means(posterior: Drawn) -> NDArray[np.float64]:
     """Numbers between which a best guess lies in each column, (2, n); infinite for levels."""
-    assert fitted.kinds is not None
-    ends = np.tile([[-np.inf], [np.inf]], len(fitted.noise))
-    for j, (noise, kind) in enumerate(zip(fitted.noise, fitted.kinds.kinds, strict=True)):
+    assert posterior._kinds is not None
+    ends = np.tile([[-np.inf], [np.inf]], len(posterior.noise))
+    for j, (noise, kind) in enumerate(zip(posterior.noise, posterior._kinds.kinds, strict=True)):
         if noise == CLIPPED or knows_T(noise, kind.nonlinearity):
             ends[:, j] = kind.modelled(MOST_SPREADS * np.array([-1.0, 1.0]))
     return ends
 
 
 def copies(
-    fitted: FittedDraws, X: Any, data: MatchedData, n: int, rng: np.random.Generator
+    posterior: Drawn, X: Any, data: MatchedData, n: int, rng: np.random.Generator
 ) -> list[Any]:
     """Return X n times with its holes filled by draws, different ones as long as there are."""
-    rounds = -(-n // fitted.n_draws)
-    order = np.concatenate([rng.permutation(fitted.n_draws) for _ in range(rounds)])
-    return [_copy(fitted, X, data, int(draw), rng) for draw in order[:n]]
+    rounds = -(-n // posterior._n_draws)
+    order = np.concatenate([rng.permutation(posterior._n_draws) for _ in range(rounds)])
+    return [_copy(posterior, X, data, int(draw), rng) for draw in order[:n]]
 
 
-def _copy(
-    fitted: FittedDraws, X: Any, data: MatchedData, draw: int, rng: np.random.Generator
-) -> Any:
+def _copy(posterior: Drawn, X: Any, data: MatchedData, draw: int, rng: np.random.Generator) -> Any:
     """Return X with its holes filled by new observations from one draw."""
 
     def numbers(entries: Bounded) -> Array:
-        v = fitted.linear_at(entries.i, entries.j, slice(draw, draw + 1))[0]
-        return _draw_within(fitted.predictive.of_draw(draw), v, entries, rng)
+        v = posterior._linear_at(entries.i, entries.j, slice(draw, draw + 1))[0]
+        return _draw_within(posterior._predictive.of_draw(draw), v, entries, rng)
 
     def classes(rows: Positions, positions: Positions) -> Array:
-        return fitted.draw_classes(rows, positions, draw, rng)
+        return posterior._draw_classes(rows, positions, draw, rng)
 
     return _filled(X, data, numbers, classes)
 
 
-def _point_within(fitted: FittedDraws, entries: Bounded, point: Point) -> Array:
+def _point_within(posterior: Drawn, entries: Bounded, point: Point) -> Array:
     """Return the means of entries with limits, or the medians, from all draws."""
-    predictive, rng = fitted.predictive, np.random.default_rng(0)
-    every = enumerate(fitted.linear_at(entries.i, entries.j))
+    predictive, rng = posterior._predictive, np.random.default_rng(0)
+    every = enumerate(posterior._linear_at(entries.i, entries.j))
     x = np.stack([_draw_within(predictive.of_draw(draw), v, entries, rng) for draw, v in every])
-    noise = np.broadcast_to(fitted.noise, fitted.shape[1])[entries.j]
+    noise = np.broadcast_to(posterior.noise, posterior._shape[1])[entries.j]
     is_median = np.where(noise == "ordinal", point != "mean", point == "median")
     median = np.quantile(x, 0.5, axis=0, method="inverted_cdf")
     return np.where(is_median, median, x.mean(axis=0))

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from nmd_lab._runtime.checks import check_number, check_share
 from nmd_lab.data.typed_table import TypedColumn
 
-from .draws import NUMBERS, FittedDraws
+from .draws import NUMBERS, Drawn
 from .entries import Entries, entries_at, entries_of, positions_of
-from .fitted import Fitted, Positions
+from .fitted import Positions
 from .mixture import Array, Predictive
 from .predictive import OrdinalNoise, interval_of, mean_of, std_of
 
@@ -23,61 +23,23 @@ Statistic = Callable[[Predictive, Array, slice], Array]
 all, which returns one row for each entry."""
 
 
-def summarise(fitted: FittedDraws, entries: Entries, statistic: Statistic, width: int = 0) -> Array:
+def summarise(posterior: Drawn, entries: Entries, statistic: Statistic, width: int = 0) -> Array:
     """Return a statistic of the draws at each entry."""
-    predictive, size = fitted.predictive, entries.i.size
-    out = np.empty((size, width) if width else size, fitted.dtype)
-    step = max(NUMBERS // (fitted.n_draws * predictive.numbers), 1)
+    predictive, size = posterior._predictive, entries.i.size
+    out = np.empty((size, width) if width else size, posterior._dtype)
+    step = max(NUMBERS // (posterior._n_draws * predictive.numbers), 1)
     for start in range(0, size, step):
         some = slice(start, min(start + step, size))
         i, j = entries.i[some], entries.j[some]
-        out[some] = statistic(predictive.at(i, j), fitted.linear_at(i, j), some)
+        out[some] = statistic(predictive.at(i, j), posterior._linear_at(i, j), some)
     return out
 
 
-class Drawn(Fitted):
-    """The fields of a posterior, and its predictions at single entries.
+class PosteriorPredictions(Drawn):
+    """Predictions at single entries.
 
     All methods compute blocks of entries, and never the whole matrix.  They draw no random numbers.
     """
-
-    noise: str | tuple[str, ...]
-    draws: xr.Dataset
-    trace: xr.Dataset
-    mean: float
-    levels: tuple[float, ...] | None
-
-    _owner = "the posterior"
-
-    @property
-    def _fitted(self) -> FittedDraws:
-        """The draws as plain arrays, and f(WH) of each draw at given positions."""
-        return FittedDraws(
-            self._labels,
-            self.nonlinearity,
-            self.loss,
-            self.noise,
-            self.draws,
-            self.mean,
-            self.levels,
-            self.parameters,
-            self._kinds,
-        )
-
-    @property
-    def rank(self) -> int:
-        """Number of components.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> import nmd_lab as nmd
-        >>> wine = load_wine(as_frame=True).data
-        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
-        >>> posterior.rank
-        3
-        """
-        return self._fitted.rank
 
     def predict_std(
         self, rows: Any, columns: ArrayLike | None = None, *, noise: bool = True
@@ -153,7 +115,7 @@ class Drawn(Fitted):
         """
         level = check_share("level", level, zero=False)
         entries = self._entries(rows, columns)
-        return summarise(self._fitted, entries, lambda p, v, _: interval_of(p, v, level, noise), 2)
+        return summarise(self, entries, lambda p, v, _: interval_of(p, v, level, noise), 2)
 
     def probability(self, rows: Any, columns: ArrayLike | None = None, *, above: float) -> Any:
         """Return the probability that a new observation is larger than a number.
@@ -234,7 +196,7 @@ class Drawn(Fitted):
         if entries.data is not None:
             values = entries.data.observations.entries().values
         x = np.asarray(values, dtype=np.float64).ravel()
-        return summarise(self._fitted, entries, lambda p, v, block: p.log_density(v, x[block]))
+        return summarise(self, entries, lambda p, v, block: p.log_density(v, x[block]))
 
     def level_probabilities(self, rows: Any, columns: ArrayLike | None = None) -> Array:
         """Return the probability of each level of ordinal data.
@@ -266,7 +228,7 @@ class Drawn(Fitted):
         >>> shares.shape, shares.sum(axis=1).round(6)
         ((2, 5), array([1., 1.]))
         """
-        levels = self._fitted.predictive
+        levels = self._predictive
         if not isinstance(levels, OrdinalNoise):
             raise ValueError(
                 f"level_probabilities() is for ordinal data, and noise={self.noise!r}: use "
@@ -274,9 +236,7 @@ class Drawn(Fitted):
             )
         entries = self._entries(rows, columns)
         size = levels.numbers
-        return summarise(
-            self._fitted, entries, lambda _, v, at: levels.level_probabilities(v), size
-        )
+        return summarise(self, entries, lambda _, v, at: levels.level_probabilities(v), size)
 
     def uncertainty(self, *, noise: bool = True) -> xr.DataArray:
         """Return the standard deviation of a new observation of each entry.
@@ -309,19 +269,19 @@ class Drawn(Fitted):
     def _summary(self, rows: Any, columns: Any, statistic: Statistic) -> Any:
         """Return one number for each entry, in the type of the test data if there are some."""
         entries = self._entries(rows, columns)
-        return entries.back(summarise(self._fitted, entries, statistic))
+        return entries.back(summarise(self, entries, statistic))
 
     def _expected(self, entries: Entries) -> Array:
         """Return the mean of E f(T) at each entry."""
-        return summarise(self._fitted, entries, lambda p, v, _: mean_of(p, v))
+        return summarise(self, entries, lambda p, v, _: mean_of(p, v))
 
     def _matrix(self, summary: Callable[[Predictive, Array], Array] = mean_of) -> Array:
         """Return a summary of the draws at each entry of X, as a matrix."""
-        predictive, out = self._fitted.predictive, np.empty(self._shape, self._fitted.dtype)
-        for i, j in self._fitted.blocks(predictive.numbers):
+        predictive, out = self._predictive, np.empty(self._shape, self._dtype)
+        for i, j in self._blocks(predictive.numbers):
             block = out[i, j]
             rows, columns = (each.ravel() for each in np.mgrid[i, j])
-            of_block = summary(predictive.at(rows, columns), self._fitted.linear_block(i, j))
+            of_block = summary(predictive.at(rows, columns), self._linear_block(i, j))
             block[...] = of_block.reshape(block.shape)
         return out
 
@@ -342,5 +302,5 @@ class Drawn(Fitted):
                 f"column={column!r} holds numbers, which have no classes: use "
                 "probability(..., above=)."
             )
-        levels = self._fitted.noise_of(first).levels or ()
-        return self._fitted.mean_class_shares(rows, positions), list(levels)
+        levels = self._noise_of(first).levels or ()
+        return self._mean_class_shares(rows, positions), list(levels)

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT
 
-from .draws import NUMBERS, TINY, FittedDraws
+from .draws import NUMBERS, TINY, Drawn
 from .mixture import Array
 
 SIMPLICITY = {"varimax": 1.0, "quartimax": 0.0}
@@ -130,12 +130,12 @@ OBLIQUE = {"oblimin": oblimin_rotation, "promax": promax_rotation}
 """Rotations to factors that may correlate."""
 
 
-def latent_correlations(fitted: FittedDraws, level: float) -> xr.Dataset:
+def latent_correlations(posterior: Drawn, level: float) -> xr.Dataset:
     """Return mean and interval of the correlation of each pair of columns."""
-    standard = standardised_loadings(fitted)
+    standard = standardised_loadings(posterior)
     n = standard.shape[1]
     moments = np.empty((3, n, n))
-    step = max(NUMBERS // (fitted.n_draws * n), 1)
+    step = max(NUMBERS // (posterior._n_draws * n), 1)
     for first in range(0, n, step):
         r = standard[:, first : first + step] @ standard.transpose(0, 2, 1)
         at = np.arange(r.shape[1])
@@ -143,25 +143,25 @@ def latent_correlations(fitted: FittedDraws, level: float) -> xr.Dataset:
         moments[0, first : first + step] = r.mean(axis=0)
         tails = (1 - level) / 2, (1 + level) / 2
         moments[1:, first : first + step] = np.quantile(r, tails, axis=0)
-    return _labelled(fitted, moments).assign_attrs(level=level)
+    return _labelled(posterior, moments).assign_attrs(level=level)
 
 
-def standardised_loadings(fitted: FittedDraws) -> Array:
+def standardised_loadings(posterior: Drawn) -> Array:
     """Return G (draws, n, d) whose G G' has the correlations beside its diagonal."""
-    covariances = fitted.row_prior.covariances
-    _, H, row_offsets, _ = fitted.stacked
+    covariances = posterior._row_prior.covariances
+    _, H, row_offsets, _ = posterior._stacked
     loadings = H.astype(np.float64)
     if row_offsets is not None:  # its partner in H is one
         loadings = np.concatenate([loadings, np.ones((*loadings.shape[:2], 1))], axis=2)
     scaled: Array = loadings @ np.linalg.cholesky(covariances)
-    rho = fitted.draws["rho"].values.reshape(fitted.n_draws, -1).astype(np.float64)
+    rho = posterior.draws["rho"].values.reshape(posterior._n_draws, -1).astype(np.float64)
     scaled /= np.sqrt(np.sum(np.square(scaled), axis=2) + 1 / rho)[:, :, None]
     return scaled
 
 
-def _labelled(fitted: FittedDraws, moments: Array) -> xr.Dataset:
+def _labelled(posterior: Drawn, moments: Array) -> xr.Dataset:
     """Return mean, low and high (3, n, n) along the columns of X twice."""
-    labels = fitted.labels
+    labels = posterior._labels
     of_columns = labels.label_columns(np.empty((1, labels.matrix_shape[1])))
     first = of_columns.isel({COMPONENT: 0}, drop=True)
     second = first.rename({name: f"{name}_" for name in {*first.dims, *first.coords}})
@@ -215,9 +215,9 @@ class FactorDraws(NamedTuple):
         return communalities
 
 
-def factor_draws(fitted: FittedDraws, factors: int | None, rotation: str) -> FactorDraws:
+def factor_draws(posterior: Drawn, factors: int | None, rotation: str) -> FactorDraws:
     """Return the factors of each draw: those of its correlations, turned to those of the mean."""
-    G = standardised_loadings(fitted)
+    G = standardised_loadings(posterior)
     n, d = G.shape[1:]
     if n < 2:
         raise ValueError(
@@ -237,10 +237,10 @@ def factor_draws(fitted: FittedDraws, factors: int | None, rotation: str) -> Fac
 
 
 def scores_of_rows(
-    fitted: FittedDraws, vectors: FloatArray, found: FactorDraws
+    posterior: Drawn, vectors: FloatArray, found: FactorDraws
 ) -> tuple[Array, Array]:
     """Return mean and standard deviation, over the draws, of the scores of rows (draws, m, d)."""
-    prior = fitted.row_prior
+    prior = posterior._row_prior
     turns = np.linalg.solve(_T(np.linalg.cholesky(prior.covariances)), found.turns)
     scores = (
         (w - mean) @ turn for w, mean, turn in zip(vectors, prior.centres, turns, strict=True)

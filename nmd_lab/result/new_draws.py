@@ -18,13 +18,13 @@ from nmd_lab.model.ordinal import Ordinal
 from .draws import CHAIN, DRAW
 from .entries import Unknown, check_unknown
 from .fold_in import check_values, match_rows, observe_rows
-from .intervals import Drawn
+from .intervals import PosteriorPredictions
 
 SHARED = {"rho", "beta", "cut_points", "row_mean", "row_precision", "row_share"}
 """Draws that say the same of new rows."""
 
 
-class NewRowsOfPosterior(Drawn):
+class NewRowsOfPosterior(PosteriorPredictions):
     """Rows that the chains have not seen."""
 
     def fold_in(
@@ -89,7 +89,7 @@ class NewRowsOfPosterior(Drawn):
         chains, draws, rank = self.draws.sizes[CHAIN], self.draws.sizes[DRAW], self.rank
         rows = vectors.reshape(chains, draws, *vectors.shape[1:])
         shared = {name: self.draws[name].values for name in SHARED & set(self.draws)}
-        _, H, _, of_columns = self._fitted.stacked
+        _, H, _, of_columns = self._stacked
         n = self._shape[1]
         posterior: Self = cast(Any, type(self))._from_arrays(
             labels,
@@ -112,10 +112,10 @@ class NewRowsOfPosterior(Drawn):
 
     def _unknown_row(self) -> Self:
         """Return the posterior of a row of which nothing is observed, drawn from its prior."""
-        shares, means, precisions = self._fitted.row_prior
-        rng, each = np.random.default_rng(0), np.arange(self._fitted.n_draws)
+        shares, means, precisions = self._row_prior
+        rng, each = np.random.default_rng(0), np.arange(self._n_draws)
         below = np.cumsum(shares, axis=1) / shares.sum(axis=1, keepdims=True)
-        group = np.sum(below[:, :-1] < rng.random((self._fitted.n_draws, 1)), axis=1)
+        group = np.sum(below[:, :-1] < rng.random((self._n_draws, 1)), axis=1)
         roots = np.linalg.cholesky(precisions[each, group]).swapaxes(1, 2)
         normal = rng.standard_normal((*roots.shape[:2], 1))
         rows = means[each, group] + np.linalg.solve(roots, normal)[..., 0]
@@ -132,12 +132,13 @@ class NewRowsOfPosterior(Drawn):
         """Return draws of new rows."""
         from nmd_lab.solver.sampler.chain import draw_new_rows
 
+        noises = [self.noise] if isinstance(self.noise, str) else self.noise
         drawn = draw_new_rows(
             observations,
             self._H_draws(observations.dtype),
             seed,
             model=self._model,
-            noises=(self.noise,) if isinstance(self.noise, str) else self._fitted.T_noise,
+            noises=tuple("gaussian" if noise == "clipped" else noise for noise in noises),
             rank=self.rank,
             **{name: name in self.draws for name in ("row_offsets", "column_offsets")},
             mean=self.mean,
@@ -149,12 +150,12 @@ class NewRowsOfPosterior(Drawn):
         from nmd_lab.solver.sampler.chain import DrawOfH
         from nmd_lab.solver.sampler.priors import RowPrior
 
-        _, H, _, of_columns = self._fitted.stacked
-        rho, beta, cuts = (self._fitted.flat(name) for name in ("rho", "beta", "cut_points"))
-        shares, means, precisions = self._fitted.row_prior
+        _, H, _, of_columns = self._stacked
+        rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
+        shares, means, precisions = self._row_prior
         assert rho is not None
         n_kinds = rho.shape[1]
-        for s in range(self._fitted.n_draws):
+        for s in range(self._n_draws):
             columns = H[s] if of_columns is None else np.column_stack([H[s], of_columns[s]])
             yield DrawOfH(
                 columns.astype(dtype),
@@ -167,9 +168,9 @@ class NewRowsOfPosterior(Drawn):
 
 def at_rows(posterior: P, positions: NDArray[np.integer], others: P | None = None) -> P:
     """Return the posterior of some rows; where a position is -1, of the next row of others."""
-    rows = posterior._fitted.row_vectors[:, positions]
+    rows = posterior._row_vectors[:, positions]
     if others is not None:
-        rows[:, positions < 0] = others._fitted.row_vectors
+        rows[:, positions < 0] = others._row_vectors
     return posterior._with_rows(_plain_rows(posterior, positions.size), rows)
 
 

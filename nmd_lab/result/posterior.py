@@ -26,7 +26,6 @@ from .factor_analysis import PosteriorFactorAnalysis
 from .posterior_summary import posterior_lines, posterior_summary
 from .predictive import KINDS
 from .report import PosteriorReport, make_report
-from .summary import Summary
 from .tables import PosteriorTables
 
 if TYPE_CHECKING:
@@ -183,10 +182,6 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
             kinds,
         )
 
-    def _to_dataset(self) -> xr.Dataset:
-        """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
-        return draws_dataset.to_dataset(self)
-
     @property
     def plot(self) -> PosteriorPlotAccessor:
         """Plots of the posterior, such as ``posterior.plot.trace()``; they need matplotlib.
@@ -263,10 +258,5 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         """
         return make_report(self, X, held_out, check_share("level", level, zero=False))
 
-    def _in_lines(self) -> list[str]:
-        """Return the model, and lines of details."""
-        return posterior_lines(self)
-
-    def _in_short(self) -> Summary:
-        """Return the summary that notebooks show."""
-        return posterior_summary(self)
+    _to_dataset = draws_dataset.to_dataset
+    _in_lines, _in_short = posterior_lines, posterior_summary

@@ -112,7 +112,7 @@ def posterior_facts(posterior: Any) -> dict[str, str]:
     rhat, chains = posterior.rhat, posterior.draws.sizes[CHAIN]
     of_likelihood, ess = (float(each["log_likelihood"]) for each in (rhat, posterior.ess))
     dtype = posterior.draws["W"].dtype
-    some = few_draws(posterior, posterior._fitted.n_draws)
+    some = few_draws(posterior, posterior._n_draws)
     rank = f"{float(some.singular_values.effective_rank.mean()):.1f} of {posterior.rank}"
     noise = 1 / np.sqrt(posterior.draws["rho"].values)
     size = f"{noise.mean():.3g} ± {noise.std():.1g}"
@@ -121,7 +121,7 @@ def posterior_facts(posterior: Any) -> dict[str, str]:
         size = f"{each.min():.3g} to {each.max():.3g}, in the units of the columns"
     facts = {
         "columns": columns_in_words(posterior._labels, posterior._kinds),
-        "draws": f"{posterior._fitted.n_draws} in {chains} chain{'s' if chains > 1 else ''}",
+        "draws": f"{posterior._n_draws} in {chains} chain{'s' if chains > 1 else ''}",
         **{name: f"({text}) {dtype}" for name, text in sizes.items()},
         "effective rank": rank,
         "noise 1/√ρ": size,
@@ -171,9 +171,7 @@ def thumbnails(posterior: Any) -> list[str]:
     def drawn(name: str, summary: Callable[[Predictive, Array], Array]) -> str:
         def block(i: Positions, j: Positions) -> Array:
             rows, columns = (each.ravel() for each in np.meshgrid(i, j, indexing="ij"))
-            values = summary(
-                few._fitted.predictive.at(rows, columns), few._fitted.linear_block(i, j)
-            )
+            values = summary(few._predictive.at(rows, columns), few._linear_block(i, j))
             return values.reshape(i.size, j.size)
 
         columns = few.draws["H"].isel({CHAIN: 0, DRAW: 0, COMPONENT: 0}, drop=True)

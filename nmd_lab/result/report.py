@@ -181,7 +181,7 @@ def make_report(posterior: PosteriorTables, X: Any, held_out: Any, level: float)
     share = f"{missing} of {of_all} cells ({100 * missing / max(of_all, 1):.1f} %)"
     size = f"{data.rows.size} rows and {len(columns)} columns"
     extremes = (cells[::-1].head(FEW), cells.head(FEW))
-    values = filled(of_X._fitted, X, data) if is_frame(X) else None
+    values = filled(of_X, X, data) if is_frame(X) else None
     least_sure, surest = (_shown(of_X, some, values, data, level) for some in extremes)
     facts = posterior_facts(posterior)
     return PosteriorReport(

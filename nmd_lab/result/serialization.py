@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 import numba
@@ -30,6 +29,8 @@ from .netcdf import SCHEMA
 from .selection import trials_of
 
 Form = Nonlinearity | Loss
+Known = tuple[type[Form], ...]
+Description = dict[str, Any]
 
 
 class UnknownContentError(ValueError):
@@ -48,12 +49,6 @@ def to_dataset(fit: Factors) -> xr.Dataset:
     taken = {"W", "H", COMPONENT, KIND, *OFFSET_NAMES, *map(str, history.variables)}
     renamed = labels.clashes(taken)
     labels = labels.rename(renamed)
-    description = describe_result(fit, labels, renamed) | {
-        "n_iter": history.sizes[ITERATION],
-        "seconds": float(history["seconds"][-1]),
-        "start_codes": _start_codes(fit.parameters),
-        "mean_offset": offsets.mean,
-    }
     W, H = labels.label_factors(*fit._factors)
     dataset = xr.Dataset({"W": W, "H": H}).merge(history)
     for name, factor, values in zip(OFFSET_NAMES, (W, H), offsets[1:], strict=True):
@@ -62,22 +57,20 @@ def to_dataset(fit: Factors) -> xr.Dataset:
             dataset[name] = dims, values.reshape([factor.sizes[dim] for dim in dims])
     if fit._kinds is not None:
         dataset[KIND] = which_kind(fit._kinds, labels)
-    dataset = dataset.assign_coords(labels.coords.coords)
-    return dataset.assign_attrs({RESULT_ATTRIBUTE: json.dumps(description)})
+    return described(
+        fit,
+        dataset,
+        labels,
+        renamed,
+        n_iter=history.sizes[ITERATION],
+        seconds=float(history["seconds"][-1]),
+        start_codes=_start_codes(fit.parameters),
+        mean_offset=offsets.mean,
+    )
 
 
-def from_dataset(dataset: xr.Dataset, known: Iterable[type[Form] | Form] = ()) -> dict[str, Any]:
+def fields_of_fit(dataset: xr.Dataset, description: Description, known: Known) -> dict[str, Any]:
     """Return the arguments of `Decomposition._from_matrices` from a Dataset of `to_dataset`."""
-    with refused_as("dataset holds no decomposition: give one that save() wrote."):
-        description = description_of(dataset)
-        classes = tuple(model if isinstance(model, type) else type(model) for model in known)
-        return _fields(dataset, description, classes)
-
-
-def _fields(
-    dataset: xr.Dataset, description: dict[str, Any], known: tuple[type[Form], ...]
-) -> dict[str, Any]:
-    """Return the arguments, given the description in the Dataset."""
     history = {name: v.values for name, v in dataset.data_vars.items() if v.dims == (ITERATION,)}
     common = fields_of_result(dataset, [COMPONENT, ITERATION], description, known)
     trials_of(description["parameters"])  # raises an error if they are damaged
@@ -94,10 +87,12 @@ def _fields(
     }
 
 
-def describe_result(result: Any, labels: Labels, renamed: dict[str, str]) -> dict[str, Any]:
-    """Return what every result has, for JSON; `labels` have the new names of `renamed`."""
+def described(
+    result: Any, dataset: xr.Dataset, labels: Labels, renamed: dict[str, str], **more: Any
+) -> xr.Dataset:
+    """Return a Dataset with the description of its result; `labels` have the names of `renamed`."""
     kinds = {} if result._kinds is None else {"parts": describe_kinds(result._kinds)}
-    return {
+    description = {
         "schema": SCHEMA,
         "nonlinearity": describe(result.nonlinearity),
         "loss": describe(result.loss) | kinds,
@@ -110,12 +105,15 @@ def describe_result(result: Any, labels: Labels, renamed: dict[str, str]) -> dic
         "name": labels.name,
         "attrs": writable(labels.attrs),
         "renamed": {new: old for old, new in renamed.items()},
+        **more,
     }
+    dataset = dataset.assign_coords(labels.coords.coords)
+    return dataset.assign_attrs({RESULT_ATTRIBUTE: json.dumps(description)})
 
 
-def description_of(dataset: xr.Dataset) -> dict[str, Any]:
+def description_of(dataset: xr.Dataset) -> Description:
     """Return the description in a Dataset; its layout must not be newer than this version."""
-    description: dict[str, Any] = json.loads(dataset.attrs[RESULT_ATTRIBUTE])
+    description: Description = json.loads(dataset.attrs[RESULT_ATTRIBUTE])
     if description["schema"] > SCHEMA:
         raise UnknownContentError(
             f"dataset has the layout {description['schema']}, this version reads up to "
@@ -125,10 +123,7 @@ def description_of(dataset: xr.Dataset) -> dict[str, Any]:
 
 
 def fields_of_result(
-    dataset: xr.Dataset,
-    counts: Iterable[str],
-    description: dict[str, Any],
-    known: tuple[type[Form], ...],
+    dataset: xr.Dataset, counts: Iterable[str], description: Description, known: Known
 ) -> dict[str, Any]:
     """Return the fields that every result has; `counts` are no labels of X."""
     labels = labels_from(dataset.drop_vars(counts, errors="ignore").coords, description)
@@ -142,7 +137,7 @@ def fields_of_result(
     }
 
 
-def labels_from(coords: Any, description: dict[str, Any]) -> Labels:
+def labels_from(coords: Any, description: Description) -> Labels:
     """Return the labels of X, given its coordinates and the description of the result."""
     dims = tuple(description["dims"])
     return Labels(
@@ -156,19 +151,8 @@ def labels_from(coords: Any, description: dict[str, Any]) -> Labels:
     ).rename(description["renamed"])
 
 
-@contextmanager
-def refused_as(sentence: str) -> Iterator[None]:
-    """Turn the errors to which a wrong description leads into one ValueError."""
-    try:
-        yield
-    except UnknownContentError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ValueError(sentence) from error
-
-
 def _models(
-    dataset: xr.Dataset, description: dict[str, Any], labels: Labels, known: tuple[Any, ...]
+    dataset: xr.Dataset, description: Description, labels: Labels, known: Known
 ) -> tuple[Any, Any, Model | None]:
     """Return nonlinearity and loss, and the kinds of a mixed table."""
     if "parts" in description["loss"]:
@@ -192,7 +176,7 @@ def _start_codes(parameters: dict[str, Any]) -> list[str]:
     return [StopReason.of(start["stop_reason"]).code for start in parameters.get("starts", [])]
 
 
-def _with_start_codes(description: dict[str, Any]) -> dict[str, Any]:
+def _with_start_codes(description: Description) -> dict[str, Any]:
     """Return the parameters of a fit, with the codes of its starts if the file has them."""
     parameters: dict[str, Any] = description["parameters"]
     starts, codes = parameters.get("starts", []), description.get("start_codes", [])
@@ -222,9 +206,7 @@ def describe(model: Nonlinearity | Loss | Mixed) -> dict[str, Any]:
     }
 
 
-def model_from(
-    kind: str, description: dict[str, Any], ours: dict[str, Any], known: Iterable[type[Form]]
-) -> Any:
+def model_from(kind: str, description: Description, ours: dict[str, Any], known: Known) -> Any:
     """Return the nonlinearity or the loss from what `describe` returned."""
     about = description[kind]
     classes = ours if about["ours"] else {cls.name: cls for cls in known}
@@ -250,7 +232,7 @@ def describe_kinds(model: Model) -> list[dict[str, Any]]:
     ]
 
 
-def kinds_from(described: list[dict[str, Any]], known: tuple[type[Form], ...]) -> tuple[Kind, ...]:
+def kinds_from(described: list[Description], known: Known) -> tuple[Kind, ...]:
     """Return the kinds from what `describe_kinds` returned."""
     kinds = []
     for each in described:

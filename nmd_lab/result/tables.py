@@ -96,8 +96,8 @@ def _classes(
 
     typed, positions = column
     at, classes = np.flatnonzero(j == positions[0]), np.array([*typed.classes, None], dtype=object)
-    p = posterior._fitted.mean_class_shares(i[at], positions)
-    of_unknown = unknown._fitted.mean_class_shares(np.zeros(1, np.intp), positions).max()
+    p = posterior._mean_class_shares(i[at], positions)
+    of_unknown = unknown._mean_class_shares(np.zeros(1, np.intp), positions).max()
     cells = pd.DataFrame({"row": i[at], "column": j[at], "kind": "class"})
     cells["predicted"] = classes[p.argmax(axis=1)]
     cells["probability"] = p.max(axis=1)
@@ -221,7 +221,7 @@ class PosteriorTables(PosteriorImputation):
         >>> bool(r["low"].sel(column="flavanoids", column_="total_phenols") > 0.7)
         True
         """
-        return latent_correlations(self._fitted, check_share("level", level, zero=False))
+        return latent_correlations(self, check_share("level", level, zero=False))
 
     def reliability(self, X: Any) -> pd.DataFrame:
         """Return held-out cells, surest first, with the error of those that are as sure or surer.

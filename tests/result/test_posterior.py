@@ -48,7 +48,7 @@ def test_draws_have_the_labels_of_X(posterior):
     assert draws.row_offsets.dims == ("chain", "draw", "user")
     assert draws.W.dtype == np.float32
     assert posterior._shape == (6, 5)
-    assert (posterior.rank, posterior._fitted.n_draws) == (3, 60)
+    assert (posterior.rank, posterior._n_draws) == (3, 60)
     mean = posterior.reconstruct()
     assert mean.dims == ("user", "item")
     np.testing.assert_allclose(mean, plain(posterior)[0].mean(axis=0), atol=2e-6)
@@ -60,9 +60,9 @@ def test_draws_have_the_labels_of_X(posterior):
 def test_factors_are_not_copied():
     W, H = np.ones((2, 3, 4, 2), np.float32), np.ones((2, 3, 5, 2), np.float32)
     posterior = nmd_lab.Posterior._from_arrays(labels_of(np.ones((4, 5))), W, H, np.ones((2, 3)))
-    stacked = posterior._fitted.stacked
-    assert np.shares_memory(stacked.W, W)
-    assert np.shares_memory(stacked.H, H)
+    stacked = posterior._stacked
+    assert np.shares_memory(stacked[0], W)
+    assert np.shares_memory(stacked[1], H)
 
 
 def test_a_file_gives_the_same_bits(posterior, tmp_path):
@@ -104,14 +104,14 @@ def test_damaged_files_are_refused(posterior, tmp_path):
     newer = dataset.assign_attrs(nmd_lab=json.dumps(about | {"schema": 99}))
     with pytest.raises(ValueError, match="dataset has the layout 99"):
         result_of(newer)
-    with pytest.raises(ValueError, match="dataset holds no posterior"):
+    with pytest.raises(ValueError, match="dataset holds no result"):
         result_of(dataset.drop_vars("W"))
     of_rows = dataset["rho"] + xr.zeros_like(dataset["W"].isel(component=0, drop=True))
     with pytest.raises(ValueError, match=r"noise levels of rows .* are read no longer"):
         result_of(dataset.assign(rho=of_rows))
     del about["mean"]
     netcdf.write(dataset.assign_attrs(nmd_lab=json.dumps(about)), tmp_path / "damaged.nc")
-    with pytest.raises(ValueError, match="dataset holds no posterior"):
+    with pytest.raises(ValueError, match="dataset holds no result"):
         nmd_lab.load(tmp_path / "damaged.nc")
 
 

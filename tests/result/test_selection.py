@@ -150,7 +150,7 @@ def test_damaged_trials_are_refused_in_a_sentence(change, fit):
     dataset = fit._to_dataset()
     about = json.loads(dataset.attrs["nmd_lab"])
     change(about["parameters"]["selection"])
-    with pytest.raises(ValueError, match=r"holds no decomposition: give one that"):
+    with pytest.raises(ValueError, match=r"holds no result: give one that"):
         result_of(dataset.assign_attrs(nmd_lab=json.dumps(about)))
 
 

@@ -438,5 +438,5 @@ def test_damaged_descriptions_are_refused_in_a_sentence(change, small):
     dataset = fitted(small)._to_dataset()
     about = json.loads(dataset.attrs["nmd_lab"])
     change(about)
-    with pytest.raises(ValueError, match=r"holds no decomposition: give one that"):
+    with pytest.raises(ValueError, match=r"holds no result: give one that"):
         result_of(dataset.assign_attrs(nmd_lab=json.dumps(about)))

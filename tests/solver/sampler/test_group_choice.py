@@ -51,4 +51,4 @@ def test_the_choice_repeats_and_leaves_the_seed_to_the_chains():
 def test_a_time_limit_holds_for_the_choice_too():
     posterior = nmd.sample(curve(), time_limit=1e-9, **QUICK)
     assert posterior.stop_reason.code == "time_limit"
-    assert posterior._fitted.n_draws == 1
+    assert posterior._n_draws == 1
