@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +13,11 @@ from scipy.special import ndtr
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT
+from nmd_lab.model.mixed import each_group
 
 from .fitted import Fitted
-from .mixture import Noise, Predictive, products_kernel
-from .predictive import Column, OfColumns, level_masses, level_shares, predictive
+from .mixture import Array, Noise, Predictive, products_kernel
+from .predictive import KINDS, level_masses, level_shares
 
 CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
 GROUP = "group"
@@ -138,17 +139,39 @@ class Drawn(Fitted):
         return W if offsets is None else np.concatenate([W, offsets[:, :, None]], axis=2)
 
     @property
-    def _predictive(self) -> Predictive:
-        """The distribution of a new observation given each draw."""
+    def _predictives(self) -> list[Predictive]:
+        """The distribution of a new observation given each draw: one, or one for each column."""
+        noises = [self.noise] if isinstance(self.noise, str) else self.noise
+        return [KINDS[noise](self._noise_of(j)) for j, noise in enumerate(noises)]
+
+    def _by_noise(
+        self, predictives: Sequence[Predictive], columns: NDArray[np.integer], v: Array
+    ) -> Iterator[tuple[Predictive, Any, Array]]:
+        """Yield each distribution, the entries that have it, and v there, in units of the column.
+
+        `columns` has the column of each entry, and `v` WH plus offsets there, along its last axis.
+        """
         if self._kinds is None:
-            assert isinstance(self.noise, str)
-            return predictive(self.noise, self._noise_of(0))
-        return OfColumns(
-            [
-                Column(predictive(noise, self._noise_of(j)), float(kind.centre), float(kind.size))
-                for j, (noise, kind) in enumerate(zip(self.noise, self._kinds.kinds, strict=True))
-            ]
-        )
+            yield predictives[0], slice(None), v
+            return
+        if columns.size and columns.min() < 0:
+            raise ValueError(
+                "columns holds a label that X does not have, whose kind is not known: give "
+                "columns of X."
+            )
+        for j, at in each_group(columns, len(predictives)):
+            centre, size = float(self._kinds.kinds[j].centre), float(self._kinds.kinds[j].size)
+            yield predictives[j], at, np.ascontiguousarray(centre + size * v[..., at])
+
+    def _block(self, i: Any, j: Any, statistic: Callable[[Predictive, Array], Array]) -> Array:
+        """Return a statistic of the draws for rows i and columns j, as a matrix."""
+        m, n = (np.arange(size)[at].size for size, at in zip(self._shape, (i, j), strict=True))
+        columns, out = np.tile(np.arange(self._shape[1])[j], m), np.empty(m * n)
+        for predictive, at, v in self._by_noise(
+            self._predictives, columns, self._linear_block(i, j)
+        ):
+            out[at] = statistic(predictive, v)
+        return out.reshape(m, n)
 
     def _noise_of(self, column: int) -> Noise:
         """Return the parameters of the noise of a column, in its units."""

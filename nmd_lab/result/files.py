@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab.data.labels import is_frame
@@ -22,7 +21,6 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from . import netcdf
 from .decomposition import Decomposition
 from .draws_dataset import POSTERIOR, fields_of_posterior
-from .entries import entries_at
 from .posterior import Posterior
 from .serialization import UnknownContentError, description_of, fields_of_fit
 
@@ -30,14 +28,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-Kind = Literal["fit", "posterior", "table"]
+Kind = Literal["fit", "table"]
 
 FORMATS = {
     "fit": ".nc (the fit), .npz (W, H and the offsets), .csv or .parquet (a table)",
-    "posterior": (
-        ".nc (the posterior), or .npz, .csv or .parquet (the data with their holes filled, and "
-        "intervals)"
-    ),
     "table": ".csv or .parquet (the data with their holes filled)",
 }
 """What a file holds, by its ending."""
@@ -70,40 +64,24 @@ def check_export(
     if libraries and not any(map(find_spec, libraries)):
         extra = "'nmd-lab[io]'" if ending == ".nc" else libraries[0]
         raise ImportError(f"{name}={str(path)!r} needs {libraries[0]}: pip install {extra}.")
-    of_posterior = kind == "posterior"  # which has three numbers for each entry, also as arrays
-    size = int(np.prod(shape, dtype=np.int64)) * (3 if of_posterior else 1)
-    if size > LARGEST_TABLE and (ending in TABLES or (of_posterior and ending == ".npz")):
-        remedy = ".nc, which has W and H" if of_posterior else ".nc or .npz, which have W and H"
-        remedy = "fewer draws" if kind == "table" else remedy
+    size = int(np.prod(shape, dtype=np.int64))
+    if size > LARGEST_TABLE and ending in TABLES:
+        remedy = "fewer draws" if kind == "table" else ".nc or .npz, which have W and H"
         raise ValueError(f"{name}={str(path)!r} would hold {size} numbers: give {remedy}.")
     return target
 
 
-def export(
-    result: Decomposition | Posterior,
-    path: str | os.PathLike[str],
-    X: Any = None,
-    level: float = 0.9,
-) -> None:
-    """Write a result in the format that the ending says; an older file is kept if this fails."""
-    kind: Kind = "fit" if isinstance(result, Decomposition) else "posterior"
-    target = check_export(path, "path", kind, result._shape)
-    content, ending = io.BytesIO(), target.suffix.lower()
+def export(fit: Decomposition, path: str | os.PathLike[str], X: Any = None) -> None:
+    """Write a fit in the format that the ending says; an older file is kept if this fails."""
+    target, content = check_export(path, "path", "fit", fit._shape), io.BytesIO()
+    ending = target.suffix.lower()
     if ending == ".nc":
-        result.save(target)
+        fit.save(target)
         return
     if ending == ".npz":
-        arrays: dict[str, Any] = (
-            _factors(result) if isinstance(result, Decomposition) else filled(result, X, level)
-        )
-        np.savez_compressed(content, **arrays)
+        np.savez_compressed(content, **_factors(fit))
     else:
-        frame = (
-            filled_table(result, X)
-            if isinstance(result, Decomposition)
-            else _with_intervals(result, X, level)
-        )
-        _write_table(frame, content, ending, plain=kind == "fit" and is_frame(X))
+        _write_table(filled_table(fit, X), content, ending, plain=is_frame(X))
     write_atomically(target, lambda file: file.write(content.getbuffer()))
 
 
@@ -144,23 +122,6 @@ def filled_table(fit: Decomposition, X: Any) -> pd.DataFrame:
     return table_of(fit._labels.label(matrix), fit._labels.rows)
 
 
-def filled(posterior: Posterior, X: Any, level: float) -> dict[str, NDArray[np.floating]]:
-    """Return data (m, n) filled by the posterior mean, and the ends of intervals.
-
-    Where X is observed, the ends are the observed value.
-    """
-    matrix = np.full(posterior._shape, np.nan)
-    i, j, observed = observe_beside(posterior._labels, X).entries()
-    matrix[i, j] = observed
-    lower, upper = matrix.copy(), matrix.copy()
-    holes = np.nonzero(np.isnan(matrix))
-    if holes[0].size:
-        entries = entries_at(*holes)
-        matrix[holes] = posterior.predict(entries)
-        lower[holes], upper[holes] = posterior.predict_interval(entries, level=level).T
-    return {"filled": matrix, "lower": lower, "upper": upper}
-
-
 def table_of(array: xr.DataArray, rows: Sequence[str]) -> pd.DataFrame:
     """Return an array as a table; several dimensions on a side become its levels."""
     rows = list(rows)
@@ -176,34 +137,6 @@ def _as_table(data: Any, posterior: Posterior) -> pd.DataFrame:
     if isinstance(data, np.ndarray):
         data = posterior._labels.label(data)
     return data if is_frame(data) else table_of(data, posterior._labels.rows)
-
-
-def _with_intervals(posterior: Posterior, X: Any, level: float) -> pd.DataFrame:
-    """Return filled data, in which each column is followed by the ends of its intervals."""
-    if posterior._labels.table is None or not is_frame(X):
-        return _side_by_side(filled(posterior, X, level), posterior)
-    import pandas as pd
-
-    imputed, ends = posterior.impute(X), posterior.intervals(X, level)
-    columns = {}
-    for name in X.columns:
-        columns[name] = imputed[name]
-        for bound, word in (("low", "lower"), ("high", "upper")):
-            if (name, bound) in ends:  # categories have no order
-                end = ends[name, bound]
-                columns[f"{name} {word}"] = end.where(X[name].isna(), X[name].astype(end.dtype))
-    return pd.DataFrame(columns)
-
-
-def _side_by_side(arrays: dict[str, NDArray[Any]], posterior: Posterior) -> pd.DataFrame:
-    """Return one table in which each column is followed by the ends of its intervals."""
-    labels = posterior._labels
-    tables = [table_of(labels.label(matrix), labels.rows) for matrix in arrays.values()]
-    first = tables[0]
-    suffixes = ("", " lower", " upper")
-    names = [f"{_as_text(label)}{suffix}" for label in first.columns for suffix in suffixes]
-    values = np.stack([table.to_numpy() for table in tables], axis=2).reshape(len(first), -1)
-    return type(first)(values, index=first.index, columns=names)
 
 
 def _factors(fit: Decomposition) -> dict[str, Any]:

@@ -171,7 +171,7 @@ def _copy(posterior: Drawn, X: Any, data: MatchedData, draw: int, rng: np.random
 
     def numbers(entries: Bounded) -> Array:
         v = posterior._linear_at(entries.i, entries.j, slice(draw, draw + 1))[0]
-        return _draw_within(posterior._predictive.of_draw(draw), v, entries, rng)
+        return _draw_within(posterior, posterior._predictives, draw, v, entries, rng)
 
     def classes(rows: Positions, positions: Positions) -> Array:
         return posterior._draw_classes(rows, positions, draw, rng)
@@ -181,9 +181,9 @@ def _copy(posterior: Drawn, X: Any, data: MatchedData, draw: int, rng: np.random
 
 def _point_within(posterior: Drawn, entries: Bounded, point: Point) -> Array:
     """Return the means of entries with limits, or the medians, from all draws."""
-    predictive, rng = posterior._predictive, np.random.default_rng(0)
+    predictives, rng = posterior._predictives, np.random.default_rng(0)
     every = enumerate(posterior._linear_at(entries.i, entries.j))
-    x = np.stack([_draw_within(predictive.of_draw(draw), v, entries, rng) for draw, v in every])
+    x = np.stack([_draw_within(posterior, predictives, draw, v, entries, rng) for draw, v in every])
     noise = np.broadcast_to(posterior.noise, posterior._shape[1])[entries.j]
     is_median = np.where(noise == "ordinal", point != "mean", point == "median")
     median = np.quantile(x, 0.5, axis=0, method="inverted_cdf")
@@ -247,17 +247,24 @@ def _with_holes(frame: Any, hidden: NDArray[np.bool_]) -> Any:
 
 
 def _draw_within(
-    predictive: Predictive, v: Array, entries: Bounded, rng: np.random.Generator
+    posterior: Drawn,
+    predictives: list[Predictive],
+    draw: int,
+    v: Array,
+    entries: Bounded,
+    rng: np.random.Generator,
 ) -> Array:
     """Return new observations from a single draw, again while they are beyond their limits."""
-    i, j, low, high = entries
-    x = predictive.at(i, j).draw(v, rng)
+    predictives = [predictive.of_draw(draw) for predictive in predictives]
+    x, outside = np.empty(v.size), np.arange(v.size)
     for _ in range(MOST_TRIES):
-        outside = np.flatnonzero((x < low) | (x > high))
+        columns = entries.j[outside]
+        for predictive, at, u in posterior._by_noise(predictives, columns, v[outside]):
+            x[outside[at]] = predictive.draw(u, rng)
+        outside = np.flatnonzero((x < entries.low) | (x > entries.high))
         if outside.size == 0:
             break
-        x[outside] = predictive.at(i[outside], j[outside]).draw(v[outside], rng)
-    within: Array = np.clip(x, low, high)
+    within: Array = np.clip(x, entries.low, entries.high)
     return within
 
 

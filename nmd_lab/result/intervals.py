@@ -16,22 +16,23 @@ from .draws import NUMBERS, Drawn
 from .entries import Entries, entries_at, entries_of, positions_of
 from .fitted import Positions
 from .mixture import Array, Predictive
-from .predictive import OrdinalNoise, interval_of, mean_of, std_of
+from .predictive import interval_of, level_shares, mean_of, numbers_of, std_of
 
-Statistic = Callable[[Predictive, Array, slice], Array]
-"""A function of the distribution, of v (draws, entries), and of the place of these entries among
+Statistic = Callable[[Predictive, Array, Positions], Array]
+"""A function of a distribution, of v (draws, entries), and of the positions of these entries among
 all, which returns one row for each entry."""
 
 
 def summarise(posterior: Drawn, entries: Entries, statistic: Statistic, width: int = 0) -> Array:
     """Return a statistic of the draws at each entry."""
-    predictive, size = posterior._predictive, entries.i.size
+    predictives, size = posterior._predictives, entries.i.size
     out = np.empty((size, width) if width else size, posterior._dtype)
-    step = max(NUMBERS // (posterior._n_draws * predictive.numbers), 1)
+    step = max(NUMBERS // (posterior._n_draws * numbers_of(predictives)), 1)
     for start in range(0, size, step):
-        some = slice(start, min(start + step, size))
+        some = np.arange(start, min(start + step, size))
         i, j = entries.i[some], entries.j[some]
-        out[some] = statistic(predictive.at(i, j), posterior._linear_at(i, j), some)
+        for predictive, at, v in posterior._by_noise(predictives, j, posterior._linear_at(i, j)):
+            out[some[at]] = statistic(predictive, v, some[at])
     return out
 
 
@@ -196,7 +197,7 @@ class PosteriorPredictions(Drawn):
         if entries.data is not None:
             values = entries.data.observations.entries().values
         x = np.asarray(values, dtype=np.float64).ravel()
-        return summarise(self, entries, lambda p, v, block: p.log_density(v, x[block]))
+        return summarise(self, entries, lambda p, v, at: p.log_density(v, x[at]))
 
     def level_probabilities(self, rows: Any, columns: ArrayLike | None = None) -> Array:
         """Return the probability of each level of ordinal data.
@@ -228,15 +229,14 @@ class PosteriorPredictions(Drawn):
         >>> shares.shape, shares.sum(axis=1).round(6)
         ((2, 5), array([1., 1.]))
         """
-        levels = self._predictive
-        if not isinstance(levels, OrdinalNoise):
+        if self.noise != "ordinal" or self.levels is None:
             raise ValueError(
                 f"level_probabilities() is for ordinal data, and noise={self.noise!r}: use "
                 "probability(..., above=), or probabilities(column)."
             )
-        entries = self._entries(rows, columns)
-        size = levels.numbers
-        return summarise(self, entries, lambda _, v, at: levels.level_probabilities(v), size)
+        cuts, entries = self._noise_of(0).cuts, self._entries(rows, columns)
+        assert cuts is not None
+        return summarise(self, entries, lambda _, v, at: level_shares(cuts, v), len(self.levels))
 
     def uncertainty(self, *, noise: bool = True) -> xr.DataArray:
         """Return the standard deviation of a new observation of each entry.
@@ -277,12 +277,9 @@ class PosteriorPredictions(Drawn):
 
     def _matrix(self, summary: Callable[[Predictive, Array], Array] = mean_of) -> Array:
         """Return a summary of the draws at each entry of X, as a matrix."""
-        predictive, out = self._predictive, np.empty(self._shape, self._dtype)
-        for i, j in self._blocks(predictive.numbers):
-            block = out[i, j]
-            rows, columns = (each.ravel() for each in np.mgrid[i, j])
-            of_block = summary(predictive.at(rows, columns), self._linear_block(i, j))
-            block[...] = of_block.reshape(block.shape)
+        out = np.empty(self._shape, self._dtype)
+        for i, j in self._blocks(numbers_of(self._predictives)):
+            out[i, j] = self._block(i, j, summary)
         return out
 
     def _ranked_by(self, by: str, row: int) -> Array:

@@ -202,10 +202,6 @@ class Predictive(ABC):
         """Numbers that are computed for each draw and entry, so that memory can be bounded."""
         return 1
 
-    def at(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> Self:
-        """Return the distribution at entries of some rows and columns."""
-        return self
-
     def of_draw(self, draw: int) -> Self:
         """Return the distribution given one draw alone."""
         return type(self)(self.noise.of_draw(draw))

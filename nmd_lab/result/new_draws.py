@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.ordinal import Ordinal
 
 from .draws import CHAIN, DRAW
+from .draws_dataset import label_draws
 from .entries import Unknown, check_unknown
 from .fold_in import check_values, match_rows, observe_rows
 from .intervals import PosteriorPredictions
@@ -86,27 +88,21 @@ class NewRowsOfPosterior(PosteriorPredictions):
 
     def _with_rows(self, labels: Labels, vectors: FloatArray, **parameters: Any) -> Self:
         """Return the posterior of other rows, given their vectors (draws, m, rank [+ 1])."""
-        chains, draws, rank = self.draws.sizes[CHAIN], self.draws.sizes[DRAW], self.rank
-        rows = vectors.reshape(chains, draws, *vectors.shape[1:])
-        shared = {name: self.draws[name].values for name in SHARED & set(self.draws)}
-        _, H, _, of_columns = self._stacked
-        n = self._shape[1]
-        posterior: Self = cast(Any, type(self))._from_arrays(
-            labels,
-            rows[..., :rank],
-            H.reshape(chains, draws, n, rank),
-            nonlinearity=self.nonlinearity,
-            loss=self.loss,
-            kinds=self._kinds,
-            noise=self.noise,
-            mean=self.mean,
-            levels=self.levels,
-            row_offsets=rows[..., rank] if "row_offsets" in self.draws else None,
-            column_offsets=None if of_columns is None else of_columns.reshape(chains, draws, n),
-            log_likelihood=self.trace["log_likelihood"].values,
-            stop_reason=self.stop_reason,
+        outer = self.draws.sizes[CHAIN], self.draws.sizes[DRAW]
+        rows = vectors.reshape(*outer, *vectors.shape[1:])
+        _, H, _, column_offsets = self._stacked
+        arrays = {name: self.draws[name].values for name in SHARED & set(self.draws)}
+        arrays |= {"W": rows[..., : self.rank], "H": H.reshape(*outer, *H.shape[1:])}
+        if "row_offsets" in self.draws:
+            arrays["row_offsets"] = rows[..., self.rank]
+        if column_offsets is not None:
+            arrays["column_offsets"] = column_offsets.reshape(*outer, -1)
+        posterior: Self = replace(
+            cast(Any, self),
+            _labels=labels,
+            draws=label_draws(labels, arrays, by_column=self._kinds is not None),
+            trace=self.trace[["log_likelihood"]],
             parameters=self.parameters | parameters,
-            **cast(Any, shared),
         )
         return posterior
 

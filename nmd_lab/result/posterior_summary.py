@@ -18,7 +18,7 @@ from .draws import CHAIN, DRAW
 from .mixture import Array, Predictive
 from .predictive import mean_of, std_of
 from .summary import STOPPED, Summary, headline, sizes_in_words
-from .summary_parts import Positions, columns_in_words, small_picture
+from .summary_parts import columns_in_words, small_picture
 
 FEW_INDEPENDENT = 50
 """Effective sample size below which intervals are rough."""
@@ -169,14 +169,14 @@ def thumbnails(posterior: Any) -> list[str]:
     few = few_draws(posterior, FEW_DRAWS)
 
     def drawn(name: str, summary: Callable[[Predictive, Array], Array]) -> str:
-        def block(i: Positions, j: Positions) -> Array:
-            rows, columns = (each.ravel() for each in np.meshgrid(i, j, indexing="ij"))
-            values = summary(few._predictive.at(rows, columns), few._linear_block(i, j))
-            return values.reshape(i.size, j.size)
-
         columns = few.draws["H"].isel({CHAIN: 0, DRAW: 0, COMPONENT: 0}, drop=True)
         each = few._kinds is not None
-        return picture(small_picture(few._shape[0], columns, block, by_column=each), name)
+        return picture(
+            small_picture(
+                few._shape[0], columns, lambda i, j: few._block(i, j, summary), by_column=each
+            ),
+            name,
+        )
 
     return [
         drawn("mean", mean_of),
