@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
 from io import BytesIO
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,41 +31,55 @@ CELL = "text-align: left; padding: 0 1em 0 0; background: none; border: none; co
 """CSS of a table and of its cells."""
 
 
-def frame(
-    lines: Iterable[str],
-    headline: Mapping[str, Any],
-    *,
-    thumbnails: Iterable[str] = (),
-    flags: Iterable[str] = (),
-    details: Mapping[str, str] | None = None,
-) -> str:
-    """Return HTML of a result.
+class Summary(NamedTuple):
+    """A result in short, as a notebook shows it.
 
-    `headline` has the texts `value`, `text` and `rivals`; `lines` follow it.  The `thumbnails` and
-    the `details`, folded under their titles, are HTML; `flags` say what should worry.
+    Attributes
+    ----------
+    headline : dict
+        One number `value`, the `text` after it, and its `rivals`, as texts.
+    sentences : list of str
+        Lines under the number; empty ones are left out.
+    pictures : list of str
+        Small pictures, as HTML.
+    flags : list of str
+        A sentence for each reason to doubt the result.
+    details : dict of str
+        Folded tables by their titles, as HTML.
     """
-    value, text, rivals = (escape(headline.get(name, "")) for name in ("value", "text", "rivals"))
-    shown = "".join(each for each in thumbnails if each)
-    return "".join(
-        [
+
+    headline: Mapping[str, Any]
+    sentences: Sequence[str]
+    pictures: Sequence[str] = ()
+    flags: Sequence[str] = ()
+    details: Mapping[str, str] = MappingProxyType({})
+
+    def html(self) -> str:
+        """Return the result as HTML."""
+        value, text, rivals = (
+            escape(self.headline.get(name, "")) for name in ("value", "text", "rivals")
+        )
+        parts = [
             '<div style="color: inherit; font-size: 0.95em;">',
             f'<p style="{LINE}"><span style="{NUMBER}">{value}</span> {text} '
             f'<span style="{FAINT}">{rivals}</span></p>',
-            *(f'<p style="{LINE} {FAINT}">{escape(line)}</p>' for line in lines if line),
-            f'<div style="{BESIDE}">{shown}</div>' if shown else "",
-            *(
-                f'<p style="{LINE}"><span style="{MARK}">⚠\ufe0e</span>{escape(flag)}</p>'
-                for flag in flags
-            ),
-            *(
-                f'<details><summary style="cursor: pointer;">{escape(title)}</summary>'
-                f"{content}</details>"
-                for title, content in (details or {}).items()
-                if content
-            ),
-            "</div>",
         ]
-    )
+        parts += [
+            f'<p style="{LINE} {FAINT}">{escape(line)}</p>' for line in self.sentences if line
+        ]
+        if any(self.pictures):
+            parts.append(f'<div style="{BESIDE}">{"".join(self.pictures)}</div>')
+        parts += [
+            f'<p style="{LINE}"><span style="{MARK}">⚠\ufe0e</span>{escape(flag)}</p>'
+            for flag in self.flags
+        ]
+        parts += [
+            f'<details><summary style="cursor: pointer;">{escape(title)}</summary>'
+            f"{content}</details>"
+            for title, content in self.details.items()
+            if content
+        ]
+        return "".join([*parts, "</div>"])
 
 
 def facts_table(facts: Mapping[str, Any]) -> str:

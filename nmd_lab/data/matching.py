@@ -109,17 +109,13 @@ def match_data(
     return MatchedData(observations, rows, columns)
 
 
-def observe_beside(
-    labels: Labels, X: Any, *, observed: Any = None, weights: Any = None
-) -> Observations:
+def observe_beside(labels: Labels, X: Any, **options: Any) -> Observations:
     """Return the observations of any accepted input, with the rows of another matrix."""
     check_no_fit("X", X)
     sample_dims = None
     if isinstance(X, xr.DataArray) and (X.ndim > 2 or set(map(str, X.dims)) == set(labels.dims)):
         sample_dims = labels.rows
-    return observe(
-        X, observed=observed, weights=weights, sample_dims=sample_dims, table=labels.table
-    )
+    return observe(X, sample_dims=sample_dims, table=labels.table, **options)
 
 
 def known_columns(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import sentence
-from nmd_lab._runtime.html import frame, table
+from nmd_lab._runtime.html import Summary, table
 
 from . import _property_checks as checks
 from ._property_checks import Failure
@@ -75,11 +75,11 @@ class CheckReport:
     def _repr_html_(self) -> str:
         verdict = "all checks passed" if self.passed else "some checks failed"
         rows = table(("check", "input", "found", "expected"), self.failures)
-        return frame(
-            [f"{len(self.checks)} checks tried"],
+        return Summary(
             {"value": self.subject, "text": verdict},
-            thumbnails=[] if self.passed else [rows],
-        )
+            [f"{len(self.checks)} checks tried"],
+            [] if self.passed else [rows],
+        ).html()
 
 
 COMPILED = (

@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import check_word
+from nmd_lab._runtime.html import Summary
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
@@ -20,7 +21,6 @@ from nmd_lab.model.model import Model, make_model
 from . import netcdf
 from .entries import Entries, Unknown, class_table, entries_of, positions_of, typed_column
 from .rankings import ScoredRows, ranked_rows
-from .summary import Summary
 
 Positions = NDArray[np.integer]
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from nmd_lab._runtime.html import facts_table, picture
+from nmd_lab._runtime.html import Summary, facts_table, picture
 from nmd_lab.data.labels import COMPONENT
 
 from .convergence import LARGEST_RHAT
 from .draws import CHAIN, DRAW
 from .mixture import Array, Predictive
 from .predictive import mean_of, std_of
-from .summary import STOPPED, Summary, headline, sizes_in_words
+from .summary import STOPPED, headline, sizes_in_words
 from .summary_parts import columns_in_words, small_picture
 
 FEW_INDEPENDENT = 50

@@ -138,16 +138,14 @@ def _flat(array: xr.DataArray, name: str) -> xr.DataArray:
 
 def _known_columns(fit: ScoredRows, exclude: Any) -> KnownColumns:
     """Return the function that gives the columns of a row to leave out."""
-    if exclude is None:
-        return _none
     if np.ndim(exclude) < 2 and not is_sparse(exclude):
-        columns = _listed_columns(fit.labels, exclude)
+        columns = _listed_columns(fit.labels, [] if exclude is None else exclude)
         return lambda row: columns
-    if _holds_nothing(exclude):
-        return _none
     are_flags = not is_sparse(exclude) and np.asarray(exclude).dtype == bool
     with errors_about("exclude"):
-        observations = observe_beside(fit.labels, exclude, observed=exclude if are_flags else None)
+        observations = observe_beside(
+            fit.labels, exclude, observed=exclude if are_flags else None, may_be_empty=True
+        )
     labels = observations.labels
     row_positions, column_positions = (match(labels, fit.labels, axis) for axis in AXES)
     if row_positions is None or column_positions is None:
@@ -169,19 +167,3 @@ def _listed_columns(labels: Labels, exclude: Any) -> NDArray[np.intp]:
         found: NDArray[np.intp] = index.get_indexer(exclude.index[chosen.to_numpy()])
         return found[found >= 0]  # what the fit does not have, it cannot recommend
     return positions_of(labels, "columns", exclude, name="exclude").ravel()
-
-
-def _none(row: int) -> NDArray[np.intp]:
-    """Return no columns to leave out."""
-    return np.empty(0, dtype=np.intp)
-
-
-def _holds_nothing(exclude: Any) -> bool:
-    """Return whether data have no entry to leave out, which is no fault here."""
-    if is_sparse(exclude):
-        size: int = exclude.nnz if hasattr(exclude, "nnz") else exclude.values.size
-        return size == 0
-    array = np.asarray(exclude)
-    if array.dtype == bool:
-        return not array.any()
-    return array.dtype.kind == "f" and bool(np.isnan(array).all())

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from nmd_lab._runtime.html import curve, facts_table, frame, picture, table
+from nmd_lab._runtime.html import Summary, curve, facts_table, picture, table
 from nmd_lab.data.labels import COMPONENT
 
 from .selection import TRIAL, VARIABLES, as_text, best_trials, choice_in_words, in_short
@@ -111,40 +111,6 @@ ALWAYS = ("rank", "alpha", "error", "spread")
 
 DIGITS = {"spread": 2, "seconds": 2}
 """Numbers of digits in the table of trials, where they are not 4."""
-
-
-class Summary(NamedTuple):
-    """A result in short, as a notebook shows it.
-
-    Attributes
-    ----------
-    headline : dict
-        One number, its unit and its rivals, as `headline` has them.
-    sentences : list of str
-        Lines under the number.
-    pictures : list of str
-        Small pictures, as HTML.
-    flags : list of str
-        A sentence for each reason to doubt the result.
-    details : dict of str
-        Folded tables by their titles, as HTML.
-    """
-
-    headline: dict[str, Any]
-    sentences: list[str]
-    pictures: list[str]
-    flags: list[str]
-    details: dict[str, str]
-
-    def html(self) -> str:
-        """Return the result as HTML."""
-        return frame(
-            self.sentences,
-            self.headline,
-            thumbnails=self.pictures,
-            flags=self.flags,
-            details=self.details,
-        )
 
 
 def lines_of(fit: Any) -> list[str]:

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.labels import Labels, Picture, picture_of
 from nmd_lab.data.matching import plain_label
+from nmd_lab.model.kind import Kind
 from nmd_lab.model.model import Model
+from nmd_lab.model.nonlinearity import Nonlinearity
 
 SHOWN = 4  # columns of a kind that a line names
 
@@ -53,13 +55,20 @@ class ColumnWords(NamedTuple):
     first: int
 
 
-def kinds_of_columns(labels: Labels, kinds: Model | None) -> list[ColumnWords]:
+def kinds_of_columns(labels: Labels, model: Model | None) -> list[ColumnWords]:
     """Return what each column of a table was taken for."""
-    if labels.table is not None:
-        places = zip(labels.table.columns, labels.table.first_columns.tolist(), strict=True)
-        return [ColumnWords(c.name, c.kind, _ends(kinds, j), j) for c, j in places]
-    names = enumerate(labels.flat(labels.columns).tolist())
-    return [ColumnWords(name, _kind(kinds, j), _ends(kinds, j), j) for j, name in names]
+    kinds, table = _by_column(model), labels.table
+    if table is not None:
+        places = zip(table.columns, table.first_columns.tolist(), strict=True)
+        named = [(column.name, column.kind, j) for column, j in places]
+    else:
+        names = labels.flat(labels.columns).tolist()
+        words: list[Any] = [OF_LOSS[kind.loss.classes] for kind in kinds] or ["number"] * len(names)
+        named = list(zip(names, words, range(len(names)), strict=True))
+    return [
+        ColumnWords(name, word, _ends(kinds[j].nonlinearity) if kinds else "", j)
+        for name, word, j in named
+    ]
 
 
 def columns_in_words(labels: Labels, kinds: Model | None) -> str:
@@ -72,7 +81,7 @@ def columns_in_words(labels: Labels, kinds: Model | None) -> str:
     >>> columns_in_words(fit._labels, fit._kinds)
     "2 numbers ('ash', 'hue'), 1 classes ('target')"
     """
-    if kinds is None or kinds.which is None or kinds.which.ndim == 2:
+    if not _by_column(kinds):
         return ""
     found: dict[str, list[str]] = {}
     for name, kind, ends, _ in kinds_of_columns(labels, kinds):
@@ -86,29 +95,22 @@ def columns_in_words(labels: Labels, kinds: Model | None) -> str:
     return ", ".join(said)
 
 
-def _kind(kinds: Model | None, column: int) -> str:
-    """Return the kind of a column of a matrix, which follows from its loss."""
-    loss = _of_column(kinds, column, "loss")
-    return OF_LOSS["" if loss is None else loss.classes]
+def _by_column(model: Model | None) -> list[Kind]:
+    """Return the kind of each column; none where all are alike, or entries have kinds."""
+    if model is None or model.which is None or model.which.ndim == 2:
+        return []
+    return [model.kinds[position] for position in model.which]
 
 
-def _ends(kinds: Model | None, column: int) -> str:
+def _ends(f: Nonlinearity) -> str:
     """Return the ends of the predictions of a column in words; empty if it has none."""
-    f = _of_column(kinds, column, "nonlinearity")
-    if f is None or f.name != "minmax":
+    if f.name != "minmax":
         return ""
     low, high = f.parameters
     if low == high:
         return f"always {low:g}"
     ends = [f"from {low:g}"] if math.isfinite(low) else []
     return " ".join([*ends, f"to {high:g}"] if math.isfinite(high) else ends)
-
-
-def _of_column(kinds: Model | None, column: int, name: str) -> Any:
-    """Return the loss or the nonlinearity of a column; None without any kinds."""
-    if kinds is None or kinds.which is None or kinds.which.ndim == 2:
-        return None
-    return getattr(kinds.kinds[kinds.which[column]], name)
 
 
 HEIGHT, WIDTH = 80, 120  # largest size of the picture, in pixels

@@ -14,7 +14,7 @@ import xarray as xr
 from scipy import stats
 
 from nmd_lab._runtime.checks import check_share, check_word
-from nmd_lab._runtime.html import Interval, frame, intervals
+from nmd_lab._runtime.html import Interval, Summary, intervals
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.result.selection import as_text
 from nmd_lab.result.summary import headline
@@ -220,12 +220,12 @@ def study_html(text: str, results: xr.Dataset | None) -> str:
     """Return the results of a study as HTML, with the text that says what it varies."""
     line = " · ".join(each.strip() for each in text.split("\n"))
     if results is None:
-        return frame([line], {"text": "no results yet: call run()"})
+        return Summary({"text": "no results yet: call run()"}, [line]).html()
     flags = _flags(results)
     try:
         ranking = rank_test(results, None, CONFIDENCE, {})
     except ValueError as error:
-        return frame([line], {"text": str(error)}, flags=flags)
+        return Summary({"text": str(error)}, [line], flags=flags).html()
     rows = [
         Interval(_label(results, model), *numbers)
         for model, *numbers in ranking[["difference", "low", "high"]].itertuples()
@@ -237,12 +237,12 @@ def study_html(text: str, results: xr.Dataset | None) -> str:
     over = ", ".join([*trials(results), "seed"])
     measure = f"{results[name].attrs.get('long_name', 'error')} (mean over {over}): {best}"
     drawn = intervals(rows[:MOST], f"difference to the best, {CONFIDENCE:.0%} intervals")
-    return frame(
-        [_comparison(rows), line],
+    return Summary(
         headline(lowest, f"± {spread} {measure}" if spread else measure, dict(others[:1])),
-        thumbnails=[drawn] if others else [],
-        flags=flags,
-    )
+        [_comparison(rows), line],
+        [drawn] if others else [],
+        flags,
+    ).html()
 
 
 def _label(results: xr.Dataset, model: Any) -> str:
