@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 from . import curves, factors, nonlinearities, pictures, trials
 from . import posterior as posteriors
 from ._canvas import gray_with_holes
-from .curves import convergence, residuals
+from .curves import convergence, nonlinearity, residuals
 from .factors import components, scatter
-from .nonlinearities import nonlinearity
 from .pictures import reconstruction, uncertainty
 from .posterior import calibration, predictions, reliability, trace
 from .trials import selection

@@ -163,7 +163,7 @@ class Drawn(Fitted):
             centre, size = float(self._kinds.kinds[j].centre), float(self._kinds.kinds[j].size)
             yield predictives[j], at, np.ascontiguousarray(centre + size * v[..., at])
 
-    def _block(self, i: Any, j: Any, statistic: Callable[[Predictive, Array], Array]) -> Array:
+    def _block(self, statistic: Callable[[Predictive, Array], Array], i: Any, j: Any) -> Array:
         """Return a statistic of the draws for rows i and columns j, as a matrix."""
         m, n = (np.arange(size)[at].size for size, at in zip(self._shape, (i, j), strict=True))
         columns, out = np.tile(np.arange(self._shape[1])[j], m), np.empty(m * n)

@@ -279,7 +279,7 @@ class PosteriorPredictions(Drawn):
         """Return a summary of the draws at each entry of X, as a matrix."""
         out = np.empty(self._shape, self._dtype)
         for i, j in self._blocks(numbers_of(self._predictives)):
-            out[i, j] = self._block(i, j, summary)
+            out[i, j] = self._block(summary, i, j)
         return out
 
     def _ranked_by(self, by: str, row: int) -> Array:

@@ -23,9 +23,9 @@ from . import draws_dataset
 from .convergence import PosteriorDiagnostics
 from .draws_dataset import VARIABLES, label_draws, label_trace
 from .factor_analysis import PosteriorFactorAnalysis
-from .posterior_summary import posterior_lines, posterior_summary
 from .predictive import KINDS
 from .report import PosteriorReport, make_report
+from .summary import posterior_lines, posterior_summary
 from .tables import PosteriorTables
 
 if TYPE_CHECKING:

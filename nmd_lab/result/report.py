@@ -17,7 +17,7 @@ from nmd_lab.data.matching import MatchedData
 from .draws import CHAIN, GROUP
 from .entries import entries_at
 from .imputation import filled
-from .posterior_summary import noises_of, posterior_facts
+from .summary import noises_of, posterior_facts
 from .summary_parts import ONE, ColumnWords, columns_in_words, kinds_of_columns
 from .tables import PosteriorTables, cells_at, held_out_cells, with_labels
 

@@ -1,9 +1,9 @@
-"""Parts of a summary: the kinds of the columns in words, and a few entries as a small picture."""
+"""Parts of a summary: a headline, the kinds of the columns in words, entries as a small picture."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,44 @@ from nmd_lab.data.matching import plain_label
 from nmd_lab.model.kind import Kind
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearity import Nonlinearity
+
+from .selection import as_text
+
+STOPPED = {
+    "time_limit": "Stopped by the time limit before it was done.",
+    "interrupted": "Interrupted before it was done.",
+    "not finite": "Stopped at numbers that are not finite.",
+}
+"""Sentences by the code of a stop reason."""
+
+
+WORSE = 1.02
+"""Ratio to the error of a rival from which a model is said to be worse."""
+
+
+def headline(error: float, where: str, rivals: Mapping[str, float]) -> dict[str, Any]:
+    """Return an error in the unit of the data, where it was measured, and those of rivals.
+
+    >>> headline(0.15, "off where hidden", {"linear": 0.16})["rivals"]
+    '· linear 0.16'
+    """
+    return {
+        "value": _two_digits(error),
+        "text": where,
+        "rivals": " ".join(f"· {name} {_two_digits(each)}" for name, each in rivals.items()),
+        "worse": any(error > WORSE * each for each in rivals.values()),
+    }
+
+
+def _two_digits(error: float) -> str:
+    """Return an error with two digits, from 1 on behind the point."""
+    return as_text(error, 2 + (error >= 1))
+
+
+def sizes_in_words(sizes: Mapping[Any, int], besides: tuple[str, ...] = ()) -> str:
+    """Return dimensions and their sizes, as text."""
+    return ", ".join(f"{dim}: {size}" for dim, size in sizes.items() if dim not in besides)
+
 
 SHOWN = 4  # columns of a kind that a line names
 

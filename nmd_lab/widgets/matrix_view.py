@@ -11,9 +11,9 @@ import numpy as np
 from nmd_lab._messages import message_of_chains
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.result.posterior_summary import posterior_facts
 from nmd_lab.result.selection import as_text, choice_in_words
-from nmd_lab.result.summary import headline
+from nmd_lab.result.summary import posterior_facts
+from nmd_lab.result.summary_parts import headline
 from nmd_lab.solver.state import State
 
 from .background import Latest

@@ -13,7 +13,7 @@ import xarray as xr
 from scipy import stats
 
 from nmd_lab.result import netcdf
-from nmd_lab.result.summary import headline
+from nmd_lab.result.summary_parts import headline
 from nmd_lab.studies.grid import CONDITIONS
 from nmd_lab.studies.plots import label_text
 

@@ -287,7 +287,7 @@ def test_files_and_datasets_of_a_newer_layout_are_refused(tmp_path, small):
         nmd_lab.load(tmp_path / "newer.nc")
     with pytest.raises(ValueError, match=r"layout 99.*newer nmd_lab"):
         result_of(newer)
-    with pytest.raises(ValueError, match="no decomposition"):
+    with pytest.raises(ValueError, match="holds no result"):
         result_of(xr.Dataset({"a": 1}))
 
 
