@@ -167,7 +167,7 @@ def some_rows(observations: Observations, number: int, rng: np.random.Generator)
     if m <= number:
         return observations
     rows = np.sort(rng.choice(m, number, replace=False))
-    labels = _without_rows(observations.labels, number)
+    labels = without_rows(observations.labels, number)
     if isinstance(observations, DenseObservations) and observations.limits is None:
         weights = observations.weights
         chosen = None if weights is None else _entry_weights(weights[rows])
@@ -186,7 +186,7 @@ def _entry_weights(weights: NDArray[Any]) -> EntryWeights:
     return EntryWeights(weights, None) if is_mask else EntryWeights(None, weights)
 
 
-def _without_rows(labels: Labels, number: int) -> Labels:
+def without_rows(labels: Labels, number: int) -> Labels:
     """Return the labels of the columns, for so many rows without labels."""
     sizes = [
         size for dim, size in zip(labels.dims, labels.shape, strict=True) if dim in labels.columns

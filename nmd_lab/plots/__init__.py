@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from . import curves, factors, nonlinearities, pictures, trials
+from . import curves, factors, pictures, trials
 from . import posterior as posteriors
 from ._canvas import gray_with_holes
 from .curves import convergence, nonlinearity, residuals
@@ -93,7 +93,7 @@ class PlotAccessor:
     convergence = _Plot(curves.convergence)
     components = _Plot(factors.components)
     reconstruction = _Plot(pictures.reconstruction)
-    nonlinearity = _Plot(nonlinearities.nonlinearity)
+    nonlinearity = _Plot(curves.nonlinearity)
     residuals = _Plot(curves.residuals)
     scatter = _Plot(factors.scatter)
     selection = _Plot(trials.selection)
@@ -114,6 +114,6 @@ class PosteriorPlotAccessor:
     trace = _Plot(posteriors.trace)
     predictions = _Plot(posteriors.predictions)
     uncertainty = _Plot(pictures.uncertainty)
-    nonlinearity = _Plot(nonlinearities.nonlinearity)
+    nonlinearity = _Plot(curves.nonlinearity)
     calibration = _Plot(posteriors.calibration)
     reliability = _Plot(posteriors.reliability)

@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import check_no_fit
-from nmd_lab.data.entries import FloatArray, row_pointers
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.masks import NO_LIMITS, GivenLimits
@@ -74,17 +74,10 @@ def match_rows(
     in_fit = columns >= 0
     if not in_fit.all():
         rows = observations.as_sparse()
-        keep = in_fit[rows.indices]
-        m, dtype = rows.shape[0], rows.indptr.dtype
-        observations = replace(
-            rows,
-            values=rows.values[keep],
-            weights=None if rows.weights is None else rows.weights[keep],
-            indptr=row_pointers(rows.rows[keep], m, dtype),
-            indices=(np.cumsum(in_fit) - 1)[rows.indices[keep]].astype(rows.indices.dtype),
-            labels=Labels.plain((m, int(in_fit.sum()))),
-            limits=None if rows.limits is None else rows.limits.at(keep),
-        )
+        known = rows.select(in_fit[rows.indices])
+        position = (np.cumsum(in_fit) - 1).astype(known.indices.dtype)
+        labels = Labels.plain((rows.shape[0], int(in_fit.sum())))
+        observations = replace(known, indices=position[known.indices], labels=labels)
     empty = np.flatnonzero(observations.counts(1) == 0)
     if unknown == "error" and empty.size:
         places = of_rows.at_positions(of_rows.rows, empty).values()

@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab._runtime.checks import as_generator
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
+from nmd_lab.data.matching import MatchedData
 from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.split import without_rows
 from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.ordinal import Ordinal
 
@@ -81,10 +83,11 @@ class NewRowsOfPosterior(PosteriorPredictions):
         new_data = observe_rows(self._labels, X, observed=observed, weights=weights)
         observations, columns = match_rows(self._labels, new_data, unknown)
         check_values(self._model, columns, observations)
-        seen = _at_columns(observations, columns, self._shape[1])
+        m, n = observations.shape[0], self._shape[1]
+        seen = MatchedData(observations, np.arange(m), columns).as_sparse(Labels.plain((m, n)))
         rows = self._draw_rows(seen, int(as_generator(random_state).integers(2**62)))
         labels = labels_of_new_rows(self._labels, new_data.labels)
-        return self._with_rows(labels, rows, new_rows=observations.shape[0])
+        return self._with_rows(labels, rows, new_rows=m)
 
     def _with_rows(self, labels: Labels, vectors: FloatArray, **parameters: Any) -> Self:
         """Return the posterior of other rows, given their vectors (draws, m, rank [+ 1])."""
@@ -114,8 +117,11 @@ class NewRowsOfPosterior(PosteriorPredictions):
         group = np.sum(below[:, :-1] < rng.random((self._n_draws, 1)), axis=1)
         roots = np.linalg.cholesky(precisions[each, group]).swapaxes(1, 2)
         normal = rng.standard_normal((*roots.shape[:2], 1))
-        rows = means[each, group] + np.linalg.solve(roots, normal)[..., 0]
-        return self._with_rows(_plain_rows(self, 1), rows[:, None].astype(self.draws["W"].dtype))
+        vectors = means[each, group] + np.linalg.solve(roots, normal)[..., 0]
+        rows = vectors[:, None].astype(self.draws["W"].dtype)
+        return self._with_rows(
+            without_rows(self._labels, 1), rows[:, None].astype(self.draws["W"].dtype)
+        )
 
     @property
     def _model(self) -> Model:
@@ -167,50 +173,21 @@ def at_rows(posterior: P, positions: NDArray[np.integer], others: P | None = Non
     rows = posterior._row_vectors[:, positions]
     if others is not None:
         rows[:, positions < 0] = others._row_vectors
-    return posterior._with_rows(_plain_rows(posterior, positions.size), rows)
-
-
-def _plain_rows(posterior: NewRowsOfPosterior, m: int) -> Labels:
-    """Return the labels of so many new rows that have none."""
-    dim = posterior._labels.rows[0]
-    plain = Labels((dim, f"{dim}_"), (m, posterior._shape[1]), (dim,))
-    return labels_of_new_rows(posterior._labels, plain)
+    return posterior._with_rows(without_rows(posterior._labels, positions.size), rows)
 
 
 P = TypeVar("P", bound=NewRowsOfPosterior)
 
 
-def _at_columns(observations: Any, columns: NDArray[np.intp], n: int) -> SparseObservations:
-    """Return new rows with their entries at the columns of the posterior."""
-    sparse = observations.as_sparse()
-    m = observations.shape[0]
-    labels = Labels(("row", "column"), (m, n), ("row",))
-    rows, at = sparse.rows, columns[sparse.indices]
-    order = np.lexsort((at, rows))
-    weights = None if sparse.weights is None else sparse.weights[order]
-    indices = at[order].astype(sparse.indices.dtype)
-    return SparseObservations(sparse.values[order], weights, sparse.indptr, indices, labels)
-
-
 def labels_of_new_rows(labels: Labels, new_labels: Labels) -> Labels:
     """Return the labels of new rows beside the columns of a posterior."""
-    sizes = dict(zip(labels.dims, labels.shape, strict=True))
-    sizes |= dict(zip(new_labels.dims, new_labels.shape, strict=True)) | {
-        d: sizes[d] for d in labels.columns
-    }
-    dims = (*new_labels.rows, *labels.columns)
-    of_rows, of_columns = (
-        source.coords.drop_vars(
-            [name for name, c in source.coords.coords.items() if not set(c.dims) <= set(along)]
-        )
-        for source, along in ((new_labels, new_labels.rows), (labels, labels.columns))
-    )
-    return Labels(
-        dims=dims,
-        shape=tuple(sizes[dim] for dim in dims),
+    columns, coords = without_rows(labels, 1), new_labels.coords
+    others = [name for name, c in coords.coords.items() if not set(c.dims) <= {*new_labels.rows}]
+    return replace(
+        columns,
+        dims=(*new_labels.rows, *labels.columns),
+        shape=(*(new_labels.sizes[dim] for dim in new_labels.rows), *columns.shape[1:]),
         rows=new_labels.rows,
-        coords=of_rows.merge(of_columns),
-        name=labels.name,
-        attrs=labels.attrs,
-        table=labels.table,
+        coords=coords.drop_vars(others).merge(columns.coords),
+        valid_range=None,
     )
