@@ -15,7 +15,7 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import MatchedData, observe_beside
 from nmd_lab.result.entries import entries_at, entries_of
-from nmd_lab.result.new_draws import at_rows
+from nmd_lab.result.fold_in import at_rows
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.sampling import sample
 

@@ -16,8 +16,8 @@ from nmd_lab.data.labels import COMPONENT
 from nmd_lab.model.mixed import each_group
 
 from .fitted import Fitted
-from .mixture import Array, Noise, Predictive, products_kernel
-from .predictive import KINDS, level_masses, level_shares
+from .mixture import Array, Noise, Predictive, level_masses, level_shares, products_kernel
+from .predictive import KINDS
 
 CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
 GROUP = "group"

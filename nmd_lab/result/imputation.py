@@ -18,9 +18,9 @@ from nmd_lab.solver.sampler.sampled_model import CLIPPED, knows_T
 
 from .draws import Drawn
 from .entries import data_to_fill, entries_at, filled_frame, refuse_sparse
+from .fold_in import NewRowsOfPosterior
 from .intervals import summarise
 from .mixture import Array, Predictive
-from .new_draws import NewRowsOfPosterior
 
 Point = Literal["auto", "mean", "median", "mode"]
 """What one number, level or class stands for a distribution."""

@@ -15,8 +15,8 @@ from nmd_lab.data.typed_table import TypedColumn
 from .draws import NUMBERS, Drawn
 from .entries import Entries, entries_at, entries_of, positions_of
 from .fitted import Positions
-from .mixture import Array, Predictive
-from .predictive import interval_of, level_shares, mean_of, numbers_of, std_of
+from .mixture import Array, Predictive, level_shares
+from .predictive import interval_of, mean_of, std_of
 
 Statistic = Callable[[Predictive, Array, Positions], Array]
 """A function of a distribution, of v (draws, entries), and of the positions of these entries among
@@ -27,7 +27,7 @@ def summarise(posterior: Drawn, entries: Entries, statistic: Statistic, width: i
     """Return a statistic of the draws at each entry."""
     predictives, size = posterior._predictives, entries.i.size
     out = np.empty((size, width) if width else size, posterior._dtype)
-    step = max(NUMBERS // (posterior._n_draws * numbers_of(predictives)), 1)
+    step = max(NUMBERS // (posterior._n_draws * max(each.numbers for each in predictives)), 1)
     for start in range(0, size, step):
         some = np.arange(start, min(start + step, size))
         i, j = entries.i[some], entries.j[some]
@@ -278,7 +278,7 @@ class PosteriorPredictions(Drawn):
     def _matrix(self, summary: Callable[[Predictive, Array], Array] = mean_of) -> Array:
         """Return a summary of the draws at each entry of X, as a matrix."""
         out = np.empty(self._shape, self._dtype)
-        for i, j in self._blocks(numbers_of(self._predictives)):
+        for i, j in self._blocks(max(each.numbers for each in self._predictives)):
             out[i, j] = self._block(summary, i, j)
         return out
 

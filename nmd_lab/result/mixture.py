@@ -184,6 +184,21 @@ def points_of(n_draws: int) -> Array:
     return points
 
 
+def level_masses(cuts: Array, v: Array) -> Array:
+    """Return the probability of each level (K, draws, entries), given cut points and v."""
+    away = cuts.T[:, :, None] - v
+    below, above = ndtr(away), ndtr(-away)
+    between = np.where(away[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
+    return np.concatenate([below[:1], np.maximum(between, 0), above[-1:]])
+
+
+def level_shares(cuts: Array, v: Array) -> Array:
+    """Return the probability of each level over all draws (entries, K)."""
+    below = [ndtr(cut[:, None] - v).mean(axis=0) for cut in cuts.T]
+    ends = np.zeros((1, v.shape[1])), np.ones((1, v.shape[1]))
+    return np.maximum(np.diff(np.vstack([ends[0], *below, ends[1]]), axis=0).T, 0)
+
+
 COMPONENTS: dict[Any, Callable[..., tuple[float, float]]] = {
     NORMAL.standard: normal,
     LAPLACE.standard: laplace,
@@ -209,6 +224,11 @@ class Predictive(ABC):
     def mean(self, v: Array) -> Array:
         """Return the mean in each draw."""
         return self.mean_and_variance(v)[0]
+
+    def _points(self, v: Array) -> Array:
+        """Return equally likely values of f(T), as an array (points times draws, entries)."""
+        t = v + points_of(v.shape[0]) * self.noise.sd
+        return np.asarray(self.noise.nonlinearity(t.reshape(-1, v.shape[1])))
 
     @abstractmethod
     def mean_and_variance(self, v: Array) -> tuple[Array, Array]:

@@ -1,12 +1,249 @@
-"""The distribution of an observation for each kind of noise or column, and summaries."""
+"""The distribution of an observation for each kind of noise, and statistics of it."""
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import ndtr
+import math
 
-from .mixture import Array, GaussianNoise, Predictive
-from .predictive_noise import NoiseAfter, NoiseBefore
+import numpy as np
+from scipy.special import gammaln, ndtr, ndtri, pdtr, xlogy
+
+from nmd_lab.model.base import NORMAL, POISSON, NoiseModel
+from nmd_lab.model.censored import all_pieces, moments
+from nmd_lab.model.nonlinearity import Nonlinearity, Piece
+
+from .mixture import (
+    Array,
+    GaussianNoise,
+    Predictive,
+    folded,
+    interval_mass,
+    is_increasing,
+    level_masses,
+    level_shares,
+    mixture_quantile,
+    normal_density,
+    points_of,
+    quantiles,
+)
+
+CLOSE = 1e-6
+"""Relative distance at which a value counts as a limit; data may be in float32."""
+
+
+class NoiseBefore(Predictive):
+    """The distribution of f(T)."""
+
+    @property
+    def numbers(self) -> int:
+        """Numbers for each draw and entry: one for each point of the noise, if they are used."""
+        f = self.noise.nonlinearity
+        has_form = f.pieces() is not None or f.form == "square"
+        return 1 if has_form else int(points_of(self.noise.sd.shape[0]).shape[0])
+
+    def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
+        """Return mean and variance in each draw."""
+        return moments(self.noise.nonlinearity, v, self.noise.sd)
+
+    def cdf(self, v: Array, x: Array) -> Array:
+        """Return P(observation <= x) over all draws."""
+        f, sd = self.noise.nonlinearity, self.noise.sd
+        pieces = all_pieces(f)
+        if f.form == "square":
+            size = np.sqrt(np.maximum(x, 0))
+            mass = np.where(x < 0, 0, interval_mass((-size - v) / sd, (size - v) / sd))
+            return np.asarray(mass.mean(axis=0))
+        if pieces is None:
+            return np.asarray((self._points(v) <= x).mean(axis=0))
+        total = np.zeros_like(v)
+        for piece in pieces:
+            low, high = _below(piece, x)
+            total += interval_mass((low - v) / sd, (high - v) / sd)
+        return np.asarray(total.mean(axis=0))
+
+    def log_densities(self, v: Array, x: Array) -> Array:
+        """Return the logarithm of the density on slopes, and of the probability at limits."""
+        f, sd = self.noise.nonlinearity, self.noise.sd
+        pieces = all_pieces(f)
+        total = np.zeros_like(v)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if f.form == "square":
+                size = np.sqrt(np.maximum(x, 0))
+                for t in (-size, size):
+                    total += normal_density((t - v) / sd) / sd
+                return np.log(np.where(x < 0, 0, total / (2 * size)))
+            if pieces is None:
+                raise ValueError(
+                    f"nonlinearity={f!r} has no pieces, so its noise has no density: use "
+                    "predict_interval or probability."
+                )
+            for piece in pieces:
+                total += _density(piece, v, sd, x, is_limit(pieces, x))
+            return np.log(total)
+
+    def quantile(self, v: Array, level: float) -> Array:
+        """Return a quantile over all draws for each entry."""
+        f, sd = self.noise.nonlinearity, self.noise.sd
+        if is_increasing(f):
+            return np.asarray(f(mixture_quantile(v, sd, level)))
+        if f.even and is_increasing_on_the_right(f):
+            return np.asarray(f(_folded_quantile(v, sd, level)))
+        return np.asarray(np.quantile(self._points(v), level, axis=0, method="inverted_cdf"))
+
+    def draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry from a single draw."""
+        t = v + self.noise.sd[0] * rng.standard_normal(v.shape)
+        return np.asarray(self.noise.nonlinearity(t))
+
+
+def is_limit(pieces: tuple[Piece, ...], x: Array) -> Array:
+    """Return 1 where x is the value of a flat piece, and 0 elsewhere."""
+    limits = [p.intercept for p in pieces if p.slope == 0]
+    close = [np.isclose(x, limit, rtol=CLOSE, atol=0) for limit in limits]
+    return np.any(close, axis=0).astype(np.float64) if close else np.zeros_like(x)
+
+
+def is_increasing_on_the_right(f: Nonlinearity) -> bool:
+    """Return whether an even f is known to be non-decreasing for t >= 0."""
+    pieces = f.pieces() or ()
+    return f.form == "square" or (bool(pieces) and all(piece.slope >= 0 for piece in pieces))
+
+
+def _below(piece: Piece, x: Array) -> tuple[Array, Array]:
+    """Return the ends of the part of a piece on which f <= x; an empty one has no length."""
+    low, high = np.full_like(x, piece.low), np.full_like(x, piece.high)
+    if piece.slope == 0:
+        return np.where(piece.intercept <= x, low, high), high
+    at = (x - piece.intercept) / piece.slope
+    if piece.slope > 0:
+        return low, np.minimum(high, at)
+    return np.maximum(low, at), high
+
+
+def _density(piece: Piece, v: Array, sd: Array, x: Array, limit: Array) -> Array:
+    """Return what a piece adds to the density of x, or to its probability if x is a limit."""
+    if piece.slope == 0:
+        is_here = np.isclose(x, piece.intercept, rtol=CLOSE, atol=0)
+        mass = interval_mass((piece.low - v) / sd, (piece.high - v) / sd)
+        return np.where(is_here, mass, 0)
+    t = (x - piece.intercept) / piece.slope
+    inside = (piece.low <= t) & (t <= piece.high) & (limit == 0)
+    return np.where(inside, normal_density((t - v) / sd) / (sd * abs(piece.slope)), 0)
+
+
+def _folded_quantile(v: Array, sd: Array, level: float) -> Array:
+    """Return a quantile of |T| over all draws."""
+    high = (np.abs(v) + float(ndtri(0.5 + level / 2)) * sd).max(axis=0)
+    bracket = np.zeros_like(high), high
+    return quantiles(folded, v, sd, level, bracket, math.sqrt(level) * high)
+
+
+class NoiseAfter(Predictive):
+    """The distribution of f(T) plus noise: that of the loss, such as normal for Frobenius."""
+
+    @property
+    def numbers(self) -> int:
+        """Numbers for each draw and entry: one for each point of the noise before f."""
+        return int(points_of(self.noise.sd.shape[0]).shape[0])
+
+    def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
+        """Return mean and variance in each draw."""
+        mean, variance = moments(self.noise.nonlinearity, v, self.noise.sd)
+        return mean, variance + self._noise_variance(mean)
+
+    def mean(self, v: Array) -> Array:
+        """Return the mean in each draw, which a loss of the user has too."""
+        return moments(self.noise.nonlinearity, v, self.noise.sd)[0]
+
+    def cdf(self, v: Array, x: Array) -> Array:
+        """Return P(observation <= x) over all draws."""
+        if self._is(POISSON):
+            shares = pdtr(np.maximum(np.floor(x), 0), self._counts(v)).mean(axis=0)
+            return np.where(x < 0, 0, shares)
+        shares = self._model.standard.cdf((x - self._points(v)) / self._scale(v))
+        return np.asarray(shares.mean(axis=0))
+
+    def log_densities(self, v: Array, x: Array) -> Array:
+        """Return the logarithm of the density of x in each draw, or of each draw and point."""
+        pieces = all_pieces(self.noise.nonlinearity)
+        if self._is(NORMAL) and pieces is not None:
+            density = sum(self._piece_density(piece, v, x) for piece in pieces)
+            with np.errstate(divide="ignore"):
+                return np.log(density)
+        if self._is(POISSON):
+            counts = self._counts(v)
+            of_counts = xlogy(x, counts) - counts - gammaln(x + 1)
+            return np.where(x < 0, -np.inf, of_counts)
+        scale = self._scale(v)
+        logs = self._model.standard.logpdf((x - self._points(v)) / scale) - np.log(scale)
+        return np.asarray(logs)
+
+    def quantile(self, v: Array, level: float) -> Array:
+        """Return a quantile over all draws for each entry."""
+        if not self._is(POISSON):
+            return mixture_quantile(self._points(v), self._scale(v), level, self._model.standard)
+        counts = self._counts(v)
+        largest = counts.max(axis=0)
+        low, high = np.full(v.shape[1], -1.0), np.ceil(largest + 10 * np.sqrt(largest) + 30)
+        while np.any(high - low > 1):
+            middle = np.maximum(np.floor(0.5 * (low + high)), 0)  # no count is below 0
+            below = pdtr(middle, counts).mean(axis=0) < level
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray(high)
+
+    def draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry from a single draw."""
+        t = v + self.noise.sd[0] * rng.standard_normal(v.shape)
+        centre = np.asarray(self.noise.nonlinearity(t), dtype=np.float64)
+        if self._is(POISSON):
+            return rng.poisson(np.maximum(centre, 0)).astype(np.float64)
+        noise = self._model.standard.rvs(size=v.shape, random_state=rng)
+        return np.asarray(centre + self._width[0] * noise)
+
+    def _is(self, noise: NoiseModel) -> bool:
+        """Return whether the loss stands for a noise."""
+        return self.noise.loss.noise_model == noise
+
+    @property
+    def _model(self) -> NoiseModel:
+        """The noise of the loss, whose distribution is known."""
+        model = self.noise.loss.noise_model
+        if model.standard is None:
+            raise ValueError(
+                f"loss={self.noise.loss!r} says no distribution of new observations: use "
+                "noise=False, or give its noise_model a standard distribution."
+            )
+        return model
+
+    @property
+    def _width(self) -> Array:
+        """Scale of the noise in each draw, (draws, 1) or (draws, entries)."""
+        power = self._model.power
+        assert self.noise.beta is not None
+        return np.asarray(self.noise.beta ** (-1 / power))
+
+    def _scale(self, v: Array) -> Array:
+        """Return the scale of the noise at each draw and point."""
+        return np.tile(self._width, (points_of(v.shape[0]).shape[0], 1))
+
+    def _noise_variance(self, mean: Array) -> Array:
+        """Return the variance of the noise after f in each draw."""
+        if self._is(POISSON):
+            return np.maximum(mean, 0)
+        return np.asarray(self._width**2 * self._model.standard.var())
+
+    def _counts(self, v: Array) -> Array:
+        """Return the means of the Poisson distributions at each draw and point."""
+        return np.maximum(self._points(v), np.finfo(np.float64).tiny)
+
+    def _piece_density(self, piece: Piece, v: Array, x: Array) -> Array:
+        """Return what T on a piece adds to the density of x with normal noise: a closed form."""
+        sd, width, slope = self.noise.sd, self._width, piece.slope
+        total = np.hypot(slope * sd, width)
+        gap = x - (slope * v + piece.intercept)
+        gain = slope * sd**2 / total**2
+        centre, spread = v + gain * gap, sd * width / total
+        mass = interval_mass((piece.low - centre) / spread, (piece.high - centre) / spread)
+        return np.asarray(mass * normal_density(gap / total) / total)
 
 
 class OrdinalNoise(Predictive):
@@ -22,16 +259,16 @@ class OrdinalNoise(Predictive):
         """Values of the levels, from small to large."""
         return np.asarray(self.noise.levels, dtype=np.float64)
 
-    def masses(self, v: Array) -> Array:
-        """Return the probability of each level in each draw, as an array (K, draws, entries)."""
+    @property
+    def cuts(self) -> Array:
+        """Cut points between the levels in each draw (draws, K - 1)."""
         assert self.noise.cuts is not None
-        return level_masses(self.noise.cuts, v)
+        return self.noise.cuts
 
     def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
         """Return mean and variance in each draw."""
-        assert self.noise.cuts is not None
         mean, square = np.full(v.shape, self.levels[-1]), np.full(v.shape, self.levels[-1] ** 2)
-        steps = zip(self.noise.cuts.T, self.levels[:-1], self.levels[1:], strict=True)
+        steps = zip(self.cuts.T, self.levels[:-1], self.levels[1:], strict=True)
         for cut, level, above in steps:
             below = ndtr(cut[:, None] - v)  # the probability of this level and those below it
             mean -= (above - level) * below
@@ -40,8 +277,7 @@ class OrdinalNoise(Predictive):
 
     def level_probabilities(self, v: Array) -> Array:
         """Return the probability of each level over all draws, as an array (entries, K)."""
-        assert self.noise.cuts is not None
-        return level_shares(self.noise.cuts, v)
+        return level_shares(self.cuts, v)
 
     def cdf(self, v: Array, x: Array) -> Array:
         """Return P(observation <= x) over all draws."""
@@ -58,7 +294,7 @@ class OrdinalNoise(Predictive):
                 f"values holds {wrong:g}, which is no level: give some of {self.levels.tolist()}."
             )
         with np.errstate(divide="ignore"):
-            logs: Array = np.log(self.masses(v)[at, :, np.arange(x.size)].T)
+            logs: Array = np.log(level_masses(self.cuts, v)[at, :, np.arange(x.size)].T)
         return logs
 
     def quantile(self, v: Array, level: float) -> Array:
@@ -75,24 +311,8 @@ class OrdinalNoise(Predictive):
 
     def draw(self, v: Array, rng: np.random.Generator) -> Array:
         """Return a new observation of each entry from a single draw."""
-        assert self.noise.cuts is not None
         t = v + rng.standard_normal(v.shape)
-        return self.levels[np.searchsorted(self.noise.cuts[0], t)]
-
-
-def level_masses(cuts: Array, v: Array) -> Array:
-    """Return the probability of each level (K, draws, entries), given cut points and v."""
-    away = cuts.T[:, :, None] - v
-    below, above = ndtr(away), ndtr(-away)
-    between = np.where(away[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
-    return np.concatenate([below[:1], np.maximum(between, 0), above[-1:]])
-
-
-def level_shares(cuts: Array, v: Array) -> Array:
-    """Return the probability of each level over all draws (entries, K)."""
-    below = [ndtr(cut[:, None] - v).mean(axis=0) for cut in cuts.T]
-    ends = np.zeros((1, v.shape[1])), np.ones((1, v.shape[1]))
-    return np.maximum(np.diff(np.vstack([ends[0], *below, ends[1]]), axis=0).T, 0)
+        return self.levels[np.searchsorted(self.cuts[0], t)]
 
 
 KINDS: dict[str, type[Predictive]] = {
@@ -103,11 +323,6 @@ KINDS: dict[str, type[Predictive]] = {
     "ordinal": OrdinalNoise,
 }
 """Classes of distributions by the kind of the noise."""
-
-
-def numbers_of(predictives: list[Predictive]) -> int:
-    """Return the most numbers that any distribution computes for a draw and an entry."""
-    return max(predictive.numbers for predictive in predictives)
 
 
 def mean_of(predictive: Predictive, v: Array) -> Array:

@@ -54,11 +54,11 @@ LAZY = {
     ("nmd_lab.result.fold_in", "nmd_lab.solver.new_rows"): "only new rows need the solver",
     ("nmd_lab.result.selection", "nmd_lab.solver.settings"): "only a repeated fit needs the solver",
     (
-        "nmd_lab.result.new_draws",
+        "nmd_lab.result.fold_in",
         "nmd_lab.solver.sampler.chain",
     ): "only new rows need the sampler",
     (
-        "nmd_lab.result.new_draws",
+        "nmd_lab.result.fold_in",
         "nmd_lab.solver.sampler.priors",
     ): "likewise",
     ("nmd_lab.solver.prepare", "nmd_lab.cluster.inputs"): "the one door to the cluster",
@@ -147,7 +147,7 @@ def test_no_file_is_long():
     assert not {name: length for name, length in lengths.items() if length > 350}
 
 
-STILL = {"bounds", "columns", "new_draws", "sampled_model", "space"}
+STILL = {"bounds", "columns", "fold_in", "sampled_model", "space"}
 """Modules that make a concrete loss or nonlinearity; the list may only become shorter."""
 
 
