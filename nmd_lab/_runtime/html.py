@@ -56,13 +56,11 @@ class Summary(NamedTuple):
 
     def html(self) -> str:
         """Return the result as HTML."""
-        value, text, rivals = (
-            escape(self.headline.get(name, "")) for name in ("value", "text", "rivals")
-        )
+        texts = {name: escape(self.headline.get(name, "")) for name in ("value", "text", "rivals")}
         parts = [
             '<div style="color: inherit; font-size: 0.95em;">',
-            f'<p style="{LINE}"><span style="{NUMBER}">{value}</span> {text} '
-            f'<span style="{FAINT}">{rivals}</span></p>',
+            f'<p style="{LINE}"><span style="{NUMBER}">{texts["value"]}</span> {texts["text"]} '
+            f'<span style="{FAINT}">{texts["rivals"]}</span></p>',
         ]
         parts += [
             f'<p style="{LINE} {FAINT}">{escape(line)}</p>' for line in self.sentences if line

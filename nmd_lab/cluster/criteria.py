@@ -179,5 +179,4 @@ def _balancing(gram: FloatArray, H: FloatArray) -> FloatArray:
     U, sizes, _ = np.linalg.svd(R @ S.T)
     if sizes[-1] <= 1e-12 * sizes[0]:
         return np.eye(len(gram))
-    M: FloatArray = np.linalg.solve(R, U * np.sqrt(sizes))
-    return M
+    return np.asarray(np.linalg.solve(R, U * np.sqrt(sizes)))

@@ -320,8 +320,7 @@ class ClusterMatrix:
     def _product(self, v: FloatArray) -> FloatArray:
         """Return Aᵀ (A v)."""
         (product,) = self.cluster.sum(twice_multiplied, self.named.name, v.reshape(-1, 1))
-        result: FloatArray = product.ravel()
-        return result
+        return np.asarray(product.ravel())
 
 
 def twice_multiplied(partition: Partition, name: str, V: FloatArray) -> tuple[FloatArray]:

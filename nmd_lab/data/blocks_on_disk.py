@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import DTypeLike, NDArray
 
@@ -242,8 +243,6 @@ def _chunks(
     path: Path, names: tuple[str, str, str], lines: int, options: dict[str, Any]
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
     """Yield row labels, column labels and values of a file, chunk by chunk."""
-    import pandas as pd
-
     if not path.is_file():
         raise FileNotFoundError(f"files={str(path)!r} is no file: check the name.")
     if path.suffix in (".parquet", ".pq"):

@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from scipy import sparse
 
@@ -70,8 +71,6 @@ def long_table_columns(
 
 def has_repeats(labels: Any) -> bool:
     """Return whether a label comes more than once, as those of the rows of a long table do."""
-    import pandas as pd
-
     return bool(pd.Index(labels).has_duplicates)
 
 
@@ -217,8 +216,6 @@ def _kind_of_objects(column: Any) -> str:
 
 def _are_numbers(values: Any) -> bool:
     """Return whether all values of a Series can be turned into numbers."""
-    import pandas as pd
-
     return bool(pd.to_numeric(values, errors="coerce").notna().all())
 
 

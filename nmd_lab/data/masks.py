@@ -163,8 +163,7 @@ def row_groups(groups: Any, X: Any, observations: Observations) -> NDArray[np.in
             f"groups has no label for row {int(np.argmax(missing))}: give one to each row."
         )
     text = labels.astype(str) if labels.dtype == object else labels
-    found: NDArray[np.intp] = np.unique(text, return_inverse=True)[1].reshape(m)
-    return found
+    return np.asarray(np.unique(text, return_inverse=True)[1].reshape(m))
 
 
 def _in_order(groups: Any, X: Any) -> NDArray[Any]:

@@ -188,8 +188,7 @@ def match(labels: Labels, other: Labels, axis: Axis) -> NDArray[np.intp] | None:
         inside = inside & (one >= 0)
     flat = np.ravel_multi_index(grid, shape, mode="clip")
     order = [other_dims.index(dim) for dim in dims]
-    found: NDArray[np.intp] = np.where(inside, flat, -1).transpose(order).ravel()
-    return found
+    return np.asarray(np.where(inside, flat, -1).transpose(order).ravel())
 
 
 def has_repeats(labels: Labels, other: Labels) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from scipy import sparse
 from scipy.io import mmread
@@ -196,8 +197,6 @@ def _read_table(
 
 def _parsed(path: Path, separator: str | None, **options: Any) -> Any:
     """Return a table as a DataFrame."""
-    import pandas as pd
-
     with errors_of(path):
         if separator is None:
             with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as stream:

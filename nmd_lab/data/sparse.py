@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -255,8 +256,6 @@ class SparseObservations(Observations):
         the names of the dimensions and of the data ("value" if they have none).  Of a table with
         sorted lines that `observations_from_table` took, this is a copy.
         """
-        import pandas as pd
-
         columns: dict[str, Any] = {}
         for dims, positions in ((self.labels.rows, self.rows), (self.labels.columns, self.indices)):
             columns |= self.labels.at_positions(dims, positions)
@@ -329,8 +328,7 @@ class _DenseRowReader:
         """Return the values of whole rows, flat."""
         n = self.matrix.shape[1]
         block = self.matrix[entries.start // n : entries.stop // n]
-        values: FloatArray = block.toarray().ravel()
-        return values
+        return np.asarray(block.toarray().ravel())
 
 
 def check_sparse_observations(name: str, X: SparseObservations) -> None:

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from .frames import class_kind, refuse_columns
@@ -153,8 +154,6 @@ class TypedColumn:
         self, column: Any, missing: NDArray[np.bool_], values: NDArray[np.floating]
     ) -> Any:
         """Return a pandas.Series of classes with some at the positions of its holes."""
-        import pandas as pd
-
         if self.kind == "boolean" and column.dtype != object:
             column = column.astype("boolean")
             column[missing] = values > 0.5

@@ -129,13 +129,11 @@ class Units(NamedTuple):
 
     def standard(self, values: FloatArray) -> FloatArray:
         """Return numbers less the mean, in standard deviations."""
-        numbers: FloatArray = (values - self.mean) / self.deviation
-        return numbers
+        return np.asarray((values - self.mean) / self.deviation)
 
     def restore(self, numbers: FloatArray) -> FloatArray:
         """Return such numbers in the units of X."""
-        values: FloatArray = numbers * self.deviation + self.mean
-        return values
+        return np.asarray(numbers * self.deviation + self.mean)
 
 
 def column_units(observations: Observations) -> Units:

@@ -52,8 +52,7 @@ class RowMixture(NamedTuple):
     def centres(self) -> NDArray[np.float64]:
         """Mean of a row in each draw (draws, d), over the groups."""
         shares = self.shares / self.shares.sum(axis=1, keepdims=True)
-        centres: NDArray[np.float64] = np.einsum("sc,sca->sa", shares, self.means)
-        return centres
+        return np.asarray(np.einsum("sc,sca->sa", shares, self.means))
 
     @property
     def covariances(self) -> NDArray[np.float64]:
@@ -62,8 +61,7 @@ class RowMixture(NamedTuple):
         within = np.einsum("sc,scab->sab", shares, np.linalg.inv(self.precisions))
         centred = self.means - self.centres[:, None]
         between = np.einsum("sc,sca,scb->sab", shares, centred, centred)
-        covariances: NDArray[np.float64] = within + between
-        return covariances
+        return np.asarray(within + between)
 
 
 class Drawn(Fitted):

@@ -14,6 +14,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_positions, check_word, nearest
@@ -237,8 +238,6 @@ def typed_column(labels: Labels, column: Any) -> tuple[TypedColumn | None, NDArr
 
 def class_table(labels: Labels, p: FloatArray, classes: list[Any], at: NDArray[np.intp]) -> Any:
     """Return the probabilities of classes (rows, n_classes) as a DataFrame with labels."""
-    import pandas as pd
-
     rows = labels.flat(labels.rows)
     index = labels.coords.indexes.get(labels.rows[0]) if rows.ndim == 1 else None
     index = pd.Index(rows) if index is None or len(index) != len(rows) else index

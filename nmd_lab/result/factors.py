@@ -192,8 +192,7 @@ class Factors(Fitted):
             if column.kind == "number":
                 return model[:, at[0]].astype(np.float64)
             shares, _ = self._class_shares(column.name, column, data.columns[at], data.rows)
-            most_probable: FloatArray = shares.argmax(axis=1).astype(np.float64)
-            return most_probable
+            return np.asarray(shares.argmax(axis=1).astype(np.float64))
 
         return filled_frame(X, labels, missing)
 

@@ -7,9 +7,10 @@ import os
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from nmd_lab._runtime.disk import check_target, write_atomically
@@ -23,10 +24,6 @@ from .decomposition import Decomposition
 from .draws_dataset import POSTERIOR, fields_of_posterior
 from .posterior import Posterior
 from .serialization import UnknownContentError, description_of, fields_of_fit
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import xarray as xr
 
 Kind = Literal["fit", "table"]
 
@@ -93,8 +90,6 @@ def export_filled(
     random_state: Any = None,
 ) -> None:
     """Write data filled by best guesses, or n copies below each other, as a table."""
-    import pandas as pd
-
     target, content = check_export(path, "path", "table"), io.BytesIO()
     if n is None:
         frame = _as_table(posterior.impute(X), posterior)

@@ -264,8 +264,7 @@ def _draw_within(
         outside = np.flatnonzero((x < entries.low) | (x > entries.high))
         if outside.size == 0:
             break
-    within: Array = np.clip(x, entries.low, entries.high)
-    return within
+    return np.asarray(np.clip(x, entries.low, entries.high))
 
 
 def _entries_to_fill(

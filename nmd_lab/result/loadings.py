@@ -122,8 +122,7 @@ def promax_rotation(loadings: FloatArray) -> NDArray[np.float64]:
     simple = loadings @ R
     nearest, *_ = np.linalg.lstsq(simple, simple * np.abs(simple) ** (PROMAX - 1))
     T = np.linalg.inv(R @ nearest).T
-    unit: NDArray[np.float64] = T / np.linalg.norm(T, axis=0)
-    return unit
+    return np.asarray(T / np.linalg.norm(T, axis=0))
 
 
 OBLIQUE = {"oblimin": oblimin_rotation, "promax": promax_rotation}
@@ -204,15 +203,13 @@ class FactorDraws(NamedTuple):
         Correlated factors share what they explain together, l Φ l', in equal parts.
         """
         mean = self.loadings.mean(axis=0)
-        shares: Array = np.mean(mean * (mean @ self.correlation), axis=0)
-        return shares
+        return np.asarray(np.mean(mean * (mean @ self.correlation), axis=0))
 
     @property
     def communalities(self) -> Array:
         """Share of the variance of each column that the factors explain, (draws, n)."""
         explained = self.loadings * (self.loadings @ self.correlation)
-        communalities: Array = explained.sum(axis=2)
-        return communalities
+        return np.asarray(explained.sum(axis=2))
 
 
 def factor_draws(posterior: Drawn, factors: int | None, rotation: str) -> FactorDraws:
@@ -274,8 +271,7 @@ def _reference(G: Array, factors: int | None) -> Array:
         found = common_factors(root, _principal_axes(mean, count)[None])[0]
         if float(np.sum((mean - found @ found.T)[pairs] ** 2)) <= unsure:
             break
-    turned: Array = found @ np.linalg.svd(found, full_matrices=False)[2].T
-    return turned
+    return np.asarray(found @ np.linalg.svd(found, full_matrices=False)[2].T)
 
 
 def _principal_axes(common: Array, factors: int) -> Array:
@@ -288,8 +284,7 @@ def _principal_axes(common: Array, factors: int) -> Array:
     reduced = correlations.copy()
     np.fill_diagonal(reduced, 1 - 1 / np.diag(np.linalg.pinv(correlations, hermitian=True)))
     values, vectors = np.linalg.eigh(reduced)
-    axes: Array = (vectors * np.sqrt(np.maximum(values, NOTHING**2)))[:, ::-1][:, :factors]
-    return axes
+    return np.asarray((vectors * np.sqrt(np.maximum(values, NOTHING**2)))[:, ::-1][:, :factors])
 
 
 def common_factors(G: Array, L: Array) -> Array:
@@ -331,8 +326,7 @@ def _rotated(loadings: Array, turns: Array, rotation: str) -> FactorDraws:
 def _nearest_rotation(matrix: FloatArray) -> Array:
     """Return the matrix with orthonormal columns that is nearest to a matrix."""
     U, _, Vt = np.linalg.svd(matrix, full_matrices=False)
-    nearest: Array = U @ Vt
-    return nearest
+    return np.asarray(U @ Vt)
 
 
 def _T(matrix: FloatArray) -> Array:

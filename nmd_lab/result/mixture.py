@@ -161,14 +161,12 @@ def interval_mass(a: Array, b: Array) -> Array:
     """Return the standard normal probability between a and b, exact in both tails; 0 if a > b."""
     upper = a > 0  # there the difference of small numbers keeps its digits
     low, high = np.where(upper, -b, a), np.where(upper, -a, b)
-    mass: Array = np.maximum(ndtr(high) - ndtr(low), 0)
-    return mass
+    return np.asarray(np.maximum(ndtr(high) - ndtr(low), 0))
 
 
 def normal_density(z: Array) -> Array:
     """Return the standard normal density."""
-    density: Array = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
-    return density
+    return np.asarray(np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi))
 
 
 def points_of(n_draws: int) -> Array:
@@ -180,8 +178,7 @@ def points_of(n_draws: int) -> Array:
     size = min(LARGEST_SET, max(math.ceil(POINTS / n_draws), 1))
     shifts = (0.5 + np.arange(n_draws) * 0.6180339887498949) % 1
     shares = (np.arange(size)[:, None] + np.clip(shifts, 1e-3, 1 - 1e-3)) / size
-    points: Array = ndtri(shares)[:, :, None]
-    return points
+    return np.asarray(ndtri(shares)[:, :, None])
 
 
 def level_masses(cuts: Array, v: Array) -> Array:
@@ -252,14 +249,12 @@ class Predictive(ABC):
 
     def point(self, v: Array, point: str) -> Array:
         """Return the best guess for each entry: a number has the median if asked, or the mean."""
-        mean: Array = self.quantile(v, 0.5) if point == "median" else self.mean(v).mean(axis=0)
-        return mean
+        return np.asarray(self.quantile(v, 0.5) if point == "median" else self.mean(v).mean(axis=0))
 
     def log_density(self, v: Array, x: Array) -> Array:
         """Return the logarithm of the density, or probability, of x over all draws."""
         logs = self.log_densities(v, x)
-        over_all: Array = logsumexp(logs, axis=0) - np.log(logs.shape[0])
-        return over_all
+        return np.asarray(logsumexp(logs, axis=0) - np.log(logs.shape[0]))
 
 
 def mixture_quantile(
@@ -297,14 +292,12 @@ class GaussianNoise(Predictive):
 
     def cdf(self, v: Array, x: Array) -> Array:
         """Return P(observation <= x) over all draws."""
-        mean: Array = ndtr((x - v) / self.noise.sd).mean(axis=0)
-        return mean
+        return np.asarray(ndtr((x - v) / self.noise.sd).mean(axis=0))
 
     def log_densities(self, v: Array, x: Array) -> Array:
         """Return the logarithm of the density of x in each draw."""
         sd = self.noise.sd
-        logs: Array = -0.5 * ((x - v) / sd) ** 2 - np.log(sd * math.sqrt(2 * math.pi))
-        return logs
+        return np.asarray(-0.5 * ((x - v) / sd) ** 2 - np.log(sd * math.sqrt(2 * math.pi)))
 
     def quantile(self, v: Array, level: float) -> Array:
         """Return a quantile over all draws for each entry."""

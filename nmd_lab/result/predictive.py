@@ -282,8 +282,7 @@ class OrdinalNoise(Predictive):
     def cdf(self, v: Array, x: Array) -> Array:
         """Return P(observation <= x) over all draws."""
         shares = self.level_probabilities(v)
-        total: Array = np.sum(shares * (self.levels <= x[:, None]), axis=1)
-        return total
+        return np.asarray(np.sum(shares * (self.levels <= x[:, None]), axis=1))
 
     def log_densities(self, v: Array, x: Array) -> Array:
         """Return the logarithm of the probability of the level x in each draw."""
@@ -327,8 +326,7 @@ KINDS: dict[str, type[Predictive]] = {
 
 def mean_of(predictive: Predictive, v: Array) -> Array:
     """Return the mean of an observation over all draws, for v (draws, entries)."""
-    mean: Array = predictive.mean(v).mean(axis=0)
-    return mean
+    return np.asarray(predictive.mean(v).mean(axis=0))
 
 
 def std_of(predictive: Predictive, v: Array, noise: bool) -> Array:
@@ -336,8 +334,7 @@ def std_of(predictive: Predictive, v: Array, noise: bool) -> Array:
     if not noise:
         return np.asarray(predictive.mean(v).std(axis=0))
     mean, variance = predictive.mean_and_variance(v)
-    total: Array = np.sqrt(mean.var(axis=0) + np.broadcast_to(variance, v.shape).mean(axis=0))
-    return total
+    return np.asarray(np.sqrt(mean.var(axis=0) + np.broadcast_to(variance, v.shape).mean(axis=0)))
 
 
 def interval_of(predictive: Predictive, v: Array, level: float, noise: bool) -> Array:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab._version import __version__
@@ -20,9 +21,6 @@ from .imputation import filled
 from .summary import noises_of, posterior_facts
 from .summary_parts import ONE, ColumnWords, columns_in_words, kinds_of_columns
 from .tables import PosteriorTables, cells_at, held_out_cells, with_labels
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 HEAD = '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Imputation</title>\n'
 STYLE = (
@@ -226,8 +224,6 @@ def _assumptions(posterior: PosteriorTables) -> tuple[str, ...]:
 
 def _by_column(cells: pd.DataFrame, columns: list[ColumnWords], m: int) -> pd.DataFrame:
     """Return what was missing in each column, and how unsure it is."""
-    import pandas as pd
-
     lines = []
     for name, kind, ends, _ in columns:
         of_column = cells[[label == name for label in cells["column"]]]
@@ -243,8 +239,6 @@ def _shown(
     posterior: PosteriorTables, cells: pd.DataFrame, filled: Any, data: MatchedData, level: float
 ) -> pd.DataFrame:
     """Return cells with labels, what they are filled with, and what says how sure this is."""
-    import pandas as pd
-
     labelled, texts = with_labels(posterior, cells), []
     ends = posterior.predict_interval(_entries(cells), level=level)
     table = posterior._labels.table
@@ -277,8 +271,6 @@ def _check(
     posterior: PosteriorTables, held_out: Any, columns: list[ColumnWords], level: float
 ) -> pd.DataFrame:
     """Return observed against predicted for held-out cells by column, and coverage there."""
-    import pandas as pd
-
     cells = held_out_cells(posterior, held_out)
     cells["low"], cells["high"] = posterior.predict_interval(_entries(cells), level=level).T
     names = with_labels(posterior, cells)["column"]

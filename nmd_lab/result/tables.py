@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
@@ -17,9 +18,6 @@ from .entries import entries_at, entries_of
 from .imputation import Positions, PosteriorImputation
 from .loadings import latent_correlations
 from .mixture import Array
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def cells_by_doubt(posterior: PosteriorImputation, X: Any) -> pd.DataFrame:
@@ -48,66 +46,56 @@ def cells_at(
 
     Columns `row` and `column` are positions in the matrix, of the first indicator for a category.
     """
-    import pandas as pd
-
     unknown = posterior._unknown_row()
     columns = [] if posterior._labels.table is None else list(posterior._labels.table.blocks())
     classes = [(c, at) for c, at in columns if c.kind in ("boolean", "categories")]
     of_classes = np.concatenate([np.empty(0, np.intp), *(at for _, at in classes)])
-    numbers = np.flatnonzero(~np.isin(j, of_classes))
-    groups = [_numbers(posterior, unknown, i, j, values, numbers)]
-    groups += [_classes(posterior, unknown, i, j, values, column) for column in classes]
+    at = np.flatnonzero(~np.isin(j, of_classes))
+    spread = unknown.predict_std(entries_at(0, np.arange(posterior._shape[1])))[j[at]]
+    groups = [_numbers(posterior, i[at], j[at], spread, None if values is None else values[at])]
+    for column, positions in classes:
+        at, codes = np.flatnonzero(j == positions[0]), None
+        if values is not None:
+            codes = values[at]
+            if column.has_indicators:  # those of a cell follow one another
+                codes = values[at[:, None] + np.arange(positions.size)].argmax(axis=1)
+        known = unknown._mean_class_shares(np.zeros(1, np.intp), positions).max()
+        cells = _classes(posterior._mean_class_shares(i[at], positions), column, known, codes)
+        cells.insert(0, "row", i[at])
+        cells.insert(1, "column", j[at])
+        groups.append(cells)
     return pd.concat([group for group in groups if len(group)] or groups[:1], ignore_index=True)
 
 
 def _numbers(
-    posterior: PosteriorImputation,
-    unknown: PosteriorImputation,
-    i: Positions,
-    j: Positions,
-    values: Array | None,
-    at: Positions,
+    posterior: PosteriorImputation, i: Positions, j: Positions, spread: Array, x: Array | None
 ) -> pd.DataFrame:
     """Return cells of numbers and levels: their error is in units of the spread of the column."""
-    import pandas as pd
-
-    entries = entries_at(i[at], j[at])
-    spread = unknown.predict_std(entries_at(0, np.arange(posterior._shape[1])))[j[at]]
+    entries = entries_at(i, j)
     predicted = posterior.predict(entries)
-    cells = pd.DataFrame({"row": i[at], "column": j[at], "kind": "number"})
+    cells = pd.DataFrame({"row": i, "column": j, "kind": "number"})
     cells["predicted"] = predicted.astype(object)
     cells["unsure"] = _ratio(posterior.predict_std(entries), spread)
-    if values is not None:
-        cells["observed"] = values[at].astype(object)
-        cells["wrong"] = _ratio(values[at] - predicted, spread)
+    if x is not None:
+        cells["observed"] = x.astype(object)
+        cells["wrong"] = _ratio(x - predicted, spread)
     return cells
 
 
 def _classes(
-    posterior: PosteriorImputation,
-    unknown: PosteriorImputation,
-    i: Positions,
-    j: Positions,
-    values: Array | None,
-    column: tuple[TypedColumn, NDArray[np.intp]],
+    p: Array, column: TypedColumn, known: float, codes: NDArray[Any] | None
 ) -> pd.DataFrame:
-    """Return cells of booleans or categories: a wrong class is an error of one."""
-    import pandas as pd
+    """Return cells of booleans or categories: a wrong class is an error of one.
 
-    typed, positions = column
-    at, classes = np.flatnonzero(j == positions[0]), np.array([*typed.classes, None], dtype=object)
-    p = posterior._mean_class_shares(i[at], positions)
-    of_unknown = unknown._mean_class_shares(np.zeros(1, np.intp), positions).max()
-    cells = pd.DataFrame({"row": i[at], "column": j[at], "kind": "class"})
-    cells["predicted"] = classes[p.argmax(axis=1)]
+    `p` are the probabilities of the classes, and `known` the largest one in an unknown row.
+    """
+    classes, best = np.array([*column.classes, None], dtype=object), p.argmax(axis=1)
+    cells = pd.DataFrame({"kind": "class", "predicted": classes[best]})
     cells["probability"] = p.max(axis=1)
-    cells["unsure"] = _ratio(1 - p.max(axis=1), np.full(at.size, 1 - of_unknown))
-    if values is not None:
-        codes = values[at]
-        if typed.has_indicators:  # the indicators of a cell follow one another
-            codes = values[at[:, None] + np.arange(positions.size)].argmax(axis=1)
+    cells["unsure"] = _ratio(1 - p.max(axis=1), np.full(best.size, 1 - known))
+    if codes is not None:
         cells["observed"] = classes[codes.astype(np.intp)]
-        cells["wrong"] = (p.argmax(axis=1) != codes).astype(np.float64)
+        cells["wrong"] = (best != codes).astype(np.float64)
     return cells
 
 
@@ -272,8 +260,6 @@ class PosteriorTables(PosteriorImputation):
 
 def _bounds_of_frame(frame: Any, data: MatchedData, ends: Array) -> pd.DataFrame:
     """Return the ends (m, n, 2) of intervals in the types and with the labels of a DataFrame."""
-    import pandas as pd
-
     table = data.observations.labels.table or table_of(frame, numbers_too=True)
     assert table is not None
     bounds, names = [], []

@@ -100,9 +100,8 @@ def gibbs(frame, sweeps, tune, rng):
     X = frame.astype("Float64").to_numpy(float, na_value=np.nan)
     (m, n), seen = X.shape, ~np.isnan(X)
     centre, size = np.nanmean(X[:, :3], axis=0), np.nanstd(X[:, :3], axis=0)
-    share = (np.sum(X[:, 3] == 0) + 0.5) / (m + 1)
-    cut = math.sqrt(2) * ndtri(share)
-    units = {"rows": np.array([0.5]), "columns": np.array([0.5, 0.25])}  # roots of 1/4, and 1/4
+    cut = math.sqrt(2) * ndtri((np.sum(X[:, 3] == 0) + 0.5) / (m + 1))
+    units = {True: np.array([0.5]), False: np.array([0.5, 0.25])}  # roots of 1/4, and 1/4
     W, H = rng.normal(size=(m, 1)), np.column_stack([rng.normal(size=n), np.zeros(n)])
     T, rho, found = (X[:, :3] - centre) / size, np.ones(n), []
     for sweep in range(sweeps + tune):
@@ -110,13 +109,12 @@ def gibbs(frame, sweeps, tune, rng):
         below, u = ndtr(cut - v[:, 3]), rng.random(m)
         latent = v[:, 3] + ndtri(np.where(X[:, 3] == 1, below + (1 - below) * u, below * u))
         Y = np.column_stack([T, latent])
-        for name, factor, partner in (("rows", W, H), ("columns", H, W)):
-            by_rows = name == "rows"
+        for by_rows, factor, partner in ((True, W, H), (False, H, W)):
             mean, precision = np.empty(factor.shape), np.empty((*factor.shape, factor.shape[1]))
             for some in [slice(None)] if by_rows else [slice(3), slice(3, 4)]:  # levels apart
-                drawn = normal_wishart(factor[some] / units[name], rng)
-                mean[some] = drawn[0] * units[name]
-                precision[some] = drawn[1] / np.outer(units[name], units[name])
+                drawn = normal_wishart(factor[some] / units[by_rows], rng)
+                mean[some] = drawn[0] * units[by_rows]
+                precision[some] = drawn[1] / np.outer(units[by_rows], units[by_rows])
             P = partner[:, :1] if by_rows else np.column_stack([partner, np.ones(m)])
             tau = (seen * rho) if by_rows else (seen * rho).T
             y = Y - H[:, 1] if by_rows else Y.T
@@ -150,10 +148,9 @@ def test_posterior_of_a_mixed_table_is_that_of_a_plain_gibbs_sampler():
     frame, sweeps = people(), 2000
     posterior = nmd.sample(frame, 1, "identity", draws=sweeps, tune=200, random_state=2)
     i, j = np.divmod(np.arange(frame.size), 4)
-    ours = np.empty((sweeps, i.size))
-    of_noise = posterior._by_noise(posterior._predictives, j, posterior._linear_at(i, j))
-    for predictive, at, v in of_noise:
-        ours[:, at] = predictive.mean(v)
+    ours = posterior._linear_at(i, j)
+    for noise, at, v in posterior._by_noise(posterior._predictives, j, ours):
+        ours[:, at] = noise.mean(v)
     theirs = gibbs(frame, sweeps, 200, np.random.default_rng(1)).reshape(sweeps, -1)
     for statistic in (lambda each: each, np.square):  # means, and second moments of each cell
         batches = [
