@@ -31,7 +31,6 @@ from nmd_lab.result import netcdf
 
 from .faults import answered, kind_of
 from .matrices import Array, frame, levels
-from .processes import forked
 
 SECONDS = 20
 """Time after which a reader hangs; an intact file takes a hundredth of a second."""
@@ -175,6 +174,23 @@ def _read_long(path: Path) -> None:
     _sound(path, row="user", column="item", value="rating")
 
 
+def _forked(work: Callable[[], None], output: Path) -> int:
+    """Run a function in a child, in a session of its own; return its process number."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setsid()
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(120)
+            stream = os.open(output, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+            os.dup2(stream, 1)
+            os.dup2(stream, 2)
+            work()
+        finally:
+            os._exit(0)
+    return child
+
+
 Kind = tuple[str, Callable[[], list[bytes]], Callable[[Path], None]]
 KINDS: dict[str, Kind] = {
     "npy": ("x.npy", _npy, _sound),
@@ -283,7 +299,7 @@ class Damage:
         content = self.content()
         with tempfile.TemporaryDirectory(prefix="fuzz") as folder:
             said, found = Path(folder) / "said", Path(folder) / "found"
-            status = os.waitpid(forked(lambda: self._read(Path(folder), content), said), 0)[1]
+            status = os.waitpid(_forked(lambda: self._read(Path(folder), content), said), 0)[1]
             name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else ""
             hangs = name in ("SIGALRM", "SIGXCPU")
             assert not hangs, f"a reader takes more than {SECONDS} s"

@@ -12,7 +12,7 @@ from some import some
 from fuzz.calls import Case, cases
 from fuzz.files import KINDS, Damage, damages
 from fuzz.matrices import DENSE, SPARSE
-from fuzz.processes import Growth, Kill
+from fuzz.memory import Growth
 
 FIXED = settings(
     derandomize=True,
@@ -48,14 +48,6 @@ def test_damaged_files_are_read_or_refused(kind):
         damage.check()
 
     look()
-
-
-@forks
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("moment", [0.1, 0.6])
-@pytest.mark.parametrize("what", ["save", "study 1", "fit plain", "fit warm-up", "fit choice"])
-def test_a_kill_loses_nothing(what, moment):
-    Kill(what, moment).check()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
