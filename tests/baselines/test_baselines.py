@@ -14,7 +14,7 @@ from sklearn.decomposition import non_negative_factorization
 import nmd_lab
 from nmd_lab.baselines import mean_fill, nmf, soft_impute, truncated_svd
 from nmd_lab.baselines._iterations import BaselineRun, first_factors
-from nmd_lab.data.inputs import observe_dense, observe_sparse
+from nmd_lab.data.inputs import observe_dense
 
 BASELINES = [mean_fill, truncated_svd, nmf, soft_impute]
 
@@ -271,20 +271,6 @@ def test_a_run_records_every_iterate_and_returns_the_best():
     assert fit.parameters["random_state"] is None
 
 
-def test_a_run_judges_predictions_with_weights_and_ridge():
-    X = np.array([[1.0, 0.5], [np.nan, 0.0]])
-    fit = follow(a_run(X, nmd_lab.MinMax(0, 1), nmd_lab.L1(), max_iter=1, alpha=2.0), [3])
-    assert fit.history.relative_error.item() == pytest.approx(1.5 / 1.5)
-    assert fit.objective == pytest.approx(1.5 + (2 + 18))
-    sparse_run = BaselineRun(
-        observe_sparse(sparse.csr_array(np.eye(2)), weights=np.full((2, 2), 3.0)),
-        nmd_lab.Identity(),
-        nmd_lab.Frobenius(),
-        max_iter=1,
-    )
-    assert follow(sparse_run, [2]).objective == pytest.approx(3.0)
-
-
 @pytest.mark.parametrize(
     ("options", "reason", "n_iter"),
     [
@@ -307,33 +293,6 @@ def test_a_run_that_overflows_keeps_the_best_finite_iterate():
         follow(a_run(np.full((2, 2), 3.0)), [1e300])
     with pytest.raises(RuntimeError, match="no iterate yet"):
         a_run(np.ones((2, 2))).result(method="none")
-
-
-def test_a_callback_may_keep_what_it_sees():
-    seen = []
-    X = np.array([[3.0, 3.0], [np.nan, np.nan]])
-    run = a_run(X, max_iter=3, callback=seen.append)
-    W, H = np.ones((2, 1)), np.zeros((1, 2))
-    while run.record(W, H):
-        H += 1
-    fit = run.result(method="in place")
-    assert [iterate.H[0, 0] for iterate in seen] == [1, 2, 3]
-    assert seen[-1].W[1, 0] == 1
-    assert fit.predict(1, 0) == 0  # nothing is observed in that row
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_iter": 0}, "max_iter=0 is too small"),
-        ({"tol": -1}, "tol=-1 is out of range"),
-        ({"time_limit": -1}, "time_limit=-1 is out of range"),
-        ({"loss": nmd_lab.KL()}, "X holds the negative value"),
-    ],
-)
-def test_a_run_refuses(options, message):
-    with pytest.raises(ValueError, match=message):
-        a_run(-np.ones((2, 2)), **options)
 
 
 def test_starting_factors(rng):

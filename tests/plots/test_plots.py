@@ -240,12 +240,6 @@ def test_residuals_leave_hidden_entries_out(X):
     assert left.get_xlim()[1] < 2
 
 
-def test_data_in_another_order_are_matched_by_label(X, fit):
-    plain, shuffled = (plots.reconstruction(fit, data, rows=[5]) for data in (X, X[::-1]))
-    for one, other in zip(drawn(plain), drawn(shuffled), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")
 def test_every_kind_of_data_is_drawn(rng):
     rows, columns = [f"r{i}" for i in range(12)], [f"c{j}" for j in range(20)]

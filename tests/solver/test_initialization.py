@@ -8,7 +8,6 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 import nmd_lab as nmd
-from nmd_lab import baselines
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.model import make_model
@@ -65,15 +64,6 @@ def test_a_seed_gives_the_same_bits_again(name, form, init):
         np.testing.assert_array_equal(one.W.values, other.W.values)
         np.testing.assert_array_equal(one.H.values, other.H.values)
         assert np.isfinite(one.relative_error)
-
-
-@pytest.mark.parametrize("name", ["ones", "low rank", "blocks", "2 x 2", "1 x n"])
-def test_a_baseline_gives_the_same_bits_again(name):
-    X = sparse.csr_array(DATA[name])
-    options = {"init": "svd", "max_iter": 3, "random_state": 0}
-    one, other = (baselines.soft_impute(X, 1, **options) for _ in range(2))
-    np.testing.assert_array_equal(one.W.values, other.W.values)
-    np.testing.assert_array_equal(one.H.values, other.H.values)
 
 
 # One row, one column, nothing left -----------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import sparse, stats
+from scipy import stats
 
 import nmd_lab as nmd
 from nmd_lab.studies.cell import POSTERIOR_SCORES
@@ -75,13 +75,6 @@ def test_the_best_model_may_be_a_posterior(study):
     for metric in ("coverage_90", "log_density"):
         with pytest.raises(ValueError, match="is no error of which the lowest is the best"):
             study.best(metric, missing=0.3)
-
-
-def test_sparse_data(X):
-    seen = np.random.default_rng(1).random(X.shape) < 0.5
-    thin = sparse.csr_array((X[seen], np.nonzero(seen)), shape=X.shape)
-    options = {"method": "sample", "rank": 2, "n_splits": 1, **SHORT}
-    assert nmd.Study(thin, **options).run(progress=False).held_out_rmse.item() < 0.5
 
 
 @pytest.mark.parametrize(

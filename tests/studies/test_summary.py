@@ -97,14 +97,6 @@ def test_table(prescribed):
     assert "<b>" not in frame["held_out_rmse"][0.2][["mean"]]._repr_html_()
 
 
-def test_one_model_has_a_table_too():
-    study = Study(nmd.datasets.digits(12), rank=2, alpha=0, max_iter=2)
-    study.run(progress=False)
-    assert study.table().index.tolist() == ["model"]
-    assert study.rank_test().shape == (1, 6)
-    assert study.best().parameters == {"rank": 2, "alpha": 0, "max_iter": 2}
-
-
 def test_rank_test_is_a_paired_comparison(prescribed):
     results = prescribed.results
     frame = rank_test(results, None, 0.9, {"missing": 0.5})

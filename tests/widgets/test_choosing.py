@@ -14,7 +14,6 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.model.model import make_model
 from nmd_lab.widgets import model_state
-from nmd_lab.widgets.matrix_state import DecompositionState
 from nmd_lab.widgets.ratings_state import CompletionState
 
 CHOOSABLE = ["nonlinearity", "rank", "alpha", "offsets", "offset_alpha"]
@@ -214,15 +213,3 @@ def test_a_choice_replaces_what_is_wrong_but_for_the_rest():
     explorer.choose()
     joined(explorer.state)
     assert explorer.result.rank == explorer.rank == 3
-
-
-def test_a_decomposition_chooses_rank_and_ridge():
-    state = plain(DecompositionState, datasets.digits(80), rank="auto", alpha="auto", iterations=15)
-    assert state.choosable == ["nonlinearity", "rank", "alpha"]
-    state.set("missing", 0.2)
-    state.start()
-    fit = joined(state)
-    assert state.values["rank"] == fit.rank
-    assert 0 < state.values["alpha"] == fit.parameters["alpha"]
-    assert fit.parameters["offsets"] == "none"
-    np.testing.assert_allclose(executed(state.code("X"), X=datasets.digits(80)).W, fit.W, rtol=1e-9)

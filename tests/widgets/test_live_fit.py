@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 
 import numpy as np
-import pytest
 from given import prepare
 from waiting import PATIENCE, wait_for
 
@@ -19,20 +18,6 @@ ENDLESS = 10**9
 def preparing(X, rank=3, **options):
     options = {"random_state": 0, "tol": 0, "max_iter": 1} | options
     return lambda: prepare(X, rank, "relu", "frobenius", absent_are_zeros=True, **options)
-
-
-@pytest.mark.parametrize("split", ["everywhere", "observed"])
-def test_pieces_make_the_uninterrupted_fit(small, split):
-    solver = nmd.ADMM(split=split, rho="paper")
-    fitting = ResumableFit(preparing(small, solver=solver)())
-    for iterations in (3, 1, 6):
-        result = fitting.advance(iterations, lambda state: False)
-    whole = nmd.decompose(small, 3, max_iter=10, tol=0, random_state=0, solver=solver)
-    np.testing.assert_array_equal(result.W, whole.W)
-    np.testing.assert_array_equal(result.H, whole.H)
-    for name in set(whole.history) - {"seconds"}:
-        np.testing.assert_array_equal(result.history[name], whole.history[name])
-    assert np.all(np.diff(result.history.seconds) > 0)
 
 
 def test_the_best_validated_state_survives_further_pieces(small, rng):

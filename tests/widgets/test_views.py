@@ -381,29 +381,6 @@ def test_back_to_a_run_brings_its_settings_curves_and_code(two_runs):
     assert explorer.result is second
 
 
-def test_curves_of_another_run_are_laid_over(two_runs):
-    explorer = two_runs
-    act(explorer, "history", number=1, what="overlay")
-    points = arrays_of(explorer.curves)
-    assert set(points) >= {"relative_error", "relative_error run 1", "held_out run 1"}
-    assert not np.array_equal(points["relative_error"], points["relative_error run 1"])
-    assert explorer.runs[0]["overlaid"]
-    act(explorer, "history", number=1, what="overlay")
-    assert "relative_error run 1" not in arrays_of(explorer.curves)
-
-
-def test_pictures_side_by_side(two_runs):
-    explorer = two_runs
-    assert picture(explorer, "beside") is None
-    act(explorer, "history", number=1, what="beside")
-    assert explorer.pictures["beside_title"] == "run 1"
-    beside = picture(explorer, "beside")
-    act(explorer, "history", number=1, what="back")
-    np.testing.assert_allclose(beside, picture(explorer, "reconstruction"), atol=1e-6)
-    act(explorer, "history", number=1, what="beside")
-    assert picture(explorer, "beside") is None
-
-
 def test_each_run_has_a_line_strokes_of_a_brush_together_and_old_ones_are_forgotten(two_runs):
     explorer = two_runs
     second = explorer.runs[1]
