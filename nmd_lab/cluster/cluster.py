@@ -116,9 +116,7 @@ class Cluster:
         while len(answers) > 1:
             groups = [answers[i : i + BRANCHES] for i in range(0, len(answers), BRANCHES)]
             answers = [self._submit(add_answers, *group) for group in groups]
-        (total,) = self.results(answers)
-        result: Answer = total
-        return result
+        return tuple(self.results(answers)[0])
 
     def keep(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return futures of a function of each partition, whose results stay on the workers."""

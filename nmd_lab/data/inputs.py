@@ -19,7 +19,7 @@ from nmd_lab._runtime.disk import Scratch
 
 from .blocks_on_disk import observe_stored
 from .dense import DenseObservations
-from .entries import EntryWeights, row_of_entries, row_pointers, sorted_entries
+from .entries import EntryWeights, row_of_entries, sorted_entries
 from .frames import without_tensors
 from .labels import is_frame, labels_of
 from .masks import (
@@ -114,12 +114,12 @@ def observe_sparse(
         raise ValueError(f"X has shape {(m, n)}, which holds no entry: give a larger matrix.")
     if isinstance(X, SparseObservations):
         check_sparse_observations("X", X)  # again, since arrays can change
-        stored, indptr, indices = X.values, X.indptr, X.indices
+        given, indptr, indices = X.values, X.indptr, X.indices
         weights = X.weights if weights is None else weights
     else:
-        stored, indptr, indices = sorted_entries(X)
+        given, indptr, indices = sorted_entries(X)
     with np.errstate(over="ignore"):  # what overflows is found below
-        values: Any = stored.astype(float_dtype(stored, dtype), copy=False)
+        values: Any = given.astype(float_dtype(given, dtype), copy=False)
     keep = ~np.isnan(values)
     if observed is not None:
         rows = row_of_entries(indptr, indices.dtype)
@@ -139,17 +139,11 @@ def observe_sparse(
             "X is sparse with absent entries that count, so observed=, weights= and NaN are not "
             "supported: use complete(), or a dense X."
         )
-    if not keep.all():
-        rows = row_of_entries(indptr, indices.dtype)[keep]
-        values, indices = values[keep], indices[keep]
-        weights = None if weights is None else weights[keep]
-        indptr = row_pointers(rows, m, indptr.dtype)
-    if not (values.size or absent_are_zeros or may_be_empty):
+    if not (keep.any() or absent_are_zeros or may_be_empty):
         raise ValueError("X has no observed entry: check observed=, weights= and what X stores.")
     limits = X.limits if isinstance(X, SparseObservations) else None
-    if limits is not None and not keep.all():
-        limits = limits.at(keep)
-    return SparseObservations(values, weights, indptr, indices, labels, absent_are_zeros, limits)
+    stored = SparseObservations(values, weights, indptr, indices, labels, absent_are_zeros, limits)
+    return stored if keep.all() else stored.select(keep)
 
 
 def observe(

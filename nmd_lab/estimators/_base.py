@@ -291,9 +291,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _at(self, W: FloatArray, offsets: FloatArray) -> FloatArray:
         """Return f(WH) for rows of W and their offsets."""
         fitted = self.decomposition_._fitted
-        base = fitted.offsets.mean + fitted.offsets_at(slice(0), slice(None))[1]
-        products = W @ self.components_ + base + offsets[:, None]
-        return fitted.expected(products, 0, np.arange(products.shape[1]))
+        return fitted._replace(W=W, offsets=fitted.offsets._replace(rows=offsets)).block()
 
     def _modelled(self, X: Any) -> FloatArray:
         """Return f(WH) for checked rows of X."""

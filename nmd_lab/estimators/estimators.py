@@ -168,8 +168,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         check_is_fitted(self)
         if self._keeps_types and self._table is not None:
             return np.array([column.name for column in self._table.columns], dtype=object)
-        names: NDArray[np.object_] = super().get_feature_names_out(input_features)
-        return names
+        return np.asarray(super().get_feature_names_out(input_features))
 
     def predict(self, X: Any, columns: ArrayLike | None = None, return_std: bool = False) -> Any:
         """Return f(WH) at (row, column) pairs of the fitted matrix, or for rows of X.

@@ -165,7 +165,7 @@ class Appending(Factors):
                 f"the rows have the dimensions {self._labels.rows}: append() needs rows of one."
             )
         W = rows
-        if not are_factors(self, rows):
+        if not (isinstance(rows, xr.DataArray) and COMPONENT in rows.dims):  # rows of X
             limits: dict[str, Any] = {"at_most": at_most, "at_least": at_least, "upper": upper}
             W = self.fold_in(rows, observed=observed, weights=weights, unknown=unknown, **limits)
         matrix, offsets = checked_rows(self, W)
@@ -184,11 +184,6 @@ class Appending(Factors):
             parameters={**self.parameters, "appended_rows": more},
         )
         return cast(Self, extended)
-
-
-def are_factors(fit: Factors, rows: Any) -> bool:
-    """Return whether rows are those of W, which have components instead of columns."""
-    return isinstance(rows, xr.DataArray) and COMPONENT in rows.dims
 
 
 def checked_rows(

@@ -137,10 +137,14 @@ class Drawn(Fitted):
         return W if offsets is None else np.concatenate([W, offsets[:, :, None]], axis=2)
 
     @property
+    def _noises(self) -> tuple[str, ...]:
+        """Kind of the noise: one for all columns, or one for each."""
+        return (self.noise,) if isinstance(self.noise, str) else self.noise
+
+    @property
     def _predictives(self) -> list[Predictive]:
         """The distribution of a new observation given each draw: one, or one for each column."""
-        noises = [self.noise] if isinstance(self.noise, str) else self.noise
-        return [KINDS[noise](self._noise_of(j)) for j, noise in enumerate(noises)]
+        return [KINDS[noise](self._noise_of(j)) for j, noise in enumerate(self._noises)]
 
     def _by_noise(
         self, predictives: Sequence[Predictive], columns: NDArray[np.integer], v: Array

@@ -282,13 +282,12 @@ class NewRowsOfPosterior(PosteriorPredictions):
         """Return draws of new rows."""
         from nmd_lab.solver.sampler.chain import draw_new_rows
 
-        noises = [self.noise] if isinstance(self.noise, str) else self.noise
         drawn = draw_new_rows(
             observations,
             self._H_draws(observations.dtype),
             seed,
             model=self._model,
-            noises=tuple("gaussian" if noise == "clipped" else noise for noise in noises),
+            noises=tuple("gaussian" if noise == "clipped" else noise for noise in self._noises),
             rank=self.rank,
             **{name: name in self.draws for name in ("row_offsets", "column_offsets")},
             mean=self.mean,

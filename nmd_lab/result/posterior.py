@@ -97,7 +97,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
     def __post_init__(self) -> None:
         """Check the kind of the noise, and what it needs."""
         object.__setattr__(self, "stop_reason", StopReason.of(self.stop_reason))
-        for noise in [self.noise] if isinstance(self.noise, str) else self.noise:
+        for noise in self._noises:
             check_word("noise", noise, KINDS)
         if self.noise == "ordinal" and (self.levels is None or "cut_points" not in self.draws):
             raise ValueError("noise='ordinal' lacks the levels: give levels= and cut_points=.")
