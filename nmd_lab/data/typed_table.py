@@ -136,11 +136,8 @@ class TypedColumn:
         nearest: NDArray[np.intp] = near.argmax(axis=1)
         return nearest.astype(np.float64)
 
-    def filled(self, column: Any, values: NDArray[np.floating]) -> Any:
-        """Return a pandas.Series with values where it has none."""
-        missing = column.isna().to_numpy()
-        if not missing.any():
-            return column.copy()
+    def filled(self, column: Any, values: NDArray[np.floating], missing: NDArray[np.bool_]) -> Any:
+        """Return a pandas.Series with some of its values replaced."""
         if self.is_class:
             return self._filled_classes(column, missing, values[missing])
         column = column.copy()
@@ -153,9 +150,9 @@ class TypedColumn:
     def _filled_classes(
         self, column: Any, missing: NDArray[np.bool_], values: NDArray[np.floating]
     ) -> Any:
-        """Return a pandas.Series of classes with some at the positions of its holes."""
+        """Return a pandas.Series of classes, some of which are given by their positions."""
         if self.kind == "boolean" and column.dtype != object:
-            column = column.astype("boolean")
+            column = column.astype("boolean") if column.dtype != bool else column.copy()
             column[missing] = values > 0.5
             return column
         whole = column.astype(object).to_numpy(copy=True)

@@ -6,6 +6,7 @@ Split R-hat and effective sample size are the rank-normalised versions: A. Vehta
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -182,9 +183,8 @@ class PosteriorDiagnostics(Drawn):
         entropy = -(shares * np.log(shares.where(shares > 0, 1))).sum(COMPONENT)
         return found.assign_coords(effective_rank=np.exp(entropy))
 
-    def _of_trace(self, measure: object) -> xr.Dataset:
+    def _of_trace(self, measure: Callable[[Any], Array]) -> xr.Dataset:
         """Return a measure of the chains for each variable of the trace."""
-        assert callable(measure)
         measured = {
             name: (variable.dims[2:], measure(variable.values))
             for name, variable in self.trace.data_vars.items()

@@ -147,7 +147,7 @@ def fields_of_posterior(
     """Return the fields of a `Posterior` from a Dataset of `to_dataset`."""
     counts = [CHAIN, DRAW, SWEEP, COMPONENT, *PROBES]
     common = fields_of_result(dataset, counts, description, known)
-    labels, kinds = common.pop("labels"), common.pop("kinds", None)
+    labels, kinds = common.pop("labels"), common.pop("kinds")
     if kinds is None and dataset["rho"].ndim > 2:
         raise UnknownContentError(
             "rho has noise levels of rows (noise_by='rows'), which are read no longer."

@@ -245,9 +245,12 @@ def class_table(labels: Labels, p: FloatArray, classes: list[Any], at: NDArray[n
 
 
 def filled_frame(
-    frame: Any, labels: Labels, missing: Callable[[TypedColumn, NDArray[np.intp]], FloatArray]
+    frame: Any,
+    labels: Labels,
+    missing: Callable[[TypedColumn, NDArray[np.intp]], FloatArray],
+    hidden: NDArray[np.bool_] | None = None,
 ) -> Any:
-    """Return a DataFrame with its holes filled by a function of a column.
+    """Return a DataFrame with its holes, and hidden cells, filled by a function of a column.
 
     It returns a value for each row: a number, or the position of a level or category.
     """
@@ -256,8 +259,10 @@ def filled_frame(
     filled = frame.copy()
     for k, (column, at) in enumerate(table.blocks()):
         series = frame.iloc[:, k]
-        if series.isna().any():
-            filled.isetitem(k, column.filled(series, missing(column, at)))
+        holes = series.isna().to_numpy()
+        holes = holes if hidden is None else holes | hidden[:, k]
+        if holes.any():
+            filled.isetitem(k, column.filled(series, missing(column, at), holes))
     return filled
 
 

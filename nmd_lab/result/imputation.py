@@ -226,24 +226,8 @@ def _filled(
         values = array[:, at[0]].astype(np.float64)
         return values if column.kind == "number" else column.nearest(values[:, None])
 
-    if not limited.any():
-        return filled_frame(X, labels, missing)
     hidden = limited if labels.table is None else limited[:, labels.table.first_columns]
-    filled = filled_frame(_with_holes(X, hidden), labels, missing)
-    for k in np.flatnonzero(hidden.any(axis=0)):
-        filled.isetitem(k, filled.iloc[:, k].astype(X.dtypes.iloc[k]))
-    return filled
-
-
-def _with_holes(frame: Any, hidden: NDArray[np.bool_]) -> Any:
-    """Return a DataFrame with holes where `hidden` is True; whole numbers stay whole."""
-    frame = frame.copy()
-    for k in np.flatnonzero(hidden.any(axis=0)):
-        column = frame.iloc[:, k]
-        if getattr(column.dtype, "kind", "O") in "iub":
-            column = column.convert_dtypes()
-        frame.isetitem(k, column.mask(hidden[:, k]))
-    return frame
+    return filled_frame(X, labels, missing, hidden)
 
 
 def _draw_within(

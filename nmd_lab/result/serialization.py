@@ -46,6 +46,7 @@ KIND = "part"
 def to_dataset(fit: Factors) -> xr.Dataset:
     """Return all fields as one Dataset; ``attrs["nmd_lab"]`` has the plain values, as JSON."""
     history, labels, offsets = fit.history, fit._labels, fit.offsets
+    starts = fit.parameters.get("starts", [])  # JSON would lose the codes of their stop reasons
     taken = {"W", "H", COMPONENT, KIND, *OFFSET_NAMES, *map(str, history.variables)}
     renamed = labels.clashes(taken)
     labels = labels.rename(renamed)
@@ -64,7 +65,7 @@ def to_dataset(fit: Factors) -> xr.Dataset:
         renamed,
         n_iter=history.sizes[ITERATION],
         seconds=float(history["seconds"][-1]),
-        start_codes=_start_codes(fit.parameters),
+        start_codes=[StopReason.of(start["stop_reason"]).code for start in starts],
         mean_offset=offsets.mean,
     )
 
@@ -128,8 +129,9 @@ def fields_of_result(
     """Return the fields that every result has; `counts` are no labels of X."""
     labels = labels_from(dataset.drop_vars(counts, errors="ignore").coords, description)
     nonlinearity, loss, kinds = _models(dataset, description, labels, known)
-    return ({} if kinds is None else {"kinds": kinds}) | {
+    return {
         "labels": labels,
+        "kinds": kinds,
         "nonlinearity": nonlinearity,
         "loss": loss,
         "stop_reason": StopReason.read(description["stop_code"], description["stop_reason"]),
@@ -169,11 +171,6 @@ def _models(
         model_from("loss", description, LOSSES, known),
         None,
     )
-
-
-def _start_codes(parameters: dict[str, Any]) -> list[str]:
-    """Return the code of the stop reason of each start, which JSON would lose."""
-    return [StopReason.of(start["stop_reason"]).code for start in parameters.get("starts", [])]
 
 
 def _with_start_codes(description: Description) -> dict[str, Any]:

@@ -263,17 +263,16 @@ def _bounds_of_frame(frame: Any, data: MatchedData, ends: Array) -> pd.DataFrame
     table = data.observations.labels.table or table_of(frame, numbers_too=True)
     assert table is not None
     bounds, names = [], []
-    empty = pd.Series(np.nan, frame.index)
+    empty, every = pd.Series(np.nan, frame.index), np.ones(len(frame), bool)
     for name, (column, at) in zip(frame.columns, table.blocks(), strict=True):
         if column.kind == "categories":
             continue
         for k, bound in enumerate(BOUNDS):
-            values = ends[:, at[0], k]
-            is_number = column.kind == "number"
-            typed = (
-                values if is_number else column.filled(empty, column.nearest(values[:, None])).array
-            )
-            bounds.append(pd.Series(typed, frame.index))
+            values = pd.Series(ends[:, at[0], k], frame.index)
+            if column.is_class:
+                nearest = column.nearest(ends[:, at[0], k, None])
+                values = column.filled(empty, nearest, every)
+            bounds.append(values)
             names.append((*(name if isinstance(name, tuple) else (name,)), bound))
     if not bounds:  # categories have no order
         return pd.DataFrame(index=frame.index)

@@ -53,9 +53,8 @@ def test_holes_are_filled_in_the_dtype_of_the_column():
         "side": "right",
     }  # fmt: skip
     for column in table.columns:
-        given = X[column.name]
-        filled = column.filled(given, np.full(4, fillers[column.name], dtype=float))
-        hole = given.isna()
+        given, hole = X[column.name], X[column.name].isna()
+        filled = column.filled(given, np.full(4, float(fillers[column.name])), hole.to_numpy())
         assert (filled[~hole] == given[~hole]).all()
         assert filled[hole].tolist() == [wanted[column.name]]
         assert filled.dtype == given.dtype
