@@ -122,7 +122,7 @@ def _draw(
     hide_frame(ax)
 
 
-def _mosaic(shape: tuple[int, int], rows_are_labelled: bool) -> Mosaic:
+def _mosaic(shape: tuple[int, ...], rows_are_labelled: bool = False) -> Mosaic:
     """Return a mosaic for pictures of this shape that is neither too flat nor too high."""
     ratio = shape[0] / shape[1]
     if rows_are_labelled:
@@ -143,6 +143,11 @@ def _data_style(ax: Axes, values: NDArray[np.floating]) -> dict[str, Any]:
     low, high = float(values.min()), float(values.max())
     if low < 0:
         return _signed_style(ax, color_limit(values))
+    return _grey_style(low, high)
+
+
+def _grey_style(low: float, high: float) -> dict[str, Any]:
+    """Return grey levels between two values."""
     return {"cmap": gray_with_holes(), "vmin": low, "vmax": high if high > low else low + 1}
 
 
@@ -234,17 +239,13 @@ def uncertainty(
         panels = {"observed": data.to_rows(positions, (m, n)), **panels}
 
     pictures = {name: _pictures(panel, picture) for name, panel in panels.items()}
-    height, width = pictures["mean"][0].shape
-    mosaic, n_rows = Mosaic(min(max(height / width, 0.3), 1.6)), len(pictures["mean"])
-    across, down = mosaic.size(n_rows, len(pictures))
-    unit = 3.0 if n_rows == 1 else min(1.5, 9 / down)
-    ax = axes(ax, unit * across + 0.2, unit * down + 0.4)
+    mosaic = _mosaic(pictures["mean"][0].shape)
+    ax = axes(ax, *_figure_size(mosaic, len(pictures["mean"]), len(pictures)))
     # the same grey levels for data and mean, and another map for the spread
     values = np.stack([panels.get("observed", mean), mean])
     low, high, largest = map(float, (np.nanmin(values), np.nanmax(values), np.nanmax(spread)))
-    of_values = {"cmap": gray_with_holes(), "vmin": low, "vmax": high if high > low else low + 1}
     of_spread = {"cmap": "magma", "vmin": 0.0, "vmax": largest or 1.0}
-    styles = dict.fromkeys(panels, of_values) | {"standard deviation": of_spread}
+    styles = dict.fromkeys(panels, _grey_style(low, high)) | {"standard deviation": of_spread}
     title = f"standard deviation, to {largest:.2g}"
     _draw(ax, mosaic, pictures, styles, {"standard deviation": title})
     return ax

@@ -64,12 +64,9 @@ def trace(posterior: Posterior, *, probe: int | None = None, ax: Axes | None = N
     >>> len(plots.trace(posterior).lines)
     2
     """
-    name, label = "log_likelihood", "log-likelihood"
-    recorded, rhat, ess = (
-        table[name] for table in (posterior.trace, posterior.rhat, posterior.ess)
-    )
+    tables, label = (posterior.trace, posterior.rhat, posterior.ess), "log-likelihood"
+    recorded, rhat, ess = (table["log_likelihood"] for table in tables)
     if probe is not None:
-        tables = posterior.trace, posterior.rhat, posterior.ess
         n_probes = posterior.trace.sizes.get("probe", 0)
         if check_integer("probe", probe, 0) >= n_probes:
             raise IndexError(f"probe={probe} is not recorded: the trace has {n_probes} of them.")
