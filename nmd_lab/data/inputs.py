@@ -114,12 +114,12 @@ def observe_sparse(
         raise ValueError(f"X has shape {(m, n)}, which holds no entry: give a larger matrix.")
     if isinstance(X, SparseObservations):
         check_sparse_observations("X", X)  # again, since arrays can change
-        given, indptr, indices = X.values, X.indptr, X.indices
+        stored, indptr, indices = X.values, X.indptr, X.indices
         weights = X.weights if weights is None else weights
     else:
-        given, indptr, indices = sorted_entries(X)
+        stored, indptr, indices = sorted_entries(X)
     with np.errstate(over="ignore"):  # what overflows is found below
-        values: Any = given.astype(float_dtype(given, dtype), copy=False)
+        values: Any = stored.astype(float_dtype(stored, dtype), copy=False)
     keep = ~np.isnan(values)
     if observed is not None:
         rows = row_of_entries(indptr, indices.dtype)
@@ -142,8 +142,8 @@ def observe_sparse(
     if not (keep.any() or absent_are_zeros or may_be_empty):
         raise ValueError("X has no observed entry: check observed=, weights= and what X stores.")
     limits = X.limits if isinstance(X, SparseObservations) else None
-    stored = SparseObservations(values, weights, indptr, indices, labels, absent_are_zeros, limits)
-    return stored if keep.all() else stored.select(keep)
+    found = SparseObservations(values, weights, indptr, indices, labels, absent_are_zeros, limits)
+    return found if keep.all() else found.select(keep)
 
 
 def observe(

@@ -124,7 +124,7 @@ class Labels:
     ) -> xr.DataArray:
         """Return a matrix with dimensions and their coordinates; components are counted."""
         values = matrix.reshape([self.sizes.get(dim, -1) for dim in dims])
-        return xr.DataArray(values, dims=dims, coords=self._coords_along(*dims), name=name)
+        return xr.DataArray(values, dims=dims, coords=self.coords_along(*dims), name=name)
 
     def at_positions(self, dims: Sequence[str], positions: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Return the labels of some rows (or columns) by dimension, positions where it has none."""
@@ -162,7 +162,7 @@ class Labels:
             renamed[old] = new
         return renamed
 
-    def _coords_along(self, *dims: str) -> xr.Coordinates:
+    def coords_along(self, *dims: str) -> xr.Coordinates:
         """Return the coordinates that have no other dimensions than these."""
         other = [name for name, c in self.coords.coords.items() if not set(c.dims) <= set(dims)]
         return self.coords.drop_vars(other).coords

@@ -46,7 +46,6 @@ def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> x
 
     Noise levels, if there are several, are those of the columns.
     """
-    _check_shapes(labels, arrays, by_column=by_column)
     renamed = labels.rename(labels.clashes(TAKEN))
     sizes = dict(zip(renamed.dims, renamed.shape, strict=True))
     shares = arrays.get("row_share")
@@ -77,35 +76,10 @@ def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> x
         variables[name] = (CHAIN, DRAW, *along), array.reshape(*outer, *shape)
     dataset = xr.Dataset(variables)
     dataset["H"] = dataset["H"].transpose(CHAIN, DRAW, COMPONENT, *renamed.columns)
-    along_dims = {str(dim) for dim in dataset.dims}
-    coords = {
-        name: coord
-        for name, coord in renamed.coords.coords.items()
-        if set(coord.dims) <= along_dims
-    }
-    coords_left = renamed.coords.drop_vars(
-        [name for name in renamed.coords.coords if name not in coords]
-    )
     counts = {dim: np.arange(dataset.sizes[dim]) for dim in (CHAIN, DRAW, COMPONENT)}
-    return dataset.assign_coords(coords_left.coords).assign_coords(counts)
-
-
-def _check_shapes(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> None:
-    """Raise ValueError if an array has not the shape that labels and rank say."""
-    outer, rank = arrays["rho"].shape[:2], arrays["W"].shape[-1]
-    m, n = labels.matrix_shape
-    wanted = {
-        "W": (*outer, m, rank),
-        "H": (*outer, n, rank),
-        "row_offsets": (*outer, m),
-        "column_offsets": (*outer, n),
-        "beta": arrays["rho"].shape,
-        "rho": (*outer, n) if by_column else outer,
-    }
-    for name, shape in wanted.items():
-        array = arrays.get(name)
-        if array is not None and array.shape != shape:
-            raise ValueError(f"{name} has shape {array.shape}: give {shape}.")
+    return dataset.assign_coords(renamed.coords_along(*map(str, dataset.dims))).assign_coords(
+        counts
+    )
 
 
 def label_trace(

@@ -328,13 +328,13 @@ P = TypeVar("P", bound=NewRowsOfPosterior)
 
 def labels_of_new_rows(labels: Labels, new_labels: Labels) -> Labels:
     """Return the labels of new rows beside the columns of a posterior."""
-    columns, coords = without_rows(labels, 1), new_labels.coords
-    others = [name for name, c in coords.coords.items() if not set(c.dims) <= {*new_labels.rows}]
+    columns = without_rows(labels, 1)
+    coords = xr.Dataset(coords=new_labels.coords_along(*new_labels.rows))
     return replace(
         columns,
         dims=(*new_labels.rows, *labels.columns),
         shape=(*(new_labels.sizes[dim] for dim in new_labels.rows), *columns.shape[1:]),
         rows=new_labels.rows,
-        coords=coords.drop_vars(others).merge(columns.coords),
+        coords=coords.merge(columns.coords),
         valid_range=None,
     )

@@ -21,7 +21,7 @@ from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 
 from . import draws_dataset
 from .convergence import PosteriorDiagnostics
-from .draws_dataset import VARIABLES, label_draws, label_trace
+from .draws_dataset import label_draws, label_trace
 from .factor_analysis import PosteriorFactorAnalysis
 from .predictive import KINDS
 from .report import PosteriorReport, make_report
@@ -95,15 +95,10 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
     _kinds: Model | None = None
 
     def __post_init__(self) -> None:
-        """Check the kind of the noise, and what it needs."""
+        """Convert a string `stop_reason`, and check the kind of the noise."""
         object.__setattr__(self, "stop_reason", StopReason.of(self.stop_reason))
         for noise in self._noises:
             check_word("noise", noise, KINDS)
-        if self.noise == "ordinal" and (self.levels is None or "cut_points" not in self.draws):
-            raise ValueError("noise='ordinal' lacks the levels: give levels= and cut_points=.")
-        has_width = isinstance(self.loss, Loss) and self.loss.noise_model.shape > 0
-        if self.noise == "after" and has_width and "beta" not in self.draws:
-            raise ValueError(f"noise='after' with {self.loss!r} lacks its precision: give beta=.")
 
     @classmethod
     def _from_arrays(
@@ -157,14 +152,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
             Predictions at some entries.
         probe_rows, probe_columns : ndarray of int (n_probes,), optional
             Positions of these entries.
-
-        Raises
-        ------
-        ValueError
-            If an array has another shape, or the kind of noise lacks one.
         """
-        if unknown := set(draws) - set(VARIABLES):
-            raise TypeError(f"draws have the names {sorted(unknown)}: give some of {VARIABLES}.")
         arrays = {"W": W, "H": H, "rho": rho, **draws}
         if log_likelihood is None:
             log_likelihood = np.empty((rho.shape[0], 0))

@@ -118,9 +118,6 @@ def refused_calls():
         ("lacks 'row_precision'", lambda level: draws.correlations(level=level), 0.5),
         ("3, which is no level: .* of .1.0", lambda x: ordinal.log_density(0, 0, x), 3.0),
         ("did you mean 'before'", posterior_of, {"noise": "befor"}),
-        ("lacks its precision: give beta=", posterior_of, {"noise": "after"}),
-        ("lacks the levels: give levels= and cut_points=", posterior_of, {"noise": "ordinal"}),
-        (r"H has shape \(1, 4, 2, 1\): give \(1, 4, 3, 1\)", posterior_of, {"H": W}),
     ]  # fmt: skip
     for call in (fit.predict, fit.score, lambda X: nmd.compare(fit, X)):
         calls += [
