@@ -151,7 +151,7 @@ ABOUT = """
     Test RMSE after at most {max_iter} iterations, MinMax + Frobenius, rank {rank}: mean ± standard
     deviation over {masks} masks, by the share of missing entries.  All solvers see the same masks;
     the least mean of a column is bold.  The paper's settings start at the SVD of X with zeros in
-    its holes, as the paper says.
+    its missing entries, as the paper says.
 """
 
 FINDINGS = """

@@ -132,7 +132,8 @@ ABOUT = """
 
 FINDINGS = """
     - **The cleanest images come from the worst minima.** With the paper's settings MinMax + KL
-      stops at the objective {paper[1]:.4f} and the error {paper[0]:.2f} %; by default it goes on to
+      stops at the objective {paper[1]:.4f} and the error {paper[0]:.2f} %; by default it
+      continues to
       {default[1]:.4f} and {default[0]:.2f} %, since four unbounded components can fit some of the
       noise too. Without knowing the clean image one can choose a ridge on held-out noisy pixels
       (among {alphas}): {alpha[0]:.2f} %.

@@ -90,7 +90,7 @@ ABOUT = """
 FINDINGS = prose("""
     - **Square and Modulus can be solved.**  The paper reports that ADMM fails on them, since the
       signs of WH are lost.  From small random factors Modulus + Frobenius (on √X for Square) finds
-      the signs and the wanted pair goes on from there; several starts cover the unlucky ones.
+      the signs and the wanted pair continues from there; several starts cover the unlucky ones.
     - **ε = 1e-6 is an error floor**: with it exact problems stop near 1e-5; our default is 1e-12.
 """)
 

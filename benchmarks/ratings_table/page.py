@@ -16,9 +16,9 @@ from .protocol import GRIDS, IMPLICIT, INTRODUCTION, PROTOCOL, PUBLISHED
 from .published import FIGURES
 from .tuning import TRIALS
 
-TITLE = "# Predicted ratings, beside other libraries and published figures"
+TITLE = "# Predicted ratings, compared with other libraries and published figures"
 
-HEADER = ("method", "RMSE", "MAE", "RMSE, not clipped", "beside our tuned fit", "log-likelihood")
+HEADER = ("method", "RMSE", "MAE", "RMSE, not clipped", "less our tuned fit", "log-likelihood")
 HEADER += ("one fit", "with the choice", "chosen (first run)")
 
 REFERENCE = "nmd.complete, tuned"

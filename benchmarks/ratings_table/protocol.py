@@ -21,7 +21,7 @@ PROTOCOL = """\
 - The last chains have 300 draws after 100 sweeps, on MovieLens 1M 200 after 50.
 - Predictions are clipped to the range of the training ratings; *RMSE, not clipped* has them as
   they come.
-- Spreads are standard deviations over seeds, splits or folds. *Beside our tuned fit* is the mean
+- Spreads are standard deviations over seeds, splits or folds. *Less our tuned fit* is the mean
   difference of the RMSE on the same split, with its spread.
 - *Log-likelihood* is the mean logarithm of the probability of a test rating, where each level has
   the values nearest to it. Methods with no probabilities of their own have Gaussian noise of the

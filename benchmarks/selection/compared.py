@@ -1,4 +1,4 @@
-"""Table 1: the default call beside the best of a grid in hindsight."""
+"""Table 1: the default call and the best of a grid in hindsight."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .hindsight import EXPENSIVE, FEW_RANKS, MOST, OFFSETS_ONCE, best_of_grid
 from .problems import available
 from .store import Answer, Store
 
-TITLE = "Default calls beside the best of a grid"
+TITLE = "Default calls compared with the best of a grid"
 SEEDS = 5
 """Number of default calls with other held-out entries."""
 GOAL = 0.5
@@ -95,7 +95,7 @@ def section(records: list[Answer], figures: Path) -> str:
     times = {record["name"]: record["timing"]["ratio"] for record in records}
     text = prose(
         """
-        `nmd.complete(X)` beside the best of a grid of plain fits, judged by the test entries
+        `nmd.complete(X)` and the best of a grid of plain fits, judged by the test entries
         themselves: every rank of 1, 2, 3, 4, 5, 6, 8, 10, ..., 48 with a walk downhill along alpha
         in steps of 10^(1/4), the same with other nonlinearities at the ranks within 5 % of the
         best, and offset_alpha 1, 3, 10, 30 and no offsets at the best {most_offsets} of them (the
@@ -109,7 +109,7 @@ def section(records: list[Answer], figures: Path) -> str:
         parameters, side by side on one thread (median of the runs, processor time). *Chosen* lists
         nonlinearity, rank, alpha, and the kind of offsets with their ridge. *Ranks that tie* have a
         trial whose held-out error is at most a standard error above the lowest: these held-out
-        entries do not tell them apart, and luck decides.
+        entries do not tell them apart, and sampling variation decides.
         """,
         seeds=len(records[0]["excess"]),
         expensive=listed(EXPENSIVE),

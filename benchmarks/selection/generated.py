@@ -70,13 +70,15 @@ def clipped(rng: Random) -> Array:
 
 MAKERS: dict[str, tuple[Callable[[Random], Array], float]] = {
     **{
-        f"low rank, SNR {snr:g}, {100 * share:.0f} % holes": (noisy(snr), share)
+        f"low rank, SNR {snr:g}, {100 * share:.0f} % missing": (noisy(snr), share)
         for snr in (0.3, 1, 3, 10)
         for share in (0.1, 0.5, 0.8, 0.95)
     },
-    **{f"low rank + 5, SNR {snr:g}, 50 % holes": (noisy(snr, mean=5), 0.5) for snr in (0.3, 1, 3)},
     **{
-        f"noise {m}x{n} + {mean:g}, {100 * share:.0f} % holes": (noise((m, n), mean), share)
+        f"low rank + 5, SNR {snr:g}, 50 % missing": (noisy(snr, mean=5), 0.5) for snr in (0.3, 1, 3)
+    },
+    **{
+        f"noise {m}x{n} + {mean:g}, {100 * share:.0f} % missing": (noise((m, n), mean), share)
         for m, n, mean, share in (
             (100, 80, 0, 0.1),
             (100, 80, 5, 0.5),
@@ -89,11 +91,11 @@ MAKERS: dict[str, tuple[Callable[[Random], Array], float]] = {
     "constant 1": (constant(1.0), 0.5),
     "constant 0": (constant(0.0), 0.5),
     "constant -1e6": (constant(-1e6), 0.3),
-    "constant 3, 95 % holes": (constant(3.0), 0.95),
+    "constant 3, 95 % missing": (constant(3.0), 0.95),
     "one outlier, 10": (outlier(10.0), 0.3),
     "one outlier, 100": (outlier(100.0), 0.3),
     "one outlier, 1e4": (outlier(1e4), 0.3),
-    "one outlier, -100, 70 % holes": (outlier(-100.0), 0.7),
+    "one outlier, -100, 70 % missing": (outlier(-100.0), 0.7),
     "one outlier, 100, noise": (outlier(100.0, snr=0.3), 0.3),
     "1 % observed, 300x200": (noisy(3, (300, 200), 2), 0.99),
     "1 % observed, 300x200, + 5": (noisy(3, (300, 200), 2, 5.0), 0.99),

@@ -14,7 +14,7 @@ from .problems import Problem, available
 from .store import Answer, Store
 
 TITLE = "Multiples of the data, and rows in another order"
-SETS = ("digits, 60 %", "digits, fixed block", "low rank, SNR 3, 50 % holes")
+SETS = ("digits, 60 %", "digits, fixed block", "low rank, SNR 3, 50 % missing")
 SETS += ("MovieLens 100K, u1", "china, 60 %")
 FACTORS = (1000.0, 1e-3)
 SEEDS = 4
@@ -59,7 +59,7 @@ def section(records: list[Answer], figures: Path) -> str:
         """
         Ranks chosen for X, 1000 X and X / 1000 with the same seed, and the largest difference of
         their predictions, divided by the factor, as a share of the standard deviation of the test
-        entries. Beside it, test errors: their range over {seeds} seeds, and that over {orders}
+        entries. Then test errors: their range over {seeds} seeds, and that over {orders}
         orders of the rows.
         """,
         seeds=SEEDS,

@@ -56,7 +56,7 @@ def section(records: list[Answer], figures: Path) -> str:
     lost, strict = above(worst, TOLERATED), above(worst, 0)
     text = prose(
         """
-        The default call with each of {seeds} seeds beside the global mean, the means of rows and of
+        The default call with each of {seeds} seeds, the global mean, the means of rows and of
         columns, and offsets of both (whose two ridges a tenth of the observed entries chose), on
         the sets above and {generated} generated ones. Of {all} sets it is, with some seed, more
         than {tolerated} % worse than the best of the four on {lost} ({which}), and worse at all, as

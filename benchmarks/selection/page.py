@@ -16,7 +16,7 @@ TABLES = {
 """The modules of the tables, in the order of the page."""
 
 INTRODUCTION = """\
-# What is chosen by default, beside the best in hindsight
+# The default choice, compared with the best in hindsight
 
 `nmd.complete(X)` chooses rank, ridges, offsets and nonlinearity by held-out entries, as
 [another page](choosing.md) says.  This page is written by `python -m benchmarks.selection --write`;

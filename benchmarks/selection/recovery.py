@@ -93,7 +93,7 @@ def section(records: list[Answer], figures: Path) -> str:
         visible=share(records, "visible"),
         inexact=_inexact(records),
         missed=listed(
-            f"{m} × {n}, {100 * holes:.0f} % holes, SNR {snr}"
+            f"{m} × {n}, {100 * holes:.0f} % missing, SNR {snr}"
             for (m, n), values in shares.items()
             for holes, line in zip(HOLES, values, strict=True)
             for snr, value in zip(SNRS, line, strict=True)
@@ -102,7 +102,7 @@ def section(records: list[Answer], figures: Path) -> str:
     )
     rows = [
         (
-            f"{m} × {n}, {100 * holes:.0f} % holes",
+            f"{m} × {n}, {100 * holes:.0f} % missing",
             *(f"{near:.0f} % ({same:.0f} %)" for near, same in zip(*lines, strict=True)),
         )
         for m, n in shapes
@@ -145,7 +145,7 @@ def _figure(*shares: dict[tuple[int, int], np.ndarray]) -> object:
         for j, (m, n) in enumerate(shapes):
             _heat_map(axes[i, j], shares[i][m, n])
             axes[i, j].set_title(f"{m} × {n}, {word}")
-        axes[i, 0].set_ylabel("holes")
+        axes[i, 0].set_ylabel("missing")
     for ax in axes[1]:
         ax.set_xlabel("signal-to-noise ratio")
     return figure

@@ -11,7 +11,7 @@ Protocol, fixed before the first run:
   `nmd.sample(table).impute(table, n=40)`, and of chained equations, which are 40 runs of
   `IterativeImputer(sample_posterior=True)` with its defaults.
 - The bias is the mean of estimate - .70 over the tables, less that before hiding, which has only
-  the luck of the rows.
+  the sampling variation of the rows.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The hidden cells are those of the comparison above, all seeds together: about as
 the table has rows.  Of each column of numbers with at least a hundred hidden cells: the share of
 them in their 90 % intervals.  Of levels, yes or no, and classes: the most probable class, how
 probable it is (ten bins), and how often it is right.  The expected calibration error is the mean
-distance of the two, weighted by the cells of the bins; beside it stands what luck gives where all
-probabilities are right.
+distance of the two, weighted by the cells of the bins; next to it stands the same error by
+chance, where all probabilities are right.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def section(journals: Journals, size: Size, figures: Path) -> str:
             rows.append([name, *row(list(shares.values()), own)])
     low, high = BOUNDS
     head = ["table", "columns of numbers", "mean", "lowest", "highest"]
-    head += ["calibration error", "by luck"]
+    head += ["calibration error", "by chance"]
     said = prose((__doc__ or "").split("\n\n", 1)[1])
     names = f"Columns whose share is not within {low} to {high}: {', '.join(outside) or 'none'}."
     diagram = "" if not any("bins" in r for r in records) else draw(records, figures)

@@ -22,8 +22,9 @@ PARTS = {
 INTRODUCTION = """\
 # Tables: filled, with intervals that hold, and pooled
 
-`nmd.sample(frame)` fills a table of numbers, levels, yes or no and classes, and says how sure it
-is ([what is drawn](sampling.md#tables)). This page is written by `make tables`; nothing in it is
+`nmd.sample(frame)` fills a table of numbers, levels, yes or no and classes, and has
+intervals and probabilities ([the model](sampling.md#tables)). This page is written by `make
+tables`; nothing in it is
 edited by hand. Each part says its protocol, which was fixed before its first run. Generated tables
 are called generated; all others are real."""
 

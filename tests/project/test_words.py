@@ -1,8 +1,9 @@
-"""Names of variables, arguments, attributes, functions and classes are words of the field."""
+"""Names and prose are words of the field."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,13 @@ STILL = (
     "widgets/matrix_state.py",  # an attribute that users see in copied code
 )
 """Files that still have such names, which users write; the list may only become shorter."""
+
+
+PROSE = re.compile(
+    r"\b(beside|holes?|luck|told|(?:go|goes) on|same bits|in vain|misfit|worries)\b", re.IGNORECASE
+)
+"""Words of the pages that have a standard one: compared with, missing, sampling variation, resumes,
+bit-for-bit identical."""
 
 
 def names_in(tree: ast.AST) -> Iterator[str]:
@@ -51,3 +59,9 @@ def test_no_name_is_a_forbidden_word():
 def test_the_list_of_exceptions_is_as_short_as_it_can_be():
     found = forbidden_names(PACKAGE)
     assert not [each for each in STILL if not any(name.startswith(each) for name in found)]
+
+
+def test_pages_have_the_standard_words():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+    found = {page.name: PROSE.findall(page.read_text(encoding="utf-8")) for page in pages}
+    assert not {name: words for name, words in found.items() if words}
