@@ -2,11 +2,11 @@
 Ten tables instead of one
 =========================
 
-A table whose holes are filled once looks surer than it is: every later estimate takes the filled
+A table that is filled once looks more certain than it is: every later estimate takes the filled
 values for measured ones.  ``posterior.impute(X, n=10)`` fills it ten times with draws.  Rubin's
 rules then put the spread between the tables into the standard error.
 
-The slope of one column on another is estimated from tables with 40 % holes.  Its intervals of 95
+The slope of one column on another is estimated from tables with 40 % missing.  Its intervals of 95
 % should hold the true slope 95 times out of 100.
 """
 
@@ -31,7 +31,7 @@ def slope_of(table):
 
 
 def simulated(rng):
-    """Return a table of 120 rows and ten columns with holes."""
+    """Return a table of 120 rows and ten columns with missing cells."""
     X = rng.normal(size=(120, 2)) @ loadings
     X += 0.5 * rng.normal(size=X.shape)
     holes = rng.random(X.shape) < 0.4

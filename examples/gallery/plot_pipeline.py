@@ -1,8 +1,8 @@
 """
-A table with holes in a pipeline of scikit-learn
-================================================
+Impute in a pipeline of scikit-learn
+====================================
 
-``nmd.MatrixCompletion`` fills the holes of a table as any imputer of scikit-learn.  What counts
+``nmd.MatrixCompletion`` fills missing cells as any imputer of scikit-learn.  What counts
 in a pipeline is how good the classifier behind it gets.
 """
 

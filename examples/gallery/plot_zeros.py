@@ -5,8 +5,8 @@ Zeros need not cost components
 Half of the pixels of handwritten digits are zero.  A linear model spends components on them.
 With ReLU, X ≈ max(0, WH), a zero only says that WH is not positive, which costs nothing.
 
-At each rank the error of the nonlinear model is set beside the best linear one, the singular
-value decomposition, and beside non-negative matrix factorisation (NMF).  These are errors at the
+At each rank the error of the nonlinear model is compared with the best linear one, the singular
+value decomposition, and with non-negative matrix factorisation (NMF).  These are errors at the
 pixels that were fitted.  Hidden pixels are another question, and the answer is another one.
 """
 
