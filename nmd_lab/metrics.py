@@ -7,7 +7,7 @@ the rows and columns of Y only.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -22,20 +22,11 @@ from nmd_lab.data.matching import match_data
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import Loss, as_loss
 
-
-class _Compared(NamedTuple):
-    """Observed entries of X, the same entries of Y, and their weights, flat; None: all are one."""
-
-    x: FloatArray
-    y: FloatArray
-    weights: FloatArray | None
-
-    def mean(self, errors: FloatArray) -> float:
-        """Return the weighted mean of an error of each entry."""
-        return float(np.average(errors, weights=self.weights))
+Compared = tuple[FloatArray, FloatArray, FloatArray | None]
+"""Observed entries of X, the same entries of Y, and their weights, flat; None: all are one."""
 
 
-def _compared(X: Any, Y: Any, observed: Any, weights: Any) -> _Compared:
+def _compared(X: Any, Y: Any, observed: Any, weights: Any) -> Compared:
     """Return the observed entries of X and the same entries of Y."""
     check_no_fit("X", X)
     check_no_fit("Y", Y)
@@ -55,10 +46,10 @@ def _compared(X: Any, Y: Any, observed: Any, weights: Any) -> _Compared:
         seen &= weights > 0
     if not seen.any():
         raise ValueError("X has no observed entry to compare: check observed= and the NaN in X.")
-    return _Compared(x[seen], y[seen], None if weights is None else weights[seen])
+    return x[seen], y[seen], None if weights is None else weights[seen]
 
 
-def _matched(X: Any, Y: Any, observed: Any, weights: Any) -> _Compared:
+def _matched(X: Any, Y: Any, observed: Any, weights: Any) -> Compared:
     """Return the observed entries of X and those of Y, by label where both have labels."""
     model: Any = Y
     if is_sparse(Y):
@@ -71,7 +62,7 @@ def _matched(X: Any, Y: Any, observed: Any, weights: Any) -> _Compared:
     i, j = data.rows[i], data.columns[j]
     y = _stored_at(model, i, j) if is_sparse(Y) else labels.flatten(np.asarray(_floats(Y)))[i, j]
     entry_weights = None if data.observations.weights is None else data.observations.observed()[1]
-    return _Compared(x.astype(float), y.astype(float), entry_weights)
+    return x.astype(float), y.astype(float), entry_weights
 
 
 def _stored_at(model: Any, i: Any, j: Any) -> FloatArray:
@@ -143,8 +134,8 @@ def rmse(
     >>> rmse([1.0, 2.0, np.nan], [1.0, 4.0, 0.0])
     1.4142135623730951
     """
-    compared = _compared(X, Y, observed, weights)
-    return float(np.sqrt(compared.mean((compared.x - compared.y) ** 2)))
+    x, y, w = _compared(X, Y, observed, weights)
+    return float(np.sqrt(np.average((x - y) ** 2, weights=w)))
 
 
 def mae(
@@ -173,8 +164,8 @@ def mae(
     >>> mae([1.0, 2.0, np.nan], [1.0, 4.0, 0.0])
     1.0
     """
-    compared = _compared(X, Y, observed, weights)
-    return compared.mean(np.abs(compared.x - compared.y))
+    x, y, w = _compared(X, Y, observed, weights)
+    return float(np.average(np.abs(x - y), weights=w))
 
 
 def relative_error(

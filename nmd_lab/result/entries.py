@@ -203,28 +203,14 @@ def values_at(fitted: FittedValues, entries: Entries) -> FloatArray:
     return fitted.block(data.rows, data.columns)[i, j]
 
 
-class ComparedEntries(NamedTuple):
-    """Observed values, the model at the same entries, and the weights of the entries.
-
-    Attributes
-    ----------
-    values, model, weights : ndarray of float64 (n_observed,)
-        One number for each observed entry.
-    """
-
-    values: FloatArray
-    model: FloatArray
-    weights: FloatArray
-
-
 def compared_entries(
     fit: Any, X: Any, observed: Any = None, weights: Any = None
-) -> ComparedEntries:
-    """Return the observed entries of X beside the model, as float64; see `match_data`."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return observed values of X, the model there, and their weights, as float64."""
     data = match_data(fit._labels, X, observed=observed, weights=weights)
     values, own_weights = data.observations.observed()
     model = values_at(fit._fitted, entries_in(data))
-    return ComparedEntries(values, model.astype(np.float64), own_weights)
+    return values, model.astype(np.float64), own_weights
 
 
 def typed_column(labels: Labels, column: Any) -> tuple[TypedColumn | None, NDArray[np.intp]]:

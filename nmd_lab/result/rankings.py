@@ -42,11 +42,6 @@ class ScoredRows(NamedTuple):
     scores: Callable[[int], NDArray[np.floating]]
     by_size: bool = False
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        return self.rows.size, self.columns.size
-
 
 def ranked_rows(fit: ScoredRows, row: Any, k: Any, exclude: Any) -> xr.DataArray:
     """Return the largest numbers of rows, by label or position; see `Fitted.top`."""
@@ -68,8 +63,8 @@ def ranking(
 ) -> xr.DataArray:
     """Return the largest numbers of rows, given their positions."""
     k = check_integer("k", k, 1)
-    n = fit.shape[1]
-    excluded = _known_columns(fit, exclude)
+    n = fit.labels.matrix_shape[1]
+    excluded = _known_columns(fit.labels, exclude)
     found = [_best(fit, row, k, excluded(int(row))) for row in rows]
     columns = _flat(fit.columns, "column_")
     name = fit.labels.name or "prediction"
@@ -96,7 +91,7 @@ def _best(
     fit: ScoredRows, row: int, k: int, excluded: NDArray[np.integer]
 ) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
     """Return the columns of the k largest numbers of a row, and these numbers."""
-    n = fit.shape[1]
+    n = fit.labels.matrix_shape[1]
     scores = fit.scores(int(row))
     table = fit.labels.table
     allowed = np.ones(n, dtype=bool)
@@ -136,26 +131,28 @@ def _flat(array: xr.DataArray, name: str) -> xr.DataArray:
     return array.stack({name: array.dims}) if array.ndim > 1 else array
 
 
-def _known_columns(fit: ScoredRows, exclude: Any) -> KnownColumns:
+def _known_columns(labels: Labels, exclude: Any) -> KnownColumns:
     """Return the function that gives the columns of a row to leave out."""
     if np.ndim(exclude) < 2 and not is_sparse(exclude):
-        columns = _listed_columns(fit.labels, [] if exclude is None else exclude)
+        columns = _listed_columns(labels, [] if exclude is None else exclude)
         return lambda row: columns
     are_flags = not is_sparse(exclude) and np.asarray(exclude).dtype == bool
     with errors_about("exclude"):
         observations = observe_beside(
-            fit.labels, exclude, observed=exclude if are_flags else None, may_be_empty=True
+            labels, exclude, observed=exclude if are_flags else None, may_be_empty=True
         )
-    labels = observations.labels
-    row_positions, column_positions = (match(labels, fit.labels, axis) for axis in AXES)
+    of_known = observations.labels
+    row_positions, column_positions = (match(of_known, labels, axis) for axis in AXES)
     if row_positions is None or column_positions is None:
         raise ValueError(
-            f"exclude has shape {labels.shape}: give it the shape of X, {fit.labels.shape}."
+            f"exclude has shape {of_known.shape}: give it the shape of X, {labels.shape}."
         )
     i, j, _ = observations.entries()
     i, j = row_positions[i], column_positions[j]
     both = (i >= 0) & (j >= 0)  # what the fit does not have, it cannot recommend
-    stored = sparse.csr_array((np.ones(both.sum(), bool), (i[both], j[both])), shape=fit.shape)
+    stored = sparse.csr_array(
+        (np.ones(both.sum(), bool), (i[both], j[both])), shape=labels.matrix_shape
+    )
     return lambda row: stored.indices[stored.indptr[row] : stored.indptr[row + 1]]
 
 
