@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,38 +33,6 @@ OF_A_FIT = {
 """Parameters of the model that only a fit has, with the values that say nothing."""
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class SampledRows:
-    """A posterior that recognises the rows of its own data by their content.
-
-    Attributes
-    ----------
-    posterior : Posterior
-        Posterior of the fitted matrix.
-    positions : dict of bytes to int
-        Position of each fitted row, by the hash of its observed entries.
-    """
-
-    posterior: Posterior
-    positions: dict[bytes, int]
-
-    @classmethod
-    def of(cls, posterior: Posterior, X: Any) -> Self:
-        """Return the posterior of the matrix X with its rows."""
-        keys = row_keys(X)
-        return cls(posterior, {key: i for i, key in reversed(list(enumerate(keys)))})
-
-    def of_rows(self, X: Any) -> Posterior:
-        """Return the posterior of some rows, each a fitted one or drawn given the draws of H."""
-        place = np.array([self.positions.get(key, -1) for key in row_keys(X)], dtype=np.intp)
-        new = np.flatnonzero(place < 0)
-        if new.size == 0 and np.array_equal(place, np.arange(self.posterior._shape[0])):
-            return self.posterior
-        rows = (X.tocsr() if hasattr(X, "tocsr") else X)[new]
-        others = self.posterior.fold_in(rows, unknown="offsets") if new.size else None
-        return at_rows(self.posterior, place, others)
 
 
 def row_keys(X: Any) -> list[bytes]:
@@ -129,7 +96,7 @@ def misfit(posterior: Posterior, X: Any) -> float:
 
 _LEARNED = (
     "components_", "n_components_", "alpha_", "offset_alpha_", "n_iter_", "reconstruction_err_",
-    "decomposition_", "posterior_", "_rows",
+    "decomposition_", "posterior_", "_positions",
 )  # fmt: skip
 """Attributes of a fitted `MatrixCompletion`."""
 
@@ -139,7 +106,7 @@ class SampledModel(FactorModel):
 
     inference: str
     posterior_: Posterior
-    _rows: SampledRows
+    _positions: dict[bytes, int]  # of the fitted rows, by the hash of their observed entries
 
     def _predict_entries(self, rows: Any, columns: Any, return_std: bool) -> Any:
         """Return the model at entries of the fitted matrix, perhaps with standard deviations."""
@@ -157,7 +124,8 @@ class SampledModel(FactorModel):
             super()._run(data, checked, options)
             return
         self.posterior_ = draw(data, options)
-        self._rows = SampledRows.of(self.posterior_, checked)
+        keys = row_keys(checked)
+        self._positions = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
         self.n_components_ = self.posterior_.rank
         self.n_iter_ = int(self.posterior_.parameters["sweeps"])
         self.reconstruction_err_ = misfit(self.posterior_, checked)
@@ -174,9 +142,19 @@ class SampledModel(FactorModel):
     def _modelled(self, X: Any) -> FloatArray:
         return self._of_rows(X)[0] if self._is_sampled else super()._modelled(X)
 
+    def _posterior_of(self, X: Any) -> Posterior:
+        """Return the posterior of some rows, each a fitted one or drawn given the draws of H."""
+        place = np.array([self._positions.get(key, -1) for key in row_keys(X)], dtype=np.intp)
+        new = np.flatnonzero(place < 0)
+        if new.size == 0 and np.array_equal(place, np.arange(self.posterior_._shape[0])):
+            return self.posterior_
+        rows = (X.tocsr() if hasattr(X, "tocsr") else X)[new]
+        others = self.posterior_.fold_in(rows, unknown="offsets") if new.size else None
+        return at_rows(self.posterior_, place, others)
+
     def _of_rows(self, X: Any, std: bool = False) -> tuple[Array, Array | None]:
         """Return posterior means, and perhaps standard deviations, of all entries of some rows."""
-        posterior = self._rows.of_rows(X)
+        posterior = self._posterior_of(X)
         entries = entries_at(np.arange(X.shape[0])[:, None], np.arange(X.shape[1]))
         mean = posterior.predict(entries).reshape(X.shape).astype(np.float64)
         return mean, posterior.predict_std(entries).reshape(X.shape) if std else None
@@ -191,7 +169,7 @@ class SampledModel(FactorModel):
         checked = self._checked(X, reset=False)
         if not is_frame(X):
             X = self._dense_and_seen(checked)[0]
-        posterior = self._rows.of_rows(checked)
+        posterior = self._posterior_of(checked)
         m, n = posterior._shape
         observations = observe_beside(posterior._labels, X)
         return posterior, X, MatchedData(observations, np.arange(m), np.arange(n))
