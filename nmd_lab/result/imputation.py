@@ -212,9 +212,11 @@ def _filled(
 ) -> Any:
     """Return X filled by numbers at entries, and by the positions of classes of rows."""
     array, labels = data.observations.to_array(), data.observations.labels
-    limited, holes = np.zeros(array.shape, dtype=bool), np.isnan(array)
-    i, j, low, high = _entries_to_fill(data.observations, array, limited)
-    array[i, j] = numbers(Bounded(data.rows[i], data.columns[j], low, high))
+    bounds, holes, table = _bounds(data.observations, array), np.isnan(array), labels.table
+    limited = np.isfinite(bounds).any(axis=0)
+    by_class = [False] if table is None else [each.has_indicators for each in table.of_matrix]
+    i, j = np.nonzero((holes & ~np.array(by_class)) | limited)
+    array[i, j] = numbers(Bounded(data.rows[i], data.columns[j], *bounds[:, i, j]))
     if not is_frame(X):
         return dense_like(X, labels, array)
 
@@ -226,7 +228,7 @@ def _filled(
         values = array[:, at[0]].astype(np.float64)
         return values if column.kind == "number" else column.nearest(values[:, None])
 
-    hidden = limited if labels.table is None else limited[:, labels.table.first_columns]
+    hidden = limited if table is None else limited[:, table.first_columns]
     return filled_frame(X, labels, missing, hidden)
 
 
@@ -251,21 +253,13 @@ def _draw_within(
     return np.asarray(np.clip(x, entries.low, entries.high))
 
 
-def _entries_to_fill(
-    observations: Observations, array: NDArray[np.floating], limited: NDArray[np.bool_]
-) -> Bounded:
-    """Return the holes of numbers and levels and what has limits, which are marked in a matrix."""
-    limits, table = observations.limits, observations.labels.table
-    if limits is not None:
-        some = np.flatnonzero(limits.codes)
-        rows, columns = (each[some] for each in observations.stored_positions())
-        limited[rows, columns] = True
-    by_class = [False] if table is None else [each.has_indicators for each in table.of_matrix]
-    i, j = np.nonzero((np.isnan(array) & ~np.array(by_class)) | limited)
-    low, high = np.full(i.size, -np.inf), np.full(i.size, np.inf)
-    if limits is not None:
-        values = array[rows, columns].astype(np.float64)
-        n = array.shape[1]
-        at = np.searchsorted(i * n + j, rows.astype(np.int64) * n + columns)
-        low[at], high[at] = limits.at(some).ends(values)
-    return Bounded(i, j, low, high)
+def _bounds(observations: Observations, array: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the smallest and the largest value of each entry (2, m, n), infinite without any."""
+    limits = observations.limits
+    bounds = np.broadcast_to(np.reshape([-np.inf, np.inf], (2, 1, 1)), (2, *array.shape))
+    if limits is None:
+        return bounds
+    bounds, some = bounds.copy(), np.flatnonzero(limits.codes)
+    rows, columns = (each[some] for each in observations.stored_positions())
+    bounds[:, rows, columns] = limits.at(some).ends(array[rows, columns].astype(np.float64))
+    return bounds
