@@ -12,8 +12,7 @@ import numpy as np
 from ._messages import messages_after, messages_before, warn
 from ._runtime.machine import one_thread
 from ._runtime.progress import interruptible
-from .data.blocks_on_disk import is_stored
-from .data.labels import is_dask
+from .data.inputs import form_of
 from .model.model import Model
 from .result.decomposition import Decomposition
 from .result.serialization import provenance
@@ -31,9 +30,10 @@ from .solver.state import State
 
 def run_fit(X: Any, asked: Options) -> Decomposition:
     """Prepare, solve, label and warn."""
+    form = form_of(X)
     try:
         with interruptible() as signals, one_thread():
-            decided = prepare(X, asked, signals)
+            decided = prepare(X, form, asked, signals)
             observations = decided.problem.observations
             warn(messages_before(decided), stacklevel=3)
             solution = solve(decided)
@@ -46,7 +46,7 @@ def run_fit(X: Any, asked: Options) -> Decomposition:
                 observations.scratch.close()
             return fit
     finally:
-        if is_stored(X) or asked.compute.client is not None or is_dask(X):
+        if form.in_files or form.is_dask or asked.compute.client is not None:
             gc.collect()  # T and U are on a disk, or on workers, until nothing holds them
 
 
@@ -54,8 +54,7 @@ def package(decided: Decided, solution: Solution) -> Decomposition:
     """Return the labelled result of a fit."""
     outcome = solution.outcome
     problem = decided.problem.of(outcome.state)
-    state, units = outcome.state, problem.units
-    observations = units.given_observations(problem.observations)
+    state, units, observations = outcome.state, problem.units, decided.observations
     W, H = observations.gathered(state.W), state.H.copy()
     if not problem.is_constrained:  # a constraint says what a row without an entry is
         W, H = observations.zero_unobserved(W, H)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Collection
 from typing import NamedTuple
@@ -11,14 +10,12 @@ import numpy as np
 
 from .data.observations import Observations
 from .data.units import sentence_of_units
-from .model.model import Model
 from .result.decomposition import Decomposition
 from .result.posterior import Posterior
 from .result.summary import unfinished
 from .solver.bounds import out_of_bounds
 from .solver.decided import Decided
 from .solver.options import FitOptions
-from .solver.problem import Problem
 from .warnings import (
     NMDWarning,
     NotConvergedWarning,
@@ -35,6 +32,8 @@ BEYOND = 1.0  # distance from the range of the data, over its width, at which a 
 SHARE_BEYOND = 0.002  # share of far ones among the missing entries that is overfitted
 FEWEST_BEYOND = 3  # least number of far ones: fewer show nothing
 
+
+REMEDY_FOR_UNITS = "divide the columns by their standard deviations"
 
 Messages = dict[type[NMDWarning], str]
 """Sentences by category of warning."""
@@ -62,34 +61,25 @@ class Beyond(NamedTuple):
 
 def messages_before(decided: Decided) -> Messages:
     """Return what is to be said about a problem before it is solved."""
-    problem = decided.problem
-    observations, (m, n) = problem.observations, problem.observations.shape
-    units: Messages = {}
-    if observations.n_observed < m * n:
-        remedy = ", or pass loss={}, which takes each column in its own units"
-        units = message_of_units(observations, problem.model, remedy)
-    return _without_empty({OutOfBoundsWarning: out_of_bounds(problem)}) | units
-
-
-def message_of_units(observations: Observations, model: Model, remedy: str = "") -> Messages:
-    """Return what is to be said if columns are in different units; `remedy` is a second one."""
-    if not model.squares:
-        return {}
-    remedy = f"divide the columns by their standard deviations{remedy}"
-    return _without_empty({UnitsWarning: sentence_of_units(observations, remedy)})
+    problem, observations = decided.problem, decided.observations
+    (m, n), units = observations.shape, ""
+    if problem.model.squares and observations.n_observed < m * n:
+        other = "or pass loss={}, which takes each column in its own units"
+        units = sentence_of_units(observations, f"{REMEDY_FOR_UNITS}, {other}")
+    return without_empty({OutOfBoundsWarning: out_of_bounds(problem), UnitsWarning: units})
 
 
 def messages_after(
     fit: Decomposition, decided: Decided, settings: Collection[str] = OPTIONS
 ) -> Messages:
     """Return what is to be said about a fit of a problem."""
-    options, observations = decided.options, decided.problem.observations
+    options, observations = decided.options, decided.observations
     has_ridge, stops_early = options.alpha > 0, decided.held_out is not None
     empty_rows, empty_columns = observations.empty_rows_and_columns()
     unobserved = overfit = not_converged = ""
     if options.offsets == "none" and empty_rows.size + empty_columns.size:
         unobserved = _unobserved(empty_rows.size, empty_columns.size, settings)
-    if (far := _far_predictions(fit, decided.problem)) is not None:
+    if (far := _far_predictions(fit, observations)) is not None:
         remedies = ["a larger alpha" if has_ridge else "a ridge (alpha)"]
         remedies += ["validation=0.1"] if not stops_early and "validation" in settings else []
         overfit = (
@@ -100,7 +90,7 @@ def messages_after(
     if share := unfinished(fit):
         enough = has_ridge or stops_early or _has_enough(observations, fit.rank)
         not_converged = _not_converged(share, options.max_iter, has_enough=enough)
-    return _without_empty(
+    return without_empty(
         {
             UnobservedWarning: unobserved,
             OverfitWarning: overfit,
@@ -142,7 +132,7 @@ def warn(messages: Messages, stacklevel: int) -> None:
         warnings.warn(message, category, stacklevel=stacklevel + 1)
 
 
-def _without_empty(messages: Messages) -> Messages:
+def without_empty(messages: Messages) -> Messages:
     """Return those messages that say something."""
     return {category: message for category, message in messages.items() if message}
 
@@ -173,9 +163,8 @@ def _has_enough(observations: Observations, rank: int) -> bool:
     return bool(enough and short <= SHORT_LINES * counts.size)
 
 
-def _far_predictions(fit: Decomposition, problem: Problem) -> Beyond | None:
+def _far_predictions(fit: Decomposition, observations: Observations) -> Beyond | None:
     """Return the range of predictions if more than a few are far from the data, else None."""
-    observations = problem.observations
     m, n = observations.shape
     missing = m * n - observations.n_observed
     if not missing:
@@ -186,7 +175,7 @@ def _far_predictions(fit: Decomposition, problem: Problem) -> Beyond | None:
         positions = np.arange(m * n)
     rows, columns = np.divmod(positions, n)
     seen = (observations.counts(1) > 0)[rows] & (observations.counts(0) > 0)[columns]
-    low, high = (math.ldexp(end, problem.units.of_X) for end in observations.range())
+    low, high = observations.range()
     margin = BEYOND * ((high - low) or abs(high))
     predictions = fit._fitted.at(rows[seen], columns[seen]).astype(np.float64)
     far = np.count_nonzero((predictions < low - margin) | (predictions > high + margin))

@@ -9,14 +9,13 @@ from typing import Any
 
 import xarray as xr
 
-from ._messages import message_of_units, warn
+from ._messages import REMEDY_FOR_UNITS, warn, without_empty
 from ._runtime.checks import as_generator
 from ._runtime.machine import refuse_above
 from ._runtime.progress import Interruption, StopReason
-from .data.inputs import observe
-from .data.labels import is_dask, is_frame
+from .data.inputs import form_of, observe
 from .data.observations import Observations
-from .data.sparse import is_sparse
+from .data.units import sentence_of_units
 from .result.decomposition import Decomposition
 from .result.posterior import Posterior
 from .result.serialization import provenance
@@ -27,6 +26,7 @@ from .solver.sampler.problem import SampledProblem
 from .solver.sampler.run import Chains, PosteriorState, in_units_of_X
 from .solver.sampler.sampled_model import refuse_table, with_ends
 from .solver.support import DATA, features_of_data, form_of_data, refuse
+from .warnings import UnitsWarning
 
 TUNE = 100
 """Number of sweeps that are not kept by default."""
@@ -40,9 +40,12 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     observations, is_table = _observe(X, asked)
     problem = prepare_sample(observations, asked, is_table=is_table)
     model = problem.units_of_X.model
-    warn(message_of_units(observations, model), stacklevel=3)
-    _refuse_init(asked.init, problem)
-    _refuse_large(problem, asked)
+    if model.squares:
+        units = sentence_of_units(observations, REMEDY_FOR_UNITS)
+        warn(without_empty({UnitsWarning: units}), stacklevel=3)
+    if not isinstance(asked.init, str):
+        _refuse_init(asked.init, problem)
+    _refuse_large(asked, problem.numbers, problem.values.nbytes)
     rng = as_generator(asked.random_state)
     state, rng, save = state_and_save(
         PosteriorState(copy.deepcopy(rng)), rng, asked, observations, model.kinds
@@ -63,22 +66,21 @@ def _observe(X: Any, asked: SampleOptions) -> tuple[Observations, bool]:
 
     A table has columns of its own units.
     """
-    form = form_of_data(is_sparse(X), absent_are_zeros=False)
-    present = form | {"sample": DATA["sample"]} | features_of_data(X, asked)
+    form = form_of(X)
+    present = form_of_data(form, zeros=False) | features_of_data(form, asked)
+    present["sample"] = DATA["sample"]
     present.pop("learned", None)  # the sampler draws it
-    if is_dask(X) and not isinstance(X, xr.DataArray):
+    if form.is_dask and not isinstance(X, xr.DataArray):
         present["client"] = "X of Dask"
     refuse(present)
-    observations = observe(X, **asked.of_data)
-    if is_frame(X):
+    observations = observe(X, **asked.of_data, form=form)
+    if form.is_frame:
         refuse_table(observations)
-    return observations, is_frame(X) or observations.labels.table is not None
+    return observations, form.is_frame or observations.labels.table is not None
 
 
 def _refuse_init(init: Any, problem: SampledProblem) -> None:
     """Raise an error if a given start is no fit, or does not go with the model."""
-    if isinstance(init, str):
-        return
     if not isinstance(init, Decomposition):
         raise TypeError(f"init is a {type(init).__name__}: give a name or a fit.")
     if init._shape != problem.shape or init.rank != problem.rank:
@@ -88,11 +90,13 @@ def _refuse_init(init: Any, problem: SampledProblem) -> None:
         )
 
 
-def _refuse_large(problem: SampledProblem, asked: SampleOptions) -> None:
-    """Raise MemoryError if the kept draws and T do not fit into the free memory."""
-    numbers = problem.numbers
+def _refuse_large(asked: SampleOptions, numbers: int, of_X: int) -> None:
+    """Raise MemoryError if draws of so many numbers, and T, do not fit into the free memory.
+
+    `of_X` are the bytes of the stored entries.
+    """
     n_draws = -(-asked.draws // asked.step(numbers)) * asked.chains
-    needed = 8 * n_draws * numbers + 4 * problem.values.nbytes  # the draws are stacked at the end
+    needed = 8 * n_draws * numbers + 4 * of_X  # the draws are stacked at the end
     what = f"a posterior with draws={asked.draws} of {numbers} numbers each"
     refuse_above(needed, what, f"keep fewer, for example keep={FEW}")
 

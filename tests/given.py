@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nmd_lab import MinMax
+from nmd_lab.data.inputs import form_of
 from nmd_lab.solver.decided import Decided
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.prepare import prepare as prepared
@@ -18,4 +19,4 @@ def given(f: str) -> str | MinMax:
 def prepare(X: Any, rank: Any, nonlinearity: Any, loss: Any, **options: Any) -> Decided:
     """Return a fit that is ready to be solved."""
     asked = Options(rank=rank, nonlinearity=nonlinearity, loss=loss, **options)
-    return prepared(X, asked)
+    return prepared(X, form_of(X), asked)

@@ -11,8 +11,8 @@ import xarray as xr
 from numpy.typing import DTypeLike, NDArray
 
 from nmd_lab._runtime.checks import check_word
-from nmd_lab.data.inputs import observe, observe_dense
-from nmd_lab.data.labels import Labels, is_dask, labels_of
+from nmd_lab.data.inputs import form_of, observe, observe_dense
+from nmd_lab.data.labels import Labels, labels_of
 from nmd_lab.data.observations import Observations, float_dtype
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import rows_of
@@ -185,7 +185,7 @@ def observe_on_cluster(
         sources, labels = sources_of_table(
             X, client, dtype, _number_of_partitions(12 * len(X), client), zeros=absent_are_zeros
         )
-    elif is_dask(X):
+    elif form_of(X).is_dask:
         sources, labels = _blocks_of(X, client, masks, dtype, sample_dims)
     else:
         plain = observe(
@@ -293,5 +293,5 @@ def _like(name: str, other: Any, matrix: Any) -> Any:
         raise ValueError(
             f"{name} has shape {np.shape(array)}, and X {matrix.shape}: give one of that shape."
         )
-    array = array if is_dask(array) else dask.array.from_array(np.asarray(array))
+    array = array if form_of(array).is_dask else dask.array.from_array(np.asarray(array))
     return array.rechunk(matrix.chunks).to_delayed().ravel()

@@ -19,7 +19,7 @@ from nmd_lab.data.split import rows_of, split, without
 from nmd_lab.solver.holding_out import score_of
 from nmd_lab.solver.lowrank import RowBlocks
 from nmd_lab.solver.problem import sweep_of
-from nmd_lab.solver.refinement.stages import optimality_of
+from nmd_lab.solver.refinement.stages import OPTIMALITY_PENALTIES, optimality
 
 from .checkpoints import PartitionFiles
 from .cluster import Cluster
@@ -306,6 +306,7 @@ def _(observations: ClusterObservations, problem: Any, rank: int, now: Any = Non
     return sweep_on_cluster(problem, observations.cluster, observations.name, rank, now)
 
 
-@optimality_of.register
-def _(observations: ClusterObservations, problem: Any, *arguments: Any) -> float:
-    return optimality_on_cluster(problem, observations.cluster, observations.name, *arguments)
+@optimality.register
+def _(observations: ClusterObservations, problem: Any, W_aug: Any, H_aug: Any) -> float:
+    where = observations.cluster, observations.name
+    return optimality_on_cluster(problem, *where, W_aug, H_aug, OPTIMALITY_PENALTIES)

@@ -7,7 +7,6 @@ a file of the working folder, once.
 
 from __future__ import annotations
 
-import mmap
 import os
 import shutil
 import tempfile
@@ -27,27 +26,7 @@ from .entries import EntryWeights, first_duplicate, row_of_entries
 from .labels import Labels, labels_of
 from .masks import as_booleans, check_weights, infinity_error
 from .observations import BLOCK, float_dtype
-from .sparse import SparseObservations, is_sparse, row_blocks
-
-
-def is_stored(X: Any) -> bool:
-    """Return whether X is a matrix in files that have not been read."""
-    if is_sparse(X):
-        values = X.values if isinstance(X, SparseObservations) else getattr(X, "data", None)
-        return _is_mapped(values)
-    if isinstance(X, np.memmap):
-        return X.ndim == 2 and X.dtype.kind in "buif"
-    if isinstance(X, xr.DataArray):
-        return X.ndim >= 2 and not X.variable._in_memory and X.dtype.kind in "buif"
-    module = type(X).__module__.partition(".")[0]
-    return module in ("h5py", "zarr") and getattr(X, "ndim", 0) == 2 and X.dtype.kind in "buif"
-
-
-def _is_mapped(array: Any) -> bool:
-    """Return whether an array lies in a file, as itself or as a part of such an array."""
-    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
-        array = array.base
-    return isinstance(array, np.memmap | mmap.mmap)
+from .sparse import SparseObservations, row_blocks
 
 
 def observe_stored(

@@ -260,20 +260,13 @@ def _of_attributes(attrs: dict[Any, Any]) -> tuple[float, float] | None:
     return (low, high) if -math.inf < low < high < math.inf else None
 
 
-def is_tensor(X: Any) -> bool:
-    """Return whether an input is a tensor of PyTorch, without importing it."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(X, torch.Tensor)
-
-
-def device_of_tensor(X: Any) -> str | None:
-    """Return the name of the device on which a tensor lies; None for any other input."""
-    return str(X.device) if is_tensor(X) else None
-
-
 def without_tensors(X: Any) -> Any:
-    """Return a tensor as an array, which shares its memory where it can, and others as they are."""
-    if not is_tensor(X):
+    """Return a tensor as an array, which shares its memory where it can, and others as they are.
+
+    PyTorch is not imported.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(X, torch.Tensor):
         return X
     try:
         X = X.detach().cpu()

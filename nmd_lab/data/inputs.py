@@ -1,4 +1,4 @@
-"""`observe`: observations of any accepted input.
+"""`observe`: observations of any accepted input, and `form_of`, which says how an input is given.
 
 This module alone decides what NaN, a mask, weights and the absent entries of a sparse matrix mean.
 In dense input, NaN, masked entries, and entries with ``observed == False`` or weight 0 are missing;
@@ -7,9 +7,11 @@ their values have no influence.
 
 from __future__ import annotations
 
+import mmap
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -38,6 +40,74 @@ from .sparse import SparseObservations, check_sparse_observations, is_sparse
 from .typed_table import TypedTable, table_of
 
 
+class Form(NamedTuple):
+    """How X is given.
+
+    Attributes
+    ----------
+    is_sparse, is_frame, is_dask : bool
+        Whether it is a SciPy sparse matrix or `SparseObservations`, a DataFrame of pandas, and a
+        collection of Dask or a DataArray over one.
+    in_files : bool
+        Whether it is a matrix in files that have not been read.
+    device : str or None
+        Device of a tensor of PyTorch; None for any other input.
+    table : TypedTable or None
+        Columns of a DataFrame or of observations, if not all are numbers.
+    is_weighted, is_limited : bool
+        Whether it has weights and limits of its own.
+    """
+
+    is_sparse: bool
+    is_frame: bool
+    is_dask: bool
+    in_files: bool
+    device: str | None
+    table: TypedTable | None
+    is_weighted: bool
+    is_limited: bool
+
+
+def form_of(X: Any, table: TypedTable | None = None) -> Form:
+    """Return how X is given; raise an error for columns that hold neither numbers nor classes.
+
+    The columns of a given table are those of a DataFrame, too.
+    """
+    entries = X if isinstance(X, SparseObservations) else None
+    torch, module = sys.modules.get("torch"), type(X).__module__.partition(".")[0]
+    has_device = torch is not None and isinstance(X, torch.Tensor)
+    is_dask, is_frame_, is_sparse_ = module in ("dask", "dask_expr"), is_frame(X), is_sparse(X)
+    in_files = isinstance(X, np.memmap) or module in ("h5py", "zarr")
+    if is_sparse_:
+        in_files = _is_mapped(getattr(X, "data", None) if entries is None else entries.values)
+    elif isinstance(X, xr.DataArray):
+        is_dask = X.chunks is not None
+        in_files = X.ndim >= 2 and not X.variable._in_memory and X.dtype.kind in "buif"
+    elif in_files:  # and a matrix
+        in_files = getattr(X, "ndim", 0) == 2 and X.dtype.kind in "buif"
+    if is_frame_ and X.size:
+        table = table_of(X) if table is None else table.columns_of(X)
+    else:
+        table = None if entries is None else entries.labels.table
+    return Form(
+        is_sparse_,
+        is_frame_,
+        is_dask,
+        in_files,
+        device=str(X.device) if has_device else None,
+        table=table,
+        is_weighted=entries is not None and entries.weights is not None,
+        is_limited=entries is not None and entries.limits is not None,
+    )
+
+
+def _is_mapped(array: Any) -> bool:
+    """Return whether an array lies in a file, as itself or as a part of such an array."""
+    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+        array = array.base
+    return isinstance(array, np.memmap | mmap.mmap)
+
+
 def observe_dense(
     X: Any,
     *,
@@ -46,17 +116,17 @@ def observe_dense(
     dtype: DTypeLike | None = None,
     sample_dims: str | Sequence[str] | None = None,
     table: TypedTable | None = None,
+    form: Form | None = None,
     may_be_empty: bool = False,
 ) -> DenseObservations:
     """Return the observations of a dense input, which is not modified."""
-    if is_sparse(X):
+    form = form_of(X, table) if form is None else form
+    if form.is_sparse:
         raise TypeError("X is a scipy.sparse matrix: only decompose() and complete() take one.")
     labels, plain = labels_of(X, sample_dims), X
-    if is_frame(X) and X.size:
-        typed = table_of(X) if table is None else table.columns_of(X)
-        if typed is not None:
-            plain = typed.encode(X)
-            labels = replace(labels_of(plain), table=typed)
+    if form.table is not None:
+        plain = form.table.encode(X)
+        labels = replace(labels_of(plain), table=form.table)
     array, seen = (labels.flatten(each) for each in _array_and_mask(plain))
     if array.size == 0:
         raise ValueError(f"X has shape {array.shape}, which holds no entry: give a larger matrix.")
@@ -157,18 +227,26 @@ def observe(
     limits: GivenLimits = NO_LIMITS,
     table: TypedTable | None = None,
     scratch: Scratch | None = None,
+    form: Form | None = None,
     may_be_empty: bool = False,
 ) -> Observations:
-    """Return the observations of any accepted input, sparse ones of sparse input."""
+    """Return the observations of any accepted input, sparse ones of sparse input.
+
+    `form` is that of X; the columns of a DataFrame are those of `table`, if there is one.
+    """
     observations: DenseObservations | SparseObservations
-    X, observed, weights = (without_tensors(each) for each in (X, observed, weights))
+    form = form_of(X, table) if form is None else form
+    if form.device is not None:
+        X = without_tensors(X)
+        form = form_of(X)
+    observed, weights = without_tensors(observed), without_tensors(weights)
     options: dict[str, Any] = {"observed": observed, "weights": weights, "dtype": dtype}
     options["may_be_empty"] = may_be_empty
-    if is_sparse(X):
+    if form.is_sparse:
         observations = observe_sparse(X, **options, absent_are_zeros=absent_are_zeros)
         observations = replace(observations, scratch=scratch)
     elif scratch is not None:
         return observe_stored(X, scratch, **options, sample_dims=sample_dims)
     else:
-        observations = observe_dense(X, **options, sample_dims=sample_dims, table=table)
-    return with_limits(observations, X, limits)
+        observations = observe_dense(X, **options, sample_dims=sample_dims, form=form)
+    return with_limits(observations, X, limits) if limits else observations

@@ -185,20 +185,14 @@ def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:
         raise ValueError("X has rows of unequal lengths: fill them up with NaN.") from error
     if len(shape) != 2:
         raise ValueError(f"X has {len(shape)} dimensions: give a matrix with rows and columns.")
-    names = X.columns if is_frame(X) else column_names(X)
-    if names is not None:
-        check_no_long_table(X, names)
     if is_frame(X):
+        check_no_long_table(X, X.columns)
         return _frame_labels(X)
-    coords = xr.Dataset() if names is None else xr.Dataset(coords={"column": names})
+    coords = xr.Dataset()
+    if not isinstance(X, np.ndarray) and (names := _column_names(X)) is not None:
+        check_no_long_table(X, names)
+        coords = xr.Dataset(coords={"column": names})
     return Labels(("row", "column"), shape, ("row",), coords, valid_range=valid_range(X))
-
-
-def is_dask(X: Any) -> bool:
-    """Return whether X is a collection of Dask, or a DataArray over one."""
-    if isinstance(X, xr.DataArray):
-        return X.chunks is not None
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
 def is_frame(X: Any) -> bool:
@@ -217,9 +211,9 @@ def _is_sparse_kind(dtype: Any) -> bool:
     return type(dtype).__name__ == "SparseDtype"
 
 
-def column_names(X: Any) -> list[str] | None:
+def _column_names(X: Any) -> list[str] | None:
     """Return the names of the columns of a table without row labels, as polars and Arrow have."""
-    if not hasattr(X, "__array__") or isinstance(X, np.ndarray):
+    if not hasattr(X, "__array__"):
         return None
     names = getattr(X, "column_names", None) or getattr(X, "columns", None)
     if not isinstance(names, list) or len(names) != np.shape(X)[1]:

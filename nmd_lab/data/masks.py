@@ -227,8 +227,6 @@ NO_LIMITS = GivenLimits()
 
 def with_limits(observations: Observations, X: Any, limits: GivenLimits) -> Observations:
     """Return observations with limits."""
-    if not limits:
-        return observations
     if isinstance(observations, DenseObservations):
         values, seen = observations.stored.ravel(), observations.seen.ravel()
         rows, columns = observations.stored_positions()

@@ -55,6 +55,9 @@ def sums_along(R: Any, axis: int) -> FloatArray:
     return sums
 
 
+WIDEST = 100
+"""Number of columns above which a matrix is not taken for a table of variables."""
+
 BLOCK = 1 << 16
 """Entries of a block: 512 KiB of doubles, so that temporary arrays stay small and in the cache."""
 
@@ -115,6 +118,11 @@ class Observations(ABC):
     def in_memory(self) -> bool:
         """Whether all entries are in the memory of this process."""
         return self.scratch is None and not self.remote
+
+    @property
+    def is_small_table(self) -> bool:
+        """Whether they are dense and in memory, with few enough columns for a table."""
+        return self.in_memory and self.pattern is None and self.shape[1] <= WIDEST
 
     @property
     def n_stored(self) -> int:

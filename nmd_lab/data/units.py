@@ -37,9 +37,6 @@ of one unit whose spreads are like those of normal numbers have 13 without the t
 
 RARE = 0.5  # share of a column at the smallest value of all, from which it does not count
 
-WIDEST = 100
-"""Number of columns above which a matrix is not taken for a table of variables."""
-
 
 class UnitsApart(NamedTuple):
     """Columns in different units.
@@ -65,7 +62,7 @@ def units_of_columns(observations: Observations) -> UnitsApart | None:
     that are rarely above zero are not taken for other units.  Constant columns do not count.
     Sparse observations and data in files have the same unit everywhere.
     """
-    if not is_small_table(observations):
+    if not observations.is_small_table:
         return None
     assert isinstance(observations, DenseObservations)
     spread, largest = np.zeros((2, observations.shape[1]))
@@ -90,12 +87,6 @@ def units_of_columns(observations: Observations) -> UnitsApart | None:
     if min(usual, of_sizes) < APART and min(ratio, of_sizes) < FAR:
         return None
     return UnitsApart(first, last, float(f"{ratio:.3g}"))
-
-
-def is_small_table(observations: Observations) -> bool:
-    """Return whether observations are in memory, with few enough columns for a table."""
-    in_memory = isinstance(observations, DenseObservations) and observations.scratch is None
-    return in_memory and observations.shape[1] <= WIDEST
 
 
 def sentence_of_units(observations: Observations, remedy: str) -> str:

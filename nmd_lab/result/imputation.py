@@ -116,7 +116,9 @@ class PosteriorImputation(NewRowsOfPosterior):
         rows = None if has_repeats(labels, self._labels) else match(labels, self._labels, "rows")
         if rows is not None and np.all(rows >= 0):
             data = data_to_fill(self._labels, X, "the posterior")
-            return self, data._replace(observations=with_limits(data.observations, X, limits))
+            if limits:
+                data = data._replace(observations=with_limits(data.observations, X, limits))
+            return self, data
         if limits:
             raise ValueError(
                 "at_most= and at_least= go with rows of the fitted data, and X has new ones: give "

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from nmd_lab.data.observations import Observations
 from nmd_lab.model.model import Model
 
 from .held_out import HeldOut
@@ -23,6 +24,8 @@ class Decided(NamedTuple):
     ----------
     options : Options
         What was asked for, with the rank and what else was chosen in place of "auto".
+    observations : Observations
+        Data to fit, in the units of X.
     problem : Problem
         Problem to solve, with its model.
     starts : iterator of NamedStart
@@ -42,6 +45,7 @@ class Decided(NamedTuple):
     """
 
     options: Options
+    observations: Observations
     problem: Problem
     starts: Iterator[NamedStart]
     plan: RefinementPlan

@@ -41,10 +41,12 @@ def make_problem(
         device = FileHost(observations.scratch)
     if observed_only:
         observations = observations.as_sparse()
-    if scaling.exponent and observations.in_memory:
+    if scaling.exponent:
         three = 3 * observations.n_stored * observations.dtype.itemsize
-        refuse_fit(observations.shape, three)  # a copy of the data, T and U
-    observations, model = scaling.scaled_observations(observations), scaling.scaled_model()
+        if observations.in_memory:
+            refuse_fit(observations.shape, three)  # a copy of the data, T and U
+        observations = scaling.scaled_observations(observations)
+    model = scaling.scaled_model()
     plain = Problem(
         observations,
         model,
@@ -120,13 +122,11 @@ def observed_only(shape: tuple[int, int], n_observed: int, split: str) -> bool:
 STREAMED_ARRAYS = 4  # arrays of the size of X that must fit, or data in files are read by blocks
 
 
-def side_by_side(problem: Problem, options: Options, starts: int) -> int:
+def side_by_side(entries: int, threads: int, options: Options, starts: int) -> int:
     """Return how many of some starts after the first run at the same time; at least 1."""
     alone = options.callback is not None or options.time_limit is not None
-    entries = problem.observations.n_stored
-    alone |= problem.observations.remote
     suitable = FEWEST_SIDE_BY_SIDE <= entries <= MOST_SIDE_BY_SIDE
-    return max(1, min(problem.threads, starts)) if suitable and not alone else 1
+    return max(1, min(threads, starts)) if suitable and not alone else 1
 
 
 def needed_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> int:
@@ -146,12 +146,16 @@ def needed_memory(problem: Problem, rank: int, options: Options, plan: Refinemen
             vectors += 2 * width  # the preconditioner
         blocks = 2 * min(BLOCK_ENTRIES, stored) * max(problem.threads, 1)
         numbers = arrays * stored + vectors * factors + blocks
-        starts = side_by_side(problem, options, options.n_init - 1)
+        entries = observations.n_stored
+        starts = side_by_side(entries, problem.threads, options, options.n_init - 1)
         needed = starts * numbers * observations.dtype.itemsize
     if init == "random" or on_disk:
         return needed
     # the first start is computed before T and U are there
-    return max(needed, svd_memory(observations, rank, "svd" if init == "auto" else init))
+    is_sparse = observations.pattern is not None or observations.absent_are_zeros
+    n_sparse, kind = observations.values.size if is_sparse else None, init.replace("auto", "svd")
+    size = observations.dtype.itemsize
+    return max(needed, svd_memory(observations.shape, size, n_sparse, rank, kind))
 
 
 def _of_descents(problem: Problem, rank: int) -> int:
@@ -161,14 +165,6 @@ def _of_descents(problem: Problem, rank: int) -> int:
     vectors = 2 * pairs_for(factors) + 14 + 2 * problem.threads
     numbers = 2 * stored + vectors * factors + ENTRIES * problem.threads
     return numbers * observations.dtype.itemsize + 32 * stored  # positions, and what sorts them
-
-
-def check_memory(problem: Problem, rank: int, options: Options, plan: RefinementPlan) -> None:
-    """Raise MemoryError if a fit needs more than is free; workers have memory of their own."""
-    observations, limit = problem.observations, options.compute.memory_limit
-    if not observations.remote:
-        needed, on_disk = needed_memory(problem, rank, options, plan), observations.scratch
-        refuse_fit(observations.shape, needed, limit, on_disk=on_disk is not None)
 
 
 def refuse_fit(

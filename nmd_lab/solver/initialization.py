@@ -83,16 +83,16 @@ def svd_start(
     return Start(W, H, False, offsets)
 
 
-def svd_memory(observations: Observations, rank: int, kind: str = "svd") -> int:
-    """Return about how many bytes `svd_start` takes."""
-    (m, n), stored = observations.shape, observations.n_stored
-    short, long = sorted((m, n))
-    is_stored = observations.pattern is not None or observations.absent_are_zeros
-    if is_stored:
-        matrix = 4 * 8 * observations.values.size  # its temporary arrays have double precision
-    else:
-        matrix = 2 * stored * observations.dtype.itemsize + stored // 4  # and masks
-    if kind != "randomized" and not is_stored and short <= LARGEST_GRAM:
+def svd_memory(
+    shape: tuple[int, int], itemsize: int, n_sparse: int | None, rank: int, kind: str = "svd"
+) -> int:
+    """Return about how many bytes `svd_start` takes; `n_sparse` is None for dense data."""
+    m, n = shape
+    short, long = sorted(shape)
+    matrix = 2 * m * n * itemsize + m * n // 4  # and masks
+    if n_sparse is not None:
+        matrix = 4 * 8 * n_sparse  # its temporary arrays have double precision
+    if kind != "randomized" and n_sparse is None and short <= LARGEST_GRAM:
         doubles = 3 * short**2 + 2 * min(BLOCK_ROWS, long) * short + 5 * long * rank
     else:
         doubles = 2 * BLOCK + 4 * (m + n) * max(2 * rank + 1, rank + OVERSAMPLING)

@@ -10,7 +10,7 @@ from nmd_lab._runtime.checks import check_rank, check_size, is_auto
 from nmd_lab._runtime.compiler import is_ours
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.units import is_small_table, units_of_columns
+from nmd_lab.data.units import units_of_columns
 from nmd_lab.model import _property_checks as checks
 from nmd_lab.model.checks import report_of
 from nmd_lab.model.fitted_values import NO_OFFSETS
@@ -131,7 +131,7 @@ def has_units(observations: Observations) -> bool:
     ReLU or MinMax may suit them, or where there are limits, whose noise several kinds do not have;
     there only if the units are apart.
     """
-    if not is_small_table(observations):
+    if not observations.is_small_table:
         return False
     plain = observations.limits is None and len(suitable_nonlinearities(observations)) == 1
     return plain or units_of_columns(observations) is not None

@@ -18,17 +18,15 @@ from nmd_lab._runtime.disk import Scratch
 from nmd_lab._runtime.machine import SHARE, free_memory
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data import inputs
-from nmd_lab.data.blocks_on_disk import is_stored
-from nmd_lab.data.frames import device_of_tensor
-from nmd_lab.data.labels import is_dask, is_frame
+from nmd_lab.data.inputs import Form
 from nmd_lab.data.observations import Observations, float_dtype
-from nmd_lab.data.sparse import SparseObservations, is_sparse
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.fitted_values import Offsets
 
 from .checkpointing import state_and_save
 from .decided import Decided
 from .devices.device import device_of
-from .formulation import STREAMED_ARRAYS, check_memory, make_problem
+from .formulation import STREAMED_ARRAYS, make_problem, needed_memory, refuse_fit
 from .holding_out import hold_out, refuse_empty, score_of
 from .initialization import rank_of_init
 from .known import Known, describe, stand_in
@@ -43,15 +41,15 @@ from .starts import all_starts
 from .support import features_of_data, features_of_fit, form_of_data, refuse
 
 
-def prepare(X: Any, asked: Options, signals: Interruption | None = None) -> Decided:
+def prepare(X: Any, form: Form, asked: Options, signals: Interruption | None = None) -> Decided:
     """Return the fit that was asked for, ready to be solved, with a choice for what is "auto"."""
     began = time.perf_counter()
     if asked.compute.device is None:
-        asked = replace(asked, compute=replace(asked.compute, device=device_of_tensor(X)))
+        asked = replace(asked, compute=replace(asked.compute, device=form.device))
     device_of(asked.compute.device)  # refuses an unknown one
     rank = _rank(asked)
-    observations = observe(X, rank, asked)
-    known = describe(observations, rank, asked, is_table=is_frame(X))
+    observations = observe(X, form, rank, asked)
+    known = describe(observations, rank, asked, is_table=form.is_frame)
     rng = asked.generator()
     state, rng, save = state_and_save(
         FitState(copy.deepcopy(rng)), rng, asked, observations, known.model.kinds
@@ -64,27 +62,27 @@ def prepare(X: Any, asked: Options, signals: Interruption | None = None) -> Deci
         problem = with_estimated_sd(problem, offsets, options.rank, options)
     starts = all_starts(problem, offsets, options.rank, options, rng, known.start)
     held_out = score_of(known.held_out, problem.units.model)
-    of_choice = known.selection, known.spent
-    return Decided(options, problem, starts, plan, held_out, state, save, *of_choice)
+    ready = options, known.observations, problem, starts, plan, held_out, state, save
+    return Decided(*ready, known.selection, known.spent)
 
 
-def observe(X: Any, rank: int | None, asked: Options) -> Observations:
+def observe(X: Any, form: Form, rank: int | None, asked: Options) -> Observations:
     """Return the observations of any input, if all that the call has goes together."""
     stand_in(asked.nonlinearity, asked.loss)  # refuses unknown ones
-    client, zeros, sparse = asked.compute.client, asked.absent_are_zeros, is_sparse(X)
-    if client is not None or is_dask(X):
+    client, zeros, scratch = asked.compute.client, asked.absent_are_zeros, None
+    if client is not None or form.is_dask:
         client = client_for(X, client)
-    scratch = None
-    if client is None and is_stored(X) and not (zeros and sparse):
+    elif form.in_files and not (zeros and form.is_sparse):
         scratch = _scratch(X, asked)  # a fit to implicit zeros has no arrays of the size of X
-    form = form_of_data(sparse, zeros, on_cluster=client is not None, from_file=scratch is not None)
-    refuse(form | features_of_data(X, asked) | features_of_fit(rank, asked))
+    places = {"on_cluster": client is not None, "by_blocks": scratch is not None}
+    present = form_of_data(form, zeros=zeros, **places) | features_of_data(form, asked)
+    refuse(present | features_of_fit(rank, asked))
     if client is not None:
         data = {name: each for name, each in asked.of_data.items() if name != "limits"}
         observations = observe_remote(X, client, absent_are_zeros=zeros, **data)
     else:
-        data = asked.of_data
-        observations = inputs.observe(X, **data, absent_are_zeros=zeros, scratch=scratch)
+        data = asked.of_data | {"absent_are_zeros": zeros, "scratch": scratch}
+        observations = inputs.observe(X, **data, form=form)
     if zeros:
         refuse_empty(observations)
     return observations
@@ -119,7 +117,10 @@ def formulate(known: Known, options: Options) -> tuple[Problem, Offsets, Refinem
     scaling = scaling_for(known.model.with_limits(known.limits), known.size)
     problem, offsets = make_problem(known.observations, scaling, options, known.observed_only)
     plan = make_plan(problem, options.rank, options)
-    check_memory(problem, options.rank, options, plan)
+    observations, limit = problem.observations, options.compute.memory_limit
+    if not observations.remote:  # workers have memory of their own
+        needed, on_disk = needed_memory(problem, options.rank, options, plan), observations.scratch
+        refuse_fit(observations.shape, needed, limit, on_disk=on_disk is not None)
     return problem, offsets, plan
 
 

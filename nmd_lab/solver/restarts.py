@@ -49,7 +49,8 @@ class Solution(NamedTuple):
     def of(cls, problem: Problem, outcome: Outcome, starts: list[dict[str, Any]]) -> Solution:
         """Return the solution of an outcome."""
         learned = problem.of(outcome.state)
-        return cls(outcome, optimality(learned, *learned.extended(outcome.state)), starts)
+        factors = learned.extended(outcome.state)
+        return cls(outcome, optimality(learned.observations, learned, *factors), starts)
 
     def after(self, interruption: Interruption) -> Solution:
         """Return the solution with a stop reason that tells of Ctrl-C, if it came."""
@@ -136,7 +137,9 @@ class _Runner:
     def run_others(self, starts: Iterator[NamedStart], n_starts: int) -> None:
         """Run the other starts, until the user or the time limit stops one."""
         options, target = self.options, self.finished[0].score
-        at_a_time = side_by_side(self.decided.problem, options, n_starts)
+        problem = self.decided.problem
+        entries = 0 if problem.observations.remote else problem.observations.n_stored
+        at_a_time = side_by_side(entries, problem.threads, options, n_starts)
         done = len(self.outcomes) - 1
         try:
             if at_a_time > 1:

@@ -48,7 +48,9 @@ class StoredEntries:
         if weights is not None:
             self.weights = device.read(weights, observations.n_stored)
         self.limits = observations.limit_reader()
-        self.which = which_kind(observations, model)
+        self.which: NDArray[np.int16] | None = None
+        if model.single is None:
+            self.which = model.which_at(*observations.stored_positions()).astype(np.int16)
         self.kind = f"{observations.dtype}_{weighted}{kind_of(self.limits)}"
         self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
 
@@ -171,14 +173,6 @@ def starting_entries(observations: Observations, model: Model, device: Device) -
             block[weights[first : first + block.size] == 0] = 0
         squares += float(np.sum(np.square(block, dtype=np.float64)))
     return Entries(device.put(T), device.zeros(T.shape, T.dtype), math.sqrt(squares))
-
-
-def which_kind(observations: Observations, model: Model) -> NDArray[np.int16] | None:
-    """Return the position of each stored entry's kind; None if there is one."""
-    if model.single is not None:
-        return None
-    which: NDArray[np.int16] = model.which_at(*observations.stored_positions()).astype(np.int16)
-    return which
 
 
 def kind_of(limits: EntryLimits | None) -> str:

@@ -7,13 +7,9 @@ has them, with the remedy.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from nmd_lab._runtime.checks import is_auto
-from nmd_lab.data.labels import is_frame
-from nmd_lab.data.observations import Observations
-from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.data.typed_table import table_of
+from nmd_lab.data.inputs import Form
 from nmd_lab.model.losses import as_loss
 from nmd_lab.model.nonlinearities import as_nonlinearity
 
@@ -140,13 +136,13 @@ def refuse(present: Mapping[str, str]) -> None:
 
 
 def form_of_data(
-    sparse: bool, absent_are_zeros: bool, *, on_cluster: bool = False, from_file: bool = False
+    form: Form, *, zeros: bool, on_cluster: bool = False, by_blocks: bool = False
 ) -> dict[str, str]:
-    """Return the form of X, by its word."""
-    words = ["zeros"] if sparse and absent_are_zeros else []
-    words += ["missing"] if sparse and not absent_are_zeros and not from_file else []
+    """Return the form of X, by its word; it may be read from its file by blocks."""
+    words = ["zeros"] if form.is_sparse and zeros else []
+    words += ["missing"] if form.is_sparse and not zeros and not by_blocks else []
     words += ["cluster"] if on_cluster else []
-    words += ["file"] if from_file else []
+    words += ["file"] if by_blocks else []
     return {word: DATA[word] for word in words or ["dense"]}
 
 
@@ -182,7 +178,7 @@ def _traits(options: Options) -> dict[str, str]:
     return present
 
 
-def features_of_data(X: Any, asked: Asked) -> dict[str, str]:
+def features_of_data(form: Form, asked: Asked) -> dict[str, str]:
     """Return what data, model and machine have, for fits and posteriors."""
     nonlinearity, loss, limits = asked.nonlinearity, asked.loss, asked.given_limits
     on_machine = {name: getattr(asked.compute, name) for name in MACHINE}
@@ -190,23 +186,19 @@ def features_of_data(X: Any, asked: Asked) -> dict[str, str]:
     if asked.compute.client is not None:
         present["client"] = "client="
     by_argument = is_mixed(nonlinearity) or is_mixed(loss)
-    table = X.labels.table if isinstance(X, SparseObservations) else None
-    if is_frame(X) and X.size:
-        table = table_of(X)
-    if by_argument or table is not None:
+    if by_argument or form.table is not None:
         typed = "X with columns of booleans, levels or categories"
         present["kinds"] = "a loss or nonlinearity for each column" if by_argument else typed
     elif not is_auto(loss) and as_loss(loss).learns:
         present["learned"] = f"loss={loss!r}, which learns a parameter,"
     elif not is_auto(nonlinearity) and as_nonlinearity(nonlinearity).learns:
         present["learned"] = f"nonlinearity={nonlinearity!r}, which is learned,"
-    if asked.weights is not None or (isinstance(X, Observations) and X.weights is not None):
+    if asked.weights is not None or form.is_weighted:
         present["weights"] = "weights="
     if limits:
-        present["limits"] = (
-            f"{next(name for name, each in vars(limits).items() if each is not None)}="
-        )
-    elif isinstance(X, Observations) and X.limits is not None:
+        named = next(name for name, each in vars(limits).items() if each is not None)
+        present["limits"] = f"{named}="
+    elif form.is_limited:
         present["limits"] = "X with limits"
     return present
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from nmd_lab._runtime.checks import check_word, is_auto, sentence
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
+from nmd_lab.data.inputs import form_of
 from nmd_lab.solver.decided import Decided
 from nmd_lab.solver.options import COMPLETION_DEFAULTS, Options
 from nmd_lab.solver.prepare import prepare
@@ -225,7 +226,7 @@ def prepared(
     X: Any, arguments: Mapping[str, Any], *, signals: Interruption | None = None, **more: Any
 ) -> Decided:
     """Return what a fit of X begins with, given arguments of a call of `complete`."""
-    return prepare(X, Options(**complete_arguments(arguments) | more), signals)
+    return prepare(X, form_of(X), Options(**complete_arguments(arguments) | more), signals)
 
 
 def choice_for(

@@ -128,7 +128,9 @@ def test_the_forecast_covers_the_start(case, dtype):
     next(begin().starts)
     prepared = begin()
     kind = options.get("init", "svd")
-    needed = svd_memory(prepared.problem.observations, 8, kind)
+    data = prepared.problem.observations
+    n_sparse = data.values.size if sparse.issparse(X) else None
+    needed = svd_memory(data.shape, data.dtype.itemsize, n_sparse, 8, kind)
     assert peak(lambda: next(prepared.starts)) <= needed
     assert needed <= needed_memory(prepared.problem, 8, prepared.options, prepared.plan)
 

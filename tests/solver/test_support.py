@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
+from nmd_lab.data.inputs import form_of
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.support import DATA, FEATURES, NO, TRAITS, cell, features_of_data
 
@@ -190,4 +191,4 @@ def test_a_matrix_in_files_is_refused_what_one_in_memory_is(options, tmp_path):
 
 def test_a_column_called_weights_is_no_weights():
     X = pd.DataFrame({"weights": [1.0, 2.0], "limits": [3.0, 4.0]})
-    assert not features_of_data(X, Options())
+    assert not features_of_data(form_of(X), Options())

@@ -38,33 +38,18 @@ class Lagrangian:
         All that changes.
     natural : float
         Natural penalty of the problem, the unit of ρ in `stages`.
+
+    `now` are the variables of an earlier function of the problem, if it goes on from there.
     """
 
-    def __init__(self, problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> None:
-        self._prepare(problem, W_aug.shape[1])
-        components = problem.offset_columns.components(W_aug.shape[1])
-        W_aug, H_aug = _balanced(W_aug, H_aug, components)
-        x = _flat(W_aug[:, self.solved_W], H_aug[self.solved_H])
-        candidate = Candidate(W_aug, H_aug, math.inf, math.inf, 0.0)
-        self.now = Variables(
-            *(W_aug, H_aug, x, candidate, no_pairs(x.size), x),
-            U=self.envelope.U,
-            cost=self.costs.start,
-        )
-
-    @classmethod
-    def at(cls, problem: Problem, now: Variables) -> Lagrangian:
-        """Return the function of a problem with the variables of an earlier one."""
-        function = cls.__new__(cls)
-        function._prepare(problem, now.W_aug.shape[1])
-        if now.U is not None:
-            now.U = function.envelope.U = function.envelope.device.put(now.U)
-        function.now = now
-        return function
-
-    def _prepare(self, problem: Problem, width: int) -> None:
-        """Set what does not change."""
-        observations = problem.observations
+    def __init__(
+        self,
+        problem: Problem,
+        W_aug: FloatArray,
+        H_aug: FloatArray,
+        now: Variables | None = None,
+    ) -> None:
+        observations, width = problem.observations, W_aug.shape[1]
         m, n = observations.shape
         self.envelope = envelope_of(problem)
         self.model = problem.model
@@ -77,7 +62,24 @@ class Lagrangian:
         stored = self.envelope.size if observations.scratch is None else 0
         self.one_matrix = not memory_allows((m + n) * width**2, stored)
         self.costs = pass_costs(problem, width, one_matrix=self.one_matrix)
-        self.size_of_T, self.reference = problem.size_of_T, problem.reference
+        self.reference = problem.reference
+        if now is None:
+            components = problem.offset_columns.components(width)
+            self.now = self._variables(*balanced(W_aug, H_aug, components))
+        else:
+            self.now = now
+            if now.U is not None:
+                now.U = self.envelope.U = self.envelope.device.put(now.U)
+
+    def _variables(self, W_aug: FloatArray, H_aug: FloatArray) -> Variables:
+        """Return the variables with which a descent begins at some factors."""
+        x = _flat(W_aug[:, self.solved_W], H_aug[self.solved_H])
+        candidate = Candidate(W_aug, H_aug, math.inf, math.inf, 0.0)
+        return Variables(
+            *(W_aug, H_aug, x, candidate, no_pairs(x.size), x),
+            U=self.envelope.U,
+            cost=self.costs.start,
+        )
 
     def point(self, penalty: float, update_from: float = 0.0) -> Point:
         """Set ρ and return the starting point; `update_from` as for `MoreauEnvelope.evaluate`."""
@@ -122,17 +124,6 @@ class Lagrangian:
         W, H = self._factors(x)
         slope = _flat(W_alphas.astype(x.dtype) * W, H_alphas.astype(x.dtype)[:, None] * H)
         return 0.5 * float(np.sum(slope * x, dtype=np.float64)), slope
-
-    def violation(self, penalty: float) -> float:
-        """Return the relative violation of the first-order conditions at x, for one ρ."""
-        point = self.point(penalty)
-        candidate, x = self.now.candidate, self.now.x
-        size = 2 * max(candidate.objective, self.reference) or 1.0
-        W, H = self._factors(x.astype(np.float64))
-        gradient_W, gradient_H = self._factors(point.gradient.astype(np.float64))
-        norm = np.linalg.norm
-        slopes = (norm(gradient_W) * norm(W), norm(gradient_H) * norm(H))
-        return max(float(max(slopes)) / size, candidate.primal / self.size_of_T)
 
     def preconditioner_at(self, x: FloatArray) -> Preconditioner:
         """Return the preconditioner, computed again at x if the last one is too old."""
@@ -215,7 +206,7 @@ def envelope_of(problem: Problem) -> MoreauEnvelope | SparseEnvelope:
     return MoreauEnvelope(observations, model, storage_of(observations, problem.device), threads)
 
 
-def _balanced(
+def balanced(
     W_aug: FloatArray, H_aug: FloatArray, components: slice
 ) -> tuple[FloatArray, FloatArray]:
     """Return factors of the same product in which W and H have the same Gram matrix."""

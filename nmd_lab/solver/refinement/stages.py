@@ -14,16 +14,18 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
 
+import numpy as np
+
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
-from nmd_lab.solver.constraints.divergence import constrained_optimality
+from nmd_lab.solver.constraints.divergence import DivergenceDescent, violation
+from nmd_lab.solver.constraints.least_squares import kind_of_descent
 from nmd_lab.solver.problem import Problem
 
-from .lagrangian import Candidate, Lagrangian, Variables
+from .lagrangian import Candidate, Lagrangian, Variables, balanced, envelope_of
 from .lbfgs import Descent, descend
 
 # All ρ are in units of the natural penalty.  The end of a descent is a number of steps and the
@@ -185,7 +187,8 @@ class Refiner:
         """Return the function that a refinement descends on."""
         if self._function is None or self._function.now is not job.now:
             self._function = None
-            self._function = Lagrangian.at(_widened(problem, job.width), job.now)
+            factors = job.now.W_aug, job.now.H_aug
+            self._function = Lagrangian(_widened(problem, job.width), *factors, job.now)
         return self._function
 
     def _next_of_homotopy(
@@ -268,26 +271,36 @@ def _next_of_polish(problem: Problem, job: Refinement, function: Lagrangian) -> 
     return Stage(POLISH * unit, POLISH_END, most=POLISH_PASSES)
 
 
-def optimality(problem: Problem, W_aug: FloatArray, H_aug: FloatArray) -> float:
+@singledispatch
+def optimality(
+    observations: Observations, problem: Problem, W_aug: FloatArray, H_aug: FloatArray
+) -> float:
     """Return the distance of some factors from the first-order (KKT) conditions.
 
     With T from the T-update at WH and Λ = ρ(T - WH), the condition on T holds.  The remaining
     conditions are Λ Hᵀ = alpha W, Wᵀ Λ = alpha H and T = WH.  The distance is the largest of their
-    relative violations, for that of several ρ at which it is smallest.
+    relative violations, for that of several ρ at which it is smallest.  For constrained factors a
+    step of a proximal gradient iteration takes the place of the gradient.
     """
-    return optimality_of(problem.observations, problem, W_aug, H_aug, OPTIMALITY_PENALTIES)
-
-
-@singledispatch
-def optimality_of(
-    observations: Observations,
-    problem: Problem,
-    W_aug: FloatArray,
-    H_aug: FloatArray,
-    penalties: Sequence[float],
-) -> float:
-    """Return the smallest distance for some ρ, in natural ones."""
-    if problem.is_constrained:
-        return constrained_optimality(problem, W_aug, H_aug, penalties)
-    function = Lagrangian(problem, W_aug, H_aug)
-    return min(function.violation(rho * function.natural) for rho in penalties)
+    columns, width = problem.offset_columns, W_aug.shape[1]
+    solved_W, solved_H = problem.solved(W_aug)
+    rank = width - columns.width
+    alphas, constrained = problem.alphas(rank), problem.constrained_columns(rank)
+    if not problem.is_constrained:
+        W_aug, H_aug = balanced(W_aug, H_aug, columns.components(width))
+    factors = W_aug[:, solved_W], H_aug[solved_H].T
+    if problem.is_constrained and kind_of_descent(problem) == "divergence":
+        slopes = DivergenceDescent(problem, width).gradients(W_aug, H_aug)
+        return violation(factors, slopes, alphas, constrained, 2 * problem.reference)
+    ridge = 0.0
+    if not problem.is_constrained:
+        squares = (np.square(each, dtype=np.float64).sum(axis=0) for each in factors)
+        ridge = 0.5 * sum(float(a @ s) for a, s in zip(alphas, squares, strict=True))
+    envelope, lowest = envelope_of(problem), math.inf
+    for units in OPTIMALITY_PENALTIES:
+        result = envelope.evaluate(W_aug, H_aug, units * problem.natural_penalty)
+        slopes = result.gradient_W[:, solved_W], result.gradient_H[solved_H].T
+        size = 2 * max(result.data_term + ridge, problem.reference)
+        of_factors = violation(factors, slopes, alphas, constrained, size)
+        lowest = min(lowest, max(of_factors, result.primal / problem.size_of_T))
+    return lowest

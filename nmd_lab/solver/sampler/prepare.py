@@ -123,8 +123,9 @@ def _problem(
         by_column=by_column,
         scaling=scaling,
     )
-    limits = _limits(problem, stored)
-    return problem if limits is None else replace(problem, limits=limits)
+    if stored.limits is None:
+        return problem
+    return replace(problem, limits=_limits(problem, stored))
 
 
 def _n_groups(wanted: Any, m: int, *, by_column: bool) -> int:
@@ -134,14 +135,10 @@ def _n_groups(wanted: Any, m: int, *, by_column: bool) -> int:
     return max(1, min(GROUPS, m // ROWS_OF_A_GROUP)) if by_column else 1
 
 
-def _limits(problem: SampledProblem, stored: Observations) -> SampledLimits | None:
-    """Return the limits of the entries of a problem, None if there are none.
-
-    Those of ordered levels are positions of levels.
-    """
+def _limits(problem: SampledProblem, stored: Observations) -> SampledLimits:
+    """Return the limits of the entries of a problem; those of ordered levels are positions."""
     limits = stored.limit_reader()
-    if limits is None:
-        return None
+    assert limits is not None
     weighted = stored.weights is not None and stored.weights.dtype != bool
     smallest = -math.inf if problem.by_column else smallest_value(stored)
     x = np.asarray(stored.values, dtype=np.float64).ravel()

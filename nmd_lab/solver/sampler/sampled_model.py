@@ -18,7 +18,7 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.data.matching import plain_label
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import refuse_repeats
-from nmd_lab.data.units import ends_of_columns, is_small_table
+from nmd_lab.data.units import ends_of_columns
 from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.mixed import groups
@@ -195,7 +195,7 @@ def has_noise_by_column(
     if not (is_table and is_auto(nonlinearity) and loss == NUMBER):
         return False
     m, n = observations.shape
-    enough = is_small_table(observations) and observations.n_observed >= ENTRIES_OF_A_COLUMN * n
+    enough = observations.is_small_table and observations.n_observed >= ENTRIES_OF_A_COLUMN * n
     return enough or 2 * observations.n_observed >= m * n
 
 

@@ -168,9 +168,9 @@ def test_a_polish_goes_down_to_a_stationary_point(f, loss):
     first, *others = all_of(polish(problem, W, H))
     best = min(others, key=lambda candidate: candidate.objective)
     assert best.objective <= first.objective
-    found = optimality(problem, best.W_aug, best.H_aug)
+    found = optimality(problem.observations, problem, best.W_aug, best.H_aug)
     assert found < (1e-2 if loss == "kl" else 1e-4)
-    assert found < max(optimality(problem, W, H), 1e-6)
+    assert found < max(optimality(problem.observations, problem, W, H), 1e-6)
 
 
 @pytest.mark.parametrize(("f", "loss"), [("relu", "frobenius"), ("square", "kl")])
@@ -196,19 +196,21 @@ def test_optimality_is_zero_at_an_exact_solution_and_large_elsewhere(f, loss):
         W, H = np.abs(W), np.abs(H)
         X = W @ H
     problem, _, _ = begun(X, f, loss)
-    assert optimality(problem, W, H) < 1e-12
-    assert optimality(problem, 2 * W, H / 2) < 1e-12
+    assert optimality(problem.observations, problem, W, H) < 1e-12
+    assert optimality(problem.observations, problem, 2 * W, H / 2) < 1e-12
     _, elsewhere, _ = exactly(f, seed=5)
-    assert optimality(problem, np.abs(elsewhere), np.abs(H)) > 1e-2
+    assert optimality(problem.observations, problem, np.abs(elsewhere), np.abs(H)) > 1e-2
 
 
 def test_optimality_of_least_squares_is_that_of_the_singular_value_decomposition():
     X = matrix("identity", noise=0.5)
     U, values, Vt = np.linalg.svd(X)
     problem, _, _ = begun(X, "identity", "frobenius")
-    assert optimality(problem, U[:, :3] * values[:3], Vt[:3]) < 1e-6
-    assert optimality(problem, U[:, 1:4] * values[1:4], Vt[1:4]) < 1e-6  # stationary as well
-    assert optimality(problem, 0.9 * U[:, :3] * values[:3], Vt[:3]) > 1e-2
+    assert optimality(problem.observations, problem, U[:, :3] * values[:3], Vt[:3]) < 1e-6
+    assert (
+        optimality(problem.observations, problem, U[:, 1:4] * values[1:4], Vt[1:4]) < 1e-6
+    )  # stationary as well
+    assert optimality(problem.observations, problem, 0.9 * U[:, :3] * values[:3], Vt[:3]) > 1e-2
 
 
 def test_where_no_slope_is_left_the_constraint_still_counts():
@@ -216,7 +218,7 @@ def test_where_no_slope_is_left_the_constraint_still_counts():
     found = {}
     for loss in ("frobenius", "kl"):
         problem, W, H = begun(matrix("relu") + 0.1, "relu", loss)
-        found[loss] = optimality(problem, 0 * W, 0 * H)
+        found[loss] = optimality(problem.observations, problem, 0 * W, 0 * H)
     assert found["frobenius"] < 1e-5
     assert found["kl"] > 1e-4
 
