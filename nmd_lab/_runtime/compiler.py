@@ -29,11 +29,7 @@ from nmd_lab._runtime.progress import without_interruption
 
 # "forceinline" is always given: without it, a function inherits the option from whoever calls it
 # first, so that the code of a kernel would depend on what was compiled before.
-_SCALAR: dict[str, Any] = {
-    "fastmath": {"contract"},
-    "error_model": "numpy",
-    "forceinline": True,
-}
+_SCALAR: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "forceinline": True}
 # "reassoc" lets Numba reorder sums, so that they vectorise; NaN and infinity are not affected.
 _KERNEL: dict[str, Any] = {
     "fastmath": {"contract", "reassoc", "nsz"},

@@ -24,16 +24,7 @@ from nmd_lab.solver.refinement.stages import OPTIMALITY_PENALTIES, optimality
 from .checkpoints import PartitionFiles
 from .cluster import Cluster
 from .criteria import HeldOutOnCluster, optimality_on_cluster
-from .partition import (
-    DATA,
-    Partition,
-    Summary,
-    ask,
-    divide,
-    make,
-    random_share,
-    summarize,
-)
+from .partition import DATA, Partition, Summary, ask, divide, make, random_share, summarize
 from .rows import ClusterMatrix, ClusterRows, Named, as_result, stacked
 from .sweeps import sweep_on_cluster
 

@@ -10,16 +10,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import (
-    BaseEstimator,
-    TransformerMixin,
-)
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    check_is_fitted,
-    check_non_negative,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe

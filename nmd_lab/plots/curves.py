@@ -34,10 +34,7 @@ QUANTITY_NAMES = {
 
 
 def convergence(
-    fit: Decomposition,
-    *,
-    quantities: Sequence[str] = ("relative_error",),
-    ax: Axes | None = None,
+    fit: Decomposition, *, quantities: Sequence[str] = ("relative_error",), ax: Axes | None = None
 ) -> Axes:
     """Draw the error, or other recorded quantities, by iteration.
 

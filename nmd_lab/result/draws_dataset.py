@@ -83,10 +83,7 @@ def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> x
 
 
 def label_trace(
-    log_likelihood: Any,
-    predictions: Any,
-    probe_rows: Any,
-    probe_columns: Any,
+    log_likelihood: Any, predictions: Any, probe_rows: Any, probe_columns: Any
 ) -> xr.Dataset:
     """Return what was recorded at each sweep, (chain, sweep) and (chain, sweep, probe)."""
     trace = xr.Dataset({"log_likelihood": ((CHAIN, SWEEP), np.asarray(log_likelihood))})

@@ -28,10 +28,7 @@ class PosteriorFactorAnalysis(PosteriorImputation):
     """What columns have in common, and where rows stand in it."""
 
     def loadings(
-        self,
-        factors: int | None = None,
-        rotation: FactorRotation = "varimax",
-        level: float = 0.9,
+        self, factors: int | None = None, rotation: FactorRotation = "varimax", level: float = 0.9
     ) -> xr.Dataset:
         """Return standardised loadings of factors, with intervals, as factor analysis has them.
 
@@ -100,10 +97,7 @@ class PosteriorFactorAnalysis(PosteriorImputation):
         return _labelled_loadings(self._labels, self._factors(factors, rotation), rotation, level)
 
     def factor_scores(
-        self,
-        X: Any = None,
-        factors: int | None = None,
-        rotation: FactorRotation = "varimax",
+        self, X: Any = None, factors: int | None = None, rotation: FactorRotation = "varimax"
     ) -> xr.Dataset:
         """Return where rows stand on the factors of `loadings`, and how sure this is.
 

@@ -196,11 +196,7 @@ def describe(model: Nonlinearity | Loss | Mixed) -> dict[str, Any]:
     """Return name and parameters of a nonlinearity or a loss, for JSON."""
     if isinstance(model, Mixed):
         return {"name": model.name}
-    return {
-        "name": model.name,
-        "parameters": list(model.settings),
-        "ours": is_ours(type(model)),
-    }
+    return {"name": model.name, "parameters": list(model.settings), "ours": is_ours(type(model))}
 
 
 def model_from(kind: str, description: Description, ours: dict[str, Any], known: Known) -> Any:
