@@ -142,50 +142,57 @@ SPARE = 1.02
 
 
 class FileArray:
-    """A flat array in a file, read and written by ranges."""
+    """An array in a file, flat or of rows, read and written by ranges of its first axis."""
 
-    def __init__(self, array: NDArray[Any], mapping: mmap.mmap, start: int = 0) -> None:
+    def __init__(
+        self, array: NDArray[Any], mapping: mmap.mmap, start: int = 0, used: list[int] | None = None
+    ) -> None:
         self.array, self.dtype, self.size = array, array.dtype, array.size
-        self.shape, self.nbytes = array.shape, array.nbytes
-        self._mapping, self._start, self._used = mapping, start, 0
+        self.shape, self.ndim, self.nbytes = array.shape, array.ndim, array.nbytes
+        self._mapping, self._start = mapping, start
+        self._used = [0] if used is None else used  # bytes, in any shape of the array
 
     def __getitem__(self, where: Any) -> Any:
         """Return a range as a view, or single entries."""
         if isinstance(where, slice):
-            first, last, _ = where.indices(self.size)
-            self._use(first, last)
+            self._use(where)
         return self.array[where]
 
     def __setitem__(self, where: Any, values: Any) -> None:
         """Set a range, or all of the array."""
-        first, last, _ = where.indices(self.size) if isinstance(where, slice) else (0, 0, 1)
-        step = max(WINDOW // self.dtype.itemsize, 1)
+        first, last, _ = where.indices(len(self)) if isinstance(where, slice) else (0, 0, 1)
+        step = max(WINDOW // self.array.strides[0], 1)
         if np.ndim(values) == 0 and last - first > step:
             for begin in range(first, last, step):
                 self[begin : min(begin + step, last)] = values
             return
-        self._use(first, last)
+        self._use(slice(first, last))
         self.array[where] = values
 
     def __len__(self) -> int:
-        return self.size
+        return len(self.array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Return the array itself, which NumPy then reads as a whole."""
         return np.asarray(self.array, dtype=dtype)
 
-    def reshape(self, shape: tuple[int, int]) -> FileMatrix:
-        """Return the array as a matrix in C order."""
-        return FileMatrix(self, shape)
+    def reshape(self, *shape: Any) -> FileArray:
+        """Return the same numbers in another shape, in C order."""
+        return FileArray(self.array.reshape(*shape), self._mapping, self._start, self._used)
 
-    def _use(self, first: int, last: int) -> None:
+    def ravel(self) -> FileArray:
+        """Return the entries, flat."""
+        return self.reshape(-1)
+
+    def _use(self, where: slice) -> None:
         """Give used ranges back from time to time, and ask for the next one."""
-        before, self._used = self._used, self._used + (last - first) * self.dtype.itemsize
-        if self._used < WINDOW and before:
+        (first, last, _), size = where.indices(len(self)), self.array.strides[0]
+        before, self._used[0] = self._used[0], self._used[0] + (last - first) * size
+        if self._used[0] < WINDOW and before:
             return
-        self._used = 1
+        self._used[0] = 1
         self._advise("MADV_DONTNEED", 0, self.nbytes)
-        self._advise("MADV_WILLNEED", first * self.dtype.itemsize, 2 * WINDOW)
+        self._advise("MADV_WILLNEED", first * size, 2 * WINDOW)
 
     def _advise(self, name: str, begin: int, length: int) -> None:
         """Tell the system what is needed, where it can be told."""
@@ -197,37 +204,6 @@ class FileArray:
         last = min(self._start + self.nbytes, self._start + begin + length) // page * page
         if last > first:
             self._mapping.madvise(advice, first, last - first)
-
-
-class FileMatrix:
-    """A `FileArray` as a matrix (m, n), read and written by rows."""
-
-    ndim = 2
-
-    def __init__(self, flat: FileArray, shape: tuple[int, int]) -> None:
-        self._flat, self.shape = flat, shape
-        self.dtype, self.size, self.nbytes = flat.dtype, flat.size, flat.nbytes
-
-    def __getitem__(self, rows: Any) -> Any:
-        """Return a range of rows as a view, or other entries."""
-        n = self.shape[1]
-        if isinstance(rows, slice):
-            first, last, _ = rows.indices(self.shape[0])
-            block: NDArray[Any] = self._flat[first * n : max(first, last) * n]
-            return block.reshape(-1, n)
-        return self._flat.array.reshape(self.shape)[rows]
-
-    def ravel(self) -> FileArray:
-        """Return the entries, flat."""
-        return self._flat
-
-    def reshape(self, *_: Any) -> FileArray:
-        """Return the entries, flat."""
-        return self._flat
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Return the matrix, which NumPy then reads as a whole."""
-        return np.asarray(self._flat.array.reshape(self.shape), dtype=dtype)
 
 
 class Scratch:

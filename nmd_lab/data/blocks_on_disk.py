@@ -19,7 +19,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import DTypeLike, NDArray
 
-from nmd_lab._runtime.disk import FileArray, FileMatrix, Scratch
+from nmd_lab._runtime.disk import FileArray, Scratch
 
 from .dense import DenseObservations
 from .entries import EntryWeights, first_duplicate, row_of_entries
@@ -62,7 +62,7 @@ def observe_stored(
     return DenseObservations(stored, stored_weights, labels, scratch=scratch)  # type: ignore[arg-type]
 
 
-def _matrix(X: Any, labels: Labels, dtype: DTypeLike | None, scratch: Scratch) -> FileMatrix:
+def _matrix(X: Any, labels: Labels, dtype: DTypeLike | None, scratch: Scratch) -> FileArray:
     """Return a matrix of floats in C order that is read by rows."""
     wanted = float_dtype(X, dtype)
     if isinstance(X, np.memmap) and X.dtype == wanted and X.flags.c_contiguous and X.mode != "c":
@@ -74,7 +74,7 @@ def _matrix(X: Any, labels: Labels, dtype: DTypeLike | None, scratch: Scratch) -
         last = min(first + rows, m)
         with np.errstate(over="ignore"):  # what overflows is found later
             out[first * n : last * n] = _rows(X, labels, first, last).ravel()
-    return FileMatrix(out, (m, n))
+    return out.reshape(m, n)
 
 
 def _rows(X: Any, labels: Labels, first: int, last: int) -> Any:
@@ -95,17 +95,15 @@ def _rows(X: Any, labels: Labels, first: int, last: int) -> Any:
     return np.stack(one_by_one)
 
 
-def _mapped(X: np.memmap) -> FileMatrix:
+def _mapped(X: np.memmap) -> FileArray:
     """Return a memmap as it is."""
     mapping: Any = X._mmap  # type: ignore[attr-defined]
     base = np.frombuffer(mapping, np.uint8)
     start = X.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    m, n = X.shape
-    flat = np.asarray(X).reshape(-1)
-    return FileMatrix(FileArray(flat.view(np.ndarray), mapping, start), (m, n))
+    return FileArray(np.asarray(X).view(np.ndarray), mapping, start)
 
 
-def _seen(stored: FileMatrix, observed: Any, weights: Any) -> tuple[Any, int]:
+def _seen(stored: FileArray, observed: Any, weights: Any) -> tuple[Any, int]:
     """Return the mask of the observed entries in bits, and their number."""
     m, n = stored.shape
     rows = max(1, BLOCK // n) * 8 if n % 8 else max(1, BLOCK // n)  # whole bytes

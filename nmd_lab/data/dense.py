@@ -50,7 +50,7 @@ class DenseObservations(Observations):
     limits : EntryLimits or None, default None
         Limits of all entries; None if all observed values are known.
     scratch : Scratch or None, default None
-        Folder for arrays of the size of X, if `stored` lies in a file (`FileMatrix`).
+        Folder for arrays of the size of X, if `stored` lies in a file (`FileArray`).
     """
 
     stored: FloatArray
