@@ -35,8 +35,8 @@ TARGETS = {
     "solver/holding_out.py": "solver/test_holding_out.py solver/test_held_out.py",
     "solver/selection/folds.py": "solver/selection/test_folds.py",
     "model/losses.py": f"model/test_likelihoods.py model/test_log_scores.py {PROXIMAL}",
-    "solver/observed_sweep.py": f"test_sparse.py solver/test_column_chunks.py {CONTRACT}",
-    "solver/row_problems.py": "solver/test_constraints.py",
+    "solver/observed_sweep.py": f"test_sparse.py solver/test_gram.py {CONTRACT}",
+    "solver/gram.py": "solver/test_constraints.py",
     "solver/sweep.py": CONTRACT,
 }
 SWAPS: dict[type, list[type]] = {

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.solver.column_chunks import solve_columns
 from nmd_lab.solver.everywhere_sweep import EverywhereSweep
+from nmd_lab.solver.gram import summed
 from nmd_lab.solver.observed_sweep import ObservedSweep
 from nmd_lab.solver.ridge import Ridge
-from nmd_lab.solver.row_problems import constrained_from_sums
+from nmd_lab.solver.row_updates import update_rows
 from nmd_lab.solver.sweep import Sweep, SweepResult
 
 from .checkpoints import take_sweep
@@ -204,13 +204,10 @@ class ObservedOnCluster(ClusterPasses, ObservedSweep):
         """Return the next H after the pass that was made with W and H."""
         next_W: Any = result.W
         names = (self.named.name, W.name, next_W.name)
-        normals, steps = self.cluster.sum(column_sums, *names, H)
+        normals, gradients = self.cluster.sum(column_sums, *names, H)
         ridge, next_Ht = self._ridge_of_columns(result, penalty), np.ascontiguousarray(H.T)
-        if self.H_constraint is None:
-            solve_columns(normals, steps, self.solved_H, ridge, next_Ht)
-        else:
-            arguments = (normals, steps, self.solved_H, ridge, next_Ht)
-            constrained_from_sums(self.H_constraint, penalty, *arguments)
+        columns, sums = slice(0, H.shape[1]), summed(normals, gradients)
+        update_rows(self.H_constraint, sums, ridge, penalty, columns, self.solved_H, next_Ht)
         return np.ascontiguousarray(next_Ht.T)
 
 

@@ -3,18 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray
 
-from .constraints.steps import ConstrainedColumns, RowSolver
-from .product_change import ProductChange
+from .constraints.steps import RowSolver
+from .row_updates import regularized_inverse, shared_solver
 from .storage import Block
 from .sweep import RowStep, Sweep, SweepResult
+
+
+class ProductChange(NamedTuple):
+    """The change of WH on all entries since the last pass.
+
+    The change is ΔW H + W⁺ ΔH.  Its norm follows from r x r matrices, without WH itself.
+
+    Attributes
+    ----------
+    gram, cross, step : ndarray (rank, rank)
+        W⁺ᵀW⁺, W⁺ᵀΔW and ΔWᵀΔW.
+    H, H_change : ndarray (rank, n)
+        H before the change, and ΔH.
+    """
+
+    gram: FloatArray
+    cross: FloatArray
+    step: FloatArray
+    H: FloatArray
+    H_change: FloatArray
+
+    def squared_norm(self) -> float:
+        """Return ‖W⁺H⁺ - WH‖²."""
+        mixed = np.sum(self.cross.T * (self.H @ self.H_change.T))
+        ends = np.sum(self.step * (self.H @ self.H.T))
+        ends += np.sum(self.gram * (self.H_change @ self.H_change.T))
+        return float(ends + 2 * mixed)
+
+    def projected(self) -> FloatArray:
+        """Return W⁺ᵀ(W⁺H⁺ - WH)."""
+        return self.cross @ self.H + self.gram @ self.H_change
 
 
 @dataclass(eq=False)
@@ -31,48 +62,31 @@ class EverywhereSweep(Sweep):
     def _row_step(
         self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
     ) -> RowStep:
-        solved, partners = self.solved_W, H[self.solved_W]
-        ridge = self.ridge_W(partners, penalty)
-        improve = self._row_solver(self.W_constraint, partners @ partners.T, ridge, penalty)
-        ridge, coupled = (
-            ridge.astype(H.dtype),
-            self.W_constraint is not None and self.W_constraint.couples_rows,
-        )
+        solved, improve = self.solved_W, self._solver_of_rows(H, penalty)
+        coupled = self.W_constraint is not None and self.W_constraint.couples_rows
 
         def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
-            step = self.storage.times_Ht(block, S, H_packed)[:, solved]
-            step -= ridge * W[block.rows, solved]
+            gradient = self.storage.times_Ht(block, S, H_packed)[:, solved]
             if coupled:  # `_couple_rows` needs the gradients of all rows
-                next_W[block.rows, solved] = step
+                next_W[block.rows, solved] = gradient
                 return
-            next_W[block.rows, solved] = improve(W[block.rows, solved], step)
+            next_W[block.rows, solved] = improve(W[block.rows, solved], gradient)
             self.storage.add_StW(block, S, next_W, StW)
 
         return row_step
 
-    def _row_solver(
-        self,
-        constrained: ConstrainedColumns | None,
-        gram: FloatArray,
-        ridge: FloatArray,
-        penalty: float,
-    ) -> RowSolver:
-        """Return the solver of rows that share one normal matrix."""
-        if constrained is not None:
-            return constrained.row_solver(gram, ridge, penalty)
-        inverse = regularized_inverse(gram, ridge).astype(gram.dtype)
-        return lambda rows, gradient: rows + gradient @ inverse
+    def _solver_of_rows(self, H: FloatArray, penalty: float) -> RowSolver:
+        """Return the finish of the W-step, with the normal matrix of all rows."""
+        partners = H[self.solved_W]
+        ridge = self.ridge_W(partners, penalty)
+        return shared_solver(self.W_constraint, partners @ partners.T, ridge, penalty)
 
     def _couple_rows(
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
     ) -> None:
         """Take the W-step under a constraint that couples the rows, and a pass for Sᵀ W."""
-        assert self.W_constraint is not None
-        solved, partners = self.solved_W, H[self.solved_W]
-        gram = partners @ partners.T
-        ridge = self.ridge_W(partners, penalty)
-        rows = self.W_constraint.coupled(W[:, solved], result.W[:, solved], gram, ridge)
-        result.W[:, solved] = rows
+        solved, improve = self.solved_W, self._solver_of_rows(H, penalty)
+        result.W[:, solved] = improve(W[:, solved], result.W[:, solved])
         H_packed = self.storage.pack(H)
 
         def share(index: int) -> tuple[FloatArray, ...]:
@@ -91,21 +105,20 @@ class EverywhereSweep(Sweep):
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
     ) -> FloatArray:
         """Return the next H after the pass that was made with W and H."""
-        solved = self.solved_H
+        solved, empty, constrained = self.solved_H, self.empty_columns, self.H_constraint
         gram, cross, squares = self._products_of_rows(result, W)
         ridge = self._ridge_of_columns(result, penalty)
-        step = result.StW.T[solved] - cross[solved] @ H
-        step -= ridge[:, None].astype(H.dtype) * H[solved]
-        next_H, solved_gram = H.copy(), gram[solved, solved]
-        if self.H_constraint is None:
-            next_H[solved] += regularized_inverse(solved_gram, ridge).astype(H.dtype) @ step
-            next_H[solved, self.empty_columns] = 0
-        elif self.H_constraint.couples_rows:
-            next_H[solved] = self.H_constraint.coupled(H[solved].T, step.T, solved_gram, ridge).T
+        gradient = result.StW.T[solved] - cross[solved] @ H
+        next_H, own_gram = H.copy(), gram[solved, solved]
+        if constrained is None:
+            gradient -= ridge[:, None].astype(H.dtype) * H[solved]
+            next_H[solved] += regularized_inverse(own_gram, ridge).astype(H.dtype) @ gradient
+            next_H[solved, empty] = 0
         else:
-            improve = self.H_constraint.row_solver(solved_gram, ridge, penalty)
-            next_H[solved] = improve(H[solved].T, step.T).T
-            next_H[solved, self.empty_columns] = H[solved, self.empty_columns]
+            improve = shared_solver(constrained, own_gram, ridge, penalty)
+            next_H[solved] = improve(H[solved].T, gradient.T).T
+            if not constrained.couples_rows:
+                next_H[solved, empty] = H[solved, empty]
         if squares is not None:
             self.product_change = ProductChange(gram, cross, squares, H, next_H - H)
         return next_H
@@ -127,12 +140,3 @@ class EverywhereSweep(Sweep):
             sums[2] = max(sums[2] + self.product_change.squared_norm() - sums[3], 0.0)
             CtW = None if CtW is None else CtW + self.product_change.projected().T
         super()._set_residuals(result, CtW, sums)
-
-
-def regularized_inverse(normal: FloatArray, ridge: FloatArray) -> FloatArray:
-    """Return (normal + diag(ridge))⁻¹ in double precision, or NaN where there is none."""
-    identity = np.eye(normal.shape[0])
-    try:
-        return cho_solve(cho_factor(normal + ridge * identity, check_finite=False), identity)
-    except (np.linalg.LinAlgError, ValueError):
-        return np.full_like(identity, np.nan)

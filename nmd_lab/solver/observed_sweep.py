@@ -13,6 +13,7 @@ alternating least squares.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ import numpy as np
 from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray
 
-from .column_chunks import Chunk, ColumnChunks, column_sums
-from .constraints.steps import ConstrainedColumns
-from .row_problems import constrained_rows, improve_rows
+from .constraints.steps import RowSolver
+from .gram import chunk_of_rows, chunks_of_columns, per_row, row_sums, shares_of_rows, summed
+from .row_updates import shared_solver, update_rows
 from .storage import Block, CsrStorage
 from .sweep import RowStep, Sweep, SweepResult
 
@@ -40,13 +41,10 @@ class ObservedSweep(Sweep):
         now = self.now
         if now.S is None:
             now.S = self.split_variable.device.zeros(now.T.shape, now.T.dtype)
-        self.chunks = None
-        if self.H_constraint is None:
-            self.chunks = ColumnChunks.of(
-                self.storage, len(self.ridge_H.alphas), self.split_variable.device
-            )
-        if self.chunks is None:
-            self.columns, self.positions = self.storage.transposed()
+        size, device = len(self.ridge_H.alphas), self.split_variable.device
+        self.of_rows = chunk_of_rows(self.storage)
+        self.of_columns = chunks_of_columns(self.storage, size, device)
+        self.shares = shares_of_rows(self.of_columns, self.parts)
 
     def _S_and_change(self, block: Block, buffers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the arrays of a block; S is kept, because the H-step needs it again."""
@@ -56,17 +54,14 @@ class ObservedSweep(Sweep):
     def _row_step(
         self, W: FloatArray, H: FloatArray, H_packed: FloatArray, penalty: float, next_W: FloatArray
     ) -> RowStep:
-        ridge = self.ridge_W(H[self.solved_W], penalty)
+        ridge, constrained = self.ridge_W(H[self.solved_W], penalty), self.W_constraint
         partners = np.ascontiguousarray(H_packed[:, self.solved_W])
 
         def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
-            if self.W_constraint is None:
-                improve_rows(self.storage, block, S, partners, self.solved_W, ridge, next_W)
-            elif not self.W_constraint.couples_rows:  # `_couple_rows` takes that step
-                constrained_rows(
-                    *(self.W_constraint, penalty, self.storage, block, S),
-                    *(partners, self.solved_W, ridge, next_W),
-                )
+            if constrained is not None and constrained.couples_rows:
+                return  # `_couple_rows` takes that step
+            gram = per_row(self.of_rows, S, partners, block.entries.start)
+            update_rows(constrained, gram, ridge, penalty, block.rows, self.solved_W, next_W)
 
         return row_step
 
@@ -74,39 +69,38 @@ class ObservedSweep(Sweep):
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
     ) -> None:
         """Take the W-step under a constraint that couples the rows; S stays that of W and H."""
-        assert self.W_constraint is not None
-        H_packed, S = self.storage.pack(H), self.now.S.copy()
+        partners, S, H_packed = H[self.solved_W], self.now.S.copy(), self.storage.pack(H)
+        ridge, gram = self.ridge_W(partners, penalty), partners @ partners.T
+        improve = shared_solver(self.W_constraint, gram, ridge, penalty)
         result.W[:] = self._coupled(
-            *(self.W_constraint, self.storage, S, W, H_packed, self.solved_W),
-            self.ridge_W(H[self.solved_W], penalty),
+            *(W, self.solved_W, improve),
+            lambda: self._S_times_Ht(S, H_packed),
+            lambda change: self._subtract(change, H, S),
         )
 
     def update_H(
         self, result: SweepResult, W: FloatArray, H: FloatArray, penalty: float
     ) -> FloatArray:
         """Return the next H after the pass that was made with W and H."""
-        Ht = self.storage.pack(H)
-        ridge = self.ridge_H(result.W[:, self.solved_H], penalty)
-        self._subtract(self.storage, result.W - W, Ht, self.now.S)
-        if self.H_constraint is not None and self.H_constraint.couples_rows:
-            S = self.now.S[self.positions]
+        next_W, solved, constrained = result.W, self.solved_H, self.H_constraint
+        partners, Ht = np.ascontiguousarray(next_W[:, solved]), self.storage.pack(H)
+        ridge = self.ridge_H(partners, penalty)
+        self._subtract(next_W - W, H, self.now.S)
+        if constrained is not None and constrained.couples_rows:
             next_Ht = self._coupled(
-                self.H_constraint, self.columns, S, Ht, result.W, self.solved_H, ridge
+                *(Ht, solved, shared_solver(constrained, partners.T @ partners, ridge, penalty)),
+                lambda: self._St_times_W(self.now.S, next_W),
+                lambda change: self._subtract(next_W, change.T, self.now.S),
             )
             return np.ascontiguousarray(next_Ht.T)
-        next_Ht, partners = Ht.copy(), np.ascontiguousarray(result.W[:, self.solved_H])
-        if self.chunks is not None:
-            self.chunks.improve(self.now.S, partners, self.solved_H, ridge, next_Ht, self.parts)
-            return np.ascontiguousarray(next_Ht.T)
+        next_Ht = Ht.copy()
 
-        def solve_columns(number: int) -> tuple[FloatArray, ...]:
-            for block in self.columns.blocks(number, self.parts):
-                S = self.now.S[self.positions[block.entries]]
-                problem = (self.columns, block, S, partners, self.solved_H, ridge, next_Ht)
-                if self.H_constraint is None:
-                    improve_rows(*problem)
-                else:
-                    constrained_rows(self.H_constraint, penalty, *problem)
+        def solve_columns(index: int) -> tuple[FloatArray, ...]:
+            columns = self.shares[index]
+            grams = [per_row(chunk, self.now.S, partners) for chunk in self.of_columns]
+            if len(grams) > 1:  # each chunk is in the cache once
+                grams = [summed(*row_sums(grams, columns, len(ridge)), columns.start)]
+            update_rows(constrained, grams[0], ridge, penalty, columns, solved, next_Ht)
             return ()
 
         map_and_add(solve_columns, self.parts)
@@ -114,58 +108,64 @@ class ObservedSweep(Sweep):
 
     def column_sums(self, change: FloatArray, W: FloatArray, H: FloatArray) -> Any:
         """Return the sums over the rows with which the H-step could be solved elsewhere."""
-        S = self.now.S[:].copy()
-        self._subtract(self.storage, change, self.storage.pack(H), S)
-        if self.chunks is None:
-            chunks = [Chunk(self.columns.indptr, self.columns.indices, self.positions, 0, 0)]
-        else:
-            chunks = self.chunks.chunks
-        partners = np.ascontiguousarray(W[:, self.solved_H])
-        return column_sums(chunks, S, partners, 0, H.shape[1])
+        S, partners = self.now.S[:].copy(), np.ascontiguousarray(W[:, self.solved_H])
+        self._subtract(change, H, S)
+        grams = [per_row(chunk, S, partners) for chunk in self.of_columns]
+        return row_sums(grams, slice(0, H.shape[1]), partners.shape[1])
 
-    def _subtract(
-        self, storage: CsrStorage, change: FloatArray, Ht: FloatArray, S: FloatArray
-    ) -> None:
-        """Subtract from S the change of WH that a change of W has caused."""
+    def _subtract(self, W: FloatArray, H: FloatArray, S: FloatArray) -> None:
+        """Subtract the product of two factors from S."""
+        storage, H_packed = self.storage, self.storage.pack(H)
 
         def subtract(index: int) -> tuple[FloatArray, ...]:
-            buffer = np.empty(storage.block_size, dtype=Ht.dtype)
+            buffer = np.empty(storage.block_size, dtype=H.dtype)
             for block in storage.blocks(index, self.parts):
                 product = buffer[: block.entries.stop - block.entries.start]
-                storage.products(block, change, Ht, product)
+                storage.products(block, W, H_packed, product)
                 S[block.entries] -= product
             return ()
 
         map_and_add(subtract, self.parts)
 
+    def _S_times_Ht(self, S: FloatArray, H_packed: FloatArray) -> FloatArray:
+        """Return S Hᵀ."""
+        out = np.empty((self.storage.shape[0], H_packed.shape[1]), H_packed.dtype)
+
+        def multiply(index: int) -> tuple[FloatArray, ...]:
+            for block in self.storage.blocks(index, self.parts):
+                out[block.rows] = self.storage.times_Ht(block, S[block.entries], H_packed)
+            return ()
+
+        map_and_add(multiply, self.parts)
+        return out
+
+    def _St_times_W(self, S: FloatArray, W: FloatArray) -> FloatArray:
+        """Return Sᵀ W."""
+
+        def multiply(index: int) -> tuple[FloatArray, ...]:
+            out = np.zeros((self.storage.shape[1], W.shape[1]), W.dtype)
+            for block in self.storage.blocks(index, self.parts):
+                self.storage.add_StW(block, S[block.entries], W, out)
+            return (out,)
+
+        return map_and_add(multiply, self.parts)[0]
+
     def _coupled(
         self,
-        constrained: ConstrainedColumns,
-        storage: CsrStorage,
-        S: FloatArray,
         rows: FloatArray,
-        Ht: FloatArray,
         solved: slice,
-        ridge: FloatArray,
+        improve: RowSolver,
+        gradients: Callable[[], FloatArray],
+        subtract: Callable[[FloatArray], None],
     ) -> FloatArray:
-        """Return the next rows under a constraint that couples them; S is overwritten.
+        """Return the next rows under a constraint that couples them, and subtract their change.
 
         Each step puts WH in the place of what is not observed, which lowers the sum over the
         observed entries.
         """
-        gram, current = Ht[:, solved].T @ Ht[:, solved], rows
         for _ in range(COUPLINGS):
-            gradient = np.empty_like(rows[:, solved])
-
-            def multiply(index: int, out: FloatArray = gradient) -> tuple[FloatArray, ...]:
-                for block in storage.blocks(index, self.parts):
-                    out[block.rows] = storage.times_Ht(block, S[block.entries], Ht)[:, solved]
-                return ()
-
-            map_and_add(multiply, self.parts)
-            gradient -= ridge.astype(rows.dtype) * current[:, solved]
-            following = current.copy()
-            following[:, solved] = constrained.coupled(current[:, solved], gradient, gram, ridge)
-            self._subtract(storage, following - current, Ht, S)
-            current = following
-        return current
+            following = rows.copy()
+            following[:, solved] = improve(rows[:, solved], gradients()[:, solved])
+            subtract(following - rows)
+            rows = following
+        return rows

@@ -21,7 +21,7 @@ from nmd_lab.model.model import Model
 
 from .devices.compiled_passes import compile_entry_update, has_limits
 from .penalty import BALANCED, compare_residuals, relaxed_ratio
-from .row_problems import factorize, substitute
+from .row_updates import factorize, substitute
 from .unit_rows import Doubles, UnitRows
 
 RANDOM_STARTS = 8  # of a row, in addition to one of least squares, if the problem is not convex

@@ -87,10 +87,10 @@ def test_fits_have_the_bits_of_those_in_memory(f, loss, tmp_path):
 
 
 def test_columns_in_chunks_lie_in_files_too(monkeypatch, tmp_path):
-    from nmd_lab.solver import column_chunks
+    from nmd_lab.solver import gram
 
     for name, value in {"ENTRIES": 1500, "FEWEST": 2, "MEMORY": 50.0}.items():
-        monkeypatch.setattr(column_chunks, name, value)
+        monkeypatch.setattr(gram, name, value)
     rng = np.random.default_rng(0)
     matrix = sp.random_array((500, 80), density=0.2, rng=rng, format="csr")
     X = mapped(matrix, tmp_path)

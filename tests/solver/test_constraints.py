@@ -16,6 +16,7 @@ from some import some
 import nmd_lab as nmd
 from nmd_lab.solver.constraints.base import InUnits
 from nmd_lab.solver.constraints.steps import ConstrainedColumns
+from nmd_lab.solver.row_updates import shared_solver
 
 BOTH = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
 
@@ -66,7 +67,7 @@ def row_problem(seed, rank=4, n=12, k=6):
 def solved(constraint, H, rows, gradient, rho=1.0, passes=300):
     """Rows after many steps of the solver, each from the rows before."""
     columns = ConstrainedColumns(constraint, slice(0, len(H)))
-    solve = columns.row_solver(H @ H.T, np.zeros(len(H)), rho)
+    solve = shared_solver(columns, H @ H.T, np.zeros(len(H)), rho)
     start = rows
     for _ in range(passes):
         rows = solve(rows, gradient - (rows - start) @ H @ H.T)

@@ -27,12 +27,12 @@ from scipy.sparse import csr_array
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.model.base import POISSON
-from nmd_lab.solver.everywhere_sweep import regularized_inverse
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.ridge import Ridge
+from nmd_lab.solver.row_updates import shared_solver
 
 from .factor_constraints import is_nonnegative
-from .steps import ConstrainedColumns, RowSolver
+from .steps import ConstrainedColumns
 
 
 class Descended(NamedTuple):
@@ -171,9 +171,9 @@ class LeastSquaresDescent:
         W, solved = state.ahead_W.copy(), self.solved_W
         partners = state.ahead_H[solved]
         ridge, gram = self.ridge_W(partners, 1.0), partners @ partners.T
-        taken = W @ (state.ahead_H @ partners.T)
-        gradient = state.XHt - taken - ridge.astype(W.dtype) * W[:, solved]
-        W[:, solved] = _solver(self.W_constraint, gram, ridge)(W[:, solved], gradient)
+        gradient = state.XHt - W @ (state.ahead_H @ partners.T)
+        improve = shared_solver(self.W_constraint, gram, ridge, 1.0, sweeps=SWEEPS)
+        W[:, solved] = improve(W[:, solved], gradient)
         return W
 
     def _next_H(self, state: LeastSquaresState, W: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -182,8 +182,8 @@ class LeastSquaresDescent:
         XtW = self.X.T @ W
         partners = W[:, solved]
         ridge, gram = self.ridge_H(partners, 1.0), W.T @ partners
-        gradient = XtW[:, solved] - H.T @ gram - ridge.astype(H.dtype) * H[solved].T
-        improve = _solver(self.H_constraint, gram[solved], ridge)
+        gradient = XtW[:, solved] - H.T @ gram
+        improve = shared_solver(self.H_constraint, gram[solved], ridge, 1.0, sweeps=SWEEPS)
         H[solved] = improve(np.ascontiguousarray(H[solved].T), gradient).T
         return XtW, H
 
@@ -223,16 +223,6 @@ def _matrix(observations: Observations) -> Any:
     rows = observations.csr_rows(slice(0, observations.shape[0]))
     values = rows.values.astype(observations.dtype)
     return csr_array((values, rows.indices, rows.indptr), shape=observations.shape)
-
-
-def _solver(
-    constrained: ConstrainedColumns | None, gram: FloatArray, ridge: FloatArray
-) -> RowSolver:
-    """Return the solver of rows that share one normal matrix."""
-    if constrained is not None:
-        return constrained.row_solver(gram, ridge, 1.0, sweeps=SWEEPS)
-    inverse = regularized_inverse(gram, ridge).astype(gram.dtype)
-    return lambda rows, gradient: rows + gradient @ inverse
 
 
 def _ahead(

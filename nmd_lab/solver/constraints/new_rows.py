@@ -19,8 +19,9 @@ from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.kind import AnyStructure
 from nmd_lab.solver.devices.compiled_passes import compile_entry_update, has_limits
+from nmd_lab.solver.gram import chunk_of_rows, per_row
 from nmd_lab.solver.row_kernel import kernel_name, marks_of
-from nmd_lab.solver.row_problems import constrained_rows
+from nmd_lab.solver.row_updates import update_rows
 from nmd_lab.solver.storage import Block, CsrStorage
 from nmd_lab.solver.unit_rows import Doubles, UnitRows, by_value
 
@@ -91,9 +92,8 @@ def _iterate(
             earlier = lowest.copy()
             if not active.any():
                 break
-        W = W.copy()
-        every = slice(0, W.shape[1])
-        constrained_rows(columns, rho, storage, block, S, unit.Ht, every, ridge, W)
+        W, gram = W.copy(), per_row(chunk_of_rows(storage), S, unit.Ht)
+        update_rows(columns, gram, ridge, rho, block.rows, slice(0, W.shape[1]), W)
     return best, lowest
 
 

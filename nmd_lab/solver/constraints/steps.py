@@ -73,41 +73,39 @@ class ConstrainedColumns:
         lowest[self.components] = self.entrywise.lowest
         return weights, lowest
 
-    def row_solver(
-        self,
-        gram: FloatArray,
-        ridge: FloatArray,
-        penalty: float,
-        *,
-        sweeps: int = SWEEPS,
-    ) -> RowSolver:
-        """Return the solver of rows that share one normal matrix."""
-        normal = gram.astype(np.float64) + np.diag(ridge).astype(np.float64)
+    def row_solver(self, normals: FloatArray, penalty: float, sweeps: int) -> RowSolver:
+        """Return the function of rows and their negative gradients that returns the next rows.
+
+        `normals` are the normal matrices with the ridge: one for all rows, or one for each.
+        """
+        if self.couples_rows:
+            return lambda rows, slopes: self._coupled_rows(rows, slopes, normals)
         if self.entrywise is not None:
-            return self._coordinate_solver(normal, penalty, sweeps)
-        length = 1.0 / max(float(np.linalg.norm(normal, 2)), np.finfo(float).tiny)
+            return self._coordinate_solver(normals, penalty, sweeps)
+        longest = np.linalg.eigvalsh(normals)[..., -1:]
+        lengths = 1.0 / np.maximum(longest, np.finfo(float).tiny)
 
-        def solve(rows: FloatArray, gradient: FloatArray) -> FloatArray:
-            lengths = np.full((len(rows), 1), length)
-            return self.proximal_gradient(rows, gradient, lambda D: D @ normal, lengths, penalty)
+        def times_normal(change: FloatArray) -> FloatArray:
+            shared, column = normals.ndim == 2, change[:, :, None]
+            product: FloatArray = change @ normals if shared else (normals @ column)[:, :, 0]
+            return product
 
-        return solve
+        numbers = times_normal, lengths, penalty
+        return lambda rows, slopes: self._proximal_gradient(rows, slopes, *numbers)
 
-    def _coordinate_solver(
-        self, normal: NDArray[np.float64], penalty: float, sweeps: int
-    ) -> RowSolver:
-        weights, lowest = self.bounds(len(normal), penalty)
+    def _coordinate_solver(self, normal: FloatArray, penalty: float, sweeps: int) -> RowSolver:
+        bounds = self.bounds(len(normal), penalty)
 
-        def solve(rows: FloatArray, gradient: FloatArray) -> FloatArray:
-            following = np.ascontiguousarray(rows).copy()
-            kernel = cached_kernel(_descend_rows, f"constrained_rows_{following.dtype}")
-            slopes = np.ascontiguousarray(gradient, dtype=following.dtype)
-            kernel(following, slopes, normal, weights, lowest, sweeps, SETTLED)
+        def solve(rows: FloatArray, slopes: FloatArray) -> FloatArray:
+            following = np.array(rows, dtype=np.float64, order="C")
+            slopes = np.array(slopes, dtype=np.float64, order="C")
+            kernel = cached_kernel(_descend_rows, "constrained_rows")
+            kernel(following, slopes, normal, *bounds, sweeps, SETTLED)
             return following
 
         return solve
 
-    def proximal_gradient(
+    def _proximal_gradient(
         self,
         rows: FloatArray,
         gradient: FloatArray,
@@ -117,6 +115,7 @@ class ConstrainedColumns:
     ) -> FloatArray:
         """Return rows after accelerated proximal gradient steps."""
         begin, slope = rows.astype(np.float64), gradient.astype(np.float64)
+        lengths = lengths * np.ones((len(rows), 1))
         current, ahead = begin, begin
         momentum, longest = np.ones((len(rows), 1)), np.zeros((len(rows), 1))
         active = np.ones((len(rows), 1), bool)
@@ -137,29 +136,24 @@ class ConstrainedColumns:
             active &= moved > PROXIMAL_SETTLED * longest
             if not active.any():
                 break
-        return current.astype(rows.dtype)
+        return current
 
-    def coupled(
-        self, rows: FloatArray, gradient: FloatArray, gram: FloatArray, ridge: FloatArray
-    ) -> FloatArray:
-        """Return the next rows if the constraint couples them.
+    def _coupled_rows(self, rows: FloatArray, slopes: FloatArray, normal: FloatArray) -> FloatArray:
+        """Return all rows of a factor, if the constraint couples them.
 
         The offsets move first, given the components; then the components move to the allowed
         matrix that is nearest to their sums.  A ridge does not change which one that is.
         """
-        normal, components = gram.astype(np.float64), self.components
-        begin, slope = rows.astype(np.float64), gradient.astype(np.float64)
-        slope = slope + ridge * begin
-        following = begin.copy()
+        following, components = rows.astype(np.float64), self.components
         others = np.ones(len(normal), bool)
         others[components] = False
         for c in np.flatnonzero(others):
-            step = (slope[:, c] - ridge[c] * begin[:, c]) / (normal[c, c] + ridge[c])
+            step = slopes[:, c] / normal[c, c]
             following[:, c] += step
-            slope = slope - step[:, None] * normal[c]
-        sums = slope[:, components] + begin[:, components] @ normal[components, components]
+            slopes = slopes - step[:, None] * normal[c]
+        sums = slopes[:, components] + rows[:, components] @ normal[components, components]
         following[:, components] = self.constraint.project(sums)
-        return following.astype(rows.dtype)
+        return following
 
 
 def proximal_move(
@@ -214,12 +208,8 @@ def invert_diagonal(normal, inverse):  # type: ignore[no-untyped-def]
         inverse[c] = 1.0 / normal[c, c] if normal[c, c] > 0.0 else 0.0
 
 
-def _descend_rows(rows, gradients, normal, weights, lowest, sweeps, settled):  # type: ignore[no-untyped-def]
-    w, g, inverse = np.empty(rows.shape[1]), np.empty(rows.shape[1]), np.empty(rows.shape[1])
+def _descend_rows(rows, slopes, normal, weights, lowest, sweeps, settled):  # type: ignore[no-untyped-def]
+    inverse = np.empty(rows.shape[1])
     invert_diagonal(normal, inverse)
     for i in range(rows.shape[0]):
-        for c in range(w.size):
-            w[c], g[c] = rows[i, c], gradients[i, c]
-        descend(w, g, normal, inverse, weights, lowest, sweeps, settled)
-        for c in range(w.size):
-            rows[i, c] = w[c]
+        descend(rows[i], slopes[i], normal, inverse, weights, lowest, sweeps, settled)

@@ -7,8 +7,7 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.solver import column_chunks
-from nmd_lab.solver.column_chunks import ColumnChunks
+from nmd_lab.solver import gram
 from nmd_lab.solver.storage import CsrStorage
 
 
@@ -29,9 +28,9 @@ def ratings(m=90, n=30):
 @pytest.fixture
 def small_chunks(monkeypatch):
     def shrink(entries, fewest=1, memory=100):
-        monkeypatch.setattr(column_chunks, "ENTRIES", entries)
-        monkeypatch.setattr(column_chunks, "FEWEST", fewest)
-        monkeypatch.setattr(column_chunks, "MEMORY", memory)
+        monkeypatch.setattr(gram, "ENTRIES", entries)
+        monkeypatch.setattr(gram, "FEWEST", fewest)
+        monkeypatch.setattr(gram, "MEMORY", memory)
 
     return shrink
 
@@ -56,7 +55,7 @@ def test_a_fit_does_not_depend_on_chunks(small_chunks, entries, threads, offsets
 def test_chunks_are_for_large_data_and_small_ranks(small_chunks):
     X = ratings()
     storage = CsrStorage(X.shape, X.indptr, X.indices)
-    assert ColumnChunks.of(storage, 3) is None
+    assert len(gram.chunks_of_columns(storage, 3)) == 1
     small_chunks(20, fewest=4, memory=1.0)
-    assert ColumnChunks.of(storage, 3) is not None
-    assert ColumnChunks.of(storage, 30) is None  # its normal matrices would be too large
+    assert len(gram.chunks_of_columns(storage, 3)) > 1
+    assert len(gram.chunks_of_columns(storage, 30)) == 1  # its normal matrices would be too large
