@@ -1,4 +1,4 @@
-"""HTML of a result in a notebook: a number, small pictures, worries, folded details.
+"""HTML of a result in a notebook: a number, small pictures, diagnostics, folded details.
 
 All colours come from the page (``currentColor``), for light and dark themes.  No element has an id,
 every text is escaped, and the same result gives the same HTML.
@@ -23,7 +23,7 @@ LINE = "margin: 0.2em 0;"
 NUMBER = "font-size: 1.7em; font-weight: 600;"
 FAINT = "color: inherit; opacity: 0.75;"
 MARK = "color: var(--jp-warn-color0, currentColor); margin-right: 0.4em;"
-BESIDE = "display: flex; flex-wrap: wrap; gap: 0.6em 1.8em; align-items: flex-end; margin: 0.6em 0;"
+SHOWN = "display: flex; flex-wrap: wrap; gap: 0.6em 1.8em; align-items: flex-end; margin: 0.6em 0;"
 """CSS of a line, of the number in it, of what is less important, of marks, and of pictures."""
 
 TABLE = "border: none; margin: 0; color: inherit; font-size: inherit;"
@@ -43,7 +43,7 @@ class Summary(NamedTuple):
     pictures : list of str
         Small pictures, as HTML.
     flags : list of str
-        A sentence for each reason to doubt the result.
+        A sentence for each diagnostic that is not as it should be.
     details : dict of str
         Folded tables by their titles, as HTML.
     """
@@ -66,7 +66,7 @@ class Summary(NamedTuple):
             f'<p style="{LINE} {FAINT}">{escape(line)}</p>' for line in self.sentences if line
         ]
         if any(self.pictures):
-            parts.append(f'<div style="{BESIDE}">{"".join(self.pictures)}</div>')
+            parts.append(f'<div style="{SHOWN}">{"".join(self.pictures)}</div>')
         parts += [
             f'<p style="{LINE}"><span style="{MARK}">⚠\ufe0e</span>{escape(flag)}</p>'
             for flag in self.flags

@@ -51,7 +51,7 @@ class Checkpoint(Generic[S]):
         beside: Beside | None = None,
     ) -> None:
         self.path = check_target(path, "checkpoint")
-        self._every, self._classes, self._beside = every, classes, beside
+        self._every, self._classes, self._matched = every, classes, beside
         self._header = call.header(classes) | {"observations": data}
         self.state = self._read(call, data) if file.exists(self.path) else state
         self._written: float | None = time.monotonic()
@@ -60,8 +60,8 @@ class Checkpoint(Generic[S]):
         """Return the stored state, if it is of this call and of these data."""
         header, arrays = file.read(self.path)
         call.check(self._header, header["call"], str(self.path))
-        if (header["beside"] is None) != (self._beside is None):
-            remedy = "leave client= out" if self._beside is not None else "give client="
+        if (header["beside"] is None) != (self._matched is None):
+            remedy = "leave client= out" if self._matched is not None else "give client="
             raise ValueError(
                 f"checkpoint={str(self.path)!r} was written with and without a cluster: {remedy}, "
                 "as it was."
@@ -71,8 +71,8 @@ class Checkpoint(Generic[S]):
                 f"checkpoint={str(self.path)!r} is of other data than X: give the same X, observed "
                 "and weights, or another checkpoint=."
             )
-        if self._beside is not None:
-            self._beside.read(header["beside"])
+        if self._matched is not None:
+            self._matched.read(header["beside"])
         try:
             state: S = Decoder(self._classes, arrays).decode(header["state"])
         except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -94,10 +94,10 @@ class Checkpoint(Generic[S]):
         state = encoder.encode(self.state)
         header = {"call": self._header, "version": __version__, "state": state}
         try:
-            header["beside"] = None if self._beside is None else self._beside.write()
+            header["beside"] = None if self._matched is None else self._matched.write()
             file.write(self.path, header, encoder.arrays)
-            if self._beside is not None:
-                self._beside.clean()
+            if self._matched is not None:
+                self._matched.clean()
             self._written = time.monotonic()
         except OSError as error:
             self._written = None

@@ -1,4 +1,4 @@
-"""Data beside another matrix, such as that of a fit: rows, columns and entries at its positions.
+"""Data matched with another matrix, such as that of a fit: rows, columns and entries.
 
 Every kind of input of `complete` is taken.  What has labels is matched by label.  Entries that a
 sparse matrix does not store are missing, and no sparse input is made dense.
@@ -99,7 +99,7 @@ def match_data(
     unknown: str | None = None,
 ) -> MatchedData:
     """Return any accepted input with the positions of its rows and columns in another matrix."""
-    observations = observe_beside(labels, X, observed=observed, weights=weights)
+    observations = observe_like(labels, X, observed=observed, weights=weights)
     of_X = observations.labels
     rows, columns = match(of_X, labels, "rows"), match(of_X, labels, "columns")
     if rows is None or columns is None:
@@ -109,7 +109,7 @@ def match_data(
     return MatchedData(observations, rows, columns)
 
 
-def observe_beside(labels: Labels, X: Any, **options: Any) -> Observations:
+def observe_like(labels: Labels, X: Any, **options: Any) -> Observations:
     """Return the observations of any accepted input, with the rows of another matrix."""
     check_no_fit("X", X)
     sample_dims = None

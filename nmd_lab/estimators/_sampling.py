@@ -12,7 +12,7 @@ from nmd_lab._runtime.checks import check_integer, check_word
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import Labels, is_frame
-from nmd_lab.data.matching import MatchedData, observe_beside
+from nmd_lab.data.matching import MatchedData, observe_like
 from nmd_lab.result.entries import entries_at, entries_of
 from nmd_lab.result.fold_in import at_rows
 from nmd_lab.result.posterior import Posterior
@@ -171,7 +171,7 @@ class SampledModel(FactorModel):
             X = self._dense_and_seen(checked)[0]
         posterior = self._posterior_of(checked)
         m, n = posterior._shape
-        observations = observe_beside(posterior._labels, X)
+        observations = observe_like(posterior._labels, X)
         return posterior, X, MatchedData(observations, np.arange(m), np.arange(n))
 
     def _is_positive_only(self) -> bool:

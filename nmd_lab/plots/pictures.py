@@ -1,4 +1,4 @@
-"""Pictures of data beside their reconstruction, or beside how sure a posterior is of them."""
+"""Pictures of data with their reconstruction, or with the uncertainty of a posterior."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def uncertainty(
     noise: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the reconstruction beside its standard deviation.
+    """Draw the reconstruction with its standard deviation.
 
     Parameters
     ----------

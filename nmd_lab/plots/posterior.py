@@ -1,4 +1,4 @@
-"""Plots of a posterior: its chains, and predictions with intervals beside data."""
+"""Plots of a posterior: its chains, and predictions with intervals against data."""
 
 from __future__ import annotations
 

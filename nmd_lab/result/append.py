@@ -13,6 +13,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from nmd_lab.data.frames import index_labels
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.masks import GivenLimits
 from nmd_lab.data.matching import is_default, plain_label
@@ -215,7 +216,8 @@ def with_rows(labels: Labels, W: xr.DataArray) -> Labels:
     coords = labels.coords.drop_vars(list(along))
     index = labels.coords.indexes.get(dim)
     if index is not None:
-        coords = coords.assign_coords(_index_coords(dim, _more_labels(dim, index, new_dim, W)))
+        more = index_labels(_more_labels(dim, index, new_dim, W), dim, taken=())[1]
+        coords = coords.assign_coords(more)
     for name, coordinate in along.items():
         if coordinate.dims == (dim,) and name not in coords.coords:
             new = W.coords[name].values if name in W.coords else _missing(coordinate.values, k)
@@ -247,13 +249,6 @@ def _more_labels(dim: str, index: Any, new_dim: str, W: xr.DataArray) -> Any:
             "a new one."
         )
     return index.append(new).set_names(index.names)
-
-
-def _index_coords(dim: str, index: Any) -> Any:
-    """Return the coordinates of a pandas.Index along a dimension."""
-    if index.nlevels > 1:
-        return xr.Coordinates.from_pandas_multiindex(index, dim)
-    return {dim: index.rename(dim)}
 
 
 def _missing(values: NDArray[Any], size: int) -> NDArray[Any]:

@@ -100,7 +100,7 @@ def compare(
         Variables over the dimension `fit`: nonlinearity, loss, rank, objective, relative_error,
         n_iter, seconds, stop_reason and observations_hash, which is equal for fits of equal data.
         With X also rmse and mae, in the units of X.  Its attribute `sentence` says which fit has
-        the lowest error, whether the second best differs from it, and what should worry.
+        the lowest error, whether the second best differs from it, and which have not converged.
 
     Raises
     ------
@@ -183,7 +183,7 @@ def _sentence(
     observed: ArrayLike | None,
     weights: ArrayLike | None,
 ) -> str:
-    """Return what the scores say: the best fit, the difference to the next, and worries."""
+    """Return what the scores say: the best fit, the difference to the next, and diagnostics."""
     sentences = ["Give X= for errors that compare."]
     if X is not None:
         order = np.argsort(scored["rmse"].values, kind="stable")[:2]

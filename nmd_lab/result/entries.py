@@ -236,7 +236,7 @@ def filled_frame(
     missing: Callable[[TypedColumn, NDArray[np.intp]], FloatArray],
     hidden: NDArray[np.bool_] | None = None,
 ) -> Any:
-    """Return a DataFrame with its holes, and hidden cells, filled by a function of a column.
+    """Return a DataFrame with missing and hidden cells filled by a function of a column.
 
     It returns a value for each row: a number, or the position of a level or category.
     """
@@ -245,10 +245,10 @@ def filled_frame(
     filled = frame.copy()
     for k, (column, at) in enumerate(table.blocks()):
         series = frame.iloc[:, k]
-        holes = series.isna().to_numpy()
-        holes = holes if hidden is None else holes | hidden[:, k]
-        if holes.any():
-            filled.isetitem(k, column.filled(series, missing(column, at), holes))
+        empty = series.isna().to_numpy()
+        empty = empty if hidden is None else empty | hidden[:, k]
+        if empty.any():
+            filled.isetitem(k, column.filled(series, missing(column, at), empty))
     return filled
 
 
@@ -259,6 +259,6 @@ def data_to_fill(labels: Labels, X: Any, owner: str = "the fit") -> MatchedData:
 
 
 def refuse_sparse(X: Any) -> None:
-    """Raise ValueError for data whose holes cannot be filled."""
+    """Raise ValueError for data whose missing cells cannot be filled."""
     if is_sparse(X):
-        raise ValueError("X is sparse, and with its holes filled would not be: give dense data.")
+        raise ValueError("X is sparse, and would not be without missing cells: give dense data.")

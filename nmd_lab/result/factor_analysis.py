@@ -33,10 +33,10 @@ class PosteriorFactorAnalysis(PosteriorImputation):
         """Return standardised loadings of factors, with intervals, as factor analysis has them.
 
         A loading says by how many of its standard deviations a column of T (behind its levels,
-        limits and holes) grows with one standard deviation of a factor; for uncorrelated factors it
-        is their correlation.  In each draw the factors are the common factors of the correlations
-        of its columns, turned to those of the mean correlations, so that they are the same ones in
-        all draws.  What only one column has is no factor.
+        limits and missing cells) grows with one standard deviation of a factor; for uncorrelated
+        factors it is their correlation.  In each draw the factors are the common factors of the
+        correlations of its columns, turned to those of the mean correlations, so that they are the
+        same ones in all draws.  What only one column has is no factor.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class PosteriorFactorAnalysis(PosteriorImputation):
         if X is None:
             posterior, labels, rows = self, self._labels, np.arange(self._shape[0])
         else:
-            posterior, data = self._beside(X)
+            posterior, data = self._matched(X)
             labels, rows = data.observations.labels, data.rows
         labels = labels.rename(labels.clashes(NAMES))
         moments = scores_of_rows(posterior, posterior._row_vectors[:, rows], found)

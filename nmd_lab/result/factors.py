@@ -148,7 +148,7 @@ class Factors(Fitted):
         return 1.0 - error / size if size > 0 else float(error == 0)
 
     def impute(self, X: Any) -> Any:
-        """Return X with its holes filled, each by what suits its column.
+        """Return X with its missing cells filled, each by what suits its column.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ import xarray as xr
 
 from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab.data.labels import is_frame
-from nmd_lab.data.matching import observe_beside
+from nmd_lab.data.matching import observe_like
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 
@@ -29,7 +29,7 @@ Kind = Literal["fit", "table"]
 
 FORMATS = {
     "fit": ".nc (the fit), .npz (W, H and the offsets), .csv or .parquet (a table)",
-    "table": ".csv or .parquet (the data with their holes filled)",
+    "table": ".csv or .parquet (the data with their missing cells filled)",
 }
 """What a file holds, by its ending."""
 
@@ -104,13 +104,13 @@ def export_filled(
 
 
 def filled_table(fit: Decomposition, X: Any) -> pd.DataFrame:
-    """Return the fitted data as a table with its holes filled; None gives the reconstruction."""
+    """Return the fitted data as a table without missing cells; None gives the reconstruction."""
     if is_frame(X):
         frame: Any = fit.impute(X)
         return frame  # type: ignore[no-any-return]
     matrix = fit._fitted.block()
     if X is not None:
-        i, j, observed = observe_beside(fit._labels, X).entries()
+        i, j, observed = observe_like(fit._labels, X).entries()
         if fit._row_model.absent_are_zeros:
             matrix[...] = 0
         matrix[i, j] = observed

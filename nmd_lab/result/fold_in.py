@@ -327,7 +327,7 @@ P = TypeVar("P", bound=NewRowsOfPosterior)
 
 
 def labels_of_new_rows(labels: Labels, new_labels: Labels) -> Labels:
-    """Return the labels of new rows beside the columns of a posterior."""
+    """Return the labels of new rows with the columns of a posterior."""
     columns = without_rows(labels, 1)
     coords = xr.Dataset(coords=new_labels.coords_along(*new_labels.rows))
     return replace(

@@ -1,4 +1,4 @@
-"""Data with their holes filled by a posterior: by a point, or several times by draws."""
+"""Data with their missing cells filled by a posterior: by a point, or several times by draws."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab._runtime.checks import as_generator, check_integer, check_word
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.masks import NO_LIMITS, GivenLimits, with_limits
-from nmd_lab.data.matching import MatchedData, dense_like, has_repeats, match, observe_beside
+from nmd_lab.data.matching import MatchedData, dense_like, has_repeats, match, observe_like
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.solver.sampler.sampled_model import CLIPPED, knows_T
@@ -49,7 +49,7 @@ class PosteriorImputation(NewRowsOfPosterior):
         upper: ArrayLike | None = None,
         random_state: Any = None,
     ) -> Any:
-        """Return data with their holes filled: once by a point, or n times by draws.
+        """Return data with their missing cells filled: once by a point, or n times by draws.
 
         Parameters
         ----------
@@ -104,15 +104,15 @@ class PosteriorImputation(NewRowsOfPosterior):
         """
         check_word("point", point, ["auto", "mean", "median", "mode"])
         count = None if n is None else check_integer("n", n, 1)
-        posterior, data = self._beside(X, GivenLimits(at_most, at_least, upper))
+        posterior, data = self._matched(X, GivenLimits(at_most, at_least, upper))
         if count is None:
             return filled(posterior, X, data, point)
         return copies(posterior, X, data, count, as_generator(random_state))
 
-    def _beside(self, X: Any, limits: GivenLimits = NO_LIMITS) -> tuple[Self, MatchedData]:
-        """Return the posterior of the rows of X, this or that of new ones, and X beside it."""
+    def _matched(self, X: Any, limits: GivenLimits = NO_LIMITS) -> tuple[Self, MatchedData]:
+        """Return the posterior of the rows of X, fitted or new ones, and their positions in it."""
         refuse_sparse(X)
-        labels = observe_beside(self._labels, X).labels
+        labels = observe_like(self._labels, X).labels
         rows = None if has_repeats(labels, self._labels) else match(labels, self._labels, "rows")
         if rows is not None and np.all(rows >= 0):
             data = data_to_fill(self._labels, X, "the posterior")
@@ -129,7 +129,7 @@ class PosteriorImputation(NewRowsOfPosterior):
 
 
 def filled(posterior: Drawn, X: Any, data: MatchedData, point: Point = "auto") -> Any:
-    """Return X, of which `data` has the positions, with its holes filled by best guesses."""
+    """Return X, of which `data` has the positions, with best guesses in its missing cells."""
 
     def numbers(entries: Bounded) -> Array:
         i, j, *ends = entries
@@ -162,14 +162,14 @@ def _near_means(posterior: Drawn) -> NDArray[np.float64]:
 def copies(
     posterior: Drawn, X: Any, data: MatchedData, n: int, rng: np.random.Generator
 ) -> list[Any]:
-    """Return X n times with its holes filled by draws, different ones as long as there are."""
+    """Return X n times with draws in its missing cells, different ones as long as there are."""
     rounds = -(-n // posterior._n_draws)
     order = np.concatenate([rng.permutation(posterior._n_draws) for _ in range(rounds)])
     return [_copy(posterior, X, data, int(draw), rng) for draw in order[:n]]
 
 
 def _copy(posterior: Drawn, X: Any, data: MatchedData, draw: int, rng: np.random.Generator) -> Any:
-    """Return X with its holes filled by new observations from one draw."""
+    """Return X with its missing cells filled by new observations from one draw."""
 
     def numbers(entries: Bounded) -> Array:
         v = posterior._linear_at(entries.i, entries.j, slice(draw, draw + 1))[0]

@@ -146,7 +146,7 @@ def latent_correlations(posterior: Drawn, level: float) -> xr.Dataset:
 
 
 def standardised_loadings(posterior: Drawn) -> Array:
-    """Return G (draws, n, d) whose G G' has the correlations beside its diagonal."""
+    """Return G (draws, n, d) whose G G' has the correlations off its diagonal."""
     covariances = posterior._row_prior.covariances
     _, H, row_offsets, _ = posterior._stacked
     loadings = H.astype(np.float64)
@@ -288,7 +288,7 @@ def _principal_axes(common: Array, factors: int) -> Array:
 
 
 def common_factors(G: Array, L: Array) -> Array:
-    """Return L (..., n, k) whose L L' is nearest to G G' beside the diagonal, from a start near it.
+    """Return L (..., n, k) whose L L' is nearest to G G' off the diagonal, from a start near it.
 
     Components of G that only one column has count for nothing.  A column has at most the
     communality that G gives it.

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from nmd_lab._runtime.checks import check_integer, errors_about
 from nmd_lab.data.labels import COMPONENT, Labels
-from nmd_lab.data.matching import AXES, match, observe_beside
+from nmd_lab.data.matching import AXES, match, observe_like
 from nmd_lab.data.sparse import is_sparse
 
 from .entries import index_of, is_single, positions_of
@@ -138,7 +138,7 @@ def _known_columns(labels: Labels, exclude: Any) -> KnownColumns:
         return lambda row: columns
     are_flags = not is_sparse(exclude) and np.asarray(exclude).dtype == bool
     with errors_about("exclude"):
-        observations = observe_beside(
+        observations = observe_like(
             labels, exclude, observed=exclude if are_flags else None, may_be_empty=True
         )
     of_known = observations.labels

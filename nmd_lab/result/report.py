@@ -41,8 +41,8 @@ class PosteriorReport:
     summary : str
         Size of the table, and how much of it was missing.
     columns : pandas.DataFrame
-        One line for each column: kind, observed and missing cells, what holes are filled by, and
-        how unsure they are on average (`Posterior.reliability` says in which units).
+        One line for each column: kind, observed and missing cells, what the latter are filled by,
+        and how unsure they are on average (`Posterior.reliability` says in which units).
     least_sure, surest : pandas.DataFrame
         Some filled cells, with intervals or probabilities.
     held_out : pandas.DataFrame or None
@@ -150,7 +150,7 @@ POINTS = {
     "boolean": "most probable",
     "categories": "most probable",
 }
-"""What the holes of the kinds of columns are filled by."""
+"""Statistic that fills the missing cells of each kind of column."""
 
 ASSUMED = {
     "gaussian": "The noise of a number is normal, and equally large in all rows.",
@@ -166,7 +166,7 @@ ASSUMED = {
 
 def make_report(posterior: PosteriorTables, X: Any, held_out: Any, level: float) -> PosteriorReport:
     """Return the report on X; see `Posterior.report`."""
-    of_X, data = posterior._beside(X)
+    of_X, data = posterior._matched(X)
     columns = [
         column
         for column in kinds_of_columns(of_X._labels, of_X._kinds)
@@ -223,7 +223,7 @@ def _assumptions(posterior: PosteriorTables) -> tuple[str, ...]:
 
 
 def _by_column(cells: pd.DataFrame, columns: list[ColumnWords], m: int) -> pd.DataFrame:
-    """Return what was missing in each column, and how unsure it is."""
+    """Return the number of missing cells in each column, and their mean uncertainty."""
     lines = []
     for name, kind, ends, _ in columns:
         of_column = cells[[label == name for label in cells["column"]]]
@@ -238,7 +238,7 @@ def _by_column(cells: pd.DataFrame, columns: list[ColumnWords], m: int) -> pd.Da
 def _shown(
     posterior: PosteriorTables, cells: pd.DataFrame, filled: Any, data: MatchedData, level: float
 ) -> pd.DataFrame:
-    """Return cells with labels, what they are filled with, and what says how sure this is."""
+    """Return cells with labels, what they are filled with, and their uncertainty."""
     labelled, texts = with_labels(posterior, cells), []
     ends = posterior.predict_interval(_entries(cells), level=level)
     table = posterior._labels.table

@@ -31,7 +31,7 @@ SETTINGS = ("refine", "homotopy", "polish", "limit_noise")
 """Settings of the algorithm that a choice may decide."""
 
 UNNAMED = ("nonlinearity",)
-"""Options whose values need no name beside them, such as "MinMax(0, 16)"."""
+"""Options whose values need no name, such as "MinMax(0, 16)"."""
 
 
 def chosen_arguments(fit: Any) -> dict[str, Any]:

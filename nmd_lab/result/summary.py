@@ -1,4 +1,4 @@
-"""A fit or a posterior in short, as text or as HTML: its one number, and reasons to doubt it."""
+"""A fit or a posterior in short, as text or as HTML: its one number, and diagnostics."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def unfinished(fit: Any) -> float:
 
 
 def flags_of(fit: Any) -> list[str]:
-    """Return a sentence for each thing that should worry about a fit."""
+    """Return a sentence for each diagnostic of a fit that is not as it should be."""
     flags = [STOPPED[code]] if (code := fit.stop_reason.code) in STOPPED else []
     if share := unfinished(fit):
         flags.append(f"Not converged: the last tenth of the iterations lowered it by {share:.1%}.")
@@ -71,8 +71,8 @@ def headline_of(fit: Any, rivals: Mapping[str, float] | None = None) -> dict[str
     measure = str(trials.attrs.get("measure", ""))
     rooted = measure.startswith("root mean squared")
     alone = trials.attrs.get("offsets_alone")
-    beside = {} if alone is None else {"offsets alone": alone}
-    return headline(error, where if rooted else f"{measure}, held out", beside)
+    rivals = {} if alone is None else {"offsets alone": alone}
+    return headline(error, where if rooted else f"{measure}, held out", rivals)
 
 
 def validation_error(fit: Any) -> float | None:
@@ -242,7 +242,7 @@ def _headline_of_posterior(posterior: Any) -> dict[str, str]:
 
 
 def _flags_of_posterior(posterior: Any) -> list[str]:
-    """Return a sentence for each reason to doubt the posterior."""
+    """Return a sentence for each diagnostic of a posterior that is not as it should be."""
     flags = [STOPPED[code]] if (code := posterior.stop_reason.code) in STOPPED else []
     rhat = posterior.rhat
     of_likelihood, ess = (float(each["log_likelihood"]) for each in (rhat, posterior.ess))

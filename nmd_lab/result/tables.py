@@ -20,17 +20,6 @@ from .loadings import latent_correlations
 from .mixture import Array
 
 
-def cells_by_doubt(posterior: PosteriorImputation, X: Any) -> pd.DataFrame:
-    """Return the observed cells of test data, surest first; see `Posterior.reliability`."""
-    cells = held_out_cells(posterior, X).sort_values("unsure", kind="stable", ignore_index=True)
-    by_kind = cells.assign(one=1.0, square=cells["wrong"] ** 2).groupby("kind")
-    count = by_kind["one"].cumsum()
-    error = (by_kind["square"].cumsum() / count) ** 0.5
-    error = error.where(cells["kind"] == "number", by_kind["wrong"].cumsum() / count)
-    cells = cells.assign(share=count / by_kind["one"].transform("sum"), error=error)
-    return with_labels(posterior, cells)
-
-
 def held_out_cells(posterior: PosteriorImputation, X: Any) -> pd.DataFrame:
     """Return the observed cells of test data, as `cells_at` does."""
     entries = entries_of(posterior._labels, X, None, None, "the posterior")
@@ -166,7 +155,7 @@ class PosteriorTables(PosteriorImputation):
         True
         """
         level = check_share("level", level, zero=False)
-        posterior, data = self._beside(X)
+        posterior, data = self._matched(X)
         grid = entries_at(data.rows[:, None], data.columns)
         ends = posterior.predict_interval(grid, level=level, noise=noise)
         ends = ends.reshape(data.rows.size, data.columns.size, 2)
@@ -177,7 +166,7 @@ class PosteriorTables(PosteriorImputation):
         return array.assign_coords(bound=list(BOUNDS))
 
     def correlations(self, level: float = 0.9) -> xr.Dataset:
-        """Return the correlations of the columns, behind their levels, limits and holes.
+        """Return the correlations of the columns, behind their levels, limits and missing cells.
 
         They are those of T in a new row: those that f(T), cut points and limits only show in part.
         The covariance in a draw is H' Σ H plus the noise of each column, with the covariance Σ of
@@ -255,7 +244,13 @@ class PosteriorTables(PosteriorImputation):
         >>> bool(cells["error"][115] < cells["error"].iloc[-1])  # the surer half
         True
         """
-        return cells_by_doubt(self, X)
+        cells = held_out_cells(self, X).sort_values("unsure", kind="stable", ignore_index=True)
+        by_kind = cells.assign(one=1.0, square=cells["wrong"] ** 2).groupby("kind")
+        count = by_kind["one"].cumsum()
+        error = (by_kind["square"].cumsum() / count) ** 0.5
+        error = error.where(cells["kind"] == "number", by_kind["wrong"].cumsum() / count)
+        share = count / by_kind["one"].transform("sum")
+        return with_labels(self, cells.assign(share=share, error=error))
 
 
 def _bounds_of_frame(frame: Any, data: MatchedData, ends: Array) -> pd.DataFrame:

@@ -150,7 +150,7 @@ class Cell:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments of the method beside X."""
+        """Arguments of the method other than X."""
         arguments = dict(self.data.arguments)
         arguments |= {"random_state": self.seed, "compute": Compute(threads=1)}
         if self.method not in METHODS.values() and takes_numbers(self.method):
@@ -208,7 +208,7 @@ class Cell:
         return scores
 
 
-# Numbers of a fit beside its errors, with their long names
+# Numbers of a fit other than its errors, with their long names
 NUMBERS = {
     "objective": "objective",
     "n_iter": "iterations",
