@@ -156,17 +156,6 @@ def test_weights_are_the_same_in_dense_and_sparse_and_whole_weights_repeat():
     assert dense.objective == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
-def test_an_entry_that_comes_twice_is_named(kind):
-    twice = sparse.coo_array(([1.0, 2.0, 3.0], ([0, 4, 4], [1, 2, 2])), shape=(6, 5))
-    if kind == "csr":
-        twice = sparse.csr_array(([1.0, 2.0, 3.0], [1, 2, 2], [0, 1, 1, 1, 1, 3, 3]), shape=(6, 5))
-    if kind == "csc":
-        twice = sparse.csc_array(([1.0, 2.0, 3.0], [0, 4, 4], [0, 0, 1, 3, 3, 3]), shape=(6, 5))
-    with pytest.raises(ValueError, match="row 4, column 2 more than once"):
-        nmd.complete(twice, 1)
-
-
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")  # of a single iteration
 def test_a_state_that_does_not_fit_is_refused_before_any_work(monkeypatch):
     monkeypatch.setattr("nmd_lab._runtime.machine.free_memory", lambda: 10**7)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import nmd_lab as nmd
 from nmd_lab.data.entries import EntryWeights
 from nmd_lab.data.inputs import observe_dense
 
@@ -26,30 +25,6 @@ def test_any_range_is_that_of_the_matrix(kind):
             assert read[start:stop].dtype == expected.dtype
     np.testing.assert_array_equal(read.of_rows(slice(2, 5)), expected[2:5])
     np.testing.assert_array_equal(read.of_rows(slice(None)), expected)
-
-
-@pytest.mark.parametrize(
-    ("pair", "scale"),
-    [(("relu", "frobenius"), 1.0), (("square", "l1"), 1e9), (("identity", "kl"), 1e9)],
-)
-@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.OverfitWarning")
-def test_what_a_mask_hides_is_never_used(pair, scale):
-    rng = np.random.default_rng(0)
-    X = rng.random((30, 20)) * scale
-    seen = rng.random(X.shape) < 0.7
-    hidden = rng.choice([np.nan, np.inf, -1e300, 0.0], X.shape)
-    garbage = np.where(seen, X, hidden)
-    fits, plain = [], {"alpha": 0.1, "offsets": "both", "max_iter": 30, "tol": 0}
-    for data, mask in (
-        (np.where(seen, X, np.nan), None),
-        (garbage, seen),
-        (np.ma.masked_array(garbage, ~seen), None),
-    ):
-        fit = nmd.complete(data, 3, *pair, observed=mask, random_state=0, **plain)
-        fits.append(fit)
-        assert fit.parameters["observations_hash"] == fits[0].parameters["observations_hash"]
-        for one, other in zip(fit._factors, fits[0]._factors, strict=True):
-            np.testing.assert_array_equal(one, other)
 
 
 def test_data_with_missing_entries_are_not_copied():

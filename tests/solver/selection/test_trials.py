@@ -39,9 +39,7 @@ def trials_of(X, stopped=lambda: False, options=None, **how):
     observations = observe(X, **how)
     folds, _ = draw_folds(observations, np.random.default_rng(0))
     low, high = observations.range()
-    return Trials(
-        folds, options or Options(), max(-low, high), np.random.default_rng(0), stopped
-    )  # fmt: skip
+    return Trials(folds, options or Options(), max(-low, high), np.random.default_rng(0), stopped)
 
 
 def setting(f="identity", loss="frobenius", rank=2, alpha=0.3, offsets="none", offset_alpha=1.0):
