@@ -71,7 +71,7 @@ def package(decided: Decided, solution: Solution) -> Decomposition:
         offsets=offsets,
         nonlinearity=nonlinearity,
         loss=loss,
-        kinds=None if units.model.single else units.model,
+        kinds=units.model if units.model.is_mixed else None,
         stop_reason=outcome.stop_reason,
         parameters={
             "rank": W.shape[1],
@@ -91,7 +91,7 @@ def package(decided: Decided, solution: Solution) -> Decomposition:
 
 def _limits(model: Model, *, has_limits: bool) -> dict[str, Any]:
     """Return what a fit with limits knows of them, for `Decomposition.parameters`."""
-    if not has_limits or model.which is not None:
+    if not has_limits or model.is_mixed:
         return {}
     return {"limit_noise": model.limits.sd, "smallest_value": model.limits.smallest}
 

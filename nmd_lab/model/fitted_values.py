@@ -77,7 +77,7 @@ class FittedValues(NamedTuple):
         A position of -1 stands for a row or column that X did not have, whose factor and offset
         are 0.
         """
-        if self.model.which is not None and np.any(j < 0):
+        if self.model.is_mixed and np.any(j < 0):
             raise ValueError(
                 "columns has labels that the fit does not know, and its columns have losses of "
                 "their own: leave them out."

@@ -168,10 +168,14 @@ class Kind(NamedTuple):
         units = {name: getattr(self, name) for name in ("limits", "centre", "size", "weight")}
         return changed._replace(**units)
 
+    @property
+    def has_units(self) -> bool:
+        """Whether centre, size or weight differ from those of the only kind of a model."""
+        return np.ndim(self.size) > 0 or (self.centre, self.size, self.weight) != (0.0, 1.0, 1.0)
+
     def modelled(self, t: FloatArray) -> FloatArray:
         """Return f(centre + size t)."""
-        values: FloatArray = self.nonlinearity(self.centre + self.size * t)
-        return values
+        return self.nonlinearity(self.centre + self.size * t if self.has_units else t)
 
     def expected(self, t: FloatArray) -> FloatArray:
         """Return the expected x, in the units of X."""
@@ -179,15 +183,17 @@ class Kind(NamedTuple):
 
     def losses(self, x: FloatArray, t: FloatArray) -> FloatArray:
         """Return the weighted loss of each entry."""
-        losses: FloatArray = self.weight * self.loss(x, self.modelled(t))
-        return losses
+        losses = self.loss(x, self.modelled(t))
+        return self.weight * losses if self.has_units else losses
 
     def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return the starting T, finite, with f near what suits x, in the units of WH."""
-        start: FloatArray = (
-            self.nonlinearity.pseudo_inverse(self.loss.target(x)) - self.centre
-        ) / self.size
-        return start
+        start = self.nonlinearity.pseudo_inverse(self.loss.target(x))
+        return (start - self.centre) / self.size if self.has_units else start
+
+    def in_units(self, errors: FloatArray) -> FloatArray:
+        """Return errors of X in the units of the column, whose weight is one there."""
+        return errors * np.sqrt(self.weight) if self.has_units else errors
 
 
 def make_kind(nonlinearity: str | Nonlinearity, loss: str | Loss) -> Kind:

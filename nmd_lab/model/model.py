@@ -28,7 +28,7 @@ from .base import FloatArray
 from .entry import losses_kernel
 from .kind import AnyStructure, Kind, LimitModel, make_kind
 from .loss import Loss
-from .mixed import Mixed, branches_of, groups, name_of, tables_of
+from .mixed import Mixed, branches_of, each_group, groups, name_of, tables_of
 from .nonlinearity import Nonlinearity
 
 IntArray = NDArray[np.integer]
@@ -51,15 +51,29 @@ class Model:
     which: IntArray | None = None
 
     @property
-    def single(self) -> Kind | None:
-        """The kind of all entries; None for a table of several."""
-        return self.kinds[0] if self.which is None else None
+    def is_mixed(self) -> bool:
+        """Whether columns, or entries, are of several kinds with units of their own."""
+        return self.which is not None
+
+    @property
+    def of_columns(self) -> list[Kind]:
+        """The kind of each column; none where all are alike, or entries have kinds of their own."""
+        if self.which is None or self.which.ndim == 2:
+            return []
+        return [self.kinds[position] for position in self.which]
 
     @property
     def only(self) -> Kind:
         """The kind of all entries, where nothing else can be."""
-        assert self.which is None, "the model has several kinds"
+        assert not self.is_mixed, "the model has several kinds"
         return self.kinds[0]
+
+    def of_column(self, column: int) -> Kind | None:
+        """Return the kind of a column; None if its entries have kinds of their own."""
+        if not self.is_mixed:
+            return self.only
+        of_columns = self.of_columns
+        return of_columns[column] if of_columns else None
 
     @property
     def nonlinearity(self) -> Nonlinearity:
@@ -82,8 +96,7 @@ class Model:
     @property
     def degrees(self) -> tuple[int | None, int | None]:
         """Degrees of f and of d, by which data have a unit; None for kinds with their own."""
-        kind = self.single
-        return (None, None) if kind is None else (kind.nonlinearity.degree, kind.loss.degree)
+        return (None, None) if self.is_mixed else (self.nonlinearity.degree, self.loss.degree)
 
     @property
     def linear(self) -> bool:
@@ -93,7 +106,7 @@ class Model:
     @property
     def even(self) -> bool:
         """Whether there is one nonlinearity, and it is even: the signs of WH are to be found."""
-        return self.which is None and self.nonlinearity.even
+        return not self.is_mixed and self.nonlinearity.even
 
     @property
     def smooth(self) -> bool:
@@ -108,7 +121,7 @@ class Model:
     @property
     def fits_exactly(self) -> bool:
         """Whether there is one loss, and it is smallest at x."""
-        return self.which is None and self.loss.smallest_at_x
+        return not self.is_mixed and self.loss.smallest_at_x
 
     @property
     def learns(self) -> bool:
@@ -118,17 +131,17 @@ class Model:
     @property
     def has_form_for_limits(self) -> bool:
         """Whether the loss of entries with limits depends on the size of the noise."""
-        return self.which is None and self.only.has_form_for_limits
+        return not self.is_mixed and self.only.has_form_for_limits
 
     @property
     def limits(self) -> LimitModel:
         """What is known of all entries with limits; nothing for several kinds."""
-        return LimitModel() if self.which is not None else self.kinds[0].limits
+        return LimitModel() if self.is_mixed else self.only.limits
 
     @property
     def squares(self) -> bool:
         """Whether there is one loss, and it is that of squares."""
-        return self.which is None and self.loss.squares
+        return not self.is_mixed and self.loss.squares
 
     @property
     def is_least_squares(self) -> bool:
@@ -138,14 +151,12 @@ class Model:
     @cached_property
     def structure(self) -> AnyStructure:
         """Everything that the compiled code depends on: the different structures of the kinds."""
-        if self.which is None:
-            return self.kinds[0].structure
-        return "mixed", branches_of(self.kinds)
+        return ("mixed", branches_of(self.kinds)) if self.is_mixed else self.only.structure
 
     @cached_property
     def name(self) -> str:
         """Name of the compiled code; models with the same name share the code."""
-        return self.kinds[0].name if self.which is None else name_of(self.kinds)
+        return name_of(self.kinds) if self.is_mixed else self.only.name
 
     @cached_property
     def is_ours(self) -> bool:
@@ -155,9 +166,7 @@ class Model:
     @cached_property
     def numbers(self) -> tuple[Any, ...]:
         """Run-time argument of compiled code: the numbers of the only kind, or tables of all."""
-        if self.which is None:
-            return self.kinds[0].numbers
-        return tables_of(self.kinds)
+        return tables_of(self.kinds) if self.is_mixed else self.only.numbers
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Model, (self.kinds, self.which)  # the numbers may be addresses in this process
@@ -165,53 +174,43 @@ class Model:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model) or self.kinds != other.kinds:
             return False
-        if self.which is None or other.which is None:
-            return self.which is other.which
-        return np.array_equal(self.which, other.which)
+        return np.array_equal(np.array(self.which), np.array(other.which))
 
     def __hash__(self) -> int:
-        return hash((self.kinds, None if self.which is None else self.which.tobytes()))
+        return hash(self.kinds)
 
     def which_at(self, rows: Any, columns: Any) -> Any:
         """Return the position of the kind of each entry; rows and columns broadcast."""
-        assert self.which is not None
-        if self.which.ndim == 2:
-            return self.which[rows, columns]
-        return np.broadcast_to(
-            self.which[columns], np.broadcast_shapes(np.shape(rows), np.shape(columns))
-        )
+        which: Any = np.zeros((), np.intp) if self.which is None else self.which
+        if which.ndim == 2:
+            return which[rows, columns]
+        shape = np.broadcast_shapes(np.shape(rows), np.shape(columns))
+        return np.broadcast_to(which[columns] if which.ndim else which, shape)
 
     def modelled(self, t: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
         """Return f at values of WH."""
-        if self.which is None:
-            return self.nonlinearity(t)
         return self._each(lambda kind, t: kind.modelled(t), rows, columns, t)
 
     def expected(self, t: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
         """Return the expected x at values of WH, in the units of X."""
-        if self.which is None:
-            return self.loss.expected(self.nonlinearity(t))
         return self._each(lambda kind, t: kind.expected(t), rows, columns, t)
 
     def pseudo_inverse(self, x: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
         """Return the starting T, finite, with f near what suits X."""
-        if self.which is None:
-            return self.nonlinearity.pseudo_inverse(self.loss.target(x))
         return self._each(lambda kind, x: kind.pseudo_inverse(x), rows, columns, x)
 
     def compares(self, rows: Any = 0, columns: Any = 0) -> Any:
         """Return whether the loss of each entry compares x with f(WH); a class is none of its."""
         each = np.array([kind.loss.smallest_at_x for kind in self.kinds])
-        return each[0] if self.which is None else each[self.which_at(rows, columns)]
+        return each[self.which_at(rows, columns)]
 
     def losses(
         self, x: FloatArray, t: FloatArray, rows: Any = 0, columns: Any = 0, limits: Any = None
     ) -> FloatArray:
         """Return the weighted losses at values of WH, of entries with limits or without."""
-        if self.which is None and limits is None:
-            return self.loss(x, self.nonlinearity(t))
-        which: Any = 0 if self.which is None else self.which_at(rows, columns)
-        which = np.broadcast_to(which, x.shape).ravel().astype(np.int64)
+        if not self.is_mixed and limits is None:
+            return self.only.losses(x, t)
+        which = np.broadcast_to(self.which_at(rows, columns), x.shape).ravel().astype(np.int64)
         wide, codes, uppers = x.ravel().astype(np.float64), None, None
         if limits is not None:
             codes = limits.codes
@@ -230,8 +229,6 @@ class Model:
         self, losses: FloatArray, x: FloatArray, rows: Any = 0, columns: Any = 0
     ) -> FloatArray:
         """Return the log score of each entry from its loss, in the units of its column."""
-        if self.which is None:
-            return self.loss.log_scores(losses, x)
         which, scores = self.which_at(rows, columns), np.empty(losses.size)
         for position, kind in enumerate(self.kinds):
             at = which == position
@@ -241,49 +238,42 @@ class Model:
 
     def in_units(self, errors: FloatArray, rows: Any = 0, columns: Any = 0) -> FloatArray:
         """Return errors of X in the units of their columns, those of X for the only kind."""
-        if self.which is None:
-            return errors
-        return self._each(lambda kind, e: e * np.sqrt(kind.weight), rows, columns, errors)
+        return self._each(lambda kind, e: kind.in_units(e), rows, columns, errors)
 
     def relative_error(self, objective: float, reference: float) -> float:
         """Return the relative error of a fit; the ratio of the two numbers for several kinds."""
-        if self.which is None:
+        if not self.is_mixed:
             return self.loss.relative_error(objective, reference)
         return objective / reference if reference > 0 else (0.0 if objective == 0 else math.inf)
 
     def with_limits(self, limits: LimitModel) -> Model:
         """Return the model with what is known of entries with limits; several kinds have theirs."""
-        return Model((self.only.with_limits(limits),)) if self.which is None else self
+        return self if self.is_mixed else Model((self.only.with_limits(limits),))
 
     def with_wider_bounds(self, width: float) -> Model | None:
         """Return the model with wider bounds of f, for a homotopy; None if f has not two."""
-        kind = self.single
-        if kind is None:
+        if self.is_mixed:
             return None
-        wider = kind.nonlinearity.with_wider_bounds(width, kind.loss.domain)
-        return None if wider is None else make_model(wider, kind.loss)
+        wider = self.nonlinearity.with_wider_bounds(width, self.loss.domain)
+        return None if wider is None else make_model(wider, self.loss)
 
     def scaled(self, size: float) -> Model:
         """Return the model for data that are divided by `size`; several kinds have their units."""
-        kind = self.single
-        if kind is None:
+        if self.is_mixed:
             return self
-        scaled = make_kind(kind.nonlinearity.scaled(size), kind.loss.scaled(size))
-        smallest, sd = kind.limits
+        scaled = make_kind(self.nonlinearity.scaled(size), self.loss.scaled(size))
+        smallest, sd = self.limits
         return Model((scaled._replace(limits=LimitModel(smallest / size, sd / size)),))
 
     def learned(
         self, x: FloatArray, t: FloatArray, weights: FloatArray, rows: Any = 0, columns: Any = 0
     ) -> Model:
         """Return the model with the parameters of highest likelihood, given observed entries."""
-        if self.which is None:
-            return Model((self.only.learned(x, t, weights),))
-        order, ends = groups(self.which_at(rows, columns), len(self.kinds))
         kinds = list(self.kinds)
-        for k, kind in enumerate(kinds):
-            at = order[ends[k] : ends[k + 1]]
-            if kind.learns and at.size:
-                kinds[k] = kind.learned(x[at], t[at], weights[at])
+        which = np.broadcast_to(self.which_at(rows, columns), x.shape)
+        for k, at in each_group(which, len(kinds)):
+            if kinds[k].learns:
+                kinds[k] = kinds[k].learned(x[at], t[at], weights[at])
         return replace(self, kinds=tuple(kinds))
 
     @cached_property
@@ -302,6 +292,8 @@ class Model:
 
         Kinds with the same f and d are worked on together, since a table may have many columns.
         """
+        if not self.is_mixed:
+            return function(self.only, *arrays)
         first = np.asarray(arrays[0])
         which = np.broadcast_to(self.which_at(rows, columns), first.shape).ravel()
         different, positions, units = self._by_function

@@ -302,13 +302,10 @@ def _panels(result: Decomposition | Posterior, columns: Any) -> list[_Panel]:
     f, loss = result.nonlinearity, result.loss
     model = result._kinds or make_model(cast(Any, f), cast(Any, loss))
     names = list(result._labels.flat(result._labels.columns))
-    if model.which is None:
-        if columns is None:
-            return [_Panel(str(f), model.only, None)]
-        kinds = [model.only] * len(names)
-    elif model.which.ndim == 1:
-        kinds = [model.kinds[k] for k in model.which]
-    else:
+    if columns is None and not model.is_mixed:
+        return [_Panel(str(f), model.only, None)]
+    kinds = model.of_columns if model.is_mixed else [model.only] * len(names)
+    if not kinds:
         raise ValueError(
             "result has an f for each entry: fit with one f for each column, or for all entries."
         )

@@ -241,16 +241,13 @@ class Factors(Fitted):
 
     def _loss_at(self, column: int) -> Loss:
         """Return the loss of a column of the matrix."""
-        model = self._kinds
-        if model is None or model.which is None:
-            return self.loss
-        if model.which.ndim == 2:
+        kind = self._fitted.model.of_column(column)
+        if kind is None:
             raise ValueError(
                 "The fit has a loss for each entry, so that a column has no probabilities: give "
                 "the loss by column."
             )
-        loss: Loss = model.kinds[model.which[column]].loss
-        return loss
+        return kind.loss
 
 
 def _softmax(t: FloatArray) -> FloatArray:

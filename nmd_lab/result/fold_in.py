@@ -116,16 +116,16 @@ def fold_rows(
 def check_values(model: Model, columns: NDArray[np.intp], observations: Observations) -> None:
     """Raise ValueError for values that the loss, or that of their column, does not define."""
     x, weights = observations.observed()
-    if model.which is None:
+    if not model.is_mixed:
         _check(model.loss, x, weights)
         return
-    if model.which.ndim == 2:
+    if not model.of_columns:
         raise ValueError(
             "The fit has a loss for each entry, so that new rows have none: fit with one for each "
             "column."
         )
     _, j, x = observations.entries()
-    which, x = model.which[columns[j]], x.astype(np.float64)
+    which, x = model.which_at(0, columns[j]), x.astype(np.float64)
     for position in np.unique(which):
         at = which == position
         _check(model.kinds[position].loss, x[at], weights[at])

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.labels import Labels, Picture, picture_of
 from nmd_lab.data.matching import plain_label
-from nmd_lab.model.kind import Kind
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearity import Nonlinearity
 
@@ -95,7 +94,7 @@ class ColumnWords(NamedTuple):
 
 def kinds_of_columns(labels: Labels, model: Model | None) -> list[ColumnWords]:
     """Return what each column of a table was taken for."""
-    kinds, table = _by_column(model), labels.table
+    kinds, table = model.of_columns if model else [], labels.table
     if table is not None:
         places = zip(table.columns, table.first_columns.tolist(), strict=True)
         named = [(column.name, column.kind, j) for column, j in places]
@@ -119,7 +118,7 @@ def columns_in_words(labels: Labels, kinds: Model | None) -> str:
     >>> columns_in_words(fit._labels, fit._kinds)
     "2 numbers ('ash', 'hue'), 1 classes ('target')"
     """
-    if not _by_column(kinds):
+    if kinds is None or not kinds.of_columns:
         return ""
     found: dict[str, list[str]] = {}
     for name, kind, ends, _ in kinds_of_columns(labels, kinds):
@@ -131,13 +130,6 @@ def columns_in_words(labels: Labels, kinds: Model | None) -> str:
         words = words.replace("numbers", "number") if len(names) == 1 else words
         said.append(f"{len(names)} {words} ({shown})")
     return ", ".join(said)
-
-
-def _by_column(model: Model | None) -> list[Kind]:
-    """Return the kind of each column; none where all are alike, or entries have kinds."""
-    if model is None or model.which is None or model.which.ndim == 2:
-        return []
-    return [model.kinds[position] for position in model.which]
 
 
 def _ends(f: Nonlinearity) -> str:

@@ -15,8 +15,9 @@ from nmd_lab.model import _property_checks as checks
 from nmd_lab.model.checks import report_of
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.kind import LimitModel
-from nmd_lab.model.losses import as_loss
+from nmd_lab.model.losses import Loss, as_loss
 from nmd_lab.model.model import Model, make_model
+from nmd_lab.model.nonlinearity import Nonlinearity
 
 from .bounds import model_of_all
 from .columns import is_by_column, is_mixed, mixed_model
@@ -76,10 +77,9 @@ class Known(NamedTuple):
     selection: dict[str, Any] | None = None
     spent: float = 0.0
 
-    @property
-    def kinds(self) -> Model | None:
-        """The model, if it has several kinds, which are never chosen."""
-        return None if self.model.single else self.model
+    def model_with(self, f: Nonlinearity, loss: Loss) -> Model:
+        """Return the model with a chosen f and loss; several kinds of columns are never chosen."""
+        return self.model if self.model.is_mixed else make_model(f, loss)
 
     def is_open(self, options: Options) -> bool:
         """Return whether something is to be chosen by held-out entries."""

@@ -86,10 +86,9 @@ class Problem:
     @cached_property
     def reference(self) -> float:
         """Objective at which the relative error is one."""
-        kind = self.model.single
-        if kind is None:
+        if self.model.is_mixed:
             return constants(self.observations, self.model)[0]
-        return reference_of(self.observations, kind.loss)
+        return reference_of(self.observations, self.model.loss)
 
     @cached_property
     def natural_penalty(self) -> float:
@@ -100,7 +99,7 @@ class Problem:
         the scale of X.  For KL it is about 1 / (mean of X).
         """
         observations, model = self.observations, self.model
-        if model.single is None:
+        if model.is_mixed:
             loss, squares = constants(observations, model)
             return loss / (0.5 * squares) if min(loss, squares) > 0 else 1.0
         to_T = model.pseudo_inverse
@@ -119,7 +118,7 @@ class Problem:
         For several kinds the observations have the starting T already, which depends on columns.
         """
         observations, model = self.observations, self.model
-        if model.single is not None:
+        if not model.is_mixed:
             return observations, model
         T = pseudo_inverses(observations, model)
         return observations.with_stored(T), make_model("identity", "frobenius")
@@ -127,7 +126,7 @@ class Problem:
     @cached_property
     def size_of_T(self) -> float:
         """Weighted norm of the starting T; 1 if it is zero."""
-        if self.model.single is None:
+        if self.model.is_mixed:
             return math.sqrt(constants(self.observations, self.model)[1]) or 1.0
         to_T = self.model.pseudo_inverse
         squares = self.observations.sum_of(lambda x, weights: weights * np.square(to_T(x)))

@@ -51,8 +51,8 @@ def marks_of(rows: CsrRows, model: Model) -> tuple[IntArray, FloatArray, IntArra
     x, limits = rows.values, rows.limits
     codes = np.zeros(x.size, np.int8) if limits is None else limits.codes
     uppers = x if limits is None or limits.uppers is None else limits.uppers
-    which = np.zeros(x.size, np.int64) if model.which is None else model.which[rows.indices]
-    return codes, np.asarray(uppers, dtype=np.float64), which.astype(np.int64, copy=False)
+    which = model.which_at(0, rows.indices).astype(np.int64)
+    return codes, np.asarray(uppers, dtype=np.float64), which
 
 
 def kernel_name(loop: str, unit: UnitRows) -> str:

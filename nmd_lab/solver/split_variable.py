@@ -49,7 +49,7 @@ class StoredEntries:
             self.weights = device.read(weights, observations.n_stored)
         self.limits = observations.limit_reader()
         self.which: NDArray[np.int16] | None = None
-        if model.single is None:
+        if model.is_mixed:
             self.which = model.which_at(*observations.stored_positions()).astype(np.int16)
         self.kind = f"{observations.dtype}_{weighted}{kind_of(self.limits)}"
         self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
@@ -63,10 +63,10 @@ class StoredEntries:
 
     def marks_of(self, entries: slice) -> tuple[Any, Any, Any]:
         """Return limits, upper values and parts of a block, None where there are none."""
-        limits, which = self.limits, self.which
+        limits, kinds = self.limits, self.which
         codes = None if limits is None else limits.codes[entries]
         uppers = None if limits is None or limits.uppers is None else limits.uppers[entries]
-        return codes, uppers, None if which is None else which[entries]
+        return codes, uppers, None if kinds is None else kinds[entries]
 
     def weights_of(self, entries: slice) -> FloatArray | None:
         """Return the weights of a block."""
@@ -182,7 +182,7 @@ def kind_of(limits: EntryLimits | None) -> str:
 
 def pseudo_inverses(observations: Observations, model: Model) -> FloatArray:
     """Return the starting T at the stored entries, as a new flat array."""
-    if model.single is not None:
+    if not model.is_mixed:
         return observations.transformed(model.pseudo_inverse)
     x = observations.transformed(lambda x: x)
     return model.pseudo_inverse(x, *observations.stored_positions()).astype(x.dtype, copy=False)

@@ -76,7 +76,7 @@ class UnitRows:
     def natural_penalties(self) -> Doubles:
         """Return the natural ρ of each row; see `nmd_lab.solver.problem.natural_penalty`."""
         model, rows, T = self.model, self.rows, self.starting_T
-        if model.single is None:  # WH = 0 is the best constant
+        if model.is_mixed:  # WH = 0 is the best constant
             loss = self.sums(model.losses(rows.values, np.zeros_like(T), 0, rows.indices))
             spread = 0.5 * self.sums(np.square(T))
         else:

@@ -273,7 +273,7 @@ class HiddenEntries:
     def error(self, state: State | Decomposition, within: NDArray[np.bool_] | None = None) -> float:
         """Return the error of f(WH) at the entries, or at those of them that a mask has."""
         fitted, truth, at = state._fitted, self._truth, self._at
-        self.is_mixed = fitted.model.which is not None
+        self.is_mixed = fitted.model.is_mixed
         if within is not None:
             some = within[at]
             truth, at = truth[some], (at[0][some], at[1][some])
@@ -304,7 +304,7 @@ def error_at(
     columns: NDArray[np.integer],
 ) -> float:
     """Return the relative error at entries; that of a mixed table in the units of its columns."""
-    if model.which is not None:
+    if model.is_mixed:
         errors = model.in_units(truth - fitted, rows, columns)
         return float(np.sqrt(np.mean(np.square(errors)))) if errors.size else float("nan")
     size = float(np.linalg.norm(truth))

@@ -162,7 +162,7 @@ class LiveFit(Background):
         self._advance(fit, 2, stop, recording)  # which compiles
         began = time.perf_counter()
         result = self._advance(fit, LOOK, stop, recording)
-        trials = TRIALS * (1 if result._fitted.model.which is None else MIXED)
+        trials = TRIALS * (MIXED if result._fitted.model.is_mixed else 1)
         left = trials * (time.perf_counter() - began) / max(result._n_iter - 2, 1)
         recording.end(result)
         goes_on = left < SOON and not stop.is_set()

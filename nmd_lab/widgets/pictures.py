@@ -168,7 +168,7 @@ def drawing_part(
 ) -> dict[str, Any] | None:
     """Return the numbers to draw f(wH) with; None for wide rows and several kinds of columns."""
     n = fitted.shape[1]
-    if fitted.model.single is None or n > MOST_COLUMNS:
+    if fitted.model.is_mixed or n > MOST_COLUMNS:
         return None
     of_rows, of_columns = fitted.offsets_at(rows, slice(None))  # which are two more components
     W = np.column_stack([fitted.W[rows], of_rows, np.ones_like(of_rows)])

@@ -69,10 +69,10 @@ def kind_of_descent(problem: Problem) -> str | None:
     that hold row by row; the divergence needs nonnegative factors and no offsets.  A nonlinearity
     that is the identity for nonnegative WH counts as one.
     """
-    kind, constraints = problem.model.single, problem.constraints
-    if kind is None or problem.observations.limits is not None:
+    model, constraints = problem.model, problem.constraints
+    if model.is_mixed or problem.observations.limits is not None:
         return None
-    f, loss = kind.nonlinearity, kind.loss
+    f, loss = model.nonlinearity, model.loss
     both = is_nonnegative(constraints.W) and is_nonnegative(constraints.H)
     positive = both and problem.offset_columns.kind == "none"
     if not (f.form == "identity" or (positive and f.form in ("relu", "modulus"))):

@@ -87,7 +87,7 @@ class TensorModel:
 
 def supports(model: Model) -> bool:
     """Return whether there is a `TensorModel` of a model."""
-    if model.single is None or model.loss.noise_model not in LOSSES:
+    if model.is_mixed or model.loss.noise_model not in LOSSES:
         return False
     return model.nonlinearity.form == "square" or bool(model.only.pieces)
 

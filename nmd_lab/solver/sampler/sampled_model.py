@@ -52,7 +52,7 @@ def levels_of(loss: Loss) -> int:
 
 def noises_of(wanted: str, model: Model, observations: Observations) -> tuple[NoiseKind, ...]:
     """Return where the noise of each kind is."""
-    if model.which is None:
+    if not model.is_mixed:
         values = observations.observed()[0]
         return (_noise_of(wanted, model.nonlinearity, model.loss, values),)
     _, columns, x = observations.entries()
@@ -137,7 +137,7 @@ def with_ends(
     To draw T beyond the end, as of a limit, would lower them by 11 and 3 %, but raise the score of
     the others, by 18 % in ames: a zero may be just a zero (no pool), and hide no number.
     """
-    if model.which is None or not (is_auto(nonlinearity) or isinstance(nonlinearity, Mapping)):
+    if not model.is_mixed or not (is_auto(nonlinearity) or isinstance(nonlinearity, Mapping)):
         return model, noises
     ends = ends_of_columns(observations)
     names = observations.labels.flat(observations.labels.columns).tolist()

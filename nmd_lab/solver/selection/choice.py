@@ -10,7 +10,6 @@ import numpy as np
 
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.observations import Observations
-from nmd_lab.model.model import make_model
 from nmd_lab.solver.known import Known
 from nmd_lab.solver.options import Options
 
@@ -59,7 +58,7 @@ def choose(
     setting, chosen = last.setting, last.chosen
     ends = chosen is not None and last.shape[0] == m and (stopped() or not chosen.is_cold)
     found = known._replace(
-        model=known.kinds or make_model(setting.nonlinearity, setting.loss),
+        model=known.model_with(setting.nonlinearity, setting.loss),
         limits=known.limits if chosen is None else last.search.trials.limits,
         start=chosen.starts[0] if chosen is not None and ends else None,
         selection=record_of(stages, m),
@@ -81,9 +80,7 @@ def _stages(
     of rows.
     """
     rest, is_bounded = known.observations, _is_bounded(known, options)
-    low, high = rest.range()
-    of_trials |= {"options": options, "size": max(-low, high), "rng": rng}
-    of_trials |= {"limits": known.limits, "kinds": known.kinds}
+    of_trials |= {"known": known, "options": options, "rng": rng}
     if has_zeros(rest):
         folds = thinned(rest, rng)
         ranks = RankSearch(ThinnedTrials(_at_least_one(folds, rest), **of_trials), space)
@@ -131,7 +128,7 @@ def _settled(options: Options, setting: Setting, chosen: Trial | None, growth: f
 
 def _is_bounded(known: Known, options: Options) -> bool:
     """Return whether the rank is a bound: in a table with classes or levels, with a free ridge."""
-    return options.alpha == "auto" and known.kinds is not None and known.kinds.has_classes
+    return options.alpha == "auto" and known.model.is_mixed and known.model.has_classes
 
 
 def _space(known: Known, options: Options) -> Space:

@@ -73,7 +73,7 @@ def _with_more(problem: Problem, start: Start, number: int, rng: np.random.Gener
     else:
         A = (W_aug @ H_aug).ravel()
     residual = pseudo_inverses(observations, model) - A
-    if model.single is not None:
+    if not model.is_mixed:
         residual[model.nonlinearity(A) == observations.values.ravel()] = 0
     rest, identity = observations.with_stored(residual), make_model("identity", "frobenius")
     kind = "nndsvd" if problem.constraints.nonnegative else "randomized"

@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.model.kind import NO_LIMIT_MODEL, LimitModel
 from nmd_lab.model.loss import Loss
-from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.solver.engines.admm import Admm
 from nmd_lab.solver.engines.protocol import FitEngine, iterates
@@ -21,6 +19,7 @@ from nmd_lab.solver.engines.refined import Refined
 from nmd_lab.solver.formulation import make_problem, observed_only
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.known import Known
 from nmd_lab.solver.learning import learned_state, with_learned
 from nmd_lab.solver.limit_noise import first_sd, with_sd
 from nmd_lab.solver.options import Options
@@ -54,6 +53,10 @@ class Trials:
     ----------
     done : list of Trial
         Trials so far.
+    size : float
+        Largest |x| of all data.
+    is_mixed : bool
+        Whether there are several kinds of columns, each in units of its own.
     limits : LimitModel
         What is known of entries with limits, with the lowest held-out error so far as sd if that is
         to be estimated.
@@ -62,20 +65,17 @@ class Trials:
     def __init__(
         self,
         folds: list[Fold],
+        known: Known,
         options: Options,
-        size: float,
         rng: np.random.Generator,
         stopped: Callable[[], bool],
         after: Callable[[Trial], None] = lambda trial: None,
-        limits: LimitModel = NO_LIMIT_MODEL,
-        kinds: Model | None = None,
     ) -> None:
-        on_observed = observed_only(
-            folds[0].rest.shape, folds[0].rest.n_observed, options.solver.split
-        )
-        self.folds = [fold.sparse() for fold in folds] if on_observed else folds
-        self.options, self.size, self.rng, self._kinds = options, size, rng, kinds
-        self._on_observed = on_observed
+        rest = folds[0].rest
+        self._on_observed = observed_only(rest.shape, rest.n_observed, options.solver.split)
+        self.folds = [fold.sparse() for fold in folds] if self._on_observed else folds
+        self.options, self.rng, self._known = options, rng, known
+        self.size, self.is_mixed = known.size, known.model.is_mixed
         self.stopped, self.after = stopped, after
         self.metric = options.validation.metric
         self.done: list[Trial] = []
@@ -83,22 +83,16 @@ class Trials:
         self.mean_weight = float(np.mean(np.concatenate(weights))) if weights else 1.0
         sizes = [fold.held_out.n_observed for fold in folds]
         self._first_of_fold = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-        rounding = 100 * float(np.finfo(folds[0].rest.dtype).eps)
-        self._exact = max(EXACT, rounding)
-        self._estimates_sd = math.isnan(limits.sd)
-        first = first_sd(folds[0].rest) if self._estimates_sd else limits.sd
-        self.limits = limits._replace(sd=first)
+        self._exact = max(EXACT, 100 * float(np.finfo(rest.dtype).eps))
+        self._estimates_sd, self.limits = math.isnan(known.limits.sd), known.limits
+        if self._estimates_sd:
+            self.limits = known.limits._replace(sd=first_sd(rest))
         self._problems: dict[tuple[Nonlinearity, Loss, str], list[Problem]] = {}
 
     @property
     def has_limits(self) -> bool:
         """Whether only limits are known of some entries."""
         return self.folds[0].rest.limits is not None
-
-    @property
-    def is_mixed(self) -> bool:
-        """Whether there are several kinds of columns, each in units of its own."""
-        return self._kinds is not None
 
     def may_follow_path(self, setting: Setting) -> bool:
         """Return whether a fit may begin with a path of ridges and end early."""
@@ -114,7 +108,7 @@ class Trials:
         f, loss, kind = setting.nonlinearity, setting.loss, setting.offsets
         if (f, loss, kind) not in self._problems:
             options = replace(self.options, alpha=1.0, offset_alpha=1.0, offsets=kind)
-            model = (self._kinds or make_model(f, loss)).with_limits(self.limits)
+            model = self._known.model_with(f, loss).with_limits(self.limits)
             scaling = scaling_for(model, self.size)
             self._problems[f, loss, kind] = [
                 make_problem(fold.rest, scaling, options, self._on_observed)[0]

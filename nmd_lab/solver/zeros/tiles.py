@@ -225,4 +225,4 @@ class SparseEnvelope:
 def handles(observations: Observations, model: Model) -> TypeGuard[SparseObservations]:
     """Return whether there is a `SparseEnvelope` of such data: sparse zeros, without limits."""
     sparse = isinstance(observations, SparseObservations) and observations.absent_are_zeros
-    return sparse and observations.limits is None and model.single is not None
+    return sparse and observations.limits is None and not model.is_mixed

@@ -157,7 +157,7 @@ class _ZeroRows:
 
 def handles_rows(model: Model) -> bool:
     """Return whether Newton steps suit a model: one smooth loss, and an f within its domain."""
-    if model.single is None or not model.smooth:
+    if model.is_mixed or not model.smooth:
         return False
     if model.only.pieces:
         return model.only.pieces == model.nonlinearity.pieces()

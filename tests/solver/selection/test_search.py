@@ -11,6 +11,7 @@ import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.known import describe
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.selection.folds import draw_folds
 from nmd_lab.solver.selection.search import Search
@@ -26,9 +27,11 @@ class MadeUp(Trials):
     """Trials whose mean loss is a function of the setting, and large without components."""
 
     def __init__(self, mean, X, stop_after=math.inf, factor=lambda how, setting: 1.0):
-        folds, _ = draw_folds(observe(X), np.random.default_rng(0))
+        observations = observe(X)
+        folds, _ = draw_folds(observations, np.random.default_rng(0))
+        known = describe(observations, None, Options(), is_table=False)
         stopped = lambda: len(self.done) >= stop_after  # noqa: E731
-        super().__init__(folds, Options(), float(X.max()), np.random.default_rng(0), stopped)
+        super().__init__(folds, known, Options(), np.random.default_rng(0), stopped)
         self.factor = factor
         self.mean, self.noise = mean, np.random.default_rng(1)
 

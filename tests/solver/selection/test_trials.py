@@ -14,6 +14,7 @@ import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.known import describe
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.selection.folds import draw_folds
 from nmd_lab.solver.selection.progress import MAX_ITERATIONS
@@ -38,8 +39,8 @@ def data(shape=(40, 30), rank=2, noise=0.05, share=0.7, seed=0):
 def trials_of(X, stopped=lambda: False, options=None, **how):
     observations = observe(X, **how)
     folds, _ = draw_folds(observations, np.random.default_rng(0))
-    low, high = observations.range()
-    return Trials(folds, options or Options(), max(-low, high), np.random.default_rng(0), stopped)
+    known = describe(observations, None, Options(), is_table=False)
+    return Trials(folds, known, options or Options(), np.random.default_rng(0), stopped)
 
 
 def setting(f="identity", loss="frobenius", rank=2, alpha=0.3, offsets="none", offset_alpha=1.0):
