@@ -15,12 +15,7 @@ from nmd_lab._runtime.progress import Interruption, StopReason, progress_bar
 
 from .state import State
 
-# Refinements need up to 60 iterations to overtake, and an even f finds its signs in leaps.
-WINDOW = 100  # iterations in which the objective must fall by more than tol, relative to itself
-WINDOW_STRICT = 200  # the same for a strict tol
 WINDOW_CHOSEN = 20  # the same, for a part of tol, from the factors of the choice
-STRICT = 1e-4  # largest strict tol
-EXACT = 1e-10  # relative residual at or below which a run ends as solved exactly, or tol
 TREND_WINDOW = 50  # iterations from which the present rate of decrease is estimated
 
 UNFINISHED = ("callback", "time_limit", "interrupted")
@@ -28,13 +23,16 @@ UNFINISHED = ("callback", "time_limit", "interrupted")
 
 
 def window_for(tol: float) -> int:
-    """Return the number of iterations in which the objective must fall by more than `tol`."""
-    return WINDOW_STRICT if tol <= STRICT else WINDOW
+    """Return the number of iterations in which the objective must fall by more than `tol`.
+
+    Refinements need up to 60 iterations to overtake, and an even f finds its signs in leaps.
+    """
+    return 200 if tol <= 1e-4 else 100
 
 
 def exact_for(tol: float) -> float:
     """Return the relative residual at or below which a run ends."""
-    return min(tol, EXACT)
+    return min(tol, 1e-10)
 
 
 def reaches(lowest: Sequence[float], objective: float, iterations: int) -> bool:

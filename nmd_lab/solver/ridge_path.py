@@ -18,7 +18,6 @@ from .initialization import Start
 from .problem import Problem
 
 STEP = 10**0.5  # largest ratio of a ridge to the next one
-ROUNDING = 1e-6  # of their number, which multiples of the data do not change
 TRACE = 1e-14  # share of a start that is added after each ridge, above rounding errors
 ITERATIONS = 6  # with each of them
 
@@ -70,6 +69,9 @@ def _mean_weight(problem: Problem) -> float:
 
 
 def _steps(first: float) -> list[float]:
-    """Return ratios of the ridges to the last one, which is not among them."""
-    count = math.ceil(math.log(max(first, 1.0)) / math.log(STEP) - ROUNDING)
+    """Return ratios of the ridges to the last one, which is not among them.
+
+    Multiples of the data have as many, whatever their rounding.
+    """
+    count = math.ceil(math.log(max(first, 1.0)) / math.log(STEP) - 1e-6)
     return [float(first ** (1 - k / count)) for k in range(count)]

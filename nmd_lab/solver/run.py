@@ -27,7 +27,6 @@ from .problem import Problem
 from .state import State, state_of
 
 FIRST_ROUND = 10  # iterations before the first learning
-GROWTH = 2.0  # ratio of the length of a round of learning to that of the one before
 
 RECORDED = (
     "objective",
@@ -295,7 +294,7 @@ class Run:
         if state.iteration < now.round_end and state.stop_reason is None:
             return state
         learned = learned_state(self._problem, state, now.round_best)
-        now.round_length = max(round(GROWTH * now.round_length), FIRST_ROUND)
+        now.round_length = max(2 * now.round_length, FIRST_ROUND)
         now.round_end = state.iteration + now.round_length
         if learned is None:
             return state

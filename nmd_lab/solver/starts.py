@@ -30,8 +30,6 @@ from .refinement.plan import RefinementPlan, has_implicit_zeros, make_plan
 from .ridge_path import after_strong_ridges, iterations_of
 from .run import FIRST_ROUND, Run, RunState
 
-WARM_UP = 200  # iterations of Modulus + Frobenius before a fit with an even f, init="auto"
-
 
 class NamedStart(NamedTuple):
     """Starting factors and their kind.
@@ -162,7 +160,7 @@ def warmed_up(
     cancelled: Callable[[], Any] = lambda: False,
     before_each: Callable[[], None] = nothing,
 ) -> Start:
-    """Return the start for an even f, improved by iterations of Modulus + Frobenius.
+    """Return the start for an even f, improved by up to 200 iterations of Modulus + Frobenius.
 
     They fit the starting T and find the signs of WH.  For any other f the start is unchanged.
     """
@@ -177,7 +175,7 @@ def warmed_up(
         state.warm_up = RunState(start)
     with_zeros = plan.engine == "implicit zeros"
     engine: FitEngine[Any] = ImplicitZeros(exact=exact) if with_zeros else Admm()
-    rules = Stopping(WARM_UP, options.time_limit, lambda _: cancelled(), tol=exact)
+    rules = Stopping(200, options.time_limit, lambda _: cancelled(), tol=exact)
     outcome = Run(signs, engine, state.warm_up, rules).advance(before_each=before_each)
     if outcome.stop_reason.code in ("interrupted", "callback"):
         raise KeyboardInterrupt

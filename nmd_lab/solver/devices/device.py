@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -25,8 +25,8 @@ from nmd_lab.model.model import Model
 from .compiled_passes import ZeroLoss, curvature_kernel, envelope_kernel, update_kernel
 
 
-class Device(Protocol):
-    """A device.  Its arrays are indexed, added and multiplied by the usual operators.
+class Device:
+    """A device; this one has NumPy arrays.  Arrays have the usual indices and operators.
 
     Attributes
     ----------
@@ -36,75 +36,32 @@ class Device(Protocol):
         Size of a block, in units of one that stays in the cache of a processor.
     """
 
-    name: str
-    factor: int
-
-    def put(self, array: NDArray[Any]) -> Any:
-        """Return an array on the device."""
-
-    def read(self, reader: EntryReader | WeightReader, size: int) -> Any:
-        """Return what reads entries on the device, given their number."""
-
-    def get(self, array: Any) -> FloatArray:
-        """Return an array of the device as a NumPy array."""
-
-    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
-        """Return a new array on the device, with any numbers."""
-
-    def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
-        """Return a new array of zeros on the device."""
-
-    def multiply(self, left: Any, right: Any, out: Any) -> Any:
-        """Put the product of two matrices into `out`, and return it."""
-
-    def fill(self, out: Any, values: Any, where: Any) -> None:
-        """Put values into `out` where a condition holds."""
-
-    def threads(self, threads: int) -> int:
-        """Return the number of shares of the rows that are worked on at a time."""
-
-    def update_pass(self, model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
-        """Return the T- and U-update of a block (`compiled_passes.update_kernel`)."""
-
-    def envelope_pass(self, model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
-        """Return the Moreau envelope of a block (`compiled_passes.envelope_kernel`)."""
-
-    def curvature_pass(self, model: Model, kind: str) -> Callable[..., None]:
-        """Return the curvature of a block (`compiled_passes.curvature_kernel`)."""
-
-    def zero_pass(self, model: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
-        """Return the envelope of a tile of zeros (`compiled_zeros.ZeroLoss`)."""
-
-
-class Host:
-    """NumPy arrays; see `Device` for the methods."""
-
     name = ""
     factor = 1
 
     def put(self, array: NDArray[Any]) -> Any:
-        """Return the array itself."""
+        """Return an array on the device."""
         return array
 
     def read(self, reader: EntryReader | WeightReader, size: int) -> Any:
-        """Return the reader itself."""
+        """Return what reads entries on the device, given their number."""
         return reader
 
     def get(self, array: Any) -> FloatArray:
-        """Return the array itself."""
+        """Return an array of the device as a NumPy array."""
         result: FloatArray = array
         return result
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
-        """Return `numpy.empty`."""
+        """Return a new array on the device, with any numbers."""
         return np.empty(shape, dtype)
 
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
-        """Return zeros, in memory that has been written to: the first reading is fast, too."""
+        """Return a new array of zeros, in memory that has been written to: it is read fast, too."""
         return np.full(shape, 0, dtype)
 
     def multiply(self, left: Any, right: Any, out: Any) -> Any:
-        """Put the product of two matrices into `out`."""
+        """Put the product of two matrices into `out`, and return it."""
         return np.dot(left, right, out=out)
 
     def fill(self, out: Any, values: Any, where: Any) -> None:
@@ -112,21 +69,32 @@ class Host:
         np.copyto(out, values, where=where)
 
     def threads(self, threads: int) -> int:
-        """Return the number of threads."""
+        """Return the number of shares of the rows that are worked on at a time."""
         return threads
 
-    update_pass = staticmethod(update_kernel)
-    envelope_pass = staticmethod(envelope_kernel)
-    curvature_pass = staticmethod(curvature_kernel)
-    zero_pass = staticmethod(ZeroLoss)
+    def update_pass(self, model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
+        """Return the T- and U-update of a block."""
+        return update_kernel(model, kind)
+
+    def envelope_pass(self, model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
+        """Return the Moreau envelope of a block."""
+        return envelope_kernel(model, kind)
+
+    def curvature_pass(self, model: Model, kind: str) -> Callable[..., None]:
+        """Return the curvature of a block."""
+        return curvature_kernel(model, kind)
+
+    def zero_pass(self, model: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
+        """Return the envelope of a tile of zeros."""
+        return ZeroLoss(model, dtype)
 
 
-HOST: Device = Host()
+HOST = Device()
 """The device of a usual fit."""
 
 
-class FileHost(Host):
-    """A `Host` whose long flat arrays lie in files."""
+class FileHost(Device):
+    """NumPy arrays, of which long flat arrays lie in files."""
 
     def __init__(self, scratch: Scratch) -> None:
         self.scratch = scratch
@@ -170,7 +138,7 @@ def device_of(name: str | None) -> Device:
             f"device={name!r} is not there, or has no double precision: give 'cpu', 'cuda' or "
             "another device of PyTorch, or leave device out."
         ) from error
-    return TensorDevice(name)
+    return cast(Device, TensorDevice(name))  # which has the methods of one
 
 
 def refuse_unsupported(device: Device, model: Model, *, observed_only: bool) -> None:

@@ -36,11 +36,6 @@ from nmd_lab.solver.problem import Problem
 from .protocol import Iterate
 
 WINDOW = 20  # steps over which the progress of a descent is measured
-SETTLED = 1e-4  # relative decrease in a window at or below which a descent has settled
-SETTLED_AGAIN = 1e-7  # the same for one that goes on from the best factors
-HORIZON = 4.0  # windows in which a descent must reach the best objective at its present pace
-REPLACED = 0.4  # largest share of the components that are replaced
-FIRST_SQUARES = 10  # steps of least squares before the first descent on the divergence
 
 
 @dataclass
@@ -147,7 +142,7 @@ def after_least_squares(problem: Problem, start: Start) -> Start:
         return start
     descent = LeastSquaresDescent(free, start.W.shape[1])
     state = descent.begin(*problem.projected(start))
-    for _ in range(FIRST_SQUARES):
+    for _ in range(10):
         reached = descent.step(state)
     W, H, offsets = problem.offset_columns.split(reached.W_aug, reached.H_aug)
     W, H = (np.maximum(each, each.dtype.type(1e-3 * each.mean())) for each in (W, H))
@@ -162,17 +157,17 @@ def _change(before: Descended, after: Descended) -> float:
 
 
 def _has_ended(state: SearchState, best: Descended) -> bool:
-    """Return whether the descent has settled, or is too far behind."""
+    """Return whether the descent has settled, or would not reach the best in four windows."""
     recent = state.recent
     if len(recent) <= WINDOW:
         return False
     if state.goes_on and state.steps >= state.in_vain:
         return True
     fell, last = recent[0] - recent[-1], recent[-1]
-    limit = SETTLED_AGAIN if state.goes_on else SETTLED
+    limit = 1e-7 if state.goes_on else 1e-4
     if fell <= limit * abs(last):
         return True
-    return last - HORIZON * fell > best.objective
+    return last - 4 * fell > best.objective
 
 
 def _begin_next(problem: Problem, descent: Descent, state: SearchState, best: Descended) -> None:
@@ -199,7 +194,7 @@ def _elsewhere(
         data = problem.starting_data
         start = svd_start(*data, rank, offsets, rng, "nndsvd")
         return problem.projected(with_simplex(problem, filled(start, rng)))
-    most = -(-REPLACED * rank // 1)
+    most = -(-0.4 * rank // 1)
     count = int(rng.integers(1, most + 1))
     chosen = rng.choice(rank, count, replace=False)
     W, H = with_other_components(W, H, chosen, rng)

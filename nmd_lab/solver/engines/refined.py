@@ -32,22 +32,13 @@ from nmd_lab.solver.loop import reaches
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.lagrangian import Candidate
 from nmd_lab.solver.refinement.plan import PassCosts, RefinementPlan, pass_costs
-from nmd_lab.solver.refinement.stages import QUICK, SLOW, Refinement, Refiner
+from nmd_lab.solver.refinement.stages import NEARLY_EXACT, QUICK, SLOW, Refinement, Refiner
 
 from .admm import Admm, AdmmState
 from .protocol import Iterate
 
-CATCH_UP = 4  # most passes after an iteration; in all there are at most as many as iterations
-TO_BEGIN = 3  # evaluations for which there must be time when a refinement begins
-NEARLY_EXACT = 0.02  # relative error from which refinements always run: they reach 0 much faster
-FIRST_POLISH = 32  # iteration of the first polish without refinements; it doubles from then on
 GAIN = 1e-6  # largest relative decrease by a refinement that counts as no gain
-WITHOUT_GAIN = 2  # refinements in turn without gain after which a run may end
-MAYBE_EXACT = 0.01  # relative error above which a fit is not checked for being exact, a pass
-FIRST = 16  # iterations before the first refinement: Algorithm 1 is fastest then
 SLACK = 1.1  # largest ratio of the best objective to the forecast of Algorithm 1 alone
-SHARE = 0.02  # share of the work that refinements always have, whatever a wrong forecast says
-HORIZON = 0.25  # largest work to begin with, over the iterations so far: no forecast sees further
 
 
 @dataclass
@@ -89,13 +80,13 @@ class WorkBudget:
             return False
         if not limited:
             return True
-        if self.iterations < FIRST:
+        if self.iterations < 16:  # Algorithm 1 is fastest then
             return False
         spent = self.spent + cost
-        if spent <= SHARE * self.iterations:
+        if spent <= 0.02 * self.iterations:  # whatever a wrong forecast says
             return True
-        if begins and best >= self.lowest[-1] and cost > HORIZON * self.iterations:
-            return False
+        if begins and best >= self.lowest[-1] and cost > self.iterations / 4:
+            return False  # no forecast sees further
         return best <= SLACK * self.forecast(spent)
 
     def forecast(self, more: float) -> float:
@@ -174,7 +165,7 @@ class Refined:
         if best is None or now.objective < best.objective or not now.is_finite:
             best = now
         state.budget.iterated(now.objective)
-        for _ in range(CATCH_UP):
+        for _ in range(4):
             candidate = self._refine(problem, state, now, best)
             if candidate is None:
                 break
@@ -229,9 +220,9 @@ class Refined:
         costs, begins = state.costs, state.current is None
         cost = costs.evaluation
         if begins:
-            cost = costs.start + costs.preconditioner + TO_BEGIN * cost
+            cost = costs.start + costs.preconditioner + 3 * cost  # for some evaluations, too
         converged = now.relative_residual <= 100 * self.plan.fitted
-        exact = best.relative_error <= NEARLY_EXACT
+        exact = best.relative_error <= NEARLY_EXACT  # which they bring to 0 much faster
         limited = self.plan.limited and not (converged or exact)
         return state.budget.allows(cost, best.objective, limited=limited, begins=begins)
 
@@ -266,8 +257,11 @@ class Refined:
         return "refine" if plan.refine else None
 
     def _is_worth_polishing(self, state: RefinedState, best: Iterate) -> bool:
-        """Return whether a polish of the best factors is due."""
-        doublings = math.log2(state.plain.iteration / FIRST_POLISH)
+        """Return whether a polish of the best factors is due.
+
+        Without refinements, it is after 32 iterations, and each time that their number doubles.
+        """
+        doublings = math.log2(state.plain.iteration / 32)
         due = self.plan.refine or (doublings >= 0 and doublings.is_integer())
         lower = best.objective < state.polished * (1 - GAIN)
         return self.plan.polish and due and lower
@@ -276,13 +270,13 @@ class Refined:
         self, problem: Problem, state: RefinedState, best: Iterate, worth_polishing: bool
     ) -> StopReason | None:
         """Return the reason to expect no further decrease of the objective, or None."""
-        if best.relative_error <= MAYBE_EXACT:
+        if best.relative_error <= 0.01:  # to check whether a fit is exact takes a pass
             if math.isnan(state.fitted):
                 state.fitted = _exact_error(problem, self.plan.fitted)
             if best.relative_error <= state.fitted:
                 reason = f"converged: relative error at or below {self.plan.fitted:g}"
                 return StopReason("converged", reason)
-        if state.n_without_gain < WITHOUT_GAIN or worth_polishing:
+        if state.n_without_gain < 2 or worth_polishing:
             return None
         if reaches(state.budget.lowest, best.objective, state.plain.iteration):
             return None

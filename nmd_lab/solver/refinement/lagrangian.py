@@ -23,9 +23,6 @@ from .lbfgs import Pairs, Point, Preconditioner, no_pairs
 from .moreau_envelope import MoreauEnvelope, symmetric
 from .plan import memory_allows, pass_costs
 
-FLAT_WEIGHT = 0.01  # weight, relative to ρ, of an entry at which the Lagrangian is flat
-STEPS = 20  # steps between two preconditioners, or the rank, to which their cost is proportional
-PENALTY_GROWTH = 2.0  # growth of ρ after which the preconditioner is computed again
 BLOCK = 256  # matrices that are inverted at a time, which bounds the temporary arrays
 
 
@@ -128,8 +125,8 @@ class Lagrangian:
     def preconditioner_at(self, x: FloatArray) -> Preconditioner:
         """Return the preconditioner, computed again at x if the last one is too old."""
         now, rank = self.now, self.rank
-        old = now.uses >= max(STEPS, rank)
-        grown = now.penalty > PENALTY_GROWTH * now.computed_for
+        old = now.uses >= max(20, rank)  # to which the cost of the next one is proportional
+        grown = now.penalty > 2 * now.computed_for
         if now.inverses is None or old or (grown and now.uses >= rank):
             now.inverses = None  # so that their memory is free for the new ones
             now.inverses = self._inverses_at(x)
@@ -181,7 +178,8 @@ class Lagrangian:
         self, normal: FloatArray | None, solved: slice, gram: FloatArray, alphas: FloatArray
     ) -> FloatArray:
         """Return an inverse for each of the normal matrices, or one if there are none."""
-        weight = self.density if self.one_matrix else FLAT_WEIGHT
+        # of an entry at which the Lagrangian is flat, relative to ρ
+        weight = self.density if self.one_matrix else 0.01
         share = self.now.penalty * weight
         ridge = alphas + 1e-10 * share * float(np.trace(gram)) + 1e-300
         flat = share * gram

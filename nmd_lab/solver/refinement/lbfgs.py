@@ -20,8 +20,6 @@ import numpy as np
 from nmd_lab.data.entries import FloatArray
 
 MOST_PAIRS = 10  # pairs of a step and its change of the gradient that are kept
-LARGE = 1 << 19  # size of a vector from which half as many are kept, to save memory
-SUFFICIENT = 1e-4  # smallest decrease, relative to that by the slope (Armijo condition)
 TRIALS = 10  # largest number of evaluations in a line search
 
 
@@ -52,7 +50,7 @@ Pairs = deque[tuple[FloatArray, FloatArray]]
 
 def pairs_for(size: int) -> int:
     """Return the number of pairs that are kept for vectors of a size."""
-    return MOST_PAIRS if size < LARGE else MOST_PAIRS // 2
+    return MOST_PAIRS if size < 1 << 19 else MOST_PAIRS // 2  # to save memory
 
 
 def no_pairs(size: int) -> Pairs:
@@ -135,7 +133,7 @@ def _try(
     x = start.x + start.x.dtype.type(length) * line.direction
     value, gradient = evaluate(x)
     excess = value - start.value - length * slope  # above the tangent
-    enough = value <= start.value + SUFFICIENT * length * slope
+    enough = value <= start.value + 1e-4 * length * slope
     point = Point(x, value, gradient, enough)
     if enough:
         descent.accepted = point

@@ -53,13 +53,11 @@ class RefinementPlan:
 
 
 MEMORY_ENTRIES = 1 << 22  # numbers that refinements may always keep, 32 MiB of doubles
-MEMORY_RATIO = 4  # numbers that they may keep for each stored value
-SPARSE = 0.3  # share of stored entries below which other zeros are fitted without T and U
 
 
 def memory_allows(numbers: int, stored: int) -> bool:
     """Return whether refinements may keep an array, given its size and that of the data."""
-    return numbers <= max(MEMORY_RATIO * stored, MEMORY_ENTRIES)
+    return numbers <= max(4 * stored, MEMORY_ENTRIES)
 
 
 def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
@@ -109,7 +107,7 @@ def has_implicit_zeros(problem: Problem, options: Options) -> bool:
     if not handles(observations, model) or model.learns or problem.reference <= 0:
         return False
     m, n = observations.shape
-    return observations.values.size < SPARSE * m * n and is_automatic(options.solver)
+    return observations.values.size < 0.3 * m * n and is_automatic(options.solver)
 
 
 @dataclass(frozen=True)

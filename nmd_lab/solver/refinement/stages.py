@@ -34,15 +34,11 @@ QUICK = (0.3, 1.6)  # first ρ and its growth from stage to stage, to the neares
 SLOW = (0.1, 1.2)  # the same to a better minimum, since a small ρ avoids poor ones
 PATIENCE = (20, 1e-4, 0.0)  # stages, their least relative decrease, and ρ from which they count
 STAGE_END = (3, 1e-2)  # of a stage
-REMEMBER_FROM = 1.0  # least ρ with the L-BFGS memory of the stage before; L changes too much below
 HOMOTOPY_WIDTHS = (1.0, 0.5, 0.25, 0.125)  # moves of the bounds of f, in lengths of its interval
-HOMOTOPY_STAGES = 3  # stages of each of these widths
 NEARLY_EXACT = 0.02  # relative error at or below which an exact fit is tried
 EXACT = 1e-6  # ρ for that trial, so small that L has a gradient far out on a flat piece
 EXACT_END = (20, 0.05)  # of that trial, which continues only while the objective falls fast
 POLISH = 1e4  # ρ of a polish, so large that L is close to the objective
-POLISH_END = (20, 1e-10)  # of a polish, which goes as far as rounding allows
-POLISH_PASSES = 300  # most passes over the data in a descent at that ρ
 OPTIMALITY_PENALTIES = tuple(10.0**k for k in range(7))  # ρ at which KKT conditions are checked
 
 
@@ -195,7 +191,7 @@ class Refiner:
         self, problem: Problem, job: Refinement, function: Lagrangian
     ) -> Stage | None:
         """Return the next stage of a width; None where another width begins."""
-        if job.narrowed < HOMOTOPY_STAGES:
+        if job.narrowed < 3:
             job.narrowed += 1
             stage = Stage(job.penalty, STAGE_END, job.update_from)
             job.penalty, job.update_from = job.growth[1] * job.penalty, job.penalty
@@ -234,7 +230,7 @@ def _next_of_refinement(problem: Problem, job: Refinement, function: Lagrangian)
         function.forget()
     if not _is_progress(job.reached, job.patience):
         return None
-    if job.penalty < REMEMBER_FROM * unit or not problem.model.smooth:
+    if job.penalty < unit or not problem.model.smooth:  # where L changes too much to remember it
         now.pairs.clear()
     job.phase = "stage"
     return Stage(job.penalty, STAGE_END, job.update_from)
@@ -268,7 +264,7 @@ def _next_of_polish(problem: Problem, job: Refinement, function: Lagrangian) -> 
     if job.phase == "last" or not problem.model.smooth:
         return None
     job.phase = "last"
-    return Stage(POLISH * unit, POLISH_END, most=POLISH_PASSES)
+    return Stage(POLISH * unit, (20, 1e-10), most=300)  # which goes as far as rounding allows
 
 
 @singledispatch

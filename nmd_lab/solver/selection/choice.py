@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +23,6 @@ from .thinning import RankSearch, ThinnedTrials, check_counts
 from .trial import Trial
 from .trials import Trials
 
-SHARE_OF_TIME = 0.5  # share of a time limit that the trials may take; the fit has the rest
-MAX_RANK_TABLE = 64  # of a table with classes or levels, whose ridge removes some components
-
 
 def choose(
     known: Known,
@@ -41,7 +39,8 @@ def choose(
     m, space = known.observations.shape[0], _space(known, options)
     if has_zeros(known.observations):
         check_counts(known.observations, known.model, options.validation.metric)
-    limit = SHARE_OF_TIME * (np.inf if options.time_limit is None else options.time_limit)
+    # half of a time limit, since the fit has the rest
+    limit = 0.5 * (np.inf if options.time_limit is None else options.time_limit)
     deadline = time.perf_counter() + limit
 
     def stopped() -> bool:
@@ -53,7 +52,7 @@ def choose(
             signals.begin()
             show(trial)
 
-        stages = _stages(known, options, space, rng, stopped=stopped, after=after)
+        stages = _stages(known, options, space, rng, stopped, after)
     last = stages[-1]
     setting, chosen = last.setting, last.chosen
     ends = chosen is not None and last.shape[0] == m and (stopped() or not chosen.is_cold)
@@ -72,7 +71,8 @@ def _stages(
     options: Options,
     space: Space,
     rng: np.random.Generator,
-    **of_trials: Any,
+    stopped: Callable[[], bool],
+    after: Callable[[Trial], None],
 ) -> list[Stage]:
     """Return a search with some rows of large data, and one with all of them, or this one alone.
 
@@ -80,16 +80,16 @@ def _stages(
     of rows.
     """
     rest, is_bounded = known.observations, _is_bounded(known, options)
-    of_trials |= {"known": known, "options": options, "rng": rng}
+    of_trials = known, options, rng, stopped, after
     if has_zeros(rest):
         folds = thinned(rest, rng)
-        ranks = RankSearch(ThinnedTrials(_at_least_one(folds, rest), **of_trials), space)
+        ranks = RankSearch(ThinnedTrials(folds or _whole(rest), *of_trials), space)
         return [Stage(ranks, ranks.run() if folds else None, "by thinning")]
     some, m = rest, rest.shape[0]
     if space.alpha_candidates is None and known.folds is None:
         some = sample_of_rows(some, rng, has_classes=is_bounded)
     folds, drawn = known._replace(observations=some).folds_for_trials(rng)
-    search = Search(Trials(_at_least_one(folds, some), **of_trials), space)
+    search = Search(Trials(folds or _whole(some), *of_trials), space)
     first = Stage(search, search.run() if folds else None, drawn)
     chosen = first.chosen
     has_ridge = chosen is not None and chosen.kind != "offsets_alone"
@@ -97,15 +97,15 @@ def _stages(
         return [first]
     assert chosen is not None
     folds, drawn = known.folds_for_trials(rng)
-    search = Search(Trials(_at_least_one(folds, rest), **of_trials), space)
+    search = Search(Trials(folds or _whole(rest), *of_trials), space)
     setting = chosen.setting._replace(alpha=first.growth(m) * chosen.setting.alpha)
     kind: Any = "ridge_path" if chosen.kind == "ridge_path" else "cold_start"
     return [first, Stage(search, ridge_from_cold_starts(search, setting, kind), drawn)]
 
 
-def _at_least_one(folds: list[Fold], rest: Observations) -> list[Fold]:
-    """Return the folds, or one that holds out nothing if there are none."""
-    return folds or [Fold(rest, rest.as_sparse())]
+def _whole(rest: Observations) -> list[Fold]:
+    """Return a fold that holds out nothing, for data of which nothing can be."""
+    return [Fold(rest, rest.as_sparse())]
 
 
 def _settled(options: Options, setting: Setting, chosen: Trial | None, growth: float) -> Options:
@@ -134,29 +134,26 @@ def _is_bounded(known: Known, options: Options) -> bool:
 def _space(known: Known, options: Options) -> Space:
     """Return what is to be chosen."""
     free, bounded = options.alpha == "auto", _is_bounded(known, options)
-    observations, f, loss = known.observations, known.nonlinearity, known.loss
-    candidates = suitable_nonlinearities(observations) if f is None else [f]
+    data, f, loss = known.observations, known.nonlinearity, known.loss
     offsets: str | None = options.offsets
+    candidates = suitable_nonlinearities(data) if f is None else [f]
     if offsets == "auto":
         # where the rank is bounded, each column has a centre
         offsets = "none" if bounded or candidates[0].even or not free else None
-    offset_alpha: Any = options.offset_alpha
+    offset_alpha = options.offset_alpha
     if offset_alpha == "auto":
         offset_alpha = None if free else options.alpha
-    ranks, alphas = options.validation.ranks, options.validation.alphas
-    largest = min(observations.shape)
-    if not free:
-        alphas = (float(options.alpha),)
+    largest, ranks, alphas = min(data.shape), options.validation.ranks, options.validation.alphas
     if known.rank is not None:
         ranks = (known.rank,)
     elif bounded and ranks is None:
-        ranks = (min(largest, MAX_RANK_TABLE),)
+        ranks = (min(largest, 64),)  # of which the ridge removes some components
     return Space(
-        nonlinearities=candidates,
-        losses=suitable_losses(observations) if loss is None else [loss],
-        largest_rank=largest,
-        rank_candidates=None if ranks is None else tuple(ranks),
-        alpha_candidates=None if alphas is None else tuple(alphas),
-        offsets=offsets,
-        offset_alpha=offset_alpha,
+        candidates,
+        [loss] if loss is not None else suitable_losses(data),
+        largest,
+        None if ranks is None else tuple(ranks),
+        (float(options.alpha),) if not free else None if alphas is None else tuple(alphas),
+        offsets,
+        offset_alpha,
     )

@@ -9,14 +9,13 @@ has, where short ones are not enough.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
-from .moves import COARSE, FINE, LONG_RANKS, RANK_GAIN, RANK_RATIO, Moves, mean_of
+from .moves import COARSE, FINE, LONG_RANKS, RANK_GAIN, RANK_RATIO, Moves
 from .space import Setting
 from .trial import CLEARLY, Kind, Trial
 
-REPEATED = 0.002  # relative difference up to which a cold start ends at the same
 OTHER_RANKS = 3  # to try where the best trial is not repeated
-SURELY = 3.0  # standard errors by which trials without refinements must be better
 
 
 def strongest_ridge(moves: Moves, best: Trial) -> Trial:
@@ -24,18 +23,13 @@ def strongest_ridge(moves: Moves, best: Trial) -> Trial:
 
     def step(trial: Trial) -> Setting | None:
         enough = trial.setting.alpha >= moves.unit or best.is_exact
-        return None if enough else moves.stepped(trial.setting, "alpha", COARSE)
+        return None if enough else moves.space.stepped(trial.setting, "alpha", COARSE)
 
     same = best.setting._replace(alpha=0.0)
     alike = (t for t in moves.trials.done if t.setting._replace(alpha=0.0) == same)
     close = (trial for trial in alike if trial.is_close(best))
     strongest = max(close, key=lambda trial: trial.setting.alpha, default=best)
-    return moves.follow(
-        strongest,
-        step,
-        lambda setting, trial: moves.trials.run(setting, trial.starts),
-        lambda other, _: other.is_close(best),
-    )
+    return moves.follow(strongest, step, lambda other, _: other.is_close(best), warm=True)
 
 
 def from_cold_starts(moves: Moves, best: Trial) -> tuple[Trial, Trial | None]:
@@ -45,12 +39,12 @@ def from_cold_starts(moves: Moves, best: Trial) -> tuple[Trial, Trial | None]:
         path = moves.trials.run(best.setting, kind="ridge_path")
         first = path if _repeats(path, best) else _of_best_ridge(moves, path)
         wider = _of_larger_rank(moves, first)
-        if wider.mean < best.mean:
+        if wider < best:
             return wider, None
     cold = moves.trials.run(best.setting, kind="cold_start")
     if _repeats(cold, best):
         return cold, None
-    if path is not None and _repeats(path, best) and path.mean < cold.mean:
+    if path is not None and _repeats(path, best) and path < cold:
         return path, None
     for setting in _as_good(moves, best):
         if not moves.stopped:
@@ -77,7 +71,7 @@ def _of_best_ridge(moves: Moves, trial: Trial) -> Trial:
 def _best_cold(moves: Moves, best: Trial) -> Trial:
     """Return the best of all trials from a start of their own."""
     cold = (t for t in moves.trials.done if t.is_cold and t.is_comparable(best))
-    return min(cold, key=mean_of, default=best)
+    return min(cold, default=best)
 
 
 def _of_larger_rank(moves: Moves, path: Trial) -> Trial:
@@ -90,7 +84,7 @@ def _of_larger_rank(moves: Moves, path: Trial) -> Trial:
     def helps(other: Trial, trial: Trial) -> bool:
         return other.mean < (1 - RANK_GAIN * other.setting.rank / LONG_RANKS) * trial.mean
 
-    return moves.follow(path, step, lambda s, _: moves.trials.run(s, kind="ridge_path"), helps)
+    return moves.follow(path, step, helps, kind="ridge_path")
 
 
 def _as_good(moves: Moves, best: Trial) -> list[Setting]:
@@ -119,7 +113,7 @@ def _try_fewer(moves: Moves, best: Trial) -> None:
         fewer = trial.error > best.error and 0 < rank < trial.setting.rank
         return trial.setting._replace(rank=rank) if fewer else None
 
-    moves.follow(first, step, lambda s, _: moves.trials.run(s, kind="cold_start", refined=True))
+    moves.follow(first, step, kind="cold_start", refined=True)
 
 
 def _try_stronger(moves: Moves, best: Trial) -> None:
@@ -129,14 +123,14 @@ def _try_stronger(moves: Moves, best: Trial) -> None:
 
     def step(trial: Trial) -> Setting | None:
         worse = trial.error > best.error
-        return moves.stepped(trial.setting, "alpha", COARSE) if worse else None
+        return moves.space.stepped(trial.setting, "alpha", COARSE) if worse else None
 
-    moves.follow(_best_cold(moves, best), step, lambda s, _: moves.trials.run(s, kind="cold_start"))
+    moves.follow(_best_cold(moves, best), step, kind="cold_start")
 
 
 def _repeats(cold: Trial, best: Trial) -> bool:
     """Return whether the error of a trial from a cold start is not clearly above the best one."""
-    return cold.error - best.error <= max(CLEARLY * cold.spread(best), REPEATED * best.error)
+    return cold.error - best.error <= max(CLEARLY * cold.spread(best), 0.002 * best.error)
 
 
 def best_of_long_trials(moves: Moves, best: Trial) -> Trial:
@@ -151,23 +145,20 @@ def best_of_long_trials(moves: Moves, best: Trial) -> Trial:
     usual = _of_other_ridges(moves, usual)
     plain = moves.trials.run(usual.setting, kind="long_trial", refined=False)
     plain = _of_other_ridges(moves, plain)
-    chosen = plain if plain.clearly_below(usual, SURELY) else usual
-    return chosen if chosen.mean < best.mean else best
+    chosen = plain if plain.clearly_below(usual, 3.0) else usual
+    return min(best, chosen)
 
 
 def _of_other_ridges(moves: Moves, first: Trial) -> Trial:
     """Return the best long trial with weaker ridges, with stronger ones, and with none."""
+    how: dict[str, Any] = {"kind": "long_trial", "refined": first.refined}
+    best = first
+    for factor in (1 / COARSE, COARSE):
 
-    def run(setting: Setting, _: Trial = first) -> Trial:
-        return moves.trials.run(setting, kind="long_trial", refined=first.refined)
+        def step(trial: Trial, factor: float = factor) -> Setting | None:
+            return moves.space.stepped(trial.setting, "alpha", factor)
 
-    def step(trial: Trial, factor: float) -> Setting | None:
-        return moves.stepped(trial.setting, "alpha", factor)
-
-    weaker, stronger = (
-        moves.follow(first, partial(step, factor=factor), run) for factor in (1 / COARSE, COARSE)
-    )
-    best = min(first, weaker, stronger, key=mean_of)
-    if moves.stopped or not moves.space.allows(alpha=0.0):
+        best = min(best, moves.follow(first, step, **how))
+    if moves.stopped or moves.space.alpha_near(0.0) != 0:
         return best
-    return min(best, run(first.setting._replace(alpha=0.0)), key=mean_of)
+    return min(best, moves.trials.run(first.setting._replace(alpha=0.0), **how))

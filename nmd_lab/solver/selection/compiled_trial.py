@@ -30,7 +30,6 @@ from .progress import (
 )
 from .trial import SETTLED
 
-LARGEST = 1 << 16  # cells times components of data that are small
 TINY = 16 * float(np.finfo(float).tiny)  # ridge that is always there, as in `Ridge`
 
 
@@ -38,7 +37,7 @@ def suits(problem: Problem, start: Start) -> bool:
     """Return whether the compiled iterations are those of the problem."""
     data, rule = problem.observations, problem.rule
     plain = data.pattern is None and data.limits is None
-    if not plain or data.dtype != np.float64 or data.shape[0] * start.H.size > LARGEST:
+    if not plain or data.dtype != np.float64 or data.shape[0] * start.H.size > 1 << 16:
         return False
     weights = data.weight_reader()
     simple = problem.model.is_least_squares and not problem.is_constrained

@@ -22,14 +22,7 @@ SHARE = 0.1  # share of the observed entries that a fold holds out
 ENOUGH = 2000  # held-out entries from which one fold is enough
 MAX_HELD_OUT = 100_000  # largest number of held-out entries of a fold
 MAX_FOLDS = 10  # largest number of folds, with which each entry is held out about once
-MIN_OBSERVED = 1 / 3  # share of observed entries below which data are mostly holes
-DEPENDENCE = 2.0  # pairs of columns missing together, over chance, above which holes depend
 MAX_SAMPLED = 500  # largest number of rows, and of columns, from which this is computed
-MAX_LOST_OF_ROW = 0.5  # share of its entries that a row loses at most to them
-MAX_LOST_OF_COLUMN = 0.2  # the same of a column, at most to holes that are moved
-MAX_MOVES = 1000  # moves of all holes at most, until enough entries are held out
-MOVES_WITHOUT_GAIN = 10  # moves in turn that hide nothing, after which there are no further ones
-MIN_MOVED_FOLDS = 2  # least number of folds with moved holes
 
 
 class Fold(NamedTuple):
@@ -70,7 +63,7 @@ def draw_folds(
     n_observed = observations.n_observed
     share = min(SHARE, MAX_HELD_OUT / n_observed)
     structured = blocks or holes_depend_on_each_other(observations)
-    fewest = MIN_MOVED_FOLDS if structured else 1
+    fewest = 2 if structured else 1
     folds: list[Fold] = []
     for _ in range(MAX_FOLDS):
         if len(folds) >= fewest and n_held_out(folds) >= ENOUGH:
@@ -108,11 +101,11 @@ def holes_depend_on_each_other(observations: Observations) -> bool:
     """Return whether entries of a row are missing together, as in a block of pixels.
 
     For each pair of columns the number of rows in which both are missing is compared with what is
-    expected if the holes of each column were in any rows.
+    expected if the holes of each column were in any rows; twice as many say that they depend.
     """
     m, n = observations.shape
     share = observations.n_observed / (m * n)
-    if share == 1 or share < MIN_OBSERVED or min(m, n) < 4:
+    if share == 1 or share < 1 / 3 or min(m, n) < 4:  # nothing is missing, or most of it is
         return False
     rows = np.linspace(0, m - 1, min(m, MAX_SAMPLED)).astype(int)
     columns = np.linspace(0, n - 1, min(n, MAX_SAMPLED)).astype(int)
@@ -123,7 +116,7 @@ def holes_depend_on_each_other(observations: Observations) -> bool:
     together = np.square(excess.T @ excess)
     variances = np.square(excess).mean(axis=0)
     by_chance = rows.size * (variances.sum() ** 2 - np.square(variances).sum())
-    return bool(together.sum() - np.trace(together) > DEPENDENCE * by_chance > 0)
+    return bool(together.sum() - np.trace(together) > 2 * by_chance > 0)
 
 
 def _missing(observations: Observations) -> NDArray[np.bool_]:
@@ -140,17 +133,18 @@ def _moved_holes(
     """Return a mask of the observed entries: those of some rows at which other rows have holes.
 
     Rows keep their order, so that a block of holes is moved as a whole.  The holes are moved again
-    and again until a share of the entries is hidden, or rows or columns would lose too many.
+    and again until a share of the entries is hidden, or ten moves in turn hide nothing.  A row
+    loses at most half of its entries, a column a fifth.
     """
     missing = _missing(observations)
     hidden, seen, (m, _) = np.zeros_like(missing), ~missing, missing.shape
     of_row, of_column = (
-        _may_lose(seen.sum(axis=1), MAX_LOST_OF_ROW),
-        _may_lose(seen.sum(axis=0), MAX_LOST_OF_COLUMN),
+        _may_lose(seen.sum(axis=1), 0.5),
+        _may_lose(seen.sum(axis=0), 0.2),
     )
     with_holes = np.flatnonzero(missing.any(axis=1))
     to_hide, without_gain = share * np.count_nonzero(seen), 0
-    for _ in range(MAX_MOVES):
+    for _ in range(1000):
         before, shift = to_hide, int(rng.integers(m // 4, m - m // 4)) if m > 4 else 1
         first = int(rng.integers(with_holes.size))
         for row in np.roll(with_holes, first).tolist():
@@ -164,7 +158,7 @@ def _moved_holes(
             if to_hide <= 0:
                 break
         without_gain = 0 if to_hide < before else without_gain + 1
-        if to_hide <= 0 or without_gain == MOVES_WITHOUT_GAIN:
+        if to_hide <= 0 or without_gain == 10:
             break
     rows, columns, _ = observations.entries()
     result: NDArray[np.bool_] = hidden[rows, columns]
@@ -175,9 +169,6 @@ def _may_lose(counts: NDArray[np.integer], share: float) -> FloatArray:
     """Return how many of its entries each row (or column) may lose; one stays at least."""
     most: FloatArray = np.minimum(np.maximum(share * counts, 1), counts - 1)
     return most
-
-
-COLUMN_PARTS = 5  # parts of the columns, of which each split holds out one in its test rows
 
 
 class RowSplit(NamedTuple):
@@ -214,7 +205,7 @@ def row_folds(
     Each split holds out another fifth, in all its test rows: what is known of these columns comes
     from the training rows alone.
     """
-    n_parts = max(2, min(COLUMN_PARTS, observations.shape[1]))
+    n_parts = max(2, min(5, observations.shape[1]))
     parts = _dealt_columns(observations, n_parts, rng)
     folds: list[Fold] = []
     for shift in range(max(1, min(n_parts, MAX_FOLDS // max(len(splits), 1)))):
@@ -254,9 +245,6 @@ def _fold(split: RowSplit, hidden: NDArray[np.bool_], observations: Observations
 
 CELLS = 300_000  # observed cells from which settings are chosen
 CELLS_TABLE = 100_000  # the same for a table with classes or levels, which take longer
-ROWS = 1000  # least number of rows for that
-OVER_COLUMNS = 4  # least number of rows, over that of columns
-WORTH_IT = 2  # rows, over those wanted, from which some are drawn
 
 
 def sample_of_rows(
@@ -265,8 +253,8 @@ def sample_of_rows(
     """Return as many of the rows as a choice needs, or all of them."""
     m, n = observations.shape
     cells = CELLS_TABLE if has_classes else CELLS
-    number = max(ROWS, OVER_COLUMNS * n, round(cells * m / observations.n_observed))
-    return observations if m < WORTH_IT * number else some_rows(observations, number, rng)
+    number = max(1000, 4 * n, round(cells * m / observations.n_observed))
+    return observations if m < 2 * number else some_rows(observations, number, rng)
 
 
 def ridge_growth(shape: tuple[int, int], number: int) -> float:

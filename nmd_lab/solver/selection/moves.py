@@ -18,13 +18,9 @@ from .space import Setting, Space
 from .trial import Trial
 from .trials import Trials
 
-NO_COMPONENTS = 4.0  # ridge without components, relative to the least one that removes all
-OFFSET_RIDGE = 3.0  # first ridge of the offsets, relative to the natural penalty
 COARSE = 10**0.5  # factor between ridges of the first path, and from cold starts
 FINE = 10**0.25  # factor between ridges when the rank has changed
 MAX_STEPS = 14  # largest number of ridges in one direction
-MUCH_WORSE = 0.04  # growth of the mean loss with another f, from which no other ridge is tried
-SMALL_GAIN = 1e-3  # relative decrease of the mean loss after which a number is not changed further
 RANK_RATIO = 4 / 3  # least ratio between a rank and a larger one to try
 LONG_RANKS = 32  # number of components with which trials take long
 RANK_GAIN = 0.002  # decrease of the mean loss that is worth so many components
@@ -66,7 +62,7 @@ class Moves:
         tiny = math.sqrt(np.finfo(float).tiny)
         unit = max(natural * largest / units.scaled_alpha(1.0), tiny)
         of_offsets = max(natural / units.scaled_offset_alpha(1.0, 1.0), tiny)
-        alpha, offset_alpha = NO_COMPONENTS * unit, OFFSET_RIDGE * of_offsets
+        alpha, offset_alpha = 4 * unit, 3 * of_offsets
         setting = setting._replace(
             alpha=alpha if space.alpha is None else space.alpha,
             offset_alpha=offset_alpha if space.offset_alpha is None else space.offset_alpha,
@@ -99,34 +95,33 @@ class Moves:
             for _ in range(MAX_STEPS):
                 if self.stopped or trial.is_exact:
                     return trial
-                setting = self.stepped(trial.setting, name, step)
+                setting = self.space.stepped(trial.setting, name, step)
                 if setting is None:
                     break
                 other = run(setting)
-                gains = other.mean < (1 - SMALL_GAIN) * trial.mean
-                trial = min(trial, other, key=mean_of)
+                gains = other.mean < (1 - 1e-3) * trial.mean
+                trial = min(trial, other)
                 if not gains:
                     break
             if trial is not begun_at:
                 break
         return trial
 
-    def stepped(self, setting: Setting, name: str, factor: float) -> Setting | None:
-        """Return a setting with a ridge times a factor, None if there is none."""
-        number = self.space.stepped(name, getattr(setting, name), factor)
-        changed: dict[str, Any] = {name: number}
-        return None if number is None else setting._replace(**changed)
-
     def follow(
         self,
         trial: Trial,
         step: Callable[[Trial], Setting | None],
-        run: Callable[[Setting, Trial], Trial],
-        is_better: Callable[[Trial, Trial], bool] = lambda other, trial: other.mean < trial.mean,
+        is_better: Callable[[Trial, Trial], bool] = Trial.__lt__,
+        *,
+        warm: bool = False,
+        **how: Any,
     ) -> Trial:
-        """Return the last of a chain of trials, which ends before one that is not better."""
+        """Return the last of a chain of trials, which ends before one that is not better.
+
+        Each is done in the same way; it begins with the factors of the one before if `warm`.
+        """
         while not self.stopped and (setting := step(trial)) is not None:
-            other = run(setting, trial)
+            other = self.trials.run(setting, trial.starts if warm else None, **how)
             if not is_better(other, trial):
                 break
             trial = other
@@ -134,7 +129,7 @@ class Moves:
 
     def with_model(self, trial: Trial, f: Nonlinearity, loss: Loss) -> Trial:
         """Return the best trial with another model, that begins with the factors of a trial."""
-        _, unit = self.without_components(trial.setting.nonlinearity, trial.setting.loss)
+        _, unit = self.without_components(*trial.setting[:2])
         setting, other_unit = self.without_components(f, loss)
         alpha = self.space.alpha
         if alpha is None:
@@ -146,8 +141,8 @@ class Moves:
             nonlinearity=f, loss=loss, alpha=alpha, offset_alpha=offset_alpha
         )
         moved = self.trials.run(other, trial.starts)
-        if loss == trial.setting.loss and moved.mean > (1 + MUCH_WORSE) * trial.mean:
-            return moved
+        if loss == trial.setting.loss and moved.mean > 1.04 * trial.mean:
+            return moved  # another f that is so much worse does not win with another ridge
         return self.climb(moved, "alpha", FINE)
 
     def at_rank(self, trial: Trial, rank: int) -> Trial:
@@ -166,8 +161,3 @@ class Moves:
         """Return the trials with the model of a trial, the smallest rank first."""
         same = [t for t in self.trials.done if t.setting[:2] == best.setting[:2]]
         return sorted(same, key=lambda t: (t.setting.rank, t.mean))
-
-
-def mean_of(trial: Trial) -> float:
-    """Return the mean score of a trial."""
-    return trial.mean

@@ -26,9 +26,7 @@ ITERATIONS_ABOVE_BEST = 10  # that end a trial which keeps its lowest score
 NEAR = 1e-3  # relative residual of a point that is nearly stationary
 NEARER = 1e-2  # the same from which the error tells that a trial cannot win
 BLOCK = 5  # iterations from whose falls of the objective further ones are predicted
-SMALL_FALL = 1e-2  # predicted relative fall of the objective near such a point
 MAX_RATIO = 0.97  # largest ratio of the geometric series that predicts it
-TOO_HIGH = 1.1  # ratio of the mean score to the lowest one from which a slow trial cannot win
 
 
 def predicted_fall(earlier: float, before: float, last: float, max_ratio: float) -> float:
@@ -138,7 +136,7 @@ class Progress:
             return True
         if self._is_slow and last > max(self.lowest, self._before_round) and self.is_stationary:
             return True  # what is learned makes it worse and worse
-        near = self._residual <= NEARER or last > TOO_HIGH * self.lowest
+        near = self._residual <= NEARER or last > 1.1 * self.lowest  # which it can hardly reach
         sure = not self._is_slow or near or self.is_stationary
         return sure and min(last, last - self._further_fall()) > (1 + SETTLED) * self.lowest
 
@@ -151,7 +149,7 @@ class Progress:
             return False
         earlier, before, last = self._objectives[-2 * BLOCK - 1 :: BLOCK]
         fall = predicted_fall(earlier, before, last, MAX_RATIO**BLOCK)
-        return fall <= SMALL_FALL * abs(last)
+        return fall <= 1e-2 * abs(last)
 
     def _further_fall(self) -> float:
         """Return the predicted fall of the mean score by further iterations; < 0 if it grows."""

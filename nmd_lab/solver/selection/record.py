@@ -52,8 +52,17 @@ class Stage(NamedTuple):
         number, n = self.shape
         return ridge_growth((m, n), number)
 
+    @property
+    def best(self) -> Trial | None:
+        """The trial of lowest error of those that can be compared with the chosen one."""
+        chosen, done = self.chosen, self.search.trials.done
+        return None if chosen is None else min(t for t in done if t.is_comparable(chosen))
 
-FEW = 500  # held-out entries below which luck decides between settings that are nearly as good
+    def rows(self, m: int) -> list[dict[str, Any]]:
+        """Return the rows of its trials, with ridges for all m rows."""
+        best, growth = self.best, self.growth(m)
+        rows = [] if best is None else [trial.row(best) for trial in self.search.trials.done]
+        return [row | {"alpha": growth * row["alpha"]} for row in rows]
 
 
 def record_of(stages: list[Stage], m: int) -> dict[str, Any]:
@@ -64,24 +73,20 @@ def record_of(stages: list[Stage], m: int) -> dict[str, Any]:
     names = [name for name, several in models.items() if len(several) > 1]
     numbers = ("rank", "alpha", "offsets", "offset_alpha")
     names += [name for name in numbers if getattr(space, name) is None]
-    comparable = [t for t in trials.done if chosen is not None and t.is_comparable(chosen)]
-    best = min(comparable, key=lambda trial: trial.mean, default=None)
-    alone = [
-        t.row(t)["error"] for t in comparable if t.kind == "offsets_alone" and math.isfinite(t.mean)
-    ]
-    smaller = best is not None and chosen is not None and best is not chosen
+    plain = [t for t in trials.done if t.kind == "offsets_alone" and math.isfinite(t.mean)]
+    alone = [t.row(t)["error"] for t in plain if chosen is not None and t.is_comparable(chosen)]
     if chosen is None:
         reason = "no entry could be held out, so there are offsets alone"
     elif trials.stopped():
         reason = "the lowest held-out error when the search was stopped"
     elif chosen.is_cold and not all(trial.is_cold for trial in trials.done):
         reason = "the lowest held-out error from a fresh start"
-    elif smaller:
+    elif last.best is not chosen:
         reason = "the fewest components whose held-out error is not clearly above the lowest"
     else:
         reason = "the lowest held-out error"
-    before = [row | {"spread": math.nan} for stage in stages[:-1] for row in _rows(stage, m)]
-    rows = before + _rows(last, m)  # errors of several stages are at different entries
+    before = [row | {"spread": math.nan} for stage in stages[:-1] for row in stage.rows(m)]
+    rows = before + last.rows(m)  # errors of several stages are at different entries
     return {
         "trials": rows,
         "chosen": -1 if chosen is None else len(before) + trials.done.index(chosen),
@@ -98,17 +103,6 @@ def record_of(stages: list[Stage], m: int) -> dict[str, Any]:
     }
 
 
-def _rows(stage: Stage, m: int) -> list[dict[str, Any]]:
-    """Return the rows of the trials of a stage, with ridges for all m rows."""
-    chosen = stage.chosen
-    if chosen is None:
-        return []
-    comparable = [trial for trial in stage.search.trials.done if trial.is_comparable(chosen)]
-    best = min(comparable, key=lambda trial: trial.mean)
-    rows = [trial.row(best) for trial in stage.search.trials.done]
-    return [row | {"alpha": stage.growth(m) * row["alpha"]} for row in rows]
-
-
 def _notes(stages: list[Stage], chosen: Trial, m: int) -> list[str]:
     """Return sentences on what a choice among m rows does not tell."""
     space, rank, notes = stages[0].search.space, chosen.setting.rank, []
@@ -122,7 +116,7 @@ def _notes(stages: list[Stage], chosen: Trial, m: int) -> list[str]:
             if len(stages) > 1
             else f"The trials had {number} of the {m} rows, and their ridges are scaled to all."
         )
-    if entries < FEW:
+    if entries < 500:  # luck decides between settings that are nearly as good
         notes.append(
             f"Only {entries} entries could be held out: errors that differ by some per cent cannot "
             "be told apart, and another seed may choose another rank or ridge."
@@ -143,7 +137,6 @@ def _notes(stages: list[Stage], chosen: Trial, m: int) -> list[str]:
 
 
 WORK = 1000  # iterations of a choice that take as long as those of its first trials
-WORK_RIDGE = 500  # the same where only the ridge is chosen
 LONG = 10.0  # seconds from which a person is told before
 
 
@@ -157,7 +150,7 @@ def shown_duration(
     second trial tells how long, since code may have been compiled in the first one.  A time limit
     ends a choice after `at_most` seconds.
     """
-    work = WORK_RIDGE if is_ridge_alone else WORK
+    work = WORK / 2 if is_ridge_alone else WORK
     count, text = 0, ""
     with progress_bar(None, progress, unit="trial") as show:
 

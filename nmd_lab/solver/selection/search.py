@@ -11,24 +11,22 @@ than few.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
+from nmd_lab.model.losses import Loss
+from nmd_lab.model.nonlinearities import Nonlinearity
+
 from .cold_starts import best_of_long_trials, from_cold_starts, strongest_ridge
-from .moves import COARSE, FINE, LONG_RANKS, MAX_STEPS, RANK_GAIN, RANK_RATIO, Moves, mean_of
+from .moves import COARSE, FINE, LONG_RANKS, MAX_STEPS, RANK_GAIN, RANK_RATIO, Moves
 from .trial import CLEARLY, Trial
 
 FIRST_RANK = 8  # rank of the first trials
-FIRST_RIDGE = 0.5  # first ridge, relative to the one that removes all components
 FINEST = 10**0.125  # factor between ridges before the ranks are compared, and at the end
 OFFSET_STEP = 4.0  # factor between ridges of the offsets
-RANK_RATIO_TABLE = 2.0  # least ratio between ranks for tables, whose trials take long
-GROWN = 0.02  # growth of the mean loss, in each of two steps, at which the path ends
-GROWN_TABLE = 1e-3  # the same for tables, whose trials hardly move with weak ridges
 RANKS_WITHOUT_GAIN = 3  # larger ones in turn that end the search; one above LONG_RANKS
 WORSE = 0.05  # growth of the mean loss at which a search for fewer components ends
-ROUNDING = 10  # a rank is found up to a rounding of one in as many
-LITTLE_NOISE = 0.02  # error, over the largest |x|, below which few components start afresh
 
 
 class Search(Moves):
@@ -72,31 +70,35 @@ class Search(Moves):
                 break
             other = self.offsets_alone(best.setting._replace(offsets=kind))
             simpler = kind == "global" and not best.clearly_below(other)
-            best = other if simpler or other.mean < best.mean else best
+            best = other if simpler or other < best else best
         self.alone = best.setting
         return best
 
     def ridge_path(self, null: Trial) -> Trial:
-        """Return the best trial along ever weaker ridges, for the first rank."""
+        """Return the best trial along ever weaker ridges, for the first rank.
+
+        The path ends where the mean loss grows in two steps; trials of tables, which take long,
+        hardly move with weak ridges.
+        """
         space = self.space
         rank = space.rank or space.rank_near(FIRST_RANK)
         offset_alpha = min(null.setting.offset_alpha, self.first.offset_alpha)
         setting = null.setting._replace(rank=rank, offset_alpha=offset_alpha)
         if space.alpha is not None:
             return self.trials.run(setting)
-        alphas = FIRST_RIDGE * self.unit / COARSE ** np.arange(MAX_STEPS)
+        alphas = 0.5 * self.unit / COARSE ** np.arange(MAX_STEPS)
         if space.alpha_candidates is not None:
             alphas = np.array(space.alpha_candidates[::-1])
         even = setting.nonlinearity.even  # strong ridges lose the signs of WH
         best, last, grown = null, None, 0
-        growth = GROWN_TABLE if self.trials.is_mixed else GROWN
+        growth = 1e-3 if self.trials.is_mixed else 0.02
         for alpha in (alphas[::-1] if even else alphas).tolist():
             if self.stopped or best.is_exact:
                 break
             starts = None if last is None else last.starts
             last = self.trials.run(setting._replace(alpha=alpha), starts)
             only = best is null and space.alpha_candidates is not None
-            best = last if only else min(best, last, key=mean_of)
+            best = last if only else min(best, last)
             grown = grown + 1 if last.mean > (1 + growth) * best.mean else 0
             if grown == 2 and not even:
                 break
@@ -121,20 +123,13 @@ class Search(Moves):
 
     def best_nonlinearity(self, first: Trial) -> Trial:
         """Return the best trial with one of the nonlinearities; another must be clearly better."""
-        allowed = self.space.nonlinearities
-        best = first if first.setting.nonlinearity in allowed else None
-        for f in allowed:
-            if f == first.setting.nonlinearity or (self.stopped and best is not None):
-                continue
-            trial = self.with_model(first, f, first.setting.loss)
-            if best is None or (trial.mean < best.mean and trial.clearly_below(first, 1.0)):
-                best = trial
-        assert best is not None
-        return best
+        models = [(f, first.setting.loss) for f in self.space.nonlinearities]
+        return self._best_model(
+            first, models, lambda trial, best: trial < best and trial.clearly_below(first, 1.0)
+        )
 
     def best_loss(self, first: Trial) -> Trial:
         """Return the best trial with one of the losses, judged by the log score or the metric."""
-        best = first if first.setting.loss in self.space.losses else None
         values = np.concatenate([fold.held_out.values for fold in self.trials.folds])
 
         def score(trial: Trial) -> float:
@@ -142,11 +137,22 @@ class Search(Moves):
                 return trial.mean
             return float(np.mean(trial.setting.loss.log_scores(trial.losses, values)))
 
-        for loss in self.space.losses:
-            if loss == first.setting.loss or (self.stopped and best is not None):
+        models = [(first.setting.nonlinearity, loss) for loss in self.space.losses]
+        return self._best_model(first, models, lambda trial, best: score(trial) < score(best))
+
+    def _best_model(
+        self,
+        first: Trial,
+        models: list[tuple[Nonlinearity, Loss]],
+        is_better: Callable[[Trial, Trial], bool],
+    ) -> Trial:
+        """Return the best trial with one of some models, all of which begin as the first one."""
+        best = first if first.setting[:2] in models else None
+        for model in models:
+            if model == first.setting[:2] or (self.stopped and best is not None):
                 continue
-            trial = self.with_model(first, first.setting.nonlinearity, loss)
-            if best is None or score(trial) < score(best):
+            trial = self.with_model(first, *model)
+            if best is None or is_better(trial, best):
                 best = trial
         assert best is not None
         return best
@@ -154,7 +160,7 @@ class Search(Moves):
     def ranks(self, first: Trial) -> Trial:
         """Return the best trial of all ranks."""
         best, last, no_gain = first, first, 0
-        ratio = RANK_RATIO_TABLE if self.trials.is_mixed else RANK_RATIO
+        ratio = 2.0 if self.trials.is_mixed else RANK_RATIO  # trials of tables take long
         while larger := self.next_rank(last.setting.rank, ratio):
             allowed = RANKS_WITHOUT_GAIN if larger <= LONG_RANKS else 1
             if self.stopped or best.is_exact or no_gain >= allowed:
@@ -167,7 +173,7 @@ class Search(Moves):
             if self.stopped:
                 break
             last = self.at_rank(last, smaller)
-            best = min(best, last, key=mean_of)
+            best = min(best, last)
             if not last.mean <= (1 + WORSE) * best.mean:
                 break
         return best
@@ -188,18 +194,18 @@ class Search(Moves):
     def simplest(self, best: Trial) -> Trial:
         """Return the trial of smallest rank whose error is not clearly above the lowest.
 
-        Ranks between those tried are tried, too.
+        Ranks between those tried are tried, too, up to a tenth.
         """
         trials = self.of_model(best)
         chosen = next(trial for trial in trials if trial.is_close(best))
         below = max(
             (t.setting.rank for t in trials if t.setting.rank < chosen.setting.rank), default=0
         )
-        while chosen.setting.rank - below > max(1, chosen.setting.rank // ROUNDING):
+        while chosen.setting.rank - below > max(1, chosen.setting.rank // 10):
             if self.stopped:
                 break
             rank = (chosen.setting.rank + below) // 2
-            if not self.space.allows(rank=rank):
+            if self.space.rank_near(rank) != rank:
                 break
             trial = self.trials.run(chosen.setting._replace(rank=rank), chosen.starts)
             if trial.is_close(best):
@@ -210,13 +216,13 @@ class Search(Moves):
 
     def few_components(self, best: Trial) -> Trial:
         """Return the best trial, or one of smaller rank with a start of its own, if as good."""
-        little = best.error <= LITTLE_NOISE * self.trials.size
+        little = best.error <= 0.02 * self.trials.size  # noise
         if not little or self.trials.is_mixed:
             return best
         for rank in range(1, min(best.setting.rank, FIRST_RANK)):
             if self.stopped:
                 break
-            if not self.space.allows(rank=rank):
+            if self.space.rank_near(rank) != rank:
                 continue
             trial = self.trials.run(best.setting._replace(rank=rank), kind="long_trial")
             if trial.is_exact or trial.mean <= best.mean:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,14 +78,14 @@ class Space:
     @property
     def rank(self) -> int | None:
         """The only rank that may be chosen, or None."""
-        ranks = self.rank_candidates
-        return ranks[0] if ranks is not None and len(ranks) == 1 else None
+        ranks = self.rank_candidates or ()
+        return ranks[0] if len(ranks) == 1 else None
 
     @property
     def alpha(self) -> float | None:
         """The only ridge that may be chosen, or None."""
-        alphas = self.alpha_candidates
-        return alphas[0] if alphas is not None and len(alphas) == 1 else None
+        alphas = self.alpha_candidates or ()
+        return alphas[0] if len(alphas) == 1 else None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -121,18 +121,16 @@ class Space:
             return alpha
         return min(self.alpha_candidates, key=lambda other: abs(_log(other) - _log(alpha)))
 
-    def allows(self, *, rank: int | None = None, alpha: float | None = None) -> bool:
-        """Return whether a rank, or a ridge, may be chosen."""
-        both = (rank, self.rank_candidates), (alpha, self.alpha_candidates)
-        return all(value is None or not some or value in some for value, some in both)
-
-    def stepped(self, name: str, number: float, factor: float) -> float | None:
-        """Return a ridge times a factor, or the next candidate in this direction, None without."""
-        if name != "alpha" or self.alpha_candidates is None:
-            return number * factor
-        if factor < 1:
-            return max((alpha for alpha in self.alpha_candidates if alpha < number), default=None)
-        return min((alpha for alpha in self.alpha_candidates if alpha > number), default=None)
+    def stepped(self, setting: Setting, name: str, factor: float) -> Setting | None:
+        """Return a setting with a ridge times a factor, or the next candidate; None without one."""
+        number, candidates = getattr(setting, name), self.alpha_candidates
+        further: Sequence[float] = [number * factor]
+        if name == "alpha" and candidates is not None:
+            further = [alpha for alpha in candidates if (alpha - number) * (factor - 1) > 0]
+        if not further:
+            return None
+        changed: dict[str, Any] = {name: max(further) if factor < 1 else min(further)}
+        return setting._replace(**changed)
 
 
 def _log(number: float) -> float:

@@ -32,9 +32,6 @@ from .space import Setting, Space
 from .trial import Trial
 from .trials import Trials
 
-MOST_ITERATIONS = 200  # of a trial, whose error then hardly changes
-LARGEST = 2.0**53  # largest count that a double holds exactly
-
 
 def row_losses(counts: SparseObservations, model: Model, W: FloatArray, H: FloatArray) -> Any:
     """Return the mean loss of each row, a tile at a time; absent entries are zeros."""
@@ -68,7 +65,7 @@ class ThinnedTrials(Trials):
         options = self.options
         plan = make_plan(problem, rank, options)
         named = next(all_starts(problem, offsets_of(problem), rank, options, self.rng))
-        most = min(options.max_iter, MOST_ITERATIONS)
+        most = min(options.max_iter, 200)  # after which the error hardly changes
         rules = Stopping(most, None, lambda _: self.stopped(), tol=options.tol, window=plan.window)
         outcome = run_from(problem, named, options, plan, rules).advance()
         if outcome.stop_reason.code == "interrupted":
@@ -96,7 +93,7 @@ class RankSearch:
             if best is not None and (trials.stopped() or enough):
                 break
             trial = trials.run(self.first._replace(rank=rank))
-            if best is None or trial.mean < best.mean:
+            if best is None or trial < best:
                 best, no_gain = trial, 0
             else:
                 no_gain += 1
@@ -109,7 +106,7 @@ class RankSearch:
 def check_counts(counts: SparseObservations, model: Model, metric: str) -> None:
     """Raise ValueError if thinning says nothing of a rank: it needs counts, and their means."""
     x, (f, loss) = counts.values, model.shown
-    wrong = x[(x < 0) | (x != np.floor(x)) | (x > LARGEST)]
+    wrong = x[(x < 0) | (x != np.floor(x)) | (x > 2.0**53)]  # up to which a double holds each
     if wrong.size:
         what, remedy = f"X has the value {wrong[0]:g}", "whole numbers >= 0"
     elif loss.noise_model not in (NORMAL, POISSON):

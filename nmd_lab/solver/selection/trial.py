@@ -94,6 +94,10 @@ class Trial:
         """Mean score, which is to be lowest; infinite if it is not finite or does not count."""
         return mean_score(self.losses, self.metric) if self.counts else math.inf
 
+    def __lt__(self, other: Trial) -> bool:
+        """Return whether the mean score is below that of another trial."""
+        return self.mean < other.mean
+
     @property
     def squares(self) -> bool:
         """Whether the mean is half of that of squares."""

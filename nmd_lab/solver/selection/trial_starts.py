@@ -12,11 +12,6 @@ from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.split_variable import pseudo_inverses
 from nmd_lab.solver.storage import CsrStorage, storage_of
 
-SEED_SIZE = 0.1  # least size of a new component, as a share of that in the residual
-ALIVE = 1e-4
-"""Size of a component, as a share of that of T, below which a trial begins with another one in its
-place.  A component that a strong ridge has removed would grow from rounding errors."""
-
 
 def _with_offsets_of(problem: Problem, start: Start) -> Start:
     """Return a start in which offsets that the problem does not have are components."""
@@ -35,12 +30,13 @@ def _with_offsets_of(problem: Problem, start: Start) -> Start:
 def start_of_rank(problem: Problem, start: Start, rank: int, rng: np.random.Generator) -> Start:
     """Return a start with the largest components of another one, and as many new ones as it needs.
 
-    Both are in the units of the problem.
+    Both are in the units of the problem.  A component that a strong ridge has removed would grow
+    from rounding errors, so that another one takes its place.
     """
     start = _with_offsets_of(problem, start)
     # a rotation would break a constraint
     W, H, sizes = _by_size(start) if problem.is_constrained else _singular_components(start)
-    n_alive = min(rank, int(np.count_nonzero(sizes > ALIVE * problem.size_of_T)))
+    n_alive = min(rank, int(np.count_nonzero(sizes > 1e-4 * problem.size_of_T)))
     alive = start._replace(
         W=np.ascontiguousarray(W[:, :n_alive]), H=np.ascontiguousarray(H[:n_alive])
     )
@@ -79,7 +75,7 @@ def _with_more(problem: Problem, start: Start, number: int, rng: np.random.Gener
     kind = "nndsvd" if problem.constraints.nonnegative else "randomized"
     new = svd_start(rest, identity, number, NO_OFFSETS, rng, kind)
     sizes = np.linalg.norm(new.H, axis=1) ** 2
-    shrunk = np.maximum(sizes - problem.alpha, SEED_SIZE * sizes)
+    shrunk = np.maximum(sizes - problem.alpha, 0.1 * sizes)  # a new one has a tenth at least
     root = np.sqrt(np.divide(shrunk, sizes, out=np.zeros_like(shrunk), where=sizes > 0))
     root = root.astype(start.W.dtype)
     return start._replace(

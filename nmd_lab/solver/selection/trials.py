@@ -39,12 +39,6 @@ from .space import Setting
 from .trial import Kind, Trial, mean_score
 from .trial_starts import start_of_rank
 
-MIN_ITERATIONS_SLOW = 10  # from other factors, for a loss that is not a square
-MIN_ITERATIONS_TABLE = 5  # the same for a table of several kinds of columns
-MIN_ITERATIONS_COLD = 12  # as a fit begins
-MIN_ITERATIONS_LONG = 100  # of a long trial
-EXACT = 1e-8  # error, over the largest |x|, that counts as none; at least 100 rounding units
-
 
 class Trials:
     """Runs trials on all folds, and keeps a list of them.
@@ -83,7 +77,7 @@ class Trials:
         self.mean_weight = float(np.mean(np.concatenate(weights))) if weights else 1.0
         sizes = [fold.held_out.n_observed for fold in folds]
         self._first_of_fold = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-        self._exact = max(EXACT, 100 * float(np.finfo(rest.dtype).eps))
+        self._exact = max(1e-8, 100 * float(np.finfo(rest.dtype).eps))
         self._estimates_sd, self.limits = math.isnan(known.limits.sd), known.limits
         if self._estimates_sd:
             self.limits = known.limits._replace(sd=first_sd(rest))
@@ -163,7 +157,7 @@ class Trials:
     def _best_of_loss(self, loss: Loss) -> Trial | None:
         """Return the best trial with a loss; None if there is none that counts."""
         same = [t for t in self.done if t.setting.loss == loss and math.isfinite(t.mean)]
-        return min(same, key=lambda trial: trial.mean, default=None)
+        return min(same, default=None)
 
     def _on_fold(
         self,
@@ -178,14 +172,12 @@ class Trials:
         """Return how a trial ends on a fold."""
         learns = problem.units.model.learns
         slow = learns or self.is_mixed or setting.loss.degree != 2
-        if kind == "long_trial":
-            fewest = MIN_ITERATIONS_LONG
-        elif start is None:
-            fewest = MIN_ITERATIONS_COLD
+        if kind == "long_trial" or start is None:
+            fewest = 100 if kind == "long_trial" else 12
         elif self.is_mixed:
-            fewest = MIN_ITERATIONS_TABLE
+            fewest = 5
         else:
-            fewest = MIN_ITERATIONS_SLOW if slow else MIN_ITERATIONS
+            fewest = 10 if slow else MIN_ITERATIONS
         if start is not None and start.model is not None:
             model = start.model.with_limits(problem.units.model.limits)
             if model.structure == problem.units.model.structure:  # not another f or loss
