@@ -144,7 +144,7 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     pair = make_model("identity", "frobenius")
     problem, offsets = make_problem(observe_sparse(X), pair, options, observed_only=False)
     starts = all_starts(problem, offsets, rank, options, options.generator())
-    run = iterates(Admm(), problem, next(starts).start)
+    run = iterates(Admm(), problem, next(starts))
     next(run)
     for _ in range(ROUNDS + 1):
         yield seconds(lambda: next(run))

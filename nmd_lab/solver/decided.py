@@ -10,11 +10,11 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.model.model import Model
 
 from .held_out import HeldOut
+from .initialization import Start
 from .options import Options
 from .problem import Problem
 from .refinement.plan import RefinementPlan
 from .run import FitState
-from .starts import NamedStart
 
 
 class Decided(NamedTuple):
@@ -28,7 +28,7 @@ class Decided(NamedTuple):
         Data to fit, in the units of X.
     problem : Problem
         Problem to solve, with its model.
-    starts : iterator of NamedStart
+    starts : iterator of Start
         Starting points, each computed when it is requested.
     plan : RefinementPlan
         Refinements to run between the iterations of Algorithm 1.
@@ -47,7 +47,7 @@ class Decided(NamedTuple):
     options: Options
     observations: Observations
     problem: Problem
-    starts: Iterator[NamedStart]
+    starts: Iterator[Start]
     plan: RefinementPlan
     held_out: HeldOut | None
     state: FitState

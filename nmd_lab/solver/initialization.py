@@ -41,6 +41,8 @@ class Start(NamedTuple):
         Starting offsets.
     model : Model or None
         Model, in the units of X, that was learned with these factors; None if there is none.
+    kind : {"svd", "randomized", "nndsvd", "random", "path", "given", "chosen", ""}
+        Method that made the factors; empty if they come from iterations.
     """
 
     W: FloatArray
@@ -48,6 +50,7 @@ class Start(NamedTuple):
     from_factors: bool
     offsets: Offsets = NO_OFFSETS
     model: Model | None = None
+    kind: str = ""
 
 
 def svd_start(
@@ -68,7 +71,7 @@ def svd_start(
     if hasattr(R, "factors"):  # its rows lie on workers
         W, H = R.factors(rank, rng, LARGEST_GRAM)
         if kind != "nndsvd":
-            return Start(W, H, False, offsets)
+            return Start(W, H, False, offsets, kind=kind)
         W = np.asarray(W)
     elif kind == "randomized":
         W, H = svd_by_random_range(_filled(R, fill), rank, rng)
@@ -80,7 +83,7 @@ def svd_start(
         W, H = _nonnegative(W, H)
     dtype = observations.dtype
     W, H = (np.ascontiguousarray(factor, dtype=dtype) for factor in (W, H))
-    return Start(W, H, False, offsets)
+    return Start(W, H, False, offsets, kind=kind)
 
 
 def svd_memory(
@@ -200,7 +203,7 @@ def random_start(
     dtype = observations.dtype
     W = (scale * rng.standard_normal((m, rank))).astype(dtype)
     H = (scale * rng.standard_normal((rank, n))).astype(dtype)
-    return Start(W, H, False, offsets)
+    return Start(W, H, False, offsets, kind="random")
 
 
 def rank_of_init(init: Any) -> int | None:
@@ -227,4 +230,4 @@ def given_start(observations: Observations, rank: int, init: Any, offsets: Offse
         if not np.all(np.isfinite(array)):
             raise ValueError(f"init has NaN or infinity in {name}: give finite numbers.")
         factors.append(np.array(array, dtype=observations.dtype, order="C"))
-    return Start(factors[0], factors[1], from_factors, offsets)
+    return Start(factors[0], factors[1], from_factors, offsets, kind="given")

@@ -20,12 +20,13 @@ from nmd_lab._runtime.progress import Interruption, StopReason, interruptible, i
 
 from .decided import Decided
 from .formulation import side_by_side
+from .initialization import Start
 from .learning import learned_state
 from .loop import WINDOW_CHOSEN, Stopping, exact_for, nothing
 from .problem import Problem
 from .refinement.stages import optimality
 from .run import Outcome, RunState
-from .starts import NamedStart, run_from
+from .starts import run_from
 
 
 class Solution(NamedTuple):
@@ -134,7 +135,7 @@ class _Runner:
         """Outcomes of the starts that have done an iteration."""
         return [outcome for outcome in self.outcomes if outcome is not None]
 
-    def run_others(self, starts: Iterator[NamedStart], n_starts: int) -> None:
+    def run_others(self, starts: Iterator[Start], n_starts: int) -> None:
         """Run the other starts, until the user or the time limit stops one."""
         options, target = self.options, self.finished[0].score
         problem = self.decided.problem
@@ -160,7 +161,7 @@ class _Runner:
             self._record_interruption()
 
     def run(
-        self, named: NamedStart, target: float, cancelled: Callable[[], bool] | None = None
+        self, start: Start, target: float, cancelled: Callable[[], bool] | None = None
     ) -> Outcome:
         """Run one start, until it ends or can no longer reach the target."""
         decided, options, fit = self.decided, self.options, self.decided.state
@@ -177,11 +178,11 @@ class _Runner:
             options.time_limit,
             tol=options.tol,
             patience=options.solver.patience,
-            window=decided.plan.window or (WINDOW_CHOSEN if named.kind == "chosen" else None),
+            window=decided.plan.window or (WINDOW_CHOSEN if start.kind == "chosen" else None),
             target=target if decided.held_out is None else math.inf,
         )
         run = run_from(
-            *(decided.problem, named, options, decided.plan, rules),
+            *(decided.problem, start, options, decided.plan, rules),
             state=state,
             held_out=decided.held_out,
             cancelled=cancelled or self.interruption.__bool__,
@@ -195,20 +196,20 @@ class _Runner:
         )
         if outcome.stop_reason.code == "time_limit":
             outcome = outcome._replace(stop_reason=self._time_limit_reason())
-        return outcome._replace(kind=named.kind)
+        return outcome._replace(kind=start.kind)
 
     def _run_or_none(
-        self, named: NamedStart, target: float, cancelled: Callable[[], bool] | None = None
+        self, start: Start, target: float, cancelled: Callable[[], bool] | None = None
     ) -> Outcome | None:
         """Run one start; return None if it is interrupted before its first iterate."""
         try:
-            return self.run(named, target, cancelled)
+            return self.run(start, target, cancelled)
         except KeyboardInterrupt:
             if not is_interactive():
                 raise
             return None
 
-    def _side_by_side(self, starts: Sequence[NamedStart], target: float, at_a_time: int) -> None:
+    def _side_by_side(self, starts: Sequence[Start], target: float, at_a_time: int) -> None:
         """Run each start in a thread; Ctrl-C ends them all."""
         stop = threading.Event()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,21 +31,6 @@ from .ridge_path import after_strong_ridges, iterations_of
 from .run import FIRST_ROUND, Run, RunState
 
 
-class NamedStart(NamedTuple):
-    """Starting factors and their kind.
-
-    Attributes
-    ----------
-    kind : {"svd", "randomized", "nndsvd", "random", "path", "given", "chosen"}
-        Method that made the factors.
-    start : Start
-        Starting factors.
-    """
-
-    kind: str
-    start: Start
-
-
 def all_starts(
     problem: Problem,
     offsets: Offsets,
@@ -53,17 +38,17 @@ def all_starts(
     options: Options,
     rng: np.random.Generator,
     chosen: Start | None = None,
-) -> Iterator[NamedStart]:
+) -> Iterator[Start]:
     """Yield the start that `init` selects, then random ones; each is computed when requested."""
     observations, model = problem.starting_data
     init = options.init
     for index in range(options.n_init):
         if index == 0 and init == "auto" and chosen is not None:
-            yield NamedStart("chosen", problem.units.scaled_start(chosen))
+            yield problem.units.scaled_start(chosen)._replace(kind="chosen")
         elif problem.constraints.nonnegative and (isinstance(init, str) or index > 0):
             yield _nonnegative_start(problem, offsets, rank, "random" if index else init, rng)
         elif index > 0 or init == "random" or (init == "auto" and model.even):
-            yield NamedStart("random", random_start(observations, model, rank, offsets, rng))
+            yield random_start(observations, model, rank, offsets, rng)
         elif isinstance(init, str):
             zeros = has_implicit_zeros(problem, options)
             kind = "randomized" if zeros else "svd"
@@ -71,17 +56,18 @@ def all_starts(
             start = svd_start(observations, model, rank, offsets, rng, kind)
             if init == "path":
                 engine: FitEngine[Any] = ImplicitZeros(exact=0.0) if zeros else Admm()
-                kind, start = "path", after_strong_ridges(problem, start, iterations_of(engine))
-            yield NamedStart(kind, start)
+                start = after_strong_ridges(problem, start, iterations_of(engine))
+                start = start._replace(kind="path")
+            yield start
         else:
             units = problem.units
             start = given_start(observations, rank, init, units.given_offsets(offsets))
-            yield NamedStart("given", units.scaled_start(start))
+            yield units.scaled_start(start)
 
 
 def _nonnegative_start(
     problem: Problem, offsets: Offsets, rank: int, init: str, rng: np.random.Generator
-) -> NamedStart:
+) -> Start:
     """Return a start if a factor must be nonnegative.
 
     "auto" is random if both must be and descents follow (`kind_of_descent`), which ended in lower
@@ -93,11 +79,10 @@ def _nonnegative_start(
         init = "random" if both and kind_of_descent(problem) else "nndsvd"
     if init == "random":
         start = random_start(observations, model, rank, offsets, rng)
-        return NamedStart("random", random_within(problem, rank, start, rng))
+        return random_within(problem, rank, start, rng)
     start = svd_start(observations, model, rank, offsets, rng, "nndsvd" if init == "svd" else init)
-    return NamedStart(
-        init, with_simplex(problem, start if init == "randomized" else filled(start, rng))
-    )
+    start = with_simplex(problem, start if init == "randomized" else filled(start, rng))
+    return start._replace(kind=init)
 
 
 def engine_for(plan: RefinementPlan) -> FitEngine[Any]:
@@ -111,7 +96,7 @@ def engine_for(plan: RefinementPlan) -> FitEngine[Any]:
 
 def run_from(
     problem: Problem,
-    named: NamedStart,
+    start: Start,
     options: Options,
     plan: RefinementPlan,
     rules: Stopping,
@@ -126,14 +111,13 @@ def run_from(
     if not state.has_begun:
         began = time.perf_counter()
         before = 0.0 if state.warm_up is None else state.warm_up.seconds
-        start = named.start
-        warms_up = named.kind == "random" and options.init == "auto"
+        kind, warms_up = start.kind, start.kind == "random" and options.init == "auto"
         if warms_up and plan.engine == "constrained":
             start = after_least_squares(problem, start)
         elif warms_up and not problem.constraints.nonnegative:
             start = warmed_up(problem, start, options, plan, state, cancelled, before_each)
         if problem.units.model.learns:  # at the factors of a fit, after one iteration
-            length = 1 if named.kind in ("chosen", "given") else FIRST_ROUND
+            length = 1 if kind in ("chosen", "given") else FIRST_ROUND
             state.round_length = state.round_end = length
         state.start, state.warm_up = start, None
         state.seconds = before + time.perf_counter() - began
@@ -144,11 +128,10 @@ def first_start(
     problem: Problem, offsets: Offsets, rank: int, options: Options, rng: np.random.Generator
 ) -> Start:
     """Return the first start of `all_starts`, after the warm-up of an even f."""
-    named = next(all_starts(problem, offsets, rank, options, rng))
-    if named.kind != "random" or problem.constraints.nonnegative:
-        return named.start
-    plan = make_plan(problem, rank, options)
-    return warmed_up(problem, named.start, options, plan, RunState())
+    start = next(all_starts(problem, offsets, rank, options, rng))
+    if start.kind != "random" or problem.constraints.nonnegative:
+        return start
+    return warmed_up(problem, start, options, make_plan(problem, rank, options), RunState())
 
 
 def warmed_up(

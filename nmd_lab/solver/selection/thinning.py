@@ -64,10 +64,10 @@ class ThinnedTrials(Trials):
         """Return the best state of a fit, and its number of iterations."""
         options = self.options
         plan = make_plan(problem, rank, options)
-        named = next(all_starts(problem, offsets_of(problem), rank, options, self.rng))
+        start = next(all_starts(problem, offsets_of(problem), rank, options, self.rng))
         most = min(options.max_iter, 200)  # after which the error hardly changes
         rules = Stopping(most, None, lambda _: self.stopped(), tol=options.tol, window=plan.window)
-        outcome = run_from(problem, named, options, plan, rules).advance()
+        outcome = run_from(problem, start, options, plan, rules).advance()
         if outcome.stop_reason.code == "interrupted":
             raise KeyboardInterrupt
         return outcome.state, len(outcome.history["seconds"])

@@ -93,11 +93,11 @@ def test_after_the_same_counted_work_the_best_is_at_most_a_tenth_above_the_plain
 
 
 def warmed(prepared):
-    named = next(prepared.starts)
-    if named.kind == "random":
+    start = next(prepared.starts)
+    if start.kind == "random":
         own = prepared.options, prepared.plan, RunState()
-        return warmed_up(prepared.problem, named.start, *own)
-    return named.start
+        return warmed_up(prepared.problem, start, *own)
+    return start
 
 
 @pytest.mark.parametrize("kind", ["graph", "relu kl", "minmax l1"])

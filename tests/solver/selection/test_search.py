@@ -13,7 +13,6 @@ from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.known import describe
 from nmd_lab.solver.options import Options
-from nmd_lab.solver.selection.folds import draw_folds
 from nmd_lab.solver.selection.search import Search
 from nmd_lab.solver.selection.space import Space
 from nmd_lab.solver.selection.trial import Trial
@@ -27,9 +26,8 @@ class MadeUp(Trials):
     """Trials whose mean loss is a function of the setting, and large without components."""
 
     def __init__(self, mean, X, stop_after=math.inf, factor=lambda how, setting: 1.0):
-        observations = observe(X)
-        folds, _ = draw_folds(observations, np.random.default_rng(0))
-        known = describe(observations, None, Options(), is_table=False)
+        known = describe(observe(X), None, Options(), is_table=False)
+        folds, _ = known.folds_for_trials(np.random.default_rng(0))
         stopped = lambda: len(self.done) >= stop_after  # noqa: E731
         super().__init__(folds, known, Options(), np.random.default_rng(0), stopped)
         self.factor = factor

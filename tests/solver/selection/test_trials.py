@@ -16,7 +16,6 @@ from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.known import describe
 from nmd_lab.solver.options import Options
-from nmd_lab.solver.selection.folds import draw_folds
 from nmd_lab.solver.selection.progress import MAX_ITERATIONS
 from nmd_lab.solver.selection.space import Setting
 from nmd_lab.solver.selection.trial import Trial
@@ -37,9 +36,8 @@ def data(shape=(40, 30), rank=2, noise=0.05, share=0.7, seed=0):
 
 
 def trials_of(X, stopped=lambda: False, options=None, **how):
-    observations = observe(X, **how)
-    folds, _ = draw_folds(observations, np.random.default_rng(0))
-    known = describe(observations, None, Options(), is_table=False)
+    known = describe(observe(X, **how), None, Options(), is_table=False)
+    folds, _ = known.folds_for_trials(np.random.default_rng(0))
     return Trials(folds, known, options or Options(), np.random.default_rng(0), stopped)
 
 
