@@ -222,11 +222,7 @@ class Factors(Fitted):
         """Return the probability of each class of a column in some rows, and the classes."""
         loss: Any = self._loss_at(int(positions[0]))
         linear = self._fitted.linear(rows, positions).astype(np.float64)
-        t = (
-            self.nonlinearity(linear)
-            if self._kinds is None
-            else self._kinds.modelled(linear, 0, positions)
-        )
+        t = self._model.modelled(linear, 0, positions)
         if typed is not None and typed.has_indicators:
             return _softmax(t), typed.classes
         if loss.classes == "two":
@@ -241,7 +237,7 @@ class Factors(Fitted):
 
     def _loss_at(self, column: int) -> Loss:
         """Return the loss of a column of the matrix."""
-        kind = self._fitted.model.of_column(column)
+        kind = self._model.of_column(column)
         if kind is None:
             raise ValueError(
                 "The fit has a loss for each entry, so that a column has no probabilities: give "

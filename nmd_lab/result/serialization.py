@@ -127,7 +127,16 @@ def fields_of_result(
     dataset: xr.Dataset, counts: Iterable[str], description: Description, known: Known
 ) -> dict[str, Any]:
     """Return the fields that every result has; `counts` are no labels of X."""
-    labels = labels_from(dataset.drop_vars(counts, errors="ignore").coords, description)
+    coords, table = dataset.drop_vars(counts, errors="ignore").coords, description.get("table")
+    labels = Labels(
+        dims=tuple(description["dims"]),
+        shape=tuple(coords.sizes[dim] for dim in description["dims"]),
+        rows=tuple(description["rows"]),
+        coords=xr.Dataset().assign_coords(coords),
+        name=description["name"],
+        attrs=description["attrs"],
+        table=None if table is None else TypedTable.read(table),
+    ).rename(description["renamed"])
     nonlinearity, loss, kinds = _models(dataset, description, labels, known)
     return {
         "labels": labels,
@@ -137,20 +146,6 @@ def fields_of_result(
         "stop_reason": StopReason.read(description["stop_code"], description["stop_reason"]),
         "parameters": description["parameters"],
     }
-
-
-def labels_from(coords: Any, description: Description) -> Labels:
-    """Return the labels of X, given its coordinates and the description of the result."""
-    dims = tuple(description["dims"])
-    return Labels(
-        dims=dims,
-        shape=tuple(coords.sizes[dim] for dim in dims),
-        rows=tuple(description["rows"]),
-        coords=xr.Dataset().assign_coords(coords),
-        name=description["name"],
-        attrs=description["attrs"],
-        table=None if description.get("table") is None else TypedTable.read(description["table"]),
-    ).rename(description["renamed"])
 
 
 def _models(
