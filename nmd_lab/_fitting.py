@@ -22,8 +22,9 @@ from .solver.loop import Stopping
 from .solver.options import Options
 from .solver.prepare import prepare
 from .solver.problem import Problem
-from .solver.restarts import Solution, solve
-from .solver.run import Run
+from .solver.refinement.stages import optimality
+from .solver.restarts import solve, stopped_by
+from .solver.run import Outcome, Run
 from .solver.starts import run_from
 from .solver.state import State
 
@@ -36,12 +37,12 @@ def run_fit(X: Any, asked: Options) -> Decomposition:
             decided = prepare(X, form, asked, signals)
             observations = decided.problem.observations
             warn(messages_before(decided), stacklevel=3)
-            solution = solve(decided)
-            fit = package(decided, solution)
+            outcome, starts = solve(decided)
+            fit = package(decided, outcome, starts)
             with observations.computing():
                 warn(messages_after(fit, decided), stacklevel=3)
             if signals and not signals.reported:
-                fit = package(decided, solution.after(signals))
+                fit = package(decided, stopped_by(signals, outcome), starts)
             if observations.scratch is not None:
                 observations.scratch.close()
             return fit
@@ -50,9 +51,8 @@ def run_fit(X: Any, asked: Options) -> Decomposition:
             gc.collect()  # T and U are on a disk, or on workers, until nothing holds them
 
 
-def package(decided: Decided, solution: Solution) -> Decomposition:
-    """Return the labelled result of a fit."""
-    outcome = solution.outcome
+def package(decided: Decided, outcome: Outcome, starts: list[dict[str, Any]]) -> Decomposition:
+    """Return the labelled result of a fit, with a row of numbers for each of its starts."""
     problem = decided.problem.of(outcome.state)
     state, units, observations = outcome.state, problem.units, decided.observations
     W, H = observations.gathered(state.W), state.H.copy()
@@ -79,10 +79,10 @@ def package(decided: Decided, solution: Solution) -> Decomposition:
             **decided.options.describe(W.dtype),
             "split": "observed" if problem.observed_only else "everywhere",
             **constraints_in_parameters(problem.constraints),
-            "optimality": solution.optimality,
+            "optimality": optimality(problem.observations, problem, *problem.extended(state)),
             **_limits(units.model, has_limits=observations.limits is not None),
             **({"absent_are_zeros": True} if observations.absent_are_zeros else {}),
-            "starts": solution.starts,
+            "starts": starts,
             **({} if selection is None else {"selection": selection | _seen(problem, state)}),
             **provenance(observations),
         },
@@ -134,4 +134,4 @@ class ResumableFit:
                     held_out=decided.held_out,
                 )
             outcome = self.run.advance(iterations, callback=callback)
-            return package(decided, Solution.of(decided.problem, outcome, []))
+            return package(decided, outcome, [])

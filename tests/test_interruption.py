@@ -189,7 +189,7 @@ def test_ctrl_c_at_any_moment(noisy, interactive):
 # Chosen moments ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("module", "name"), [(restarts, "optimality"), (fit_module, "package")])
+@pytest.mark.parametrize(("module", "name"), [(fit_module, "optimality"), (fit_module, "package")])
 def test_ctrl_c_after_the_last_iteration(noisy, module, name, monkeypatch, interactive):
     alone = nmd.decompose(noisy, 3, **OPTIONS)
     monkeypatch.setattr(module, name, sent(getattr(module, name)))

@@ -25,8 +25,7 @@ LARGE_SHARE = 0.1
 
 def with_bounds(nonlinearity: str | Nonlinearity, observations: Observations) -> Nonlinearity:
     """Return a nonlinearity, with bounds or knots that the observations decide; see `bounded`."""
-    f = bounded(nonlinearity, observations.range(), observations.labels.valid_range)
-    return f.for_data(observations.observed()[0]) if f.learns else f
+    return model_of_all(nonlinearity, "frobenius", observations).nonlinearity
 
 
 def bounded(

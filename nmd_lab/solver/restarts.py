@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from nmd_lab._runtime.progress import Interruption, StopReason, interruptible, is_interactive
 
@@ -24,45 +24,22 @@ from .initialization import Start
 from .learning import learned_state
 from .loop import WINDOW_CHOSEN, Stopping, exact_for, nothing
 from .problem import Problem
-from .refinement.stages import optimality
 from .run import Outcome, RunState
 from .starts import run_from
 
 
-class Solution(NamedTuple):
-    """The best outcome, and a summary of all starts.
+def stopped_by(interruption: Interruption, outcome: Outcome) -> Outcome:
+    """Return an outcome with a stop reason that tells of Ctrl-C, if it came."""
+    if not interruption or interruption.reported:
+        return outcome
+    return outcome._replace(stop_reason=interruption.reason(outcome.n_iter))
 
-    Attributes
-    ----------
-    outcome : Outcome
-        Outcome of lowest objective (or validation error).
-    optimality : float
-        Distance of its factors from the first-order conditions; see `Decomposition`.
-    starts : list of dict
-        Kind, objective, relative_error, n_iter, seconds and stop_reason of each start.
+
+def solve(decided: Decided) -> tuple[Outcome, list[dict[str, Any]]]:
+    """Run each start and return the outcome of lowest objective (or validation error).
+
+    With it come kind, objective, relative_error, n_iter, seconds and stop_reason of each start.
     """
-
-    outcome: Outcome
-    optimality: float
-    starts: list[dict[str, Any]]
-
-    @classmethod
-    def of(cls, problem: Problem, outcome: Outcome, starts: list[dict[str, Any]]) -> Solution:
-        """Return the solution of an outcome."""
-        learned = problem.of(outcome.state)
-        factors = learned.extended(outcome.state)
-        return cls(outcome, optimality(learned.observations, learned, *factors), starts)
-
-    def after(self, interruption: Interruption) -> Solution:
-        """Return the solution with a stop reason that tells of Ctrl-C, if it came."""
-        if not interruption or interruption.reported:
-            return self
-        reason = interruption.reason(self.outcome.n_iter)
-        return self._replace(outcome=self.outcome._replace(stop_reason=reason))
-
-
-def solve(decided: Decided) -> Solution:
-    """Run each start and return the outcome of lowest objective (or validation error)."""
     problem, options, held_out = decided.problem, decided.options, decided.held_out
     with interruptible() as interruption:
         first = next(decided.starts)
@@ -88,7 +65,7 @@ def solve(decided: Decided) -> Solution:
         rows += [_row_not_run(skipped)] * (options.n_init - len(rows))
         if problem.units.model.learns:
             best = _with_last_learning(problem, best)
-        return Solution.of(problem, best, rows).after(interruption)
+        return stopped_by(interruption, best), rows
 
 
 def _with_last_learning(problem: Problem, outcome: Outcome) -> Outcome:

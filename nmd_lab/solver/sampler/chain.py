@@ -40,7 +40,7 @@ from .priors import (
 )
 from .problem import SampledProblem, sampled_problem
 from .row_updates import MAX_INTEGRATED, NO_LABELS, StreamId
-from .sampled_model import knows_T, levels_of
+from .sampled_model import knows_T
 from .streams import COLUMNS, HYPER, ROWS
 
 Draw = dict[str, NDArray[Any]]
@@ -180,12 +180,8 @@ def draw_noise(
     rng: np.random.Generator,
 ) -> None:
     """Draw ρ and β, and note the log-likelihood but that of drawn cut points."""
-    counts, prior, noises = problem.counts, problem.prior, np.array(problem.noises)
-    of_losses = [kind.loss for kind in problem.model.kinds]
-    of_T, after = noises != "ordinal", noises == "after"
-    exact = of_T | (np.array([levels_of(loss) for loss in of_losses]) == 2)  # no cuts are drawn
-    shapes = np.where(after, [loss.noise_model.shape for loss in of_losses], 0.0)
-    units = prior.spreads_of_X ** [loss.noise_model.power for loss in of_losses]  # of 1/β
+    counts, prior = problem.counts, problem.prior
+    of_T, after, exact, shapes, units = problem.noise_levels
     shape: Any = prior.noise_shape + counts / 2
     rate: Any = prior.noise_rate * prior.spread**2 + squares / 2
     rho = draw_precision(shape[of_T], rate[of_T], rng)

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -181,9 +182,15 @@ def _solved_transposed(L: NDArray[np.floating], b: Doubles) -> Doubles:
 
 def _bartlett(d: int, degrees: float, rng: np.random.Generator) -> Doubles:
     """Return a lower triangular A; A Aᵀ is Wishart of scale 1 (M. S. Bartlett, 1933)."""
-    A: Doubles = np.tril(rng.standard_normal((d, d)), -1)
+    A = np.where(_below_diagonal(d), rng.standard_normal((d, d)), 0.0)
     A.flat[:: d + 1] = np.sqrt(rng.chisquare(degrees - np.arange(d)))
     return A
+
+
+@cache
+def _below_diagonal(d: int) -> NDArray[np.bool_]:
+    """Return where a matrix is below its diagonal; to make this takes as long as to draw it."""
+    return np.tri(d, k=-1, dtype=bool)
 
 
 @dataclass

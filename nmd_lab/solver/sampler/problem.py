@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,24 @@ from .row_updates import (
     positions_of_most,
 )
 from .sampled_model import NoiseKind, knows_T, levels_of
+
+
+class NoiseLevels(NamedTuple):
+    """The noise levels of a model.
+
+    Attributes
+    ----------
+    of_T, after, exact : ndarray of bool (n_kinds,)
+        Kinds whose ρ is drawn, whose β is, and whose log-likelihood has no drawn cut points.
+    shapes, units : ndarray (n_kinds,)
+        Counts of β for each entry, and the units of 1/β.
+    """
+
+    of_T: NDArray[np.bool_]
+    after: NDArray[np.bool_]
+    exact: NDArray[np.bool_]
+    shapes: NDArray[np.float64]
+    units: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -209,6 +227,16 @@ class SampledProblem:
         if self.by_column:
             return np.diff(self.columns[0].indptr)
         return np.array([self.n_entries])
+
+    @cached_property
+    def noise_levels(self) -> NoiseLevels:
+        """What the draws of ρ and β take from the model."""
+        noises, losses = np.array(self.noises), [kind.loss for kind in self.model.kinds]
+        of_T, after = noises != "ordinal", noises == "after"
+        exact = of_T | (np.array([levels_of(loss) for loss in losses]) == 2)  # no cuts are drawn
+        shapes = np.where(after, [loss.noise_model.shape for loss in losses], 0.0)
+        units = self.prior.spreads_of_X ** [loss.noise_model.power for loss in losses]
+        return NoiseLevels(of_T, after, exact, shapes, units)
 
     @cached_property
     def segments(self) -> list[Segments]:

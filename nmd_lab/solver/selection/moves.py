@@ -11,8 +11,8 @@ import numpy as np
 
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.solver.formulation import offsets_of
 from nmd_lab.solver.initialization import Start, svd_start
-from nmd_lab.solver.starting_data import offsets_of
 
 from .space import Setting, Space
 from .trial import Trial

@@ -17,11 +17,11 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.base import NORMAL, POISSON
 from nmd_lab.model.model import Model
+from nmd_lab.solver.formulation import offsets_of
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.loop import Stopping
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.plan import make_plan
-from nmd_lab.solver.starting_data import offsets_of
 from nmd_lab.solver.starts import all_starts, run_from
 from nmd_lab.solver.state import State
 from nmd_lab.solver.zeros.tiles import Tiles

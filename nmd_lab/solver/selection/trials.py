@@ -16,7 +16,7 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.solver.engines.admm import Admm
 from nmd_lab.solver.engines.protocol import FitEngine, iterates
 from nmd_lab.solver.engines.refined import Refined
-from nmd_lab.solver.formulation import make_problem, observed_only
+from nmd_lab.solver.formulation import make_problem, observed_only, offsets_of
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.known import Known
@@ -28,7 +28,6 @@ from nmd_lab.solver.refinement.plan import make_plan
 from nmd_lab.solver.ridge_path import after_strong_ridges, iterations_of
 from nmd_lab.solver.scaling import scaling_for
 from nmd_lab.solver.settings import is_automatic
-from nmd_lab.solver.starting_data import offsets_of
 from nmd_lab.solver.starts import first_start
 from nmd_lab.solver.state import State, state_of
 
