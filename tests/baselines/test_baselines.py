@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from refused import check_refused
 from scipy import sparse
 from sklearn.decomposition import non_negative_factorization
 
@@ -188,13 +189,6 @@ def test_a_nonlinearity_is_put_on_the_finished_prediction(noisy):
     assert clipped.relative_error == pytest.approx(error)
 
 
-def test_the_shrinkage_must_be_a_number():
-    with pytest.raises(TypeError, match="shrinkage='much' is not a number: give one >= 0"):
-        soft_impute(np.eye(3), 1, shrinkage="much")
-    with pytest.raises(ValueError, match="shrinkage=nan is out of range"):
-        soft_impute(np.eye(3), 1, shrinkage=np.nan)
-
-
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_labels_survive(baseline, rng):
     frame = pd.DataFrame(rng.random((4, 3)), index=pd.Index(list("abcd"), name="film"),
@@ -225,20 +219,19 @@ def test_a_baseline_is_saved_like_any_fit(baseline, rng, tmp_path):
     assert again.relative_error == fit.relative_error
 
 
-@pytest.mark.parametrize("baseline", BASELINES)
-def test_a_rank_that_cannot_be(baseline):
-    with pytest.raises(ValueError, match="rank=4 exceeds"):
-        baseline(np.ones((5, 3)), 4)
-
-
-def test_nmf_says_what_it_cannot_do():
-    X = np.ones((3, 3))
-    with pytest.raises(ValueError, match=r"1 missing entries.*nmd\.complete"):
-        nmf(X, 1, observed=np.arange(9).reshape(3, 3) > 0)
-    with pytest.raises(ValueError, match="negative value -1"):
-        nmf(-X, 1)
-    with pytest.raises(ValueError, match="loss='l1' is not one of NMF's"):
-        nmf(X, 1, "l1")
+@pytest.mark.parametrize(
+    ("words", "baseline", "options"),
+    [
+        *(("rank=4 exceeds", baseline, {"rank": 4}) for baseline in BASELINES),
+        ("shrinkage='much' is not a number: give one >= 0", soft_impute, {"shrinkage": "much"}),
+        ("shrinkage=nan is out of range", soft_impute, {"shrinkage": np.nan}),
+        (r"1 missing entries.*nmd\.complete", nmf, {"observed": np.arange(9).reshape(3, 3) > 0}),
+        ("negative value -1", nmf, {"X": -np.ones((3, 3))}),
+        ("loss='l1' is not one of NMF's", nmf, {"loss": "l1"}),
+    ],
+)
+def test_what_a_baseline_cannot_do_is_refused(words, baseline, options):
+    check_refused(lambda: baseline(**{"X": np.ones((3, 3)), "rank": 1} | options), words)
 
 
 def a_run(X, f=None, loss=None, **options):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refused import check_refused
 
 import nmd_lab as nmd
 from nmd_lab.model.kind import named_model
@@ -51,32 +52,21 @@ def test_scaled_data_have_the_same_f():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "named"),
+    ("words", "make", "arguments"),
     [
-        (([], [1]), "breaks"),
-        (([1, 1], [0, 1, 0]), "breaks"),
-        (([0], [1]), "slopes"),
-        (([0], [1, np.nan]), "slopes"),
-        (([0], [1, 2], (1,)), "at"),
+        ("^breaks=", PiecewiseLinear, ([], [1])),
+        ("^breaks=", PiecewiseLinear, ([1, 1], [0, 1, 0])),
+        ("^slopes=", PiecewiseLinear, ([0], [1])),
+        ("^slopes=", PiecewiseLinear, ([0], [1, np.nan])),
+        ("^at=", PiecewiseLinear, ([0], [1, 2], (1,))),
+        ("give", nmd.nonlinearities.LeakyReLU, (-1,)),
+        ("give", nmd.nonlinearities.SoftThreshold, (np.inf,)),
+        ("give", nmd.nonlinearities.AbsoluteOffset, (np.nan,)),
+        ("give", nmd.nonlinearities.Wrap, (0,)),
     ],
 )
-def test_bad_arguments(arguments, named):
-    with pytest.raises(ValueError, match=f"^{named}="):
-        PiecewiseLinear(*arguments)
-
-
-@pytest.mark.parametrize(
-    ("make", "value"),
-    [
-        (nmd.nonlinearities.LeakyReLU, -1),
-        (nmd.nonlinearities.SoftThreshold, np.inf),
-        (nmd.nonlinearities.AbsoluteOffset, np.nan),
-        (nmd.nonlinearities.Wrap, 0),
-    ],
-)
-def test_bad_parameters(make, value):
-    with pytest.raises(ValueError, match="give"):
-        make(value)
+def test_bad_parameters(words, make, arguments):
+    check_refused(lambda: make(*arguments), words)
 
 
 def test_a_text_names_a_model_with_lists():
