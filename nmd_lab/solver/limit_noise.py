@@ -20,11 +20,12 @@ from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.kind import LimitModel
 
 from .engines.admm import Admm
-from .engines.protocol import Iterate, iterates
+from .engines.protocol import iterates
 from .initialization import Start
 from .options import Options
 from .problem import Problem
 from .starts import first_start
+from .state import Iterate
 
 ROUNDS = 4  # number of estimates
 ITERATIONS = 20  # iterations before each of them

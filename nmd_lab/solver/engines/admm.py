@@ -25,9 +25,8 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.penalty import PenaltyControl
 from nmd_lab.solver.problem import Problem
+from nmd_lab.solver.state import Iterate
 from nmd_lab.solver.sweep import Sweep, SweepResult
-
-from .protocol import Iterate
 
 
 @dataclass

@@ -32,8 +32,7 @@ from nmd_lab.solver.constraints.least_squares import (
 from nmd_lab.solver.constraints.starts import filled, with_simplex
 from nmd_lab.solver.initialization import Start, svd_start
 from nmd_lab.solver.problem import Problem
-
-from .protocol import Iterate
+from nmd_lab.solver.state import Iterate
 
 WINDOW = 20  # steps over which the progress of a descent is measured
 

@@ -10,16 +10,14 @@ over the data.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
-from nmd_lab.solver.refinement.lagrangian import Candidate
 from nmd_lab.solver.refinement.stages import Refinement, Refiner
-
-from .protocol import Iterate
+from nmd_lab.solver.state import Iterate
 
 # Pairs of the first ρ and its growth, for the refinements from the start, and for the later ones,
 # in turn.  Without multipliers, the envelope of zeros is a multiple of a square at any ρ if their
@@ -43,10 +41,8 @@ class DescentsState:
         Extended factors at which the present refinement, or its polish, began.
     current : Refinement
         The present refinement.
-    best, last : Candidate
+    best, last : Iterate
         Factors of lowest objective, and of the last pass.
-    relative_error : float
-        Relative error of the best.
     number, passes : int
         Number of the refinement, from 0, and its passes so far.
     n_without_gain : int
@@ -58,9 +54,8 @@ class DescentsState:
     start: tuple[FloatArray, FloatArray]
     begun_at: tuple[FloatArray, FloatArray]
     current: Refinement
-    best: Candidate
-    last: Candidate
-    relative_error: float = math.inf
+    best: Iterate
+    last: Iterate
     number: int = 0
     passes: int = 0
     n_without_gain: int = 0
@@ -76,7 +71,7 @@ class ImplicitZeros:
     def init(self, problem: Problem, start: Start) -> DescentsState:
         """Return the state before the first pass."""
         factors = problem.projected(start)
-        none = Candidate(*factors, math.inf, math.inf, 0.0)
+        none = Iterate(*factors, *[math.inf] * 6)
         current = self._begin(problem, 0, factors)
         return DescentsState(factors, factors, current, none, none)
 
@@ -92,26 +87,21 @@ class ImplicitZeros:
         state.last, state.passes = candidate, state.passes + 1
         if math.isinf(state.best.objective) or candidate.objective < state.best.objective:
             state.best = candidate
-        state.relative_error = problem.model.relative_error(state.best.data_term, problem.reference)
         return state
 
     def iterate(self, problem: Problem, state: DescentsState) -> Iterate:
         """Return the factors of lowest objective, with the numbers of the last pass."""
-        best, last = state.best, state.last
-        return Iterate(
-            W_aug=best.W_aug,
-            H_aug=best.H_aug,
-            objective=best.objective,
-            relative_error=state.relative_error,
-            primal_residual=last.primal,
-            dual_residual=last.slope,
+        last = state.last
+        return replace(
+            state.best,
+            primal_residual=last.primal_residual,
+            dual_residual=last.dual_residual,
             penalty=last.penalty,
-            relative_residual=math.inf,
         )
 
     def status(self, state: DescentsState) -> StopReason | None:
         """Return why the run ends: the fit is exact, or refinements gain no more; None if not."""
-        if state.relative_error <= self.exact:
+        if state.best.relative_error <= self.exact:
             reason = f"converged: relative error at or below {self.exact:g}"
         elif state.n_without_gain >= WITHOUT_GAIN:
             reason = (
@@ -139,7 +129,7 @@ class ImplicitZeros:
         gained = state.before - best.objective > enough
         state.n_without_gain = 0 if gained or first else state.n_without_gain + 1
         state.number, state.passes, state.before = state.number + 1, 0, best.objective
-        state.begun_at = state.start if state.number < len(of_first) else best[:2]
+        state.begun_at = state.start if state.number < len(of_first) else (best.W_aug, best.H_aug)
 
 
 def _growths(problem: Problem) -> tuple[tuple[tuple[float, float], ...], ...]:

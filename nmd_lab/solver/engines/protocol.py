@@ -8,15 +8,13 @@ and a state, such as memory for the passes over the data.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
+from nmd_lab.solver.state import Iterate
 
 P_contra = TypeVar("P_contra", contravariant=True)
 """Problem of an engine."""
@@ -29,39 +27,6 @@ S = TypeVar("S")
 
 I_co = TypeVar("I_co", covariant=True)
 """Its iterate."""
-
-
-@dataclass(frozen=True)
-class Iterate:
-    """What a state says of a fit, in the units of the problem.  Later steps do not change it.
-
-    Attributes
-    ----------
-    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
-        Factors extended by the offsets (`OffsetColumns`); f is applied to ``W_aug @ H_aug``.
-    objective : float
-        Weighted loss of f(WH) on the observed entries, plus the ridge of factors and offsets.
-    relative_error : float
-        Relative error of f(WH), as the loss defines it.
-    primal_residual, dual_residual, penalty : float
-        ‖T - WH‖, the dual residual, and ρ.
-    relative_residual : float
-        Larger of ‖T - WH‖ and ‖T - T_previous‖ over the norm of the starting T.
-    """
-
-    W_aug: FloatArray
-    H_aug: FloatArray
-    objective: float
-    relative_error: float
-    primal_residual: float
-    dual_residual: float
-    penalty: float
-    relative_residual: float
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether objective and residuals are finite."""
-        return math.isfinite(self.objective + self.primal_residual + self.dual_residual)
 
 
 class Engine(Protocol[P_contra, B_contra, S, I_co]):

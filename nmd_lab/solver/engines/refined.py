@@ -30,12 +30,11 @@ from nmd_lab._runtime.progress import StopReason
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.loop import reaches
 from nmd_lab.solver.problem import Problem
-from nmd_lab.solver.refinement.lagrangian import Candidate
 from nmd_lab.solver.refinement.plan import PassCosts, RefinementPlan, pass_costs
 from nmd_lab.solver.refinement.stages import NEARLY_EXACT, QUICK, SLOW, Refinement, Refiner
+from nmd_lab.solver.state import Iterate
 
 from .admm import Admm, AdmmState
-from .protocol import Iterate
 
 GAIN = 1e-6  # largest relative decrease by a refinement that counts as no gain
 SLACK = 1.1  # largest ratio of the best objective to the forecast of Algorithm 1 alone
@@ -170,7 +169,7 @@ class Refined:
             if candidate is None:
                 break
             if candidate.objective < best.objective:
-                best = _as_iterate(problem, candidate, now)
+                best = candidate
         worth_polishing = self._is_worth_polishing(state, best)
         state.best, state.is_busy = best, state.current is not None or worth_polishing
         state.reason = self._reason(problem, state, best, worth_polishing)
@@ -195,7 +194,7 @@ class Refined:
 
     def _refine(
         self, problem: Problem, state: RefinedState, now: Iterate, best: Iterate
-    ) -> Candidate | None:
+    ) -> Iterate | None:
         """Do one pass of a refinement if the budget of work allows it, and return its factors."""
         if not self._may_work(state, now, best):
             return None
@@ -205,7 +204,8 @@ class Refined:
             return None
         candidate = self._refiner.step(problem, state.current)
         if candidate is not None:
-            state.budget.passed(candidate.cost)
+            state.budget.passed(state.current.now.cost)
+            state.current.now.cost = 0.0
             return candidate
         gained = state.before - best.objective > GAIN * abs(best.objective)
         if state.current.kind == "polish":
@@ -293,14 +293,3 @@ def _exact_error(problem: Problem, fitted: float) -> float:
     loss, observations = problem.model.loss, problem.observations
     exact = observations.sum_of(lambda x, weights: weights * loss(x, x))  # a floor may lift it
     return fitted + 2 * loss.relative_error(exact, problem.reference)
-
-
-def _as_iterate(problem: Problem, candidate: Candidate, now: Iterate) -> Iterate:
-    """Return the factors of a candidate with the other numbers of an iterate."""
-    return replace(
-        now,
-        W_aug=candidate.W_aug,
-        H_aug=candidate.H_aug,
-        objective=candidate.objective,
-        relative_error=problem.model.relative_error(candidate.data_term, problem.reference),
-    )

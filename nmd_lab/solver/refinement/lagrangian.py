@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.problem import Problem
+from nmd_lab.solver.state import Iterate
 from nmd_lab.solver.storage import storage_of
 from nmd_lab.solver.zeros.tiles import SparseEnvelope, handles
 
@@ -71,7 +72,7 @@ class Lagrangian:
     def _variables(self, W_aug: FloatArray, H_aug: FloatArray) -> Variables:
         """Return the variables with which a descent begins at some factors."""
         x = _flat(W_aug[:, self.solved_W], H_aug[self.solved_H])
-        candidate = Candidate(W_aug, H_aug, math.inf, math.inf, 0.0)
+        candidate = Iterate(W_aug, H_aug, *[math.inf] * 6)
         return Variables(
             *(W_aug, H_aug, x, candidate, no_pairs(x.size), x),
             U=self.envelope.U,
@@ -89,11 +90,6 @@ class Lagrangian:
         self.now.U, self.now.inverses = self.envelope.U, None
         self.now.pairs.clear()
 
-    @property
-    def relative_error(self) -> float:
-        """Relative error of the candidate."""
-        return self.model.relative_error(self.now.candidate.data_term, self.reference)
-
     def evaluate(self, x: FloatArray, update_from: float = 0.0) -> tuple[float, FloatArray]:
         """Return value and gradient at x, which becomes the candidate."""
         now = self.now
@@ -101,13 +97,18 @@ class Lagrangian:
         result = self.envelope.evaluate(W_aug, H_aug, now.penalty, update_from)
         now.U = self.envelope.U
         ridge, slope = self._ridge(x)
-        cost = now.cost + self.costs.evaluation + (self.costs.update if update_from else 0.0)
-        now.cost = 0.0
+        now.cost = now.cost + self.costs.evaluation + (self.costs.update if update_from else 0.0)
         gradient = _flat(result.gradient_W[:, self.solved_W], result.gradient_H[self.solved_H])
         gradient = gradient if slope is None else gradient + slope
-        now.candidate = Candidate(
-            *(W_aug, H_aug, result.data_term, result.data_term + ridge, cost),
-            *(result.primal, float(np.linalg.norm(gradient)), now.penalty),
+        now.candidate = Iterate(
+            W_aug=W_aug,
+            H_aug=H_aug,
+            objective=result.data_term + ridge,
+            relative_error=self.model.relative_error(result.data_term, self.reference),
+            primal_residual=result.primal,
+            dual_residual=float(np.linalg.norm(gradient)),
+            penalty=now.penalty,
+            relative_residual=math.inf,
         )
         if now.candidate.objective < now.lowest:
             now.lowest, now.best = now.candidate.objective, x
@@ -222,35 +223,6 @@ def _flat(W: FloatArray, H: FloatArray) -> FloatArray:
     return np.concatenate([W.ravel(), H.ravel()])
 
 
-class Candidate(NamedTuple):
-    """Factors after one pass of a refinement over the data.
-
-    Attributes
-    ----------
-    W_aug, H_aug : ndarray (m, rank + ...) and (rank + ..., n)
-        Factors extended by the offsets.
-    data_term : float
-        Weighted loss of f(W_aug H_aug).
-    objective : float
-        `data_term` plus the ridge of the objective.
-    cost : float
-        Work since the candidate before, in iterations of Algorithm 1.
-    primal, slope : float
-        ‖T - WH‖ and the norm of the gradient of L.
-    penalty : float
-        ρ.
-    """
-
-    W_aug: FloatArray
-    H_aug: FloatArray
-    data_term: float
-    objective: float
-    cost: float
-    primal: float = math.nan
-    slope: float = math.nan
-    penalty: float = math.nan
-
-
 @dataclass
 class Variables:
     """All that evaluations of L and descents on it change.
@@ -261,8 +233,8 @@ class Variables:
         Factors of the beginning, with the columns that no descent changes.
     x : ndarray (size,)
         Point from which the next descent starts.
-    candidate : Candidate
-        Factors of the last evaluation.
+    candidate : Iterate
+        Factors of the last evaluation; its dual residual is the norm of the gradient of L.
     pairs : Pairs
         L-BFGS memory.
     best, lowest : ndarray (size,), float
@@ -274,13 +246,13 @@ class Variables:
     inverses, computed_for, uses : tuple of ndarray or None, float, int
         The preconditioner, its ρ, and how often it was used.
     cost : float
-        Work since the last candidate.
+        Work that is not accounted for yet, in iterations of Algorithm 1.
     """
 
     W_aug: FloatArray
     H_aug: FloatArray
     x: FloatArray
-    candidate: Candidate
+    candidate: Iterate
     pairs: Pairs
     best: FloatArray
     lowest: float = math.inf

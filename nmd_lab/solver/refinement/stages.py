@@ -24,8 +24,9 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.solver.constraints.divergence import DivergenceDescent, violation
 from nmd_lab.solver.constraints.least_squares import kind_of_descent
 from nmd_lab.solver.problem import Problem
+from nmd_lab.solver.state import Iterate
 
-from .lagrangian import Candidate, Lagrangian, Variables, balanced, envelope_of
+from .lagrangian import Lagrangian, Variables, balanced, envelope_of
 from .lbfgs import Descent, descend
 
 # All ρ are in units of the natural penalty.  The end of a descent is a number of steps and the
@@ -72,7 +73,7 @@ class Stage:
     steps: int = 0
     over: bool = False
 
-    def step(self, function: Lagrangian) -> Candidate | None:
+    def step(self, function: Lagrangian) -> Iterate | None:
         """Do one pass, and return its factors; None at the end."""
         if self.over or self.passes >= self.most:
             return None
@@ -157,13 +158,13 @@ class Refiner:
         first = growth[0] * function.natural
         return Refinement(kind, function.now, growth, patience, penalty=first, width=width)
 
-    def step(self, problem: Problem, job: Refinement) -> Candidate | None:
+    def step(self, problem: Problem, job: Refinement) -> Iterate | None:
         """Do one pass over the data, and return its factors; None at the end."""
         while True:
             function = self._function_of(problem, job)
             if job.stage is not None and (candidate := job.stage.step(function)) is not None:
                 wide = job.width < len(HOMOTOPY_WIDTHS)  # the objective is that of another f
-                return candidate._replace(objective=math.inf) if wide else candidate
+                return replace(candidate, objective=math.inf) if wide else candidate
             if job.width < len(HOMOTOPY_WIDTHS):
                 job.stage = self._next_of_homotopy(problem, job, function)
                 continue
@@ -196,9 +197,9 @@ class Refiner:
             stage = Stage(job.penalty, STAGE_END, job.update_from)
             job.penalty, job.update_from = job.growth[1] * job.penalty, job.penalty
             return stage
-        factors = function.now.candidate[:2]
+        last = function.now.candidate
         job.width, job.narrowed = job.width + 1, 0
-        function = self._begin(_widened(problem, job.width), *factors)
+        function = self._begin(_widened(problem, job.width), last.W_aug, last.H_aug)
         job.now, job.penalty, job.update_from = function.now, job.growth[0] * function.natural, 0.0
         return None
 
@@ -222,7 +223,7 @@ def _next_of_refinement(problem: Problem, job: Refinement, function: Lagrangian)
         if job.penalty >= job.patience[2] * unit:
             job.reached.append(now.lowest)
         job.penalty, job.update_from = job.growth[1] * job.penalty, job.penalty
-        if job.tries_exact and function.relative_error <= NEARLY_EXACT:
+        if job.tries_exact and now.candidate.relative_error <= NEARLY_EXACT:
             job.tries_exact, job.update_from, job.phase = False, 0.0, "exact"
             function.forget()
             return Stage(EXACT * unit, EXACT_END)
@@ -251,15 +252,15 @@ def _next_of_polish(problem: Problem, job: Refinement, function: Lagrangian) -> 
     the factors.  The second tries a very small ρ, which gives the easier function, as long as the
     objective falls fast.  The last takes a large ρ, for a smooth loss.
     """
-    unit = function.natural
+    now, unit = function.now, function.natural
     if job.phase == "":
         job.phase = "look"
         return Stage(POLISH * unit, most=1)
-    if job.phase == "look" and function.relative_error <= NEARLY_EXACT:
+    if job.phase == "look" and now.candidate.relative_error <= NEARLY_EXACT:
         job.phase = "exact"
         return Stage(EXACT * unit, EXACT_END)
     if job.phase == "exact":
-        function.now.x = function.now.best
+        now.x = now.best
         function.forget()
     if job.phase == "last" or not problem.model.smooth:
         return None

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.solver.engines.protocol import Iterate
 from nmd_lab.solver.initialization import Start
+from nmd_lab.solver.state import Iterate
 
 from .trial import SETTLED, mean_score
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from nmd_lab.solver.engines.protocol import Iterate
 from nmd_lab.solver.selection.progress import MAX_ITERATIONS, MAX_ITERATIONS_SLOW, Progress
+from nmd_lab.solver.state import Iterate
 
 
 def iterate(objective, residual):
