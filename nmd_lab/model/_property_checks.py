@@ -41,8 +41,6 @@ class Failure(NamedTuple):
 MINIMISER = "the T-update is the minimiser"
 PROXIMAL = "the proximal map is the minimiser"
 CONVEX = "d is convex in y, or says convex = False"
-RELATIVE = 1e-6
-"""Share by which an objective may exceed a better one that the check has found."""
 
 
 def _first(check: str, bad: Any, found: Any, expected: Any, **inputs: Array) -> Iterator[Failure]:
@@ -167,7 +165,7 @@ def _better_point(
             reach = reach / 16
             points = np.clip(best_t + reach * np.linspace(-1, 1, 25)[:, None], *domain)
         scale = 1e-12 * (1 + np.abs(at["x"])) ** 2
-        bad = ~(attained <= best + RELATIVE * np.abs(best) + scale)
+        bad = ~(attained <= best + 1e-6 * np.abs(best) + scale)
     yield from _first(check, bad, found, best_t, **at)
 
 

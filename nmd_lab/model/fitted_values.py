@@ -69,7 +69,7 @@ class FittedValues(NamedTuple):
     def block(self, i: Any = slice(None), j: Any = slice(None)) -> FloatArray:
         """Return the values for rows i and columns j, which index arrays, as a matrix."""
         m, n = self.shape
-        return self.expected(self.linear(i, j), np.arange(m)[i][:, None], np.arange(n)[j])
+        return self.model.expected(self.linear(i, j), np.arange(m)[i][:, None], np.arange(n)[j])
 
     def at(self, i: NDArray[np.integer], j: NDArray[np.integer]) -> FloatArray:
         """Return the values at single entries without forming the matrix.
@@ -85,7 +85,8 @@ class FittedValues(NamedTuple):
         out = np.empty(i.size, dtype=self.W.dtype)
         for start in range(0, i.size, AT_A_TIME):
             some = slice(start, start + AT_A_TIME)
-            out[some] = self.expected(self.linear_at(i[some], j[some]), i[some], j[some])
+            t = self.linear_at(i[some], j[some])
+            out[some] = self.model.expected(t, i[some], j[some])
         return out
 
     def linear_at(self, i: NDArray[np.integer], j: NDArray[np.integer]) -> FloatArray:
@@ -96,10 +97,6 @@ class FittedValues(NamedTuple):
         products[(i < 0) | (j < 0)] = 0
         linear: FloatArray = products + rows + columns
         return linear
-
-    def expected(self, t: FloatArray, i: Any, j: Any) -> FloatArray:
-        """Return the values of X for values of WH plus offsets, given their rows and columns."""
-        return self.model.expected(t, i, j)
 
 
 def _components(components: ArrayLike, rank: int) -> NDArray[np.intp]:
