@@ -12,7 +12,6 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.everywhere_sweep import EverywhereSweep
 from nmd_lab.solver.gram import summed
 from nmd_lab.solver.observed_sweep import ObservedSweep
-from nmd_lab.solver.ridge import Ridge
 from nmd_lab.solver.row_updates import update_rows
 from nmd_lab.solver.sweep import Sweep, SweepResult
 
@@ -234,7 +233,7 @@ def sweep_on_cluster(
     else:
         cluster.map(take_sweep, named.name, now.name, changes=True)
         now.name = named.name
-    ridges = [Ridge(problem.epsilon, each) for each in problem.alphas(rank)]
+    ridges = problem.ridges(rank)
     kind: Any = ObservedOnCluster if problem.observed_only else EverywhereOnCluster
     sweep: EverywhereOnCluster | ObservedOnCluster = kind(
         *(RemoteStorage(complete=not problem.sparse), RemoteSplitVariable(now)),

@@ -11,11 +11,13 @@ a Gram policy, which makes the sums, and a finish, which solves for the step
 - shared: every row has all entries, hence one normal matrix H Hᵀ, and the gradients are a product
   of matrices (`nmd_lab.solver.everywhere_sweep`);
 - `per_row`: each row has a normal matrix of its own, summed over its entries;
-- `summed`: the same, from sums that were made before.
+- `summed`: the same, from sums that were made before;
+- shared less few: the normal matrix of all entries less that of the few that a row does not store
+  (`nmd_lab.solver.few_missing`).
 
 Another policy is a compiled function like `_add_rows`, which adds the sums of some rows to their
 normal matrices and gradients, and a function that returns it as a `Gram` with its arguments.  It is
-chosen in `nmd_lab.solver.observed_sweep`.
+chosen in `nmd_lab.solver.few_missing.gram_policy`.
 
 The entries of a column lie far from each other in arrays that are ordered by rows.  In a pass over
 whole columns of large data, nearly every access would miss the cache.  The sums of all columns then
@@ -149,15 +151,10 @@ def row_sums(grams: list[Gram], rows: slice, size: int) -> tuple[FloatArray, Flo
 
 
 def _add_rows(first, entries, normals, gradients):  # type: ignore[no-untyped-def]
-    indptr, indices, positions, base, S, partners, gathered = entries
+    add_gradients(first, entries, gradients)
+    indptr, indices, partners = entries[0], entries[1], entries[5]
     for i in range(gradients.shape[0]):
-        begin, end = indptr[first + i], indptr[first + i + 1]
-        values, start = S, base
-        if positions.size:
-            values, start = gathered, begin
-            for k in range(begin, end):
-                gathered[k - begin] = S[positions[k]]
-        add_entries(indices, begin, end, start, values, partners, normals[i], gradients[i])
+        add_products(indices, indptr[first + i], indptr[first + i + 1], partners, normals[i])
 
 
 def _add_summed(first, sums, normals, gradients):  # type: ignore[no-untyped-def]
@@ -171,28 +168,48 @@ def _add_summed(first, sums, normals, gradients):  # type: ignore[no-untyped-def
 
 
 @compile_inner
-def add_entries(indices, begin, end, base, S, partners, normal, gradient):  # type: ignore[no-untyped-def]
-    """Add the entries of a row to the lower triangle of its normal matrix and to its gradient.
+def add_gradients(first, entries, gradients):  # type: ignore[no-untyped-def]
+    """Add the entries of some rows to their gradients; see `per_row` for the entries.
 
     The inner loops run from 0 over views of rows: the compiler vectorises them only if no index can
     be negative.
     """
-    size = gradient.size
+    indptr, indices, positions, base, S, partners, gathered = entries
+    for i in range(gradients.shape[0]):
+        begin, end, gradient = indptr[first + i], indptr[first + i + 1], gradients[i]
+        s, start = S, base
+        if positions.size:
+            s, start = gathered, begin
+            for k in range(begin, end):
+                gathered[k - begin] = S[positions[k]]
+        whole = end - (end - begin) % 4
+        for k in range(begin, whole, 4):  # four at a time: each sum is loaded and stored once
+            h0, h1 = partners[indices[k]], partners[indices[k + 1]]
+            h2, h3 = partners[indices[k + 2]], partners[indices[k + 3]]
+            s0, s1, s2, s3 = s[k - start], s[k + 1 - start], s[k + 2 - start], s[k + 3 - start]
+            for a in range(gradient.size):
+                gradient[a] += s0 * h0[a] + s1 * h1[a] + s2 * h2[a] + s3 * h3[a]
+        for k in range(whole, end):
+            h, last = partners[indices[k]], s[k - start]
+            for a in range(gradient.size):
+                gradient[a] += last * h[a]
+
+
+@compile_inner
+def add_products(indices, begin, end, partners, normal):  # type: ignore[no-untyped-def]
+    """Add the entries of a row to the lower triangle of its normal matrix."""
+    size = normal.shape[0]
     whole = end - (end - begin) % 4
-    for k in range(begin, whole, 4):  # four at a time: each sum is loaded and stored once
+    for k in range(begin, whole, 4):
         h0, h1 = partners[indices[k]], partners[indices[k + 1]]
         h2, h3 = partners[indices[k + 2]], partners[indices[k + 3]]
-        s0, s1, s2, s3 = S[k - base], S[k + 1 - base], S[k + 2 - base], S[k + 3 - base]
-        for a in range(size):
-            gradient[a] += s0 * h0[a] + s1 * h1[a] + s2 * h2[a] + s3 * h3[a]
         for a in range(size):
             row, a0, a1, a2, a3 = normal[a], h0[a], h1[a], h2[a], h3[a]
             for c in range(a + 1):
                 row[c] += a0 * h0[c] + a1 * h1[c] + a2 * h2[c] + a3 * h3[c]
     for k in range(whole, end):
-        h, s = partners[indices[k]], S[k - base]
+        h = partners[indices[k]]
         for a in range(size):
-            gradient[a] += s * h[a]
             row, weight = normal[a], h[a]
             for c in range(a + 1):
                 row[c] += weight * h[c]

@@ -22,6 +22,7 @@ from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray
 
 from .constraints.steps import RowSolver
+from .few_missing import gram_policy, missing_entries
 from .gram import chunk_of_rows, chunks_of_columns, per_row, row_sums, shares_of_rows, summed
 from .row_updates import shared_solver, update_rows
 from .storage import Block, CsrStorage
@@ -44,6 +45,8 @@ class ObservedSweep(Sweep):
         size, device = len(self.ridge_H.alphas), self.split_variable.device
         self.of_rows = chunk_of_rows(self.storage)
         self.of_columns = chunks_of_columns(self.storage, size, device)
+        self.missing = missing_entries(self.storage) if len(self.of_columns) == 1 else None
+        self.missing_of_columns = None if self.missing is None else self.missing.transposed()[0]
         self.shares = shares_of_rows(self.of_columns, self.parts)
 
     def _S_and_change(self, block: Block, buffers: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -56,11 +59,12 @@ class ObservedSweep(Sweep):
     ) -> RowStep:
         ridge, constrained = self.ridge_W(H[self.solved_W], penalty), self.W_constraint
         partners = np.ascontiguousarray(H_packed[:, self.solved_W])
+        policy = gram_policy(self.missing, partners, ridge)
 
         def row_step(block: Block, S: FloatArray, StW: FloatArray) -> None:
             if constrained is not None and constrained.couples_rows:
                 return  # `_couple_rows` takes that step
-            gram = per_row(self.of_rows, S, partners, block.entries.start)
+            gram = policy(self.of_rows, S, base=block.entries.start)
             update_rows(constrained, gram, ridge, penalty, block.rows, self.solved_W, next_W)
 
         return row_step
@@ -93,11 +97,11 @@ class ObservedSweep(Sweep):
                 lambda change: self._subtract(next_W, change.T, self.now.S),
             )
             return np.ascontiguousarray(next_Ht.T)
-        next_Ht = Ht.copy()
+        next_Ht, policy = Ht.copy(), gram_policy(self.missing_of_columns, partners, ridge)
 
         def solve_columns(index: int) -> tuple[FloatArray, ...]:
             columns = self.shares[index]
-            grams = [per_row(chunk, self.now.S, partners) for chunk in self.of_columns]
+            grams = [policy(chunk, self.now.S) for chunk in self.of_columns]
             if len(grams) > 1:  # each chunk is in the cache once
                 grams = [summed(*row_sums(grams, columns, len(ridge)), columns.start)]
             update_rows(constrained, grams[0], ridge, penalty, columns, solved, next_Ht)

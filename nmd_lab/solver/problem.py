@@ -221,6 +221,11 @@ class Problem:
         H_alphas = [in_H] * rank + [self.offset_alpha] * after
         return np.array(W_alphas), np.array(H_alphas)
 
+    def ridges(self, rank: int) -> tuple[Ridge, Ridge]:
+        """Return the ridges of the steps of W and of H."""
+        in_W, in_H = self.alphas(rank)
+        return Ridge(self.epsilon, in_W), Ridge(self.epsilon, in_H)
+
     def extended(self, state: Any) -> tuple[FloatArray, FloatArray]:
         """Return the extended factors of a state that is in the units of X."""
         start = Start(state.W, state.H, from_factors=True, offsets=state.offsets)
@@ -244,11 +249,8 @@ def sweep_of(observations: Observations, problem: Problem, rank: int, now: Any =
     beyond_stored = problem.sparse and not problem.observed_only
     split_variable = SplitVariable(*data, beyond_stored=beyond_stored, now=now)
     storage = storage_of(observations, problem.device)
-    W_alphas, H_alphas = problem.alphas(rank)
-    ridges = Ridge(problem.epsilon, W_alphas), Ridge(problem.epsilon, H_alphas)
-    solved = problem.offset_columns.solved(rank)
-    constrained = problem.constrained_columns(rank)
-    arguments = (split_variable, *ridges, *solved, problem.threads, *constrained)
+    solved, constrained = problem.offset_columns.solved(rank), problem.constrained_columns(rank)
+    arguments = (split_variable, *problem.ridges(rank), *solved, problem.threads, *constrained)
     if problem.observed_only:
         assert isinstance(storage, CsrStorage)
         return ObservedSweep(storage, *arguments)

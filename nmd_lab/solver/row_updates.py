@@ -40,7 +40,7 @@ from .constraints.steps import (
 )
 from .gram import Gram, row_sums
 
-BATCH = 1 << 8  # numbers in the normal matrices that a compiled loop works on at a time
+BATCH = 1 << 11  # numbers in the normal matrices that a compiled loop works on at a time
 MATRICES = 2048  # normal matrices that NumPy works on at a time, which bounds temporary arrays
 
 

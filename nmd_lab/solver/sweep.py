@@ -27,7 +27,7 @@ from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.model import Model
 
-from .constraints.steps import ConstrainedColumns
+from .constraints.steps import ConstrainedColumns, penalty_of
 from .ridge import Ridge
 from .split_variable import SplitVariable
 from .storage import Block, Storage, thread_shares
@@ -108,16 +108,12 @@ class Sweep:
 
     def ridge_term(self, W: FloatArray, H: FloatArray) -> float:
         """Return ridge and penalties of what is solved for in W and H, a term of the objective."""
-        total = self._ridge_of_rows(W)
-        columns = H[self.solved_H].T
-        total += self.ridge_H.objective(columns)
-        return total if self.H_constraint is None else total + self.H_constraint.value(columns)
+        columns = penalty_of(H[self.solved_H].T, self.ridge_H, self.H_constraint)
+        return self._ridge_of_rows(W) + columns
 
     def _ridge_of_rows(self, W: FloatArray) -> float:
         """Return ridge and penalty of what is solved for in W."""
-        rows = W[:, self.solved_W]
-        total = self.ridge_W.objective(rows)
-        return total if self.W_constraint is None else total + self.W_constraint.value(rows)
+        return penalty_of(W[:, self.solved_W], self.ridge_W, self.W_constraint)
 
     def _pass(
         self, W: FloatArray, H: FloatArray, penalty: float, *, update: bool, projected: bool

@@ -7,32 +7,22 @@ import pytest
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.solver import gram
+from nmd_lab.solver import few_missing, gram
 from nmd_lab.solver.storage import CsrStorage
 
 
 def ratings(m=90, n=30):
     """Return a matrix with an empty row and an empty column at each end and in the middle."""
     rng = np.random.default_rng(0)
-    X = sparse.random_array((m, n), density=0.2, rng=rng, format="lil")
-    for line in (0, m // 2, m - 1):
-        X[line] = 0
-    for line in (0, n // 2, n - 1):
-        X[:, line] = 0
-    X = sparse.csr_array(X)
-    X.eliminate_zeros()
-    X.data += rng.normal(size=X.data.size)
-    return X
+    X = rng.normal(size=(m, n)) * (rng.random((m, n)) < 0.2)
+    X[[0, m // 2, m - 1]] = 0
+    X[:, [0, n // 2, n - 1]] = 0
+    return sparse.csr_array(X)
 
 
-@pytest.fixture
-def small_chunks(monkeypatch):
-    def shrink(entries, fewest=1, memory=100):
-        monkeypatch.setattr(gram, "ENTRIES", entries)
-        monkeypatch.setattr(gram, "FEWEST", fewest)
-        monkeypatch.setattr(gram, "MEMORY", memory)
-
-    return shrink
+def shrink_chunks(monkeypatch, entries, fewest=1, memory=100):
+    for name, value in {"ENTRIES": entries, "FEWEST": fewest, "MEMORY": memory}.items():
+        monkeypatch.setattr(gram, name, value)
 
 
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.UnobservedWarning")
@@ -40,11 +30,11 @@ def small_chunks(monkeypatch):
 @pytest.mark.parametrize("entries", [7, 50, 10_000])
 @pytest.mark.parametrize("offsets", ["none", "both"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_fit_does_not_depend_on_chunks(small_chunks, entries, threads, offsets, dtype):
+def test_a_fit_does_not_depend_on_chunks(monkeypatch, entries, threads, offsets, dtype):
     X, options = ratings().astype(dtype), {"max_iter": 8, "tol": 0, "random_state": 0}
     given = {"alpha": 0.1, "offsets": offsets, **options, "compute": nmd.Compute(threads=threads)}
     whole = nmd.complete(X, 3, "relu", **given)
-    small_chunks(entries)
+    shrink_chunks(monkeypatch, entries)
     parts = nmd.complete(X, 3, "relu", **given)
     rtol = 1e-9 if dtype == np.float64 else 1e-3
     np.testing.assert_allclose(parts.history.objective, whole.history.objective, rtol=rtol)
@@ -52,10 +42,59 @@ def test_a_fit_does_not_depend_on_chunks(small_chunks, entries, threads, offsets
     np.testing.assert_allclose(*products, atol=10 * rtol * np.abs(whole.H.values).max())
 
 
-def test_chunks_are_for_large_data_and_small_ranks(small_chunks):
+def test_chunks_are_for_large_data_and_small_ranks(monkeypatch):
     X = ratings()
     storage = CsrStorage(X.shape, X.indptr, X.indices)
     assert len(gram.chunks_of_columns(storage, 3)) == 1
-    small_chunks(20, fewest=4, memory=1.0)
+    shrink_chunks(monkeypatch, 20, fewest=4, memory=1.0)
     assert len(gram.chunks_of_columns(storage, 3)) > 1
     assert len(gram.chunks_of_columns(storage, 30)) == 1  # its normal matrices would be too large
+
+
+def mostly_stored(missing=0.04, m=50, n=40, rank=4):
+    """Return the storage of a matrix with few holes, S at its entries, and the other factor."""
+    rng = np.random.default_rng(1)
+    rows, columns = np.nonzero(rng.random((m, n)) >= missing)
+    pattern = sparse.csr_array((np.ones(rows.size), (rows, columns)), shape=(m, n))
+    storage = CsrStorage((m, n), pattern.indptr, pattern.indices)
+    return storage, rng.normal(size=rows.size), rng.normal(size=(n, rank)), np.full(rank, 0.1)
+
+
+def both_sums(storage, S, partners, ridge):
+    """Sums by subtraction from those of all entries, and over the entries of each row."""
+    chunk, rows = gram.chunk_of_rows(storage), slice(0, storage.shape[0])
+    less = few_missing.gram_policy(few_missing.missing_entries(storage), partners, ridge)
+    grams = less(chunk, S), gram.per_row(chunk, S, partners)
+    return [gram.row_sums([each], rows, len(ridge)) for each in grams]
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-12), (np.float32, 1e-5)])
+def test_few_missing_entries_are_subtracted_from_the_sum_of_all(dtype, atol):
+    storage, S, partners, ridge = mostly_stored()
+    (normals, gradients), (expected, slopes) = both_sums(storage, S, partners.astype(dtype), ridge)
+    np.testing.assert_array_equal(gradients, slopes)
+    np.testing.assert_allclose(normals, expected, atol=atol)
+    assert not np.array_equal(normals, expected)  # so that they were subtracted
+    assert few_missing.missing_entries(mostly_stored(0.5)[0]) is None
+
+
+def test_a_difference_that_would_cancel_is_a_sum():
+    storage, S, partners, ridge = mostly_stored()
+    whole = np.diff(storage.indptr) == storage.shape[1]
+    row = np.flatnonzero(~whole)[0]
+    stored = storage.indices[storage.indptr[row] : storage.indptr[row + 1]]
+    partners[np.setdiff1d(np.arange(storage.shape[1]), stored)[0]] *= 1e9
+    (normals, _), (expected, _) = both_sums(storage, S, partners, ridge)
+    np.testing.assert_array_equal(normals[row], expected[row])
+
+
+@pytest.mark.parametrize("constraint", [None, "nonnegative"])
+def test_a_fit_with_few_missing_entries_is_that_of_sums_over_each_row(monkeypatch, constraint):
+    X = np.random.default_rng(0).random((60, 40))
+    X[X < 0.05] = np.nan
+    options = {"h_constraint": constraint, "offsets": "both", "alpha": 0.1, "random_state": 0}
+    options |= {"solver": nmd.ADMM(split="observed"), "max_iter": 30, "tol": 0}
+    fit = nmd.complete(X, 3, "identity", **options)
+    monkeypatch.setattr(few_missing, "MOSTLY", 2.0)
+    rows = nmd.complete(X, 3, "identity", **options)
+    np.testing.assert_allclose(fit.history.objective, rows.history.objective, rtol=1e-10)

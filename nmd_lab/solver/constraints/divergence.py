@@ -29,10 +29,9 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import BLOCK
 from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.solver.problem import Problem
-from nmd_lab.solver.ridge import Ridge
 
 from .least_squares import Descended
-from .steps import ConstrainedColumns, proximal_move
+from .steps import ConstrainedColumns, penalty_of, proximal_move
 
 
 @dataclass
@@ -62,8 +61,7 @@ class DivergenceDescent:
         self.constant = float(np.sum(factors * (X.data * np.log(X.data) - X.data)))
         self.sides = (_Side(X, factors), _Side(X.T.tocsr(), _transposed(X, factors)))
         self.W_constraint, self.H_constraint = problem.constrained_columns(rank)
-        alphas = problem.alphas(rank)
-        self.ridge_W, self.ridge_H = (Ridge(problem.epsilon, each) for each in alphas)
+        self.ridge_W, self.ridge_H = problem.ridges(rank)
 
     def begin(self, W_aug: FloatArray, H_aug: FloatArray) -> DivergenceState:
         """Return the state of a descent that begins at feasible factors."""
@@ -82,10 +80,8 @@ class DivergenceDescent:
             weight = (of.entrywise.weight if of.entrywise else 0.0) or 0.0
             logs = self.sides[side].improve(rows, partners, slopes + weight, ridge.alphas)
         data_term = self.constant - logs + float(np.sum(Ht * self._slopes(1, W)))
-        total = data_term + self.ridge_W.objective(W) + self.ridge_H.objective(Ht)
-        for constrained, factor in ((self.W_constraint, W), (self.H_constraint, Ht)):
-            assert constrained is not None
-            total += constrained.value(factor)
+        total = data_term + penalty_of(W, self.ridge_W, self.W_constraint)
+        total += penalty_of(Ht, self.ridge_H, self.H_constraint)
         H = np.ascontiguousarray(Ht.T, dtype=self.dtype)
         return Descended(W.astype(self.dtype), H, max(data_term, 0.0), total)
 

@@ -28,11 +28,10 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.model.base import POISSON
 from nmd_lab.solver.problem import Problem
-from nmd_lab.solver.ridge import Ridge
 from nmd_lab.solver.row_updates import shared_solver
 
 from .factor_constraints import is_nonnegative
-from .steps import ConstrainedColumns
+from .steps import ConstrainedColumns, penalty_of
 
 
 class Descended(NamedTuple):
@@ -132,8 +131,7 @@ class LeastSquaresDescent:
         self.half_square = problem.observations.sum_of(lambda x, weights: 0.5 * np.square(x))
         self.W_constraint, self.H_constraint = problem.constrained_columns(rank)
         self.solved_W, self.solved_H = problem.offset_columns.solved(rank)
-        alphas = problem.alphas(rank)
-        self.ridge_W, self.ridge_H = (Ridge(problem.epsilon, each) for each in alphas)
+        self.ridge_W, self.ridge_H = problem.ridges(rank)
         eps = float(np.finfo(problem.observations.dtype).eps)
         self.least_exact = ROUNDING * eps
 
@@ -198,10 +196,8 @@ class LeastSquaresDescent:
         data_term = self.half_square - float(mixed) + 0.5 * float(np.sum(gram_W * gram_H))
         if data_term < self.least_exact * self.half_square:
             data_term = self._from_residuals(W, H)
-        rows, columns = W[:, self.solved_W], H[self.solved_H].T
-        total = data_term + self.ridge_W.objective(rows) + self.ridge_H.objective(columns)
-        for constrained, factor in ((self.W_constraint, rows), (self.H_constraint, columns)):
-            total += 0.0 if constrained is None else constrained.value(factor)
+        total = data_term + penalty_of(W[:, self.solved_W], self.ridge_W, self.W_constraint)
+        total += penalty_of(H[self.solved_H].T, self.ridge_H, self.H_constraint)
         return Descended(W, H, data_term, total)
 
     def _from_residuals(self, W: FloatArray, H: FloatArray) -> float:

@@ -20,12 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.solver.ridge import Ridge
 
 from .base import Entrywise, FactorConstraint, couples_rows
 
@@ -79,9 +81,16 @@ class ConstrainedColumns:
         `normals` are the normal matrices with the ridge: one for all rows, or one for each.
         """
         if self.couples_rows:
-            return lambda rows, slopes: self._coupled_rows(rows, slopes, normals)
+            return partial(self._coupled_rows, normals)
         if self.entrywise is not None:
-            return self._coordinate_solver(normals, penalty, sweeps)
+            numbers = normals, *self.bounds(len(normals), penalty), sweeps, SETTLED
+
+            def descend_rows(rows: FloatArray, slopes: FloatArray) -> FloatArray:
+                rows, slopes = (np.array(each, np.float64, order="C") for each in (rows, slopes))
+                cached_kernel(_descend_rows, "constrained_rows")(rows, slopes, *numbers)
+                return rows
+
+            return descend_rows
         longest = np.linalg.eigvalsh(normals)[..., -1:]
         lengths = 1.0 / np.maximum(longest, np.finfo(float).tiny)
 
@@ -90,28 +99,15 @@ class ConstrainedColumns:
             product: FloatArray = change @ normals if shared else (normals @ column)[:, :, 0]
             return product
 
-        numbers = times_normal, lengths, penalty
-        return lambda rows, slopes: self._proximal_gradient(rows, slopes, *numbers)
-
-    def _coordinate_solver(self, normal: FloatArray, penalty: float, sweeps: int) -> RowSolver:
-        bounds = self.bounds(len(normal), penalty)
-
-        def solve(rows: FloatArray, slopes: FloatArray) -> FloatArray:
-            following = np.array(rows, dtype=np.float64, order="C")
-            slopes = np.array(slopes, dtype=np.float64, order="C")
-            kernel = cached_kernel(_descend_rows, "constrained_rows")
-            kernel(following, slopes, normal, *bounds, sweeps, SETTLED)
-            return following
-
-        return solve
+        return partial(self._proximal_gradient, times_normal, lengths, penalty)
 
     def _proximal_gradient(
         self,
-        rows: FloatArray,
-        gradient: FloatArray,
         times_normal: Callable[[FloatArray], FloatArray],
         lengths: NDArray[np.float64],
         penalty: float,
+        rows: FloatArray,
+        gradient: FloatArray,
     ) -> FloatArray:
         """Return rows after accelerated proximal gradient steps."""
         begin, slope = rows.astype(np.float64), gradient.astype(np.float64)
@@ -138,7 +134,7 @@ class ConstrainedColumns:
                 break
         return current
 
-    def _coupled_rows(self, rows: FloatArray, slopes: FloatArray, normal: FloatArray) -> FloatArray:
+    def _coupled_rows(self, normal: FloatArray, rows: FloatArray, slopes: FloatArray) -> FloatArray:
         """Return all rows of a factor, if the constraint couples them.
 
         The offsets move first, given the components; then the components move to the allowed
@@ -213,3 +209,8 @@ def _descend_rows(rows, slopes, normal, weights, lowest, sweeps, settled):  # ty
     invert_diagonal(normal, inverse)
     for i in range(rows.shape[0]):
         descend(rows[i], slopes[i], normal, inverse, weights, lowest, sweeps, settled)
+
+
+def penalty_of(rows: FloatArray, ridge: Ridge, constrained: ConstrainedColumns | None) -> float:
+    """Return the ridge and the penalty of what is solved for in a factor, (k, n_solved)."""
+    return ridge.objective(rows) + (0.0 if constrained is None else constrained.value(rows))
