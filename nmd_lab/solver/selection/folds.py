@@ -245,6 +245,7 @@ def _fold(split: RowSplit, hidden: NDArray[np.bool_], observations: Observations
 
 CELLS = 300_000  # observed cells from which settings are chosen
 CELLS_TABLE = 100_000  # the same for a table with classes or levels, which take longer
+ROWS = 1000  # least number of rows for that
 
 
 def sample_of_rows(
@@ -253,7 +254,7 @@ def sample_of_rows(
     """Return as many of the rows as a choice needs, or all of them."""
     m, n = observations.shape
     cells = CELLS_TABLE if has_classes else CELLS
-    number = max(1000, 4 * n, round(cells * m / observations.n_observed))
+    number = max(ROWS, 4 * n, round(cells * m / observations.n_observed))
     return observations if m < 2 * number else some_rows(observations, number, rng)
 
 
