@@ -19,7 +19,7 @@ import numpy as np
 
 from nmd_lab.data.entries import FloatArray
 
-from .gram import Chunk, Gram, add_gradients, add_products, per_row
+from .gram import Chunk, Gram, add_entries, add_products, per_row
 from .row_updates import factorize
 from .storage import CsrStorage
 
@@ -70,8 +70,8 @@ def _add_less_few(first, arguments, normals, gradients):  # type: ignore[no-unty
     entries, missing_indptr, missing, wide, total, pivots, ridge, scratch = arguments
     indptr, indices, partners = entries[0], entries[1], entries[5]
     difference, L, size = scratch[0], scratch[1], pivots.size
-    add_gradients(first, entries, gradients)
     for i in range(gradients.shape[0]):
+        add_entries(first + i, entries, normals[i][:0], gradients[i])
         normal, begin, end = normals[i], indptr[first + i], indptr[first + i + 1]
         absent, last = missing_indptr[first + i], missing_indptr[first + i + 1]
         n_stored, n_missing, ratio = end - begin, last - absent, 0.0

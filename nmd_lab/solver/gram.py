@@ -151,10 +151,8 @@ def row_sums(grams: list[Gram], rows: slice, size: int) -> tuple[FloatArray, Flo
 
 
 def _add_rows(first, entries, normals, gradients):  # type: ignore[no-untyped-def]
-    add_gradients(first, entries, gradients)
-    indptr, indices, partners = entries[0], entries[1], entries[5]
     for i in range(gradients.shape[0]):
-        add_products(indices, indptr[first + i], indptr[first + i + 1], partners, normals[i])
+        add_entries(first + i, entries, normals[i], gradients[i])
 
 
 def _add_summed(first, sums, normals, gradients):  # type: ignore[no-untyped-def]
@@ -168,48 +166,58 @@ def _add_summed(first, sums, normals, gradients):  # type: ignore[no-untyped-def
 
 
 @compile_inner
-def add_gradients(first, entries, gradients):  # type: ignore[no-untyped-def]
-    """Add the entries of some rows to their gradients; see `per_row` for the entries.
+def add_entries(row, entries, normal, gradient):  # type: ignore[no-untyped-def]
+    """Add the entries of a row to its gradient, and to its normal matrix unless that is empty.
 
-    The inner loops run from 0 over views of rows: the compiler vectorises them only if no index can
-    be negative.
+    See `per_row` for the entries.  The inner loops run from 0 over views of rows: the compiler
+    vectorises them only if no index can be negative.
     """
     indptr, indices, positions, base, S, partners, gathered = entries
-    for i in range(gradients.shape[0]):
-        begin, end, gradient = indptr[first + i], indptr[first + i + 1], gradients[i]
-        s, start = S, base
-        if positions.size:
-            s, start = gathered, begin
-            for k in range(begin, end):
-                gathered[k - begin] = S[positions[k]]
-        whole = end - (end - begin) % 4
-        for k in range(begin, whole, 4):  # four at a time: each sum is loaded and stored once
-            h0, h1 = partners[indices[k]], partners[indices[k + 1]]
-            h2, h3 = partners[indices[k + 2]], partners[indices[k + 3]]
-            s0, s1, s2, s3 = s[k - start], s[k + 1 - start], s[k + 2 - start], s[k + 3 - start]
-            for a in range(gradient.size):
-                gradient[a] += s0 * h0[a] + s1 * h1[a] + s2 * h2[a] + s3 * h3[a]
-        for k in range(whole, end):
-            h, last = partners[indices[k]], s[k - start]
-            for a in range(gradient.size):
-                gradient[a] += last * h[a]
+    begin, end, s, start = indptr[row], indptr[row + 1], S, base
+    if positions.size:
+        s, start = gathered, begin
+        for k in range(begin, end):
+            gathered[k - begin] = S[positions[k]]
+    whole = end - (end - begin) % 4
+    for k in range(begin, whole, 4):  # four at a time: each sum is loaded and stored once
+        h0, h1 = partners[indices[k]], partners[indices[k + 1]]
+        h2, h3 = partners[indices[k + 2]], partners[indices[k + 3]]
+        s0, s1, s2, s3 = s[k - start], s[k + 1 - start], s[k + 2 - start], s[k + 3 - start]
+        for a in range(gradient.size):
+            gradient[a] += s0 * h0[a] + s1 * h1[a] + s2 * h2[a] + s3 * h3[a]
+        add_four(h0, h1, h2, h3, normal)
+    for k in range(whole, end):
+        h, last = partners[indices[k]], s[k - start]
+        for a in range(gradient.size):
+            gradient[a] += last * h[a]
+        add_one(h, normal)
+
+
+@compile_inner
+def add_four(h0, h1, h2, h3, normal):  # type: ignore[no-untyped-def]
+    """Add the products of four vectors to the lower triangle of a normal matrix."""
+    for a in range(normal.shape[0]):
+        row, a0, a1, a2, a3 = normal[a], h0[a], h1[a], h2[a], h3[a]
+        for c in range(a + 1):
+            row[c] += a0 * h0[c] + a1 * h1[c] + a2 * h2[c] + a3 * h3[c]
+
+
+@compile_inner
+def add_one(h, normal):  # type: ignore[no-untyped-def]
+    """Add the products of one vector to the lower triangle of a normal matrix."""
+    for a in range(normal.shape[0]):
+        row, weight = normal[a], h[a]
+        for c in range(a + 1):
+            row[c] += weight * h[c]
 
 
 @compile_inner
 def add_products(indices, begin, end, partners, normal):  # type: ignore[no-untyped-def]
     """Add the entries of a row to the lower triangle of its normal matrix."""
-    size = normal.shape[0]
     whole = end - (end - begin) % 4
     for k in range(begin, whole, 4):
         h0, h1 = partners[indices[k]], partners[indices[k + 1]]
         h2, h3 = partners[indices[k + 2]], partners[indices[k + 3]]
-        for a in range(size):
-            row, a0, a1, a2, a3 = normal[a], h0[a], h1[a], h2[a], h3[a]
-            for c in range(a + 1):
-                row[c] += a0 * h0[c] + a1 * h1[c] + a2 * h2[c] + a3 * h3[c]
+        add_four(h0, h1, h2, h3, normal)
     for k in range(whole, end):
-        h = partners[indices[k]]
-        for a in range(size):
-            row, weight = normal[a], h[a]
-            for c in range(a + 1):
-                row[c] += weight * h[c]
+        add_one(partners[indices[k]], normal)
