@@ -64,7 +64,7 @@ endif
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/with-plot,io ## four jobs on real data, beside other methods; report and pictures go to out/
+demo: $(VENV)/with-plot,io ## four jobs on real data, compared with other methods; report and pictures go to out/
 	$(BIN)/python examples/demo.py --out out
 
 test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (about 12 minutes)

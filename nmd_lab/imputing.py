@@ -44,7 +44,7 @@ def impute(
     See Also
     --------
     sample : The posterior alone, with all options.
-    Posterior.intervals, Posterior.probabilities, Posterior.report : How sure the filled cells are.
+    Posterior.intervals, Posterior.probabilities, Posterior.report : Uncertainty of filled cells.
     MatrixCompletion : An imputer for pipelines of scikit-learn.
 
     Examples

@@ -37,7 +37,7 @@ class Lagrangian:
     natural : float
         Natural penalty of the problem, the unit of ρ in `stages`.
 
-    `now` are the variables of an earlier function of the problem, if it goes on from there.
+    `now` are the variables of an earlier function of the problem, if it continues from there.
     """
 
     def __init__(

@@ -116,7 +116,7 @@ def _notes(stages: list[Stage], chosen: Trial, m: int) -> list[str]:
             if len(stages) > 1
             else f"The trials had {number} of the {m} rows, and their ridges are scaled to all."
         )
-    if entries < 500:  # luck decides between settings that are nearly as good
+    if entries < 500:  # chance decides between settings that are nearly as good
         notes.append(
             f"Only {entries} entries could be held out: errors that differ by some per cent cannot "
             "be told apart, and another seed may choose another rank or ridge."
