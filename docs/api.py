@@ -91,6 +91,9 @@ MODULES: dict[str, tuple[str, list[str]]] = {
 }
 """Public modules, with what is listed of them; an empty list means all of `__all__`."""
 
+MORE = ["support", "architecture", "changelog", "contributing"]
+"""Pages that stand below the reference."""
+
 
 def block(module: str, names: list[str], *, pages: bool = True) -> str:
     """Return the table of some names, which makes a page for each, or leads to the present one."""
@@ -117,6 +120,8 @@ def write(path: Path) -> None:
         if shared:
             text.append(f"Names of `nmd_lab`, too:\n\n{block('nmd_lab', shared, pages=False)}")
         text.append(block(f"nmd_lab.{module}", own))
+    below = "\n".join(MORE)
+    text.append(f"```{{toctree}}\n:hidden:\n\n{below}\n```\n")
     content = "\n".join(text)
     if not path.exists() or path.read_text(encoding="utf-8") != content:
         path.write_text(content, encoding="utf-8")

@@ -60,6 +60,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": ["gallery"],
     "filename_pattern": r"plot_",
     "within_subsection_order": "gallery_order.by_subject",
+    "backreferences_dir": "gallery/backreferences",  # pages of the reference list their examples
+    "doc_module": ("nmd_lab",),
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
@@ -74,11 +76,12 @@ templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-# Pages without pages below them have the width for their tables and pictures.
-html_sidebars = {name: [] for name in ("install", "how_to", "which_model", "try_it")}
+# Pages with wide tables and pictures have no list of pages at their side.
+html_sidebars = {name: [] for name in ("install", "which_model", "try_it")}
 html_theme_options = {
     "navbar_align": "left",
-    "show_prev_next": False,
+    "header_links_before_dropdown": 7,
+    "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
