@@ -16,15 +16,15 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 CHECKS = {
     "tables": """
-assert filled.dtypes.equals(holed.dtypes)
+assert filled.dtypes.equals(incomplete.dtypes)
 assert not filled.isna().any(axis=None)
-hidden = holed.isna()
+hidden = incomplete.isna()
 right = (filled == table)["target"][hidden["target"]]
 assert right.mean() > 0.85
 numbers = table.columns[:-1]
 errors = (filled[numbers] - table[numbers]) / table[numbers].std()
 assert np.sqrt(np.mean(errors.values[hidden[numbers]] ** 2)) < 0.75  # means have 1
-ends = posterior.intervals(holed)
+ends = posterior.intervals(incomplete)
 low, high = (ends.xs(end, axis=1, level=1)[numbers] for end in ("low", "high"))
 inside = ((low <= table[numbers]) & (table[numbers] <= high)).values[hidden[numbers]]
 assert abs(inside.mean() - 0.9) < 0.05
