@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -24,3 +25,10 @@ def check_refused(call: Callable[[], Any], words: str) -> None:
     with pytest.raises(KINDS) as caught:
         call()
     check_sentence(caught.value, words)
+
+
+def check_all_refused(calls: Iterable[tuple[Any, ...]]) -> None:
+    """Check a table of words, functions, and what each of them refuses."""
+    for words, call, *values in calls:
+        for value in values:
+            check_refused(partial(call, value), words)

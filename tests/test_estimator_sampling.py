@@ -129,16 +129,6 @@ def test_fitting_anew_forgets_the_other_inference(X):
     assert model.components_.shape == (2, 24)
 
 
-def test_a_fit_has_no_standard_deviations(X):
-    model = nmd.MatrixCompletion(2, alpha=0.1, max_iter=5).fit(X)
-    for place in ([[0], [1]], [X]):
-        with pytest.raises(ValueError, match=r"return_std=True .* inference='sample'"):
-            model.predict(*place, return_std=True)
-    sampled = nmd.MatrixCompletion(2, **SHORT).fit(X)
-    with pytest.raises(TypeError, match=r"sparse: .* posterior_\.predict"):
-        sampled.predict(sparse.csr_array(np.nan_to_num(X)))
-
-
 @pytest.fixture(scope="module")
 def table():
     rng = np.random.default_rng(0)

@@ -272,20 +272,6 @@ def test_frames_give_names_and_labels(planted):
     assert list(filled.columns) == list(frame.columns)
 
 
-def test_what_makes_no_sense_is_refused(planted):
-    with pytest.raises(ValueError, match="W has 2 columns: give the 3"):
-        NMD(3, max_iter=2).fit(planted).inverse_transform(np.ones((4, 2)))
-    for free in ({}, {"alpha": "auto"}, {"loss": "auto"}):
-        name = next(iter(free), "n_components")
-        given_rank = {"n_components": 2} if free else {}
-        with pytest.raises(ValueError, match=f"{name}='auto' .* sparse X.*MatrixCompletion"):
-            NMD(**given_rank, **free).fit(sparse.csr_array(planted))
-    twice = pd.DataFrame(planted).rename(columns={1: 0})
-    for estimator in (NMD(2), MatrixCompletion(2)):
-        with pytest.raises(ValueError, match="X has the column 0 twice: give each"):
-            estimator.fit(twice)
-
-
 @pytest.mark.exhaustive
 def test_what_is_auto_is_chosen_and_told(rng):
     X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 20)) + 0.1 * rng.normal(size=(60, 20))

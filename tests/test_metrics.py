@@ -62,22 +62,3 @@ def test_sparse_data_and_models(rng):
     weights = X.copy()
     weights.data = np.where(weights.data > 0.5, 3.0, 0.0)
     assert metrics.mae(X, Y, weights=weights) == pytest.approx(2)
-
-
-def test_bad_arguments():
-    X = np.ones((2, 3))
-    with pytest.raises(ValueError, match=r"Y has shape \(3, 2\): give it the shape of X, \(2, 3\)"):
-        metrics.rmse(X, X.T)
-    with pytest.raises(ValueError, match=r"shape \(2, 3\): give the shape of Y, \(3, 2\)"):
-        metrics.rmse(sparse.csr_array(X), X.T)
-    with pytest.raises(ValueError, match=r"observed has shape \(3,\)"):
-        metrics.rmse(X, X, observed=[True] * 3)
-    with pytest.raises(ValueError, match=r"weights has shape \(3,\)"):
-        metrics.rmse(X, X, weights=[1] * 3)
-    with pytest.raises(ValueError, match="weights holds a negative"):
-        metrics.rmse(X, X, weights=-X)
-    for nothing in ({"observed": np.zeros((2, 3), bool)}, {"weights": np.zeros((2, 3))}):
-        with pytest.raises(ValueError, match="no observed entry"):
-            metrics.rmse(X, X, **nothing)
-    with pytest.raises(ValueError, match="labels along 'row', such as 'z': select those of Y"):
-        metrics.rmse(pd.DataFrame(X, ["a", "z"]), pd.DataFrame(X, ["a", "b"]))

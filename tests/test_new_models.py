@@ -120,9 +120,3 @@ def test_a_short_fit_learns_the_dispersion(options):
     assert likelihood(fit.loss.dispersion) <= best.fun * (1 + 1e-4)
     ridge = 0.5 * fit.parameters["alpha"] * (np.sum(fit.W.values**2) + np.sum(fit.H.values**2))
     assert fit.objective == pytest.approx(likelihood(fit.loss.dispersion) + ridge, rel=1e-6)
-
-
-def test_where_parts_of_columns_do_not_go_is_said():
-    table = pd.DataFrame({"a": np.arange(8.0), "b": pd.Categorical(list("xyxyxyxy"))})
-    with pytest.raises(TypeError, match=r"categories in column 'b'.*use fit"):
-        nmd.MatrixCompletion(1).partial_fit(table)

@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from refused import KINDS, check_sentence
+from refused import KINDS, check_all_refused, check_sentence
 from scipy import sparse
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    PredefinedSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
 
 import nmd_lab as nmd
 from nmd_lab.solver.selection.trials import Trials
@@ -22,6 +29,12 @@ COMPLETE, BATCH = ("complete",), ("decompose",)
 NUMBERS = [1.0, 2.0, 4.0, 3.0]
 BOTH = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
 ONE_FIT = {"alpha": 0.1, "max_iter": 2, "progress": False}
+MASK = RNG.random(GOOD.shape) < 0.2
+EYE = sparse.csr_array(np.eye(6))
+PEOPLE = pd.DataFrame(GOOD[:, :5], columns=["height", "weight", "smoker", "visits", "income"])
+PEOPLE = {"X": PEOPLE.assign(smoker=LEVELS[:, 2], income=-1.0), "rank": 2, "alpha": 0.5}
+PEOPLE |= {"nonlinearity": None}
+OF_TWO = GroupKFold(2)
 ORDINAL = {"loss": ["frobenius", "frobenius", "logistic", "ordinal"], "X": LEVELS, "rank": 2}
 
 
@@ -30,6 +43,23 @@ def changed(value, dtype=float):
     X = GOOD.astype(dtype)
     X[2, 3] = value
     return X
+
+
+def choosing(rank="auto", **choice):
+    """Return arguments of a call that chooses in some way."""
+    return {"rank": rank, "validation": nmd.Choice(**choice)}
+
+
+def counts(value, **others):
+    """Return arguments by which the rank of sparse counts is to be chosen."""
+    usual = {"rank": "auto", "nonlinearity": "identity", "loss": "kl"}
+    return {"X": value * EYE} | usual | others
+
+
+def impossible(result):
+    """Return an object that is no constraint."""
+    prox = lambda self, rows, step: result(rows)  # noqa: E731
+    return {"w_constraint": type("Broken", (nmd.FactorConstraint,), {"prox": prox})()}
 
 
 def table(column):
@@ -140,6 +170,76 @@ REFUSED = [
         "X": pd.DataFrame([[1.0, True], [2.0, False]], columns=["a", "a"])}),
     (SAMPLE, "holds no entry", {"X": pd.DataFrame()}),
     (SAMPLE, "holds no entry", {"X": pd.DataFrame({"a": [], "b": []})}),
+    (SAMPLE, "with weights", {
+        "X": GOOD.round(), "nonlinearity": "relu", "loss": "kl", "at_most": MASK,
+        "weights": np.full(GOOD.shape, 2.0)}),
+    # what validation= cannot choose or hold out
+    (COMPLETE, r"^ranks=\[1, 2\] of nmd\.Choice are for rank", choosing(2, ranks=[1, 2])),
+    (COMPLETE, r"^alphas=\[1\.0\] .* alpha=0\.1 is given", choosing(alphas=[1]) | {"alpha": 0.1}),
+    (COMPLETE, r"^ranks=\[1, 7\] has 7, which exceeds", choosing(ranks=[1, 7])),
+    (COMPLETE, "has nothing to choose, since", choosing(2, metric="mae") | {"alpha": 0.1}),
+    (COMPLETE, "^metric='log_score' needs a likelihood, which loss=Huber",
+     choosing(metric="log_score") | {"loss": nmd.losses.Huber(1.0)}),
+    (COMPLETE, "^splitter='blocks' moves the holes of X, which has", choosing(splitter="blocks")),
+    (COMPLETE, "cannot split the 8 rows .*: give groups=", choosing(splitter=OF_TWO)),
+    (COMPLETE, "cannot split the 8 rows of X", choosing(splitter=TimeSeriesSplit(30))),
+    (COMPLETE, r"^splitter=StratifiedKFold\(.*shuffle=True\) cannot split",
+     choosing(splitter=StratifiedKFold(2, shuffle=True))),
+    (COMPLETE, "holds out nothing|no entry", choosing(splitter=PredefinedSplit([-1] * 8))),
+    (COMPLETE, "holds out nothing, since each row and column keeps", {
+        "X": GOOD[:, :1], "rank": 1, "validation": KFold(5)}),
+    (COMPLETE, r"^validation has shape \(3, 6\): give it the shape of",
+     choosing(splitter=MASK[:3])),
+    (COMPLETE, "^validation holds out no observed entry of X", choosing(splitter=MASK & False)),
+    (COMPLETE, r"^splitter\[1\] holds out every observed", choosing(splitter=[MASK, MASK | True])),
+    (COMPLETE, r"^groups has shape \(6,\): give a label for each of the 8 rows",
+     choosing(splitter=OF_TWO, groups=np.arange(6))),
+    (COMPLETE, "^groups has no label for row 4: give one to each row",
+     choosing(splitter=OF_TWO, groups=np.where(np.arange(8) == 4, np.nan, 1.0))),
+    (COMPLETE, "^groups has no label for row 1: give one to each row",
+     choosing(splitter=OF_TWO, groups=pd.Series(["a", None] * 4, dtype="string"))),
+    (COMPLETE, "^groups='patient' is no column, index level or coordinate of the rows of X",
+     choosing(splitter=OF_TWO, groups="patient")),
+    (COMPLETE, r"^validation lacks the label 'r5' of X: give a mask", {
+        "X": pd.DataFrame(GOOD, [f"r{i}" for i in range(8)]),
+        "validation": pd.DataFrame(MASK, [f"r{i}" for i in range(8)]).iloc[:5]}),
+    *((COMPLETE, "holds out none of the 6 observed entries, since each", {
+        "X": X, "rank": 1, "alpha": 0, "validation": 0.1})
+      for X in (np.ones((1, 6)), np.ones((6, 1)), EYE, np.where(np.eye(6) > 0, 2.0, np.nan))),
+    *((FITS, "^validation has no observed entry", {"validation": nothing})
+      for nothing in (np.full(GOOD.shape, np.nan), sparse.csr_array(GOOD.shape))),
+    (FITS, "^validation holds out every observed entry of X", {"validation": np.ones(GOOD.shape)}),
+    (FITS, r"^validation has shape \(6, 8\): give the shape of X", {"validation": GOOD.T}),
+    (FITS, "^validation has 1 dimensions", {"validation": GOOD[0]}),
+    (FITS, "^validation has dtype", {"validation": GOOD.astype(str)}),
+    (BATCH, "X has the value 0.5: give a rank", counts(0.5)),
+    (BATCH, "X has the value -1: give a rank", counts(-1.0, loss="frobenius")),
+    (BATCH, "L1.* is no loss of means: give a rank", counts(1.0, loss="l1")),
+    (BATCH, "nonlinearity=.*Soft.*: give a rank", counts(1.0, nonlinearity="softplus")),
+    (BATCH, "metric='mae' .*: give a rank", counts(1.0, validation=nmd.Choice(metric="mae"))),
+    (BATCH, "limits: give a rank", counts(1.0, at_most=np.eye(6, dtype=bool))),
+    (BATCH, "validation= does not go with a sparse X", counts(1.0, validation=0.1)),
+    *((BATCH, f"{name}='auto' does not go with a sparse X", counts(1.0, **{name: "auto"}))
+      for name in ("alpha", "loss", "nonlinearity")),
+    # parts of columns, constraints, and what does not go together
+    (COMPLETE, "loss has the column 'sex'", PEOPLE | {"loss": {"sex": "logistic"}}),
+    (COMPLETE, "In column 'height', X holds the value",
+     PEOPLE | {"loss": {"height": "logistic"}}),
+    (COMPLETE, "In column 'income'", PEOPLE | {"loss": {"income": "kl"}}),
+    (COMPLETE, "loss has 3 parts: give one for each of the 5",
+     PEOPLE | {"loss": ["frobenius"] * 3}),
+    (COMPLETE, "position 1 in a list of 1",
+     PEOPLE | {"loss": (["l1"], np.array([0, 0, 0, 1, 0]))}),
+    (COMPLETE, "shape", PEOPLE | {"loss": (["l1"], np.zeros(3, int))}),
+    (COMPLETE, "tan", PEOPLE | {"nonlinearity": {"height": "tan"}}),
+    *((BATCH, "Broken", impossible(result))
+      for result in (lambda r: r[:, :1], lambda r: r * np.nan, lambda r: r + 1)),
+    *((BATCH, r"homotopy=True .*no interval.*MinMax.*'auto'", {
+        "nonlinearity": f, "solver": nmd.ADMM(homotopy=True)})
+      for f in ("relu", "square", "modulus", "identity", nmd.MinMax(0, np.inf))),
+    (COMPLETE, "homotopy=True does not go with a loss", {
+        "nonlinearity": "minmax", "alpha": 0.1, "loss": {},
+        "solver": nmd.ADMM(homotopy=True)}),
 ]  # fmt: skip
 
 
@@ -176,6 +276,12 @@ def test_bad_calls_are_refused_before_any_work(verb, named, options, monkeypatch
         (nmd.Compute, "memory_limit", 0),
         (nmd.Compute, "checkpoint_every", -1),
         (nmd.Compute, "work_dir", "no such folder"),
+        (nmd.Compute, "checkpoint", 3),
+        *((nmd.Choice, "ranks", value) for value in ([0], "auto", 3, [], [1.5])),
+        (nmd.Choice, "alphas", [-1]),
+        (nmd.Choice, "metric", "rsme"),
+        *((nmd.Choice, "splitter", value) for value in (1.5, True, "block", KFold, [MASK, GOOD])),
+        (nmd.Choice, "groups", "a"),
         *((nmd.MinMax, "a|b", bounds) for bounds in ((np.nan, 1), (0, np.nan), (1, 0))),
     ],
 )
@@ -213,6 +319,49 @@ def test_bad_parameters_of_estimators_are_refused(estimator, parameters, message
     with pytest.raises(ValueError, match=message) as caught:
         estimator(**parameters).fit(GOOD)
     assert "\n" not in str(caught.value)
+
+
+def test_other_calls_are_refused():
+    square, ones = np.ones((2, 3)), np.ones((4, 2))
+    few = {"max_iter": 2, "alpha": 0.3}
+    fitted, sampled = NMD(3, **few).fit(GOOD), COMPLETION(**SHORT).fit(GOOD)
+    completed = COMPLETION(2, **few).fit(GOOD)
+    frame = pd.DataFrame(GOOD).add_prefix("c")
+    started = COMPLETION(2, **few).partial_fit(frame)
+    kinds = pd.DataFrame({"a": np.arange(8.0), "b": pd.Categorical(list("xyxyxyxy"))})
+    labelled = pd.DataFrame(square, ["a", "b"])
+    rmse, nobody = nmd.metrics.rmse, {"observed": square > 2}
+    check_all_refused([
+        ("^initial_rho=2.0 goes with a rule that has a name",
+         lambda rho: nmd.ADMM(rho=rho, initial_rho=2.0), 1.0, nmd.PenaltyRule()),
+        (r"Y has shape \(3, 2\): give it the shape of X", lambda Y: rmse(square, Y), square.T),
+        (r"shape \(2, 3\): give the shape of Y, \(3, 2\)", lambda X: rmse(X, square.T),
+         sparse.csr_array(square)),
+        (r"observed has shape \(3,\)", lambda m: rmse(square, square, observed=m), [True] * 3),
+        (r"weights has shape \(3,\)", lambda w: rmse(square, square, weights=w), [1] * 3),
+        ("weights holds a negative", lambda w: rmse(square, square, weights=w), -square),
+        ("no observed entry", lambda given: rmse(square, square, **given), nobody,
+         {"weights": 0 * square}),
+        ("labels along 'row', such as 'z': select those of Y", lambda X: rmse(X, labelled),
+         pd.DataFrame(square, ["a", "z"])),
+        ("W has 2 columns: give the 3", fitted.inverse_transform, ones),
+        *((f"{name}='auto' .* sparse X.*MatrixCompletion", lambda to: NMD(**to).fit(STORED), given)
+          for name, given in [("n_components", {}), ("alpha", {"n_components": 2, "alpha": "auto"}),
+                              ("loss", {"n_components": 2, "loss": "auto"})]),
+        ("X has the column 0 twice: give each", lambda of: of.fit(frame.set_axis([0] * 6, axis=1)),
+         NMD(2), COMPLETION(2)),
+        ("return_std=True .* inference='sample'",
+         lambda at: completed.predict(*at, return_std=True), [[0], [1]], [GOOD]),
+        (r"sparse: .* posterior_\.predict", sampled.predict, STORED),
+        ("exceeds the smaller of n_samples=2", COMPLETION(5, **few).partial_fit, GOOD[:2]),
+        ("would be lost in transform", NMD(2, offsets="rows").partial_fit, GOOD),
+        ("categories in column 'b'.*use fit", COMPLETION(1).partial_fit, kinds),
+        ("give all batches alike", COMPLETION(2, **few).partial_fit(GOOD).partial_fit, STORED),
+    ])  # fmt: skip
+    with pytest.raises(ValueError, match="feature names should match"):  # scikit-learn's sentences
+        started.partial_fit(frame.iloc[:, ::-1])
+    with pytest.raises(AttributeError, match="has no attribute 'partial_fit'"):
+        COMPLETION(**SHORT).partial_fit(GOOD)
 
 
 def test_an_array_of_dask_is_not_sampled():

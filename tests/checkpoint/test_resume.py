@@ -220,18 +220,10 @@ def test_a_run_goes_on_without_checkpoints_that_cannot_be_written(monkeypatch, t
     assert bits_of(fit) == bits_of(nmd.decompose(noisy("relu"), 2, random_state=0))
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"checkpoint": 3}, TypeError, "checkpoint=3 is no path"),
-        ({"checkpoint": "no folder/run.nc"}, FileNotFoundError, "is in no existing folder"),
-        ({"checkpoint_every": -1}, ValueError, "checkpoint_every=-1 is out of range"),
-    ],
-)
-@pytest.mark.parametrize("function", ["decompose", "complete", "sample"])
-def test_bad_arguments(function, options, error, message):
-    with pytest.raises(error, match=message):
-        getattr(nmd, function)(noisy("relu"), 2, compute=nmd.Compute(**options))
+@pytest.mark.parametrize("function", [nmd.decompose, nmd.complete, nmd.sample])
+def test_a_file_in_no_folder_is_refused(function):
+    with pytest.raises(FileNotFoundError, match="is in no existing folder"):
+        function(noisy("relu"), 2, compute=nmd.Compute(checkpoint="no folder/run.nc"))
 
 
 SCRIPT = """

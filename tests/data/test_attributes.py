@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pytest
 
 import nmd_lab as nmd
-from nmd_lab.data.matching import known_columns
 from nmd_lab.solver.columns import mixed_model
 
 USERS = [f"user {k}" for k in range(24)]
@@ -111,38 +109,3 @@ def test_a_fit_is_read_back(tmp_path):
     np.testing.assert_array_equal(read.predict(USERS[0], "age"), fit.predict(USERS[0], "age"))
     np.testing.assert_array_equal(read.predict(USERS[0], 3), fit.predict(USERS[0], 3))
     assert read._labels.table == fit._labels.table
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "said"),
-    [
-        (lambda users: users.to_numpy(), TypeError, "attributes is a ndarray: give a DataFrame"),
-        (lambda users: users[[]], ValueError, "attributes has 0 columns"),
-        (lambda users: users.reset_index(names="user"), ValueError, "set_index"),
-        (lambda users: users.reset_index(drop=True), ValueError, "row labels 0, 1, 2, 3, 4 and 19"),
-        (lambda users: pd.concat([users, users]), ValueError, "with a label twice"),
-        (lambda users: users.assign(name=USERS), TypeError, "With X = attributes, X has ident"),
-        (lambda users: users.rename(columns={"age": 3}), ValueError, "attributes has the column 3"),
-        (lambda users: users.rename(columns={"age": "rating"}), ValueError, "column 'rating'"),
-    ],
-)
-def test_attributes_that_do_not_go_with_the_table(change, error, said):
-    long, users = tables()
-    with pytest.raises(error, match=said):
-        nmd.observations_from_table(long, attributes=change(users))
-
-
-def test_zeros_that_count_have_no_kinds():
-    long, users = tables()
-    with pytest.raises(ValueError, match=r"categories does not go with .* zeros: use complete"):
-        nmd.decompose(nmd.observations_from_table(long, attributes=users), 2)
-
-
-def test_levels_of_new_rows_are_those_of_the_fit():
-    long, users = tables()
-    levels = pd.CategoricalDtype(["low", "mid", "high"], ordered=True)
-    users["income"] = pd.Categorical.from_codes(np.arange(24) % 3, dtype=levels)
-    X = nmd.observations_from_table(long, attributes=users)
-    other = users.assign(income=users["income"].cat.set_categories(["mid", "high"]))
-    with pytest.raises(ValueError, match="the levels 'mid', 'high' in column 'income': give those"):
-        known_columns(X.labels, nmd.observations_from_table(long, attributes=other))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from scipy import sparse
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
@@ -61,65 +59,6 @@ def test_what_is_taken(kind):
     np.testing.assert_array_equal(observe(X).to_array(), np.asarray(expected, dtype=float))
 
 
-REFUSED = {
-    "rows of unequal lengths": ([[1, 2], [3]], "rows of unequal lengths"),
-    "a number": (3.0, "0 dimensions"),
-    "a dict": ({"a": [1]}, "0 dimensions"),
-    "a vector": (A[0], "1 dimensions"),
-    "a series": (pd.Series([1.0, 2.0]), "1 dimensions"),
-    "a sparse vector": (sparse.coo_array(np.array([1.0, 2.0])), "1 dimensions"),
-    "numbers in text": ([["1", "2"], ["3", "4"]], "dtype <U1"),
-    "None among numbers": (np.array([[1, None], [2, 3]], dtype=object), "dtype object"),
-    "integers too large": ([[10**400, 1], [2, 3]], "dtype object"),
-    "complex": (A + 1j, "dtype complex128"),
-    "sparse and complex": (sparse.csr_array(A + 1j), "dtype complex128"),
-    "dates": (A.astype("int64").astype("datetime64[s]"), "dtype datetime64"),
-    "spans of time": (A.astype("int64").astype("timedelta64[s]"), "dtype timedelta64"),
-    "text in a column": (pd.DataFrame({"a": [1.0], "b": ["x"]}), "in column 'b'"),
-    "text in a table": (Table(values=A.astype(str).astype(object)), "dtype object"),
-    "a dataset": (xr.Dataset({"a": (("x", "y"), A)}), "Dataset of ['a']: select one array"),
-    "beyond double precision": (np.array([[np.longdouble("1e4000"), 1], [2, 3]]), "infinity"),
-    "an empty frame": (pd.DataFrame(), "holds no entry"),
-    "no rows": (pd.DataFrame(columns=["a", "b"]), "holds no entry"),
-    "sparse without columns": (sparse.csr_array((3, 0)), "holds no entry"),
-    "sparse and empty": (sparse.csr_array((3, 4)), "no observed entry"),
-    "all missing": (np.full((3, 3), np.nan), "no observed entry"),
-}
-
-
-@pytest.mark.parametrize("kind", REFUSED)
-def test_what_is_refused(kind):
-    X, said = REFUSED[kind]
-    with pytest.raises((TypeError, ValueError)) as caught:
-        nmd.complete(X, 1)
-    message = str(caught.value)
-    assert message.startswith("X ")
-    assert said in message
-    assert not re.search(r"\n|[.!?] +[A-Z]", message)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "error", "said"),
-    [
-        ("weights", np.full((5, 4), np.nan), ValueError, "non-finite"),
-        ("weights", -A, ValueError, "negative"),
-        ("weights", A.astype(str), TypeError, "dtype"),
-        ("weights", A.T, ValueError, "shape"),
-        ("weights", np.zeros((5, 4)), ValueError, "no observed entry"),
-        ("observed", A, TypeError, "booleans"),
-        ("observed", (A > 1).astype(object), TypeError, "booleans"),
-        ("observed", A.T > 1, ValueError, "shape"),
-    ],
-)
-@pytest.mark.parametrize("dense", [True, False])
-def test_masks_and_weights_that_make_no_sense(name, value, error, said, dense):
-    X = A if dense else sparse.csr_array(A)
-    if not dense and value.dtype == object:
-        said = "real numbers or booleans"
-    with pytest.raises(error, match=rf"^(X|{name}) .*{said}"):
-        observe(X, **{name: value})
-
-
 def test_names_of_columns_come_along():
     fit = nmd.decompose(Table(), 2, "identity", max_iter=3)
     assert fit.H["column"].values.tolist() == list("abcd")
@@ -144,14 +83,6 @@ def test_labels_that_come_twice(frame):
         ValueError, match=r"observed has a label along 'row' more than once, or X has"
     ):
         nmd.complete(X, 2, observed=other)
-
-
-def test_a_long_table_whose_columns_make_no_matrix():
-    table = pd.DataFrame({"component": [1, 2], "item": [1, 2], "rating": [1.0, 2.0]})
-    with pytest.raises(ValueError, match="component"):
-        nmd.observations_from_table(table, row="component")
-    with pytest.raises(ValueError, match="row='item' and column='item' are one column"):
-        nmd.observations_from_table(table, row="item")
 
 
 def test_a_file_in_memory_is_left_as_it_is(tmp_path):

@@ -127,26 +127,6 @@ def test_a_fit_of_maps_goes_on_and_can_be_saved(cube, tmp_path):
     xr.testing.assert_identical(again.H, fit.H)
 
 
-@pytest.mark.parametrize("sample_dims", ["depth", [], ("time", "lat", "lon"), ("time", "time")])
-def test_sample_dims_that_do_not_split(sample_dims, cube):
-    with pytest.raises(ValueError, match=r"sample_dims=.*\('time', 'lat', 'lon'\)"):
-        fit_of(cube, sample_dims=sample_dims)
-
-
-def test_labels_that_make_no_sense(cube, small):
-    with pytest.raises(ValueError, match="sample_dims="):
-        fit_of(cube)
-    with pytest.raises(TypeError, match=r"sample_dims='time'.*ndarray"):
-        fit_of(small, sample_dims="time")
-    with pytest.raises(ValueError, match="'component'"):
-        fit_of(xr.DataArray(small, dims=("component", "x")))
-    with pytest.raises(ValueError, match="3 dimensions"):
-        fit_of(np.ones((3, 4, 5)))
-    X = xr.DataArray(np.eye(3), dims=("time", "place"))
-    with pytest.raises(TypeError, match=r"^sample_dims=.* is not a dimension: give some, not all"):
-        fit_of(X, sample_dims=1.5)
-
-
 def test_labels_of_the_input_stay_its_own(small):
     X = xr.DataArray(small, dims=("x", "y"), coords={"x": np.arange(20.0), "kind": ("x", [0] * 20)})
     fit = fit_of(X)

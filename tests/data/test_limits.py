@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pytest
 import xarray as xr
 from scipy import sparse
 
@@ -58,22 +57,3 @@ def test_missing_entries_and_sparse_data_have_the_same_limits():
 
 def test_no_limit_is_no_limits():
     assert observe(X, limits=GivenLimits(np.zeros((3, 4), bool))).limits is None
-
-
-@pytest.mark.parametrize(
-    ("limits", "words"),
-    [
-        ({"at_most": MASK[:2]}, "at_most has shape"),
-        ({"at_most": np.full((3, 4), 0.5)}, "give booleans"),
-        ({"at_least": ~MASK}, "where X has no value"),
-        ({"at_most": MASK, "at_least": MASK}, "upper=None"),
-        ({"at_most": MASK, "at_least": MASK, "upper": X - 1}, "no upper limit of X"),
-        ({"at_most": MASK, "at_least": MASK, "upper": X + np.inf}, "finite numbers"),
-        ({"upper": X}, "has no use"),
-    ],
-)
-def test_bad_limits_are_refused(limits, words):
-    data = X.copy()
-    data[2, 3] = np.nan
-    with pytest.raises((ValueError, TypeError), match=words):
-        observe(data, limits=GivenLimits(**limits))

@@ -50,16 +50,6 @@ def test_a_table_of_several_dimensions(rng):
     assert observed.column_labels[3] == (1, "w")
 
 
-def test_bad_labels():
-    X = sparse.csr_array([[4.0, 5.0], [3.0, 0.0]])
-    with pytest.raises(TypeError, match=r"X is a ndarray: give a scipy.sparse matrix"):
-        nmd_lab.observations_from_sparse(X.toarray())
-    with pytest.raises(ValueError, match=r"rows has shape \(3,\): give 2 labels"):
-        nmd_lab.observations_from_sparse(X, ["a", "b", "c"])
-    with pytest.raises(ValueError, match="columns holds a label more than once"):
-        nmd_lab.observations_from_sparse(X, columns=["a", "a"])
-
-
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int8", ">f8"])
 def test_values_of_every_real_type_are_taken(dtype):
     table = {"user": [0, 0, 1], "item": [0, 1, 1], "rating": np.array([1.5, 2, 3]).astype(dtype)}
@@ -68,28 +58,6 @@ def test_values_of_every_real_type_are_taken(dtype):
 
 
 LONG = pd.DataFrame([[1, 1, 3.0], [1, 2, 4.0], [2, 1, 5.0]], columns=["userId", "item", "rating"])
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda table: nmd_lab.complete(table, 1),
-        lambda table: nmd_lab.sample(table, 1),
-        lambda table: nmd_lab.Study(table, rank=[1]),
-        lambda table: nmd_lab.split_observed(table),
-        lambda table: nmd_lab.MatrixCompletion(1).fit(table),
-        lambda table: nmd_lab.baselines.soft_impute(table, 1),
-        lambda table: observe(Table(table)),
-        lambda table: observe(table.assign(timestamp=9, title="x")),
-    ],
-)
-def test_a_long_table_is_no_matrix(use):
-    with pytest.raises(
-        ValueError,
-        match=r"X has the columns 'userId', 'item', 'rating', one observation in each line: "
-        r"give nmd.observations_from_table\(X, row='userId', column='item', value='rating'\)",
-    ):
-        use(LONG)
 
 
 class Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pytest
 import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -57,9 +56,3 @@ def test_the_kind_of_the_input_is_kept():
     xr.testing.assert_identical(train.coords.to_dataset(), labelled.coords.to_dataset())
     matrix = sparse.csr_matrix(np.nan_to_num(values))
     assert isinstance(nmd.split_observed(matrix, 0.2, 0)[0], sparse.csr_matrix)
-
-
-@pytest.mark.parametrize("size", [0, 1.0, -0.1, 1.5, 10**6, True, "half"])
-def test_a_bad_size_is_refused(size):
-    with pytest.raises(ValueError, match="test_size="):
-        nmd.split_observed(sparse.eye_array(5), size)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from nmd_lab.data.typed_table import TypedTable, table_of
 
@@ -74,20 +73,3 @@ def test_other_rows_get_the_same_columns():
     table, rows = table_of(frame()), frame().iloc[:2].assign(pet=["cat", "cat"])
     encoded = table.columns_of(rows).encode(rows)
     assert list(encoded.columns) == table.labels
-
-
-def test_a_column_without_a_category_is_refused():
-    with pytest.raises(ValueError, match="no category in column 'a'"):
-        table_of(pd.DataFrame({"a": pd.Categorical([None, None])}))
-
-
-def test_a_category_that_the_fit_does_not_know_is_refused():
-    table = table_of(frame())
-    with pytest.raises(ValueError, match="'horse' in column 'pet'"):
-        table.encode(frame().assign(pet=["horse", "cat", "dog", "fish"]))
-
-
-def test_two_columns_of_one_label_are_refused():
-    X = pd.DataFrame({"pet=b": [1.0, 2, 3], "pet": pd.Categorical(["a", "b", "c"])})
-    with pytest.raises(ValueError, match="'pet=b' twice"):
-        table_of(X).encode(X)

@@ -63,43 +63,6 @@ def test_logistic_codings():
     assert nmd.losses.Logistic().for_data(np.ones(3)) == nmd.losses.Logistic(0)
 
 
-@pytest.mark.parametrize(
-    ("loss", "x", "named"),
-    [
-        (nmd.losses.Logistic(), [0.0, 0.5], "0.5"),
-        (nmd.losses.Logistic(), [-1.0, 0.0], "value 0"),
-        (nmd.losses.Logistic(0), [-1.0, 1.0], "-1"),
-        (nmd.losses.Ordinal([1, 2]), [1.0, 3.0], "value 3"),
-        (nmd.losses.Ordinal(), [2.0, 2.0], "single level"),
-        (nmd.losses.NegativeBinomial(1.0), [-1.0, 2.0], "negative value -1"),
-        (nmd.losses.ItakuraSaito(), [0.0, 2.0], "value 0"),
-        (nmd.losses.SquaredLog(), [-2.0, 2.0], "value -2"),
-    ],
-)
-def test_data_that_a_loss_does_not_define(loss, x, named):
-    with pytest.raises(ValueError, match=named):
-        nmd.prox(0.0, x, 1.0, nonlinearity="identity", loss=loss)
-    with pytest.raises(ValueError, match=named):
-        nmd.decompose(np.tile(x, (3, 2)), 1, "identity", loss)
-
-
-@pytest.mark.parametrize(
-    ("make", "value"),
-    [
-        (nmd.losses.Huber, 0),
-        (nmd.losses.Quantile, 1),
-        (nmd.losses.Logistic, 2),
-        (nmd.losses.NegativeBinomial, -1),
-        (nmd.losses.Ordinal, [1]),
-        (nmd.losses.Ordinal, [2, 1]),
-        (nmd.losses.NegativeBinomial, np.inf),
-    ],
-)
-def test_bad_parameters(make, value):
-    with pytest.raises(ValueError, match="give"):
-        make(value)
-
-
 def counts(seed=0, n=4000):
     rng = np.random.default_rng(seed)
     y = rng.gamma(1.5, 3, n) + 0.1

@@ -142,8 +142,3 @@ def test_extremes_are_finite(name):
     assert np.all(np.isfinite(part(np.array([-1e6, 1e6]))))
     t = nmd.prox([-1e4, 1e4], [0.5, 0.5], 1.0, nonlinearity=part, loss="kl")
     assert np.all(np.isfinite(t))
-
-
-def test_an_f_outside_the_domain_is_refused():
-    with pytest.raises(ValueError, match="takes no value"):
-        nmd.prox(0.0, 1.0, 1.0, nonlinearity=nmd.nonlinearities.Wrap(1.0, -3.0), loss="kl")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from refused import check_refused
 
 import nmd_lab as nmd
 from nmd_lab.model.kind import named_model
@@ -49,24 +48,6 @@ def test_the_repr_makes_an_equal_object(f):
 def test_scaled_data_have_the_same_f():
     f = PiecewiseLinear([-1, 2], [0.5, 2, 1], at=(1, 3))
     np.testing.assert_allclose(f.scaled(8.0)(T / 8), f(T) / 8, rtol=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("words", "make", "arguments"),
-    [
-        ("^breaks=", PiecewiseLinear, ([], [1])),
-        ("^breaks=", PiecewiseLinear, ([1, 1], [0, 1, 0])),
-        ("^slopes=", PiecewiseLinear, ([0], [1])),
-        ("^slopes=", PiecewiseLinear, ([0], [1, np.nan])),
-        ("^at=", PiecewiseLinear, ([0], [1, 2], (1,))),
-        ("give", nmd.nonlinearities.LeakyReLU, (-1,)),
-        ("give", nmd.nonlinearities.SoftThreshold, (np.inf,)),
-        ("give", nmd.nonlinearities.AbsoluteOffset, (np.nan,)),
-        ("give", nmd.nonlinearities.Wrap, (0,)),
-    ],
-)
-def test_bad_parameters(words, make, arguments):
-    check_refused(lambda: make(*arguments), words)
 
 
 def test_a_text_names_a_model_with_lists():

@@ -69,26 +69,6 @@ def test_keeps_dtype_and_inputs(dtype, rng):
     np.testing.assert_array_equal(x, before[1])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "named"),
-    [
-        ((1.0, 1.0, 0.0), {}, "rho"),
-        ((1.0, 1.0, -1.0), {}, "rho"),
-        ((1.0, 1.0, [1.0, -1.0]), {}, "rho"),
-        ((1.0, 1.0, np.nan), {}, "rho"),
-        ((1.0, -1.0, 1.0), {"loss": "kl"}, "x"),
-        ((1.0, 1.0, 1.0), {"loss": "huberr"}, "loss"),
-        ((1.0, 1.0, 1.0), {"nonlinearity": "rellu"}, "nonlinearity"),
-        ((1.0, 1.0, 1.0), {"nonlinearity": 3}, "nonlinearity"),
-        ((1.0, 1.0, 1.0), {"loss": None}, "loss"),
-    ],
-)
-def test_bad_arguments(arguments, options, named):
-    options = {"nonlinearity": "relu", "loss": "frobenius"} | options
-    with pytest.raises((ValueError, TypeError), match=rf"(?i)\b{named}\b"):
-        nmd_lab.prox(*arguments, **options)
-
-
 # Properties -------------------------------------------------------------------------------------
 
 numbers = st.floats(-1e3, 1e3).map(lambda u: round(u, 9))

@@ -54,13 +54,6 @@ def test_python_alone_gives_the_same_fit(X):
     np.testing.assert_allclose(fits[0].W, fits[1].W, rtol=1e-8, atol=1e-10)
 
 
-def test_what_numba_cannot_compile_gets_a_sentence():
-    with pytest.raises(ValueError, match=r"cannot compile 'smooth'.*compile=False"):
-        nmd.nonlinearities.Smooth(lambda t: dict(a=[t]))  # noqa: C408
-    with pytest.raises(TypeError, match="f=3 is not callable"):
-        nmd.nonlinearities.Smooth(3)
-
-
 def test_pickles_and_copies():
     f = nmd.nonlinearities.Smooth(softplus)
     assert pickle.loads(pickle.dumps(f)) == f

@@ -76,21 +76,3 @@ def test_positions_of_entries_are_positions_of_columns():
     assert np.all((probability > 0) & (probability < 1))
     with pytest.raises(ValueError, match="a loss for each entry"):
         fit.probabilities(2)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "said"),
-    [
-        ({"loss": {"sex": "logistic"}}, ValueError, "loss has the column 'sex'"),
-        ({"loss": {"height": "logistic"}}, ValueError, "In column 'height', X holds the value"),
-        ({"loss": {"income": "kl"}}, ValueError, "In column 'income'"),
-        ({"loss": ["frobenius"] * 3}, ValueError, "loss has 3 parts: give one for each of the 5"),
-        ({"loss": (["l1"], np.array([0, 0, 0, 1, 0]))}, ValueError, "position 1 in a list of 1"),
-        ({"loss": (["l1"], np.zeros(3, int))}, ValueError, "shape"),
-        ({"nonlinearity": {"height": "tan"}}, ValueError, "tan"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(options, error, said):
-    X = table().assign(income=-1.0)
-    with pytest.raises(error, match=said):
-        nmd.complete(X, 2, alpha=0.5, **options)

@@ -335,22 +335,6 @@ def test_what_is_chosen_is_chosen_under_the_constraints(given):
     assert error < 0.1 < X.std()
 
 
-class Broken(nmd.FactorConstraint):
-    """A map to something of another kind."""
-
-    def __init__(self, result):
-        self.result = result
-
-    def prox(self, rows, step):
-        return self.result(rows)
-
-
-@pytest.mark.parametrize("result", [lambda r: r[:, :1], lambda r: r * np.nan, lambda r: r + 1])
-def test_a_wrong_object_is_named(result):
-    with pytest.raises(ValueError, match="Broken"):
-        nmd.decompose(parts(), 3, "identity", w_constraint=Broken(result))
-
-
 def test_units_change_nothing_but_the_units():
     rows = np.random.default_rng(0).normal(size=(5, 3))
     step = np.full((5, 1), 0.1)

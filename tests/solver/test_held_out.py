@@ -36,13 +36,6 @@ def test_a_share_is_any_real_number(X, share):
     assert type(fit.parameters["validation"]) is float
 
 
-@pytest.mark.parametrize("data", [np.ones((1, 6)), np.ones((6, 1)), sparse.csr_array(np.eye(6)),
-                                  np.where(np.eye(6) > 0, 2.0, np.nan)])  # fmt: skip
-def test_nothing_can_be_held_out(data):
-    with pytest.raises(ValueError, match=r"holds out none of the 6 observed entries, since each "):
-        nmd.complete(data, 1, validation=0.1, weights=np.full(data.shape, 0.5), **OPTIONS)
-
-
 def test_one_entry_is_held_out_where_that_is_possible():
     X = np.where(np.eye(6) > 0, 2.0, np.nan)
     X[0, 1] = 3.0
@@ -82,19 +75,6 @@ def test_given_entries_go_by_label(X, held):
     )
     with pytest.raises(ValueError, match=r"^validation has other labels along 'row'"):
         nmd.complete(frame, 2, validation=entries.rename(index=str.upper), **OPTIONS)
-
-
-@pytest.mark.parametrize(("change", "message"), [
-    (lambda V: np.full_like(V, np.nan), "^validation has no observed entry"),
-    (lambda V: sparse.csr_array(V.shape), "^validation has no observed entry"),
-    (lambda V: np.ones(V.shape), "^validation holds out every observed entry of X"),
-    (lambda V: V.T, r"^validation has shape \(15, 20\): give the shape of X, \(20, 15\)\.$"),
-    (lambda V: V[0], "^validation has "),
-    (lambda V: V.astype(str), "^validation has dtype"),
-])  # fmt: skip
-def test_bad_entries(X, held, change, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        nmd.complete(X, 2, validation=change(held), **OPTIONS)
 
 
 # Metrics -----------------------------------------------------------------------------------------

@@ -134,9 +134,3 @@ def test_the_default_does_not_lose_to_the_best_fixed_penalty(f, loss):
     best = min(reached(nmd_lab.ADMM(rho=rho)) for rho in (0.01, 0.1, 1.0, 10.0, 100.0))
     for initial in (None, 0.1, 10.0):
         assert reached(nmd_lab.ADMM(initial_rho=initial)) <= 1.02 * best
-
-
-@pytest.mark.parametrize("rho", [1.0, PenaltyRule()])
-def test_only_a_rule_with_a_name_takes_a_first_rho(rho):
-    with pytest.raises(ValueError, match=r"^initial_rho=2.0 goes with a rule that has a name"):
-        nmd_lab.ADMM(rho=rho, initial_rho=2.0)

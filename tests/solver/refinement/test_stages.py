@@ -151,13 +151,6 @@ def test_bounds_move_apart_within_the_domain_of_the_loss():
         assert narrow.with_wider_bounds(1.0, (-math.inf, math.inf)) is None
 
 
-@pytest.mark.parametrize("f", ["relu", "square", "modulus", "identity", nmd_lab.MinMax(0, np.inf)])
-def test_a_homotopy_needs_an_interval(f):
-    with pytest.raises(ValueError, match=r"homotopy=True .*no interval.*MinMax.*'auto'\.$"):
-        nmd_lab.decompose(np.ones((4, 3)), 1, f, solver=nmd_lab.ADMM(homotopy=True))
-    nmd_lab.decompose(np.ones((4, 3)), 1, f, max_iter=3, solver=nmd_lab.ADMM(homotopy="auto"))
-
-
 # Polish -----------------------------------------------------------------------------------------
 
 

@@ -110,16 +110,3 @@ def test_several_flat_pieces_are_weighed_by_their_mass():
     assert stats.binomtest(int(np.sum(t < 0)), t.size, share).pvalue > 1e-3
     assert_truncated(t[t < 0], v, rho, -INF, -1)
     assert_truncated(t[t > 0], v, rho, 0.5, INF)
-
-
-class Curve(nmd_lab.nonlinearities.Nonlinearity):
-    name = "curve of these tests"
-
-    @staticmethod
-    def forward(t, p):
-        return math.tanh(t)
-
-
-def test_an_f_without_pieces_is_refused():
-    with pytest.raises(ValueError, match=r"'curve of these tests' .* choose noise='after'"):
-        compile_latent_draw(make_model(Curve(), "frobenius").structure)

@@ -102,10 +102,3 @@ def test_noise_after_f(f, loss):
     posterior = nmd.sample(X, 2, f, loss, at_most=below, noise="after", draws=60, random_state=0)
     error = np.sqrt(np.mean((posterior.reconstruct().values - mean)[below] ** 2))
     assert error < np.sqrt(np.mean((X - mean)[below] ** 2))
-
-
-def test_what_cannot_be_drawn_is_refused():
-    X, _, below = logarithms(m=20, n=8)
-    counts, weights = np.abs(np.round(X)), np.full(X.shape, 2.0)
-    with pytest.raises(ValueError, match="with weights"):
-        nmd.sample(counts, 2, "relu", "kl", at_most=below, weights=weights)

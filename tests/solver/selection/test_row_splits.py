@@ -98,11 +98,6 @@ def test_rows_that_would_keep_nothing_are_not_judged():
             assert rest.any(axis=1).sum() >= M - 1
 
 
-def test_one_column_cannot_be_held_out():
-    with pytest.raises(ValueError, match="holds out nothing, since each row and column keeps an"):
-        nmd.complete(X[:, :1], 1, validation=KFold(5))
-
-
 def test_the_indicators_of_a_category_are_held_out_together():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({f"x{j}": rng.normal(size=40) for j in range(4)})

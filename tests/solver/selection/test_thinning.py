@@ -136,26 +136,3 @@ def test_no_array_has_the_size_of_the_matrix():
     tracemalloc.stop()
     assert fit.selection.sizes["trial"] == 2
     assert peak < m * n / 2  # bytes: a mask of all entries would have twice as many
-
-
-@pytest.mark.parametrize(
-    ("value", "arguments", "words"),
-    [
-        (0.5, {}, "X has the value 0.5: give a rank"),
-        (-1.0, {"loss": "frobenius"}, "X has the value -1: give a rank"),
-        (1.0, {"loss": "l1"}, "L1.* is no loss of means: give a rank"),
-        (1.0, {"nonlinearity": "softplus"}, "nonlinearity=.*Soft.*: give a rank"),
-        (1.0, {"validation": nmd.Choice(metric="mae")}, "metric='mae' .*: give a rank"),
-        (1.0, {"at_most": np.eye(6, dtype=bool)}, "limits: give a rank"),
-        (1.0, {"validation": 0.1}, "validation= does not go with a sparse X"),
-        (1.0, {"alpha": "auto"}, "alpha='auto' does not go with a sparse X"),
-        (1.0, {"loss": "auto"}, "loss='auto' does not go with a sparse X"),
-        (1.0, {"nonlinearity": "auto"}, "nonlinearity='auto' does not go with a sparse X"),
-    ],
-)
-def test_what_thinning_cannot_choose_is_refused(value, arguments, words):
-    usual = {"nonlinearity": "identity", "loss": "kl"}
-    with pytest.raises(ValueError, match=words) as caught:
-        nmd.decompose(sparse.csr_array(value * np.eye(6)), **usual | arguments)
-    assert str(caught.value).endswith(".")
-    assert "\n" not in str(caught.value)
