@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import FunctionType
 from typing import Any, cast
@@ -133,6 +133,9 @@ number_of: Any = intrinsic(_number_of)
 def compile_inner(function: Callable[..., Any], *, inline: bool = False) -> Callable[..., Any]:
     """Compile a function of arrays that kernels call, or inline."""
     return _dispatcher(_named(function, function.__qualname__), _KERNEL | {"forceinline": inline})
+
+
+inlined = partial(compile_inner, inline=True)  # a call counts the references of all arrays
 
 
 def compile_kernel(function: Callable[..., Any], name: str, *, cached: bool) -> Callable[..., Any]:

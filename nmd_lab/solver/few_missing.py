@@ -17,9 +17,10 @@ from functools import partial
 
 import numpy as np
 
+from nmd_lab._runtime.compiler import inlined
 from nmd_lab.data.entries import FloatArray
 
-from .gram import Chunk, Gram, add_entries, add_products, per_row
+from .gram import Chunk, Gram, add_entries, gather, per_row
 from .row_updates import factorize
 from .storage import CsrStorage
 
@@ -66,29 +67,58 @@ def gram_policy(
     return shared_less_few
 
 
-def _add_less_few(first, arguments, normals, gradients):  # type: ignore[no-untyped-def]
+def _add_less_few(row, arguments, normal, gradient):  # type: ignore[no-untyped-def]
     entries, missing_indptr, missing, wide, total, pivots, ridge, scratch = arguments
-    indptr, indices, partners = entries[0], entries[1], entries[5]
+    indptr, indices, positions, base, S, partners, gathered = entries
+    begin, end = indptr[row], indptr[row + 1]
+    absent, last = missing_indptr[row], missing_indptr[row + 1]
     difference, L, size = scratch[0], scratch[1], pivots.size
-    for i in range(gradients.shape[0]):
-        add_entries(first + i, entries, normals[i][:0], gradients[i])
-        normal, begin, end = normals[i], indptr[first + i], indptr[first + i + 1]
-        absent, last = missing_indptr[first + i], missing_indptr[first + i + 1]
-        n_stored, n_missing, ratio = end - begin, last - absent, 0.0
-        pays = n_stored > n_missing + size
-        if pays and n_missing * size <= LIKELY * (n_stored + n_missing):
-            difference[:] = 0.0
-            add_products(missing, absent, last, wide, difference)
-            for a in range(size):
-                for c in range(a + 1):
-                    difference[a, c] = total[a, c] - difference[a, c]
-            factorize(difference, ridge, L)
-            ratio = 1.0
-            for a in range(size):
-                ratio *= (L[a, a] / pivots[a]) ** 2
-        if TRUSTED < ratio < 2.0:
-            for a in range(size):
-                for c in range(a + 1):
-                    normal[a, c] += difference[a, c]
-        else:
-            add_products(indices, begin, end, partners, normal)
+    n_stored, n_missing, ratio = end - begin, last - absent, 0.0
+    pays = n_stored > n_missing + size
+    if pays and n_missing * size <= LIKELY * (n_stored + n_missing):
+        difference[:] = 0.0
+        _add_products(missing, absent, last, wide, difference)
+        for a in range(size):
+            for c in range(a + 1):
+                difference[a, c] = total[a, c] - difference[a, c]
+        factorize(difference, ridge, L)
+        ratio = 1.0
+        for a in range(size):
+            ratio *= (L[a, a] / pivots[a]) ** 2
+    if positions.size:
+        gather(S, positions, begin, end, gathered)
+        S, base = gathered, begin
+    if TRUSTED < ratio < 2.0:
+        for a in range(size):
+            for c in range(a + 1):
+                normal[a, c] += difference[a, c]
+        _add_gradient(indices, begin, end, base, S, partners, gradient)
+    else:
+        add_entries(indices, begin, end, base, S, partners, normal, gradient)
+
+
+@inlined
+def _add_gradient(indices, begin, end, base, S, partners, gradient):  # type: ignore[no-untyped-def]
+    """Add the entries of a row to its gradient alone, four at a time, as `add_entries` does."""
+    whole = end - (end - begin) % 4
+    for k in range(begin, whole, 4):
+        h0, h1 = partners[indices[k]], partners[indices[k + 1]]
+        h2, h3 = partners[indices[k + 2]], partners[indices[k + 3]]
+        s0, s1, s2, s3 = S[k - base], S[k + 1 - base], S[k + 2 - base], S[k + 3 - base]
+        for a in range(gradient.size):
+            gradient[a] += s0 * h0[a] + s1 * h1[a] + s2 * h2[a] + s3 * h3[a]
+    for k in range(whole, end):
+        h, s = partners[indices[k]], S[k - base]
+        for a in range(gradient.size):
+            gradient[a] += s * h[a]
+
+
+@inlined
+def _add_products(indices, begin, end, partners, normal):  # type: ignore[no-untyped-def]
+    """Add the products of the entries of a row to the lower triangle of a matrix."""
+    for k in range(begin, end):
+        h = partners[indices[k]]
+        for a in range(normal.shape[0]):
+            row, weight = normal[a], h[a]
+            for c in range(a + 1):
+                row[c] += weight * h[c]

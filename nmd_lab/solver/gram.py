@@ -15,8 +15,8 @@ a Gram policy, which makes the sums, and a finish, which solves for the step
 - shared less few: the normal matrix of all entries less that of the few that a row does not store
   (`nmd_lab.solver.few_missing`).
 
-Another policy is a compiled function like `_add_rows`, which adds the sums of some rows to their
-normal matrices and gradients, and a function that returns it as a `Gram` with its arguments.  It is
+Another policy is a compiled function like `_add_in_order`, which adds the sums of a row to its
+normal matrix and gradient, and a function that returns it as a `Gram` with its arguments.  It is
 chosen in `nmd_lab.solver.few_missing.gram_policy`.
 
 The entries of a column lie far from each other in arrays that are ordered by rows.  In a pass over
@@ -27,12 +27,13 @@ grow while one chunk of rows after another is in the cache.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab._runtime.compiler import cached_kernel, compile_inner
+from nmd_lab._runtime.compiler import cached_kernel, compile_inner, inlined
 from nmd_lab.data.entries import FloatArray, IntArray
 
 from .devices.device import HOST, Device
@@ -112,8 +113,8 @@ class Gram(NamedTuple):
     Attributes
     ----------
     add : function
-        Compiled function (first, arguments, normals, gradients) that adds the sums of rows, from
-        `first`, to the lower triangles of their normal matrices, and to their gradients.
+        Compiled function (row, arguments, normal, gradient) that adds the sums of a row to the
+        lower triangle of its normal matrix, and to its gradient.
     arguments : tuple
         Arrays and numbers.
     types : str
@@ -132,7 +133,8 @@ def per_row(chunk: Chunk, S: FloatArray, partners: FloatArray, base: int = 0) ->
     """
     S, partners = S[chunk.first_entry :], partners[chunk.first_partner :]
     arguments = (*chunk[:3], base, S, partners, np.empty(chunk.longest, S.dtype))
-    return Gram(_add_rows, arguments, f"{S.dtype}_{chunk.partners.dtype}")
+    add = _add_gathered if chunk.positions.size else _add_in_order
+    return Gram(add, arguments, f"{S.dtype}_{chunk.partners.dtype}")
 
 
 def summed(normals: FloatArray, gradients: FloatArray, first: int = 0) -> Gram:
@@ -145,79 +147,71 @@ def row_sums(grams: list[Gram], rows: slice, size: int) -> tuple[FloatArray, Flo
     count = rows.stop - rows.start
     normals, gradients = np.zeros((count, size, size)), np.zeros((count, size))
     for gram in grams:
-        add = cached_kernel(gram.add, f"sums{gram.add.__name__}_{gram.types}")
-        add(rows.start, gram.arguments, normals, gradients)
+        loop = _sum_loop(gram.add, gram.types)
+        loop(rows.start, gram.arguments, normals, gradients)
     return normals, gradients
 
 
-def _add_rows(first, entries, normals, gradients):  # type: ignore[no-untyped-def]
-    for i in range(gradients.shape[0]):
-        add_entries(first + i, entries, normals[i], gradients[i])
+@cache
+def _sum_loop(add: Callable[..., None], types: str) -> Callable[..., None]:
+    add = compile_inner(add)
+
+    def sums(first, arguments, normals, gradients):  # type: ignore[no-untyped-def]
+        for i in range(gradients.shape[0]):
+            add(first + i, arguments, normals[i], gradients[i])
+
+    return cached_kernel(sums, f"sums{add.__name__}_{types}")
 
 
-def _add_summed(first, sums, normals, gradients):  # type: ignore[no-untyped-def]
+def _add_summed(row, sums, normal, gradient):  # type: ignore[no-untyped-def]
     own_normals, own_gradients, begin = sums
-    for i in range(gradients.shape[0]):
-        normal, gradient = own_normals[first + i - begin], own_gradients[first + i - begin]
-        for a in range(gradient.size):
-            gradients[i, a] += gradient[a]
-            for c in range(a + 1):
-                normals[i, a, c] += normal[a, c]
+    own_normal, own_gradient = own_normals[row - begin], own_gradients[row - begin]
+    for a in range(gradient.size):
+        gradient[a] += own_gradient[a]
+        for c in range(a + 1):
+            normal[a, c] += own_normal[a, c]
 
 
-@compile_inner
-def add_entries(row, entries, normal, gradient):  # type: ignore[no-untyped-def]
-    """Add the entries of a row to its gradient, and to its normal matrix unless that is empty.
+def _add_in_order(row, entries, normal, gradient):  # type: ignore[no-untyped-def]
+    indptr, indices, _, base, S, partners, _ = entries
+    add_entries(indices, indptr[row], indptr[row + 1], base, S, partners, normal, gradient)
 
-    See `per_row` for the entries.  The inner loops run from 0 over views of rows: the compiler
-    vectorises them only if no index can be negative.
+
+def _add_gathered(row, entries, normal, gradient):  # type: ignore[no-untyped-def]
+    indptr, indices, positions, _, S, partners, gathered = entries
+    begin, end = indptr[row], indptr[row + 1]
+    gather(S, positions, begin, end, gathered)
+    add_entries(indices, begin, end, begin, gathered, partners, normal, gradient)
+
+
+@inlined
+def gather(S, positions, begin, end, gathered):  # type: ignore[no-untyped-def]
+    """Put the entries of a row that lie at some positions of S next to each other."""
+    for k in range(begin, end):
+        gathered[k - begin] = S[positions[k]]
+
+
+@inlined
+def add_entries(indices, begin, end, base, S, partners, normal, gradient):  # type: ignore[no-untyped-def]
+    """Add the entries of a row to the lower triangle of its normal matrix and to its gradient.
+
+    The inner loops run from 0 over views of rows: the compiler vectorises them only if no index can
+    be negative.
     """
-    indptr, indices, positions, base, S, partners, gathered = entries
-    begin, end, s, start = indptr[row], indptr[row + 1], S, base
-    if positions.size:
-        s, start = gathered, begin
-        for k in range(begin, end):
-            gathered[k - begin] = S[positions[k]]
     whole = end - (end - begin) % 4
     for k in range(begin, whole, 4):  # four at a time: each sum is loaded and stored once
         h0, h1 = partners[indices[k]], partners[indices[k + 1]]
         h2, h3 = partners[indices[k + 2]], partners[indices[k + 3]]
-        s0, s1, s2, s3 = s[k - start], s[k + 1 - start], s[k + 2 - start], s[k + 3 - start]
+        s0, s1, s2, s3 = S[k - base], S[k + 1 - base], S[k + 2 - base], S[k + 3 - base]
         for a in range(gradient.size):
-            gradient[a] += s0 * h0[a] + s1 * h1[a] + s2 * h2[a] + s3 * h3[a]
-        add_four(h0, h1, h2, h3, normal)
+            row, a0, a1, a2, a3 = normal[a], h0[a], h1[a], h2[a], h3[a]
+            gradient[a] += s0 * a0 + s1 * a1 + s2 * a2 + s3 * a3
+            for c in range(a + 1):
+                row[c] += a0 * h0[c] + a1 * h1[c] + a2 * h2[c] + a3 * h3[c]
     for k in range(whole, end):
-        h, last = partners[indices[k]], s[k - start]
+        h, s = partners[indices[k]], S[k - base]
         for a in range(gradient.size):
-            gradient[a] += last * h[a]
-        add_one(h, normal)
-
-
-@compile_inner
-def add_four(h0, h1, h2, h3, normal):  # type: ignore[no-untyped-def]
-    """Add the products of four vectors to the lower triangle of a normal matrix."""
-    for a in range(normal.shape[0]):
-        row, a0, a1, a2, a3 = normal[a], h0[a], h1[a], h2[a], h3[a]
-        for c in range(a + 1):
-            row[c] += a0 * h0[c] + a1 * h1[c] + a2 * h2[c] + a3 * h3[c]
-
-
-@compile_inner
-def add_one(h, normal):  # type: ignore[no-untyped-def]
-    """Add the products of one vector to the lower triangle of a normal matrix."""
-    for a in range(normal.shape[0]):
-        row, weight = normal[a], h[a]
-        for c in range(a + 1):
-            row[c] += weight * h[c]
-
-
-@compile_inner
-def add_products(indices, begin, end, partners, normal):  # type: ignore[no-untyped-def]
-    """Add the entries of a row to the lower triangle of its normal matrix."""
-    whole = end - (end - begin) % 4
-    for k in range(begin, whole, 4):
-        h0, h1 = partners[indices[k]], partners[indices[k + 1]]
-        h2, h3 = partners[indices[k + 2]], partners[indices[k + 3]]
-        add_four(h0, h1, h2, h3, normal)
-    for k in range(whole, end):
-        add_one(partners[indices[k]], normal)
+            row, weight = normal[a], h[a]
+            gradient[a] += s * weight
+            for c in range(a + 1):
+                row[c] += weight * h[c]

@@ -12,7 +12,7 @@ LAPACK takes longer than the computation.  The finishes are
 - `_descend`, for bounds and l1 penalties: sweeps over the coordinates;
 - accelerated proximal gradient steps in NumPy, for any other constraint.
 
-Another finish is a compiled function of some rows like these, and a branch of `update_rows`.  Rows
+Another finish is a compiled function of a row like these, and a branch of `update_rows`.  Rows
 that share one G have one inverse, or the steps of `ConstrainedColumns.row_solver`
 (`shared_solver`).
 """
@@ -40,7 +40,6 @@ from .constraints.steps import (
 )
 from .gram import Gram, row_sums
 
-BATCH = 1 << 11  # numbers in the normal matrices that a compiled loop works on at a time
 MATRICES = 2048  # normal matrices that NumPy works on at a time, which bounds temporary arrays
 
 
@@ -77,46 +76,38 @@ def update_rows(
 def _update_loop(
     add: Callable[..., None], finish: Callable[..., None], types: str
 ) -> Callable[..., None]:
-    add, finish = compile_inner(add), compile_inner(finish)
+    add, finish = compile_inner(add, inline=True), compile_inner(finish, inline=True)
 
     def update(first, last, arguments, ridge, numbers, column, rows):  # type: ignore[no-untyped-def]
         size = ridge.size
-        batch = max(1, BATCH // (size * size))
-        normals, gradients = np.empty((batch, size, size)), np.empty((batch, size))
-        for begin in range(first, last, batch):
-            count = min(batch, last - begin)
-            normals[:count] = 0.0
-            for i in range(count):
-                for a in range(size):
-                    normals[i, a, a] = ridge[a]
-                    gradients[i, a] = -ridge[a] * rows[begin + i, column + a]
-            add(begin, arguments, normals[:count], gradients[:count])
-            finish(normals[:count], gradients[:count], rows[begin : begin + count], column, numbers)
+        normal, gradient = np.empty((size, size)), np.empty(size)
+        for i in range(first, last):
+            normal[:] = 0.0
+            for a in range(size):
+                normal[a, a], gradient[a] = ridge[a], -ridge[a] * rows[i, column + a]
+            add(i, arguments, normal, gradient)
+            finish(normal, gradient, rows, i, column, numbers)
 
     return cached_kernel(update, f"update{add.__name__}{finish.__name__}_{types}")
 
 
-def _solve(normals, gradients, rows, column, no_ridge):  # type: ignore[no-untyped-def]
-    for i in range(gradients.shape[0]):
-        normal, step = normals[i], gradients[i]
-        factorize(normal, no_ridge, normal)
-        substitute(normal, step)
-        for a in range(step.size):
-            rows[i, column + a] += step[a]
+def _solve(normal, step, rows, i, column, no_ridge):  # type: ignore[no-untyped-def]
+    factorize(normal, no_ridge, normal)
+    substitute(normal, step)
+    for a in range(step.size):
+        rows[i, column + a] += step[a]
 
 
-def _descend(normals, gradients, rows, column, numbers):  # type: ignore[no-untyped-def]
+def _descend(normal, gradient, rows, i, column, numbers):  # type: ignore[no-untyped-def]
     weights, lowest, sweeps, settled, inverse, w = numbers
-    for i in range(gradients.shape[0]):
-        normal = normals[i]
-        for a in range(w.size):
-            w[a] = rows[i, column + a]
-            for c in range(a):
-                normal[c, a] = normal[a, c]
-        invert_diagonal(normal, inverse)
-        descend(w, gradients[i], normal, inverse, weights, lowest, sweeps, settled)
-        for a in range(w.size):
-            rows[i, column + a] = w[a]
+    for a in range(w.size):
+        w[a] = rows[i, column + a]
+        for c in range(a):
+            normal[c, a] = normal[a, c]
+    invert_diagonal(normal, inverse)
+    descend(w, gradient, normal, inverse, weights, lowest, sweeps, settled)
+    for a in range(w.size):
+        rows[i, column + a] = w[a]
 
 
 def shared_solver(

@@ -40,11 +40,10 @@ posterior as it is.
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 
-from nmd_lab._runtime.compiler import compile_inner
+from nmd_lab._runtime.compiler import compile_inner, inlined
 
 from .streams import MISSING, draw_index, fill_normal, new_stream, normal, start_stream
 
@@ -52,7 +51,7 @@ CHUNK = 256
 """Entries of a row whose vectors are gathered at a time."""
 
 
-@partial(compile_inner, inline=True)  # a call counts the references of all arrays, in each row
+@inlined
 def add_entries(columns, begin, end, y, weights, rho, other, scratch, normal, b):  # type: ignore[no-untyped-def]
     """Add Σ τ p pᵀ over the entries of a row to `normal` and, if y is given, Σ τ y p to `b`."""
     rho_of_columns, vectors = other
