@@ -1,12 +1,4 @@
-"""`sample`: the posterior of a model, by Gibbs sampling.
-
->>> import numpy as np, nmd_lab as nmd
->>> rng = np.random.default_rng(0)
->>> truth = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 40))
->>> X = np.where(rng.random(truth.shape) < 0.5, truth + 0.1 * rng.normal(size=truth.shape), np.nan)
->>> posterior = nmd.sample(X, 4, random_state=0)
->>> low, high = posterior.predict_interval([0, 1], [0, 1], level=0.9).T  # of new observations
-"""
+"""Draw the posterior of a model by Gibbs sampling."""
 
 from __future__ import annotations
 
@@ -53,13 +45,16 @@ def sample(
     random_state: Any = None,
     compute: Compute | None = None,
 ) -> Posterior:
-    """Draw from the posterior of X ≈ f(WH): predictions with intervals, and better ones.
+    """Draw from the posterior of X ≈ f(WH): predictions with intervals and probabilities.
 
-    Only observed entries count, as for `complete`.  W, H, offsets, noise levels and the scales of
-    all of them are drawn, so that nothing is to be tuned.  The mean over draws is usually closer to
-    the truth than any single fit.  A DataFrame may hold numbers, booleans, ordered levels,
-    categories and text with few values, each of which is drawn as what it is; the posterior says
-    in one line what was taken for what.
+    The model of an observed entry, with its column j, is ::
+
+        T_ij = (WH)_ij + b_ij + N(0, 1/ρ_j),    x_ij = f(T_ij) plus the noise of the loss
+        w_i ~ N(μ_g, Σ_g) in group g of the rows,    h_j ~ N(μ, Σ)
+
+    W, H, offsets b, noise levels, groups and the parameters of these priors are drawn by Gibbs
+    sampling, so that there is no ridge to choose.  A DataFrame may contain numbers, booleans,
+    ordered levels, categories and text with few values; each column has a model of its kind.
 
     Parameters
     ----------
@@ -67,134 +62,164 @@ def sample(
         Data (m, n).  NaN, masked entries, and entries that a sparse matrix does not store are
         missing.
     rank : "auto" or int, default "auto"
-        Upper bound for the number of components.  More than enough does no harm.  "auto": one less
-        than X has columns, and at most 20.
+        Upper bound for the number of components; superfluous ones shrink.  They cost little if each
+        column has a noise level of its own.  If all columns of a table share one (`noise_by`), a
+        rank that is too large makes intervals too narrow where columns are nearly functions of each
+        other.  "auto": one less than X has columns, and at most 20.
     nonlinearity : str, Nonlinearity, dict or sequence, default "auto"
-        Nonlinearity f, of all entries or by column, as for `complete`.  "monotone" is a rising f
-        that maps normal quantiles to those of X, or of a column.  "auto": the identity, and
-        for numbers of a table whose columns have noise of their own a `Monotone` of share 0.5,
-        which is learned from the values of the column, unless many of them are at its end, or a
-        limit, a loss or `noise` is given.  A dict: "auto" for the columns that it leaves out.
+        Nonlinearity f of all entries, or by column, as for `complete`.  "monotone": an increasing f
+        that maps normal quantiles to those of X, or of a column.  "auto": the identity, and a
+        `Monotone` for the numbers of a table whose columns have noise levels of their own, unless
+        many values are at an end of the column, or a limit, a loss or `noise` is given.  A dict:
+        "auto" for the columns that it leaves out.
     loss : str, Loss, dict or sequence, default "frobenius"
-        Noise after f: "frobenius" (Gaussian), "l1" (Laplace), "kl" (Poisson), or a Loss.  "ordinal"
-        or an `Ordinal`: ordered levels with learned cut points.  By column as for `complete`; there
-        "logistic" stands for yes and no.  Each column then has units and noise levels for itself.
+        Noise after f: "frobenius" (Gaussian), "l1" (Laplace), "kl" (Poisson), or a `Loss`.
+        "ordinal" or an `Ordinal`: ordered levels with learned cut points.  By column as for
+        `complete`, with "logistic" for booleans.
     draws : int, default 300
         Number of sweeps after tuning, of each chain.
     tune : int, optional
         Number of sweeps before them, which are not kept; by default 100.
     chains : int, default 1
         Number of chains.
-    keep : int, optional
-        Number of draws to keep of each chain, evenly spaced; by default all, or as many as take
-        1 GiB.
     groups : "auto" or int, default "auto"
-        Upper bound for the number of groups of rows.  The rows of a group have a Gaussian prior of
-        their own, so that relations between columns may be curved, or differ between groups; groups
-        that nothing speaks for stay empty.  "auto": up to 8 where each column has a noise of its
-        own (`noise_by`), unless two short chains show that cells hidden from both are predicted
-        worse than without groups; otherwise 1.
-    noise : {"auto", "before", "after"}, default "auto"
-        Where the Gaussian noise of the Frobenius loss is.  "before": X = f(WH + noise) exactly, so
-        that a value at a limit of f says that WH + noise is beyond it.  "after": X = f(T) + noise.
-        "auto" is "before" where f has flat pieces, and X their values and no other value that f
-        does not take.
+        Upper bound for the number of groups of rows.  The rows of a group share a Gaussian prior,
+        so that relations between columns may be curved or differ between groups; superfluous groups
+        stay empty.  "auto": up to 8 if each column has a noise level of its own, unless two short
+        chains predict cells that are hidden from both better without groups; otherwise 1.
     noise_by : {"auto", "columns", "one"}, default "auto"
-        Whose noise levels there are.  "columns": each column has units and noise levels of its own.
-        "one": all share one.  "auto": "columns" for columns of several kinds, and for a DataFrame
-        of numbers at least half of whose cells are observed, or that has at most 100 columns and 20
-        observed cells for each, unless `nonlinearity` or `loss` is given; otherwise "one".
-    offsets : {"auto", "none", "global", "rows", "columns", "both"}, default "auto"
-        Offsets added to WH inside f; "auto" is "both", "none" for an even f, and "columns" where
-        each column has a noise of its own.
-    observed, weights, dtype, sample_dims
-        As for `complete`.  A weight multiplies the precision of an entry.
-    at_most, at_least, upper : array_like, optional
-        Entries of which only limits are known, as for `complete`.  Their values are drawn within
-        the limits: numbers where the noise is that of "frobenius", "l1" or "kl", and levels.
-    init : {"auto", "random", "svd"} or Decomposition, default "auto"
-        Where a chain begins.  A fit: at its factors.
-    callback : callable, optional
-        Function of a `Sweep` (chain, sweep, tuning, log_likelihood, seconds); a true value ends the
-        run.
-    time_limit : float, optional
-        Time limit of all chains together, in seconds.  At least one sweep is done.  The two that
-        choose groups take at most a tenth each, so that their choice may depend on the machine.
-    progress : bool, optional
-        Whether to show a progress bar.  By default only on a terminal, and only after a second.
+        Noise levels.  "columns": each column has its own units and noise level.  "one": all columns
+        share one.  "auto": "columns" for columns of several kinds, and for a DataFrame of numbers
+        that has at least half of its cells, or at most 100 columns with 20 observed cells each,
+        unless `nonlinearity` or `loss` is given; otherwise "one".
     random_state : int, Generator or None
-        Seed.  The same seed gives the same bits, with any number of threads.
-    compute : Compute, optional
-        Threads and checkpoints; see `Compute`.  The draws have the same bits with any number of
-        threads.
+        Seed.  Draws are bit-for-bit identical with any number of threads.
 
     Returns
     -------
     Posterior
-        Labelled draws and predictions.
+        Draws with the labels of X.  It has `impute`, `intervals`, `probabilities` and `report` for
+        tables, and `predict`, `predict_interval` and `top` for single entries.
+
+    Other Parameters
+    ----------------
+    noise : {"auto", "before", "after"}, default "auto"
+        Place of the Gaussian noise of the Frobenius loss.  "before": X = f(WH + noise) exactly, so
+        that at a value at a limit of f, WH + noise may be beyond the limit.  "after": X = f(T) +
+        noise.  "auto": "before" if f has flat pieces and X no value that f does not take.
+    offsets : {"auto", "none", "global", "rows", "columns", "both"}, default "auto"
+        Offsets added to WH inside f.  "auto": "both"; "none" for an even f; "columns" if each
+        column has a noise level of its own.
+    keep : int, optional
+        Number of draws to keep of each chain, evenly spaced; by default all, or as many as fit into
+        1 GiB.
+    observed, weights, dtype, sample_dims : as for `complete`
+        A weight multiplies the precision of an entry.
+    at_most, at_least, upper : array_like, optional
+        Entries of which only limits are known, as for `complete`.  Their values are drawn within
+        the limits: numbers with the loss "frobenius", "l1" or "kl", and levels.
+    init : {"auto", "random", "svd"} or Decomposition, default "auto"
+        Start of a chain; a `Decomposition`: its factors.
+    callback : callable, optional
+        Function of a `Sweep` (chain, sweep, tuning, log_likelihood, seconds); a true value ends the
+        run.
+    time_limit : float, optional
+        Time limit of all chains together, in seconds.  At least one sweep is done.  The two short
+        chains that choose groups take at most a tenth each, so that their choice may depend on the
+        machine.
+    progress : bool, optional
+        Whether to show a progress bar.  By default only on a terminal and after a second.
+    compute : Compute, optional
+        Threads and checkpoints.
 
     Raises
     ------
     ValueError, TypeError
         If an argument is invalid; this is checked before any work.  A DataFrame with one row, a
-        column name that comes twice, or a column of identifiers, free text or dates, without any
-        value, or with more than 1000 categories is refused, with the remedy.
+        repeated column name, or a column of identifiers, free text or dates, without any value, or
+        with more than 1000 categories is refused, with the remedy.
     OSError
         If the checkpoint cannot be written.
     MemoryError
-        If the draws would not fit into what is left of the memory.
+        If the draws need more than the free memory.
     KeyboardInterrupt
         If Ctrl-C comes in a script, or before the first sweep is done.  Later, in an interactive
-        session, it ends the run, and the draws so far are returned.
+        session, Ctrl-C ends the run, and the draws so far are returned.
 
     Warns
     -----
     UnitsWarning
-        If columns that share one noise are in different units.
+        If columns that share one noise level are in different units.
     NotConvergedWarning
-        If the chains do not agree with one another, or with their own halves.
+        If chains differ from one another, or their halves do.
+
+    See Also
+    --------
+    impute : A table with its missing cells filled, in one call.
+    complete : One fit without intervals, which is faster.
+    Posterior : Predictions, intervals, diagnostics and factor analysis.
+    MatrixCompletion : The same posterior as an imputer of scikit-learn.
 
     Notes
     -----
-    T_ij ~ N((WH)_ij + offsets, 1/ρ), and x_ij is f(T_ij) with the noise of the loss.  A sweep draws
-    T where ADMM takes the proximal map, and rows and columns where ADMM solves for them (M. Vono,
-    N. Dobigeon and P. Chainais, "Split-and-augmented Gibbs sampler", 2019).  Rows of W and columns
-    of H are Gaussian with unknown mean and precision (R. Salakhutdinov and A. Mnih, "Bayesian
-    probabilistic matrix factorization using Markov chain Monte Carlo", 2008).  Multiples of X have
-    multiples of the same posterior.
+    A sweep draws T where ADMM takes the proximal map [1]_, and rows and columns where
+    ADMM solves for them.  The priors of rows and columns are those of [2]_, and those of ordered
+    levels and booleans follow [3]_: T lies between two cut points of its column.  A category has
+    such a T for each of its indicators.  Multiples of X have multiples of the same posterior.
 
-    In a DataFrame, whole numbers are numbers, however few: make them an ordered categorical if they
-    are levels.  Where a tenth or more of a column of numbers is its smallest or its largest value,
-    such as the zeros of an amount, T is drawn as elsewhere, and predictions are those of T clipped
-    to this end; ``nonlinearity={"amount": "identity"}`` leaves them alone, and `at_most` says that
-    such values hide what is beyond them.
+    Intervals assume that cells are missing independently of their values, given the other cells.
+    They are too narrow if large values are missing more often, or if a field lacks whole regions.
 
-    Where each column has a noise of its own, T is in the units of its column, and ρ, β and cut
-    points are those of the column.  A level, or yes and no, says between which cut points T lies
-    (J. H. Albert and S. Chib, 1993); a category has such a T for each of its indicators.
+    In a DataFrame, whole numbers are numbers; convert them to an ordered categorical if they are
+    levels.  If a tenth or more of a column of numbers equals its smallest or largest value, such as
+    the zeros of an amount, predictions are those of T clipped to this end.
+    ``nonlinearity={"amount": "identity"}`` prevents this, and `at_most` marks values that hide
+    smaller ones.
+
+    References
+    ----------
+    .. [1] M. Vono, N. Dobigeon and P. Chainais, "Split-and-augmented Gibbs sampler - application to
+       large-scale inference problems", IEEE Transactions on Signal Processing 67, 1648-1661, 2019.
+    .. [2] R. Salakhutdinov and A. Mnih, "Bayesian probabilistic matrix factorization using Markov
+       chain Monte Carlo", ICML, 2008.
+    .. [3] J. H. Albert and S. Chib, "Bayesian analysis of binary and polychotomous response data",
+       Journal of the American Statistical Association 88, 669-679, 1993.
 
     Examples
     --------
-    >>> import numpy as np, nmd_lab as nmd
-    >>> rng = np.random.default_rng(0)
-    >>> truth = np.outer(np.arange(1.0, 31), np.linspace(1, 2, 20))
-    >>> X = truth + rng.normal(size=truth.shape)
-    >>> X[3, 4] = np.nan
-    >>> posterior = nmd.sample(X, 2, draws=200, random_state=0)
-    >>> low, high = posterior.predict_interval(3, 4)[0]
-    >>> bool(low < truth[3, 4] < high)
+    Intervals for a table with 20 % of its cells hidden, and the fraction of the
+    hidden values in them:
+
+    >>> import numpy as np
+    >>> import nmd_lab as nmd
+    >>> from sklearn.datasets import load_iris, load_wine
+    >>> wine = load_wine(as_frame=True).data
+    >>> hidden = np.random.default_rng(0).random(wine.shape) < 0.2
+    >>> posterior = nmd.sample(wine.mask(hidden), draws=100, random_state=0)
+    >>> ends = posterior.intervals(wine.mask(hidden), level=0.9)
+    >>> low, high = (ends.xs(end, axis=1, level="bound") for end in ("low", "high"))
+    >>> covered = ((low <= wine) & (wine <= high)).to_numpy()[hidden]
+    >>> bool(0.8 < covered.mean() < 0.95)
     True
 
-    A table of several kinds:
+    Probabilities of a missing class:
 
-    >>> import pandas as pd
-    >>> size = np.arange(40.0)
-    >>> table = pd.DataFrame(
-    ...     {"size": size, "weight": 3 * size, "adult": size > 20}
-    ... ).convert_dtypes()
-    >>> table.loc[39, ["weight", "adult"]] = pd.NA
-    >>> posterior = nmd.sample(table, 1, draws=100, random_state=0)
-    >>> bool(posterior.impute(table, 1, random_state=0)[0].loc[39, "adult"])
+    >>> iris = load_iris(as_frame=True)
+    >>> flowers = iris.data.assign(species=iris.target_names[iris.target])
+    >>> holed = flowers.mask(np.random.default_rng(0).random(flowers.shape) < 0.2)
+    >>> posterior = nmd.sample(holed, draws=100, random_state=0)
+    >>> probabilities = posterior.probabilities("species")
+    >>> at = holed["species"].isna()
+    >>> bool((probabilities.idxmax(axis=1) == flowers["species"])[at].mean() > 0.9)
+    True
+
+    Pixels of digits, whose values lie between 0 and 1:
+
+    >>> digits = nmd.datasets.digits(100)
+    >>> train, test = nmd.split_observed(digits, 0.3, random_state=0)
+    >>> posterior = nmd.sample(train, 10, "minmax", draws=100, random_state=0)
+    >>> low, high = posterior.predict_interval(test, level=0.9).T
+    >>> bool(((low >= 0) & (high <= 1)).all())
     True
     """
     asked = SampleOptions(

@@ -31,15 +31,22 @@ def _is_of_draws(model: Any) -> bool:
 
 
 class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc]
-    """Completion of a partly observed X by f(WH), to impute X or to predict single entries.
+    """Impute missing values by X ≈ f(WH), or predict single entries, in pipelines of scikit-learn.
+
+    With ``inference="fit"`` the factors minimise ::
+
+        Σ_(i,j) observed d(x_ij, f((WH)_ij + b_ij)) + alpha/2 (‖W‖² + ‖H‖²) + offset_alpha/2 ‖b‖²
+
+    as in `complete`.  With ``inference="sample"`` they are drawn from the posterior of `sample`,
+    and predictions have standard deviations.
 
     Parameters
     ----------
     n_components : int or "auto", default "auto"
         Number of components r.  "auto": chosen by held-out entries; with "sample" an upper bound.
     inference : {"fit", "sample"}, default "fit"
-        "fit": one fit, by `complete`.  "sample": a posterior, by `sample`, which predicts with
-        standard deviations and has no ridge to choose; `n_components` is then an upper bound.
+        "fit": one fit, by `complete`.  "sample": a posterior, by `sample`, without a ridge;
+        `n_components` is then an upper bound.
     n_draws : int, default 300
         Number of draws of "sample".
     n_tune : int, optional
@@ -48,12 +55,16 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         Entrywise function f, by default "auto" if `alpha` is "auto", and "identity" otherwise and
         for "sample".
     loss : {"frobenius", "l1", "kl", "auto"} or Loss
-        Entrywise loss d, by default "frobenius".  "kl" needs X >= 0.  "sample" takes "ordinal" too.
-    alpha, offsets, offset_alpha, w_constraint, h_constraint, validation, init, n_init, max_iter, \
-    tol, time_limit, callback, progress, random_state, dtype, solver, compute
-        As for `complete`, with the same defaults.  "sample" refuses a value for `alpha`,
-        `offset_alpha`, `w_constraint`, `h_constraint`, `validation` or `solver`, and ignores
-        those that say how a fit iterates.
+        Entrywise loss d, by default "frobenius".  "kl" requires X >= 0.  "sample" also accepts
+        "ordinal".
+    alpha : float or "auto", default "auto"
+        Ridge of the factors; only for "fit".
+    offsets : {"auto", "none", "global", "rows", "columns", "both"}, default "auto"
+        Offsets inside f.
+    max_iter : int, default 500
+        Largest number of iterations of a fit.
+    random_state : int, Generator, RandomState or None, default None
+        Seed.
 
     Attributes
     ----------
@@ -64,32 +75,69 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
     posterior_ : Posterior
         Result of `sample`, with the labels of X; only for "sample".
 
+    Other Parameters
+    ----------------
+    offset_alpha, w_constraint, h_constraint, validation, solver : as for `complete`
+        Only for "fit"; "sample" refuses a value for these and for `alpha`.
+    init, n_init, tol, time_limit, callback, progress, dtype, compute : as for `complete`
+        "sample" ignores `n_init`, `max_iter` and `tol`.
+
+    See Also
+    --------
+    impute : The same imputation of a DataFrame as a function.
+    complete, sample : The functions behind `inference`.
+    NMD : The estimator for matrices in which every entry counts.
+    sklearn.impute.IterativeImputer : Imputation by regressions of each column on the others.
+
     Notes
     -----
-    A DataFrame with booleans, levels, categories or text with few values is fitted as by
-    `complete`, a kind for each column.  With "sample", `transform` returns a DataFrame with the
+    NaN in X and absent entries of a sparse X are missing.  If all options that can be
+    "auto" are "auto", a DataFrame is fitted in the units of its columns, as by `complete`;
+    standardise an array, or pass ``loss={}``.
+
+    A DataFrame with booleans, levels, categories or text with few values has a model for the kind
+    of each column, as in `complete`.  With "sample", `transform` returns a DataFrame with the
     columns, types and index of X, as `Posterior.impute` does, and `sample_transform` several.  With
-    "fit", it returns the matrix of numbers, in which a missing boolean has its probability, a level
-    its expected number, and a category a column of probabilities for each of its values.
-    `get_feature_names_out` has the labels of these columns.
-    NaN in X and absent entries of a sparse X are missing.  With all that is "auto" left so, a
-    DataFrame is fitted in the units of its columns, as by `complete`; standardise an array, or give
-    ``loss={}``.  Within a `GridSearchCV`, numbers for `n_components` and `alpha` save the
-    search in each fit.  With "sample", a row with the observed entries of a fitted row
-    is taken as this row.  Others are drawn given the draws of H, as by `Posterior.fold_in`.
+    "fit", `transform` returns the matrix of numbers, in which a missing boolean has its
+    probability, a level its expected number, and a category a column of probabilities for each of
+    its values; `get_feature_names_out` has the labels of these columns.
+
+    Within a `GridSearchCV`, numbers for `n_components` and `alpha` avoid the choice in each fit.
+    With "sample", a row with the observed entries of a fitted row is taken as this row.  Other rows
+    are drawn given the draws of H, as by `Posterior.fold_in`.
 
     Examples
     --------
+    An imputer in a pipeline; half of the cells of a medical table are missing:
+
     >>> import numpy as np
     >>> from nmd_lab import MatrixCompletion
-    >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
-    >>> X[2, 0] = np.nan
-    >>> MatrixCompletion(n_components=1, alpha=0).fit_transform(X).round(3)[2]
-    array([ 3.,  6., 12.])
-    >>> model = MatrixCompletion(n_components=1, inference="sample", random_state=0).fit(X)
-    >>> mean, std = model.predict([2], [0], return_std=True)
-    >>> len(model.sample_transform(X, n=20, random_state=0))
-    20
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> holed = X.mask(np.random.default_rng(0).random(X.shape) < 0.5)
+    >>> imputer = MatrixCompletion(4, alpha=1.0, offsets="both", random_state=0)
+    >>> pipeline = make_pipeline(StandardScaler(), imputer, LogisticRegression())
+    >>> bool(cross_val_score(pipeline, holed, y, cv=3).mean() > 0.9)
+    True
+
+    Predictions of single entries with standard deviations:
+
+    >>> standard = (X - X.mean()) / X.std()
+    >>> seen = standard.where(holed.notna()).iloc[:200]
+    >>> model = MatrixCompletion(5, inference="sample", n_draws=50, random_state=0).fit(seen)
+    >>> mean, std = model.predict([0, 1], ["mean radius", "mean area"], return_std=True)
+    >>> mean.shape, bool((std > 0).all())
+    ((2,), True)
+
+    Several copies for multiple imputation:
+
+    >>> copies = model.sample_transform(seen, n=5, random_state=0)
+    >>> len(copies), bool(copies[0].notna().all(axis=None))
+    (5, True)
     """
 
     _command = staticmethod(complete)
@@ -208,7 +256,12 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
 
 
 class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
-    """Nonlinear matrix decomposition X ≈ f(WH); every entry of X counts.
+    """Dimension reduction by X ≈ f(WH), as an estimator of scikit-learn; every entry of X counts.
+
+    `fit` computes the components H (r, n) by `decompose`; `transform` then computes for each row x
+    of a matrix ::
+
+        argmin_w  Σ_j d(x_j, f((wH)_j + b_j)) + alpha/2 ‖w‖²
 
     Parameters
     ----------
@@ -217,11 +270,21 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     nonlinearity : {"relu", "square", "minmax", "modulus", "identity", "auto"} or Nonlinearity
         Entrywise function f, by default "relu".
     loss : {"frobenius", "l1", "kl", "auto"} or Loss
-        Entrywise loss d, by default "frobenius".  "kl" needs X >= 0.
-    alpha, offsets, offset_alpha, w_constraint, h_constraint, validation, init, n_init, max_iter, \
-    tol, time_limit, callback, progress, random_state, dtype, solver, compute
-        As for `decompose`, with the same defaults.  `offsets` of rows are refused, and so is "auto"
-        together with ``alpha="auto"``, which may choose them.
+        Entrywise loss d, by default "frobenius".  "kl" requires X >= 0.
+    alpha : float or "auto", default 0
+        Ridge of the factors.
+    offsets : {"none", "global", "columns", "auto"}, default "none"
+        Offsets inside f.  Offsets of rows are refused, and so is "auto" together with
+        ``alpha="auto"``, which may choose them.
+    w_constraint, h_constraint : {"nonnegative", "simplex", "orthonormal", "sparse"} or \
+    FactorConstraint, optional
+        Constraints on the rows of W and on the columns of H.
+    n_init : int, default 1
+        Number of starts.
+    max_iter : int, default 500
+        Largest number of iterations of a start.
+    random_state : int, Generator, RandomState or None, default None
+        Seed.
 
     Attributes
     ----------
@@ -242,22 +305,53 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     feature_names_in_ : ndarray of str
         Names of the features, if X was a DataFrame with strings as column names.
 
+    Other Parameters
+    ----------------
+    offset_alpha, validation, solver : as for `decompose`
+        Ridge of the offsets, held-out entries, and settings of the algorithm.
+    init, tol, time_limit, callback, progress, dtype, compute : as for `decompose`
+        Starts, iterations and the machine.
+
+    See Also
+    --------
+    decompose : The function behind `fit`; it documents all options.
+    MatrixCompletion : The estimator for matrices with missing entries.
+    sklearn.decomposition.NMF : Nonnegative factors without a nonlinearity.
+
     Notes
     -----
-    `transform` computes each row of W for the fixed components by itself, from several starts.
-    `fit_transform` is `fit` followed by `transform`, so its W is not that of `decomposition_` and
-    may have a lower error.  NaN in X are missing.  Absent entries of a sparse X are zeros.  A
-    DataFrame with booleans, levels or categories is fitted as by `decompose`, a kind for each
-    column, and `n_features_in_` counts the columns of its matrix of numbers.
+    `transform` computes each row of W for the fixed components separately, from several
+    starts.  `fit_transform` is `fit` followed by `transform`, so that its W differs from that of
+    `decomposition_` and may have a lower error.  NaN in X are missing; absent entries of a sparse X
+    are zeros.  A DataFrame with booleans, levels or categories has a model for the kind of each
+    column, as in `decompose`, and `n_features_in_` counts the columns of its matrix of numbers.
 
     Examples
     --------
-    >>> import numpy as np
+    Sixteen features of handwritten digits, for new images too:
+
     >>> from nmd_lab import NMD
-    >>> X = np.maximum(np.random.default_rng(0).normal(size=(50, 20)), 0)
-    >>> model = NMD(n_components=4, loss="l1", random_state=0).fit(X)
-    >>> model.inverse_transform(model.transform(X[:3])).shape
-    (3, 20)
+    >>> from sklearn.datasets import load_digits
+    >>> images, digit = load_digits(return_X_y=True)
+    >>> model = NMD(16, random_state=0).fit(images[:300])
+    >>> features = model.transform(images[300:310])
+    >>> features.shape, model.inverse_transform(features).shape
+    ((10, 16), (10, 64))
+
+    In a pipeline, in front of a classifier:
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> pipeline = make_pipeline(NMD(16, random_state=0), LogisticRegression(max_iter=1000))
+    >>> pipeline.fit(images[:300], digit[:300]).score(images[300:500], digit[300:500]) > 0.7
+    True
+
+    Nonnegative parts, with the names of the features:
+
+    >>> both = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
+    >>> parts = NMD(5, nonlinearity="identity", **both, random_state=0).fit(images[:300])
+    >>> bool((parts.components_ >= 0).all()), parts.get_feature_names_out()[0]
+    (True, 'nmd0')
     """
 
     _command = staticmethod(decompose)

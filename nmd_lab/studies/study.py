@@ -29,38 +29,55 @@ from .summary import BestModel, StudyTable, choose, rank_test, study_html, table
 
 
 class Study:
-    """Many fits of one data set, which are compared on held-out entries.
+    """Compare models over a grid of arguments, by the error on held-out entries.
 
-    A study takes all arguments of `nmd_lab.complete`.  An argument with a list of values becomes a
-    dimension of the results.  Each seed hides other entries and draws other noise, but the same
-    ones for all models, so that comparisons are paired.
+    Each cell of the grid fits X ≈ f(WH) to the entries that are not hidden, and its error is that
+    of the hidden ones; for the RMSE ::
+
+        held_out_rmse = sqrt( Σ_hidden w_ij (x_ij - f((WH)_ij + b_ij))² / Σ_hidden w_ij )
+
+    An argument with a list of values becomes a dimension of the results.  Each seed hides other
+    entries and draws other noise.  All models have the same hidden entries, so that comparisons are
+    paired.
 
     Parameters
     ----------
     X : array_like, scipy.sparse matrix, SparseObservations, DataFrame or DataArray (m, n)
-        Data, as for `complete`: a DataFrame may have booleans, ordered levels and categories.
+        Data, as for `complete`; a DataFrame may have booleans, ordered levels and categories.
     method : str, callable or list, default "admm"
-        "admm" is `complete`, "sample" is `sample`; `nmd_lab.baselines` go by their names.  A
-        function of (X, observed, rank, random_state), or of some of these, may return a prediction
+        "admm" is `complete`, "sample" is `sample`; those of `nmd_lab.baselines` have their names.
+        A function of (X, observed, rank, random_state), or of some of these, returns a prediction
         of every entry or a `Decomposition`.  `observed` is None for a sparse X.
     missing : float, list or dict, default 0.2
-        Share of the known entries that is hidden from the fits, from 0 to below 1.  A dict gives
-        shares for other ways to hide entries, for example
-        ``{"random": [0.2, 0.5], "blocks": 0.2}``: "random", "rows" and "columns" (whole ones),
-        "blocks" (square patches of a picture), "by_value" (large values more often; not for
-        classes).  Entries of which only limits are known are never hidden.
+        Fraction of the known entries that is hidden, from 0 to below 1.  A dict has fractions by
+        kind, such as ``{"random": [0.2, 0.5], "blocks": 0.2}``: "random", "rows" and "columns"
+        (whole ones), "blocks" (square patches of a picture), "by_value" (large values more often;
+        not for classes).  Entries of which only limits are known are never hidden.
     noise : dict, optional
-        Noise that is added to the known entries before some are hidden, as levels for each kind:
-        "gaussian" (standard deviation in the units of X), "salt_and_pepper" (share of the entries
+        Noise that is added to the known entries before some are hidden, as levels by kind:
+        "gaussian" (standard deviation in the units of X), "salt_and_pepper" (fraction of entries
         that become the smallest or largest value of X), "poisson" (counts per unit of X),
-        "outliers" (share that gets an error of five standard deviations of X).  Not for classes.
+        "outliers" (fraction of entries with an error of five standard deviations of X).  Not for
+        classes.
     n_splits : int, default 3
         Number of seeds.
     random_state : int, default 0
         First seed; the others are the integers after it.
     metrics : str, callable or list, default ["rmse", "mae", "relative_error"]
         Errors of the fits: names, among them "relative_error_l1" and "relative_error_kl", or
-        functions of (X, Y), and of `weights` if they are to count.
+        functions of (X, Y), and of `weights` if these count.
+    **arguments
+        Arguments of `complete`, with its defaults, such as `rank` or `max_iter`, and of other
+        methods, such as `draws` and `tune` of "sample".  An "auto" is chosen in each fit by entries
+        that the fit holds out itself, not by those that the study hides.
+
+    Attributes
+    ----------
+    results : xarray.Dataset
+        Results of the last `run`.
+
+    Other Parameters
+    ----------------
     observed : array_like of bool (m, n), optional
         True where X is observed.
     weights : array_like (m, n), optional
@@ -68,48 +85,77 @@ class Study:
     at_most, at_least, upper : array_like (m, n), optional
         Entries of which only limits are known, as for `complete`; values for other methods.
     shape : (int, int), optional
-        Height and width of the picture that each row is, for "blocks".  By default the
-        coordinates `y` and `x` of the columns tell them; without these, X itself is one picture.
+        Height and width of the picture that each row is, for "blocks".  By default from the
+        coordinates `y` and `x` of the columns; without these, X itself is one picture.
     sample_dims : str or tuple of str, optional
         Dimensions of a DataArray that make the rows.
-    **arguments
-        Arguments of `complete`, with its defaults, for example `rank` or `max_iter`, and of other
-        methods, such as `draws` and `tune` of "sample".  What is "auto" is chosen by each fit by
-        held-out entries of its own, not by those that the study hides.
-
-    Attributes
-    ----------
-    results : xarray.Dataset
-        Results of the last `run`.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument makes no sense; this is checked before any fit.
+        If an argument is invalid; this is checked before any fit.
+
+    See Also
+    --------
+    complete : One fit, which chooses rank, ridge and nonlinearity itself.
+    nmd_lab.baselines : Column means, SVD, NMF and SoftImpute.
+    nmd_lab.widgets.explore : Figures of the results, with controls.
 
     Notes
     -----
-    The entries that a small share hides are among those of a larger one, and noise of different
-    levels is the same draw at another scale.  So curves over shares and levels are smooth.  Where
-    entries are hidden one by one, each row and column keeps at least one, if the share allows it.
+    The entries that a small fraction hides are among those of a larger one, and noise
+    of different levels is the same draw at another scale.  Curves over fractions and levels are
+    therefore smooth.  Where entries are hidden one by one, each row and column keeps at least one,
+    if the fraction allows it.
 
     In a table of several kinds, or a DataFrame whose columns are in different units, errors of
-    numbers are in standard deviations of their column, so that the mean has an RMSE of about 1.
-    Classes have the error ``misclassified``, the share of wrong ones, and ordered levels
-    ``level_error``, the mean number of levels by which they are off; lower is better, as for all
-    errors.  Baselines, and functions of `observed`, get standardised numbers, with indicators.
+    numbers are in standard deviations of their column, so that the column mean has an RMSE of about
+    1.  Classes have the error ``misclassified`` (the fraction of wrong ones), and ordered levels
+    ``level_error`` (the mean number of levels between prediction and value); lower is better, as
+    for all errors.  Baselines, and functions of `observed`, receive standardised numbers, with
+    indicators.
+
+    :meth:`rank_test` has confidence intervals of paired differences, corrected for the overlap of
+    the splits [1]_.
+
+    References
+    ----------
+    .. [1] C. Nadeau and Y. Bengio, "Inference for the generalization error", Machine Learning 52,
+       239-281, 2003.
 
     Examples
     --------
+    Ranks of a model of digits compared with a truncated SVD, at two fractions of hidden pixels:
+
     >>> import nmd_lab as nmd
-    >>> study = nmd.Study(nmd.datasets.digits(60), rank=[2, 6], loss=["frobenius", "l1"],
-    ...                   method=["admm", "svd"], missing=[0.2, 0.5], alpha=1)
+    >>> digits = nmd.datasets.digits(60)
+    >>> study = nmd.Study(digits, rank=[2, 6], loss=["frobenius", "l1"], method=["admm", "svd"],
+    ...                   missing=[0.2, 0.5], alpha=1)
     >>> results = study.run(progress=False)
     >>> results.held_out_rmse.dims
     ('algorithm', 'loss', 'rank', 'missing', 'seed')
+
+    The best model, fitted to all data, and paired differences of the others to it:
+
     >>> parameters, fit = study.best("held_out_rmse", missing=0.2)
-    >>> parameters["rank"]
-    6
+    >>> parameters["rank"], fit.W.shape
+    (6, (60, 6))
+    >>> study.rank_test("rmse").columns.to_list()[:3]
+    ['mean', 'mean_rank', 'difference']
+
+    An imputer of scikit-learn in the same comparison, on a table of measurements:
+
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.impute import KNNImputer
+    >>> def neighbours(X, observed):
+    ...     return KNNImputer().fit_transform(np.where(observed, X, np.nan))
+    >>> wine = load_wine(as_frame=True).data
+    >>> methods = ["sample", "mean_fill", neighbours]
+    >>> study = nmd.Study(wine, method=methods, draws=100, n_splits=2)
+    >>> errors = study.run(progress=False).held_out_rmse.mean("seed").to_series()
+    >>> errors.sort_values().index.to_list()
+    ['sample', 'neighbours', 'mean_fill']
     """  # fmt: skip
 
     def __init__(

@@ -326,12 +326,61 @@ class Explorer(Page):
 
 
 def explore(X: Any = None, **options: Any) -> Explorer:
-    """Return an explorer; see `Explorer` for what it takes.
+    """Open an explorer in JupyterLab: look at data, watch a fit of X ≈ f(WH), and choose a model.
+
+    The data decide about the page: a matrix or pictures, a table, ratings (a long table or a sparse
+    matrix), a `Decomposition` or `Posterior`, or a `Study`.  The explorer compares models on a
+    tenth of the entries, which it hides, and shows the Python code that repeats its fit.
+
+    Parameters
+    ----------
+    X : Decomposition, Posterior, Study, Dataset, path-like, DataFrame, matrix or None
+        Data or results, or the path of their file.  None: data sets of the library.
+    **options
+        Starting values of the controls, most often `nonlinearity`, `loss`, `rank`, `alpha`,
+        `iterations`, `draws`, `seed`, `shape` (height and width of the picture in each row), and
+        `row`, `column` and `value` (names of the columns of a long table of ratings).  By default
+        they are "auto".  `nmd_lab.widgets.Explorer` lists all.
+
+    Returns
+    -------
+    Explorer
+        A widget.  `Explorer.result` is the fit so far, and `Explorer.posterior` its posterior.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no file at the path, if it cannot be read, or if a setting is invalid.
+
+    See Also
+    --------
+    nmd_lab.widgets.Explorer : The class, with all controls and methods.
+    nmd_lab.Study : Compare models over a grid.
+
+    Notes
+    -----
+    Explorers require ``pip install "nmd-lab[lab]"``.  Fits run in the background, so that the page
+    stays responsive; a run ends with the stop button or with :meth:`Explorer.stop`.
 
     Examples
     --------
+    Pictures, with a fit of eight components under ReLU:
+
     >>> import nmd_lab as nmd
-    >>> nmd.widgets.explore(nmd.datasets.digits(20)).view.title
+    >>> explorer = nmd.widgets.explore(nmd.datasets.digits(20))
+    >>> explorer.view.title
     'your X 20 × 64'
+
+    A table of measurements:
+
+    >>> from sklearn.datasets import load_wine
+    >>> nmd.widgets.explore(load_wine(as_frame=True).data, rank=3).rank
+    3
+
+    A finished fit:
+
+    >>> fit = nmd.decompose(nmd.datasets.digits(100), 5, "relu", random_state=0)
+    >>> nmd.widgets.explore(fit, shape=(8, 8)).result is fit
+    True
     """
     return Explorer(X, **options)
