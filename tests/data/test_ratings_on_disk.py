@@ -109,18 +109,6 @@ def test_mapped_arrays_are_not_copied(tmp_path):
         assert np.shares_memory(getattr(own, name), array), name
 
 
-@pytest.mark.exhaustive
-def test_settings_are_chosen_and_chains_drawn_where_the_data_fit_into_memory(table, tmp_path):
-    table.to_csv(tmp_path / "table.csv")
-    read = nmd.observations_from_files(tmp_path / "table.csv", tmp_path / "ratings")
-    known = nmd.observations_from_table(table)
-    assert bits_of(nmd.complete(read, random_state=0)) == bits_of(
-        nmd.complete(known, random_state=0)
-    )
-    one, other = (nmd.sample(X, 2, draws=5, tune=3, random_state=0) for X in (read, known))
-    assert bits_of(one) == bits_of(other)
-
-
 def test_labels_and_sparse_zeros(table, tmp_path):
     table.to_csv(tmp_path / "table.csv")
     read = nmd.observations_from_files(tmp_path / "table.csv", tmp_path / "ratings")

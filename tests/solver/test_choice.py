@@ -17,7 +17,6 @@ from sklearn.model_selection import (
 )
 
 import nmd_lab as nmd
-from nmd_lab.solver.choice import as_choice
 
 X = np.random.default_rng(0).normal(size=(20, 3)) @ np.random.default_rng(1).normal(size=(3, 12))
 MASK = np.random.default_rng(2).random(X.shape) < 0.1
@@ -89,13 +88,6 @@ def test_saved_fits_keep_it_as_plain_text_or_number(choice, text, tmp_path):
     fit.save(tmp_path / "fit.nc")
     again = nmd.load(tmp_path / "fit.nc").parameters["validation"]
     assert again == fit.parameters["validation"] == json.loads(json.dumps(text))
-
-
-def test_a_word_or_splitter_may_stand_alone():
-    assert as_choice("blocks").splitter == "blocks"
-    splitter = KFold(3)
-    assert as_choice(splitter).splitter is splitter
-    assert as_choice(None).describe() is None
 
 
 def test_noise_has_a_rank_that_may_be_chosen_and_hopeless_trials_do_not_tie():

@@ -14,7 +14,6 @@ from sklearn.decomposition import NMF
 from some import some
 
 import nmd_lab as nmd
-from nmd_lab.solver.constraints.base import InUnits
 from nmd_lab.solver.constraints.steps import ConstrainedColumns
 from nmd_lab.solver.row_updates import shared_solver
 
@@ -333,12 +332,3 @@ def test_what_is_chosen_is_chosen_under_the_constraints(given):
     assert fit.W.min() >= 0 <= fit.H.min()
     error = np.sqrt(np.mean((fit.reconstruct().values - X)[~mask] ** 2))
     assert error < 0.1 < X.std()
-
-
-def test_units_change_nothing_but_the_units():
-    rows = np.random.default_rng(0).normal(size=(5, 3))
-    step = np.full((5, 1), 0.1)
-    lasso = nmd.SparseFactor(2.0)
-    wrapped = InUnits(lasso, 4.0, 8.0)
-    np.testing.assert_allclose(wrapped.prox(rows, step), lasso.scaled(4.0, 8.0).prox(rows, step))
-    assert np.isclose(wrapped.value(rows), lasso.scaled(4.0, 8.0).value(rows))

@@ -151,22 +151,3 @@ def test_new_rows_have_the_ridge_of_the_offsets(alpha, offset_alpha):
 
 
 # Units --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("scale", [4.0**-40, 1e-3, 1e3, 4.0**40])
-@pytest.mark.parametrize("loss", ["frobenius", "l1"])
-def test_multiples_of_the_data_are_fitted_alike(loss, scale):
-    """The offsets have the unit of X, the factors that of its root."""
-    X, seen = ratings()
-    of_loss = scale if loss == "l1" else scale**2
-    options = {"offsets": "both", "max_iter": 15, "random_state": 0}
-    one = nmd.complete(
-        X, 2, "identity", loss, observed=seen, alpha=0.7, offset_alpha=4.0, **options
-    )
-    ridge = {"alpha": 0.7 * of_loss / scale, "offset_alpha": 4.0 * of_loss / scale**2}
-    other = nmd.complete(X * scale, 2, "identity", loss, observed=seen, **ridge, **options)
-    np.testing.assert_allclose(
-        other.reconstruct().values, scale * one.reconstruct().values, rtol=1e-5, atol=1e-6 * scale
-    )
-    assert other.objective == pytest.approx(of_loss * one.objective, rel=1e-6)
-    np.testing.assert_allclose(other.offsets.rows, scale * one.offsets.rows, atol=1e-5 * scale)

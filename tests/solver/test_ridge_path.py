@@ -77,13 +77,6 @@ def test_sparse_zeros_are_not_made_dense():
     assert fit.relative_error < 1
 
 
-def test_it_goes_with_a_choice():
-    fit = nmd.complete(data(), 3, "identity", init="path", random_state=0)
-    assert fit.chosen["init"] == "path"
-    again = nmd.complete(data(), **fit.chosen, random_state=0)
-    np.testing.assert_array_equal(again.reconstruct().values, fit.reconstruct().values)
-
-
 def test_multiples_of_the_weights_and_the_ridge_change_nothing():
     weights = np.random.default_rng(2).uniform(0.5, 2, size=(40, 30))
     one, other = (

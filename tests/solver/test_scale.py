@@ -86,6 +86,7 @@ def test_with_offsets_and_without_refinements_too(pair, storage, offsets, power,
 
 RNG = np.random.default_rng(2)
 W, H = RNG.random((24, 2)), RNG.random((2, 16))
+OFFSETS = {"storage": "missing", "offsets": "both", "offset_alpha": 4.0}
 
 
 @pytest.mark.parametrize(
@@ -94,6 +95,8 @@ W, H = RNG.random((24, 2)), RNG.random((2, 16))
         *(("identity", loss, -3e100, lambda by: {}) for loss in ("frobenius", "l1")),
         ("relu", "frobenius", 4.0**40, lambda by: {"alpha": 0.3 * by}),
         ("relu", "l1", 4.0**40, lambda by: {"alpha": 0.3, "solver": nmd_lab.ADMM(rho=2.0 / by)}),
+        ("identity", "l1", 4.0**40, lambda by: OFFSETS | {"alpha": 0.7, "offset_alpha": 4.0 / by}),
+        ("identity", "frobenius", 1e-3, lambda by: OFFSETS | {"alpha": 0.7 * by}),
         ("relu", "frobenius", 4.0**40, lambda by: {"init": (by**0.5 * W, by**0.5 * H)}),
         ("relu", "frobenius", 1e-100, lambda by: {"storage": "missing", "validation": 0.2}),
         ("minmax", "frobenius", 4.0**40, lambda by: {"solver": nmd_lab.ADMM(homotopy=True)}),

@@ -11,34 +11,11 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.datasets import synthetic
-from nmd_lab.solver.engines.refined import NEARLY_EXACT, SLACK, Refined, WorkBudget
-from nmd_lab.solver.refinement.plan import pass_costs
+from nmd_lab.solver.engines.refined import NEARLY_EXACT, Refined
 from nmd_lab.solver.run import RunState
 from nmd_lab.solver.starts import warmed_up
 
 PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
-
-
-def after(objectives, spent=0.0):
-    budget = WorkBudget()
-    for objective in objectives:
-        budget.iterated(objective)
-    budget.spent = spent
-    return budget
-
-
-def test_refinements_that_have_paid_run_until_the_iteration_would_catch_up():
-    objectives = 0.99 ** np.arange(100)
-    for spent in (10.0, 20.0, 60.0):
-        budget = after(objectives, spent)
-        reached = objectives[-1] * 0.99 ** (spent + 1)
-        assert budget.allows(1.0, best=reached * SLACK * 0.999)
-        assert not budget.allows(1.0, best=reached * SLACK * 1.001)
-
-
-def test_the_forecast_of_a_constant_rate_is_exact():
-    budget = after(3 * 0.9 ** np.arange(21))
-    assert budget.forecast(5) == pytest.approx(3 * 0.9**25)
 
 
 def problem_of(X, rank, *pair):
@@ -98,13 +75,3 @@ def warmed(prepared):
         own = prepared.options, prepared.plan, RunState()
         return warmed_up(prepared.problem, start, *own)
     return start
-
-
-@pytest.mark.parametrize("kind", ["graph", "relu kl", "minmax l1"])
-def test_an_evaluation_costs_about_an_iteration_and_a_preconditioner_more(kind):
-    X, rank, f, loss = KINDS[kind]
-    costs = pass_costs(problem_of(X, rank, f, loss).problem, rank, one_matrix=False)
-    assert 0.5 < costs.evaluation < 3
-    assert 0 < costs.update < 1 < costs.preconditioner
-    cheaper = pass_costs(problem_of(X, rank, f, loss).problem, rank, one_matrix=True)
-    assert cheaper.preconditioner < costs.preconditioner

@@ -182,15 +182,6 @@ def test_a_seed_gives_the_same_bits():
     np.testing.assert_array_equal(again.selection["error"], default().selection["error"])
 
 
-@pytest.mark.exhaustive
-def test_threads_do_not_matter():
-    one, two = (
-        nmd.complete(holes(), 2, random_state=0, compute=nmd.Compute(threads=k)) for k in (1, 2)
-    )
-    assert one.parameters["alpha"] == pytest.approx(two.parameters["alpha"], rel=1e-6)
-    np.testing.assert_allclose(one.reconstruct(), two.reconstruct(), rtol=1e-6, atol=1e-6)
-
-
 @pytest.mark.parametrize("container", some([sparse.csr_array, np.asarray, pd.DataFrame], 1))
 def test_single_precision_stays_and_data_are_not_changed(container):
     X = holes().astype(np.float32)
