@@ -15,11 +15,10 @@ NBVAL   = $(XDIST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-
 # Notebooks that take less than a minute with compiled kernels, alone on a machine.
 SHORT_NOTEBOOKS := $(wildcard notebooks/01_* notebooks/09_* notebooks/11_* notebooks/12_* notebooks/paper/printed_updates*)
 
-# About half of the tests of the solver, by their time.
-HALF := sampler refinement devices
-
 # A process grows with the kernels that it compiles: `make test` takes new ones for each of its lines,
-# and `make test-all` for each of these folders.
+# with a third of the tests of the solver each, and `make test-all` for each of these folders.
+CHAINS := sampler refinement devices
+ENGINES := engines selection zeros
 FOLDERS := nmd_lab $(wildcard tests/test_*.py) $(sort $(dir $(wildcard tests/*/test_*.py tests/*/*/test_*.py)))
 
 # How long `make fuzz` looks for faults, and from which seed.
@@ -68,8 +67,9 @@ demo: $(VENV)/with-plot,io ## four jobs on real data, compared with other method
 	$(BIN)/python examples/demo.py --out out
 
 test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explorer, short notebooks (about 12 minutes)
-	$(PYTEST) tests/model $(addprefix tests/solver/,$(HALF))
-	$(PYTEST) tests/solver $(addprefix --ignore=tests/solver/,$(HALF))
+	$(PYTEST) tests/model $(addprefix tests/solver/,$(CHAINS))
+	$(PYTEST) $(addprefix tests/solver/,$(ENGINES))
+	$(PYTEST) tests/solver $(addprefix --ignore=tests/solver/,$(CHAINS) $(ENGINES))
 	$(PYTEST) tests --ignore=tests/model --ignore=tests/solver
 	$(NBVAL) $(SHORT_NOTEBOOKS) nmd_lab
 

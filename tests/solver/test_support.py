@@ -17,7 +17,8 @@ from nmd_lab.solver.support import DATA, FEATURES, NO, TRAITS, cell, features_of
 M, N = 24, 9
 SHORT = {"init": "random", "max_iter": 15, "tol": 0, "random_state": 0}
 PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
-YES = [(d, f) for d in DATA for f in FEATURES if cell(d, f) == "yes"]
+OTHERS = [each for each in FEATURES if each != "device"]  # whose results test_tensors.py compares
+YES = [(d, f) for d in DATA for f in OTHERS if cell(d, f) == "yes"]
 YES += [("missing", "weights of kinds"), ("missing", "weights of levels")]
 
 
@@ -90,8 +91,6 @@ def arguments(data, feature, folder):
                 model |= {"loss": "ordinal"}
         case "constraint":
             model = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
-        case "device":
-            machine = {"device": "cpu"}
         case "memory_limit":
             machine = {"memory_limit": 1.0}
         case "checkpoint":
@@ -129,8 +128,6 @@ def drawn(X, model, machine):
 @pytest.mark.parametrize(("data", "feature"), YES, ids=lambda each: each)
 @pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning")
 def test_each_yes_gives_the_result_of_another_form(data, feature, tmp_path, request):
-    if feature == "device":
-        pytest.importorskip("torch")
     model, solver, machine = arguments(data, feature, tmp_path)
     X, needed = in_form(data, tmp_path)
     if data == "cluster":
@@ -154,21 +151,6 @@ def test_each_no_has_words_of_the_table():
         assert one in DATA | FEATURES | TRAITS
         assert other in FEATURES | TRAITS
         assert one not in DATA or cell(one, other).startswith("no: ")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"solver": nmd.ADMM(split="observed")}, "device='cpu' does not go with"),
-        ({"at_most": np.eye(M, N, dtype=bool)}, "device='cpu' does not go with"),
-        ({"loss": {}}, "device='cpu' does not go with a loss or nonlinearity"),
-    ],
-)
-def test_features_that_do_not_go_with_a_device_are_refused(arguments, message):
-    pytest.importorskip("torch")
-    given = arguments | {"compute": nmd.Compute(device="cpu"), "alpha": 0.1}
-    with pytest.raises(ValueError, match=message):
-        nmd.complete(numbers(), 2, "minmax", **given)
 
 
 @pytest.mark.parametrize(

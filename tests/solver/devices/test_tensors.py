@@ -191,6 +191,7 @@ def test_tensors_of_other_types():
     [
         ({"compute": nmd.Compute(device="abacus")}, "device='abacus' is not there"),
         ({"nonlinearity": "sigmoid"}, "have no form for tensors"),
+        ({"loss": {}}, "device='cpu' does not go with a loss or nonlinearity"),
         ({"loss": nmd.losses.Huber(1.0)}, "have no form for tensors"),
         ({"solver": nmd.ADMM(split="observed")}, "split='observed'"),
         ({"observed": None, "at_most": np.eye(30, 24, dtype=bool)}, "does not go with at_most="),
