@@ -34,7 +34,6 @@ from nmd_lab.solver.sampler.latent_sweep import ChainState
 from nmd_lab.solver.sampler.priors import Prior
 from nmd_lab.solver.sampler.problem import SampledProblem
 from nmd_lab.solver.sampler.sampled_model import NoiseKind
-from nmd_lab.solver.storage import storage_of
 
 Array = np.ndarray
 
@@ -126,11 +125,8 @@ def generate(case: Case, rng: np.random.Generator) -> Truth:
         X = noisy(case, X, beta * weights, rng)
     X[rng.random(SHAPE) < HOLES] = np.nan
     seen = observe(X, weights=weights if case.weighted else None).as_sparse()
-    values = np.ascontiguousarray(seen.values).ravel()
     problem = SampledProblem(
-        storage=storage_of(seen),
-        values=values,
-        weights=seen.weights,
+        observations=seen,
         model=model,
         noises=(case.kind,),
         rank=rank,
@@ -140,7 +136,7 @@ def generate(case: Case, rng: np.random.Generator) -> Truth:
         prior=PRIOR,
         threads=1,
     )
-    latent = values if case.kind == "gaussian" else T[~np.isnan(X)]
+    latent = problem.values if case.kind == "gaussian" else T[~np.isnan(X)]
     return Truth(
         problem, ChainState(rows, columns, np.array([rho]), np.array([beta]), latent.copy()), X
     )

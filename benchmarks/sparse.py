@@ -133,6 +133,8 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     from nmd_lab.solver.engines.protocol import iterates
     from nmd_lab.solver.formulation import make_problem
     from nmd_lab.solver.options import Options
+    from nmd_lab.solver.refinement.plan import make_plan
+    from nmd_lab.solver.scaling import Scaling
     from nmd_lab.solver.starts import all_starts
 
     options = Options(
@@ -141,9 +143,10 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
         solver=nmd.ADMM(split="everywhere"),
         compute=nmd.Compute(threads=1),
     )
-    pair = make_model("identity", "frobenius")
-    problem, offsets = make_problem(observe_sparse(X), pair, options, observed_only=False)
-    starts = all_starts(problem, offsets, rank, options, options.generator())
+    scaling = Scaling(make_model("identity", "frobenius"))
+    problem, offsets = make_problem(observe_sparse(X), scaling, options, observed_only=False)
+    plan = make_plan(problem, rank, options)
+    starts = all_starts(problem, offsets, rank, options, plan, options.generator())
     run = iterates(Admm(), problem, next(starts))
     next(run)
     for _ in range(ROUNDS + 1):

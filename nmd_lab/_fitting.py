@@ -21,7 +21,6 @@ from .solver.decided import Decided
 from .solver.loop import Stopping
 from .solver.options import Options
 from .solver.prepare import prepare
-from .solver.problem import Problem
 from .solver.refinement.stages import optimality
 from .solver.restarts import solve, stopped_by
 from .solver.run import Outcome, Run
@@ -62,7 +61,8 @@ def package(decided: Decided, outcome: Outcome, starts: list[dict[str, Any]]) ->
     if offsets.rows is not None:
         offsets = offsets._replace(rows=np.asarray(offsets.rows))
     nonlinearity, loss = units.model.shown
-    selection = decided.selection
+    selection, rms_error = decided.selection, problem.rms_error(state.relative_error)
+    seen = {} if math.isnan(rms_error) else {"error_where_seen": rms_error}
     return Decomposition._from_matrices(
         observations.labels,
         W,
@@ -83,7 +83,7 @@ def package(decided: Decided, outcome: Outcome, starts: list[dict[str, Any]]) ->
             **_limits(units.model, has_limits=observations.limits is not None),
             **({"absent_are_zeros": True} if observations.absent_are_zeros else {}),
             "starts": starts,
-            **({} if selection is None else {"selection": selection | _seen(problem, state)}),
+            **({} if selection is None else {"selection": selection | seen}),
             **provenance(observations),
         },
     )
@@ -94,16 +94,6 @@ def _limits(model: Model, *, has_limits: bool) -> dict[str, Any]:
     if not has_limits or model.is_mixed:
         return {}
     return {"limit_noise": model.limits.sd, "smallest_value": model.limits.smallest}
-
-
-def _seen(problem: Problem, state: State) -> dict[str, Any]:
-    """Return the root mean squared error where a fit has seen X, for `Decomposition.selection`."""
-    observations = problem.observations
-    if not problem.model.squares or observations.limits is not None:
-        return {}
-    (total,) = observations.weighted_sums()
-    size = math.ldexp(math.sqrt(2 * problem.reference / total), problem.units.of_X)
-    return {"error_where_seen": state.relative_error * size}
 
 
 class ResumableFit:

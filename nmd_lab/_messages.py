@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .data.observations import Observations
-from .data.units import sentence_of_units
+from .data.units import units_of_columns
 from .result.decomposition import Decomposition
 from .result.posterior import Posterior
 from .result.summary import unfinished
@@ -65,8 +65,9 @@ def messages_before(decided: Decided) -> Messages:
     (m, n), units = observations.shape, ""
     if problem.model.squares and observations.n_observed < m * n:
         other = "or pass loss={}, which takes each column in its own units"
-        units = sentence_of_units(observations, f"{REMEDY_FOR_UNITS}, {other}")
-    return without_empty({OutOfBoundsWarning: out_of_bounds(problem), UnitsWarning: units})
+        if (apart := units_of_columns(observations)) is not None:
+            units = apart.sentence(f"{REMEDY_FOR_UNITS}, {other}")
+    return _without_empty({OutOfBoundsWarning: out_of_bounds(problem), UnitsWarning: units})
 
 
 def messages_after(
@@ -90,7 +91,7 @@ def messages_after(
     if share := unfinished(fit):
         enough = has_ridge or stops_early or _has_enough(observations, fit.rank)
         not_converged = _not_converged(share, options.max_iter, has_enough=enough)
-    return without_empty(
+    return _without_empty(
         {
             UnobservedWarning: unobserved,
             OverfitWarning: overfit,
@@ -132,7 +133,7 @@ def warn(messages: Messages, stacklevel: int) -> None:
         warnings.warn(message, category, stacklevel=stacklevel + 1)
 
 
-def without_empty(messages: Messages) -> Messages:
+def _without_empty(messages: Messages) -> Messages:
     """Return those messages that say something."""
     return {category: message for category, message in messages.items() if message}
 

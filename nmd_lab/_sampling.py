@@ -9,13 +9,13 @@ from typing import Any
 
 import xarray as xr
 
-from ._messages import REMEDY_FOR_UNITS, warn, without_empty
+from ._messages import REMEDY_FOR_UNITS, warn
 from ._runtime.checks import as_generator
 from ._runtime.machine import refuse_above
 from ._runtime.progress import Interruption, StopReason
 from .data.inputs import form_of, observe
 from .data.observations import Observations
-from .data.units import sentence_of_units
+from .data.units import units_of_columns
 from .result.decomposition import Decomposition
 from .result.posterior import Posterior
 from .result.serialization import provenance
@@ -40,9 +40,8 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     observations, is_table = _observe(X, asked)
     problem = prepare_sample(observations, asked, is_table=is_table)
     model = problem.units_of_X.model
-    if model.squares:
-        units = sentence_of_units(observations, REMEDY_FOR_UNITS)
-        warn(without_empty({UnitsWarning: units}), stacklevel=3)
+    if model.squares and (apart := units_of_columns(observations)) is not None:
+        warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=3)
     if not isinstance(asked.init, str):
         _refuse_init(asked.init, problem)
     _refuse_large(asked, problem.numbers, problem.values.nbytes)

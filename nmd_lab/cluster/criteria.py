@@ -14,7 +14,6 @@ from nmd_lab.solver.constraints.least_squares import kind_of_descent
 from nmd_lab.solver.constraints.steps import proximal_move
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.refinement.moreau_envelope import Evaluation, MoreauEnvelope
-from nmd_lab.solver.storage import storage_of
 
 from .cluster import Cluster
 from .partition import Partition, set_up
@@ -86,10 +85,8 @@ def _evaluated(
 ) -> tuple[Evaluation, FloatArray]:
     """Return the augmented Lagrangian at U = 0 and its gradients, and the rows of W."""
     there = problem_of(partition, data, problem)
-    storage = storage_of(there.observations)
-    envelope = MoreauEnvelope(there.observations, there.model, storage, there.threads)
     rows = np.ascontiguousarray(W.of(partition))
-    return envelope.evaluate(rows, H, penalty), rows
+    return MoreauEnvelope(there.entries, there.threads).evaluate(rows, H, penalty), rows
 
 
 def optimality_on_cluster(

@@ -62,6 +62,10 @@ class ObservedEntries(NamedTuple):
     columns: IntArray
     values: FloatArray
 
+    def flat(self, n_columns: int) -> NDArray[np.int64]:
+        """Return the positions in the flat matrix."""
+        return self.rows.astype(np.int64) * n_columns + self.columns
+
 
 @dataclass(frozen=True)
 class EntryLimits:

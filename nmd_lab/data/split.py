@@ -72,7 +72,9 @@ def split(
         rng.permutation(rows.size), rows, columns, *counts, n_test
     )
     if observations.labels.table is not None:
-        test = _whole_cells(observations, test)
+        whole = test[first_of_cells(observations)]  # the indicators of a category are together
+        left = np.bincount(rows[~whole], minlength=observations.shape[0])
+        test = whole & (left > 0)[rows]
     return observations.select(~test), observations.select(test)
 
 
@@ -81,15 +83,10 @@ def without(
     observations: Observations, held_out: Observations
 ) -> tuple[Observations, Observations]:
     """Return the observations at other positions than those of a matrix, and that matrix."""
-    theirs, mine = (flat_positions(each) for each in (held_out, observations))
+    n = observations.shape[1]
+    theirs, mine = (each.entries().flat(n) for each in (held_out, observations))
     keep = ~np.isin(mine, theirs, assume_unique=True)
     return observations if keep.all() else observations.select(keep), held_out.as_sparse()
-
-
-def flat_positions(observations: Observations) -> NDArray[np.int64]:
-    """Return the position of each observed entry in the flat matrix."""
-    rows, columns, _ = observations.entries()
-    return rows.astype(np.int64) * observations.shape[1] + columns
 
 
 def first_of_cells(observations: Observations) -> NDArray[np.intp]:
@@ -97,20 +94,13 @@ def first_of_cells(observations: Observations) -> NDArray[np.intp]:
 
     The indicators of a category are one cell, since some of them would tell the others.
     """
-    flat, table = flat_positions(observations), observations.labels.table
+    entries, table = observations.entries(), observations.labels.table
     if table is None:
-        return np.arange(flat.size)
-    columns = observations.entries().columns
-    cells = flat + (table.first_of_cell[columns] - columns)
+        return np.arange(entries.values.size)
+    first_columns = table.first_of_cell[entries.columns]
+    cells = entries._replace(columns=first_columns).flat(observations.shape[1])
     _, first, cell = np.unique(cells, return_index=True, return_inverse=True)
     return first[cell]
-
-
-def _whole_cells(observations: Observations, test: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return a test set in which the indicators of a category are together."""
-    rows, whole = observations.entries().rows, test[first_of_cells(observations)]
-    left = np.bincount(rows[~whole], minlength=observations.shape[0])
-    return whole & (left > 0)[rows]
 
 
 def _test_count(test_size: Any, n_observed: int) -> int:

@@ -43,15 +43,22 @@ class UnitsApart(NamedTuple):
 
     Attributes
     ----------
-    smallest, largest : int
-        Positions of the columns of smallest and largest spread.
+    smallest, largest : object
+        Labels of the columns of smallest and largest spread.
     ratio : float
         Ratio of their standard deviations.
     """
 
-    smallest: int
-    largest: int
+    smallest: Any
+    largest: Any
     ratio: float
+
+    def sentence(self, remedy: str) -> str:
+        """Return the warning, with what to do."""
+        return (
+            f"column {self.largest!r} has {self.ratio:g} times the standard deviation of column "
+            f"{self.smallest!r}, so that the result follows the large columns alone: {remedy}."
+        )
 
 
 def units_of_columns(observations: Observations) -> UnitsApart | None:
@@ -86,20 +93,8 @@ def units_of_columns(observations: Observations) -> UnitsApart | None:
     of_sizes = float(sizes.max() / sizes.min())
     if min(usual, of_sizes) < APART and min(ratio, of_sizes) < FAR:
         return None
-    return UnitsApart(first, last, float(f"{ratio:.3g}"))
-
-
-def sentence_of_units(observations: Observations, remedy: str) -> str:
-    """Return a sentence that says which columns are in different units; empty if there are none."""
-    apart = units_of_columns(observations)
-    if apart is None:
-        return ""
     names = observations.labels.flat(observations.labels.columns)
-    small, large = (plain_label(names[k]) for k in apart[:2])
-    return (
-        f"column {large!r} has {apart.ratio:g} times the standard deviation of column {small!r}, "
-        f"so that the result follows the large columns alone: {remedy}."
-    )
+    return UnitsApart(plain_label(names[first]), plain_label(names[last]), float(f"{ratio:.3g}"))
 
 
 class Units(NamedTuple):

@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
-
 from nmd_lab._runtime.machine import all_threads, refuse_above
-from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.model.fitted_values import Offsets
-from nmd_lab.model.model import Model
 
 from .constraints.factor_constraints import GivenConstraints
 from .devices.device import HOST, FileHost, device_of, refuse_unsupported
 from .initialization import svd_memory
 from .options import Options
-from .penalty import BALANCED, RELAXING, PenaltyRule, as_penalty_rule
+from .penalty import as_penalty_rule
 from .problem import Problem
 from .refinement.lbfgs import MOST_PAIRS, pairs_for
 from .refinement.plan import RefinementPlan, memory_allows
@@ -26,7 +22,6 @@ from .storage import BLOCK_ENTRIES
 from .zeros.tiles import ENTRIES
 
 OBSERVED_SHARE = 1 / 3  # share of observed entries below which "auto" means "observed"
-EVEN_SHARE = 0.1  # ρ for an even f, in natural ones: a larger ρ holds T on its side of zero
 FEWEST_SIDE_BY_SIDE = 1 << 16  # entries; for fewer, the interpreter lock is the bottleneck
 MOST_SIDE_BY_SIDE = 1 << 19  # entries; for more, the sweeps themselves use the threads
 COMPONENT = 0.5  # singular value of a usual component over ‖T‖, for the weight of l1 penalties
@@ -56,14 +51,15 @@ def make_problem(
         observed_only=observed_only,
         threads=options.compute.threads or all_threads(),
         device=device,
+        scaling=scaling,
     )
     ridge = scaling.scaled_offset_alpha(options.offset_alpha, 1.0)
-    offsets = starting_offsets(plain, options.offsets, ridge)
+    offsets = plain.starting_offsets(options.offsets, ridge)
     mean = scaling.given_offsets(offsets).mean
     scaling = replace(scaling, columns=OffsetColumns(options.offsets, mean))
     columns = scaling.scaled_columns(offsets.mean)
     problem = plain.changed(
-        rule=_penalty_rule(plain, scaling, options),
+        rule=plain.penalty_rule(options.solver.rho, options.solver.initial_rho),
         offset_alpha=ridge * columns.constant**2,
         offset_columns=columns,
         scaling=scaling,
@@ -89,29 +85,6 @@ def _with_constraints(problem: Problem, options: Options) -> Problem:
     if free and plain and model.is_least_squares:
         rule = as_penalty_rule(1.0)  # then Z = X at observed entries: alternating minimisation
     return problem.changed(rule=rule, constraints=constraints)
-
-
-def _penalty_rule(problem: Problem, scaling: Scaling, options: Options) -> PenaltyRule:
-    """Return the rule for ρ, with its initial value, for data in the units of the problem."""
-    rule = as_penalty_rule(options.solver.rho)
-    if options.solver.initial_rho is not None:
-        rule = replace(rule, initial=float(options.solver.initial_rho))
-    rule = scaling.scaled_rule(rule)
-    if options.solver.rho != "auto":
-        return rule
-    if scaling.rho_has_no_unit:
-        if options.solver.initial_rho is not None or problem.observations.weights is None:
-            return rule
-        count = problem.observations.sum_of(lambda x, weights: np.ones_like(x))
-        weight = problem.observations.sum_of(lambda x, weights: weights) / count  # the unit of ρ
-        return replace(rule, initial=rule.initial * weight, unit=rule.unit * weight)
-    model, natural = problem.model, problem.natural_penalty
-    if model.even:
-        natural *= EVEN_SHARE
-    initial = natural if options.solver.initial_rho is None else rule.initial
-    # From a small ρ, `BALANCED` may stay there with an even f and a loss other than a square.
-    settles = not model.smooth or (model.even and model.degrees[1] != 2)
-    return replace(RELAXING if settles else BALANCED, initial=initial, unit=natural)
 
 
 def observed_only(shape: tuple[int, int], n_observed: int, split: str) -> bool:
@@ -176,34 +149,3 @@ def refuse_fit(
     if on_disk:
         remedy = "give a smaller rank, or n_init=1"
     refuse_above(needed, f"a fit of X of shape {shape}", remedy, limit)
-
-
-def starting_offsets(problem: Problem, kind: str, ridge: float) -> Offsets:
-    """Return the mean of the starting T, and shrunken deviations of rows and columns from it."""
-    observations, model = problem.starting_data
-    zeros = ridge / problem.natural_penalty if ridge else 0.0
-    mean = 0.0
-    if kind != "none":
-        total, size = observations.weighted_sums(model.pseudo_inverse)
-        mean = size / total
-    offsets = Offsets(mean, None, None)
-    if kind in ("rows", "both"):
-        offsets = offsets._replace(rows=_shrunken_means(observations, model, offsets, 1, zeros))
-    if kind in ("columns", "both"):
-        offsets = offsets._replace(columns=_shrunken_means(observations, model, offsets, 0, zeros))
-    return offsets
-
-
-def _shrunken_means(
-    observations: Observations, model: Model, offsets: Offsets, axis: int, zeros: float
-) -> FloatArray:
-    """Return the means along an axis of the starting T, minus the given offsets."""
-    sums = observations.centred_sums(model.pseudo_inverse, offsets, axis)
-    means: FloatArray = sums / np.maximum(observations.counts(axis) + zeros, 1)
-    return means
-
-
-def offsets_of(problem: Problem) -> Offsets:
-    """Return the offsets with which a fit of a problem begins, in its units."""
-    columns = problem.offset_columns
-    return starting_offsets(problem, columns.kind, problem.offset_alpha / columns.constant**2)

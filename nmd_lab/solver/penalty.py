@@ -7,11 +7,12 @@ large, a smaller one if the dual residual is large.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
 from nmd_lab._runtime.checks import check_number, check_word
+from nmd_lab.model.model import Model
 
 
 def compare_residuals(primal: float, dual: float, ratio: float) -> int:
@@ -122,7 +123,7 @@ BALANCED = PenaltyRule()
 RELAXING = PenaltyRule(period=10)
 """The rule for losses with a kink (L1), and for all but squares with an even f.  For these,
 `BALANCED` can stall far from the minimum.
-`prepare` sets `initial` and `unit` to the natural penalty of the problem."""
+`automatic_rule` sets `initial` and `unit` to the natural penalty of the problem."""
 
 RULES = {
     "auto": BALANCED,
@@ -131,8 +132,8 @@ RULES = {
 }
 """Rules that can be chosen by name.
 
-`prepare` replaces "auto" by `RELAXING` if the loss has a kink, or if f is even and the loss is not
-a square.  "paper" is the rule of the paper's equation (adap_rho).
+`automatic_rule` replaces "auto" by `RELAXING` if the loss has a kink, or if f is even and the loss
+is not a square.  "paper" is the rule of the paper's equation (adap_rho).
 """
 
 
@@ -144,3 +145,14 @@ def as_penalty_rule(penalty: Any) -> PenaltyRule:
         return PenaltyRule(initial=check_number("rho", penalty, above=0), factor=math.inf)
     check_word("rho", penalty, sorted(RULES), " or a positive number")
     return RULES[str(penalty)]
+
+
+EVEN_SHARE = 0.1  # ρ for an even f, in natural ones: a larger ρ holds T on its side of zero
+
+
+def automatic_rule(model: Model, natural: float) -> PenaltyRule:
+    """Return the rule for a model whose ρ has a unit, given the natural penalty of the data."""
+    unit = natural * (EVEN_SHARE if model.even else 1.0)
+    # From a small ρ, `BALANCED` may stay there with an even f and a loss other than a square.
+    settles = not model.smooth or (model.even and model.degrees[1] != 2)
+    return replace(RELAXING if settles else BALANCED, initial=unit, unit=unit)

@@ -60,7 +60,7 @@ def prepare(X: Any, form: Form, asked: Options, signals: Interruption | None = N
     problem, offsets, plan = formulate(known, options)
     if math.isnan(known.limits.sd):
         problem = with_estimated_sd(problem, offsets, options.rank, options)
-    starts = all_starts(problem, offsets, options.rank, options, rng, known.start)
+    starts = all_starts(problem, offsets, options.rank, options, plan, rng, known.start)
     held_out = score_of(known.held_out, problem.units.model)
     ready = options, known.observations, problem, starts, plan, held_out, state, save
     return Decided(*ready, known.selection, known.spent)

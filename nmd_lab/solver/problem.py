@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model, make_model
 
@@ -22,13 +23,14 @@ from .devices.device import HOST, Device
 from .everywhere_sweep import EverywhereSweep
 from .initialization import Start
 from .observed_sweep import ObservedSweep
-from .penalty import BALANCED, PenaltyRule
+from .penalty import BALANCED, PenaltyRule, as_penalty_rule, automatic_rule
+from .refinement.moreau_envelope import MoreauEnvelope
 from .ridge import Ridge
 from .scaling import NO_OFFSET_COLUMNS, OffsetColumns, Scaling
-from .split_variable import SplitVariable, pseudo_inverses
-from .storage import CsrStorage, storage_of
+from .split_variable import SplitVariable, StoredEntries, pseudo_inverses, starting_entries
+from .storage import CsrStorage
 from .sweep import Sweep
-from .zeros.tiles import Tiles
+from .zeros.tiles import SparseEnvelope, Tiles
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,17 @@ class Problem:
         return math.sqrt(squares) or 1.0
 
     @cached_property
+    def entries(self) -> StoredEntries:
+        """The stored entries, as passes over them take them."""
+        return StoredEntries(self.observations, self.model, self.device)
+
+    @property
+    def has_tiles(self) -> bool:
+        """Whether zeros of sparse data need not be stored: there is one kind, without limits."""
+        data = self.observations
+        return data.absent_are_zeros and data.limits is None and not self.model.is_mixed
+
+    @cached_property
     def tiles(self) -> Tiles:
         """Tiles of sparse data."""
         data = self.observations
@@ -156,6 +169,62 @@ class Problem:
         """
         return sweep_of(self.observations, self, rank, now)
 
+    def envelope(self) -> MoreauEnvelope | SparseEnvelope:
+        """Return the function L, without multipliers of zeros that are not stored."""
+        if self.has_tiles:
+            return SparseEnvelope(self.tiles, self.model, self.threads)
+        return MoreauEnvelope(self.entries, self.threads)
+
+    def starting_offsets(self, kind: str, ridge: float) -> Offsets:
+        """Return the mean of the starting T, and shrunken deviations of rows and columns from it.
+
+        `ridge` is that of offsets whose constant is 1.
+        """
+        observations, model = self.starting_data
+        zeros = ridge / self.natural_penalty if ridge else 0.0
+        mean = 0.0
+        if kind != "none":
+            total, size = observations.weighted_sums(model.pseudo_inverse)
+            mean = size / total
+        offsets = Offsets(mean, None, None)
+        for name, axis in (("rows", 1), ("columns", 0)):
+            if kind in (name, "both"):
+                sums = observations.centred_sums(model.pseudo_inverse, offsets, axis)
+                means = sums / np.maximum(observations.counts(axis) + zeros, 1)
+                offsets = offsets._replace(**{name: means})
+        return offsets
+
+    @property
+    def offsets(self) -> Offsets:
+        """Offsets with which a fit begins."""
+        columns = self.offset_columns
+        return self.starting_offsets(columns.kind, self.offset_alpha / columns.constant**2)
+
+    def penalty_rule(self, rho: Any, initial: float | None) -> PenaltyRule:
+        """Return the rule for an argument `rho`; both are in the units of X."""
+        rule, observations = as_penalty_rule(rho), self.observations
+        if initial is not None:
+            rule = replace(rule, initial=float(initial))
+        rule = self.units.scaled_rule(rule)
+        if rho != "auto":
+            return rule
+        if self.units.rho_has_no_unit:
+            if initial is not None or observations.weights is None:
+                return rule
+            count = observations.sum_of(lambda x, weights: np.ones_like(x))
+            weight = observations.sum_of(lambda x, weights: weights) / count  # the unit of ρ
+            return replace(rule, initial=rule.initial * weight, unit=rule.unit * weight)
+        automatic = automatic_rule(self.model, self.natural_penalty)
+        return automatic if initial is None else replace(automatic, initial=rule.initial)
+
+    def rms_error(self, relative_error: float) -> float:
+        """Return a relative error as a root mean square, in units of X; NaN if it is none."""
+        observations = self.observations
+        if not self.model.squares or observations.limits is not None:
+            return math.nan
+        (total,) = observations.weighted_sums()
+        return relative_error * math.ldexp(math.sqrt(2 * self.reference / total), self.units.of_X)
+
     def with_model(self, model: Model) -> Problem:
         """Return the problem with another model in the units of X, such as a learned one.
 
@@ -174,6 +243,7 @@ class Problem:
         """Return a problem for the same data that has what has been asked of them already."""
         result = replace(self, **changes)
         names = {field.name for field in fields(self)}
+        names |= {"entries"} if "model" in changes else set()
         result.__dict__.update({k: each for k, each in vars(self).items() if k not in names})
         return result
 
@@ -186,13 +256,10 @@ class Problem:
     ) -> tuple[ConstrainedColumns | None, ConstrainedColumns | None]:
         """Return the constraints with the positions of their columns among the solved ones."""
         before, units = self.offset_columns.before, self.units
-        W_constraint, H_constraint = self.constraints.scaled(units.exponent, units.of_objective)
-        return (
-            None
-            if W_constraint is None
-            else ConstrainedColumns(W_constraint, slice(before, before + rank)),
-            None if H_constraint is None else ConstrainedColumns(H_constraint, slice(0, rank)),
-        )
+        constraints = self.constraints.scaled(units.exponent, units.of_objective)
+        both = zip(constraints, (slice(before, before + rank), slice(0, rank)), strict=True)
+        in_W, in_H = (None if c is None else ConstrainedColumns(c, at) for c, at in both)
+        return in_W, in_H
 
     def projected(self, start: Start) -> tuple[FloatArray, FloatArray]:
         """Return the extended factors of a start, the nearest ones that are allowed.
@@ -245,10 +312,13 @@ class Problem:
 @singledispatch
 def sweep_of(observations: Observations, problem: Problem, rank: int, now: Any = None) -> Sweep:
     """Return the sweep of a problem over its observations; see `Problem.sweep`."""
-    data = (observations, problem.model, problem.device)
+    model, device, entries = problem.model, problem.device, problem.entries
+    now = starting_entries(observations, model, device) if now is None else now.on(device)
     beyond_stored = problem.sparse and not problem.observed_only
-    split_variable = SplitVariable(*data, beyond_stored=beyond_stored, now=now)
-    storage = storage_of(observations, problem.device)
+    split_variable, storage = (
+        SplitVariable(entries, now, beyond_stored=beyond_stored),
+        entries.storage,
+    )
     solved, constrained = problem.offset_columns.solved(rank), problem.constrained_columns(rank)
     arguments = (split_variable, *problem.ridges(rank), *solved, problem.threads, *constrained)
     if problem.observed_only:

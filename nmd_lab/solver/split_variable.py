@@ -13,18 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.entries import EntryLimits, FloatArray
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.model.model import Model
 
 from .devices.device import HOST, Device
+from .storage import storage_of
 
 
 class StoredEntries:
-    """Values and weights of the stored entries, as the passes over them take them.
+    """Positions, values and weights of the stored entries, as the passes over them take them.
 
     Attributes
     ----------
+    storage : DenseStorage or CsrStorage
+        Their positions.
     x : EntryReader
         Values; a slice gives an array.  They may be anything where an entry is missing.
     weights : WeightReader or None
@@ -40,18 +43,19 @@ class StoredEntries:
     """
 
     def __init__(self, observations: Observations, model: Model, device: Device = HOST) -> None:
-        weights = observations.weight_reader()
-        weighted = "every" if weights is None else str(weights.dtype)
-        self.device = device
+        weights, limits = observations.weight_reader(), observations.limit_reader()
+        self.storage, self.device = storage_of(observations, device), device
+        self.dtype = observations.dtype
         self.x = device.read(observations.reader(), observations.n_stored)
         self.weights = None
         if weights is not None:
             self.weights = device.read(weights, observations.n_stored)
-        self.limits = observations.limit_reader()
+        self.limits = limits
         self.which: NDArray[np.int16] | None = None
         if model.is_mixed:
             self.which = model.which_at(*observations.stored_positions()).astype(np.int16)
-        self.kind = f"{observations.dtype}_{weighted}{kind_of(self.limits)}"
+        limited = "" if limits is None else "_limits" if limits.uppers is None else "_both"
+        self.kind = f"{self.dtype}_{'every' if weights is None else weights.dtype}{limited}"
         self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
 
     def __getstate__(self) -> dict[str, Any]:
@@ -61,12 +65,13 @@ class StoredEntries:
         vars(self).update(state)
         self.numbers = self.model.numbers  # whose addresses are those of this process
 
-    def marks_of(self, entries: slice) -> tuple[Any, Any, Any]:
-        """Return limits, upper values and parts of a block, None where there are none."""
+    def of_block(self, entries: slice, A: FloatArray) -> tuple[Any, ...]:
+        """Return the arrays of a block with WH there; None where it has no weights, limits, ..."""
         limits, kinds = self.limits, self.which
         codes = None if limits is None else limits.codes[entries]
         uppers = None if limits is None or limits.uppers is None else limits.uppers[entries]
-        return codes, uppers, None if kinds is None else kinds[entries]
+        marks = codes, uppers, None if kinds is None else kinds[entries]
+        return self.x[entries], A, self.weights_of(entries), *marks
 
     def weights_of(self, entries: slice) -> FloatArray | None:
         """Return the weights of a block."""
@@ -103,34 +108,28 @@ class Entries:
         return self
 
 
-class SplitVariable(StoredEntries):
+class SplitVariable:
     """The update of T and U of a problem.
 
     Attributes
     ----------
+    entries : StoredEntries
+        What T and U belong to.
     now : Entries
         T and U.
     dual_scale : float
         Factor by which U is multiplied at the next update, because ρ has changed.
     """
 
-    def __init__(
-        self,
-        observations: Observations,
-        model: Model,
-        device: Device = HOST,
-        *,
-        beyond_stored: bool,
-        now: Entries | None = None,
-    ) -> None:
-        super().__init__(observations, model, device)
-        self.now = starting_entries(observations, model, device) if now is None else now.on(device)
-        if beyond_stored and self.now.previous_A is None:
-            self.now.previous_A = device.zeros(self.now.T.shape, observations.dtype)
+    def __init__(self, entries: StoredEntries, now: Entries, *, beyond_stored: bool) -> None:
+        self.entries, self.device, self.now = entries, entries.device, now
+        if beyond_stored and now.previous_A is None:
+            now.previous_A = self.device.zeros(now.T.shape, entries.dtype)
         self.dual_scale = 1.0
-        kind = f"{self.kind}_{'off' if beyond_stored else 'on'}"
+        kind = f"{entries.kind}_{'off' if beyond_stored else 'on'}"
         self.update_pass, self.projecting_pass = (
-            device.update_pass(model, f"{kind}{projecting}") for projecting in ("", "_projecting")
+            self.device.update_pass(entries.model, f"{kind}{projecting}")
+            for projecting in ("", "_projecting")
         )
 
     def rescale(self, factor: float) -> None:
@@ -141,19 +140,19 @@ class SplitVariable(StoredEntries):
         self, entries: slice, A: FloatArray, penalty: float, change: FloatArray | None
     ) -> tuple[float, ...]:
         """Update T and U of a block, and turn A = WH into S = T + U - A."""
-        weights, now = self.weights_of(entries), self.now
+        now = self.now
         previous = None if now.previous_A is None else now.previous_A[entries]
         state = (now.T[entries], now.U[entries], previous, change)
-        numbers = (penalty, self.dual_scale, self.numbers)
+        numbers = (penalty, self.dual_scale, self.entries.numbers)
         update = self.update_pass if change is None else self.projecting_pass
-        return update(self.x[entries], A, weights, *self.marks_of(entries), *state, *numbers)
+        return update(*self.entries.of_block(entries, A), *state, *numbers)
 
     def keep(self, entries: slice, A: FloatArray) -> None:
         """Turn A = WH of a block into S = T + U - A, without an update of T and U.
 
         Where nothing is observed, T becomes A: at the start, A has the offsets, and T is still 0.
         """
-        weights, now = self.weights_of(entries), self.now
+        weights, now = self.entries.weights_of(entries), self.now
         if weights is not None:
             self.device.fill(now.T[entries], A, weights == 0)
         if now.previous_A is not None:
@@ -173,11 +172,6 @@ def starting_entries(observations: Observations, model: Model, device: Device) -
             block[weights[first : first + block.size] == 0] = 0
         squares += float(np.sum(np.square(block, dtype=np.float64)))
     return Entries(device.put(T), device.zeros(T.shape, T.dtype), math.sqrt(squares))
-
-
-def kind_of(limits: EntryLimits | None) -> str:
-    """Return what the limits add to the name of a kernel."""
-    return "" if limits is None else "_limits" if limits.uppers is None else "_both"
 
 
 def pseudo_inverses(observations: Observations, model: Model) -> FloatArray:

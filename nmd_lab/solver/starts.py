@@ -26,7 +26,7 @@ from .loop import Stopping, exact_for, nothing
 from .options import Options
 from .penalty import BALANCED
 from .problem import Problem
-from .refinement.plan import RefinementPlan, has_implicit_zeros, make_plan
+from .refinement.plan import RefinementPlan, make_plan
 from .ridge_path import after_strong_ridges, iterations_of
 from .run import FIRST_ROUND, Run, RunState
 
@@ -36,6 +36,7 @@ def all_starts(
     offsets: Offsets,
     rank: int,
     options: Options,
+    plan: RefinementPlan,
     rng: np.random.Generator,
     chosen: Start | None = None,
 ) -> Iterator[Start]:
@@ -50,12 +51,11 @@ def all_starts(
         elif index > 0 or init == "random" or (init == "auto" and model.even):
             yield random_start(observations, model, rank, offsets, rng)
         elif isinstance(init, str):
-            zeros = has_implicit_zeros(problem, options)
-            kind = "randomized" if zeros else "svd"
+            kind = "randomized" if plan.few_stored else "svd"
             kind = kind if init in ("auto", "path") else init
             start = svd_start(observations, model, rank, offsets, rng, kind)
             if init == "path":
-                engine: FitEngine[Any] = ImplicitZeros(exact=0.0) if zeros else Admm()
+                engine: FitEngine[Any] = ImplicitZeros(exact=0.0) if plan.few_stored else Admm()
                 start = after_strong_ridges(problem, start, iterations_of(engine))
                 start = start._replace(kind="path")
             yield start
@@ -128,10 +128,11 @@ def first_start(
     problem: Problem, offsets: Offsets, rank: int, options: Options, rng: np.random.Generator
 ) -> Start:
     """Return the first start of `all_starts`, after the warm-up of an even f."""
-    start = next(all_starts(problem, offsets, rank, options, rng))
+    plan = make_plan(problem, rank, options)
+    start = next(all_starts(problem, offsets, rank, options, plan, rng))
     if start.kind != "random" or problem.constraints.nonnegative:
         return start
-    return warmed_up(problem, start, options, make_plan(problem, rank, options), RunState())
+    return warmed_up(problem, start, options, plan, RunState())
 
 
 def warmed_up(

@@ -83,7 +83,7 @@ class Sweep:
 
     def __post_init__(self) -> None:
         """Set the number of parts of the rows."""
-        self.parts = number_of_shares(self.storage, self.threads, self.split_variable.model)
+        self.parts = number_of_shares(self.storage, self.threads, self.split_variable.entries.model)
 
     def update_T_and_W(
         self, W: FloatArray, H: FloatArray, penalty: float, *, projected: bool = False

@@ -17,11 +17,9 @@ import numpy as np
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.state import Iterate
-from nmd_lab.solver.storage import storage_of
-from nmd_lab.solver.zeros.tiles import SparseEnvelope, handles
 
 from .lbfgs import Pairs, Point, Preconditioner, no_pairs
-from .moreau_envelope import MoreauEnvelope, symmetric
+from .moreau_envelope import symmetric
 from .plan import memory_allows, pass_costs
 
 BLOCK = 256  # matrices that are inverted at a time, which bounds the temporary arrays
@@ -49,7 +47,7 @@ class Lagrangian:
     ) -> None:
         observations, width = problem.observations, W_aug.shape[1]
         m, n = observations.shape
-        self.envelope = envelope_of(problem)
+        self.envelope = problem.envelope()
         self.model = problem.model
         rank = width - problem.offset_columns.width
         self.alphas = problem.alphas(rank)
@@ -195,14 +193,6 @@ class Lagrangian:
             total = (total + ridge * np.eye(len(gram))).astype(np.float64, copy=False)
             inverses[block] = 0.5 * np.linalg.inv(total)
         return inverses
-
-
-def envelope_of(problem: Problem) -> MoreauEnvelope | SparseEnvelope:
-    """Return the function L of a problem, without multipliers of zeros that are not stored."""
-    observations, model, threads = problem.observations, problem.model, problem.threads
-    if handles(observations, model):
-        return SparseEnvelope(problem.tiles, model, threads)
-    return MoreauEnvelope(observations, model, storage_of(observations, problem.device), threads)
 
 
 def balanced(

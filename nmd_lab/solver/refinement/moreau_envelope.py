@@ -23,10 +23,7 @@ import numpy as np
 
 from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import Observations
-from nmd_lab.model.model import Model
 from nmd_lab.solver.split_variable import StoredEntries
-from nmd_lab.solver.storage import Storage
 from nmd_lab.solver.sweep import number_of_shares
 
 
@@ -52,33 +49,28 @@ class Evaluation(NamedTuple):
     gradient_H: FloatArray
 
 
-class MoreauEnvelope(StoredEntries):
+class MoreauEnvelope:
     """The function L and its gradient, computed block by block of rows.
 
     Attributes
     ----------
+    entries : StoredEntries
+        The data.
     size : int
         Number of stored entries.
     U : array (n_stored,) on the device, or None
         Multipliers; None as long as they are all zero.
     """
 
-    def __init__(
-        self,
-        observations: Observations,
-        model: Model,
-        storage: Storage,
-        threads: int = 1,
-    ) -> None:
-        super().__init__(observations, model, storage.device)
-        self.storage, self.size = storage, storage.n_entries
-        self.parts = number_of_shares(storage, threads, model)
+    def __init__(self, entries: StoredEntries, threads: int = 1) -> None:
+        self.entries, self.storage, self.device = entries, entries.storage, entries.device
+        self.size = self.storage.n_entries
+        self.parts = number_of_shares(self.storage, threads, entries.model)
         self.U: Any = None
-        self._dtype = observations.dtype
-        self._none = self.device.empty((storage.block_size,), observations.dtype)
+        self._none = self.device.empty((self.storage.block_size,), entries.dtype)
         self._none[:] = 0
-        self.envelope_pass = self.device.envelope_pass(model, self.kind)
-        self.curvature_pass = self.device.curvature_pass(model, self.kind)
+        self.envelope_pass = self.device.envelope_pass(entries.model, entries.kind)
+        self.curvature_pass = self.device.curvature_pass(entries.model, entries.kind)
 
     def evaluate(
         self, W: FloatArray, H: FloatArray, penalty: float, update_from: float = 0.0
@@ -86,7 +78,7 @@ class MoreauEnvelope(StoredEntries):
         """Return L and its gradient."""
         H_packed, gradient_W = self.storage.pack(H), np.empty_like(W)
         if update_from and self.U is None:
-            self.U = self.device.zeros((self.size,), self._dtype)
+            self.U = self.device.zeros((self.size,), self.entries.dtype)
 
         def share(block_number: int) -> tuple[FloatArray, FloatArray]:
             gradient, sums = np.zeros((H.shape[1], H.shape[0]), H.dtype), np.zeros(3)
@@ -95,7 +87,7 @@ class MoreauEnvelope(StoredEntries):
                 entries = block.entries
                 G = buffer[: entries.stop - entries.start]
                 self.storage.products(block, W, H_packed, G)
-                numbers = (penalty, update_from, self.numbers)
+                numbers = (penalty, update_from, self.entries.numbers)
                 sums += self.envelope_pass(*self._data(entries, G), *numbers)
                 gradient_W[block.rows] = self.storage.times_Ht(block, G, H_packed)
                 self.storage.add_StW(block, G, W, gradient)
@@ -120,7 +112,7 @@ class MoreauEnvelope(StoredEntries):
                 entries = block.entries
                 C = buffer[: entries.stop - entries.start]
                 self.storage.products(block, W, H_packed, C)
-                self.curvature_pass(*self._data(entries, C), penalty, self.numbers)
+                self.curvature_pass(*self._data(entries, C), penalty, self.entries.numbers)
                 rows[block.rows] = self.storage.times_Ht(block, C, outer_H_packed)
                 self.storage.add_StW(block, C, outer_W, columns)
             return (columns,)
@@ -130,9 +122,8 @@ class MoreauEnvelope(StoredEntries):
 
     def _data(self, entries: slice, A: FloatArray) -> tuple[Any, ...]:
         """Return the arrays of a block, as passes take them."""
-        marks = self.marks_of(entries)
         U = self._none[: len(A)] if self.U is None else self.U[entries]
-        return self.x[entries], A, self.weights_of(entries), *marks, U
+        return *self.entries.of_block(entries, A), U
 
     def forget(self) -> None:
         """Set the multipliers back to zero."""

@@ -18,20 +18,35 @@ from nmd_lab.solver.loop import exact_for
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.settings import is_automatic
-from nmd_lab.solver.zeros.tiles import handles
 
 from .lbfgs import MOST_PAIRS
 
 
 @dataclass(frozen=True)
 class RefinementPlan:
-    """The refinements of a fit."""
+    """The refinements of a fit.
+
+    Attributes
+    ----------
+    fitted : float
+        Relative residual at or below which nothing is left to refine.
+    refine, homotopy, polish : bool or str
+        Refinements between the iterations of Algorithm 1; see `stages`.
+    engine : {"admm", "constrained", "implicit zeros"}
+        What does the iterations.
+    few_stored : bool
+        Whether few entries are stored and all others are zeros, of which Algorithm 1 would store T
+        and U.
+    tol : float
+        Tolerance of descents.
+    """
 
     fitted: float
     refine: bool = False
     homotopy: str | bool = False
     polish: bool = False
     engine: Literal["admm", "constrained", "implicit zeros"] = "admm"
+    few_stored: bool = False
     tol: float = 0.0
 
     @property
@@ -78,16 +93,20 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
     fitted = exact_for(options.tol) / 100
     if observations.remote:
         return RefinementPlan(fitted)
+    m, n = observations.shape
+    suits = problem.has_tiles and not model.learns and is_automatic(options.solver)
+    few_stored = suits and problem.reference > 0 and observations.values.size < 0.3 * m * n
     if problem.is_constrained:
         is_allowed = options.solver.refine and options.solver.rho == "auto"
         is_allowed &= problem.device is HOST
         descends = is_allowed and kind_of_descent(problem) is not None
-        return RefinementPlan(fitted, engine="constrained" if descends else "admm")
-    if has_implicit_zeros(problem, options):
-        return RefinementPlan(fitted, engine="implicit zeros", tol=options.tol)
+        return RefinementPlan(
+            fitted, engine="constrained" if descends else "admm", few_stored=few_stored
+        )
+    if few_stored:
+        return RefinementPlan(fitted, engine="implicit zeros", few_stored=True, tol=options.tol)
     adaptive = math.isfinite(problem.rule.factor) and not problem.rule.projected
     least_squares = model.is_least_squares and problem.observed_only
-    m, n = observations.shape
     stored = observations.n_stored if observations.scratch is None else 0  # it may be on disk
     small = memory_allows(2 * MOST_PAIRS * (m + n) * rank, stored)
     small &= not (problem.sparse and stored > MEMORY_ENTRIES)
@@ -99,15 +118,6 @@ def make_plan(problem: Problem, rank: int, options: Options) -> RefinementPlan:
         homotopy = False
     polish = auto if options.solver.polish == "auto" else bool(options.solver.polish)
     return RefinementPlan(fitted, refine, homotopy, polish)
-
-
-def has_implicit_zeros(problem: Problem, options: Options) -> bool:
-    """Return whether descents take the place of Algorithm 1, which would store T and U of zeros."""
-    model, observations = problem.model, problem.observations
-    if not handles(observations, model) or model.learns or problem.reference <= 0:
-        return False
-    m, n = observations.shape
-    return observations.values.size < 0.3 * m * n and is_automatic(options.solver)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from nmd_lab.solver.constraints.least_squares import kind_of_descent
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.state import Iterate
 
-from .lagrangian import Lagrangian, Variables, balanced, envelope_of
+from .lagrangian import Lagrangian, Variables, balanced
 from .lbfgs import Descent, descend
 
 # All ρ are in units of the natural penalty.  The end of a descent is a number of steps and the
@@ -293,7 +293,7 @@ def optimality(
     if not problem.is_constrained:
         squares = (np.square(each, dtype=np.float64).sum(axis=0) for each in factors)
         ridge = 0.5 * sum(float(a @ s) for a, s in zip(alphas, squares, strict=True))
-    envelope, lowest = envelope_of(problem), math.inf
+    envelope, lowest = problem.envelope(), math.inf
     for units in OPTIMALITY_PENALTIES:
         result = envelope.evaluate(W_aug, H_aug, units * problem.natural_penalty)
         slopes = result.gradient_W[:, solved_W], result.gradient_H[solved_H].T

@@ -38,7 +38,7 @@ from .priors import (
     draw_row_prior,
     first_groups,
 )
-from .problem import SampledProblem, sampled_problem
+from .problem import SampledProblem
 from .row_updates import MAX_INTEGRATED, NO_LABELS, StreamId
 from .sampled_model import knows_T
 from .streams import COLUMNS, HYPER, ROWS
@@ -292,7 +292,9 @@ def draw_new_rows(
     `fields` are those of the problem; the priors of the rows are drawn already.
     """
     prior = Prior(1.0, np.ones(len(fields["noises"])))
-    problem = sampled_problem(observations, threads=all_threads(), prior=prior, **fields)
+    problem = SampledProblem(
+        observations=observations, threads=all_threads(), prior=prior, **fields
+    )
     fills = (
         problem.units[0].size > MAX_INTEGRATED
     )  # missing cells given the row, which is a step of its own

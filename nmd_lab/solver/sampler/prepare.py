@@ -36,7 +36,7 @@ from .cut_points import ends_in_rows
 from .latent_draws import DRAWS_OF_X, SampledLimits
 from .latent_sweep import ChainState
 from .priors import Prior
-from .problem import SampledProblem, sampled_problem
+from .problem import SampledProblem
 from .run import first_chain
 from .sampled_model import NoiseKind, has_noise_by_column, noises_of, sampled_model
 
@@ -108,8 +108,8 @@ def _problem(
         mean_of_T = _mean(stored, model.pseudo_inverse)
         mean = 0.0 if offsets == "none" else mean_of_T
         prior = _prior(stored, model, mean)
-    problem = sampled_problem(
-        stored,
+    problem = SampledProblem(
+        observations=stored,
         threads=options.compute.threads or all_threads(),
         model=model,
         noises=noises,
@@ -125,7 +125,7 @@ def _problem(
     )
     if stored.limits is None:
         return problem
-    return replace(problem, limits=_limits(problem, stored))
+    return replace(problem, limits=_limits(problem))
 
 
 def _n_groups(wanted: Any, m: int, *, by_column: bool) -> int:
@@ -135,8 +135,9 @@ def _n_groups(wanted: Any, m: int, *, by_column: bool) -> int:
     return max(1, min(GROUPS, m // ROWS_OF_A_GROUP)) if by_column else 1
 
 
-def _limits(problem: SampledProblem, stored: Observations) -> SampledLimits:
+def _limits(problem: SampledProblem) -> SampledLimits:
     """Return the limits of the entries of a problem; those of ordered levels are positions."""
+    stored = problem.observations
     limits = stored.limit_reader()
     assert limits is not None
     weighted = stored.weights is not None and stored.weights.dtype != bool

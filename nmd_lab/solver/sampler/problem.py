@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -65,12 +65,8 @@ class SampledProblem:
         Global offset, a constant.
     prior : Prior
         Scales of the priors.
-    storage : CsrStorage or DenseStorage
-        Positions of the stored entries.
-    values : ndarray (n_entries,)
-        X at these entries; positions of ordered levels, counted from 0.
-    weights : ndarray (n_entries,) or None
-        Weights > 0; None if every one is 1.
+    observations : Observations
+        Data, in the units of the problem; sparse ones unless they are complete and of one kind.
     threads : int
         Largest number of threads.
     limits : SampledLimits or None
@@ -92,9 +88,7 @@ class SampledProblem:
     column_offsets: bool
     mean: float
     prior: Prior
-    storage: CsrStorage | DenseStorage
-    values: FloatArray
-    weights: FloatArray | None
+    observations: Observations
     threads: int
     limits: SampledLimits | None = None
     mean_of_T: float = 0.0
@@ -110,17 +104,40 @@ class SampledProblem:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns."""
-        return self.storage.shape
+        return self.observations.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the entries and of the factors."""
-        return self.values.dtype
+        return self.observations.dtype
+
+    @cached_property
+    def storage(self) -> CsrStorage | DenseStorage:
+        """Positions of the stored entries."""
+        return storage_of(self.observations)
 
     @property
     def n_entries(self) -> int:
         """Number of stored entries."""
-        return int(self.values.size)
+        return self.storage.n_entries
+
+    @property
+    def weights(self) -> FloatArray | None:
+        """Weights > 0 of the entries (n_entries,); None if every one is 1."""
+        return self.observations.weights
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """X at the entries (n_entries,); positions of ordered levels, counted from 0."""
+        values = np.ascontiguousarray(self.observations.values).ravel()
+        losses: list[Any] = [kind.loss for kind in self.model.kinds]
+        if not any(map(levels_of, losses)):
+            return values
+        codes = values.copy()
+        for loss, at in zip(losses, self.entries_of_kinds, strict=True):
+            if loss.classes == "ordered":
+                codes[at] = loss.codes(values[at])
+        return codes
 
     @cached_property
     def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -325,19 +342,3 @@ class SampledProblem:
             work(Block(slice(first, last), slice(int(starts[first]), int(starts[last]))))
 
         each_block(starts, self.threads, rows, dense=isinstance(self.storage, DenseStorage))
-
-
-def sampled_problem(stored: Observations, **fields: Any) -> SampledProblem:
-    """Return a problem with the entries of observations, and the other fields as given."""
-    values = np.ascontiguousarray(stored.values).ravel()
-    problem = SampledProblem(
-        **fields, storage=storage_of(stored), values=values, weights=stored.weights
-    )
-    if not any(map(levels_of, (kind.loss for kind in problem.model.kinds))):
-        return problem
-    codes = values.copy()
-    for kind, at in zip(problem.model.kinds, problem.entries_of_kinds, strict=True):
-        loss: Any = kind.loss
-        if loss.classes == "ordered":
-            codes[at] = loss.codes(values[at])
-    return replace(problem, values=codes)

@@ -11,7 +11,6 @@ import numpy as np
 
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
-from nmd_lab.solver.formulation import offsets_of
 from nmd_lab.solver.initialization import Start, svd_start
 
 from .space import Setting, Space
@@ -56,7 +55,7 @@ class Moves:
         setting = Setting(f, loss, rank, space.alpha or 1.0, space.kinds[0], 1.0)
         problem = self.trials.problems(setting)[0]
         data, rng = problem.starting_data, np.random.default_rng(0)
-        start = svd_start(*data, 1, offsets_of(problem), rng, "randomized")
+        start = svd_start(*data, 1, problem.offsets, rng, "randomized")
         largest = float(np.linalg.norm(start.W) * np.linalg.norm(start.H))
         natural, units = problem.natural_penalty * self.trials.mean_weight, problem.units
         tiny = math.sqrt(np.finfo(float).tiny)
@@ -76,7 +75,7 @@ class Moves:
         for problem in self.trials.problems(setting):
             (m, n), dtype = problem.observations.shape, problem.observations.dtype
             W, H = np.zeros((m, setting.rank), dtype), np.zeros((setting.rank, n), dtype)
-            offsets = problem.units.given_offsets(offsets_of(problem))
+            offsets = problem.units.given_offsets(problem.offsets)
             starts.append(Start(W, H, True, offsets))
         return self.trials.run(setting, starts, kind="offsets_alone")
 

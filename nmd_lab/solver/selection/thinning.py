@@ -17,7 +17,6 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.base import NORMAL, POISSON
 from nmd_lab.model.model import Model
-from nmd_lab.solver.formulation import offsets_of
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.loop import Stopping
 from nmd_lab.solver.problem import Problem
@@ -64,7 +63,7 @@ class ThinnedTrials(Trials):
         """Return the best state of a fit, and its number of iterations."""
         options = self.options
         plan = make_plan(problem, rank, options)
-        start = next(all_starts(problem, offsets_of(problem), rank, options, self.rng))
+        start = next(all_starts(problem, problem.offsets, rank, options, plan, self.rng))
         most = min(options.max_iter, 200)  # after which the error hardly changes
         rules = Stopping(most, None, lambda _: self.stopped(), tol=options.tol, window=plan.window)
         outcome = run_from(problem, start, options, plan, rules).advance()

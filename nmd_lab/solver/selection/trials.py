@@ -16,7 +16,7 @@ from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.solver.engines.admm import Admm
 from nmd_lab.solver.engines.protocol import FitEngine, iterates
 from nmd_lab.solver.engines.refined import Refined
-from nmd_lab.solver.formulation import make_problem, observed_only, offsets_of
+from nmd_lab.solver.formulation import make_problem, observed_only
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.known import Known
@@ -250,7 +250,7 @@ class Trials:
                 else start_of_rank(problem, scaled, rank, self.rng)
             )
         options = replace(self.options, init="auto", time_limit=None)
-        first = first_start(problem, offsets_of(problem), rank, options, self.rng)
+        first = first_start(problem, problem.offsets, rank, options, self.rng)
         if kind != "ridge_path":
             return first
         after = after_few if suits(problem, first) else iterations_of(Admm())

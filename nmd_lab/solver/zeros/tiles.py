@@ -16,15 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray, IntArray
-from nmd_lab.data.observations import Observations
-from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model
 from nmd_lab.solver.devices.device import HOST, Device
 from nmd_lab.solver.refinement.moreau_envelope import Evaluation, outer_products
@@ -220,9 +218,3 @@ class SparseEnvelope:
     def forget(self) -> None:
         """Set the multipliers back to zero."""
         self.U[:] = 0
-
-
-def handles(observations: Observations, model: Model) -> TypeGuard[SparseObservations]:
-    """Return whether there is a `SparseEnvelope` of such data: sparse zeros, without limits."""
-    sparse = isinstance(observations, SparseObservations) and observations.absent_are_zeros
-    return sparse and observations.limits is None and not model.is_mixed

@@ -14,7 +14,7 @@ from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope, symmetric
-from nmd_lab.solver.storage import storage_of
+from nmd_lab.solver.split_variable import StoredEntries
 
 FORMS = ["dense", "masked", "weighted", "stored", "stored and weighted", "zeros"]
 NAMES = ["value", "data_term", "primal", "gradient_W", "gradient_H"]
@@ -48,7 +48,7 @@ def factors(m=9, n=7, rank=3, seed=1, dtype=np.float64):
 
 
 def envelope_of(observations, f, loss, threads=1):
-    return MoreauEnvelope(observations, make_model(f, loss), storage_of(observations), threads)
+    return MoreauEnvelope(StoredEntries(observations, make_model(f, loss)), threads)
 
 
 def expected(A, X, weights, f, loss, penalty, U=0.0):

@@ -16,7 +16,6 @@ from nmd_lab.model.model import make_model
 from nmd_lab.solver.sampler.chain import Chain, ChainStart
 from nmd_lab.solver.sampler.priors import Prior
 from nmd_lab.solver.sampler.problem import SampledProblem
-from nmd_lab.solver.storage import storage_of
 
 PARTICLES, SWEEPS, MEAN = 200_000, 4100, 0.2
 PRIOR = Prior(spread=1.5, spread_of_X=2.0, share=0.7, strength=3, noise_shape=3.0, noise_rate=0.5)
@@ -78,9 +77,7 @@ def particles(case, data, rng):
 def problem_of(case, data):
     name, loss, kind, weights = CASES[case]
     seen = observe(data, weights=weights).as_sparse()
-    values, model = np.ascontiguousarray(seen.values).ravel(), make_model(name, loss)
-    entries = storage_of(seen), values, seen.weights, 1
-    return SampledProblem(model, (kind,), 1, True, True, MEAN, PRIOR, *entries)
+    return SampledProblem(make_model(name, loss), (kind,), 1, True, True, MEAN, PRIOR, seen, 1)
 
 
 @pytest.mark.parametrize("case", some(list(CASES), 1))

@@ -14,7 +14,6 @@ from nmd_lab.solver.sampler.chain import draw_noise
 from nmd_lab.solver.sampler.latent_sweep import ChainState
 from nmd_lab.solver.sampler.priors import Prior
 from nmd_lab.solver.sampler.problem import SampledProblem
-from nmd_lab.solver.storage import storage_of
 
 DRAWS = 3000
 SIGNIFICANT = 1e-4
@@ -23,9 +22,8 @@ COUNT, MISFIT, LOSSES = 20, 31.0, 7.0
 
 
 def test_precision_and_likelihood_of_gaussian_noise_after_f():
-    entries = storage_of(observe(np.ones((5, 4)))), np.ones(COUNT), None, 1
-    model = make_model("identity", "frobenius")
-    problem = SampledProblem(model, ("after",), 1, False, False, 0.0, PRIOR, *entries)
+    X, model = observe(np.ones((5, 4))), make_model("identity", "frobenius")
+    problem = SampledProblem(model, ("after",), 1, False, False, 0.0, PRIOR, X, 1)
     state = ChainState(np.ones((5, 1)), np.ones((4, 1)), np.ones(1), np.ones(1), np.ones(COUNT))
     rng, found = np.random.default_rng(0), np.empty(DRAWS)
     for k in range(DRAWS):

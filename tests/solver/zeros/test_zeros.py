@@ -19,7 +19,7 @@ from nmd_lab.model.model import make_model
 from nmd_lab.solver.devices import compiled_passes
 from nmd_lab.solver.devices.compiled_passes import ZeroLoss
 from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
-from nmd_lab.solver.storage import storage_of
+from nmd_lab.solver.split_variable import StoredEntries
 from nmd_lab.solver.zeros import tiles
 from nmd_lab.solver.zeros.tiles import SparseEnvelope, Tiles
 
@@ -101,7 +101,7 @@ def test_envelope_is_that_of_all_entries_with_multipliers_at_the_stored_ones(
     full = observe(X.toarray())
     lean = SparseEnvelope(Tiles(X.shape, X.indptr, X.indices, X.data), pair, threads)
     assert lean.parts == threads
-    whole = MoreauEnvelope(full, pair, storage_of(full))
+    whole = MoreauEnvelope(StoredEntries(full, pair))
     stored = (X.toarray() != 0).ravel()
     assert whole.U is None
     whole.U = np.zeros(stored.size)
