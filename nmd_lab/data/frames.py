@@ -15,9 +15,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -94,6 +92,7 @@ PHRASES = {
     "identifiers": "identifiers or free text",
     "limits": "limits such as {example!r}",
     "numbers": "numbers as text or objects",
+    "words": "numbers together with {example}",
     "dates": "dates",
     "mixed": "values of several types",
     "empty": "no value",
@@ -103,6 +102,7 @@ PHRASES = {
 
 CASTS = {
     "numbers": ".apply(pd.to_numeric)",
+    "words": ".apply(pd.to_numeric, errors='coerce')",
     "dates": ".apply(lambda when: (when - when.min()).dt.days)",
 }
 """Code that turns some columns into ones that are taken."""
@@ -118,6 +118,8 @@ OTHER_OBJECTS = ("PeriodDtype", "IntervalDtype")
 
 LEAST_REPEATS = 1.25  # lines for each distinct text; below, categories would have almost one line
 MOST_TEXTS = 50  # distinct texts that are taken for classes; more are names or free text
+FEWEST_NUMBERS = 5  # distinct numbers of a column of numbers that has words, too
+MOST_WORDS = 3  # distinct words among numbers, such as "ND" or "trace"
 
 
 def refused_columns(frame: Any, typed: Collection[Any] = ()) -> dict[str, list[Any]]:
@@ -139,7 +141,24 @@ def refuse_columns(frame: Any, typed: Collection[Any] = ()) -> None:
         said, remedy = description(frame, refused), lines_that_mend(frame, typed)
         limits = [f"{name}={name}" for name in SIGNS if f"{name} = " in remedy]
         give = f", and give {' and '.join(limits)}" if limits else ""
+        if "words" in refused:
+            give += "; where a word means below a limit, write '<' and the limit before"
+        if roles := _roles_of_long_table(frame, refused):
+            give += (
+                f"; if each line is one observation, give nmd.observations_from_table(X, {roles})"
+            )
         raise TypeError(f"X has {said}: run `{remedy}`{give}.")
+
+
+def _roles_of_long_table(frame: Any, refused: dict[str, list[Any]]) -> str:
+    """Return the arguments with which a table of pairs and values is read, if it may be one."""
+    names = [name for name in frame.columns if str(name).lower() not in COLUMNS_BESIDE]
+    if [*refused] != ["identifiers"] or len(names) != 3 or frame[names[:2]].duplicated().any():
+        return ""
+    row, column, value = names
+    if not pd.api.types.is_numeric_dtype(frame[value]) or not has_repeats(frame[row]):
+        return ""
+    return f"{row=}, {column=}, {value=}"
 
 
 def description(frame: Any, refused: dict[str, list[Any]]) -> str:
@@ -149,6 +168,9 @@ def description(frame: Any, refused: dict[str, list[Any]]) -> str:
         phrase = PHRASES[kind]
         if kind == "limits":
             phrase = phrase.format(example=_with_sign(frame, names)[0])
+        if kind == "words" or (kind == "limits" and _words_of(frame, names)):
+            words = " and ".join(map(repr, _words_of(frame, names)))
+            phrase = phrase.format(example=words) if kind == "words" else f"{phrase} and {words}"
         said.append(f"{phrase} in column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}")
     return " and ".join([", ".join(said[:-1]), said[-1]] if said[1:] else said)
 
@@ -165,7 +187,9 @@ def lines_that_mend(frame: Any, typed: Collection[Any] = ()) -> str:
     ]
     if names := refused.get("limits", []):
         signs_seen = set("".join(_with_sign(frame, names)))
-        lines.append(f"limits = X[{names!r}].astype(str)")
+        words = _words_of(frame, names)
+        known = f".replace({words!r}, {_with_sign(frame, names)[0]!r})" if words else ""
+        lines.append(f"limits = X[{names!r}]{known}.astype(str)")
         lines += [
             f"{argument} = limits.apply(lambda c: c.str.contains('[{signs}]'))"
             ".reindex(columns=X.columns, fill_value=False)"
@@ -204,19 +228,40 @@ def _kind_of_objects(column: Any) -> str:
     text = values.astype(str)
     if _are_numbers(values):
         return "numbers"
-    if _are_numbers(text.str.strip("<>≤≥= ")):
+    numbers, signed = _without_signs(text), text.str.contains("[<>≤≥]")
+    if numbers.notna().all():
         return "limits"
-    if not all(isinstance(value, str) for value in values):
+    all_text, distinct = all(isinstance(value, str) for value in values), text.nunique()
+    are_classes = all_text and distinct <= min(len(text) / LEAST_REPEATS, MOST_TEXTS)
+    few_words = text[numbers.isna()].nunique() <= MOST_WORDS
+    plain = numbers[~signed].dropna()
+    if few_words and 2 * plain.size >= len(text) and plain.nunique() >= FEWEST_NUMBERS:
+        if signed.any():
+            return "limits"
+        if not are_classes:
+            return "words"
+    if not all_text:
         return (
             "mixed" if all(isinstance(value, str | float | int) for value in values) else "others"
         )
-    distinct = text.nunique()
-    return "text" if distinct <= min(len(text) / LEAST_REPEATS, MOST_TEXTS) else "identifiers"
+    return "text" if are_classes else "identifiers"
 
 
 def _are_numbers(values: Any) -> bool:
     """Return whether all values of a Series can be turned into numbers."""
     return bool(pd.to_numeric(values, errors="coerce").notna().all())
+
+
+def _without_signs(text: Any) -> Any:
+    """Return the numbers of a Series of texts, without the signs of limits, and NaN for words."""
+    return pd.to_numeric(text.str.strip("<>≤≥= "), errors="coerce")
+
+
+def _words_of(frame: Any, names: Collection[Any]) -> list[str]:
+    """Return the words among the numbers of some columns."""
+    columns = [frame.iloc[:, k] for k, name in enumerate(frame.columns) if name in names]
+    text = pd.concat(columns).dropna().astype(str)
+    return sorted(set(text[_without_signs(text).isna()]))
 
 
 def _with_sign(frame: Any, names: Collection[Any]) -> list[str]:
@@ -243,7 +288,8 @@ def valid_range(X: Any, column: str | None = None) -> tuple[float, float] | None
         documented = _of_attributes(attrs) if isinstance(attrs, dict) else None
         if documented is not None:
             return documented
-    if getattr(sources[0], "dtype", None) == np.uint8:
+    dtype = getattr(sources[0], "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype == np.uint8:  # a frame may have a column "dtype"
         values = sources[0].tocoo().data if sparse.issparse(X) else np.asarray(sources[0])
         if values.size and int(values.max()) > GREY_LEVELS // 2:
             return 0.0, float(GREY_LEVELS)
@@ -286,26 +332,3 @@ def _csr(X: Any) -> Any:
     compressed = X.to_sparse_csr()  # entries that are there twice are added
     parts = (compressed.values(), compressed.col_indices(), compressed.crow_indices())
     return csr_array(tuple(array.numpy() for array in parts), shape=tuple(X.shape))
-
-
-@contextmanager
-def errors_of(path: object) -> Iterator[None]:
-    """Turn any error of a reader into a ValueError of one sentence that names the file.
-
-    The libraries that read files raise almost any error for a damaged one, zlib.error and KeyError
-    among them.  What they warn of is ignored.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except ImportError:
-        raise
-    except Exception as error:
-        text = str(error) if type(error) is not KeyError else f"no {error}"
-        text = " ".join(text.split()).removeprefix("Error tokenizing data. C error: ")
-        sentence = text.partition(". ")[0].partition(": build it")[0]
-        reason = sentence.rstrip(".:") or type(error).__name__
-        raise ValueError(
-            f"file={str(path)!r} cannot be read: {reason}; check it, or get it again."
-        ) from error

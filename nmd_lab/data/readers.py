@@ -7,7 +7,9 @@ import gzip
 import io
 import math
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ from scipy import sparse
 from scipy.io import mmread
 
 from nmd_lab._runtime.checks import check_word
-from nmd_lab.data.frames import errors_of, has_repeats, long_table_columns
+from nmd_lab.data.frames import has_repeats, long_table_columns
 
 from .entries import check_structure
 from .labels import RESULT_ATTRIBUTE, is_frame
@@ -268,3 +270,26 @@ def _sizes(X: Any) -> str:
         return f"array of shape {X.shape}"
     stored = "" if isinstance(X, np.ndarray) else f", {X.nnz} stored entries"
     return f"{X.shape[0]} rows x {X.shape[1]} columns{stored}"
+
+
+@contextmanager
+def errors_of(path: object) -> Iterator[None]:
+    """Turn any error of a reader into a ValueError of one sentence that names the file.
+
+    The libraries that read files raise almost any error for a damaged one, zlib.error and KeyError
+    among them.  What they warn of is ignored.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except ImportError:
+        raise
+    except Exception as error:
+        text = str(error) if type(error) is not KeyError else f"no {error}"
+        text = " ".join(text.split()).removeprefix("Error tokenizing data. C error: ")
+        sentence = text.partition(". ")[0].partition(": build it")[0]
+        reason = sentence.rstrip(".:") or type(error).__name__
+        raise ValueError(
+            f"file={str(path)!r} cannot be read: {reason}; check it, or get it again."
+        ) from error

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmd_lab.data.frames import errors_of
+from nmd_lab.data.readers import errors_of
 from nmd_lab.warnings import NMDWarning
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ import xarray as xr
 from xarray.indexes import PandasIndex, PandasMultiIndex
 
 from nmd_lab._runtime.disk import check_target, write_atomically
-from nmd_lab.data.frames import errors_of
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
+from nmd_lab.data.readers import errors_of
 
 SCHEMA = 1
 """Version of the layout of Datasets and files."""

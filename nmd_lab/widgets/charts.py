@@ -213,7 +213,8 @@ def size_text(
     name: str, shape: tuple[int, int], share: float = 1.0, *, is_table: bool = False
 ) -> str:
     """Return the name and the size of data, and the share that is known if that is not all."""
-    more = f", {as_text(100 * share, 2)} % known" if share < 1 else ""
+    percent = as_text(100 * share, 2) if share < 0.995 else f"{min(100 * share, 99.9):.1f}"
+    more = f", {percent} % known" if share < 1 else ""
     m, n = shape
     size = f": {many(m, 'row')}, {many(n, 'column')}" if is_table else f" {m} × {n}"
     return f"{name}{size}{more}"

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import nmd_lab
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.masks import GivenLimits
 
@@ -74,3 +75,44 @@ def test_text_with_few_values_is_taken_for_classes():
     many = pd.DataFrame({"a": np.arange(400.0), "b": [f"town {k // 4}" for k in range(400)]})
     with pytest.raises(TypeError, match=r"free text in column 'b': run `X = X.drop\(columns"):
         observe(many)
+
+
+VALUES = ["0.7", "<0.5", "1.2", "ND", "2.5", "0.9", "<0.5", "3.1"]
+
+
+def test_words_among_limits_are_named_and_take_the_limit():
+    said, names = mended({"lead": VALUES})
+    assert said.startswith("X has limits such as '<0.5' and 'ND' in column 'lead': run `")
+    assert names["at_most"]["lead"].tolist() == [value in ("ND", "<0.5") for value in VALUES]
+    assert names["X"]["lead"].tolist() == [0.7, 0.5, 1.2, 0.5, 2.5, 0.9, 0.5, 3.1]
+
+
+def test_words_among_numbers_become_missing_and_the_other_reading_is_named():
+    said, names = mended({"lead": [*(f"{k / 7:.3f}" for k in range(20)), "trace"]})
+    assert "numbers together with 'trace' in column 'lead'" in said
+    assert said.endswith("; where a word means below a limit, write '<' and the limit before.")
+    assert names["X"]["lead"].isna().tolist() == [False] * 20 + [True]
+
+
+def test_classes_with_a_sign_stay_classes():
+    ages = pd.DataFrame({"x": np.arange(9.0), "age": ["<30", "30-50", ">50"] * 3})
+    children = pd.DataFrame({"x": np.arange(12.0), "children": ["0", "1", "2", "3+"] * 3})
+    assert observe(ages).labels.table.labels == ["x", "age=30-50", "age=<30", "age=>50"]
+    assert observe(children).labels.table.labels == [
+        "x",
+        *(f"children={k}" for k in ("1", "2", "3+")),
+    ]
+
+
+def test_a_long_table_with_names_of_its_own_is_sent_to_its_reader():
+    frame = pd.DataFrame({"person": list("aabb"), "film": list("wxyz"), "mark": [1.0, 3, 2, 5]})
+    with pytest.raises(TypeError) as caught:
+        observe(frame)
+    call = "nmd.observations_from_table(X, row='person', column='film', value='mark')"
+    assert str(caught.value).endswith(f"if each line is one observation, give {call}.")
+    assert eval(call, {"nmd": nmd_lab, "X": frame}).n_observed == 4
+
+
+def test_a_column_may_be_named_like_an_attribute_of_arrays():
+    frame = pd.DataFrame({"dtype": [1.0, 2, 3], "data": [1.0, None, 2]})
+    assert observe(frame).n_observed == 5
