@@ -103,7 +103,7 @@ def lines_from_pages() -> list[str]:
             "### Error of ordered levels", "error of hidden levels, in their SD", "trees"
         ),
         line_of_tables(
-            "### Yes or no and classes: share of right answers",
+            "### Yes or no and classes: fraction of right answers",
             "hidden classes right", "trees", large=True,
         ),
         line_of_tables(

@@ -10,20 +10,19 @@ from pathlib import Path
 from nmd_lab.solver.support import DATA, FEATURES, NO, TRAITS, cell
 
 PAGE = Path(__file__).parent / "support.md"
-TEXT = """# What goes with what
+TEXT = """# Feature table: which data, models and options go together
 
-Rows are features of a call, columns are forms of data. A "no" stands with its remedy, which is
-also what the error says. A dash stands where there is no such argument; `client=` makes the
-data of a fit those of another column. A test fits every "yes", each alone, and compares it with
-another form of the same data.
+- Rows are features of a call, and columns are forms of data.
+- "no" stands with its remedy, which the error contains, too. A dash marks a missing argument.
+- `client=` makes the data of a fit those of another column.
+- A test fits every "yes", each alone, and compares it with another form of the same data.
+- `docs/support.py` writes this page from the table of `nmd_lab/solver/support.py`.
 
 {table}
 
-The first two cells of a row do not go together, whatever the data; the third has the remedy:
+The first two cells of each row exclude each other for all data. The third has the remedy:
 
 {pairs}
-
-*Written by docs/support.py from `nmd_lab/solver/support.py`, which calls ask before they read X.*
 """
 
 

@@ -149,9 +149,9 @@ def section(results: xr.Dataset, figures: Path) -> str:
 
 ABOUT = """
     Test RMSE after at most {max_iter} iterations, MinMax + Frobenius, rank {rank}: mean ± standard
-    deviation over {masks} masks, by the share of missing entries.  All solvers see the same masks;
-    the least mean of a column is bold.  The paper's settings start at the SVD of X with zeros in
-    its missing entries, as the paper says.
+    deviation over {masks} masks, by the fraction of missing entries. All solvers see the same
+    masks; the least mean of a column is bold. The paper's settings start at the SVD of X with zeros
+    in its missing entries, as in the paper.
 """
 
 FINDINGS = """

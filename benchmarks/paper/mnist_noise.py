@@ -171,13 +171,13 @@ def picture(results: xr.Dataset, figures: Path) -> str:
 
 
 ABOUT = """
-    ‖clean − reconstruction‖ / ‖clean‖ after {max_iter} iterations, by the share of damaged pixels:
-    mean ± standard deviation over {draws} draws of digits and noise.  The least mean of a column is
-    bold.  The paper gives each run 30 seconds of MATLAB.
+    ‖clean − reconstruction‖ / ‖clean‖ after {max_iter} iterations, by the fraction of damaged
+    pixels: mean ± standard deviation over {draws} draws of digits and noise. The least mean of a
+    column is bold. The paper gives each run 30 seconds of MATLAB.
 """
 
 CAPTION = (
-    "A digit of scikit-learn's set under salt-and-pepper noise, by the share of damaged pixels; "
+    "A digit of scikit-learn's set under salt-and-pepper noise, by the fraction of damaged pixels; "
     "ours by default."
 )
 
@@ -187,10 +187,10 @@ FINDINGS = """
       at {minmax_default[1]:.3f} ({minmax_default[0]:.3f}) by default, that is with refinements.
     - **A lower objective is not a cleaner image**: at rank 32 the factors begin to fit the noise.
       ReLU + ℓ1 ends at {relu_paper[1]:.3f} ({relu_paper[0]:.3f}) with the paper's settings and at
-      {relu_default[1]:.3f} ({relu_default[0]:.3f}) by default. What is good for denoising has to be
-      judged on held-out noisy pixels: with a ridge chosen so (among {alphas}, on a tenth of the
-      pixels) the errors are {relu_alpha[0]:.3f} for ReLU + ℓ1 and {minmax_alpha[0]:.3f} for MinMax
-      + ℓ1, where the paper prints 0.463 and 0.515.
+      {relu_default[1]:.3f} ({relu_default[0]:.3f}) by default. Held-out noisy pixels can judge
+      denoising: with a ridge chosen by them (among {alphas}, on a tenth of the pixels) the errors
+      are {relu_alpha[0]:.3f} for ReLU + ℓ1 and {minmax_alpha[0]:.3f} for MinMax + ℓ1, where the
+      paper prints 0.463 and 0.515.
     - Our digits are from MNIST's test set, other images than the paper's.
 """
 

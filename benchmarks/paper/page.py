@@ -9,6 +9,8 @@ from types import ModuleType
 
 import xarray as xr
 
+from benchmarks.common.summaries import with_summary
+
 EXPERIMENTS = (
     "printed_updates",
     "synthetic",
@@ -24,25 +26,24 @@ EXPERIMENTS = (
 """The modules, in the order of the page."""
 
 INTRODUCTION = """\
-# The paper's experiments, run again
+# The experiments of the ADMM paper, repeated
 
 The paper is A. Awari, N. Gillis, A. Vandaele, "Alternating Direction Method of Multipliers for
-Nonlinear Matrix Decompositions".  This page is written by `make paper`, which runs every experiment
-of the paper and of this page; nothing in it is edited by hand.  Each section has a module of its
-name in `benchmarks/paper` and a notebook in `notebooks/paper`.
+Nonlinear Matrix Decompositions".  Each section has a module of its name in `benchmarks/paper` and a
+notebook in `notebooks/paper`.
 
-- *The paper's number* is what the paper prints.
+- *The paper's number* is the printed one.
 - *The paper's settings*: `decompose` with the SVD start, the printed rule for ρ, ε = 1e-6, and
-  no refinements, for the paper's iterations or seconds.  The T-updates are exact ones all the same.
+  no refinements, for the paper's iterations or seconds. The T-updates are exact in all cases.
 - *By default*: `decompose` with no option but the data, the model, the rank, the same iterations or
-  seconds, and a seed; `complete` with alpha = 0, too, that is without the choice of a ridge.
+  seconds, and a seed; `complete` has alpha = 0, that is no choice of a ridge.
 
-Where the paper prints a mean over random draws so do we; ± is the standard deviation.  Seconds are
-those of one thread and are given as ratios where methods are compared.  Data sets that may not be
-passed on are not shown: the pictures are of stand-ins, the numbers of the sets themselves."""
+Means are over the same number of random draws as in the paper; ± is the standard deviation. Seconds
+are those of one thread and are given as ratios where methods are compared. Data sets that may not
+be passed on are not shown: the pictures are of other data, the numbers of the sets themselves."""
 
 DIFFERENCES = """\
-## Where we find something else
+## Differences from the paper
 
 - Three of the twelve [printed T-updates](#the-printed-t-updates) are wrong or leave cases out.
 - Square and Modulus [can be solved](#convergence-on-synthetic-data) where the paper reports
@@ -108,4 +109,5 @@ def write(
     if len(states) > 1:
         parts.append(f"**The cells come from {len(states)} states of the library's code.**")
     parts += [] if quick else [DIFFERENCES]
-    page.write_text("\n\n".join([*parts, *sections]) + "\n", "utf-8")
+    text = "\n\n".join([*parts, *sections]) + "\n"
+    page.write_text(text if quick else with_summary(text, "paper"), "utf-8")

@@ -125,9 +125,8 @@ ABOUT = """
     ‖clean − reconstruction‖ / ‖clean‖ in percent, mean ± standard deviation over {draws} draws,
     after {max_iter} iterations (the paper gives 10 seconds). The image has values in [0.5, 1], and
     each entry of X is a Poisson count with that mean, as `poissrnd` draws it: mostly 0, 1 or 2, far
-    outside the bounds. The last two columns hold what was minimised, as relative error in the
-    loss's own sense.
-"""
+    outside the bounds. The last two columns have the minimised objective, as relative error in the
+    loss's own sense."""
 
 
 FINDINGS = """

@@ -174,14 +174,15 @@ ABOUT = """
     The printed lists of cases, taken literally, on {count} random inputs (a and λ normal with
     standard deviation 2, ρ from 0.1 to 10, bounds 0.5 and 1, x between them for ℓ1 and from 0 to 3
     otherwise): how often the printed t has a higher objective than ours, and how often no case
-    holds.  ReLU + Frobenius is shown for comparison.
+    applies. ReLU + Frobenius is shown for comparison.
 """
 
 FINDINGS = prose("""
-    - For ReLU + ℓ1 the list says t = 0 for 0 < ρa − λ < 1; with x = 3, a = 7.2, λ = 0 and ρ = 0.095
-      the minimiser is 3.
-    - For MinMax + ℓ1 no case that can hold covers the inputs near a bound.
+    - For ReLU + ℓ1 the list gives t = 0 for 0 < ρa − λ < 1; with x = 3, a = 7.2, λ = 0 and ρ =
+      0.095 the minimiser is 3.
+    - For MinMax + ℓ1 no possible case covers the inputs near a bound.
     - For MinMax + KL no case covers both minimisers below the lower bound, and where only the outer
       one is there, the inner one is not tried.
-    - Everything else on this page takes the exact minimiser, ours with the paper's settings too.
+    - All other results of this page use the exact minimiser, including those with the paper's
+      settings.
 """)

@@ -193,7 +193,7 @@ def section(results: xr.Dataset, figures: Path) -> str:
         prose(ABOUT, seconds=seconds, ranks=ranks, starts=seeds),
         table(header, rows),
         figure(results, figures),
-        "The same with the KL divergence, as a share of that of the constant matrix:",
+        "The same with the KL divergence, as a fraction of that of the constant matrix:",
         table(["solver", *(used[name] for name in RANK)], kl_rows),
     ]
     if is_full(results):

@@ -121,5 +121,5 @@ def section(results: xr.Dataset, figures: Path) -> str:
 ABOUT = """
     Median seconds of an iteration on one thread and peak memory beyond the input; rank {rank},
     plain ADMM, float64. Sparse data have 100 entries a row, so that m + n grows with them. The
-    slopes in the log-log figure are those of the three largest sizes; 1 is what the design claims.
+    slopes in the log-log figure are those of the three largest sizes; 1 is the slope of the design.
 """

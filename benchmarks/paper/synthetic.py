@@ -84,13 +84,13 @@ ABOUT = """
     Relative error (in the loss's own sense) on X = f(WH), {m} x {n}, rank {rank}, Gaussian factors,
     after at most {max_iter} iterations, over {count} matrices; ours by default is the best of
     {starts} starts, whose iterations for the signs of Square and Modulus are not counted. The paper
-    shows a figure without numbers; the second column says what it reports.
+    shows a figure without numbers, and the second column has its finding.
 """
 
 FINDINGS = prose("""
     - **Square and Modulus can be solved.**  The paper reports that ADMM fails on them, since the
       signs of WH are lost.  From small random factors Modulus + Frobenius (on √X for Square) finds
-      the signs and the wanted pair continues from there; several starts cover the unlucky ones.
+      the signs and the wanted pair continues from there. Several starts cover the failures.
     - **ε = 1e-6 is an error floor**: with it exact problems stop near 1e-5; our default is 1e-12.
 """)
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.common.summaries import with_summary
+
 from .iterations import ratios
 from .machine import description, peaks
 from .quality import by_time
@@ -54,8 +56,8 @@ TABLES = {
     "quality": Part(
         "Error by time on sparse nonnegative data",
         "Relative error of ReLU + Frobenius at rank 16 on one thread, from the best factors within "
-        "some seconds, start included.  Adam has three step sizes; all others their defaults.  The "
-        "lowest error of a line is bold.",
+        "some seconds, start included.  Adam has three step sizes, and all others have their "
+        "defaults.  The lowest error of a line is bold.",
         by_time,
     ),
     "ratings": Part(
@@ -93,9 +95,5 @@ def part(name: str, quick: bool) -> str:
 
 def whole(parts: list[str]) -> str:
     """Return the page."""
-    head = (
-        "# Performance\n\nWritten by `make bench`, which takes about half an hour: "
-        "`python -m benchmarks.performance --write`.  Ratios say more than seconds, which belong "
-        f"to one machine.\n\nMeasured on: {description()}.\n"
-    )
-    return "\n".join([head, *parts])
+    head = f"# Performance: seconds and memory\n\nMeasured on: {description()}.\n"
+    return with_summary("\n".join([head, *parts]), "performance")

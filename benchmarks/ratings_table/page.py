@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common.summaries import with_summary
 from benchmarks.paper.report import mean_std, prose, table
 from benchmarks.selection.store import Answer, Store
 
@@ -53,7 +54,8 @@ def page(store: Store, sets: dict[str, Set], methods: list[Method], effort: Effo
         parts += ["## More rank", more_rank(store, sets)]
     parts += ["## Published figures", prose(PUBLISHED)]
     parts.append(table(PUBLISHED_HEADER, [tuple(figure) for figure in FIGURES]))
-    return "\n\n".join(parts) + "\n"
+    text = "\n\n".join(parts) + "\n"
+    return with_summary(text, "ratings") if effort == FULL else text
 
 
 PUBLISHED_HEADER = ("data", "test", "method", "RMSE", "uses", "source")

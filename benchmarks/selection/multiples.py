@@ -58,8 +58,8 @@ def section(records: list[Answer], figures: Path) -> str:
     text = prose(
         """
         Ranks chosen for X, 1000 X and X / 1000 with the same seed, and the largest difference of
-        their predictions, divided by the factor, as a share of the standard deviation of the test
-        entries. Then test errors: their range over {seeds} seeds, and that over {orders}
+        their predictions, divided by the factor, as a fraction of the standard deviation of the
+        test entries. Then test errors: their range over {seeds} seeds, and that over {orders}
         orders of the rows.
         """,
         seeds=SEEDS,

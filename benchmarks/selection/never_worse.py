@@ -62,7 +62,7 @@ def section(records: list[Answer], figures: Path) -> str:
         than {tolerated} % worse than the best of the four on {lost} ({which}), and worse at all, as
         printed, on {strict}. In the middle of the seeds it is more than {tolerated} % worse on:
         {usual}. The best of four by the test entries is a choice in hindsight, too. The table has
-        the sets where the default does worst, with what the worst seed chose.
+        the sets with the largest excess, and the choice of the worst seed.
         """,
         generated=sum(record["name"] in MAKERS for record in records),
         all=len(records),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.common.summaries import with_summary
+
 from . import compared, multiples, never_worse, recovery
 from .store import Store
 
@@ -16,11 +18,10 @@ TABLES = {
 """The modules of the tables, in the order of the page."""
 
 INTRODUCTION = """\
-# The default choice, compared with the best in hindsight
+# Automatic choice of rank and ridge, compared with the best settings in hindsight
 
-`nmd.complete(X)` chooses rank, ridges, offsets and nonlinearity by held-out entries, as
-[another page](choosing.md) says.  This page is written by `python -m benchmarks.selection --write`;
-nothing in it is edited by hand.  Test entries are seen neither by the fit nor by the choice."""
+`nmd.complete(X)` chooses rank, ridges, offsets and nonlinearity by held-out entries ([the
+search](choosing.md)).  Neither the fit nor the choice sees the test entries."""
 
 
 def sections(
@@ -38,4 +39,5 @@ def sections(
 def join(parts: list[str], quick: bool) -> str:
     """Return the page."""
     note = ["**These are small versions, to see that they run.**"] if quick else []
-    return "\n\n".join([INTRODUCTION, *note, *parts]) + "\n"
+    text = "\n\n".join([INTRODUCTION, *note, *parts]) + "\n"
+    return text if quick else with_summary(text, "selection")

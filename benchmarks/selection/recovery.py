@@ -72,14 +72,14 @@ def section(records: list[Answer], figures: Path) -> str:
     text = prose(
         """
         Products of Gaussian factors of rank 2 to 8 with noise; the signal-to-noise ratio (SNR) is
-        that of the standard deviations. The figure and the table have the share of the {draws}
+        that of the standard deviations. The figure and the table have the fraction of the {draws}
         draws in which the chosen rank is at most one off, and that in which it is exactly right.
-        Over all cells these are {all:.1f} % and {exact:.1f} %; the goal is {goal} % for the
-        former. A component is *visible* if its
-        singular value in the signal is above σ (mn)^¼ / √p, with noise of size σ and a share p of
-        observed entries: below that, the leading singular vectors of the observed entries say
-        nothing about it. The chosen rank is within one of the number of visible components in
-        {visible:.1f} % of the draws. Cells below the goal: {missed}.
+        Over all cells these are {all:.1f} % and {exact:.1f} %; the goal is {goal} % for the former.
+        A component is *visible* if its singular value in the signal is above σ (mn)^¼ / √p, with
+        noise of size σ and a fraction p of observed entries. Below that, the leading singular
+        vectors of the observed entries contain no information about it. The chosen rank is within
+        one of the number of visible components in {visible:.1f} % of the draws. Cells below the
+        goal: {missed}.
 
         Draws in which the rank is not exactly right, by the true one: {inexact}. The choice tries
         ranks of a list first (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, ...), and then ranks between the
@@ -109,7 +109,7 @@ def section(records: list[Answer], figures: Path) -> str:
         for holes, *lines in zip(HOLES, shares[m, n], exact[m, n], strict=True)
     ]
     header = ("data", *(f"SNR {snr}" for snr in SNRS))
-    caption = "Share of draws in which the rank is found within one, and exactly."
+    caption = "Fraction of draws in which the rank is found within one, and exactly."
     shown = save(_figure(shares, exact), figures, "rank_recovery", caption)
     return "\n\n".join([text, shown, table(header, rows)])
 

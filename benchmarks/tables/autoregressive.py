@@ -2,11 +2,11 @@
 
 Protocol, fixed before the first run:
 
-- A table is generated: 300 rows of ten standard normal columns; each has the correlation .7 with
-  the one before, and nothing else with those before that (an autoregression of order 1).
+- A table is generated: 300 rows of ten standard normal columns, an autoregression of order 1. Each
+  column has the correlation .7 with its predecessor.
 - 25 % of the cells are hidden at random.
-- Two coefficients, both .70 in truth: that of a column on the one before it alone (the mean of
-  nine such regressions), and that of column 9 in the regression of column 10 on all others.
+- Two coefficients, both .70 in truth: that of a column on the one before it alone (the mean of nine
+  such regressions), and that of column 9 in the regression of column 10 on all others.
 - Least squares before hiding, of complete cases, and pooled by Rubin's rules over 40 copies: of
   `nmd.sample(table).impute(table, n=40)`, and of chained equations, which are 40 runs of
   `IterativeImputer(sample_posterior=True)` with its defaults.
@@ -111,8 +111,8 @@ def section(journals: Journals, size: Size) -> str:
         [name, *(word for which in ("one", "all") for word in row(records, name, which))]
         for name in METHODS
     ]
-    head = ["copies", "on the one before: bias", "intervals hold, %"]
-    head += ["on all others: bias", "intervals hold, %"]
+    head = ["copies", "on the one before: bias", "intervals cover, %"]
+    head += ["on all others: bias", "intervals cover, %"]
     said = prose((__doc__ or "").split("\n\n", 1)[1])
     note = f"{len(records)} tables; biases with the standard error of the mean over the tables."
     return f"{said}\n\n{table(head, body)}\n\n{note}"

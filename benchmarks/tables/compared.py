@@ -2,21 +2,20 @@
 
 Protocol, fixed before the first run:
 
-- A table has at most 800 rows, chosen at random once.  Columns are numbers, ordered levels (whole
+- A table has at most 800 rows, chosen at random once. Columns are numbers, ordered levels (whole
   numbers of at most seven values), yes or no (two values), and classes (at most twelve); names of
-  rows, free text, columns more than half of which is missing, and classes nearly all of which are
-  equal are left out.
-- A fifth of the known cells is hidden at random, with five seeds; no method sees them.
-- Errors of numbers and of levels are root mean squared errors over the standard deviation of the
-  known cells, mean of the columns; the expected level is predicted, not the likeliest.  Of yes and
-  no and of classes: the share of right answers, mean of the columns.
-- Log score: the logarithm of the probability of a hidden level, yes or no, or class; smoothed as
-  `benchmarks/tables/scores.py` says, in the same way for all.
-- Energy score of forty completed copies (ten of miceforest): of all hidden cells of a row
-  together.
-- Every method has its defaults but for what `benchmarks/tables/peers.py` says.  Seconds are
-  processor time, with all copies and probabilities and with the choice of settings, after a small
-  table that is not counted.
+  rows, free text, columns with more than half of the cells missing, and classes with nearly one
+  value alone are left out.
+- A fifth of the known cells is hidden at random, with five seeds. No method sees them.
+- Errors of numbers and of levels are root mean squared errors divided by the standard deviation of
+  the known cells, as the mean over the columns. The predicted level is the expected one. For yes or
+  no and for classes the measure is the fraction of right answers, as the mean over the columns.
+- Log score: the logarithm of the probability of a hidden level, yes or no, or class, smoothed by
+  `benchmarks/tables/scores.py` in the same way for all.
+- Energy score of forty completed copies (ten of miceforest): of all hidden cells of a row together.
+- Every method has its defaults except for the settings in `benchmarks/tables/peers.py`. Seconds are
+  processor time, including copies, probabilities and the choice of settings, after a small table
+  that is not counted.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ TITLE = "Hidden cells of real tables"
 SCORES = {
     "number": ("Error of numbers", False),
     "level": ("Error of ordered levels", False),
-    "class": ("Yes or no and classes: share of right answers", True),
+    "class": ("Yes or no and classes: fraction of right answers", True),
     "log": ("Log score of levels, yes or no and classes", True),
     "energy": ("Energy score of completed copies", False),
 }

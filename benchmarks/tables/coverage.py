@@ -1,11 +1,11 @@
 """Intervals and probabilities of `nmd.sample(frame)`: do they hold what they promise?
 
-The hidden cells are those of the comparison above, all seeds together: about as many a column as
-the table has rows.  Of each column of numbers with at least a hundred hidden cells: the share of
-them in their 90 % intervals.  Of levels, yes or no, and classes: the most probable class, how
-probable it is (ten bins), and how often it is right.  The expected calibration error is the mean
-distance of the two, weighted by the cells of the bins; next to it stands the same error by
-chance, where all probabilities are right.
+The hidden cells are those of the comparison above, all seeds together. A column has about as many
+as the table has rows. For each column of numbers with at least a hundred hidden cells, the table
+has the fraction of them in their 90 % intervals. For levels, yes or no, and classes it compares the
+probability of the most probable class (ten bins) with the fraction of right answers. The expected
+calibration error is the mean distance of the two, weighted by the cells of the bins. The last
+column is the same error by chance, for right probabilities.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def section(journals: Journals, size: Size, figures: Path) -> str:
     head = ["table", "columns of numbers", "mean", "lowest", "highest"]
     head += ["calibration error", "by chance"]
     said = prose((__doc__ or "").split("\n\n", 1)[1])
-    names = f"Columns whose share is not within {low} to {high}: {', '.join(outside) or 'none'}."
+    names = f"Columns with coverage outside {low} to {high}: {', '.join(outside) or 'none'}."
     diagram = "" if not any("bins" in r for r in records) else draw(records, figures)
     return "\n\n".join([said, table(head, rows), names, diagram]).strip()
 

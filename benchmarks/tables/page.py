@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.common.summaries import with_summary
 from benchmarks.paper.report import prose
 
 from . import autoregressive, compared, coverage, ranks, regression
@@ -20,13 +21,12 @@ PARTS = {
 """The modules of the parts, in the order of the page."""
 
 INTRODUCTION = """\
-# Tables: filled, with intervals that hold, and pooled
+# Impute tables: errors, coverage of intervals, pooled regressions
 
-`nmd.sample(frame)` fills a table of numbers, levels, yes or no and classes, and has
-intervals and probabilities ([the model](sampling.md#tables)). This page is written by `make
-tables`; nothing in it is
-edited by hand. Each part says its protocol, which was fixed before its first run. Generated tables
-are called generated; all others are real."""
+`nmd.sample(frame)` imputes a table of numbers, levels, booleans and classes, with intervals
+and probabilities ([the model](sampling.md#tables)). Each part begins with its protocol,
+which was fixed before its first run. Generated tables are called generated, and all others
+are real."""
 
 
 def page(journals: Journals, parts: list[str], size: Size, figures: Path) -> str:
@@ -38,4 +38,5 @@ def page(journals: Journals, parts: list[str], size: Size, figures: Path) -> str
         module = PARTS[name]
         more = {"figures": figures} if name == "coverage" else {}
         sections.append(f"## {module.TITLE}\n\n{module.section(journals, size, **more)}")
-    return "\n\n".join([INTRODUCTION.split("\n\n", 1)[0], *sections]) + "\n"
+    text = "\n\n".join([INTRODUCTION.split("\n\n", 1)[0], *sections]) + "\n"
+    return with_summary(text, "tables") if size == FULL else text

@@ -1,8 +1,8 @@
 """More rank than needed: does it hurt?
 
 `nmd.sample(frame, rank)` with the rank 2, 3, 5, 8, 12, 16, 20, 24, and one less than the table has
-columns, on tables of the comparison above.  The error is that of numbers and levels, the mean of
-all such columns; it is divided by the least error of the table.
+columns, on tables of the comparison above. The error is the mean over all columns of numbers and
+levels, divided by the lowest error of the table.
 """
 
 from __future__ import annotations

@@ -2,16 +2,16 @@
 
 Protocol, fixed before the first run:
 
-- A table is generated: 400 rows of three independent factors; each column has random loadings
-  (standard normal) and noise of variance 1, and is then divided by its standard deviation.
-  Numbers are age, marker, dose and outcome, in units of their own; smoker is yes or no; pain has
-  four ordered levels; clinic is one of three classes, the largest of three such scores.
-- Age is always observed.  A cell of another column is missing with a probability that depends on
-  age alone, logistic with slope 1.5 a standard deviation, on average 25 %.
-- Outcome is regressed on marker, smoker (0, 1) and pain (0 to 3) by least squares.  The truth is
-  the least-squares coefficient of infinitely many rows, in closed form from bivariate normal
-  probabilities.  As age is no regressor, complete cases may be biased.
-- Intervals have 95 %: before hiding (what can be had at best), of complete cases, of the table
+- A table is generated: 400 rows of three independent factors. Each column has random loadings
+  (standard normal) and noise of variance 1, and is then divided by its standard deviation. Numbers
+  are age, marker, dose and outcome, in different units. Smoker is yes or no, pain has four ordered
+  levels, and clinic is one of three classes, the largest of three such scores.
+- Age is always observed. A cell of another column is missing with a probability that depends on age
+  alone, logistic with slope 1.5 a standard deviation, on average 25 %.
+- Outcome is regressed on marker, smoker (0, 1) and pain (0 to 3) by least squares. The truth is the
+  least-squares coefficient of infinitely many rows, in closed form from bivariate normal
+  probabilities. As age is no regressor, complete cases may be biased.
+- Intervals have the level 95 %: before hiding (the best possible), of complete cases, of the table
   filled once with best guesses, and pooled by Rubin's rules over 20 copies of
   `nmd.sample(table).impute(table, n=20)`, all with defaults.
 """
@@ -148,12 +148,12 @@ def section(journals: Journals, size: Size) -> str:
         bias = np.sign(truth) * (value - truth) / (width / 2 / 1.96)
         words = [f"{100 * share:.1f}" for share in (held.mean(), *held.mean(axis=0))]
         body.append([name, *words, f"{bias.mean():+.2f}", f"{np.mean((high - low) / width):.2f}"])
-    head = ["intervals", "hold the truth, %", *(f"{name}, %" for name in REGRESSORS)]
+    head = ["intervals", "cover the truth, %", *(f"{name}, %" for name in REGRESSORS)]
     head += ["bias, in standard errors before hiding", "width"]
     said = prose((__doc__ or "").split("\n\n", 1)[1])
     note = (
-        f"{len(records)} tables. The share of all coefficients has a standard error of at most "
-        f"{100 * np.sqrt(0.05 * 0.95 / max(len(records), 1)):.1f} points. A negative bias is one "
-        "towards zero. Widths are those of the intervals before hiding, times so much."
+        f"{len(records)} tables. The coverage of all coefficients has a standard error of at most "
+        f"{100 * np.sqrt(0.05 * 0.95 / max(len(records), 1)):.1f} points. A negative bias is "
+        "towards zero. Widths are multiples of those before hiding."
     )
     return f"{said}\n\n{table(head, body)}\n\n{prose(note)}"

@@ -106,7 +106,7 @@ def test_the_page_goes_on_where_it_was_stopped(tmp_path, capsys):
     assert (tmp_path / "figures" / "tables_reliability.png").exists()
     main(arguments)
     again = capsys.readouterr().out
-    assert again == first[first.index("# Tables") :]
+    assert again == first[first.index("# Impute tables") :]
 
 
 def test_the_start_page_has_the_numbers_of_the_other_pages():
