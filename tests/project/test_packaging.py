@@ -70,7 +70,8 @@ def test_the_conda_recipe_agrees_with_pyproject():
     recipe = yaml.safe_load((ROOT / "conda/recipe.yaml").read_text(encoding="utf-8"))
     core = bounds(PROJECT["dependencies"]) | {"python": SpecifierSet(PROJECT["requires-python"])}
     assert bounds(recipe["requirements"]["run"]) == core
-    assert recipe["context"]["version"] == nmd_lab.__version__
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert recipe["context"]["version"] == citation["version"] == nmd_lab.__version__
     assert recipe["about"]["summary"] == PROJECT["description"]
     (command,) = recipe["build"]["python"]["entry_points"]
     assert command.split(" = ") == [*PROJECT["scripts"], *PROJECT["scripts"].values()]
