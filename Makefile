@@ -57,7 +57,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help app demo docs site dist test test-all test-pages how-long test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench bench-set-up ratings-set-up ratings \
+.PHONY: help app coverage demo docs site dist test test-all test-pages how-long test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench bench-set-up ratings-set-up ratings \
     tables-set-up tables paper lint constraints clean
 
 help: ## list the targets
@@ -98,6 +98,12 @@ test-lowest-set-up: build/lowest.txt
 
 test-lowest: build/lowest.txt ## the same with the lowest versions that pyproject.toml allows
 	$(MAKE) test-unit VENV=$(VENV)-lowest CONSTRAINTS=build/lowest.txt
+
+coverage: $(VENV)/with-dev ## lines of the library that the tests without a browser run (ARGS="..." goes to pytest)
+	$(BIN)/coverage erase
+	$(subst $(BIN)/pytest,$(BIN)/coverage run -m pytest,$(PYTEST)) -m "not browser" $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 fuzz: $(VENV)/with-$(UNIT) ## look for faults for MINUTES=60 from SEED=0
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 PYTHONPATH=tests \
