@@ -18,8 +18,8 @@ import numpy as np
 
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.model.model import make_model
+from nmd_lab.solver.engines import iterates
 from nmd_lab.solver.engines.admm import Admm
-from nmd_lab.solver.engines.protocol import iterates
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.penalty import PenaltyRule
 from nmd_lab.solver.problem import Problem

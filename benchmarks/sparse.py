@@ -129,8 +129,8 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
     """Yield the seconds of single iterations, so that the passes run in between."""
     from nmd_lab.data.inputs import observe_sparse
     from nmd_lab.model.model import make_model
+    from nmd_lab.solver.engines import iterates
     from nmd_lab.solver.engines.admm import Admm
-    from nmd_lab.solver.engines.protocol import iterates
     from nmd_lab.solver.formulation import make_problem
     from nmd_lab.solver.options import Options
     from nmd_lab.solver.refinement.plan import make_plan

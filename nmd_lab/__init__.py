@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from .data.split import split_observed
     from .estimators import NMD, MatrixCompletion
     from .fit import complete, decompose
-    from .imputing import impute
     from .model.losses import KL, L1, Frobenius
     from .model.nonlinearities import Identity, MinMax, Modulus, ReLU, Square
     from .model.proximal import prox
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     from .result.files import load
     from .result.posterior import Posterior
     from .resuming import resume
-    from .sampling import sample
+    from .sampling import impute, sample
     from .solver.choice import Choice
     from .solver.constraints.base import (
         FactorConstraint,
@@ -128,7 +127,6 @@ _WHERE = {
     "data.split": ["split_observed"],
     "estimators": ["NMD", "MatrixCompletion"],
     "fit": ["complete", "decompose"],
-    "imputing": ["impute"],
     "model.losses": ["KL", "L1", "Frobenius"],
     "model.nonlinearities": ["Identity", "MinMax", "Modulus", "ReLU", "Square"],
     "model.proximal": ["prox"],
@@ -137,7 +135,7 @@ _WHERE = {
     "result.files": ["load"],
     "result.posterior": ["Posterior"],
     "resuming": ["resume"],
-    "sampling": ["sample"],
+    "sampling": ["impute", "sample"],
     "solver.choice": ["Choice"],
     "solver.state": ["State"],
     "solver.constraints.base": [

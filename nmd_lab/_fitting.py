@@ -17,11 +17,11 @@ from .model.model import Model
 from .result.decomposition import Decomposition
 from .result.serialization import provenance
 from .solver.constraints.factor_constraints import constraints_in_parameters
-from .solver.decided import Decided
 from .solver.loop import Stopping
 from .solver.options import Options
 from .solver.prepare import prepare
 from .solver.refinement.stages import optimality
+from .solver.request import Decided
 from .solver.restarts import solve, stopped_by
 from .solver.run import Outcome, Run
 from .solver.starts import run_from

@@ -14,8 +14,8 @@ from .result.decomposition import Decomposition
 from .result.posterior import Posterior
 from .result.summary import unfinished
 from .solver.bounds import out_of_bounds
-from .solver.decided import Decided
 from .solver.options import FitOptions
+from .solver.request import Decided
 from .warnings import (
     NMDWarning,
     NotConvergedWarning,

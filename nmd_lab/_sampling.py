@@ -19,7 +19,7 @@ from .data.units import units_of_columns
 from .result.decomposition import Decomposition
 from .result.posterior import Posterior
 from .result.serialization import provenance
-from .solver.checkpointing import state_and_save
+from .solver.loop import state_and_save
 from .solver.options import SampleOptions
 from .solver.sampler.prepare import choose_groups, prepare_sample
 from .solver.sampler.problem import SampledProblem

@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 from ._command_line import READING, parsed
 from ._runtime.checks import check_integer
-from .checkpoint.file import exists
+from .checkpoint.checkpoint import exists
 from .data.frames import description, refused_columns
 from .data.labels import is_frame
 from .data.readers import read_file, with_categories

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .checkpoint import file
 from .checkpoint.call import Call
+from .checkpoint.checkpoint import exists, read_file
 from .fit import complete, decompose
 from .result.decomposition import Decomposition
 from .result.posterior import Posterior
@@ -76,11 +76,11 @@ def resume(
     (True, True)
     """
     where = Path(path)
-    if not file.exists(where):
+    if not exists(where):
         raise FileNotFoundError(
             f"path={str(where)!r} is no file: check the name of the checkpoint."
         )
-    call = file.read(where)[0]["call"]
+    call = read_file(where)[0]["call"]
     stored, others = Call.again(call)
     missing = [name for name in others if name not in arguments]
     if missing:

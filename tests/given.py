@@ -6,9 +6,9 @@ from typing import Any
 
 from nmd_lab import MinMax
 from nmd_lab.data.inputs import form_of
-from nmd_lab.solver.decided import Decided
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.prepare import prepare as prepared
+from nmd_lab.solver.request import Decided
 
 
 def given(f: str) -> str | MinMax:

@@ -17,7 +17,7 @@ import nmd_lab as nmd
 from nmd_lab import _fitting as fit_module
 from nmd_lab._runtime import progress
 from nmd_lab._runtime.compiler import compile_scalar
-from nmd_lab.checkpoint import file
+from nmd_lab.checkpoint.checkpoint import read_file
 from nmd_lab.datasets import synthetic
 from nmd_lab.solver import restarts
 from nmd_lab.solver.run import Run
@@ -86,7 +86,7 @@ def test_a_signal_ends_a_script_with_a_loop_of_fits(number, tmp_path):
     code, out, err = ended_by(number, "-c", script(kept))
     assert (code, out) == (-number, "")
     assert err.strip().endswith("KeyboardInterrupt") == (number == signal.SIGINT)
-    _, arrays = file.read(path)
+    _, arrays = read_file(path)
     assert arrays  # whole
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.checkpoint import file
+from nmd_lab.checkpoint.checkpoint import read_file, write_file
 from nmd_lab.checkpoint.encoding import Classes, Decoder, Encoder, Recipe
 
 from .cluster import Cluster
@@ -120,13 +120,13 @@ def write_partition(partition: Partition, folder: str) -> tuple[()]:
     """Write the file of a partition."""
     encoder = Encoder(PLAIN)
     state = encoder.encode(state_of(partition))
-    file.write(_path(partition, folder), {"state": state}, encoder.arrays)
+    write_file(_path(partition, folder), {"state": state}, encoder.arrays)
     return ()
 
 
 def stored_state(partition: Partition, folder: str) -> dict[str, Any]:
     """Return what the file of a partition holds."""
-    header, arrays = file.read(_path(partition, folder))
+    header, arrays = read_file(_path(partition, folder))
     state: dict[str, Any] = Decoder(PLAIN, arrays).decode(header["state"])
     return state
 

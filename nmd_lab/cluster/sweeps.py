@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.solver.everywhere_sweep import EverywhereSweep
 from nmd_lab.solver.gram import summed
 from nmd_lab.solver.observed_sweep import ObservedSweep
 from nmd_lab.solver.row_updates import update_rows
-from nmd_lab.solver.sweep import Sweep, SweepResult
+from nmd_lab.solver.sweep import EverywhereSweep, Sweep, SweepResult
 
 from .checkpoints import take_sweep
 from .cluster import Cluster

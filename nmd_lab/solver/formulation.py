@@ -10,7 +10,7 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.model.fitted_values import Offsets
 
 from .constraints.factor_constraints import GivenConstraints
-from .devices.device import HOST, FileHost, device_of, refuse_unsupported
+from .devices import HOST, FileHost, device_of, refuse_unsupported
 from .initialization import svd_memory
 from .options import Options
 from .penalty import as_penalty_rule
@@ -19,7 +19,7 @@ from .refinement.lbfgs import MOST_PAIRS, pairs_for
 from .refinement.plan import RefinementPlan, memory_allows
 from .scaling import OffsetColumns, Scaling
 from .storage import BLOCK_ENTRIES
-from .zeros.tiles import ENTRIES
+from .tiles import ENTRIES
 
 OBSERVED_SHARE = 1 / 3  # share of observed entries below which "auto" means "observed"
 FEWEST_SIDE_BY_SIDE = 1 << 16  # entries; for fewer, the interpreter lock is the bottleneck

@@ -9,7 +9,7 @@ a Gram policy, which makes the sums, and a finish, which solves for the step
 (`nmd_lab.solver.row_updates`).  The policies are
 
 - shared: every row has all entries, hence one normal matrix H Hᵀ, and the gradients are a product
-  of matrices (`nmd_lab.solver.everywhere_sweep`);
+  of matrices (`nmd_lab.solver.sweep`);
 - `per_row`: each row has a normal matrix of its own, summed over its entries;
 - `summed`: the same, from sums that were made before;
 - shared less few: the normal matrix of all entries less that of the few that a row does not store
@@ -36,7 +36,7 @@ import numpy as np
 from nmd_lab._runtime.compiler import cached_kernel, compile_inner, inlined
 from nmd_lab.data.entries import FloatArray, IntArray
 
-from .devices.device import HOST, Device
+from .devices import HOST, Device
 from .storage import CsrStorage
 
 ENTRIES = 1 << 21  # entries of a chunk of rows, 16 MiB of doubles

@@ -17,8 +17,8 @@ from nmd_lab.model.model import Model
 
 from .choice import BLOCKS, Choice
 from .held_out import HeldOut
-from .known import Known
 from .options import Options
+from .request import Known
 from .selection.folds import Fold, draw_folds, make_fold, row_folds, row_splits
 
 

@@ -19,8 +19,8 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.kind import LimitModel
 
+from .engines import iterates
 from .engines.admm import Admm
-from .engines.protocol import iterates
 from .initialization import Start
 from .options import Options
 from .problem import Problem

@@ -6,32 +6,40 @@ With H fixed the rows of X do not depend on one another.  Each is a small proble
 
 so that its result does not depend on the rows that come with it.  It is solved by the iteration of
 a fit: the T- and U-update, and the w-step, in one compiled loop (`nmd_lab.solver.row_kernel`).
-Under a constraint the w-step is that of a fit (`nmd_lab.solver.constraints.new_rows`), and sparse
-zeros have the envelope of a fit to them (`nmd_lab.solver.zeros.zero_rows`).
+Under a constraint the w-step is that of a fit (`nmd_lab.solver.new_rows`), and sparse
+zeros have the envelope of a fit to them (`nmd_lab.solver.zero_rows`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_size
+from nmd_lab._runtime.compiler import compile_kernel
 from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.entries import CsrRows, FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import nonzero_rows
 from nmd_lab.model.fitted_values import RowModel
+from nmd_lab.model.kind import AnyStructure
 
-from .constraints.base import couples_rows
-from .constraints.factor_constraints import constraint_from
-from .constraints.new_rows import solve_constrained
-from .row_kernel import solve_free
-from .unit_rows import UnitRows, rows_by_unit
-from .zeros.zero_rows import handles_rows, solve_zeros
+from .constraints.base import FactorConstraint, couples_rows
+from .constraints.factor_constraints import constraint_from, is_nonnegative
+from .constraints.steps import ConstrainedColumns
+from .devices.compiled_passes import compile_entry_update, has_limits
+from .gram import chunk_of_rows, per_row
+from .row_kernel import kernel_name, marks_of, solve_free
+from .row_updates import update_rows
+from .storage import Block, CsrStorage
+from .unit_rows import Doubles, UnitRows, by_value, rows_by_unit
+from .zero_rows import handles_rows, solve_zeros
 
 BLOCK_ENTRIES = 1 << 16  # stored entries of the rows that a thread solves at a time
 BATCH_ENTRIES = 1 << 22  # entries of WH of these rows with implicit zeros: 32 MiB of doubles
@@ -108,3 +116,90 @@ def _blocks(observations: Observations, entries: int) -> Iterator[slice]:
     rows = max(1, min(m, entries * m // max(observations.n_observed, 1)))
     for start in range(0, m, rows):
         yield slice(start, min(start + rows, m))
+
+
+ITERATIONS = 600  # largest number of iterations of a start
+PERIOD = 30  # iterations over which the progress is measured
+PROGRESS = 1e-9  # relative decrease of the objective of a row in a period at which the row ends
+STARTS = 4  # random starts in addition to one at 0, if f makes the problem non-convex
+
+
+def solve_constrained(unit: UnitRows, constraint: FactorConstraint, rank: int) -> Doubles:
+    """Return the best allowed rows of W; the last `rank` columns are constrained."""
+    width, scaling = unit.shape[1], unit.scaling
+    scaled = constraint.scaled(2.0**scaling.exponent, 2.0**scaling.of_objective)
+    columns = ConstrainedColumns(scaled, slice(width - rank, width))
+    starts = np.zeros((1, width))
+    if not unit.model.linear:
+        drawn = np.random.default_rng(0).standard_normal((STARTS, width))
+        starts = np.vstack([starts, np.abs(drawn) if is_nonnegative(constraint) else drawn])
+    W, lowest = np.zeros(unit.shape), np.full(unit.shape[0], math.inf)
+    for exponent, chosen in by_value(np.round(np.log2(unit.natural_penalties()))):
+        some = unit.take(chosen)
+        spread = _spread(some)[:, None]
+        for start in starts:
+            reached, objectives = _iterate(
+                some, columns.project(spread * start), columns, 2.0**exponent
+            )
+            better = objectives < lowest[chosen]
+            W[chosen[better]], lowest[chosen[better]] = reached[better], objectives[better]
+    return W
+
+
+def _spread(unit: UnitRows) -> Doubles:
+    """Return the size of numbers of W with which WH is as large as T, for each row."""
+    squares = np.bincount(unit.rows.row_of_entry, unit.starting_T**2, unit.shape[0])
+    mean_square = float(np.mean(np.sum(np.square(unit.Ht), axis=1)))
+    lengths = np.maximum(np.diff(unit.rows.indptr), 1)
+    return np.sqrt(squares / lengths / max(mean_square, 1e-300))
+
+
+def _iterate(
+    unit: UnitRows, W: FloatArray, columns: ConstrainedColumns, rho: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the best iterate of each row, and its objective."""
+    model, rows = unit.model, unit.rows
+    storage = CsrStorage((len(W), len(unit.Ht)), rows.indptr, rows.indices)
+    block = Block(slice(0, len(W)), slice(0, rows.indices.size))
+    t, offset = unit.starting_T.copy(), unit.base[rows.indices]
+    u, S, loss_sums = np.zeros_like(t), np.empty_like(t), np.empty(len(W))
+    entries = rows.indptr, rows.values, rows.weights, marks_of(rows, model)
+    update = _update_kernel(model.structure, kernel_name("constrained_update", unit), model.is_ours)
+    ridge = unit.ridge + unit.alphas / rho
+    best, lowest, earlier = W.copy(), np.full(len(W), math.inf), np.full(len(W), math.inf)
+    active = np.ones(len(W), bool)
+    for iteration in range(1, ITERATIONS + 1):
+        storage.products(block, W, unit.Ht, S)
+        S += offset
+        update(*entries, rho, t, u, S, model.numbers, loss_sums)
+        objective = loss_sums + 0.5 * np.square(W) @ unit.alphas
+        objective += [columns.value(row[None]) for row in W]
+        better = active & (objective < lowest)
+        best[better], lowest[better] = W[better], objective[better]
+        if iteration % PERIOD == 0:
+            active &= earlier - lowest > PROGRESS * np.abs(lowest)
+            earlier = lowest.copy()
+            if not active.any():
+                break
+        W, gram = W.copy(), per_row(chunk_of_rows(storage), S, unit.Ht)
+        update_rows(columns, gram, ridge, rho, block.rows, slice(0, W.shape[1]), W)
+    return best, lowest
+
+
+@cache
+def _update_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..., Any]:
+    """Return the compiled T- and U-update of rows, which also turns WH into S."""
+    update_entry = compile_entry_update(structure, has_limits(name))
+
+    def update(indptr, x, weights, marks, rho, t, u, a, model, losses):  # type: ignore[no-untyped-def]
+        codes, uppers, which = marks
+        for i in range(losses.size):
+            losses[i] = 0.0
+            for k in range(indptr[i], indptr[i + 1]):
+                v, new, loss = update_entry(
+                    a[k], u[k], x[k], rho / weights[k], 1.0, codes[k], uppers[k], which[k], model
+                )
+                losses[i] += weights[k] * loss
+                t[k], u[k], a[k] = new, new - v, (new - a[k]) + (new - v)
+
+    return compile_kernel(update, name, cached=cached)

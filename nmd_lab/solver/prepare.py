@@ -23,17 +23,16 @@ from nmd_lab.data.observations import Observations, float_dtype
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.fitted_values import Offsets
 
-from .checkpointing import state_and_save
-from .decided import Decided
-from .devices.device import device_of
+from .devices import device_of
 from .formulation import STREAMED_ARRAYS, make_problem, needed_memory, refuse_fit
 from .holding_out import hold_out, refuse_empty, score_of
 from .initialization import rank_of_init
-from .known import Known, describe, stand_in
 from .limit_noise import with_estimated_sd
+from .loop import state_and_save
 from .options import Options
 from .problem import Problem
 from .refinement.plan import RefinementPlan, make_plan
+from .request import Decided, Known, describe, stand_in
 from .run import FitState
 from .scaling import scaling_for
 from .selection.choice import choose

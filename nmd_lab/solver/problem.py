@@ -18,19 +18,17 @@ from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model, make_model
 
 from .constraints.factor_constraints import NO_CONSTRAINTS, GivenConstraints
-from .constraints.steps import ConstrainedColumns
-from .devices.device import HOST, Device
-from .everywhere_sweep import EverywhereSweep
+from .constraints.steps import ConstrainedColumns, Ridge
+from .devices import HOST, Device
 from .initialization import Start
 from .observed_sweep import ObservedSweep
 from .penalty import BALANCED, PenaltyRule, as_penalty_rule, automatic_rule
 from .refinement.moreau_envelope import MoreauEnvelope
-from .ridge import Ridge
 from .scaling import NO_OFFSET_COLUMNS, OffsetColumns, Scaling
 from .split_variable import SplitVariable, StoredEntries, pseudo_inverses, starting_entries
 from .storage import CsrStorage
-from .sweep import Sweep
-from .zeros.tiles import SparseEnvelope, Tiles
+from .sweep import EverywhereSweep, Sweep
+from .tiles import SparseEnvelope, Tiles
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,14 @@ from typing import Any
 
 from nmd_lab._runtime.progress import Interruption, StopReason, interruptible, is_interactive
 
-from .decided import Decided
 from .formulation import side_by_side
 from .initialization import Start
-from .learning import learned_state
 from .loop import WINDOW_CHOSEN, Stopping, exact_for, nothing
 from .problem import Problem
+from .request import Decided
 from .run import Outcome, RunState
 from .starts import run_from
+from .state import learned_state
 
 
 def stopped_by(interruption: Interruption, outcome: Outcome) -> Outcome:

@@ -18,13 +18,12 @@ import numpy as np
 from nmd_lab._runtime.progress import Interruption, StopReason, is_interactive
 from nmd_lab.model.model import Model
 
-from .engines.protocol import FitEngine
+from .engines import FitEngine
 from .held_out import HeldOut
 from .initialization import Start
-from .learning import learned_state, with_learned
 from .loop import UNFINISHED, Stopping, loop, nothing
 from .problem import Problem
-from .state import State, state_of
+from .state import State, learned_state, state_of, with_learned
 
 FIRST_ROUND = 10  # iterations before the first learning
 

@@ -17,7 +17,7 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.model.model import Model
 
-from .devices.device import HOST, Device
+from .devices import HOST, Device
 from .storage import storage_of
 
 

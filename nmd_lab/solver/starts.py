@@ -1,7 +1,14 @@
-"""The starts of a fit, and the run from one of them."""
+"""The starts of a fit: those that `init` names, and those from the factors of another fit.
+
+With ``init="path"`` a few iterations are done with each of several ridges, from strong to weak.
+Under a strong ridge hardly anything but the strongest directions is left.  The others grow again,
+the stronger ones first, as the ridge becomes weaker.  A fit that ends early from there has strong
+components that the ridge has hardly shrunk, and none of the weak ones, which are mostly noise.
+"""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -9,16 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab.model.fitted_values import Offsets
+from nmd_lab.data.entries import FloatArray
+from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
 from nmd_lab.model.model import make_model
 
 from .constraints.factor_constraints import NO_CONSTRAINTS, is_nonnegative
 from .constraints.least_squares import kind_of_descent
-from .constraints.starts import filled, random_within, with_simplex
+from .engines import FitEngine, iterates
 from .engines.admm import Admm
-from .engines.constrained import Constrained, after_least_squares
+from .engines.constrained import (
+    Constrained,
+    after_least_squares,
+    filled,
+    random_within,
+    with_simplex,
+)
 from .engines.implicit_zeros import ImplicitZeros
-from .engines.protocol import FitEngine
 from .engines.refined import Refined
 from .held_out import HeldOut
 from .initialization import Start, given_start, random_start, svd_start
@@ -27,8 +40,9 @@ from .options import Options
 from .penalty import BALANCED
 from .problem import Problem
 from .refinement.plan import RefinementPlan, make_plan
-from .ridge_path import after_strong_ridges, iterations_of
 from .run import FIRST_ROUND, Run, RunState
+from .split_variable import pseudo_inverses
+from .storage import CsrStorage, storage_of
 
 
 def all_starts(
@@ -165,3 +179,133 @@ def warmed_up(
         raise KeyboardInterrupt
     reached = outcome.state
     return Start(reached.W, reached.H, from_factors=True, offsets=reached.offsets)
+
+
+RIDGE_RATIO = 10**0.5  # largest ratio of a ridge to the next one
+TRACE = 1e-14  # share of a start that is added after each ridge, above rounding errors
+RIDGE_ITERATIONS = 6  # with each of them
+
+
+def after_strong_ridges(
+    problem: Problem,
+    start: Start,
+    after: Callable[[Problem, Start, int], Start],
+    stopped: Callable[[], bool] = lambda: False,
+) -> Start:
+    """Return the factors that strong ridges leave of a start, in the units of the problem.
+
+    The first ridge is the least one that removes all components, of which the first is the largest
+    one.  Small components would become so small that rounding errors decide how they grow, so that
+    a trace of the start is added to them.  `after` returns the factors after some iterations.
+    """
+    largest = float(np.linalg.norm(start.W[:, 0]) * np.linalg.norm(start.H[0]))
+    steps = _ridge_ratios(problem.natural_penalty * largest * _mean_weight(problem) / problem.alpha)
+    W, H = TRACE * start.W, TRACE * start.H
+    for ratio in steps:
+        if stopped():
+            break
+        stronger = problem.described().changed(alpha=ratio * problem.alpha)
+        start = after(stronger, start, RIDGE_ITERATIONS)
+        start = start._replace(W=start.W + W, H=start.H + H)
+    return start
+
+
+def iterations_of(engine: FitEngine[Any]) -> Callable[[Problem, Start, int], Start]:
+    """Return a function that returns the factors after some iterations of an engine."""
+
+    def after(problem: Problem, start: Start, number: int) -> Start:
+        found = iterates(engine, problem, start)
+        *_, iterate = (next(found) for _ in range(number))
+        columns = problem.offset_columns
+        W, H, offsets = columns.split(iterate.W_aug, iterate.H_aug)
+        return Start(W, H, from_factors=True, offsets=offsets)
+
+    return after
+
+
+def _mean_weight(problem: Problem) -> float:
+    """Return the mean weight of the observed entries."""
+    observations = problem.observations
+    if observations.weights is None:
+        return 1.0
+    (total,) = observations.weighted_sums()
+    return float(total) / observations.n_observed
+
+
+def _ridge_ratios(first: float) -> list[float]:
+    """Return ratios of the ridges to the last one, which is not among them.
+
+    Multiples of the data have as many, whatever their rounding.
+    """
+    count = math.ceil(math.log(max(first, 1.0)) / math.log(RIDGE_RATIO) - 1e-6)
+    return [float(first ** (1 - k / count)) for k in range(count)]
+
+
+def _with_offsets_of(problem: Problem, start: Start) -> Start:
+    """Return a start in which offsets that the problem does not have are components."""
+    columns, offsets = problem.offset_columns, start.offsets
+    m, n, dtype = start.W.shape[0], start.H.shape[1], start.W.dtype
+    rows = np.zeros(m, dtype) if columns.before else offsets.of_rows(m, dtype)
+    cols = np.zeros(n, dtype) if columns.after else offsets.of_columns(n, dtype)
+    mean = offsets.mean if columns.kind == "none" else 0.0
+    if not rows.any() and not cols.any() and mean == 0:
+        return start
+    W = np.column_stack([start.W, rows + mean, np.ones(m, dtype)])
+    H = np.vstack([start.H, np.ones(n, dtype), cols])
+    return start._replace(W=W.astype(dtype), H=H.astype(dtype))
+
+
+def start_of_rank(problem: Problem, start: Start, rank: int, rng: np.random.Generator) -> Start:
+    """Return a start with the largest components of another one, and as many new ones as it needs.
+
+    Both are in the units of the problem.  A component that a strong ridge has removed would grow
+    from rounding errors, so that another one takes its place.
+    """
+    start = _with_offsets_of(problem, start)
+    # a rotation would break a constraint
+    W, H, sizes = _by_size(start) if problem.is_constrained else _singular_components(start)
+    n_alive = min(rank, int(np.count_nonzero(sizes > 1e-4 * problem.size_of_T)))
+    alive = start._replace(
+        W=np.ascontiguousarray(W[:, :n_alive]), H=np.ascontiguousarray(H[:n_alive])
+    )
+    return alive if n_alive == rank else _with_more(problem, alive, rank - n_alive, rng)
+
+
+def _singular_components(start: Start) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the singular components of WH and their sizes, the largest first."""
+    Q, R = np.linalg.qr(start.W)
+    P, S = np.linalg.qr(start.H.T)
+    U, sizes, Vt = np.linalg.svd(R @ S.T)
+    root, count = np.sqrt(sizes), sizes.size
+    return Q @ (U[:, :count] * root), (root[:, None] * Vt[:count]) @ P.T, sizes
+
+
+def _by_size(start: Start) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the components as they are and their sizes, the largest first."""
+    sizes = np.linalg.norm(start.W, axis=0) * np.linalg.norm(start.H, axis=1)
+    order = np.argsort(-sizes, kind="stable")
+    return start.W[:, order], start.H[order], sizes[order]
+
+
+def _with_more(problem: Problem, start: Start, number: int, rng: np.random.Generator) -> Start:
+    """Return a start with further components, the largest of the residual under the ridge."""
+    model, observations = problem.model, problem.observations
+    W_aug, H_aug = problem.offset_columns.extend(start.W, start.H, start.offsets)
+    storage = storage_of(observations)
+    if isinstance(storage, CsrStorage):
+        A = storage.all_products(W_aug, H_aug)
+    else:
+        A = (W_aug @ H_aug).ravel()
+    residual = pseudo_inverses(observations, model) - A
+    if not model.is_mixed:
+        residual[model.nonlinearity(A) == observations.values.ravel()] = 0
+    rest, identity = observations.with_stored(residual), make_model("identity", "frobenius")
+    kind = "nndsvd" if problem.constraints.nonnegative else "randomized"
+    new = svd_start(rest, identity, number, NO_OFFSETS, rng, kind)
+    sizes = np.linalg.norm(new.H, axis=1) ** 2
+    shrunk = np.maximum(sizes - problem.alpha, 0.1 * sizes)  # a new one has a tenth at least
+    root = np.sqrt(np.divide(shrunk, sizes, out=np.zeros_like(shrunk), where=sizes > 0))
+    root = root.astype(start.W.dtype)
+    return start._replace(
+        W=np.hstack([start.W, new.W * root]), H=np.vstack([start.H, root[:, None] * new.H])
+    )

@@ -20,7 +20,7 @@ from nmd_lab._runtime.compiler import cached_kernel
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 
-from .devices.device import HOST, Device
+from .devices import HOST, Device
 
 
 class Block(NamedTuple):

@@ -15,8 +15,8 @@ from nmd_lab.model.nonlinearities import as_nonlinearity
 
 from .columns import is_mixed
 from .constraints.base import Orthonormal
-from .known import stand_in
 from .options import FACTOR_CONSTRAINTS, Asked, Options
+from .request import stand_in
 
 DATA = {
     "dense": "an array in memory",

@@ -11,8 +11,8 @@ from nmd_lab._fitting import ResumableFit
 from nmd_lab._messages import OPTIONS, Messages, messages_after, messages_before
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.solver.decided import Decided
 from nmd_lab.solver.held_out import HeldOut
+from nmd_lab.solver.request import Decided
 from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.state import State
 from nmd_lab.warnings import NotConvergedWarning, OverfitWarning

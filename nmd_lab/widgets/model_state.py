@@ -18,8 +18,8 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.solver.decided import Decided
 from nmd_lab.solver.options import SampleOptions
+from nmd_lab.solver.request import Decided
 
 from .background import Background, Measure, error_at
 from .code import Code, call

@@ -12,9 +12,9 @@ from nmd_lab._runtime.checks import check_word, is_auto, sentence
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.inputs import form_of
-from nmd_lab.solver.decided import Decided
 from nmd_lab.solver.options import COMPLETION_DEFAULTS, Options
 from nmd_lab.solver.prepare import prepare
+from nmd_lab.solver.request import Decided
 
 from .background import Background
 from .live_fit import LiveFit

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import nmd_lab as nmd
 from nmd_lab._runtime.progress import StopReason
+from nmd_lab.checkpoint.checkpoint import read_file, write_file
 from nmd_lab.checkpoint.encoding import Classes, Decoder, Encoder
-from nmd_lab.checkpoint.file import read, write
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import make_model
 from nmd_lab.solver.loop import Stopping
@@ -32,9 +32,8 @@ values = st.recursive(
 
 def there_and_back(value, path):
     encoder = Encoder(Classes())
-    state = encoder.encode(value)
-    write(path, {"state": state}, encoder.arrays)
-    header, arrays = read(path)
+    write_file(path, {"state": encoder.encode(value)}, encoder.arrays)
+    header, arrays = read_file(path)
     return Decoder(Classes(), arrays).decode(header["state"])
 
 
@@ -102,6 +101,7 @@ def test_what_is_not_known_is_refused(value):
 
 
 def test_a_file_names_no_class_from_elsewhere():
-    for name in ("os:system", "nmd_lab.checkpoint.file:os", "nmd_lab.checkpoint.file:write"):
+    ours = write_file.__module__
+    for name in ("os:system", f"{ours}:json", f"{ours}:write_file"):
         with pytest.raises(LookupError, match="there is no class"):
             Decoder(Classes(), []).decode({"nmd": "object", "of": name, "items": [], "named": {}})

@@ -209,7 +209,7 @@ def test_a_run_goes_on_without_checkpoints_that_cannot_be_written(monkeypatch, t
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("nmd_lab.checkpoint.file.write_atomically", full)
+    monkeypatch.setattr("nmd_lab.checkpoint.checkpoint.write_atomically", full)
     with pytest.warns(nmd.warnings.CheckpointWarning, match="No further checkpoint is written"):
         fit = nmd.decompose(
             noisy("relu"),

@@ -32,7 +32,6 @@ LAYERS = (
         "_messages",
         "_fitting",
         "resuming",
-        "imputing",
         "sampling",
         "_sampling",
         "estimators",
@@ -62,8 +61,8 @@ LAZY = {
         "nmd_lab.solver.sampler.priors",
     ): "likewise",
     ("nmd_lab.solver.prepare", "nmd_lab.cluster.inputs"): "the one door to the cluster",
-    ("nmd_lab.solver.devices.device", "nmd_lab.solver.devices.tensors"): "it needs PyTorch",
-    ("nmd_lab.solver.devices.device", "nmd_lab.solver.devices.tensor_model"): "likewise",
+    ("nmd_lab.solver.devices", "nmd_lab.solver.devices.tensors"): "it needs PyTorch",
+    ("nmd_lab.solver.devices", "nmd_lab.solver.devices.tensor_model"): "likewise",
 }
 """Imports of the package's own modules inside functions, with the reason of each."""
 

@@ -12,8 +12,8 @@ from sklearn.model_selection import GroupKFold
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.solver.holding_out import hold_out
-from nmd_lab.solver.known import describe
 from nmd_lab.solver.options import Options
+from nmd_lab.solver.request import describe
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 8))

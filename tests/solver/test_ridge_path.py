@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.solver.ridge_path import ITERATIONS, STEP
+from nmd_lab.solver.starts import RIDGE_ITERATIONS, RIDGE_RATIO
 
 PLAIN = nmd.ADMM(refine=False, homotopy=False, polish=False)
 
@@ -33,12 +33,11 @@ def test_it_is_algorithm_1_with_one_ridge_after_the_other():
 
     candidates = np.geomspace(0.1, 100, 200)
     first = candidates[bisect.bisect_left(candidates, True, key=removes_all) - 1]
-    count = int(np.ceil(np.log(first / alpha) / np.log(STEP)))
+    count = int(np.ceil(np.log(first / alpha) / np.log(RIDGE_RATIO)))
     ridges = alpha * (first / alpha) ** (1 - np.arange(count) / count)
-    init = "auto"
+    init, most = "auto", RIDGE_ITERATIONS
     for ridge in ridges:
-        fit = nmd.complete(X, 5, nonlinearity, alpha=ridge, init=init, max_iter=ITERATIONS, **given)
-        init = fit
+        init = nmd.complete(X, 5, nonlinearity, alpha=ridge, init=init, max_iter=most, **given)
     last = nmd.complete(X, 5, nonlinearity, alpha=alpha, init=init, max_iter=4, **given)
     one, other = (each.reconstruct().values for each in (path, last))
     assert np.abs(one - other).max() < 0.02 * np.abs(one).max()

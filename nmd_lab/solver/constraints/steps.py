@@ -23,13 +23,39 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.solver.ridge import Ridge
 
 from .base import Entrywise, FactorConstraint, couples_rows
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """The ridge of a factor step, epsilon ‖other factor‖² + alphas / ρ, for each solved column."""
+
+    epsilon: float
+    alphas: FloatArray
+
+    def __call__(self, other: FloatArray, penalty: float) -> FloatArray:
+        """Return the ridge (n_solved,); it is positive even if the other factor is zero."""
+        return self.for_norm(float(np.sum(other * other, dtype=np.float64)), other.dtype, penalty)
+
+    def for_norm(self, squares: float, dtype: DTypeLike, penalty: float) -> FloatArray:
+        """Return the ridge, given the squared norm of the other factor and its type."""
+        smallest = float(np.finfo(np.dtype(dtype)).tiny) * 16
+        total: FloatArray = self.epsilon * squares + self.alphas / penalty + smallest
+        return total
+
+    def objective(self, factor: FloatArray) -> float:
+        """Return the term of the objective for the solved columns, (m, n_solved)."""
+        return self.of_squares(np.einsum("ij,ij->j", factor, factor, dtype=np.float64))
+
+    def of_squares(self, squares: FloatArray) -> float:
+        """Return that term, given the squared norms of the columns."""
+        return 0.5 * float(self.alphas @ squares)
+
 
 RowSolver = Callable[[FloatArray, FloatArray], FloatArray]
 """Function of rows (k, n_solved) and their negative gradients that returns the next rows."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from nmd_lab.solver.constraints.least_squares import kind_of_descent
-from nmd_lab.solver.devices.device import HOST
+from nmd_lab.solver.devices import HOST
 from nmd_lab.solver.loop import exact_for
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem

@@ -11,11 +11,11 @@ import numpy as np
 
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.observations import Observations
-from nmd_lab.solver.known import Known
 from nmd_lab.solver.options import Options
+from nmd_lab.solver.request import Known
 
-from .cold_starts import ridge_from_cold_starts
 from .folds import Fold, has_zeros, sample_of_rows, thinned
+from .moves import ridge_from_cold_starts
 from .record import Stage, record_of, shown_duration
 from .search import Search
 from .space import Setting, Space, suitable_losses, suitable_nonlinearities

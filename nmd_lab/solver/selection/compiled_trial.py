@@ -15,7 +15,7 @@ import numpy as np
 
 from nmd_lab._runtime.compiler import compile_inner, compile_kernel
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.solver.devices.device import HOST
+from nmd_lab.solver.devices import HOST
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.problem import Problem
 

@@ -18,8 +18,18 @@ import numpy as np
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 
-from .cold_starts import best_of_long_trials, from_cold_starts, strongest_ridge
-from .moves import COARSE, FINE, LONG_RANKS, MAX_STEPS, RANK_GAIN, RANK_RATIO, Moves
+from .moves import (
+    COARSE,
+    FINE,
+    LONG_RANKS,
+    MAX_STEPS,
+    RANK_GAIN,
+    RANK_RATIO,
+    Moves,
+    best_of_long_trials,
+    from_cold_starts,
+    strongest_ridge,
+)
 from .trial import CLEARLY, Trial
 
 FIRST_RANK = 8  # rank of the first trials

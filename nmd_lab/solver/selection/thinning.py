@@ -23,7 +23,7 @@ from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.plan import make_plan
 from nmd_lab.solver.starts import all_starts, run_from
 from nmd_lab.solver.state import State
-from nmd_lab.solver.zeros.tiles import Tiles
+from nmd_lab.solver.tiles import Tiles
 
 from .moves import LONG_RANKS
 from .search import RANKS_WITHOUT_GAIN

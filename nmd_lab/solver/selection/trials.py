@@ -13,30 +13,27 @@ import numpy as np
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
+from nmd_lab.solver.engines import FitEngine, iterates
 from nmd_lab.solver.engines.admm import Admm
-from nmd_lab.solver.engines.protocol import FitEngine, iterates
 from nmd_lab.solver.engines.refined import Refined
 from nmd_lab.solver.formulation import make_problem, observed_only
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.initialization import Start
-from nmd_lab.solver.known import Known
-from nmd_lab.solver.learning import learned_state, with_learned
 from nmd_lab.solver.limit_noise import first_sd, with_sd
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.refinement.plan import make_plan
-from nmd_lab.solver.ridge_path import after_strong_ridges, iterations_of
+from nmd_lab.solver.request import Known
 from nmd_lab.solver.scaling import scaling_for
 from nmd_lab.solver.settings import is_automatic
-from nmd_lab.solver.starts import first_start
-from nmd_lab.solver.state import State, state_of
+from nmd_lab.solver.starts import after_strong_ridges, first_start, iterations_of, start_of_rank
+from nmd_lab.solver.state import State, learned_state, state_of, with_learned
 
 from .compiled_trial import after_few, run_of_squares, suits
 from .folds import Fold
 from .progress import MIN_ITERATIONS, Progress, Run, best_ending
 from .space import Setting
 from .trial import Kind, Trial, mean_score
-from .trial_starts import start_of_rank
 
 
 class Trials:

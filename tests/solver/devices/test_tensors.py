@@ -204,7 +204,7 @@ def test_what_a_device_cannot_do_is_said_in_a_sentence(options, message):
 
 
 def test_without_pytorch_the_message_says_how_to_get_it():
-    from nmd_lab.solver.devices.device import device_of
+    from nmd_lab.solver.devices import device_of
 
     device_of.cache_clear()
     with mock.patch.dict(sys.modules, {"torch": None}), pytest.raises(ImportError, match="torch]"):

@@ -14,11 +14,11 @@ from nmd_lab.solver.engines.admm import Admm
 from nmd_lab.solver.formulation import make_problem
 from nmd_lab.solver.initialization import Start
 from nmd_lab.solver.options import Options
-from nmd_lab.solver.ridge_path import iterations_of
 from nmd_lab.solver.scaling import scaling_for
 from nmd_lab.solver.selection import compiled_trial as squares
 from nmd_lab.solver.selection import trials
 from nmd_lab.solver.selection.progress import Progress
+from nmd_lab.solver.starts import iterations_of
 
 
 def table(rng: np.random.Generator, holes: float = 0.3) -> np.ndarray:

@@ -11,8 +11,8 @@ import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.solver.initialization import Start
-from nmd_lab.solver.known import describe
 from nmd_lab.solver.options import Options
+from nmd_lab.solver.request import describe
 from nmd_lab.solver.selection.search import Search
 from nmd_lab.solver.selection.space import Space
 from nmd_lab.solver.selection.trial import Trial

@@ -10,8 +10,8 @@ from some import some
 
 import nmd_lab as nmd
 from nmd_lab.model.model import make_model
-from nmd_lab.solver.zeros import zero_rows
-from nmd_lab.solver.zeros.zero_rows import handles_rows
+from nmd_lab.solver import zero_rows
+from nmd_lab.solver.zero_rows import handles_rows
 
 PAIRS = [
     ("relu", "frobenius"),

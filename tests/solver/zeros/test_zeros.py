@@ -16,12 +16,12 @@ from scipy import sparse
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
 from nmd_lab.model.model import make_model
+from nmd_lab.solver import tiles
 from nmd_lab.solver.devices import compiled_passes
 from nmd_lab.solver.devices.compiled_passes import ZeroLoss
 from nmd_lab.solver.refinement.moreau_envelope import MoreauEnvelope
 from nmd_lab.solver.split_variable import StoredEntries
-from nmd_lab.solver.zeros import tiles
-from nmd_lab.solver.zeros.tiles import SparseEnvelope, Tiles
+from nmd_lab.solver.tiles import SparseEnvelope, Tiles
 
 WITH_OTHERS = [*PAIRS, ("softplus", "frobenius"), ("relu", "huber"), ("leaky_relu", "kl")]
 """The pairs of the paper, and some whose loss of a zero is not 0 at WH = 0, or has no form."""

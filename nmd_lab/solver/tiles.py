@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray, IntArray
 from nmd_lab.model.model import Model
-from nmd_lab.solver.devices.device import HOST, Device
-from nmd_lab.solver.refinement.moreau_envelope import Evaluation, outer_products
-from nmd_lab.solver.storage import thread_shares
+
+from .devices import HOST, Device
+from .refinement.moreau_envelope import Evaluation, outer_products
+from .storage import thread_shares
 
 ROWS = 256  # largest number of rows of a tile
 ENTRIES = 1 << 17  # entries of a tile: 1 MiB of doubles, which stay in a second-level cache

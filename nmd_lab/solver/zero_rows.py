@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.entries import CsrRows
 from nmd_lab.model.model import Model
-from nmd_lab.solver.devices.device import HOST
-from nmd_lab.solver.refinement.moreau_envelope import outer_products, symmetric
-from nmd_lab.solver.unit_rows import UnitRows
+
+from .devices import HOST
+from .refinement.moreau_envelope import outer_products, symmetric
+from .unit_rows import UnitRows
 
 Array = NDArray[np.floating]
 

@@ -1,7 +1,9 @@
-"""What is known of data before a fit is decided, and `describe`, which asks them."""
+"""What is known of data before a fit is decided (`describe` asks them), and what a fit is to be."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,9 +24,13 @@ from nmd_lab.model.nonlinearity import Nonlinearity
 from .bounds import model_of_all
 from .columns import is_by_column, is_mixed, mixed_model
 from .formulation import observed_only
+from .held_out import HeldOut
 from .initialization import Start, given_start
 from .limit_noise import limit_model
 from .options import Options
+from .problem import Problem
+from .refinement.plan import RefinementPlan
+from .run import FitState
 from .selection.folds import Fold, draw_folds
 from .selection.space import suitable_nonlinearities
 
@@ -181,3 +187,55 @@ def refuse_wrong_parts(model: Model, data: FloatArray) -> None:
     subject = f if is_ours(type(d)) else d
     check = (checks.MINIMISER, lambda: checks.t_update_is_minimiser(f, d, x, v, rho))
     report_of(subject, [check]).raise_for_failure()
+
+
+class Decided(NamedTuple):
+    """A checked problem with all that `solve` needs.
+
+    Attributes
+    ----------
+    options : Options
+        What was asked for, with the rank and what else was chosen in place of "auto".
+    observations : Observations
+        Data to fit, in the units of X.
+    problem : Problem
+        Problem to solve, with its model.
+    starts : iterator of Start
+        Starting points, each computed when it is requested.
+    plan : RefinementPlan
+        Refinements to run between the iterations of Algorithm 1.
+    held_out : HeldOut or None
+        Held-out entries for early stopping; None without validation.
+    state : FitState
+        Where the fit stands.
+    save : callable
+        Function that writes the state from time to time, if it is asked before each iteration.
+    selection : dict or None
+        What `Decomposition.selection` tells; None if nothing was chosen.
+    spent : float
+        Seconds of `time_limit` that the choice took.
+    """
+
+    options: Options
+    observations: Observations
+    problem: Problem
+    starts: Iterator[Start]
+    plan: RefinementPlan
+    held_out: HeldOut | None
+    state: FitState
+    save: Callable[[], None]
+    selection: dict[str, Any] | None = None
+    spent: float = 0.0
+
+    @property
+    def model(self) -> Model:
+        """Model, in the units of X."""
+        return self.problem.units.model
+
+    @property
+    def after_choice(self) -> Options:
+        """The options with what the choice left of the time limit."""
+        limit = self.options.time_limit
+        if limit is None:
+            return self.options
+        return replace(self.options, time_limit=max(limit - self.spent, 0.0))

@@ -1,1 +1,0 @@
-"""Sparse data whose absent entries are zeros, without arrays of the size of the matrix."""
