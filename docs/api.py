@@ -9,7 +9,7 @@ from pathlib import Path
 
 GROUPS: dict[str, tuple[str, list[str]]] = {
     "Fits": (
-        "Functions that fit X ≈ f(WH), and what they return.",
+        "Functions that fit X ≈ f(WH), and their results.",
         [
             "decompose",
             "complete",
@@ -24,7 +24,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
     ),
     "Estimators": ("For pipelines and grid searches of scikit-learn.", ["NMD", "MatrixCompletion"]),
     "Settings": (
-        "For `validation=`, `solver=` and `compute=`, and what a callback sees.",
+        "For `validation=`, `solver=` and `compute=`, and the state that a callback receives.",
         ["Choice", "ADMM", "Compute", "PenaltyRule", "State"],
     ),
     "Nonlinearities": (
@@ -35,7 +35,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
         "The loss d, by name or as an object.  All of them are in `nmd_lab.losses`.",
         ["Frobenius", "L1", "KL"],
     ),
-    "The scalar problem": ("Where f and the loss meet in every fit.", ["prox"]),
+    "The scalar problem": ("The T-update of f and the loss, entry by entry.", ["prox"]),
     "Constraints on the factors": (
         "For `w_constraint=` and `h_constraint=`.",
         ["NonNegative", "Simplex", "Orthonormal", "SparseFactor", "FactorConstraint"],
@@ -48,7 +48,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "Studies": ("Many fits over a grid of settings.", ["Study"]),
-    "Help": ("What a report of a problem should have.", ["show_versions"]),
+    "Help": ("The versions for a report of a problem.", ["show_versions"]),
 }
 
 MODULES: dict[str, tuple[str, list[str]]] = {
@@ -69,14 +69,14 @@ MODULES: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "warnings": (
-        "What the library says about a fit.",
+        "All warnings of the library.",
         [
             *("NMDWarning", "NotConvergedWarning", "OverfitWarning", "OutOfBoundsWarning"),
             *("UnobservedWarning", "UnitsWarning", "CheckpointWarning"),
         ],
     ),
     "datasets": (
-        "Data to try things with.",
+        "Real and generated data for examples.",
         [
             *("digits", "photograph", "movielens_small", "make_ratings", "synthetic", "gaussian"),
             *("poisson", "salt_and_pepper", "movielens"),

@@ -35,7 +35,7 @@ bit-for-bit identical, converged, search, fraction, require, cover, uncertainty.
 returns; it does not say, know or ask.  "What is ..." is no noun."""
 
 PAGES = [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "RELEASING"))]
-PAGES += sorted((ROOT / "docs").glob("*.md"))
+PAGES += sorted({*(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / "api.md"})  # of the build
 
 MEASURED = {"tables", "ratings", "selection", "performance", "paper", "support"}
 """Pages that scripts write."""
