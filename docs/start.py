@@ -63,7 +63,7 @@ def line_of_tables(heading: str, measure: str, rival: str, *, large: bool = Fals
     pair[0 if better else 1] = f"**{pair[0 if better else 1]}**"
     label = {"IterativeImputer": "draws of IterativeImputer"}.get(rival, rival)
     return _line(
-        f"[{len(gaps)} real tables, a fifth of the cells hidden](tables)",
+        f"[{len(gaps)} real tables, a fifth of the cells hidden](tables.md)",
         f"{measure}; difference {fmean(gaps):+.3f} ± {error:.3f} (standard error over tables)",
         f"{pair[0]} `impute`",
         f"{pair[1]} {label}",
@@ -76,7 +76,7 @@ def line_of_coverage() -> str:
         row["mean"] for row in numbers_of("tables.md", "## Intervals and probabilities").values()
     ]
     return _line(
-        f"[{len(shares)} real tables](tables#intervals-and-probabilities)",
+        f"[{len(shares)} real tables](tables.md#intervals-and-probabilities)",
         "hidden numbers inside 90 % intervals, lowest and highest table",
         f"{100 * min(shares):.1f} % to {100 * max(shares):.1f} %",
         "not measured",
@@ -88,7 +88,7 @@ def line_of_ratings() -> str:
     rows = numbers_of("ratings.md", "## MovieLens 100K, u1")
     ours, other = rows["nmd.sample, Ordinal"]["RMSE"], rows["myFM"]["RMSE"]
     return _line(
-        "[MovieLens 100K, split u1, ratings alone](ratings)",
+        "[MovieLens 100K, split u1, ratings alone](ratings.md)",
         "RMSE of the test ratings",
         f"**{ours:.3f}** `sample` with levels",
         f"{other:.3f} myFM",
@@ -206,7 +206,7 @@ def figure() -> Any:
 
 def for_readme(table: str) -> str:
     """Return lines of the table with links that lead from the README."""
-    return re.sub(r"\((tables|ratings)(#[\w-]+)?\)", r"(docs/\1.md\2)", table)
+    return re.sub(r"\((tables|ratings)\.md", r"(docs/\1.md", table)
 
 
 def main() -> None:
