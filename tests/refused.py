@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-KINDS = (ValueError, TypeError, KeyError, IndexError)
+KINDS = (ValueError, TypeError, KeyError, IndexError, OSError)
 
 
 def check_sentence(error: BaseException, words: str) -> None:

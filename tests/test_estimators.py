@@ -246,13 +246,6 @@ def test_observations_with_labels_go_in(planted, rng):
     np.testing.assert_allclose(model.transform(turned), model.transform(dense), rtol=1e-6)
 
 
-def test_rows_of_nothing_fall_back_to_the_offsets(rng):
-    X = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 12)) + 5
-    model = MatrixCompletion(2, alpha=0, offsets="both").fit(X)
-    expected = model.decomposition_.offsets.mean + model.decomposition_.offsets.columns
-    np.testing.assert_allclose(model.transform(np.full((1, 12), np.nan))[0], expected)
-
-
 def test_frames_give_names_and_labels(planted):
     frame = pd.DataFrame(planted, columns=[f"gene {j}" for j in range(25)],
                          index=[f"cell {i}" for i in range(60)])  # fmt: skip

@@ -137,6 +137,7 @@ REFUSED = [
     (SAMPLE, "tune", {"tune": -1}),
     (SAMPLE, "chains", {"chains": 0}),
     (SAMPLE, "keep", {"keep": 0}),
+    (ALL, "is in no existing folder", {"compute": nmd.Compute(checkpoint="no folder/run.nc")}),
     (SAMPLE, "client", {"compute": nmd.Compute(client="active")}),
     (SAMPLE, "device", {"compute": nmd.Compute(device="cpu")}),
     (SAMPLE, "memory_limit", {"compute": nmd.Compute(memory_limit=1)}),

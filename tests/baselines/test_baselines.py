@@ -14,7 +14,7 @@ from sklearn.decomposition import non_negative_factorization
 
 import nmd_lab
 from nmd_lab.baselines import mean_fill, nmf, soft_impute, truncated_svd
-from nmd_lab.baselines._iterations import BaselineRun, first_factors
+from nmd_lab.baselines._iterations import BaselineRun
 from nmd_lab.data.inputs import observe_dense
 
 BASELINES = [mean_fill, truncated_svd, nmf, soft_impute]
@@ -228,6 +228,12 @@ def test_a_baseline_is_saved_like_any_fit(baseline, rng, tmp_path):
         (r"1 missing entries.*nmd\.complete", nmf, {"observed": np.arange(9).reshape(3, 3) > 0}),
         ("negative value -1", nmf, {"X": -np.ones((3, 3))}),
         ("loss='l1' is not one of NMF's", nmf, {"loss": "l1"}),
+        ("init='auto' is unknown.*'svd', 'random'", soft_impute, {"init": "auto"}),
+        (
+            r"init has W of shape \(5, 2\)",
+            soft_impute,
+            {"init": (np.ones((5, 2)), np.ones((2, 3)))},
+        ),
     ],
 )
 def test_what_a_baseline_cannot_do_is_refused(words, baseline, options):
@@ -286,24 +292,6 @@ def test_a_run_that_overflows_keeps_the_best_finite_iterate():
         follow(a_run(np.full((2, 2), 3.0)), [1e300])
     with pytest.raises(RuntimeError, match="no iterate yet"):
         a_run(np.ones((2, 2))).result(method="none")
-
-
-def test_starting_factors(rng):
-    X = rng.random((6, 5))
-    data = observe_dense(X)
-    W, H = first_factors(data, 2, "svd", None)
-    np.testing.assert_allclose(W @ H, truncated_svd(X, 2).reconstruct())
-    given, _ = first_factors(data, 2, (W, H), None)
-    assert given is not W
-    np.testing.assert_array_equal(given, W)
-    np.testing.assert_array_equal(first_factors(data, 2, truncated_svd(X, 2), 0)[0].shape, (6, 2))
-    random = [first_factors(data, 2, "random", seed)[1] for seed in (0, 0, 1)]
-    np.testing.assert_array_equal(random[0], random[1])
-    assert not np.array_equal(random[0], random[2])
-    with pytest.raises(ValueError, match=r"init='auto' is unknown.*'svd', 'random'"):
-        first_factors(data, 2, "auto", 0)
-    with pytest.raises(ValueError, match=r"init has W of shape \(5, 2\)"):
-        first_factors(data, 2, (H.T, W.T), 0)
 
 
 @pytest.mark.parametrize("size", [1e-170, 1e150, 1e300])

@@ -220,12 +220,6 @@ def test_a_run_goes_on_without_checkpoints_that_cannot_be_written(monkeypatch, t
     assert bits_of(fit) == bits_of(nmd.decompose(noisy("relu"), 2, random_state=0))
 
 
-@pytest.mark.parametrize("function", [nmd.decompose, nmd.complete, nmd.sample])
-def test_a_file_in_no_folder_is_refused(function):
-    with pytest.raises(FileNotFoundError, match="is in no existing folder"):
-        function(noisy("relu"), 2, compute=nmd.Compute(checkpoint="no folder/run.nc"))
-
-
 SCRIPT = """
 import sys
 sys.path[:0] = {paths!r}

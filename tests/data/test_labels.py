@@ -8,7 +8,6 @@ import pytest
 import xarray as xr
 
 import nmd_lab
-from nmd_lab.data.labels import labels_of
 
 
 def fit_of(X, **options):
@@ -132,13 +131,3 @@ def test_labels_of_the_input_stay_its_own(small):
     fit = fit_of(X)
     fit._labels.coords["kind"].values[:] = 5
     assert not X["kind"].any()
-
-
-def test_clashes_get_free_names():
-    X = xr.DataArray(np.ones((2, 3)), dims=("W", "a/b"), coords={"X_W": ("W", [0, 1])})
-    labels = labels_of(X)
-    renamed = labels.clashes({"W", "H"})
-    assert renamed == {"W": "X_W_", "a/b": "a_b"}
-    back = labels.rename(renamed).rename({new: old for old, new in renamed.items()})
-    assert back.dims == labels.dims
-    xr.testing.assert_identical(back.coords, labels.coords)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import gzip
-import os
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from refused import check_refused
 from scipy import io as scipy_io
 from scipy import sparse
 
@@ -156,23 +156,49 @@ def test_matrix_market_cut_in_an_exponent_does_not_end_the_process(tmp_path):
     assert read_matrix(path).shape == (1, 1)
 
 
-WRONG_MARKET = {
-    "row outside": "coordinate real general\n2 3 1\n3 1 0.5\n",
-    "mirrored outside": "coordinate real symmetric\n2 3 1\n1 3 0.5\n",
-    "too few": "coordinate real general\n2 3 2\n1 1 0.5\n",
-    "text": "coordinate real general\n2 3 1\n1 x 0.5\n",
-    "complex": "coordinate complex general\n2 3 1\n1 1 0.5 1\n",
-    "no sizes": "coordinate real general\n% only a comment\n",
-    "zero byte, which ends the process in SciPy": "coordinate real general\n1 1 1\n1 1 0.5\0007\n",
-}
+def market(text):
+    """Return the kind of a wrong file of Matrix Market, and what writes it."""
+    return "mtx", "", lambda path: path.write_text(START + text)
 
 
-@pytest.mark.parametrize("case", WRONG_MARKET)
-def test_wrong_matrix_market_is_refused(case, tmp_path):
-    path = written(tmp_path, START + WRONG_MARKET[case], "x.mtx")
-    with pytest.raises(ValueError, match=r"^file='.*x\.mtx' cannot be read: ") as caught:
-        read_matrix(path)
-    assert "\n" not in str(caught.value)
+def npz(words, **changed):
+    """Return the kind of a sparse file with other arrays, words of the refusal, what writes it."""
+    good = {"format": "csr", "shape": [2, 3], "data": np.ones(2), "indices": np.array([0, 2]),
+            "indptr": np.array([0, 1, 2])}  # fmt: skip
+    return "npz", words, lambda path: np.savez(path, **good | changed)
+
+
+def objects(path):
+    with path.open("wb") as stream:
+        np.lib.format.write_array(stream, np.array([[print]], dtype=object), allow_pickle=True)
+
+
+DAMAGED = {
+    "row outside": market("coordinate real general\n2 3 1\n3 1 0.5\n"),
+    "mirrored outside": market("coordinate real symmetric\n2 3 1\n1 3 0.5\n"),
+    "too few": market("coordinate real general\n2 3 2\n1 1 0.5\n"),
+    "text": market("coordinate real general\n2 3 1\n1 x 0.5\n"),
+    "complex": market("coordinate complex general\n2 3 1\n1 1 0.5 1\n"),
+    "no sizes": market("coordinate real general\n% only a comment\n"),
+    "zero byte": market("coordinate real general\n1 1 1\n1 1 0.5\0007\n"),  # ended SciPy
+    "column outside": npz("column 2000000000, and has columns 0 to 2", indices=[0, 2 * 10**9]),
+    "negative column": npz("column -1", indices=np.array([0, -1])),
+    "rows too long": npz("index", indptr=np.array([0, 1, 9])),
+    "rows falling": npz("", indptr=np.array([0, 2, 1])),
+    "negative shape": npz("", shape=np.array([2, -3])),
+    "format": npz("csx", format="csx"),
+    "dtype": npz("dtype <U1", data=np.array(["1", "2"])),
+    "objects": ("npy", "Object arrays cannot be loaded", objects),
+    "pickle": ("npy", "This file contains pickled", lambda path: path.write_bytes(b"\x80\x04N.")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_damaged_files_are_refused(case, tmp_path):
+    kind, words, write = DAMAGED[case]
+    path = tmp_path / f"x.{kind}"
+    write(path)
+    check_refused(lambda: read_matrix(path), rf"^file='.*{path.name}' cannot be read: .*{words}")
 
 
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr", "dia"])
@@ -182,26 +208,6 @@ def test_sparse_files_agree_with_scipy(layout, rng, tmp_path):
     X = read_matrix(tmp_path / "x.npz")
     assert X.format == layout
     np.testing.assert_array_equal(X.toarray(), written.toarray())
-
-
-@pytest.mark.parametrize(
-    ("name", "array", "said"),
-    [
-        ("indices", np.array([0, 2_000_000_000]), "column 2000000000, and has columns 0 to 2"),
-        ("indices", np.array([0, -1]), "column -1"),
-        ("indptr", np.array([0, 1, 9]), "index"),
-        ("indptr", np.array([0, 2, 1]), ""),
-        ("shape", np.array([2, -3]), ""),
-        ("format", "csx", "csx"),
-        ("data", np.array(["1", "2"]), "dtype <U1"),
-    ],
-)
-def test_sparse_files_with_wrong_indices_are_refused(name, array, said, tmp_path):
-    good = {"format": "csr", "shape": [2, 3], "data": np.ones(2), "indices": np.array([0, 2]),
-            "indptr": np.array([0, 1, 2])}  # fmt: skip
-    np.savez(tmp_path / "x.npz", **(good | {name: array}))
-    with pytest.raises(ValueError, match=f"cannot be read: .*{said}"):
-        read_matrix(tmp_path / "x.npz")
 
 
 @pytest.mark.parametrize(("stored", "read"), [(">f8", "f8"), (">i2", "i2"), ("f2", "f4")])
@@ -218,16 +224,6 @@ def test_a_sparse_file_is_read_in_a_type_that_scipy_knows(tmp_path, layout, stor
     np.testing.assert_array_equal(X.tocoo().toarray(), np.diag([1, 2, 3]))
 
 
-def test_objects_in_a_file_are_refused(tmp_path):
-    with (tmp_path / "x.npy").open("wb") as stream:
-        np.lib.format.write_array(stream, np.array([[print]], dtype=object), allow_pickle=True)
-    with pytest.raises(ValueError, match=r"x\.npy' cannot be read: Object arrays cannot be loaded"):
-        read_matrix(tmp_path / "x.npy")
-    (tmp_path / "x.npy").write_bytes(b"\x80\x04N.")
-    with pytest.raises(ValueError, match=r"x\.npy' cannot be read: This file contains pickled"):
-        read_matrix(tmp_path / "x.npy")
-
-
 def test_a_damaged_netcdf_file_prints_nothing(tmp_path, capfd):
     path = tmp_path / "x.nc"
     xr.DataArray(np.eye(3), dims=("t", "x"), name="X").to_netcdf(path, engine="h5netcdf")
@@ -242,17 +238,6 @@ def test_a_netcdf_file_comes_back_with_its_labels(tmp_path):
     X = xr.DataArray(np.eye(3), dims=("t", "x"), coords={"x": ["a", "b", "c"]}, name="X")
     X.to_netcdf(tmp_path / "x.nc", engine="h5netcdf")
     xr.testing.assert_equal(read_matrix(tmp_path / "x.nc"), X)
-
-
-FAULTS = Path(os.environ.get("NMD_LAB_DATA", "nowhere")).parent / "faults"
-
-
-@pytest.mark.parametrize("name", ["evil_idx.npz", "z1.npz", "c6.mtx"])
-def test_files_that_ended_the_process(name):
-    if not (FAULTS / name).exists():
-        pytest.skip("needs the damaged files")
-    with pytest.raises(ValueError, match="cannot be read"):
-        read_matrix(FAULTS / name)
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,6 @@ def test_columns_with_losses_of_their_own_have_none_for_an_unknown_column():
 
 def test_estimators_predict_rows_without_entries_from_offsets():
     model = nmd.MatrixCompletion(2, alpha=0.1, offsets="columns", random_state=0).fit(X.values)
-    filled = model.transform(sparse.csr_array((1, 6)))
     mean, _, c = model.decomposition_.offsets
-    np.testing.assert_allclose(filled[0], mean + c)
+    for empty in (sparse.csr_array((1, 6)), np.full((1, 6), np.nan)):
+        np.testing.assert_allclose(model.transform(empty)[0], mean + c)

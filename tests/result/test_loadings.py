@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from refused import check_all_refused
 from scipy.optimize import minimize
 from sklearn.decomposition import FactorAnalysis
 
@@ -262,22 +263,13 @@ def test_columns_of_several_dimensions_keep_their_labels(items):
     assert drawn.top_of_components(3, factors=1).scale.shape == (1, 3)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"factors": 12}, "factors=12 is too large for 12 columns .* at most 11"),
-        ({"factors": 0}, "factors=0 is too small"),
-        ({"factors": 2.5}, "factors=2.5 is not an integer"),
-        ({"rotation": "varimx"}, "rotation='varimx' is unknown: did you mean 'varimax'"),
-        ({"level": 90}, "level=90"),
-    ],
-)
-def test_bad_arguments_are_refused_in_a_sentence(posterior, arguments, words):
-    with pytest.raises((ValueError, TypeError), match=words):
-        posterior.loadings(**arguments)
-
-
-def test_one_column_has_no_factors():
-    drawn = nmd.sample(np.arange(9.0)[:, None], 1, draws=5, tune=5, random_state=0)
-    with pytest.raises(ValueError, match="X has 1 column"):
-        drawn.loadings()
+def test_bad_arguments_are_refused_in_a_sentence(posterior):
+    one = nmd.sample(np.arange(9.0)[:, None], 1, draws=5, tune=5, random_state=0)
+    check_all_refused([
+        ("factors=12 is too large for 12 columns .* at most 11", posterior.loadings, 12),
+        ("factors=0 is too small", posterior.loadings, 0),
+        ("factors=2.5 is not an integer", posterior.loadings, 2.5),
+        ("did you mean 'varimax'", lambda name: posterior.loadings(2, name), "varimx"),
+        ("level=90", lambda level: posterior.loadings(level=level), 90),
+        ("X has 1 column", one.loadings, None),
+    ])  # fmt: skip

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from given import given
+from refused import check_all_refused
 from waiting import PATIENCE
 
 import nmd_lab
@@ -276,17 +277,30 @@ def test_other_files_are_refused_with_a_sentence(tmp_path, small):
         nmd_lab.load(tmp_path)
 
 
-def test_files_and_datasets_of_a_newer_layout_are_refused(tmp_path, small):
+DAMAGES = [
+    lambda a: a.pop("loss"), lambda a: a.pop("parameters"), lambda a: a.update(rows=3),
+    lambda a: a.update(dims=["x", "y"]), lambda a: a.update(renamed=[]),
+    lambda a: a.update(loss={"name": "l1", "parameters": [1, 2, 3], "ours": True}),
+    lambda a: a.pop("name"), lambda a: a.update(schema="1"),
+]  # fmt: skip
+
+
+def test_damaged_descriptions_and_those_of_a_newer_layout_are_refused(tmp_path, small):
     dataset = fitted(small)._to_dataset()
-    about = json.loads(dataset.attrs["nmd_lab"])
-    newer = dataset.assign_attrs(nmd_lab=json.dumps(about | {"schema": 99}))
+
+    def changed(change):
+        about = json.loads(dataset.attrs["nmd_lab"])
+        change(about)
+        return dataset.assign_attrs(nmd_lab=json.dumps(about))
+
+    newer = changed(lambda a: a.update(schema=99))
     netcdf.write(newer, tmp_path / "newer.nc")
-    with pytest.raises(ValueError, match=r"newer\.nc.*layout 99.*newer nmd_lab"):
-        nmd_lab.load(tmp_path / "newer.nc")
-    with pytest.raises(ValueError, match=r"layout 99.*newer nmd_lab"):
-        result_of(newer)
-    with pytest.raises(ValueError, match="holds no result"):
-        result_of(xr.Dataset({"a": 1}))
+    check_all_refused([
+        (r"newer\.nc.*layout 99.*newer nmd_lab", nmd_lab.load, tmp_path / "newer.nc"),
+        (r"layout 99.*newer nmd_lab", result_of, newer),
+        ("holds no result: give one that", result_of, *map(changed, DAMAGES)),
+        ("holds no result", result_of, xr.Dataset({"a": 1})),
+    ])  # fmt: skip
 
 
 def test_places_and_labels_that_cannot_be_written(tmp_path):
@@ -380,25 +394,6 @@ def test_a_limit_of_file_sizes_is_an_error_in_one_sentence(tmp_path, small):
     assert [each.name for each in tmp_path.iterdir()] == ["fit.nc"]
 
 
-FULL = Path("/dev/full")
-
-
-@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
-def test_a_full_disk_is_an_error_in_one_sentence(tmp_path, monkeypatch, small):
-    fit, opened = fitted(small), Path.open
-
-    def on_full_disk(path, *options, **more):
-        full = path.suffix == ".partial"
-        return opened(FULL if full else path, *options, **more)
-
-    monkeypatch.setattr(Path, "open", on_full_disk)
-    with pytest.raises(OSError, match="No space left on device") as caught:
-        fit.save(tmp_path / "fit.nc")
-    assert caught.value.errno == errno.ENOSPC
-    assert str(caught.value).startswith("path=")
-    assert not list(tmp_path.iterdir())
-
-
 def test_units_come_back_and_are_saved(tmp_path):
     attrs = {"units": "m", "valid_range": np.array([0.0, 9.0]), "levels": np.int64(3)}
     X = xr.DataArray(np.random.default_rng(0).random((6, 5)), dims=("a", "b"), attrs=attrs)
@@ -422,19 +417,3 @@ def test_offsets_of_a_multi_index_are_saved_without_a_warning(axis, tmp_path):
     for one, two in zip(loaded.offsets[1:], fit.offsets[1:], strict=True):
         np.testing.assert_array_equal(one, two)
     assert loaded.reconstruct().identical(fit.reconstruct())
-
-
-@pytest.mark.parametrize(
-    "change",
-    [lambda a: a.pop("loss"), lambda a: a.pop("parameters"), lambda a: a.update(rows=3),
-     lambda a: a.update(dims=["x", "y"]), lambda a: a.update(renamed=[]),
-     lambda a: a.update(loss={"name": "l1", "parameters": [1, 2, 3], "ours": True}),
-     lambda a: a.pop("name"),
-     lambda a: a.update(schema="1")],
-)  # fmt: skip
-def test_damaged_descriptions_are_refused_in_a_sentence(change, small):
-    dataset = fitted(small)._to_dataset()
-    about = json.loads(dataset.attrs["nmd_lab"])
-    change(about)
-    with pytest.raises(ValueError, match=r"holds no result: give one that"):
-        result_of(dataset.assign_attrs(nmd_lab=json.dumps(about)))

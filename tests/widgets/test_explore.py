@@ -50,16 +50,6 @@ def fit():
     return nmd.decompose(datasets.digits(60), 5, random_state=0, max_iter=20)
 
 
-def test_a_fit_without_a_component(fit):
-    ratings = nmd.observations_from_table(RATINGS)
-    completed = nmd.complete(ratings, 3, "identity", offsets="both", alpha=1, random_state=0)
-    explorer = widgets.explore(completed)
-    act(explorer, "component", k=1, what="off")
-    W, H = completed._factors
-    expected = completed.reconstruct().values - np.outer(W[:, 1], H[1])
-    np.testing.assert_allclose(picture(explorer, "reconstruction")[0, ..., 0], expected, atol=1e-5)
-
-
 def test_a_picture_is_read_with_its_colours(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (12, 9, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(tmp_path / "colours.png")

@@ -178,6 +178,3 @@ def test_a_homotopy_alone():
     )
     assert wide.objective < 0.9 * plain.history["objective"].min()
     np.testing.assert_array_equal(wide.history["penalty"], plain.history["penalty"])
-
-
-# Manners ----------------------------------------------------------------------------------------

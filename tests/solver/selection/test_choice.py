@@ -112,14 +112,11 @@ def test_the_range_of_ratings_is_found():
     assert rmse(fit, X, ~seen) < 0.9 * rmse(nmd.complete(X, 2, observed=seen, alpha=1), X, ~seen)
 
 
-def test_few_held_out_entries_are_told():
+def test_few_held_out_entries_and_a_rank_at_the_cap_are_told(monkeypatch):
     fit = nmd.complete(holes((20, 15)), random_state=0)
     assert 0 < fit.selection.attrs["held_out_entries"] < 500
     assert f"Only {fit.selection.attrs['held_out_entries']} entries" in repr(fit)
     assert default().selection.attrs["note"] == ""
-
-
-def test_a_rank_at_the_cap_is_told(monkeypatch):
     monkeypatch.setattr("nmd_lab.solver.selection.space.RANKS", (1,))
     assert "is the largest that is tried" in repr(nmd.complete(holes(), random_state=0))
 
@@ -297,6 +294,7 @@ def test_nothing_can_be_held_out(X):
 
 def test_one_entry_can_be_held_out():
     fit = nmd.complete(np.array([[1.0, 2.0], [3.0, 4.0]]), random_state=0)
+    assert fit.selection.attrs["held_out_entries"] == fit.selection.attrs["held_out_parts"]
     assert np.isfinite(fit.reconstruct().values).all()
 
 

@@ -63,27 +63,20 @@ DATA = {
 # Which way ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("share", [0.15, 0.4, 0.7, 0.97, 1.0])
-def test_holes_at_random(share, seed):
-    assert not holes_depend_on_each_other(observe(random_holes(share=share, seed=seed)))
+SHARES = np.random.default_rng(0).random((60, 40)) < np.linspace(0.3, 1, 40)
+HOLES = [
+    *((False, random_holes(share=share, seed=seed))
+      for share in (0.15, 0.4, 0.7, 0.97, 1.0) for seed in range(5)),
+    (False, np.where(SHARES, 1.0, np.nan)),  # columns may have different shares
+    *((True, blocks(width=width, every=1, seed=seed)) for width in (3, 8, 18) for seed in range(5)),
+    (True, hidden_square()),
+    (True, hidden_square((900, 700), 300)),  # sampled
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("width", [3, 8, 18])
-def test_blocks_of_holes(width, seed):
-    assert holes_depend_on_each_other(observe(blocks(width=width, every=1, seed=seed)))
-
-
-def test_one_block_of_a_picture():
-    assert holes_depend_on_each_other(observe(hidden_square()))
-    assert holes_depend_on_each_other(observe(hidden_square((900, 700), 300)))  # sampled
-
-
-def test_columns_may_have_different_shares():
-    rng = np.random.default_rng(0)
-    X = np.where(rng.random((60, 40)) < np.linspace(0.3, 1, 40), 1.0, np.nan)
-    assert not holes_depend_on_each_other(observe(X))
+@pytest.mark.parametrize(("depend", "X"), HOLES)
+def test_holes_at_random_and_blocks_are_known(depend, X):
+    assert holes_depend_on_each_other(observe(X)) == depend
 
 
 # What is held out ---------------------------------------------------------------------------------
@@ -183,8 +176,3 @@ def test_a_seed_gives_the_same_parts(name):
     for first, second in zip(one, again, strict=True):
         np.testing.assert_array_equal(masks(first), masks(second))
     assert any(np.any(masks(a)[1] != masks(b)[1]) for a, b in zip(one, other, strict=True))
-
-
-def test_one_entry_of_four():
-    folds, _ = draw(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    assert {fold.held_out.n_observed for fold in folds} == {1}
