@@ -171,10 +171,10 @@ def section(results: xr.Dataset, figures: Path) -> str:
 
 
 ABOUT = """
-    The printed lists of cases, taken literally, on {count} random inputs (a and λ normal with
+    The printed lists of cases are taken literally on {count} random inputs (a and λ normal with
     standard deviation 2, ρ from 0.1 to 10, bounds 0.5 and 1, x between them for ℓ1 and from 0 to 3
-    otherwise): how often the printed t has a higher objective than ours, and how often no case
-    applies. ReLU + Frobenius is shown for comparison.
+    otherwise). The table has how often the printed t has a higher objective than ours, and how
+    often no case applies. ReLU + Frobenius is shown for comparison.
 """
 
 FINDINGS = prose("""

@@ -82,7 +82,7 @@ def in_the_figure(nonlinearity: str, loss: str) -> str:
 
 ABOUT = """
     Relative error (in the loss's own sense) on X = f(WH), {m} x {n}, rank {rank}, Gaussian factors,
-    after at most {max_iter} iterations, over {count} matrices; ours by default is the best of
+    after at most {max_iter} iterations, over {count} matrices. Ours by default is the best of
     {starts} starts, whose iterations for the signs of Square and Modulus are not counted. The paper
     shows a figure without numbers, and the second column has its finding.
 """

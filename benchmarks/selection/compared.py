@@ -96,20 +96,20 @@ def section(records: list[Answer], figures: Path) -> str:
     text = prose(
         """
         `nmd.complete(X)` is compared with the best of a grid of plain fits, judged by the test
-        entries themselves: every rank of 1, 2, 3, 4, 5, 6, 8, 10, ..., 48 with a descent along
-        alpha in steps of 10^(1/4), the same with other nonlinearities at the ranks within 5 % of
-        the best, and offset_alpha 1, 3, 10, 30 and no offsets at the best {most_offsets} of them
-        (the best one for {once}). For {expensive}, with long fits, the ranks are {ranks} and those
-        next to the chosen one. The default call may choose a rank up to 100. The grid has offsets
-        of both rows and columns or none, and its fits converge; the default call may take offsets
-        of one side, and may end early after a path of ridges, so that it can be better than the
-        whole grid. Errors are root mean squared errors at the test entries. The excess has one
-        number for each of {seeds} seeds, which hold out other entries; everything else is that of
-        seed 0. *Time* is the processor time of the default call as a multiple of one plain fit with
-        the chosen parameters, on one thread (median of the runs). *Chosen* lists nonlinearity,
-        rank, alpha, and the kind of offsets with their ridge. *Ranks that tie* have a trial with a
-        held-out error at most a standard error above the lowest. These held-out entries do not
-        separate them, and sampling variation decides.
+        entries themselves. The grid has every rank of 1, 2, 3, 4, 5, 6, 8, 10, ..., 48 with a
+        descent along alpha in steps of 10^(1/4). It has the same with other nonlinearities at the
+        ranks within 5 % of the best. It has offset_alpha 1, 3, 10, 30 and no offsets at the best
+        {most_offsets} of them (the best one for {once}). For {expensive}, with long fits, the ranks
+        are {ranks} and those next to the chosen one. The default call may choose a rank up to 100.
+        The grid has offsets of both rows and columns or none, and its fits converge. The default
+        call may take offsets of one side, and may end early after a path of ridges. It can
+        therefore be better than the whole grid. Errors are root mean squared errors at the test
+        entries. The excess has one number for each of {seeds} seeds, which hold out other entries;
+        everything else is that of seed 0. *Time* is the processor time of the default call as a
+        multiple of one plain fit with the chosen parameters, on one thread (median of the runs).
+        *Chosen* lists nonlinearity, rank, alpha, and the kind of offsets with their ridge. *Ranks
+        that tie* have a trial with a held-out error at most a standard error above the lowest.
+        These held-out entries do not separate them, and sampling variation decides.
         """,
         seeds=len(records[0]["excess"]),
         expensive=listed(EXPENSIVE),

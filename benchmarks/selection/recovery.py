@@ -82,8 +82,8 @@ def section(records: list[Answer], figures: Path) -> str:
         goal: {missed}.
 
         Draws in which the rank is not exactly right, by the true one: {inexact}. The choice tries
-        ranks of a list first (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, ...), and then ranks between the
-        chosen one and the one below it, until these are about 10 % apart. These tables end at
+        ranks of a list first (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, ...). Then it tries ranks between
+        the chosen one and the one below it, until these are about 10 % apart. These tables end at
         rank 8.
         """,
         all=share(records),
