@@ -13,7 +13,7 @@ PYTEST  = $(XDIST) --dist worksteal -p no:nbval
 NBVAL   = $(XDIST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=1200
 
 # Notebooks that take less than a minute with compiled kernels, alone on a machine.
-SHORT_NOTEBOOKS := $(wildcard notebooks/01_* notebooks/08_* notebooks/12_* notebooks/paper/printed_updates*)
+SHORT_NOTEBOOKS := $(wildcard notebooks/01_* notebooks/08_* notebooks/09_* notebooks/10_* notebooks/paper/printed_updates*)
 
 # A process grows with the kernels that it compiles: `make test` takes new ones for each of its lines,
 # with a third of the tests of the solver each, and `make test-all` for each of these folders.
@@ -114,7 +114,7 @@ lab: $(VENV)/with-lab,plot,io ## open JupyterLab on a copy of the tutorials in o
 	$(BIN)/jupyter lab $(ARGS) out/notebooks/01_quickstart.ipynb
 
 app: $(VENV)/with-app,plot,io ## show the explorers without their code, by Voila on this machine alone (ARGS="..." goes to voila)
-	$(BIN)/voila notebooks/04_explorers.ipynb --Voila.ip=127.0.0.1 \
+	$(BIN)/voila notebooks/09_explorers.ipynb --Voila.ip=127.0.0.1 \
 	    "--VoilaConfiguration.extension_denylist=['@jupyter-notebook/lab-extension']" $(ARGS)
 
 bench: $(VENV)-ratings/with-libraries ## write docs/performance.md, and print the tables of the other benchmarks
