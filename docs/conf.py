@@ -103,13 +103,9 @@ def copy_sources(app: Any) -> None:
 
 
 def rewrite_links(app: Any, docname: str, source: list[str]) -> None:
-    """Let links between pages and notebooks lead to where these are on the site."""
-    text = source[0]
+    """Let links from notebooks to pages lead to where these are on the site."""
     if docname.startswith("tutorials/"):
-        text = text.replace("../docs/", "../")
-    else:
-        text = text.replace("](../notebooks/", "](tutorials/")
-    source[0] = text
+        source[0] = source[0].replace("../docs/", "../")
 
 
 def escape_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
