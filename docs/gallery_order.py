@@ -1,20 +1,23 @@
-"""The order of the gallery: what f does first, then holes, doubt, other noise, and tools."""
+"""The order of the gallery: tables, ratings, fields and pictures, counts, components, models."""
 
 from __future__ import annotations
 
 SUBJECTS = {
-    "what f does": ["zeros", "counts", "phase", "angles", "compression", "clipped_picture"],
-    "holes": ["ratings", "new_rows", "photograph", "gappy_maps", "detection_limits"],
-    "tables": [
+    "tables with missing cells": [
+        "mixed_table",
+        "registry",
         "survey",
         "questionnaire",
-        "registry",
-        "mixed_table",
+        "detection_limits",
         "multiple_imputation",
         "pipeline",
     ],
-    "other noise, other data": ["outliers", "own_loss", "graph", "parts"],
-    "choosing and growing": ["choose_rank", "study", "batches"],
+    "ratings": ["ratings", "new_rows"],
+    "fields and pictures": ["gappy_maps", "photograph"],
+    "counts": ["counts"],
+    "components": ["zeros", "parts", "compression"],
+    "choosing a model": ["choose_rank", "outliers", "own_loss"],
+    "other functions f and losses": ["graph", "angles", "phase"],
 }
 """Names of scripts, without "plot_"."""
 

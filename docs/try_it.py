@@ -10,10 +10,7 @@ the page works without a server too.  ``make docs`` calls it.
 from __future__ import annotations
 
 import base64
-import contextlib
-import io
 import json
-import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,14 +19,12 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 import nmd_lab as nmd
 from nmd_lab.widgets.page import script, style
 
 HERE = Path(__file__).parent
-PICTURE = HERE.parent / "examples/gallery/plot_clipped_picture.py"
 DIGITS = 600
 RANK = 12
 HIDDEN = 0.6
@@ -51,11 +46,22 @@ def digits() -> Any:
     return explorer
 
 
+def interference() -> Any:
+    """Return four plane waves as a sensor with a smallest and a largest value records them."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:180, :240] / 180
+    field = np.zeros(x.shape, complex)
+    for angle, phase, number in zip(
+        *rng.uniform(0, 2 * np.pi, (2, 4)), rng.uniform(1.5, 3.5, 4), strict=True
+    ):
+        field += np.exp(1j * (2 * np.pi * number * (np.cos(angle) * x + np.sin(angle) * y) + phase))
+    light = 0.5 + 0.6 * (np.abs(field) ** 2 / 4 - 1)
+    return np.clip(light + 0.02 * rng.normal(size=light.shape), 0, 1)
+
+
 def clipped_picture() -> Any:
-    """Return an explorer of a generated picture with holes, and of how sure its model is."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        picture = runpy.run_path(str(PICTURE))["picture"][::STEP, ::STEP]
-    plt.close("all")
+    """Return an explorer of a generated picture with missing pixels, with draws of its model."""
+    picture = interference()[::STEP, ::STEP]
     hidden = np.random.default_rng(1).random(picture.shape) < HIDDEN
     explorer = nmd.widgets.explore(
         np.where(hidden, np.nan, picture), nonlinearity="minmax", low=0, high=1

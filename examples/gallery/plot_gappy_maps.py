@@ -1,101 +1,119 @@
 """
-Maps with gaps, over time
-=========================
+Fill gaps in maps over time: sea surface temperature
+====================================================
 
-A satellite sees a part of the sea each day, and clouds hide the rest.  DINEOF (Beckers and Rixen,
-2003) fills such maps by a singular value decomposition that is repeated on its own result, with
-the number of components chosen by hidden values.  With the right number it is as good as a
-posterior.  ``nmd.sample`` needs no choice, and says how sure each filled value is.
+Clouds hide parts of a satellite's maps.  DINEOF (Beckers and Rixen, 2003) fills such gaps by a
+singular value decomposition that is repeated on its own result, with the number of components
+chosen by hidden values.  ``nmd.complete`` fills them with one fit whose
+rank and ridge are chosen, and ``nmd.sample`` with a posterior of low rank.  The intervals of the
+posterior assume that cells are hidden independently; under whole regions they are too narrow.
 
-A cell near a pole is smaller than one at the equator:  ``weights=`` takes the area of each cell.
+The data are real: mean sea surface temperature anomalies of 50 winters (1963 to 2012) in the
+Pacific, which the package ``eofs`` ships.  The gaps are generated: smooth regions of each map,
+which cover 40 % of the sea.  Cells are smaller towards the poles: ``weights=`` has their areas.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
+from eofs.examples import example_data_path
+from scipy.interpolate import griddata
 from scipy.ndimage import gaussian_filter
 
 import nmd_lab as nmd
 
+maps = xr.load_dataset(example_data_path("sst_ndjfm_anom.nc"))["sst"]
 rng = np.random.default_rng(0)
-lat, lon, days = np.linspace(30, 75, 24), np.linspace(-30, 10, 32), np.arange(90)
-patterns = np.stack([gaussian_filter(rng.normal(size=(24, 32)), 4, mode="wrap") for _ in range(4)])
-patterns /= patterns.std(axis=(1, 2), keepdims=True)
-series = np.cumsum(rng.normal(size=(90, 4)), axis=0) * [0.5, 0.35, 0.25, 0.15]
-field = 12 - 0.15 * (lat[:, None] - 30) + np.tensordot(series, patterns, axes=1)
-truth = xr.DataArray(
-    field + 0.2 * rng.normal(size=field.shape),
-    dims=("time", "lat", "lon"), coords={"time": days, "lat": lat, "lon": lon}, name="temperature",
-)  # fmt: skip
-clouds = np.stack([gaussian_filter(rng.normal(size=(24, 32)), 3) for _ in days])
-cloudy = clouds > np.quantile(clouds, 0.45)
-given = truth.where(~cloudy)
-area = np.cos(np.deg2rad(truth.lat)).broadcast_like(truth)
-print(f"{100 * cloudy.mean():.0f} % of the values are below clouds")
-
+clouds = maps.copy(data=[gaussian_filter(rng.normal(size=(18, 30)), 2.5) for _ in maps.time])
+table = maps.stack(cell=("latitude", "longitude"))
+sea = table.notnull().all("time").values
+truth = table[:, sea]
+clouds = clouds.stack(cell=("latitude", "longitude")).values[:, sea]
+hidden = clouds > np.quantile(clouds, 0.6, axis=1, keepdims=True)
+seen = truth.where(~hidden)
+area = np.cos(np.deg2rad(truth.latitude)).broadcast_like(truth).transpose("time", "cell")
+print(f"{truth.shape[0]} winters, {truth.shape[1]} cells, {hidden.mean():.0%} hidden")
 
 # %%
-# The baseline: DINEOF in a few lines
-# -----------------------------------
-# The number of components is chosen by values that are hidden below the clouds of other days.
+# Two baselines: DINEOF, and interpolation between the visible cells of a map
+# ---------------------------------------------------------------------------
 
 
-def dineof(table, rank, tol=1e-4, sweeps=800):
+def dineof(table, rank, sweeps=300):
     """Return a table whose gaps are filled by a repeated singular value decomposition."""
-    holes, filled = np.isnan(table), np.where(np.isnan(table), 0, table)
+    gaps, filled = np.isnan(table), np.where(np.isnan(table), 0, table)
     for _ in range(sweeps):
         U, s, Vt = np.linalg.svd(filled, full_matrices=False)
-        new = ((U[:, :rank] * s[:rank]) @ Vt[:rank])[holes]
-        change = np.sqrt(np.mean((new - filled[holes]) ** 2))
-        filled[holes] = new
-        if change < tol * np.nanstd(table):
+        new = ((U[:, :rank] * s[:rank]) @ Vt[:rank])[gaps]
+        change = np.sqrt(np.mean((new - filled[gaps]) ** 2))
+        filled[gaps] = new
+        if change < 1e-4 * np.nanstd(table):
             break
     return filled
 
 
-table = given.values.reshape(90, -1)
-mean = np.nanmean(table, axis=0)  # of each cell
-others = cloudy[rng.permutation(90)].reshape(table.shape)
-check = ~np.isnan(table) & others & (rng.random((90, 1)) < 0.3)
+given = seen.values
+check = ~np.isnan(given) & hidden[rng.permutation(50)] & (rng.random((50, 1)) < 0.3)
 trials = {
-    rank: np.mean((dineof(np.where(check, np.nan, table - mean), rank) - table + mean)[check] ** 2)
-    for rank in range(2, 8)
+    rank: np.mean((dineof(np.where(check, np.nan, given), rank) - given)[check] ** 2)
+    for rank in range(1, 9)
 }
 rank = min(trials, key=trials.get)
-baseline = (mean + dineof(table - mean, rank)).reshape(truth.shape)
+places = np.column_stack([truth.latitude, truth.longitude])
+models = {"0 (no anomaly)": np.zeros(truth.shape), f"DINEOF, rank {rank}": dineof(given, rank)}
+models["interpolation in space"] = np.stack([
+    np.where(np.isnan(inside), nearest, inside)
+    for inside, nearest in (
+        [griddata(places[~gap], line[~gap], places, method) for method in ("linear", "nearest")]
+        for line, gap in zip(given, hidden)
+    )
+])  # fmt: skip
 
 # %%
-# The posterior, with the same table and the areas as weights
-# -----------------------------------------------------------
+# A fit and a posterior of low rank
+# ---------------------------------
 
-posterior = nmd.sample(given, 12, weights=area, sample_dims="time", draws=150, random_state=0)
-everywhere = np.indices(table.shape).reshape(2, -1)  # days and cells
-filled = truth.copy(data=posterior.predict(*everywhere).reshape(truth.shape))
-std = truth.copy(data=posterior.predict_std(*everywhere).reshape(truth.shape))
+flat = seen.reset_index("cell")
+options = {"weights": area.values, "sample_dims": "time", "random_state": 0}
+models["nmd.complete"] = nmd.complete(flat, nonlinearity="identity", **options).reconstruct().values
+posterior = nmd.sample(flat, 12, **options)
+everywhere = np.indices(truth.shape).reshape(2, -1)
+models["nmd.sample"] = posterior.predict(*everywhere).reshape(truth.shape)
+std = posterior.predict_std(*everywhere).reshape(truth.shape)
 
 
 def rmse(model):
-    """Return the root mean squared error below clouds, by area."""
+    """Return the root mean squared error of the hidden cells, by area."""
     squares = (model - truth.values) ** 2
-    return float(np.sqrt(np.average(squares[cloudy], weights=area.values[cloudy])))
+    return float(np.sqrt(np.average(squares[hidden], weights=area.values[hidden])))
 
 
-errors = {f"DINEOF, {rank} components": rmse(baseline), "nmd.sample": rmse(filled.values)}
+errors = {name: rmse(model) for name, model in models.items()}
 for name, error in errors.items():
-    print(f"{name:22} RMSE below clouds {error:.3f}")
-inside = np.abs(filled - truth).values[cloudy] < 1.645 * std.values[cloudy]
-print(f"intervals of 90 % hold {100 * inside.mean():.0f} % of the values below clouds")
+    print(f"{name:24} RMSE of hidden cells {error:.3f} °C")
+inside = np.abs(models["nmd.sample"] - truth.values)[hidden] < 1.645 * std[hidden]
+print(f"90 % intervals cover {inside.mean():.0%} of the hidden cells")
 
-day = int(np.argmax(cloudy.mean(axis=(1, 2))))
-figure, axes = plt.subplots(2, 2, figsize=(9.5, 6.5), layout="constrained")
-pictures = {"given": given[day], "true": truth[day], "filled": filled[day]}
-ends = {"vmin": float(truth[day].min()), "vmax": float(truth[day].max()), "cmap": "viridis"}
-for ax, (title, picture) in zip(axes.flat, pictures.items()):
-    picture.plot.pcolormesh(ax=ax, add_colorbar=title == "true", **ends)
-    ax.set_title(f"{title}, day {day}")
-std[day].plot.pcolormesh(ax=axes[1, 1], cmap="magma")
-axes[1, 1].set_title("standard deviation of a filled value")
+# %%
+# The winter of the El Niño of 1997 and 1998
+# ------------------------------------------
+
+winter = int(np.flatnonzero(truth.time.dt.year == 1998)[0])
+pictures = {
+    "visible": seen.values, "true": truth.values, "nmd.complete": models["nmd.complete"],
+    "standard deviation of nmd.sample": np.where(hidden, std, np.nan),
+}  # fmt: skip
+figure, axes = plt.subplots(2, 2, figsize=(11, 6), layout="constrained", sharex=True, sharey=True)
+for ax, (title, values) in zip(axes.flat, pictures.items()):
+    picture = truth.copy(data=values)[winter].unstack("cell")
+    limits = (
+        {"cmap": "magma", "vmin": 0}
+        if "deviation" in title
+        else {"cmap": "RdBu_r", "vmin": -3, "vmax": 3}
+    )
+    picture.plot.pcolormesh(ax=ax, x="longitude", cbar_kwargs={"label": "°C"}, **limits)
+    ax.set(title=title, xlabel="longitude, °E", ylabel="latitude, °N")
 plt.show()
 
-assert errors["nmd.sample"] < 1.1 * min(errors.values())
-assert 0.8 < inside.mean() < 0.97
+assert errors["nmd.complete"] < errors["nmd.sample"] < min(list(errors.values())[:3])
+assert 0.6 < inside.mean() < 0.9

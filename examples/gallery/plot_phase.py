@@ -1,9 +1,10 @@
 """
-Signs that were lost
-====================
+Phase retrieval: signs of squares or magnitudes
+===============================================
 
 An instrument may measure squares or magnitudes of amplitudes.  The amplitudes have a low rank,
-and their squares have not.  The nonlinearities Square and Modulus look for the signs as well.
+and their squares have not.  The nonlinearities Square and Modulus find
+the signs as well.  The data are generated.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-A photograph with missing pixels, and when to take something else
-=================================================================
+Inpainting a photograph: when interpolation is better
+=====================================================
 
 A photograph has few pixels at its limits, and neighbouring pixels are alike.  A low-rank model
-does not know of neighbours.  Interpolation does, and completes a photograph with scattered gaps
+does not use neighbours.  Interpolation does, and completes a photograph with scattered gaps
 better than any low-rank model.  Where whole rows and columns are known but no neighbours are, for
 example in tables, there is nothing to interpolate.
 """

