@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -138,20 +137,6 @@ def test_the_trials_survive(fit, tmp_path):
 def test_the_table_is_its_own(fit):
     fit.selection["error"][:] = 0.0
     assert fit.selection["error"].min() == 2.5
-
-
-@pytest.mark.parametrize(
-    "change",
-    [lambda s: s.update(chosen=20), lambda s: s.update(chosen=-1), lambda s: s.update(chosen="1"),
-     lambda s: s.pop("trials"), lambda s: s.update(trials=3), lambda s: s.update(options=[3]),
-     lambda s: s["trials"][0].update(error="low")],
-)  # fmt: skip
-def test_damaged_trials_are_refused_in_a_sentence(change, fit):
-    dataset = fit._to_dataset()
-    about = json.loads(dataset.attrs["nmd_lab"])
-    change(about["parameters"]["selection"])
-    with pytest.raises(ValueError, match=r"holds no result: give one that"):
-        result_of(dataset.assign_attrs(nmd_lab=json.dumps(about)))
 
 
 def test_the_summary_says_what_was_chosen(plain):

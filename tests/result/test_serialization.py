@@ -11,6 +11,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import chosen
 import numpy as np
 import pandas as pd
 import pytest
@@ -282,11 +283,21 @@ DAMAGES = [
     lambda a: a.update(dims=["x", "y"]), lambda a: a.update(renamed=[]),
     lambda a: a.update(loss={"name": "l1", "parameters": [1, 2, 3], "ours": True}),
     lambda a: a.pop("name"), lambda a: a.update(schema="1"),
+    lambda a: of_trials(a).update(chosen=20), lambda a: of_trials(a).update(chosen=-1),
+    lambda a: of_trials(a).update(chosen="1"), lambda a: of_trials(a).pop("trials"),
+    lambda a: of_trials(a).update(trials=3), lambda a: of_trials(a).update(options=[3]),
+    lambda a: of_trials(a)["trials"][0].update(error="low"),
 ]  # fmt: skip
 
 
+def of_trials(about):
+    """Return the account of a choice in a description."""
+    return about["parameters"]["selection"]
+
+
 def test_damaged_descriptions_and_those_of_a_newer_layout_are_refused(tmp_path, small):
-    dataset = fitted(small)._to_dataset()
+    rows = chosen.trials([2, 4], [1.0, 3.0])
+    dataset = chosen.with_selection(fitted(small), chosen.selection(rows))._to_dataset()
 
     def changed(change):
         about = json.loads(dataset.attrs["nmd_lab"])

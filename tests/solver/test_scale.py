@@ -241,7 +241,3 @@ def test_sizes_beyond_the_precision_are_refused_before_work(scale, dtype, value)
     assert value in message
     assert message.endswith(".")
     assert message.count(". ") == 0
-
-
-def test_zeros_are_fitted():
-    assert nmd_lab.decompose(np.zeros((5, 4)), 2, max_iter=3).objective == 0

@@ -51,7 +51,7 @@ def mine(X, rank, algorithm="lu"):
     return nmd.baselines.truncated_svd(X, rank)
 
 
-def test_unknown_cells_and_results_are_refused(digits):
+def test_unknown_cells_results_and_paths_are_refused(digits, tmp_path):
     study = nmd.Study(digits, rank=[2, 3])
     both = {"method": ["svd", mine], "rank": 2, "algorithm": ["lu", "qr"]}
     check_all_refused([
@@ -59,6 +59,8 @@ def test_unknown_cells_and_results_are_refused(digits):
         (r"rank=4 is not in the study: choose from \[2, 3\]", lambda k: study.cell(rank=k), 4),
         ("seed is not given", lambda k: study.cell(rank=k), 2),
         ("did you mean 'rank'", lambda k: study.cell(rnk=k, seed=0), 2),
+        ("in no existing folder", study.run, tmp_path / "none" / "study.nc"),
+        ("is a folder", study.run, tmp_path),
         ("n_jobs == 0", lambda n_jobs: study.run(n_jobs=n_jobs), 0),
         ("argument='algorithm' is unknown", lambda each: nmd.Study(digits, **each), both),
     ])  # fmt: skip

@@ -174,14 +174,6 @@ def test_a_damaged_record_is_done_again(damage, digits, tmp_path, computed):
     assert again.drop_vars("seconds").identical(first.drop_vars("seconds"))
 
 
-def test_bad_paths_are_refused(digits, tmp_path):
-    study = nmd.Study(digits, **ONE)
-    with pytest.raises(FileNotFoundError, match="in no existing folder"):
-        study.run(tmp_path / "none" / "study.nc")
-    with pytest.raises(IsADirectoryError, match="is a folder"):
-        study.run(tmp_path)
-
-
 def test_a_record_is_on_disk_at_once_and_a_full_disk_keeps_what_it_has(tmp_path):
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -128,14 +128,8 @@ def test_values_that_are_not_finite_end_it(value):
     tried = list(points(lost, start))
     assert len(tried) == TRIALS
     assert not any(point.accepted for point in tried)
-
-
-def test_a_gradient_that_is_not_finite_ends_it():
-    def lost(x):
-        return rosenbrock(x)[0], np.full_like(x, np.nan)
-
-    tried = list(points(lost, begin(rosenbrock, [-1.2, 1.0])))
-    assert [point.accepted for point in tried].count(True) == 1
+    sloped = lambda x: (rosenbrock(x)[0], np.full_like(x, value))  # noqa: E731
+    assert [point.accepted for point in points(sloped, start)].count(True) == 1
 
 
 @pytest.mark.parametrize("beyond", [np.nan, np.inf])

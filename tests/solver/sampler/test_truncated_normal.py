@@ -78,11 +78,8 @@ def test_scales_and_narrow_intervals(v, sd, low, high):
 )
 def test_degenerate_arguments(v, sd, low, high, t):
     assert np.all(draws((v, sd, low, high), 10, 0) == t)
-
-
-def test_no_argument_hangs():
-    draws((math.nan, 1.0, 0.0, INF), 1, 0)
-    draws((0.0, math.nan, 0.0, INF), 1, 0)
+    for unknown in ((math.nan, sd), (v, math.nan)):  # which ends
+        draws((*unknown, low, high), 1, 0)
 
 
 def test_mass_agrees_with_integration():
@@ -106,9 +103,6 @@ def test_mass_agrees_with_integration():
                 wanted = quad(density, 0, min(size / scale, 60), epsrel=1e-11)[0]
             for mass in (mass_between(a, b, width), mass_between(-b, -a, width)):
                 assert mass == pytest.approx(wanted, rel=1e-8, abs=1e-30), (a, width)
-
-
-def test_no_mass_without_width():
     assert mass_between(3.0, 3.0, 0.0) == mass_between(0.0, 0.0, 0.0) == 0.0
 
 

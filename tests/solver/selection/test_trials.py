@@ -92,6 +92,9 @@ def test_the_error_and_its_spread():
     l1 = Trial(setting(loss="l1"), losses, 3, 0.1)
     assert l1.error == pytest.approx(losses.mean())
     assert math.isnan(l1.spread(best))  # there is no unit for both
+    unfinished = Trial(setting(), np.array([1.0, np.inf]), 3, 0.1)
+    assert unfinished.mean == math.inf
+    assert math.isnan(unfinished.row(unfinished)["error"])
 
 
 def test_offsets_alone_are_judged_on_all_folds():
@@ -108,12 +111,6 @@ def test_offsets_alone_are_judged_on_all_folds():
     assert len(trials.folds) > 1
     np.testing.assert_array_equal(found[1], found[0])
     np.testing.assert_array_equal(found[2], found[0])
-
-
-def test_a_trial_that_did_not_finish_is_the_worst():
-    trial = Trial(setting(), np.array([1.0, np.inf]), 3, 0.1)
-    assert trial.mean == math.inf
-    assert math.isnan(trial.row(trial)["error"])
 
 
 # Warm starts --------------------------------------------------------------------------------------
