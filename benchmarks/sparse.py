@@ -144,9 +144,9 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
         compute=nmd.Compute(threads=1),
     )
     scaling = Scaling(make_model("identity", "frobenius"))
-    problem, offsets = make_problem(observe_sparse(X), scaling, options, observed_only=False)
+    problem = make_problem(observe_sparse(X), scaling, options, observed_only=False)
     plan = make_plan(problem, rank, options)
-    starts = all_starts(problem, offsets, rank, options, plan, options.generator())
+    starts = all_starts(problem, rank, options, plan, options.generator())
     run = iterates(Admm(), problem, next(starts))
     next(run)
     for _ in range(ROUNDS + 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from .model.model import Model
 from .result.decomposition import Decomposition
 from .result.serialization import provenance
 from .solver.constraints.factor_constraints import constraints_in_parameters
-from .solver.loop import Stopping
 from .solver.options import Options
 from .solver.prepare import prepare
 from .solver.refinement.stages import optimality
@@ -110,18 +110,10 @@ class ResumableFit:
     def advance(self, iterations: int, callback: Callable[[State], Any]) -> Decomposition:
         """Do at most `iterations` more iterations, and return the result so far."""
         decided, options = self.decided, self.decided.after_choice
-        rules = Stopping(
-            options.max_iter,
-            tol=options.tol,
-            patience=options.solver.patience,
-            window=decided.plan.window,
-            last_when_stopped=True,
-        )
         with one_thread():
             if self.run is None:
-                self.run = run_from(
-                    *(decided.problem, next(decided.starts), options, decided.plan, rules),
-                    held_out=decided.held_out,
-                )
+                rules = replace(decided.rules, last_when_stopped=True)
+                fit = decided.problem, next(decided.starts), options, decided.plan, rules
+                self.run = run_from(*fit, held_out=decided.held_out)
             outcome = self.run.advance(iterations, callback=callback)
             return package(decided, outcome, [])

@@ -29,8 +29,8 @@ COMPONENT = 0.5  # singular value of a usual component over ‖T‖, for the wei
 
 def make_problem(
     observations: Observations, scaling: Scaling, options: Options, observed_only: bool
-) -> tuple[Problem, Offsets]:
-    """Return the problem, and the offsets of its starts, in the units of a scaling."""
+) -> Problem:
+    """Return the problem in the units of a scaling."""
     device = device_of(options.compute.device)
     refuse_unsupported(device, scaling.model, observed_only=observed_only)
     if observations.scratch is not None and device is HOST:
@@ -54,10 +54,10 @@ def make_problem(
         scaling=scaling,
     )
     ridge = scaling.scaled_offset_alpha(options.offset_alpha, 1.0)
-    offsets = plain.starting_offsets(options.offsets, ridge)
-    mean = scaling.given_offsets(offsets).mean
-    scaling = replace(scaling, columns=OffsetColumns(options.offsets, mean))
-    columns = scaling.scaled_columns(offsets.mean)
+    mean = 0.0 if options.offsets == "none" else plain.mean_of_T
+    of_X = scaling.given_offsets(Offsets(mean, None, None)).mean
+    scaling = replace(scaling, columns=OffsetColumns(options.offsets, of_X))
+    columns = scaling.scaled_columns(mean)
     problem = plain.changed(
         rule=plain.penalty_rule(options.solver.rho, options.solver.initial_rho),
         offset_alpha=ridge * columns.constant**2,
@@ -65,8 +65,8 @@ def make_problem(
         scaling=scaling,
     )
     if any(options.factor_constraints):
-        problem = _with_constraints(problem, options)
-    return problem, offsets
+        return _with_constraints(problem, options)
+    return problem
 
 
 def _with_constraints(problem: Problem, options: Options) -> Problem:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.observations import Observations
-from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.kind import LimitModel
 
 from .engines import iterates
@@ -64,11 +63,11 @@ def with_sd(problem: Problem, sd: float) -> Problem:
     return problem.with_model(model.with_limits(model.limits._replace(sd=sd)))
 
 
-def with_estimated_sd(problem: Problem, offsets: Offsets, rank: int, options: Options) -> Problem:
+def with_estimated_sd(problem: Problem, options: Options) -> Problem:
     """Return a problem with the noise that a pilot run finds."""
     if not problem.units.model.has_form_for_limits:
         return with_sd(problem, 0.0)
-    start = first_start(problem, offsets, rank, options, options.generator())
+    start = first_start(problem, options.rank, options, options.generator())
     return with_sd(problem, pilot_sd(problem, start))
 
 

@@ -21,7 +21,6 @@ from nmd_lab.data import inputs
 from nmd_lab.data.inputs import Form
 from nmd_lab.data.observations import Observations, float_dtype
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.model.fitted_values import Offsets
 
 from .devices import device_of
 from .formulation import STREAMED_ARRAYS, make_problem, needed_memory, refuse_fit
@@ -56,10 +55,10 @@ def prepare(X: Any, form: Form, asked: Options, signals: Interruption | None = N
     known = hold_out(known, X, asked, rng)
     signals = Interruption() if signals is None else signals
     options, known = decide(known, asked, rng, state, signals=signals, began=began)
-    problem, offsets, plan = formulate(known, options)
+    problem, plan = formulate(known, options)
     if math.isnan(known.limits.sd):
-        problem = with_estimated_sd(problem, offsets, options.rank, options)
-    starts = all_starts(problem, offsets, options.rank, options, plan, rng, known.start)
+        problem = with_estimated_sd(problem, options)
+    starts = all_starts(problem, options.rank, options, plan, rng, known.start)
     held_out = score_of(known.held_out, problem.units.model)
     ready = options, known.observations, problem, starts, plan, held_out, state, save
     return Decided(*ready, known.selection, known.spent)
@@ -111,16 +110,16 @@ def decide(
     return replace(asked, **of_options), known._replace(**of_known)
 
 
-def formulate(known: Known, options: Options) -> tuple[Problem, Offsets, RefinementPlan]:
-    """Return problem, starting offsets and refinements, if the fit would fit into memory."""
+def formulate(known: Known, options: Options) -> tuple[Problem, RefinementPlan]:
+    """Return problem and refinements, if the fit would fit into memory."""
     scaling = scaling_for(known.model.with_limits(known.limits), known.size)
-    problem, offsets = make_problem(known.observations, scaling, options, known.observed_only)
+    problem = make_problem(known.observations, scaling, options, known.observed_only)
     plan = make_plan(problem, options.rank, options)
     observations, limit = problem.observations, options.compute.memory_limit
     if not observations.remote:  # workers have memory of their own
         needed, on_disk = needed_memory(problem, options.rank, options, plan), observations.scratch
         refuse_fit(observations.shape, needed, limit, on_disk=on_disk is not None)
-    return problem, offsets, plan
+    return problem, plan
 
 
 def _rank(asked: Options) -> int | None:

@@ -173,30 +173,27 @@ class Problem:
             return SparseEnvelope(self.tiles, self.model, self.threads)
         return MoreauEnvelope(self.entries, self.threads)
 
-    def starting_offsets(self, kind: str, ridge: float) -> Offsets:
-        """Return the mean of the starting T, and shrunken deviations of rows and columns from it.
-
-        `ridge` is that of offsets whose constant is 1.
-        """
+    @property
+    def mean_of_T(self) -> float:
+        """Weighted mean of the starting T."""
         observations, model = self.starting_data
+        total, size = observations.weighted_sums(model.pseudo_inverse)
+        return float(size / total)
+
+    @cached_property
+    def offsets(self) -> Offsets:
+        """Offsets of a start: the mean, and shrunken deviations of rows and columns from it."""
+        columns, offsets = self.offset_columns, Offsets(self.offset_columns.mean, None, None)
+        if not (columns.before or columns.after):
+            return offsets
+        ridge, (observations, model) = self.offset_alpha / columns.constant**2, self.starting_data
         zeros = ridge / self.natural_penalty if ridge else 0.0
-        mean = 0.0
-        if kind != "none":
-            total, size = observations.weighted_sums(model.pseudo_inverse)
-            mean = size / total
-        offsets = Offsets(mean, None, None)
-        for name, axis in (("rows", 1), ("columns", 0)):
-            if kind in (name, "both"):
+        for name, axis, is_there in (("rows", 1, columns.before), ("columns", 0, columns.after)):
+            if is_there:
                 sums = observations.centred_sums(model.pseudo_inverse, offsets, axis)
                 means = sums / np.maximum(observations.counts(axis) + zeros, 1)
                 offsets = offsets._replace(**{name: means})
         return offsets
-
-    @property
-    def offsets(self) -> Offsets:
-        """Offsets with which a fit begins."""
-        columns = self.offset_columns
-        return self.starting_offsets(columns.kind, self.offset_alpha / columns.constant**2)
 
     def penalty_rule(self, rho: Any, initial: float | None) -> PenaltyRule:
         """Return the rule for an argument `rho`; both are in the units of X."""
@@ -241,7 +238,7 @@ class Problem:
         """Return a problem for the same data that has what has been asked of them already."""
         result = replace(self, **changes)
         names = {field.name for field in fields(self)}
-        names |= {"entries"} if "model" in changes else set()
+        names |= {"offsets"} | ({"entries"} if "model" in changes else set())
         result.__dict__.update({k: each for k, each in vars(self).items() if k not in names})
         return result
 

@@ -27,6 +27,7 @@ from .formulation import observed_only
 from .held_out import HeldOut
 from .initialization import Start, given_start
 from .limit_noise import limit_model
+from .loop import Stopping
 from .options import Options
 from .problem import Problem
 from .refinement.plan import RefinementPlan
@@ -239,3 +240,10 @@ class Decided(NamedTuple):
         if limit is None:
             return self.options
         return replace(self.options, time_limit=max(limit - self.spent, 0.0))
+
+    @property
+    def rules(self) -> Stopping:
+        """Rules that end the run from its first start."""
+        options, patience = self.after_choice, self.options.solver.patience
+        rules = Stopping(options.max_iter, options.time_limit, tol=options.tol, patience=patience)
+        return replace(rules, window=self.plan.window)

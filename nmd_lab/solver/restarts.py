@@ -20,7 +20,7 @@ from nmd_lab._runtime.progress import Interruption, StopReason, interruptible, i
 
 from .formulation import side_by_side
 from .initialization import Start
-from .loop import WINDOW_CHOSEN, Stopping, exact_for, nothing
+from .loop import WINDOW_CHOSEN, exact_for, nothing
 from .problem import Problem
 from .request import Decided
 from .run import Outcome, RunState
@@ -150,11 +150,9 @@ class _Runner:
         else:
             state = RunState()
             callback, before_each = lambda _: cancelled(), nothing
-        rules = Stopping(
-            options.max_iter,
-            options.time_limit,
-            tol=options.tol,
-            patience=options.solver.patience,
+        rules = replace(
+            decided.rules,
+            time_limit=options.time_limit,
             window=decided.plan.window or (WINDOW_CHOSEN if start.kind == "chosen" else None),
             target=target if decided.held_out is None else math.inf,
         )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
+from nmd_lab.model.fitted_values import NO_OFFSETS
 from nmd_lab.model.model import make_model
 
 from .constraints.factor_constraints import NO_CONSTRAINTS, is_nonnegative
@@ -47,7 +47,6 @@ from .storage import CsrStorage, storage_of
 
 def all_starts(
     problem: Problem,
-    offsets: Offsets,
     rank: int,
     options: Options,
     plan: RefinementPlan,
@@ -61,13 +60,13 @@ def all_starts(
         if index == 0 and init == "auto" and chosen is not None:
             yield problem.units.scaled_start(chosen)._replace(kind="chosen")
         elif problem.constraints.nonnegative and (isinstance(init, str) or index > 0):
-            yield _nonnegative_start(problem, offsets, rank, "random" if index else init, rng)
+            yield _nonnegative_start(problem, rank, "random" if index else init, rng)
         elif index > 0 or init == "random" or (init == "auto" and model.even):
-            yield random_start(observations, model, rank, offsets, rng)
+            yield random_start(observations, model, rank, problem.offsets, rng)
         elif isinstance(init, str):
             kind = "randomized" if plan.few_stored else "svd"
             kind = kind if init in ("auto", "path") else init
-            start = svd_start(observations, model, rank, offsets, rng, kind)
+            start = svd_start(observations, model, rank, problem.offsets, rng, kind)
             if init == "path":
                 engine: FitEngine[Any] = ImplicitZeros(exact=0.0) if plan.few_stored else Admm()
                 start = after_strong_ridges(problem, start, iterations_of(engine))
@@ -75,26 +74,24 @@ def all_starts(
             yield start
         else:
             units = problem.units
-            start = given_start(observations, rank, init, units.given_offsets(offsets))
+            start = given_start(observations, rank, init, units.given_offsets(problem.offsets))
             yield units.scaled_start(start)
 
 
-def _nonnegative_start(
-    problem: Problem, offsets: Offsets, rank: int, init: str, rng: np.random.Generator
-) -> Start:
+def _nonnegative_start(problem: Problem, rank: int, init: str, rng: np.random.Generator) -> Start:
     """Return a start if a factor must be nonnegative.
 
     "auto" is random if both must be and descents follow (`kind_of_descent`), which ended in lower
     minima from there, and nonnegative parts of the singular value decomposition otherwise.
     """
-    observations, model = problem.starting_data
+    data, offsets = problem.starting_data, problem.offsets
     if init == "auto":
         both = is_nonnegative(problem.constraints.W) and is_nonnegative(problem.constraints.H)
         init = "random" if both and kind_of_descent(problem) else "nndsvd"
     if init == "random":
-        start = random_start(observations, model, rank, offsets, rng)
+        start = random_start(*data, rank, offsets, rng)
         return random_within(problem, rank, start, rng)
-    start = svd_start(observations, model, rank, offsets, rng, "nndsvd" if init == "svd" else init)
+    start = svd_start(*data, rank, offsets, rng, "nndsvd" if init == "svd" else init)
     start = with_simplex(problem, start if init == "randomized" else filled(start, rng))
     return start._replace(kind=init)
 
@@ -138,12 +135,10 @@ def run_from(
     return Run(problem, engine_for(plan), state, rules, held_out)
 
 
-def first_start(
-    problem: Problem, offsets: Offsets, rank: int, options: Options, rng: np.random.Generator
-) -> Start:
+def first_start(problem: Problem, rank: int, options: Options, rng: np.random.Generator) -> Start:
     """Return the first start of `all_starts`, after the warm-up of an even f."""
     plan = make_plan(problem, rank, options)
-    start = next(all_starts(problem, offsets, rank, options, plan, rng))
+    start = next(all_starts(problem, rank, options, plan, rng))
     if start.kind != "random" or problem.constraints.nonnegative:
         return start
     return warmed_up(problem, start, options, plan, RunState())

@@ -306,8 +306,8 @@ def _first_factors(
             W, H = SHRUNK * W, SHRUNK * H
     else:
         options, of_X = Options(random_state=rng).settled(), problem.units_of_X
-        fit, offsets = make_problem(observations, of_X, options, observed_only=few)
-        start = first_start(fit, offsets, rank, options, rng)
+        fit = make_problem(observations, of_X, options, observed_only=few)
+        start = first_start(fit, rank, options, rng)
         W, H = start.W, start.H
     rows[:, :rank], columns[:, :rank] = W, H.T
     return rows, columns

@@ -63,7 +63,7 @@ class ThinnedTrials(Trials):
         """Return the best state of a fit, and its number of iterations."""
         options = self.options
         plan = make_plan(problem, rank, options)
-        start = next(all_starts(problem, problem.offsets, rank, options, plan, self.rng))
+        start = next(all_starts(problem, rank, options, plan, self.rng))
         most = min(options.max_iter, 200)  # after which the error hardly changes
         rules = Stopping(most, None, lambda _: self.stopped(), tol=options.tol, window=plan.window)
         outcome = run_from(problem, start, options, plan, rules).advance()

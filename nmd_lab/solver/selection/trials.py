@@ -101,8 +101,7 @@ class Trials:
             model = self._known.model_with(f, loss).with_limits(self.limits)
             scaling = scaling_for(model, self.size)
             self._problems[f, loss, kind] = [
-                make_problem(fold.rest, scaling, options, self._on_observed)[0]
-                for fold in self.folds
+                make_problem(fold.rest, scaling, options, self._on_observed) for fold in self.folds
             ]
         base = self._problems[f, loss, kind]
         ridged = [_with_ridges(problem, setting.alpha, setting.offset_alpha) for problem in base]
@@ -247,7 +246,7 @@ class Trials:
                 else start_of_rank(problem, scaled, rank, self.rng)
             )
         options = replace(self.options, init="auto", time_limit=None)
-        first = first_start(problem, problem.offsets, rank, options, self.rng)
+        first = first_start(problem, rank, options, self.rng)
         if kind != "ridge_path":
             return first
         after = after_few if suits(problem, first) else iterations_of(Admm())

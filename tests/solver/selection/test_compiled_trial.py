@@ -34,7 +34,7 @@ def table(rng: np.random.Generator, holes: float = 0.3) -> np.ndarray:
 def test_the_iterations_are_those_of_the_engine(kind, from_factors, rng):
     X, model = table(rng), make_model("identity", "frobenius")
     options = Options.of({"alpha": 0.7, "offset_alpha": 0.2, "offsets": kind})
-    problem, _ = make_problem(observe(X), scaling_for(model, 5.0), options, False)
+    problem = make_problem(observe(X), scaling_for(model, 5.0), options, False)
     start = Start(rng.normal(size=(30, 3)), rng.normal(size=(3, 8)), from_factors)
     assert squares.suits(problem, start)
     found = squares.after_few(problem, start, 25)
