@@ -14,6 +14,7 @@ from nmd_lab.solver.loop import Stopping
 
 VARIABLES = {"kind", "objective", "relative_error", "n_iter", "seconds", "stop_reason"}
 OPTIONS = {"n_init": 4, "max_iter": 30, "random_state": 0}
+PAIR = np.ones((20, 3)), np.random.default_rng(0).normal(size=(3, 15))
 
 
 @pytest.fixture
@@ -41,7 +42,8 @@ def outcomes(monkeypatch):
 @pytest.mark.parametrize(("f", "init", "kind"), [("relu", "auto", "svd"), ("relu", "svd", "svd"),
                                                  ("modulus", "auto", "random"),
                                                  ("modulus", "svd", "svd"),
-                                                 ("relu", "random", "random")])  # fmt: skip
+                                                 ("relu", "random", "random"),
+                                                 ("relu", PAIR, "given")])  # fmt: skip
 def test_every_start_has_its_row(noisy, f, init, kind):
     fit = nmd_lab.decompose(noisy, 3, given(f), init=init, **OPTIONS)
     assert set(fit.starts.data_vars) == VARIABLES
@@ -51,12 +53,6 @@ def test_every_start_has_its_row(noisy, f, init, kind):
     assert np.all(fit.starts["seconds"] > 0)
     assert np.all(np.isfinite(fit.starts["objective"]))
     assert list(fit.starts["stop_reason"].values) == ["max_iter: 30 iterations done"] * 4
-
-
-def test_a_given_start_comes_first_and_random_ones_follow(noisy, rng):
-    pair = rng.normal(size=(20, 3)), rng.normal(size=(3, 15))
-    fit = nmd_lab.decompose(noisy, 3, init=pair, **OPTIONS)
-    assert list(fit.starts["kind"].values) == ["given", "random", "random", "random"]
 
 
 def test_one_start_has_a_row_too(noisy):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from explorer_page import plain, repeats
+from refused import check_all_refused
 from scipy import sparse
 from waiting import PATIENCE
 
@@ -202,13 +203,10 @@ def test_a_wrong_setting_is_named_unless_it_has_no_effect(small, settings, name,
     ((named, said),) = state.problems().items()
     assert named == name
     assert message in said
-
-
-def test_what_is_no_setting_and_sparse_data_are_refused(small):
-    with pytest.raises(KeyError, match="'ranks' is no setting"):
-        plain(DecompositionState, small).set("ranks", 3)
-    with pytest.raises(TypeError, match="sparse"):
-        plain(DecompositionState, sparse.eye_array(4))
+    check_all_refused([
+        ("'ranks' is no setting", lambda name: state.set(name, 3), "ranks"),
+        ("sparse", lambda X: plain(DecompositionState, X), sparse.eye_array(4)),
+    ])  # fmt: skip
 
 
 def test_copied_code_has_what_is_not_the_default_of_the_fit(small):
