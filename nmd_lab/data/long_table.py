@@ -130,7 +130,8 @@ def observations_from_sparse(
     Parameters
     ----------
     X : scipy.sparse matrix or array (m, n)
-        Data in any format.  Entries that are not stored are missing.
+        Data in any format.  Entries that are not stored are missing to `complete` and `sample`,
+        and zeros to `decompose`.
     rows, columns : array_like (m,) and (n,), or pandas.Index, optional
         Labels; the name of an Index is that of the dimension, by default "row" and "column".
     name : str, optional
