@@ -9,7 +9,7 @@ Decompose a matrix in which every entry counts:
 >>> fit.relative_error < 1e-3
 True
 
-or complete one with holes, NaN or ``observed=`` (True = observed):
+or complete one with missing entries, NaN or ``observed=`` (True = observed):
 
 >>> X[rng.random(X.shape) < 0.3] = np.nan
 >>> filled = nmd.complete(X, 4, random_state=0).reconstruct()  # what is not given is chosen

@@ -106,12 +106,12 @@ FEWEST = 8  # sweeps below which split R-hat says nothing
 
 
 def unsettled(posterior: Posterior) -> float:
-    """Return the share of predictions that have not settled."""
+    """Return the fraction of predictions that have not converged."""
     return float((posterior.rhat["prediction"] > RHAT).mean())
 
 
 def message_of_chains(posterior: Posterior) -> Messages:
-    """Return what is to be said if the predictions of the chains have not settled."""
+    """Return a message if the predictions of the chains have not converged."""
     sweeps, remedy = posterior.trace.sizes["sweep"], "raise tune= and draws="
     if sweeps < FEWEST:
         text = f"the chains have {sweeps} sweeps after tuning, too few to judge them: {remedy}."
@@ -120,7 +120,7 @@ def message_of_chains(posterior: Posterior) -> Messages:
     if share <= SHARE:
         return {}
     text = (
-        f"the chains have not settled: split R-hat is above {RHAT} for {share:.0%} of "
+        f"the chains have not converged: split R-hat is above {RHAT} for {share:.0%} of "
         f"the predictions, and {float(posterior.rhat['log_likelihood']):.2f} for the "
         f"log-likelihood: {remedy}."
     )

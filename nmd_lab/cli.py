@@ -1,4 +1,4 @@
-"""The command ``nmd-lab``: fills the holes of a table, or fits one model to a matrix.
+"""The command ``nmd-lab``: imputes a table, or fits one model to a matrix.
 
 ::
 
@@ -152,7 +152,7 @@ def impute(
     quiet: bool = False,
     **options: Any,
 ) -> None:
-    """Fill the holes of a table, once by best guesses or several times by draws."""
+    """Impute the missing cells of a table, once by best guesses or several times by draws."""
     check_export(out, "out", "table", source=data)
     if report is not None:
         check_report(report, "report")
@@ -215,4 +215,4 @@ def _resumable(options: dict[str, Any]) -> Iterator[None]:
     except KeyboardInterrupt as error:
         if path is None or not exists(path):
             raise
-        raise KeyboardInterrupt(f"the same command goes on from {path}") from error
+        raise KeyboardInterrupt(f"the same command resumes from {path}") from error

@@ -1,4 +1,4 @@
-"""`resume`: go on with a run that was stopped, from its checkpoint."""
+"""`resume`: continue a run that was stopped, from its checkpoint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def resume(
     path: str | os.PathLike[str], X: Any, *, compute: Compute | None = None, **arguments: Any
 ) -> Decomposition | Posterior:
-    """Go on with a fit or a posterior as if it had never stopped.
+    """Continue a fit or a posterior as if it had never stopped.
 
     It calls the function that wrote the checkpoint, with the arguments that it had then.  The
     result has the bits of an uninterrupted run, on the same machine with the same number of

@@ -93,7 +93,7 @@ class OutOfBoundsWarning(NMDWarning):
 
 
 class CheckpointWarning(NMDWarning):
-    """A checkpoint could not be written; the run goes on without.
+    """A checkpoint could not be written; the run continues without.
 
     Examples
     --------

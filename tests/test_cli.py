@@ -350,7 +350,7 @@ def test_ctrl_c_in_a_fit_names_the_checkpoint(every, matrix, monkeypatch, tmp_pa
     with monkeypatch.context() as patch:
         patch.setattr(loop.Stopping, "reason", interrupted)
         assert main(argv) == 130
-    goes_on = "" if every else f": the same command goes on from {run}"
+    goes_on = "" if every else f": the same command resumes from {run}"
     assert capsys.readouterr().err == f"nmd-lab: interrupted{goes_on}\n"
     assert not out.exists()
     assert main(argv) == 0

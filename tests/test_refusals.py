@@ -181,7 +181,7 @@ REFUSED = [
     (COMPLETE, "has nothing to choose, since", choosing(2, metric="mae") | {"alpha": 0.1}),
     (COMPLETE, "^metric='log_score' needs a likelihood, which loss=Huber",
      choosing(metric="log_score") | {"loss": nmd.losses.Huber(1.0)}),
-    (COMPLETE, "^splitter='blocks' moves the holes of X, which has", choosing(splitter="blocks")),
+    (COMPLETE, "^splitter='blocks' moves the missing regions of X", choosing(splitter="blocks")),
     (COMPLETE, "cannot split the 8 rows .*: give groups=", choosing(splitter=OF_TWO)),
     (COMPLETE, "cannot split the 8 rows of X", choosing(splitter=TimeSeriesSplit(30))),
     (COMPLETE, r"^splitter=StratifiedKFold\(.*shuffle=True\) cannot split",

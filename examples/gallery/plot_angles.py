@@ -12,10 +12,10 @@ import numpy as np
 import nmd_lab as nmd
 
 rng = np.random.default_rng(0)
-station = np.column_stack([np.ones(60), rng.normal(size=60)])
-hours = np.linspace(0, 3, 80)
+station = np.column_stack([np.ones(80), rng.normal(size=80)])
+hours = np.linspace(0, 3, 120)
 course = np.stack([180 + 100 * hours, 60 * np.sin(2 * hours)])
-angles = np.mod(station @ course + 4 * rng.normal(size=(60, 80)), 360)
+angles = np.mod(station @ course + 4 * rng.normal(size=(80, 120)), 360)
 hidden = rng.random(angles.shape) < 0.3
 given = np.where(hidden, np.nan, angles)
 
@@ -25,7 +25,9 @@ given = np.where(hidden, np.nan, angles)
 
 fits = {
     "linear": nmd.complete(given, 2, "identity", random_state=0),
-    "wrapped": nmd.complete(given, 2, nmd.nonlinearities.Wrap(360, 0), n_init=3, random_state=0),
+    "wrapped": nmd.complete(
+        given, 2, nmd.nonlinearities.Wrap(360, 0), n_init=3, max_iter=150, random_state=0
+    ),
 }
 errors = {}
 for name, fit in fits.items():

@@ -119,7 +119,7 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def _is_alive(process: int) -> bool:
-    """Return whether a process of this machine runs; True where this cannot be told."""
+    """Return whether a process of this machine runs; True where this is unknown."""
     if os.name != "posix":
         return True
     try:
@@ -195,7 +195,7 @@ class FileArray:
         self._advise("MADV_WILLNEED", first * size, 2 * WINDOW)
 
     def _advise(self, name: str, begin: int, length: int) -> None:
-        """Tell the system what is needed, where it can be told."""
+        """Announce to the system which pages are needed, where it has such a call."""
         advice = getattr(mmap, name, None)
         if advice is None:  # not on Windows
             return

@@ -182,7 +182,7 @@ class BaselineRun:
     history : list of Record
         Numbers of all iterations.
     stop_reason : StopReason or None
-        Code and sentence that say why the run stopped, None while it goes on.
+        Code and sentence that say why the run stopped, None while it continues.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class BaselineRun:
         self._seconds = 0.0
 
     def record(self, W: FloatArray, H: FloatArray) -> bool:
-        """Record an iterate, and return whether to go on.
+        """Record an iterate, and return whether to continue.
 
         The first call takes the starting factors. It starts the clock and records nothing. The
         factors are copied, so a step may change them in place.
@@ -266,7 +266,7 @@ class BaselineRun:
         self.stop_reason = self._stop_reason_at(iterate)
 
     def _stop_reason_at(self, iterate: Iterate) -> StopReason | None:
-        """Return why the run stops at an iterate, or None if it goes on."""
+        """Return why the run stops at an iterate, or None if it continues."""
         rules = self.settings
         stopping = Stopping(rules.max_iter, rules.time_limit, rules.callback)
         ended = stopping.reason(iterate, iterate.iteration)

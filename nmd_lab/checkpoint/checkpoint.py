@@ -30,7 +30,7 @@ HEADER = "nmd_lab_checkpoint"
 """Name of the header among the arrays."""
 
 DAMAGE = (AttributeError, LookupError, TypeError, ValueError, zipfile.BadZipFile, zlib.error)
-"""Exceptions by which NumPy says that a file is damaged, beside those of a file cut short."""
+"""Exceptions that NumPy raises for a damaged file, in addition to those of a file cut short."""
 
 
 class DamagedCheckpointError(ValueError):

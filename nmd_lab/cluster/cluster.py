@@ -135,7 +135,7 @@ class Cluster:
             threads: dict[str, int] = self.client.nthreads()
         except (OSError, RuntimeError, AttributeError) as error:  # the last two if it is closed
             raise ConnectionError(
-                "the scheduler of the cluster is gone: start a cluster, and go on from the "
+                "the scheduler of the cluster is gone: start a cluster, and resume from the "
                 "checkpoint if there is one."
             ) from error
         return threads
@@ -158,7 +158,7 @@ class Cluster:
             if time.monotonic() - seen > PATIENCE and not self.workers():
                 raise ConnectionError(
                     f"the cluster has had no worker for {PATIENCE:g} s: start workers, and "
-                    "go on from the checkpoint if there is one."
+                    "resume from the checkpoint if there is one."
                 )
         return results
 

@@ -123,7 +123,7 @@ def cut_partition(
 FEWEST_PARTITIONS = 8
 """Number of partitions of usual data.
 
-It does not depend on the workers if they have no more threads, so that a run can go on with others.
+It does not depend on the workers if they have no more threads, so that others can resume a run.
 """
 
 LARGEST_PARTITION = 64 << 20

@@ -234,7 +234,7 @@ def set_columns(partition: Partition, name: str, columns: list[int], value: floa
 def stack(
     partition: Partition, name: str, pieces: Sequence[Any], dtype: DTypeLike, *arrays: Any
 ) -> tuple[()]:
-    """Make a matrix from pieces beside each other."""
+    """Make a matrix from adjacent pieces."""
     m, blocks, columns = partition.place.rows.stop - partition.place.rows.start, iter(arrays), []
     for piece in pieces:
         if piece is None:
@@ -248,7 +248,7 @@ def stack(
 
 
 def stacked(cluster: Cluster, pieces: Sequence[Any], dtype: DTypeLike) -> ClusterRows:
-    """Return a matrix of pieces beside each other: matrices on the workers, arrays, numbers."""
+    """Return a matrix of adjacent pieces: matrices on the workers, arrays, numbers."""
     arrays: list[FloatArray] = []
     plain: list[Any] = []
     width = 0

@@ -204,7 +204,7 @@ def _sorted_labels(argument: str, entries: Any) -> tuple[Any, Any]:
 
 
 def with_attributes(X: SparseObservations, attributes: Any) -> SparseObservations:
-    """Return the observations of a long table beside the typed columns of a DataFrame.
+    """Return the observations of a long table next to the typed columns of a DataFrame.
 
     No entry is stored where the table or the DataFrame has none.
     """

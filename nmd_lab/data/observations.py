@@ -208,7 +208,7 @@ class Observations(ABC):
     def row_sums(self, transform: Transform) -> FloatArray:
         """Return the sum of transform(X) over the stored entries of each row.
 
-        Unlike `sum_of`, it has the same bits wherever the rows lie.
+        Unlike `sum_of`, it is bit-for-bit identical wherever the rows lie.
         """
         m, n = self.shape
         starts = np.arange(m + 1) * n if self.pattern is None else self.pattern[0]

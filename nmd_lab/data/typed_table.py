@@ -9,8 +9,8 @@ those of the matrix:
 - a category becomes a block of indicators, one for each category, with labels such as
   "species=setosa".  Two categories need one indicator, that of the second.
 
-Beside the columns of a DataFrame a matrix may have the values of a long table, such as ratings: a
-block of columns, one for each item, which share one unit.
+In addition to the columns of a DataFrame a matrix may have the values of a long table, such as
+ratings: a block of columns, one for each item, which share one unit.
 
 >>> import pandas as pd
 >>> pet = pd.Categorical(["cat", None], categories=["cat", "dog"])
@@ -257,7 +257,7 @@ class TypedTable:
         return np.searchsorted(source, source)
 
     def with_holes(self, frame: Any, keep: NDArray[np.bool_]) -> Any:
-        """Return a DataFrame with holes in all cells of the matrix at which `keep` is False."""
+        """Return a DataFrame without the cells of the matrix at which `keep` is False."""
         result = frame.copy()
         for k, (column, at) in enumerate(self.blocks()):
             series = frame.iloc[:, k]

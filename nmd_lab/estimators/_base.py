@@ -119,7 +119,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a batch of rows, in addition to those of earlier calls.
 
-        The batch is appended, and at most 20 iterations on all rows so far go on from there, so
+        The batch is appended, and at most 20 iterations on all rows so far continue from there, so
         that no batch is forgotten.  Whenever the number of rows has doubled, they are fitted anew,
         and what is "auto" is chosen again.  The estimator therefore keeps all these rows, sparse
         ones as they are: its memory, and the time of a call, grow with them.  `transform` takes

@@ -24,7 +24,7 @@ from ._sampling import SampledModel
 
 
 def _is_of_draws(model: Any) -> bool:
-    """Return whether a model draws a posterior, which has more than one way to fill a hole."""
+    """Return whether a model draws a posterior, which has more than one way to fill a cell."""
     if model.inference == "sample":
         return True
     raise AttributeError("sample_transform needs a posterior: use inference='sample'.")

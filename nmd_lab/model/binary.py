@@ -120,7 +120,7 @@ class Logistic(Loss):
         if strange.size:
             raise ValueError(
                 f"X holds the value {strange[0]:g}, which the loss 'logistic' does not define "
-                f"beside {smaller:g} and 1: code X as 0 and 1, or as -1 and 1."
+                f"with {smaller:g} and 1: code X as 0 and 1, or as -1 and 1."
             )
         return self if smaller == self.smaller else Logistic(smaller)
 

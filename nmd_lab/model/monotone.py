@@ -38,10 +38,10 @@ class Monotone(PiecewiseLinear):
     of a normal variable, with the mean and the standard deviation of X, to those of X, and has
     straight tails.  With fewer than eight different values f is the straight line.
 
-    `decompose` and `complete` go on from there: between rounds of iterations f becomes the rising
-    function with the same knots, and the same rise between the first and the last one, that is
-    nearest to X at the present WH, by weighted least squares in which changes of slope count, too.
-    It does so if the loss falls, whatever the loss.
+    `decompose` and `complete` continue from there: between rounds of iterations f becomes the
+    rising function with the same knots, and the same rise between the first and the last one, that
+    is nearest to X at the present WH, by weighted least squares in which changes of slope count,
+    too.  It does so if the loss falls, whatever the loss.
 
     Parameters
     ----------

@@ -228,7 +228,7 @@ def calibration(
 
 
 def reliability(posterior: Posterior, X: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the error of the surest held-out cells against their share.
+    """Draw the error of the most certain held-out cells against their fraction.
 
     Parameters
     ----------
@@ -258,14 +258,14 @@ def reliability(posterior: Posterior, X: Any, *, ax: Axes | None = None) -> Axes
     >>> posterior = nmd.sample(np.where(held_out, np.nan, truth), 1, draws=50, random_state=0)
     >>> ax = nmd.plots.reliability(posterior, np.where(held_out, truth, np.nan))
     >>> ax.get_xlabel()
-    'share of the cells, surest first'
+    'fraction of the cells, most certain first'
     """
     cells = posterior.reliability(X)
     ax = axes(ax, 5, 3.6)
     labels = {"number": "numbers and levels: RMSE / spread", "class": "classes: share wrong"}
     for kind, of_kind in cells.groupby("kind", sort=False):
         ax.plot(of_kind["share"], of_kind["error"], label=labels[str(kind)])
-    ax.set(xlabel="share of the cells, surest first", ylabel="error", xlim=(0, 1))
+    ax.set(xlabel="fraction of the cells, most certain first", ylabel="error", xlim=(0, 1))
     ax.set_ylim(bottom=0)
     ax.legend(frameon=False)
     return finished(ax)

@@ -196,7 +196,7 @@ def _sentence(
             compared_entries(named[name], X, observed, weights) for name in (best, *second)
         )
         spread = _spread(np.square(x - z) - np.square(x - y), w) / (errors.sum() or 1.0)
-        verdict = "differs" if excess > 2 * spread else "cannot be told"
+        verdict = "differs" if excess > 2 * spread else "does not differ significantly"
         sentences.append(
             f"{second[0]} is second and {verdict} from it, with {excess:.2g} ± {spread:.2g} more."
         )

@@ -182,7 +182,8 @@ class Fitted(ABC):
         by : {"mean", "lower", "upper"}, default "mean"
             Numbers that are compared: the prediction, or, of a posterior, the lower or upper end of
             the 90 % interval of E f(T) (`predict_interval` with ``noise=False``).  "lower" is for
-            columns that are surely good, "upper" for those that may turn out to be.
+            columns that are good with a high probability, "upper" for those that may turn out to
+            be.
         exclude : sparse matrix, SparseObservations, DataFrame, DataArray or array_like, optional
             Columns to leave out, because their entries in the row are known: a sparse matrix (its
             stored entries), dense data of the shape of X (entries that are True, or not NaN), or

@@ -108,7 +108,7 @@ class PosteriorReport:
             ("Data", self.summary),
             ("Columns", self.columns),
             ("Least sure cells", self.least_sure),
-            ("Surest cells", self.surest),
+            ("Most certain cells", self.surest),
             ("Held-out cells", self.held_out),
             ("Convergence", self.convergence),
             ("Assumptions", self.assumptions),
@@ -141,7 +141,7 @@ def _text(value: Any) -> str:
 
 
 FEW = 5
-"""Number of the surest cells, and of the least sure ones, that a report shows."""
+"""Number of the most and of the least certain cells that a report shows."""
 
 POINTS = {
     "number": "mean",

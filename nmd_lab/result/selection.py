@@ -15,7 +15,7 @@ SELECTION = "selection"
 TRIAL = "trial"
 
 TIED = "tied"
-"""Whether the error of a trial cannot be told from the lowest one."""
+"""Whether the error of a trial differs from the lowest one by no more than its spread."""
 
 ROOT_MEAN_SQUARE = "root mean squared error"  # measure whose trials are compared by squares
 MANY = 6

@@ -251,7 +251,7 @@ def _flags_of_posterior(posterior: Any) -> list[str]:
     if not posterior.converged:
         agree = of_likelihood < LARGEST_RHAT
         words = f"predictions have {_settled(rhat)}" if agree else _convergence(of_likelihood, ess)
-        flags.append(f"The chains have not settled: {words}.")
+        flags.append(f"The chains have not converged: {words}.")
     elif ess < FEW_INDEPENDENT:
         flags.append(f"The draws are worth only {ess:.0f} independent ones: intervals are rough.")
     return flags

@@ -201,7 +201,7 @@ class PosteriorTables(PosteriorImputation):
         return latent_correlations(self, check_share("level", level, zero=False))
 
     def reliability(self, X: Any) -> pd.DataFrame:
-        """Return held-out cells, surest first, with the error of those that are as sure or surer.
+        """Return held-out cells, most certain first, with the error of those up to each.
 
         Parameters
         ----------

@@ -36,9 +36,11 @@ class Choice:
         Ridges that may be chosen, in the units of X, if `alpha` is "auto"; by default any.
     splitter : optional
         Which entries are held out.  By default some of those observed, at random, or as blocks if
-        the holes of X are blocks.  These judge the choice, and the last fit has all entries:
+        the missing entries of X are blocks.  These judge the choice, and the last fit has all
+        entries:
 
-        - "blocks": moved copies of the holes of X, also where they are not taken for blocks;
+        - "blocks": moved copies of the missing regions of X, also where they are not taken for
+          blocks;
         - a splitter of scikit-learn, such as ``KFold(5)``, ``GroupKFold(5)`` or
           ``TimeSeriesSplit(5)``, which splits the rows: see the notes;
         - a list of masks, arrays of bool in the shape of X with True where an entry is held out.
@@ -204,7 +206,7 @@ def _candidates(name: str, values: Any, check: Callable[[Any], Any]) -> tuple[An
 
 
 def _check_splitter(name: str, splitter: Any) -> None:
-    """Raise an error if a value is no splitter, as far as that can be told without X."""
+    """Raise an error if a value is no splitter, as far as that is known without X."""
     refuse_class(name, splitter)
     if isinstance(splitter, str):
         check_word(name, splitter, [BLOCKS], SPLITTERS)

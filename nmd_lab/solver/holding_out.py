@@ -99,8 +99,8 @@ def _folds_of_trials(
     assert splitter == BLOCKS
     if observations.n_observed == observations.shape[0] * observations.shape[1]:
         raise ValueError(
-            f"splitter={splitter!r} moves the holes of X, which has none: give masks, or leave it "
-            "out."
+            f"splitter={splitter!r} moves the missing regions of X, which has none: "
+            "give masks, or leave it out."
         )
     return draw_folds(observations, rng, blocks=True)
 

@@ -136,7 +136,7 @@ def _rank(asked: Options) -> int | None:
 def _scratch(X: Any, options: Options) -> Scratch | None:
     """Return a folder for arrays of the size of X, which is in a file, if it is read by blocks.
 
-    It is if there is a `work_dir`, or if T and U would not fit beside X into the free memory, or
+    It is if there is a `work_dir`, or if T and U would not fit with X into the free memory, or
     into `memory_limit`.
     """
     limit = options.compute.memory_limit

@@ -1,4 +1,4 @@
-"""The loop: a run of an engine from one start, which can pause after any iteration and go on.
+"""The loop: a run of an engine from one start, which can pause after any iteration and continue.
 
 It alone knows the clock, the numbers of iterations, the best factors so far, the rules that end a
 run, and the rounds of learning.  An engine knows none of these.

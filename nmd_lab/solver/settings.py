@@ -155,12 +155,12 @@ class Compute:
         a fit fits into memory, and otherwise by blocks with the system's temporary folder.  The
         results are the same.  Rank and ridge must be given.
     memory_limit : float, optional
-        Largest memory that the arrays of a fit may take beside X, in GiB.  A fit that needs more is
-        refused before the work; X in a file is then read by blocks.
+        Largest memory that the arrays of a fit may take in addition to X, in GiB.  A fit that needs
+        more is refused before the work; X in a file is then read by blocks.
     checkpoint : path-like, optional
-        File that keeps the state of the run.  If the file exists, the run goes on from it, with the
-        same bits as if it had never stopped; `nmd_lab.resume` does the same.  The file may be read
-        by another process, and holds factors and auxiliary variables.
+        File that keeps the state of the run.  If the file exists, the run resumes from it, and its
+        results are bit-for-bit identical to those of an unbroken run; so does `nmd_lab.resume`.
+        The file may be read by another process, and holds factors and auxiliary variables.
     checkpoint_every : float, default 60
         Time between two checkpoints, in seconds.
 

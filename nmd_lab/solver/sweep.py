@@ -104,7 +104,7 @@ class Sweep:
 
     @property
     def now(self) -> Any:
-        """What the next steps need beside W, H and the last result."""
+        """State of the next steps in addition to W, H and the last result."""
         return self.split_variable.now
 
     def ridge_term(self, W: FloatArray, H: FloatArray) -> float:

@@ -91,7 +91,7 @@ def select(array: Array, labels: Mapping[str, Any]) -> Array:
 
 
 def _position(label: Any, labels: list[Any], dim: str) -> int:
-    """Return the position of a label; a number stands for its text beside a word such as "auto"."""
+    """Return the position of a label; a number is its text next to words such as "auto"."""
     label = label.item() if isinstance(label, np.generic) else label
     for candidate in (label, _as_text(label)):
         if candidate in labels:

@@ -259,7 +259,7 @@ def _comparison(rows: list[Interval]) -> str:
     label, difference, low, high = rows[1]
     if np.isnan(low):
         return f"The second is {label}: one seed cannot tell whether it differs."
-    verdict = "differs from the best" if low > 0 else "cannot be told from the best"
+    verdict = "differs from the best" if low > 0 else "does not differ significantly from the best"
     between = f"{as_text(low, 2)} to {as_text(high, 2)}, paired by seed"
     return f"The second, {label}, {verdict}: {as_text(difference, 2)} more ({between})."
 

@@ -317,7 +317,7 @@ PLAIN = (str, int, float, bool, tuple, list, dict)  # types that are compared by
 
 
 class Latest(Generic[T]):
-    """The last value, and what it was made of: all but plain objects are told by identity."""
+    """The last value, and what it was made of: all but plain objects are compared by identity."""
 
     def __init__(self) -> None:
         self._last: tuple[tuple[Any, ...], T] | None = None

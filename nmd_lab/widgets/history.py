@@ -1,4 +1,4 @@
-"""The runs of an explorer: a table, curves beside the present ones, and the way back."""
+"""The runs of an explorer: a table, curves next to the present ones, and the way back."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class History:
         return [self._line(run, run.recording is state.fit.recording) for run in self.runs.values()]
 
     def act(self, state: FitState, number: int, what: str) -> None:
-        """Do what a button beside a run asks for."""
+        """Do what a button next to a run requires."""
         if number not in self.runs:
             raise ValueError(f"run {number} is not kept: choose another.")
         if what == "overlay":
@@ -46,7 +46,7 @@ class History:
             state.recall(self.runs[number].saved)
 
     def overlays(self, state: FitState) -> list[tuple[str, Any]]:
-        """Return label and recording of the runs that are drawn beside the present one."""
+        """Return label and recording of the runs that are drawn next to the present one."""
         shown = [run for number, run in self.runs.items() if number in self.overlaid]
         others = [run for run in shown if run.recording is not state.fit.recording]
         return [(f"run {run.number}", run.recording) for run in others]

@@ -230,7 +230,7 @@ class LiveFit(Background):
     def _advance(
         self, fit: ResumableFit, iterations: int, stop: threading.Event, recording: Recording
     ) -> Decomposition:
-        """Go on with a fit, and keep what is to be shown of each iterate."""
+        """Continue a fit, and keep what is to be shown of each iterate."""
 
         def watch(state: State) -> bool:
             if stop is not self._stop:

@@ -1,4 +1,4 @@
-"""The sampler of an explorer, in a thread of its own, and what its draws say beside the data."""
+"""The sampler of an explorer, in a thread of its own, and results of its draws next to the data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Findings(NamedTuple):
         which = "held-out" if self.held_out else "known"
         coverage = self.held[LEVEL]
         share = f"{100 * coverage:.0f} % of the {100 * LEVEL:.0f} % intervals"
-        few = ": too few, so doubt more" if coverage < LEVEL - TOO_FEW else ""
+        few = ": too few, so uncertain" if coverage < LEVEL - TOO_FEW else ""
         return f"{share} hold the {which} value{few}"
 
     @property
@@ -69,7 +69,7 @@ def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) 
 
 
 def doubt(posterior: Posterior) -> str:
-    """Return what is to be done, and why, if the draws have not settled; empty if they have."""
+    """Return what is to be done, and why, if the draws have not converged; empty if they have."""
     if not message_of_chains(posterior):
         return ""
     share, few = unsettled(posterior), posterior.trace.sizes["sweep"] < FEWEST

@@ -224,7 +224,7 @@ def fitting_code(
     result: Decomposition | None,
     before: Mapping[str, Any] | None,
 ) -> str:
-    """Return the lines that add noise and holes to X, and fit: before strokes and after them."""
+    """Return the lines that add noise and gaps to X, and fit: before strokes and after them."""
     lines, seen = corrupting_code(data.values)
     # Without a choice there are no offsets to name
     named = {k: v for k, v in arguments.items() if k != "offsets" or arguments["alpha"] == "auto"}

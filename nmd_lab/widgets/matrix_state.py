@@ -81,7 +81,7 @@ class DecompositionState(ModelState):
               check=lambda share: check_share("missing", share)),
         Field("shape", "Picture", "text", SHAPES, "Data",
               "Height x width of the picture that each row is", value="auto"),
-        Field("seed", "Seed", "integer", (), "Data", "Seed of noise, holes and random starts",
+        Field("seed", "Seed", "integer", (), "Data", "Seed of noise, gaps and random starts",
               value=0, check=check_option("random_state")),
         F, LOW, HIGH,
         Field("loss", "Loss", "choice", tuple(LOSSES), "Model", "",
@@ -135,7 +135,7 @@ class DecompositionState(ModelState):
         return self._shape(lambda: observe_dense(X).shape, X)
 
     def data_with(self, paint: Paint | None) -> MatrixData:
-        """Return the data with the noise and the holes of the present settings, and some paint."""
+        """Return the data with the noise and the gaps of the present settings, and some paint."""
         values = self.values
 
         def made() -> MatrixData:
@@ -215,7 +215,7 @@ class DecompositionState(ModelState):
 
     @property
     def draws(self) -> Posterior | None:
-        """The posterior if it is of the present data, with their noise, holes and paint."""
+        """The posterior if it is of the present data, with their noise, gaps and paint."""
         same = all(self.sampled_settings.get(name) == self.values[name] for name in CORRUPTING)
         return self.posterior if same and self.sampled_paint is self.paint else None
 

@@ -72,7 +72,7 @@ class DecompositionView(ModelView):
         return size_text(self.state.values["data"], (m, n), share, is_table=columns is not None)
 
     def headline(self) -> dict[str, Any] | None:
-        """Return the error where entries are hidden, beside that of the rivals."""
+        """Return the error where entries are hidden, compared with that of the rivals."""
         errors, hidden = self.state.errors, self.state.hidden
         if not errors:
             return super().headline()
@@ -200,7 +200,7 @@ class DecompositionView(ModelView):
         self._chosen_iteration = *self._run(), iteration
 
     def _brush(self, stroke: Mapping[str, Any]) -> None:
-        """Hide or reveal what the brush has touched, and go on from the present factors."""
+        """Hide or reveal what the brush has touched, and continue from the present factors."""
         data, frame, paint = self._data(), self.frame(), self.state.paint
         if data is None or frame is None:
             raise ValueError("the settings of the data are wrong: put them right first.")

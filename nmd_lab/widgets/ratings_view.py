@@ -58,7 +58,7 @@ class CompletionView(ModelView):
             self._first_row()
 
     def headline(self) -> dict[str, Any] | None:
-        """Return the error where ratings are hidden, beside that of the rivals."""
+        """Return the error where ratings are hidden, compared with that of the rivals."""
         return None if self.result is None else headline_of(self.result, self.state.errors)
 
     def select(self, selection: dict[str, Any] | None) -> None:

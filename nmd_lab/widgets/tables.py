@@ -173,7 +173,7 @@ class Grid(NamedTuple):
                 filled, sure = _text(column, float(predicted)), _ends(*interval)
             rows.append([f"{column.name}, row {names[row] if names else row}", filled, sure])
         head = ("least sure", "filled with", f"{100 * LEVEL:.0f} % interval, or how sure")
-        said = "beside a guess by the column alone: the spread of a number, the chance to be wrong"
+        said = "compared with the column alone: the spread of a number, the chance to be wrong"
         said += f"; ⚠ {warning}" if (warning := doubt(self.posterior)) else ""
         return table("unsure", head, rows, ids=at.tolist(), caption=said)
 

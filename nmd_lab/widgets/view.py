@@ -275,7 +275,7 @@ def reasons(view: View) -> dict[str, str]:
     if not state.fit.can_proceed:
         result = state.fit.result
         ended = result is not None and result.stop_reason.code == "converged"
-        more = "the fit has converged" if ended else "there is nothing to go on from"
+        more = "the fit has converged" if ended else "there is nothing to continue from"
     elif state.changed:
         more = "the settings have changed: Run starts a new fit"
     return {

@@ -34,6 +34,9 @@ PROSE = re.compile(
 bit-for-bit identical, converged, search, fraction, require, cover, uncertainty.  Code contains or
 returns; it does not say, know or ask.  "What is ..." is no noun."""
 
+SPOKEN = re.compile(r"\b(beside|holes|luck|told|(?:go|goes) on|same bits|in vain|misfit)\b", re.I)
+"""Words that neither docstrings nor messages have; the list may only become longer."""
+
 PAGES = [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "RELEASING"))]
 PAGES += sorted({*(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / "api.md"})  # of the build
 
@@ -97,6 +100,16 @@ def lengths(page: Path) -> list[int]:
 def test_pages_have_the_standard_words():
     found = {page.name: PROSE.findall(re.sub(r"`[^`]*`", "", prose(page))) for page in PAGES}
     assert not {name: words for name, words in found.items() if words}
+
+
+def test_docstrings_and_messages_have_the_standard_words():
+    found = {
+        (path.name, *SPOKEN.findall(str(node.value)))
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and " " in str(node.value)
+    }
+    assert not {words for words in found if len(words) > 1}
 
 
 def test_sentences_have_12_to_20_words_and_few_have_more_than_30():

@@ -178,7 +178,7 @@ def test_what_is_shown(posterior):
     assert page.startswith("<div")
     assert page.count("<img") == 2
     assert "standard deviation of the noise, nothing is held out" in page
-    assert ("have not settled" in page) == (not posterior.converged)
+    assert ("have not converged" in page) == (not posterior.converged)
     short = made_up(np.zeros((3, 4)), "minmax", "l1", "after")
     assert "too few sweeps" in repr(short)
     assert "MinMax(-0.4, 0.9)(W H), noise after f, loss l1" in repr(short)

@@ -107,7 +107,7 @@ def test_blocks_are_moved_holes():
     data[1::8, 6:8] = np.nan
     found, hidden = held(data, "blocks")
     assert hidden is None
-    assert found.drawn == "as the holes are"
+    assert found.drawn == "as the missing entries are"
     for fold in found.folds:
         hidden, hole = mask_of(fold.held_out), np.isnan(data)
         assert hidden.any()

@@ -179,7 +179,7 @@ def test_a_posterior_does_not_open_empty(given, posterior, tmp_path):
     mean, spread = posterior.reconstruct().values, posterior.uncertainty(noise=False).values
     np.testing.assert_allclose(modelled(explorer), mean, rtol=1e-6)
     np.testing.assert_allclose(modelled(explorer, "spread"), spread, rtol=1e-5, atol=1e-4)
-    assert "the chains have not settled" in explorer.status["warnings"][0]
+    assert "the chains have not converged" in explorer.status["warnings"][0]
     assert dict(table(explorer, "facts")["rows"])["draws"] == "10 in 1 chain"
     names = {"posterior": posterior}
     exec(explorer.code().replace("...", "posterior"), names)

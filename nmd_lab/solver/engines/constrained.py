@@ -1,9 +1,10 @@
 """Descents one after the other: to the nearest minimum, and on to lower ones.
 
-A matrix factorisation under constraints has many local minima.  Once a descent has settled, some
+A matrix factorisation under constraints has many local minima.  Once a descent has converged, some
 components of the best factors are replaced by random ones or by rows of X, and the next descent
 begins there; the second one begins at nonnegative parts of the SVD.  A descent ends when it has
-settled, or when its pace would not bring it below the best.  After a descent in vain the best
+converged, or when its pace would not bring it below the best.  After a descent
+that failed the best
 factors descend further, for as many steps.  The iterates are the best factors so far, so the
 objective never rises.
 """
@@ -135,7 +136,8 @@ class Constrained:
 def after_least_squares(problem: Problem, start: Start) -> Start:
     """Return a random start of the divergence after some steps of least squares, which are fast.
 
-    Other starts, and those of data with holes or weights, are unchanged.  No number is 0 after it.
+    Other starts, and those of data with missing entries or weights, are unchanged.  No number is 0
+    after it.
     """
     free = replace(problem, model=make_model("identity", "frobenius"), observed_only=False)
     if kind_of_descent(problem) != "divergence" or kind_of_descent(free) != "squares":
@@ -157,7 +159,7 @@ def _change(before: Descended, after: Descended) -> float:
 
 
 def _has_ended(state: SearchState, best: Descended) -> bool:
-    """Return whether the descent has settled, or would not reach the best in four windows."""
+    """Return whether the descent has converged, or would not reach the best in four windows."""
     recent = state.recent
     if len(recent) <= WINDOW:
         return False
@@ -171,7 +173,7 @@ def _has_ended(state: SearchState, best: Descended) -> bool:
 
 
 def _begin_next(problem: Problem, descent: Descent, state: SearchState, best: Descended) -> None:
-    """Begin another descent: from other components, or, after one in vain, from the best."""
+    """Begin another descent: from other components, or, after one that failed, from the best."""
     in_vain = state.recent[-1] > best.objective
     state.recent.clear()
     state.in_vain, state.steps = state.steps, 0

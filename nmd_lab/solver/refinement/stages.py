@@ -91,7 +91,7 @@ class Stage:
         return function.now.candidate
 
     def _accept(self, x: FloatArray, now: Variables) -> None:
-        """Go on from a point, or end there."""
+        """Continue from a point, or end there."""
         now.x, self.steps = x, self.steps + 1
         period, decrease = self.end
         if self.steps % period == 0:

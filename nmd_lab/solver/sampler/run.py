@@ -57,7 +57,7 @@ FEW = 1 << 18
 
 
 class Sweep(NamedTuple):
-    """What a callback is told after each sweep.
+    """State of a chain after a sweep, for a callback.
 
     Attributes
     ----------

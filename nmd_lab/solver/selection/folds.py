@@ -1,4 +1,4 @@
-"""The folds of a choice: entries at random, moved holes, test rows of a splitter, thinned counts.
+"""The folds of a choice: entries at random, moved gaps, test rows, thinned counts.
 
 A choice for large data has some of the rows alone.
 """
@@ -55,7 +55,7 @@ def draw_folds(
 ) -> tuple[list[Fold], str]:
     """Return the folds, none if nothing can be held out, and how they were drawn.
 
-    `blocks` says that the holes of the data are blocks, even if they do not look so.
+    `blocks` states that the missing entries of the data are blocks, even if they do not look so.
 
     A few thousand held-out entries are enough to tell settings apart.  If a fold has fewer, there
     are several folds.
@@ -75,7 +75,7 @@ def draw_folds(
             rest, held_out = split(observations, share, rng)
             if held_out.n_observed:
                 folds.append(make_fold(rest, held_out))
-    return folds, "as the holes are" if structured else "at random"
+    return folds, "as the missing entries are" if structured else "at random"
 
 
 def n_held_out(folds: list[Fold]) -> int:
@@ -101,7 +101,8 @@ def holes_depend_on_each_other(observations: Observations) -> bool:
     """Return whether entries of a row are missing together, as in a block of pixels.
 
     For each pair of columns the number of rows in which both are missing is compared with what is
-    expected if the holes of each column were in any rows; twice as many say that they depend.
+    expected if the missing entries of each column were in any rows; twice as many say that they
+    depend.
     """
     m, n = observations.shape
     share = observations.n_observed / (m * n)
@@ -130,11 +131,11 @@ def _missing(observations: Observations) -> NDArray[np.bool_]:
 def _moved_holes(
     observations: Observations, share: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Return a mask of the observed entries: those of some rows at which other rows have holes.
+    """Return a mask of observed entries that are missing in other rows.
 
-    Rows keep their order, so that a block of holes is moved as a whole.  The holes are moved again
-    and again until a share of the entries is hidden, or ten moves in turn hide nothing.  A row
-    loses at most half of its entries, a column a fifth.
+    Rows keep their order, so that a block of missing entries is moved as a whole.  Blocks are moved
+    again and again until a fraction of the entries is hidden, or ten moves in turn hide nothing.  A
+    row loses at most half of its entries, a column a fifth.
     """
     missing = _missing(observations)
     hidden, seen, (m, _) = np.zeros_like(missing), ~missing, missing.shape

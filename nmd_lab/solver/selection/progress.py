@@ -1,4 +1,4 @@
-"""When a trial ends: where its held-out error has settled, or where it can no longer win.
+"""When a trial ends: where its held-out error has converged, or where it can no longer win.
 
 Squares settle within a few iterations.  Other losses fall slowly, so that an error that hardly
 changes says nothing before the factors are near a stationary point.  What a fit learns of f and of
@@ -124,7 +124,7 @@ class Progress:
 
     @property
     def may_learn(self) -> bool:
-        """Whether the factors are settled enough to learn parameters of f and of the loss."""
+        """Whether the factors have converged enough to learn parameters of f and of the loss."""
         enough = len(self._means) >= MIN_ITERATIONS
         return not self.is_learned and enough and (self._residual <= NEARER or self.is_stationary)
 

@@ -118,8 +118,8 @@ def _notes(stages: list[Stage], chosen: Trial, m: int) -> list[str]:
         )
     if entries < 500:  # chance decides between settings that are nearly as good
         notes.append(
-            f"Only {entries} entries could be held out: errors that differ by some per cent cannot "
-            "be told apart, and another seed may choose another rank or ridge."
+            f"Only {entries} entries could be held out: errors that differ by some per cent are "
+            "not significant, and another seed may choose another rank or ridge."
         )
     if space.rank is None and max(space.ranks) <= rank < space.largest_rank:
         notes.append(

@@ -1,4 +1,4 @@
-"""Held-out entries for a choice: drawn as the holes are, and never all of a row or a column."""
+"""Held-out entries for a choice: drawn as missing ones are, and never all of a row or column."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def few_holes(shape=(900, 25), rows=60, width=2):
 def test_few_holes_are_moved_until_a_tenth_is_held_out():
     X = few_holes()
     folds, drawn = draw(X)
-    assert drawn == "as the holes are"
+    assert drawn == "as the missing entries are"
     for fold in folds:
         assert fold.held_out.n_observed == pytest.approx(0.1 * np.sum(~np.isnan(X)), abs=2)
 
