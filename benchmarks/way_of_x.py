@@ -21,6 +21,7 @@ import pandas as pd
 import nmd_lab as nmd
 from nmd_lab.data.observations import Observations
 from nmd_lab.solver.sampler.problem import SampledProblem
+from nmd_lab.solver.split_variable import StoredEntries
 
 HOME = Path(nmd.__file__).parent
 LOOPS = {
@@ -34,7 +35,7 @@ Place = tuple[str, str]
 
 def holds_data(value: Any, X: Any, depth: int = DEPTH) -> bool:
     """Return whether a value is X, data made of it, or a record of them."""
-    if value is X or isinstance(value, Observations | SampledProblem):
+    if value is X or isinstance(value, Observations | SampledProblem | StoredEntries):
         return True
     inside: list[Any] = []
     if depth and dataclasses.is_dataclass(value) and not isinstance(value, type):
