@@ -60,15 +60,15 @@ def resume(
     Examples
     --------
     >>> import os, tempfile
-    >>> import numpy as np, nmd_lab as nmd
-    >>> X = np.maximum(np.random.default_rng(0).normal(size=(60, 40)), 0)
+    >>> import nmd_lab as nmd
+    >>> X = nmd.datasets.digits(100)
     >>> path = os.path.join(tempfile.mkdtemp(), "run.checkpoint")
     >>> def stop(state):
     ...     if state.iteration == 20:
     ...         raise SystemExit
     >>> kept = nmd.Compute(checkpoint=path, checkpoint_every=0)
     >>> try:
-    ...     fit = nmd.decompose(X, 3, compute=kept, callback=stop)
+    ...     fit = nmd.decompose(X, 8, compute=kept, callback=stop)
     ... except SystemExit:
     ...     pass
     >>> fit = nmd.resume(path, X)

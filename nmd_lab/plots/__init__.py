@@ -4,10 +4,9 @@ Every function takes a `Decomposition`, or a `Posterior`, and returns the Axes. 
 makes a new figure. Colours follow the current matplotlib style, also a dark one.
 ``fit.plot.convergence()`` is the same as ``plots.convergence(fit)``.
 
->>> import numpy as np, nmd_lab as nmd
->>> from nmd_lab import plots
->>> fit = nmd.decompose(np.outer([1.0, 2, 3], [1.0, 0, 1]), 1, max_iter=5, tol=0)
->>> plots.convergence(fit).get_xlabel()
+>>> import nmd_lab as nmd
+>>> fit = nmd.decompose(nmd.datasets.digits(100), 5, "relu", random_state=0)
+>>> nmd.plots.convergence(fit).get_xlabel()
 'iteration'
 """
 

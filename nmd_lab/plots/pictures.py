@@ -214,13 +214,11 @@ def uncertainty(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from nmd_lab import plots
-    >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.posterior import Posterior
-    >>> W, H, rho = np.ones((1, 4, 5, 1)), np.ones((1, 4, 6, 1)), np.ones((1, 4))
-    >>> posterior = Posterior._from_arrays(labels_of(np.ones((5, 6))), W, H, rho)
-    >>> len(plots.uncertainty(posterior, [0, 1, 2], shape=(2, 3)).images)
+    >>> import nmd_lab as nmd
+    >>> digits = nmd.datasets.digits(50)
+    >>> train, test = nmd.split_observed(digits, 0.3, random_state=0)
+    >>> posterior = nmd.sample(train, 8, "minmax", draws=50, random_state=0)
+    >>> len(nmd.plots.uncertainty(posterior, [0, 1, 2], shape=(8, 8)).images)
     6
     """
     m, n = posterior._shape

@@ -53,15 +53,11 @@ def trace(posterior: Posterior, *, probe: int | None = None, ax: Axes | None = N
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from nmd_lab import plots
-    >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.posterior import Posterior
-    >>> W, H, rho = np.ones((2, 4, 2, 1)), np.ones((2, 4, 3, 1)), np.ones((2, 4))
-    >>> posterior = Posterior._from_arrays(
-    ...     labels_of(np.ones((2, 3))), W, H, rho, log_likelihood=np.ones((2, 8))
-    ... )
-    >>> len(plots.trace(posterior).lines)
+    >>> import nmd_lab as nmd
+    >>> from sklearn.datasets import load_wine
+    >>> wine = load_wine(as_frame=True).data
+    >>> posterior = nmd.sample(wine, 3, chains=2, draws=50, random_state=0)
+    >>> len(nmd.plots.trace(posterior).lines)
     2
     """
     tables, label = (posterior.trace, posterior.rhat, posterior.ess), "log-likelihood"
@@ -112,7 +108,7 @@ def predictions(
     Returns
     -------
     Axes
-        A point with an interval for each entry, red if the interval does not hold the observed
+        A point with an interval for each entry, red if the interval does not cover the observed
         value. The title has the share of intervals that do, among all drawn ones. Where the data
         have few values, as ratings have, those of one value stand side by side, sorted by their
         prediction.
@@ -124,14 +120,14 @@ def predictions(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from nmd_lab import plots
-    >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.posterior import Posterior
-    >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
-    >>> posterior = Posterior._from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
-    >>> plots.predictions(posterior, [[1.5, 9.0, 1.2], [1.0, 0.8, 2.0]]).get_title()
-    '83 % of the 90 % intervals hold the observed value'
+    >>> import nmd_lab as nmd
+    >>> from sklearn.datasets import load_wine
+    >>> wine = load_wine(as_frame=True).data
+    >>> train, test = nmd.split_observed(wine, 0.1, random_state=0)
+    >>> posterior = nmd.sample(train, 3, draws=50, random_state=0)
+    >>> ax = nmd.plots.predictions(posterior, test)
+    >>> ax.get_title().endswith("of the 90 % intervals cover the observed value")
+    True
     """
     i, j, x = _entries(posterior, X, check_integer("max_points", max_points, 1))
     mean = posterior.predict(entries_at(i, j))
@@ -146,7 +142,7 @@ def predictions(
     ax.plot(span, span, color=text_color(), linewidth=0.8)
     ax.set(xlabel="observed", ylabel="predicted")
     share = f"{100 * holds.mean():.0f} % of the {100 * level:g} % intervals"
-    ax.set_title(f"{share} hold the observed value")
+    ax.set_title(f"{share} cover the observed value")
     return finished(ax)
 
 
@@ -171,7 +167,7 @@ def calibration(
     max_points: int = 5000,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how many intervals hold the observed value, against the level of the intervals.
+    """Draw how many intervals cover the observed value, against the level of the intervals.
 
     Parameters
     ----------
@@ -189,7 +185,7 @@ def calibration(
     Returns
     -------
     Axes
-        The share of intervals that hold the observed value, with two standard errors, and the
+        The share of intervals that cover the observed value, with two standard errors, and the
         diagonal on which it should lie. Above it the intervals are too wide, which is natural for
         data with few values.
 
@@ -201,15 +197,14 @@ def calibration(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from nmd_lab import plots
-    >>> from nmd_lab.data.labels import labels_of
-    >>> from nmd_lab.result.posterior import Posterior
-    >>> W, H, rho = np.ones((1, 4, 2, 1)), np.ones((1, 4, 3, 1)), np.ones((1, 4))
-    >>> posterior = Posterior._from_arrays(labels_of(np.ones((2, 3))), W, H, rho)
-    >>> ax = plots.calibration(posterior, [[1.5, 9.0, 1.2], [1.0, 0.8, 2.0]], levels=[0.5, 0.9])
-    >>> ax.lines[-1].get_ydata().round(2)
-    array([0.67, 0.83])
+    >>> import nmd_lab as nmd
+    >>> from sklearn.datasets import load_wine
+    >>> wine = load_wine(as_frame=True).data
+    >>> train, test = nmd.split_observed(wine, 0.1, random_state=0)
+    >>> posterior = nmd.sample(train, 3, draws=50, random_state=0)
+    >>> covered = nmd.plots.calibration(posterior, test, levels=[0.5, 0.9]).lines[-1].get_ydata()
+    >>> bool(0.3 < covered[0] < 0.7 < covered[1])
+    True
     """
     i, j, x = _entries(posterior, X, check_integer("max_points", max_points, 1))
     shares = []
@@ -252,11 +247,12 @@ def reliability(posterior: Posterior, X: Any, *, ax: Axes | None = None) -> Axes
 
     Examples
     --------
-    >>> import numpy as np, nmd_lab as nmd
-    >>> truth = np.outer(np.arange(1.0, 21), [1.0, 2.0, 3.0, 4.0])
-    >>> held_out = np.random.default_rng(0).random(truth.shape) < 0.1
-    >>> posterior = nmd.sample(np.where(held_out, np.nan, truth), 1, draws=50, random_state=0)
-    >>> ax = nmd.plots.reliability(posterior, np.where(held_out, truth, np.nan))
+    >>> import nmd_lab as nmd
+    >>> from sklearn.datasets import load_wine
+    >>> wine = load_wine(as_frame=True).data
+    >>> train, test = nmd.split_observed(wine, 0.1, random_state=0)
+    >>> posterior = nmd.sample(train, 3, draws=50, random_state=0)
+    >>> ax = nmd.plots.reliability(posterior, test)
     >>> ax.get_xlabel()
     'fraction of the cells, most certain first'
     """

@@ -54,7 +54,7 @@ def class_errors(result: Any, X: Observations, model: FloatArray) -> dict[str, F
 def interval_scores(
     posterior: Any, X: Observations, values: FloatArray, at: NDArray[np.bool_], unit: Any
 ) -> dict[str, FloatArray]:
-    """Return whether 90 % intervals hold some values, and the log-density of these in a unit.
+    """Return whether 90 % intervals cover some values, and the log-density of these in a unit.
 
     There is one value for each entry of X.  Where `at` is False, or there is no distribution, the
     scores are NaN.

@@ -82,7 +82,7 @@ class PosteriorPredictions(Drawn):
     def predict_interval(
         self, rows: Any, columns: ArrayLike | None = None, level: float = 0.9, *, noise: bool = True
     ) -> Array:
-        """Return equal-tailed intervals that hold a new observation with a given probability.
+        """Return equal-tailed intervals that cover a new observation with a given probability.
 
         Parameters
         ----------

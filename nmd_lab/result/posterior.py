@@ -217,7 +217,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         held_out : array_like, masked array, DataFrame, DataArray or scipy.sparse, optional
             Cells that were hidden before `sample`, with what was observed there, as for
             `reliability`.  The report then says how far predictions are from them, and how many of
-            the intervals hold them.
+            the intervals cover them.
         level : float, default 0.9
             Probability of the intervals, in (0, 1).
 

@@ -47,7 +47,7 @@ class PosteriorReport:
         Some filled cells, with intervals or probabilities.
     held_out : pandas.DataFrame or None
         One line for each column with held-out cells: means of what was observed and predicted,
-        error as in `Posterior.reliability`, and the share that the intervals hold.
+        error as in `Posterior.reliability`, and the share that the intervals cover.
     convergence : str
         What the chains say of themselves.
     assumptions : tuple of str

@@ -151,7 +151,7 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
 
 
 def calibration_chart(found: Findings) -> Chart:
-    """Return how many values the intervals hold, against how many they promise to hold."""
+    """Return how many values the intervals cover, against their probability."""
     promised, held = (np.multiply(100, list(each)) for each in (found.held, found.held.values()))
     line = series("", promised, held, [f"{p:.0f} % promised" for p in promised])
     titles = found.summary, "% promised", "% held"

@@ -24,7 +24,7 @@ from .background import Background, Positions, in_sample, many
 LEVEL = 0.9  # probability of the intervals
 LEVELS = (0.1, 0.3, 0.5, 0.7, LEVEL)  # and of those that are compared with what they hold
 
-TOO_FEW = 0.07  # difference from the level at which intervals hold too few values
+TOO_FEW = 0.07  # difference from the level at which intervals cover too few values
 MOST_CHECKED = 5000  # entries that are checked; of more, a sample
 
 
@@ -33,7 +33,7 @@ class Findings(NamedTuple):
 
     held_out: bool  # whether the sampler has not seen the entries
     n_entries: int
-    held: dict[float, float]  # share of the intervals that hold the observed value, by probability
+    held: dict[float, float]  # share of the intervals that cover the observed value, by probability
     rmse: float  # root mean squared error of the posterior mean
 
     @property
@@ -43,7 +43,7 @@ class Findings(NamedTuple):
         coverage = self.held[LEVEL]
         share = f"{100 * coverage:.0f} % of the {100 * LEVEL:.0f} % intervals"
         few = ": too few, so uncertain" if coverage < LEVEL - TOO_FEW else ""
-        return f"{share} hold the {which} value{few}"
+        return f"{share} cover the {which} value{few}"
 
     @property
     def caption(self) -> str:

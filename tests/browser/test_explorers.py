@@ -329,7 +329,7 @@ def test_ratings_with_stars_and_intervals(notebook):
     assert number_after("of", said) == 20_100
     assert page.locator(".nmd-run").is_disabled()
     page.click(".nmd-stop")
-    said = status_says(page, r"stopped after \d+ draws; \d+ % of the 90 % intervals hold")
+    said = status_says(page, r"stopped after \d+ draws; \d+ % of the 90 % intervals cover")
     page.locator(".nmd-dots svg").wait_for()
     assert page.evaluate("document.querySelector('.nmd-dots').points.length") == 5
     page.locator(".nmd-top th", has_text="draws").wait_for()

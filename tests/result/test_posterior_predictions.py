@@ -202,7 +202,7 @@ def test_blocks_and_calls_do_not_matter(posterior, monkeypatch):
 
 @pytest.mark.parametrize(("f", "loss", "noise"), KINDS)
 def test_intervals_hold_new_observations(f, loss, noise):
-    """Copies of X are drawn from the predictive distribution, so intervals hold their share."""
+    """Copies of X are drawn from the predictive distribution, so intervals cover their share."""
     X = np.full((40, 30), np.nan)
     X[0, 0] = 1.0
     posterior = made_up(X, f, loss, noise, draws=50)

@@ -162,7 +162,7 @@ def test_a_picture_with_doubt():
     for promised, held in zip(line["x"], line["y"], strict=True):
         low, high = posterior.predict_interval(some, level=promised / 100).T
         assert held == pytest.approx(100 * np.mean((low <= x) & (x <= high)))
-    assert chart["title"].startswith(f"{held:.0f} % of the 90 % intervals hold the held-out value")
+    assert chart["title"].startswith(f"{held:.0f} % of the 90 % intervals cover the held-out value")
     rmse = np.sqrt(np.mean((posterior.predict(some) - x) ** 2))
     expected = f"{hidden.sum()} held-out entries: RMSE of the posterior mean {rmse:.4g}"
     assert expected in explorer.status["notes"]
