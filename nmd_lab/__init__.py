@@ -1,25 +1,25 @@
-"""Nonlinear matrix decomposition X ≈ f(WH) and matrix completion, by one masked ADMM.
+"""Low-rank models X ≈ f(WH): impute missing values, recommend, and factorise matrices.
+
+Impute the missing cells of a table, with intervals:
+
+>>> import nmd_lab as nmd
+>>> from sklearn.datasets import load_wine
+>>> wine = load_wine(as_frame=True).data
+>>> seen, hidden = nmd.split_observed(wine, 0.2, random_state=0)
+>>> filled, posterior = nmd.impute(seen, return_posterior=True, draws=50, random_state=0)
+>>> intervals = posterior.intervals(seen, level=0.9)
 
 Decompose a matrix in which every entry counts:
 
->>> import numpy as np, nmd_lab as nmd
->>> rng = np.random.default_rng(0)
->>> X = np.maximum(rng.normal(size=(60, 4)) @ rng.normal(size=(4, 50)), 0)
->>> fit = nmd.decompose(X, rank=4, nonlinearity="relu", loss="frobenius")
->>> fit.relative_error < 1e-3
-True
+>>> digits = nmd.datasets.digits(300)
+>>> fit = nmd.decompose(digits, 16, "relu", random_state=0)
+>>> round(fit.relative_error, 2)
+0.12
 
-or complete one with missing entries, NaN or ``observed=`` (True = observed):
-
->>> X[rng.random(X.shape) < 0.3] = np.nan
->>> filled = nmd.complete(X, 4, random_state=0).reconstruct()  # what is not given is chosen
->>> bool(np.isnan(filled).any())
-False
-
-`nonlinearity` is "relu", "square", "minmax", "modulus", "identity", another of ``docs/models.md``
-or your own; `loss` is "frobenius", "l1", "kl", "logistic", "ordinal", another one or your own.
-Every pair works, dense, masked or sparse, and each column of a table may have its own.  W, H and
-`fit.history` are xarray objects that carry the labels of X.
+`nonlinearity` is "relu", "square", "minmax", "modulus", "identity", another of
+`nmd_lab.nonlinearities` or your own; `loss` is "frobenius", "l1", "kl", "logistic", "ordinal",
+another of `nmd_lab.losses` or your own.  Every pair works for dense, masked and sparse data, and
+each column of a table may have its own.  Results have the labels of X.
 """
 
 from __future__ import annotations

@@ -275,7 +275,7 @@ def prox(
 
     Notes
     -----
-    Algorithm 1 has it; three of the paper's twelve formulas miss a minimum (docs/paper.md).
+    Algorithm 1 has it; three of the paper's twelve formulas miss a minimum (:doc:`/paper`).
 
     Examples
     --------
