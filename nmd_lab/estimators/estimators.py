@@ -330,10 +330,10 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
     --------
     Sixteen features of handwritten digits, for new images too:
 
-    >>> from nmd_lab import NMD
+    >>> import nmd_lab as nmd
     >>> from sklearn.datasets import load_digits
     >>> images, digit = load_digits(return_X_y=True)
-    >>> model = NMD(16, random_state=0).fit(images[:300])
+    >>> model = nmd.NMD(16, random_state=0).fit(images[:300])
     >>> features = model.transform(images[300:310])
     >>> features.shape, model.inverse_transform(features).shape
     ((10, 16), (10, 64))
@@ -342,14 +342,14 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.pipeline import make_pipeline
-    >>> pipeline = make_pipeline(NMD(16, random_state=0), LogisticRegression(max_iter=1000))
+    >>> pipeline = make_pipeline(nmd.NMD(16, random_state=0), LogisticRegression(max_iter=1000))
     >>> pipeline.fit(images[:300], digit[:300]).score(images[300:500], digit[300:500]) > 0.7
     True
 
     Nonnegative parts, with the names of the features:
 
     >>> both = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
-    >>> parts = NMD(5, nonlinearity="identity", **both, random_state=0).fit(images[:300])
+    >>> parts = nmd.NMD(5, nonlinearity="identity", **both, random_state=0).fit(images[:300])
     >>> bool((parts.components_ >= 0).all()), parts.get_feature_names_out()[0]
     (True, 'nmd0')
     """
