@@ -115,7 +115,9 @@ class Table:
         )
         prior = replace(problem.prior, share=0.5, strength=4.0, noise_shape=3.0, noise_rate=1.0)
         prior = replace(prior, most_precise=np.inf)
-        return cls(replace(problem, prior=prior, values=problem.values.copy(), threads=1), limit)
+        data = problem.observations
+        data = data.with_values(data.values.copy())  # `draw_data` writes into them
+        return cls(replace(problem, prior=prior, observations=data, threads=1), limit)
 
 
 def symmetric_root(covariance: Array) -> Array:
