@@ -96,8 +96,7 @@ class Table:
         limit = np.array([np.nan if each.limit is None else each.limit for each in columns])
         rng = np.random.default_rng(5)
         holes = rng.random(X.shape) < case.holes
-        at_most = np.zeros(X.shape, bool)
-        at_most[:] = ~np.isnan(limit)
+        at_most = np.broadcast_to(~np.isnan(limit), X.shape)
         weights = rng.uniform(0.5, 2, X.shape) if case.weighted else None
         if weights is not None:  # a likelihood to a power is that of no counts
             weights[:, [each.loss == "kl" for each in columns]] = 1
@@ -115,9 +114,8 @@ class Table:
         )
         prior = replace(problem.prior, share=0.5, strength=4.0, noise_shape=3.0, noise_rate=1.0)
         prior = replace(prior, most_precise=np.inf)
-        data = problem.observations
-        data = data.with_values(data.values.copy())  # `draw_data` writes into them
-        return cls(replace(problem, prior=prior, observations=data, threads=1), limit)
+        copied = problem.observations.with_values(problem.observations.values.copy())
+        return cls(replace(problem, prior=prior, observations=copied, threads=1), limit)
 
 
 def symmetric_root(covariance: Array) -> Array:
