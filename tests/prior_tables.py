@@ -235,7 +235,7 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
     of_columns = RowPrior(*(np.concatenate([p[i] for _, p in each]) for i in range(3)))
     rho, beta = draw_levels(table, rng)
     firsts = [each and CutPoints.first(each.counts) for each in problem.levels]
-    state = ChainState(
+    return ChainState(
         *(rows, columns, rho, beta, problem.values.copy()),
         seed=int(rng.integers(2**62)),
         row_prior=of_rows,
@@ -244,7 +244,6 @@ def draw_parameters(table: Table, rng: np.random.Generator) -> ChainState:
         cuts=[None if each is None else draw_cuts(each, rng) for each in firsts],
         x=None if problem.limits is None else problem.values.copy(),
     )
-    return state
 
 
 def products(table: Table, state: ChainState) -> Array:
@@ -289,6 +288,7 @@ def draw_data(table: Table, state: ChainState, rng: np.random.Generator) -> None
             state.x[at] = limit if noise == "ordinal" else x
             x = limit
         problem.values[at] = x
+    vars(problem).pop("levels", None)  # those of the data before
 
 
 def noise_of_counts(y: Array, _: Array, rng: np.random.Generator) -> Array:
