@@ -90,9 +90,9 @@ def check_no_long_table(X: Any, names: Iterable[Any]) -> None:
 
 PHRASES = {
     "identifiers": "identifiers or free text",
-    "limits": "limits such as {example!r}",
+    "limits": "limits such as {examples}",
     "numbers": "numbers as text or objects",
-    "words": "numbers together with {example}",
+    "words": "numbers together with {examples}",
     "dates": "dates",
     "mixed": "values of several types",
     "empty": "no value",
@@ -145,9 +145,8 @@ def refuse_columns(frame: Any, typed: Collection[Any] = ()) -> None:
         if "words" in refused:
             give += "; where a word means below a limit, write '<' and the limit before"
         if roles := _roles_of_long_table(frame, refused):
-            give += (
-                f"; if each line is one observation, give nmd.observations_from_table(X, {roles})"
-            )
+            call = f"nmd.observations_from_table(X, {roles})"
+            give += f"; if each line is one observation, give {call}"
         raise TypeError(f"X has {said}: run `{remedy}`{give}.")
 
 
@@ -167,11 +166,9 @@ def description(frame: Any, refused: dict[str, list[Any]]) -> str:
     said = []
     for kind, names in refused.items():
         phrase = PHRASES[kind]
-        if kind == "limits":
-            phrase = phrase.format(example=_with_sign(frame, names)[0])
-        if kind == "words" or (kind == "limits" and _words_of(frame, names)):
-            words = " and ".join(map(repr, _words_of(frame, names)))
-            phrase = phrase.format(example=words) if kind == "words" else f"{phrase} and {words}"
+        if kind in ("limits", "words"):
+            examples = [*_with_sign(frame, names)[:1], *_words_of(frame, names)]
+            phrase = phrase.format(examples=" and ".join(map(repr, examples)))
         said.append(f"{phrase} in column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}")
     return " and ".join([", ".join(said[:-1]), said[-1]] if said[1:] else said)
 
@@ -188,8 +185,8 @@ def lines_that_mend(frame: Any, typed: Collection[Any] = ()) -> str:
     ]
     if names := refused.get("limits", []):
         signs_seen = set("".join(_with_sign(frame, names)))
-        words = _words_of(frame, names)
-        known = f".replace({words!r}, {_with_sign(frame, names)[0]!r})" if words else ""
+        words = {name: found for name in names if (found := _limits_of_words(frame, name))}
+        known = f".replace({words!r})" if words else ""
         lines.append(f"limits = X[{names!r}]{known}.astype(str)")
         lines += [
             f"{argument} = limits.apply(lambda c: c.str.contains('[{signs}]'))"
@@ -234,13 +231,10 @@ def _kind_of_objects(column: Any) -> str:
         return "limits"
     all_text, distinct = all(isinstance(value, str) for value in values), text.nunique()
     are_classes = all_text and distinct <= min(len(text) / LEAST_REPEATS, MOST_TEXTS)
-    few_words = text[numbers.isna()].nunique() <= MOST_WORDS
-    plain = numbers[~signed].dropna()
-    if few_words and 2 * plain.size >= len(text) and plain.nunique() >= FEWEST_NUMBERS:
-        if signed.any():
-            return "limits"
-        if not are_classes:
-            return "words"
+    plain, words = numbers[~signed].dropna(), text[numbers.isna()]
+    mostly = 2 * plain.size >= len(text) and plain.nunique() >= FEWEST_NUMBERS
+    if mostly and words.nunique() <= MOST_WORDS and (signed.any() or not are_classes):
+        return "limits" if signed.any() else "words"
     if not all_text:
         return (
             "mixed" if all(isinstance(value, str | float | int) for value in values) else "others"
@@ -258,18 +252,28 @@ def _without_signs(text: Any) -> Any:
     return pd.to_numeric(text.str.strip("<>≤≥= "), errors="coerce")
 
 
+def _texts(frame: Any, names: Collection[Any]) -> Any:
+    """Return the values of some columns that are not missing, as text."""
+    columns = [frame.iloc[:, k] for k, name in enumerate(frame.columns) if name in names]
+    return pd.concat(columns).dropna().astype(str)
+
+
 def _words_of(frame: Any, names: Collection[Any]) -> list[str]:
     """Return the words among the numbers of some columns."""
-    columns = [frame.iloc[:, k] for k, name in enumerate(frame.columns) if name in names]
-    text = pd.concat(columns).dropna().astype(str)
+    text = _texts(frame, names)
     return sorted(set(text[_without_signs(text).isna()]))
 
 
-def _with_sign(frame: Any, names: Collection[Any]) -> list[str]:
+def _limits_of_words(frame: Any, name: Any) -> dict[str, str]:
+    """Return the highest upper limit of a column for each of its words; "" if it has none."""
+    upper = _with_sign(frame, [name], SIGNS["at_most"])
+    highest = max(upper, key=lambda text: float(text.strip("<≤ ")), default="")
+    return dict.fromkeys(_words_of(frame, [name]), highest)
+
+
+def _with_sign(frame: Any, names: Collection[Any], signs: str = "<>≤≥") -> list[str]:
     """Return the limits among the values of some columns, with their signs."""
-    columns = [frame.iloc[:, k] for k, name in enumerate(frame.columns) if name in names]
-    texts = (text for column in columns for text in column.dropna().astype(str))
-    return [text for text in texts if set("<>≤≥") & set(text)]
+    return [text for text in _texts(frame, names) if set(signs) & set(text)]
 
 
 GREY_LEVELS = 255

@@ -200,14 +200,14 @@ def state_and_save(
     compute = asked.compute
     if compute.checkpoint is None:
         return before, rng, nothing
-    beside = observations.checkpoint_files(Path(compute.checkpoint))
+    files = observations.checkpoint_files(Path(compute.checkpoint))
     classes = Classes(
         (type(each) for kind in kinds for each in (kind.nonlinearity, kind.loss)),
-        None if beside is None else beside.recipes,
+        None if files is None else files.recipes,
     )
     checkpoint = Checkpoint(
         *(compute.checkpoint, compute.checkpoint_every, asked.call, observations.fingerprint()),
-        *(classes, before, beside),
+        *(classes, before, files),
     )
     state = checkpoint.state
     return state, rng if state is before else copy.deepcopy(state.rng), checkpoint.tick

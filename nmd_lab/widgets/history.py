@@ -35,7 +35,7 @@ class History:
         return [self._line(run, run.recording is state.fit.recording) for run in self.runs.values()]
 
     def act(self, state: FitState, number: int, what: str) -> None:
-        """Do what a button next to a run requires."""
+        """Draw, hide or recall a run, as its button was pressed."""
         if number not in self.runs:
             raise ValueError(f"run {number} is not kept: choose another.")
         if what == "overlay":

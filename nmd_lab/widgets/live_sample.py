@@ -42,7 +42,7 @@ class Findings(NamedTuple):
         which = "held-out" if self.held_out else "known"
         coverage = self.held[LEVEL]
         share = f"{100 * coverage:.0f} % of the {100 * LEVEL:.0f} % intervals"
-        few = ": too few, so uncertain" if coverage < LEVEL - TOO_FEW else ""
+        few = ": too few, so the intervals are too narrow" if coverage < LEVEL - TOO_FEW else ""
         return f"{share} cover the {which} value{few}"
 
     @property

@@ -81,8 +81,9 @@ VALUES = ["0.7", "<0.5", "1.2", "ND", "2.5", "0.9", "<0.5", "3.1"]
 
 
 def test_words_among_limits_are_named_and_take_the_limit():
-    said, names = mended({"lead": VALUES})
-    assert said.startswith("X has limits such as '<0.5' and 'ND' in column 'lead': run `")
+    said, names = mended({"lead": VALUES, "iron": ["> 9", "<2", *VALUES[2:6], "0.8", "3.1"]})
+    assert said.startswith("X has limits such as '<0.5' and 'ND' in columns 'lead', 'iron': run `")
+    assert names["X"]["iron"].tolist() == [9, 2, 1.2, 2, 2.5, 0.9, 0.8, 3.1]
     assert names["at_most"]["lead"].tolist() == [value in ("ND", "<0.5") for value in VALUES]
     assert names["X"]["lead"].tolist() == [0.7, 0.5, 1.2, 0.5, 2.5, 0.9, 0.5, 3.1]
 
@@ -112,5 +113,4 @@ def test_a_long_table_with_names_of_its_own_is_sent_to_its_reader():
 
 
 def test_a_column_may_be_named_like_an_attribute_of_arrays():
-    frame = pd.DataFrame({"dtype": [1.0, 2, 3], "data": [1.0, None, 2]})
-    assert observe(frame).n_observed == 5
+    assert observe(pd.DataFrame({"dtype": [1.0, 2, 3], "data": [1.0, None, 2]})).n_observed == 5
