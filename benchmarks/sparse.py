@@ -142,7 +142,7 @@ def in_turn(X: sparse.csr_array, rank: int) -> Iterator[float]:
         random_state=0,
         solver=nmd.ADMM(split="everywhere"),
         compute=nmd.Compute(threads=1),
-    )
+    ).settled()
     scaling = Scaling(make_model("identity", "frobenius"))
     problem = make_problem(observe_sparse(X), scaling, options, observed_only=False)
     plan = make_plan(problem, rank, options)
