@@ -15,6 +15,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
             "complete",
             "sample",
             "impute",
+            "pool",
             "resume",
             "load",
             "compare",

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .model.losses import KL, L1, Frobenius
     from .model.nonlinearities import Identity, MinMax, Modulus, ReLU, Square
     from .model.proximal import prox
+    from .pooling import pool
     from .result.compare import compare
     from .result.decomposition import Decomposition
     from .result.files import load
@@ -109,6 +110,7 @@ __all__ = [
     "observations_from_sparse",
     "observations_from_table",
     "plots",
+    "pool",
     "prox",
     "resume",
     "sample",
@@ -134,6 +136,7 @@ _WHERE = {
     "result.decomposition": ["Decomposition"],
     "result.files": ["load"],
     "result.posterior": ["Posterior"],
+    "pooling": ["pool"],
     "resuming": ["resume"],
     "sampling": ["impute", "sample"],
     "solver.choice": ["Choice"],

@@ -31,6 +31,7 @@ LAYERS = (
         "fit",
         "_messages",
         "_fitting",
+        "pooling",
         "resuming",
         "sampling",
         "_sampling",
