@@ -1,4 +1,4 @@
-"""Do intervals of `sample` hold as many held-out entries as they say?
+"""Do intervals of `sample` cover as many held-out entries as their level?
 
 Run with ``python benchmarks/coverage.py``; it takes some minutes.  Kinds of noise restrict the run,
 for example ``python benchmarks/coverage.py Laplace Poisson``.  Data are generated with factors of
@@ -63,7 +63,7 @@ def generate_table(kind: str, rng: np.random.Generator, shape: tuple[int, int] =
 
 
 def coverage(kind: str, seed: int, draws: int = 300) -> tuple[Array, int]:
-    """Return the share of held-out entries in the intervals of each level, and their number."""
+    """Return the fraction of held-out entries in the intervals of each level, and their number."""
     nonlinearity, loss, noise = KINDS[kind]
     rng = np.random.default_rng(seed)
     X = generate_table(kind, rng)
@@ -94,7 +94,7 @@ def has_atoms(kind: str) -> bool:
 
 
 def randomised(posterior: Any, i: Array, j: Array, x: Array, rng: np.random.Generator) -> Array:
-    """Return P(observation < x) plus a random share of P(observation = x), for each entry."""
+    """Return P(observation < x) plus a random fraction of P(observation = x), for each entry."""
     below, above = np.empty(x.size), np.empty(x.size)
     for k in range(x.size):
         at = i[k], j[k]

@@ -155,7 +155,7 @@ def run(folder: str, tests: str, seconds: float | None = SECONDS) -> str:
 
 
 def main(before: str, after: str | None = None) -> None:
-    """Draw mutants, or take those of a file, and write what the tests said of each."""
+    """Draw mutants, or take those of a file, and write the verdict of the tests on each."""
     sample = json.loads(Path(before).read_text()) if after else {}
     with tempfile.TemporaryDirectory() as folder:
         for name in ("nmd_lab", "tests", "pyproject.toml"):

@@ -8,7 +8,7 @@
 
 tests/project/size.toml has the most lines of code and files that each package may have, and
 `tests/project/test_size.py` compares.  It is lowered in the commit that deletes; it is raised by
-hand, in a commit whose message says which user gains by it.
+hand, in a commit whose message names the user who gains by it.
 
 Lines are those with Python code, without docstrings, comments and blank lines.  Only files that git
 tracks count.  What is read is the text of a commit, so that nothing of it is imported or run.

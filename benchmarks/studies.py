@@ -49,7 +49,9 @@ def processes() -> None:
             record = {"key": str(k), "scores": dict.fromkeys("abcdefgh", k / 7)}
             write_record(Path(folder) / "records", record)
         added = (time.perf_counter() - began) / 100
-    print(f"{cells} fits of 1000 iterations, 4 nonlinearities x 3 losses x 3 ranks x 3 shares x 3")
+    print(
+        f"{cells} fits of 1000 iterations, 4 nonlinearities x 3 losses x 3 ranks x 3 fractions x 3"
+    )
     print(f"  one process             {one:7.1f} s")
     print(f"  two processes           {two:7.1f} s, {one / two:.2f} times as fast")
     print(f"  a record on the disk    {1e3 * added:7.1f} ms")

@@ -7,8 +7,8 @@ Both run on one thread, one after the other, for the same processor time, which 
 is the time by the clock.  Compared are the best objectives so far at each moment of the plain run
 while its relative error is above 2 %; the time counts from the end of the first iteration, up to
 which both do the same.  The table has the largest ratio (the promise is at most 1.1), the
-ratio at the end, and the share of the time after which the default is as good as the plain method
-at its end.
+ratio at the end, and the fraction of the time after which the default is as good as the plain
+method at its end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REPEATS = 3
 TOL = 1e-10
 NEARLY_EXACT = 0.02
 ROUNDING = 1e-12
-"""Objectives below this share of the first one count as zero."""
+"""Objectives below this fraction of the first one count as zero."""
 
 Curve = tuple[np.ndarray, np.ndarray]
 
@@ -112,7 +112,7 @@ def fastest(fit: Callable[..., nmd.Decomposition], seconds: float, **options: An
 
 
 def compare(plain: Curve, default: Curve) -> tuple[float, float, float, float]:
-    """Return the largest ratio, its share of the time, the last ratio, and the time as good."""
+    """Return the largest ratio, its fraction of the time, the last ratio, and the time as good."""
     zero = ROUNDING * plain[1][0]
     # One iteration later: the curves are steps, which a microsecond would shift by a whole one.
     later = np.append(plain[0][1:], plain[0][-1])

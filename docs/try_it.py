@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 DIGITS = 600
 RANK = 12
 HIDDEN = 0.6
-"""Share of the pixels of the clipped picture that no model sees."""
+"""Fraction of the pixels of the clipped picture that no model sees."""
 STEP = 2
 """Every other pixel of the picture is taken."""
 EVERY = 6

@@ -59,7 +59,7 @@ def with_imputer(imputer: Any, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def scores(filled: pd.DataFrame, truth: pd.DataFrame, hidden: np.ndarray) -> list[float]:
-    """Return the error of hidden numbers, in their SD, and the share of right classes."""
+    """Return the error of hidden numbers, in their SD, and the fraction of right classes."""
     numbers = truth.columns.difference(CLASSES, sort=False)
     asked = pd.DataFrame(hidden, truth.index, truth.columns)
     off = ((filled[numbers] - truth[numbers]) / truth[numbers].std()).to_numpy()[asked[numbers]]

@@ -35,7 +35,7 @@ HELP = {
     "offsets": "offsets added to WH",
     "max_iter": "largest number of iterations",
     "tol": "relative gain that is worth 100 more iterations",
-    "validation": "share of the observed entries to hold out for early stopping",
+    "validation": "fraction of the observed entries to hold out for early stopping",
     "time_limit": "in seconds",
     "random_state": "seed, which gives the same result again",
     "dtype": "working precision, by default that of the data",

@@ -55,7 +55,7 @@ def package(decided: Decided, outcome: Outcome, starts: list[dict[str, Any]]) ->
     problem = decided.problem.of(outcome.state)
     state, units, observations = outcome.state, problem.units, decided.observations
     W, H = observations.gathered(state.W), state.H.copy()
-    if not problem.is_constrained:  # a constraint says what a row without an entry is
+    if not problem.is_constrained:  # a constraint defines a row without an entry
         W, H = observations.zero_unobserved(W, H)
     offsets = state.offsets
     if offsets.rows is not None:
@@ -90,7 +90,7 @@ def package(decided: Decided, outcome: Outcome, starts: list[dict[str, Any]]) ->
 
 
 def _limits(model: Model, *, has_limits: bool) -> dict[str, Any]:
-    """Return what a fit with limits knows of them, for `Decomposition.parameters`."""
+    """Return the numbers of limits and their noise, for `Decomposition.parameters`."""
     if not has_limits or model.is_mixed:
         return {}
     return {"limit_noise": model.limits.sd, "smallest_value": model.limits.smallest}

@@ -26,10 +26,10 @@ from .warnings import (
 )
 
 ENTRIES_PER_NUMBER = 3.0  # observed entries a number of W and H; with fewer, a long run fits noise
-SHORT_LINES = 0.01  # share of lines with fewer entries than components, from which it does, too
+SHORT_LINES = 0.01  # fraction of lines with fewer entries than components, from which it does, too
 SAMPLES = 20_000  # entries at which predictions are compared with the data
 BEYOND = 1.0  # distance from the range of the data, over its width, at which a prediction is far
-SHARE_BEYOND = 0.002  # share of far ones among the missing entries that is overfitted
+SHARE_BEYOND = 0.002  # fraction of far ones among the missing entries that is overfitted
 FEWEST_BEYOND = 3  # least number of far ones: fewer show nothing
 
 
@@ -60,7 +60,7 @@ class Beyond(NamedTuple):
 
 
 def messages_before(decided: Decided) -> Messages:
-    """Return what is to be said about a problem before it is solved."""
+    """Return the warnings about a problem before it is solved."""
     problem, observations = decided.problem, decided.observations
     (m, n), units = observations.shape, ""
     if problem.model.squares and observations.n_observed < m * n:
@@ -73,7 +73,7 @@ def messages_before(decided: Decided) -> Messages:
 def messages_after(
     fit: Decomposition, decided: Decided, settings: Collection[str] = OPTIONS
 ) -> Messages:
-    """Return what is to be said about a fit of a problem."""
+    """Return the warnings about a fit of a problem."""
     options, observations = decided.options, decided.observations
     has_ridge, stops_early = options.alpha > 0, decided.held_out is not None
     empty_rows, empty_columns = observations.empty_rows_and_columns()
@@ -101,8 +101,8 @@ def messages_after(
 
 
 RHAT = 1.2  # split R-hat of a prediction from which it has not converged
-SHARE = 0.1  # share of such predictions above which there is a warning
-FEWEST = 8  # sweeps below which split R-hat says nothing
+SHARE = 0.1  # fraction of such predictions above which there is a warning
+FEWEST = 8  # sweeps below which split R-hat is meaningless
 
 
 def unsettled(posterior: Posterior) -> float:
@@ -134,12 +134,12 @@ def warn(messages: Messages, stacklevel: int) -> None:
 
 
 def _without_empty(messages: Messages) -> Messages:
-    """Return those messages that say something."""
+    """Return the messages that are not empty."""
     return {category: message for category, message in messages.items() if message}
 
 
 def _not_converged(share: float, max_iter: int, *, has_enough: bool) -> str:
-    """Return the warning if the last tenth of the iterations lowered the objective by a share."""
+    """Return the warning if the last tenth of the iterations lowered the objective much."""
     remedy = (
         "raise max_iter, or pass tol=0 if so many iterations are what you want."
         if has_enough

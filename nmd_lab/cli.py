@@ -189,7 +189,7 @@ def _read(data: Path, options: dict[str, Any]) -> Any:
         names = ", ".join(repr(name) for names in refused.values() for name in names)
         remedy = f"leave {names} out of the file"
         if "limits" in refused:
-            remedy += ", or give limits to nmd_lab.complete in Python, which says how"
+            remedy += ", or give limits to nmd_lab.complete in Python, whose error has the code"
         raise ValueError(f"the table has {description(X, refused)}: {remedy}.")
     return X
 
@@ -208,7 +208,7 @@ def _is_chosen(rank: int | str, options: dict[str, Any], decompose: bool) -> boo
 
 @contextmanager
 def _resumable(options: dict[str, Any]) -> Iterator[None]:
-    """Say at Ctrl-C that the command resumes from a checkpoint, if there is one."""
+    """Print at Ctrl-C that the command resumes from a checkpoint, if there is one."""
     path = options["compute"].checkpoint if "compute" in options else None
     try:
         yield

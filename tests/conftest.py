@@ -17,7 +17,7 @@ import pytest
 from _pytest.doctest import DoctestModule
 from waiting import Clock
 
-# How long an example takes says nothing: the machine may be busy.
+# The duration of an example is no evidence: the machine may be busy.
 hypothesis.settings.register_profile(
     "any speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )

@@ -1,4 +1,4 @@
-"""Checks of arguments: what passes, what is refused, and what the sentence says."""
+"""Checks of arguments: accepted values, refused values, and the sentences."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def test_what_is_refused():
         ("^a=.*inf is out of range", number, (math.inf, {}), (-math.inf, {"largest": 5})),
         ("^a=.* is not a number: give one >= 0", lambda a: checks.check_number("a", a, 0),
          "1", None, False, 1j, [1]),
-        ("^a=.* is not a number: give a share", lambda a: checks.check_share("a", a),
+        ("^a=.* is not a number: give a fraction", lambda a: checks.check_share("a", a),
          "1", None, False, 1j, [1]),
-        ("^s=.* is out of range: give a share from 0", lambda s: checks.check_share("s", s),
+        ("^s=.* is out of range: give a fraction from 0", lambda s: checks.check_share("s", s),
          1, -0.1, math.nan),
-        (r"give a share above 0 and below 1\.$", lambda s: checks.check_share("s", s, zero=False),
+        (r"fraction above 0 and below 1\.$", lambda s: checks.check_share("s", s, zero=False),
          1, -0.1, math.nan),
         ("^w=.* is unknown: ", lambda w: checks.check_word("w", w, ["auto", None, True]),
          "automatic!", 1, 0, False, np.ones(2), ["auto"], 1.0),

@@ -160,7 +160,7 @@ def test_weights_are_the_same_in_dense_and_sparse_and_whole_weights_repeat():
 def test_a_state_that_does_not_fit_is_refused_before_any_work(monkeypatch):
     monkeypatch.setattr("nmd_lab._runtime.machine.free_memory", lambda: 10**7)
     matrix = sparse.random_array((4000, 300), density=0.01, rng=np.random.default_rng(0))
-    with pytest.raises(MemoryError, match=r"GiB are free: give a share of \d+% of its rows"):
+    with pytest.raises(MemoryError, match=r"GiB are free: give \d+% of its rows"):
         nmd.decompose(matrix, 3, solver=nmd.ADMM(refine=False))  # T and U of all entries
     nmd.decompose(matrix, 3, max_iter=1)  # its state has the size of what is stored
     nmd.complete(matrix, 3, alpha=0, max_iter=1)

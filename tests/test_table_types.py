@@ -164,7 +164,7 @@ def test_predictions_end_where_a_tenth_of_a_column_does(amounts):
     drawn = np.maximum(kind.centre + kind.size * v + sd * noise, 0).reshape(-1, rows.size)
     columns = ["amount"] * rows.size
     np.testing.assert_allclose(posterior.predict(rows, columns), drawn.mean(axis=0), atol=0.02)
-    level = 0.89  # a share of 60 draws between two of them
+    level = 0.89  # a fraction of 60 draws between two of them
     ends = posterior.predict_interval(rows, columns, level=level)
     exact = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0).T
     np.testing.assert_allclose(ends, exact, atol=0.1)

@@ -1,4 +1,4 @@
-"""Tables in the pages of the site, between marks that say which script writes them."""
+"""Tables in the pages of the site, between marks with the name of the script that writes them."""
 
 from __future__ import annotations
 

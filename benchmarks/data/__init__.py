@@ -1,6 +1,6 @@
 """Well-known sets that the benchmarks use, read from the folder that NMD_LAB_DATA names.
 
-data/README.md says where the files are from, under which terms, and how they are laid out.
+data/README.md lists the sources of the files, their terms and their layout.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Completion of CBCL's faces with MinMax + Frobenius, beside methods made for completion.
 
 The paper's protocol: of the entries that are kept, 80 % are for training and 20 % for the test;
-rank 5, 100 iterations, ten masks, six shares of missing entries.
+rank 5, 100 iterations, ten masks, six fractions of missing entries.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SOLVERS = {
     "bmf": "BMF",
 }
 OURS = ("paper", "rho1", "default", "alpha")
-PRINTED = {  # mean and standard deviation by share of missing entries, from the paper's table
+PRINTED = {  # mean and standard deviation by fraction of missing entries, from the paper's table
     "ADMM": ((0.1024, 2), (0.1025, 3), (0.1025, 3), (0.1026, 1), (0.1037, 3), (0.1085, 8)),
     "WLRA": ((0.1459, 3), (0.1459, 3), (0.1459, 3), (0.1460, 2), (0.1462, 3), (0.1471, 9)),
     "LMaFit": ((0.1025, 2), (0.1026, 3), (0.1026, 3), (0.1027, 1), (0.1037, 3), (0.1082, 7)),
@@ -48,7 +48,7 @@ PRINTED = {  # mean and standard deviation by share of missing entries, from the
 
 
 def run(folder: Path, quick: bool = False, source: str | None = None) -> xr.Dataset:
-    """Return the test RMSE by missing share, method and mask, in the units of X."""
+    """Return the test RMSE by missing fraction, method and mask, in the units of X."""
     source = source or data.source_of("cbcl")
     options = {"source": source, "n": 300 if quick else None, "max_iter": 100}
     cells = [
@@ -173,7 +173,7 @@ FINDINGS = """
 
 
 def findings(results: xr.Dataset) -> str:
-    """Return what the table says, in sentences with numbers."""
+    """Return the results of the table, in sentences with numbers."""
     mean = results.rmse.mean("seed")
     peers = mean.sel(solver=[s for s in SOLVERS if s not in OURS]).min("solver")
     excess = {solver: mean.sel(solver=solver) - peers for solver in OURS}

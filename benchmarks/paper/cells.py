@@ -1,6 +1,6 @@
 """Cells: the pieces of an experiment, each stored as it is done, so that a killed run goes on.
 
-A cell is one call ``work(**coordinates, **options)`` that returns scores.  The coordinates say
+A cell is one call ``work(**coordinates, **options)`` that returns scores.  The coordinates define
 where it stands in the experiment (method, seed, ...), the options what else the answer depends on
 (iterations, seconds, the data).  Its file is named after both and after the source of `work`: a
 rerun finds it, and a quick run never hides a full one.
@@ -57,7 +57,7 @@ def run_cells(
     n_jobs : int, default 1
         Processes; 1 where times are taken.
     attrs : dict, optional
-        What the Dataset is to say about itself.
+        Attributes of the Dataset.
 
     Returns
     -------

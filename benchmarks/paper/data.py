@@ -33,7 +33,7 @@ LABELS = {
 }
 """Short names of each set and of its stand-in, for the heads of columns."""
 
-HOW_TO_GET = "set NMD_LAB_DATA to a folder that holds it; data/README.md says where it is from"
+HOW_TO_GET = "set NMD_LAB_DATA to a folder that holds it; data/README.md has the source"
 
 
 class Data(NamedTuple):

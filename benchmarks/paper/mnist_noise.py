@@ -1,6 +1,6 @@
 """500 digits under salt-and-pepper noise: three models judged by the clean images.
 
-The paper's protocol: 50 images of each digit, rank 32, a share of the pixels set to 0 or 1, and
+The paper's protocol: 50 images of each digit, rank 32, a fraction of the pixels set to 0 or 1, and
 ‖clean - reconstruction‖ / ‖clean‖.  The paper gives each run 30 seconds of MATLAB; we give each as
 many iterations instead, which does not depend on the machine.
 """
@@ -196,7 +196,7 @@ FINDINGS = """
 
 
 def findings(results: xr.Dataset) -> str:
-    """Return what the table says, in sentences with numbers."""
+    """Return the results of the table, in sentences with numbers."""
     at = results.sel(noise=0.2).mean("seed")
     numbers = {
         f"{short}_{way}": [float(at[score].sel(model=model, way=way)) for score in SCORES]

@@ -142,7 +142,7 @@ FINDINGS = """
 
 
 def findings(results: xr.Dataset) -> str:
-    """Return what the table says, in sentences with numbers."""
+    """Return the results of the table, in sentences with numbers."""
     mean = results.mean("seed")
     kl = {
         way: [

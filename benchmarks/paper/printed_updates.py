@@ -1,6 +1,6 @@
 """The paper's printed T-updates against the exact minimiser, on random inputs.
 
-Each is written down as its list of cases says, with the thresholds of s = ρa - λ that the list
+Each follows its list of cases, with the thresholds of s = ρa - λ that the list
 gives.  Where no case holds the update is undefined; where its objective is above that of the exact
 minimiser it is wrong.
 """
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 def run(folder: Path, quick: bool = False) -> xr.Dataset:
-    """Return the shares of inputs on which each printed update is wrong or undefined."""
+    """Return the fractions of inputs on which each printed update is wrong or undefined."""
     options = {"count": 20_000 if quick else 200_000}
     cells = [Cell({"model": model}, options) for model in PRINTED]
     return run_cells(folder / "printed_updates", cells, work, attrs=options)

@@ -254,7 +254,7 @@ FINDINGS = """
 
 
 def findings(results: xr.Dataset) -> str:
-    """Return what the tables say, in sentences with numbers."""
+    """Return the results of the tables, in sentences with numbers."""
     X = data.load("cbcl", "real").X
     sizes = np.linalg.svd(X, compute_uv=False)
     mean = results.error.mean("seed")

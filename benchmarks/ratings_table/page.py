@@ -79,7 +79,7 @@ def grids(methods: list[Method]) -> str:
 
 
 def left_out() -> str:
-    """Return what is said of methods that are not there."""
+    """Return the sentence on methods that are missing."""
     missing = [method for method in METHODS.values() if not method.available()]
     lines = [f"{method.name} is left out: it is not installed here." for method in missing]
     return prose("\n".join([IMPLICIT, *lines]))

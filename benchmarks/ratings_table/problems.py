@@ -16,7 +16,7 @@ Array = np.ndarray
 Ratings = sparse.csr_array
 
 SHARE = 0.1
-"""Share of the training ratings that chooses settings, and of the ratings that is a test."""
+"""Fraction of the training ratings that chooses settings, and of the ratings that is a test."""
 FOLDS = 10
 ONCE = -1
 """In place of a run: the ratings that are in no test, where settings are chosen once."""

@@ -1,4 +1,4 @@
-"""What docs/ratings.md says around its tables."""
+"""The text of docs/ratings.md around its tables."""
 
 INTRODUCTION = """\
 The protocol was fixed before the first test error of this page. The ranges of the

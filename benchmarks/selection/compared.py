@@ -33,7 +33,7 @@ def run(store: Store, quick: bool = False, names: tuple[str, ...] = ()) -> list[
 
 
 def compare(store: Store, name: str, quick: bool) -> Answer:
-    """Return what there is to say about a set."""
+    """Return the sentences on a set."""
     seeds = [store.get(default, name=name, seed=seed) for seed in range(1 if quick else SEEDS)]
     largest = max(answer["rank"] for answer in seeds)
     record = {

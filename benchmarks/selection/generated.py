@@ -115,7 +115,7 @@ MAKERS: dict[str, tuple[Callable[[Random], Array], float]] = {
     "counts": (counts(), 0.5),
     "clipped at 0": (clipped, 0.5),
 }
-"""Sets by name: a function of a Generator, and the share of holes."""
+"""Sets by name: a function of a Generator, and the fraction of holes."""
 
 
 def generate(name: str, seed: int = 0) -> Problem:

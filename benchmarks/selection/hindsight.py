@@ -120,7 +120,7 @@ class Grid:
         return tuple(sorted(point.rank for point in self.close(points, NEAR)))
 
     def close(self, points: Iterable[Point], share: float) -> list[Point]:
-        """Return the points whose error is at most a share above the lowest, the best first."""
+        """Return the points whose error is at most a fraction above the lowest, the best first."""
         ordered = sorted(points, key=self.error)
         return [p for p in ordered if self.error(p) <= (1 + share) * self.error(ordered[0])]
 

@@ -33,7 +33,7 @@ def run(store: Store, quick: bool = False, names: tuple[str, ...] = ()) -> list[
 
 
 def compare(store: Store, name: str, seeds: Iterable[int]) -> Answer:
-    """Return what there is to say about a set."""
+    """Return the sentences on a set."""
     fits = [store.get(default, name=name, seed=seed) for seed in seeds]
     errors = store.get(simple_errors, depends_on_code=False, name=name)
     word = min(errors, key=errors.__getitem__)

@@ -54,7 +54,7 @@ def hide(X: Array, hidden: Array) -> Problem:
 
 
 def hide_share(X: Array, share: float, seed: int = 0) -> Problem:
-    """Return a problem with a share of the entries hidden at random."""
+    """Return a problem with a fraction of the entries hidden at random."""
     return hide(X, np.random.default_rng(seed).random(X.shape) < share)
 
 

@@ -122,7 +122,7 @@ def _inexact(records: list[Answer]) -> str:
 
 
 def _shares(records: list[Answer], shape: tuple[int, int], off: int) -> np.ndarray:
-    """Return the shares (holes, SNR) of a shape in which the rank is at most `off` away."""
+    """Return the fractions (holes, SNR) of a shape in which the rank is at most `off` away."""
 
     def of_cell(holes: float, snr: float) -> float:
         cell = [record for record in records if _cell(record) == (*shape, holes, snr)]
@@ -152,7 +152,7 @@ def _figure(*shares: dict[tuple[int, int], np.ndarray]) -> object:
 
 
 def _heat_map(ax: Any, values: np.ndarray) -> None:
-    """Draw the shares (holes, SNR) of a shape."""
+    """Draw the fractions (holes, SNR) of a shape."""
     ax.imshow(values, vmin=0, vmax=100, cmap="viridis", aspect="auto")
     ax.set_xticks(range(len(SNRS)), [str(snr) for snr in SNRS])
     ax.set_yticks(range(len(HOLES)), [f"{100 * holes:.0f} %" for holes in HOLES])

@@ -26,7 +26,7 @@ from .sizes import Size
 TITLE = "Intervals and probabilities"
 
 FEWEST, BOUNDS = 100, (0.83, 0.96)
-"""Hidden cells of a column that is shown, and what the share of a column should lie within."""
+"""Hidden cells of a column that is shown, and what the fraction of a column should lie within."""
 
 
 def section(journals: Journals, size: Size, figures: Path) -> str:
@@ -51,7 +51,7 @@ def section(journals: Journals, size: Size, figures: Path) -> str:
 
 
 def coverage(records: list[Record], fewest: int) -> dict[str, float]:
-    """Return the share of the hidden cells of each column that lie in their intervals."""
+    """Return the fraction of the hidden cells of each column that lie in their intervals."""
     inside: dict[str, Any] = {}
     for record in records:
         for name, counts in record.get("columns", {}).items():
@@ -80,7 +80,7 @@ def draw(records: list[Record], figures: Path) -> str:
     error = 2 * np.sqrt(share * (1 - share) / number)
     ax.plot([0, 1], [0, 1], color="0.6", lw=1)
     ax.errorbar(p, share, error, fmt="o")
-    ax.set(xlabel="probability of the most probable class", ylabel="share that is right",
+    ax.set(xlabel="probability of the most probable class", ylabel="fraction that is right",
            xlim=(0, 1.02), ylim=(0, 1.02))  # fmt: skip
     caption = (
         f"Levels, yes or no, and classes: {int(number.sum())} hidden cells of all tables, with two "

@@ -1,4 +1,4 @@
-"""Imputers of other packages, with what each of them gives: points, shares of classes, draws.
+"""Imputers of other packages, with what each of them gives: points, fractions of classes, draws.
 
 - KNN: the rule of scikit-learn's KNNImputer; k of 5, 10, 20, 40 and weights, equal or 1/distance,
   by a tenth of the known cells.  Probabilities: the weights of the neighbours.
@@ -11,7 +11,7 @@
 - miceforest: chained equations with gradient-boosted trees and mean matching, 5 rounds, 10 copies.
 
 Numbers are standardised, levels are their positions, and classes indicators.  Where a method has
-draws and no probabilities, these are the shares of the draws.
+draws and no probabilities, these are the fractions of the draws.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A probability p of a class from a method is taken as (40 p + q) / 41, where q is the frequency of
 the class among the known cells, half a cell added to each: no method is ruined by a zero, such as
-that of shares of forty draws.  Draws for the energy score are in the units of `Encoding`.
+that of fractions of forty draws.  Draws for the energy score are in the units of `Encoding`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LEVEL = 0.9
 
 
 class Answer(NamedTuple):
-    """What a method says of all cells of a table.
+    """Predictions of a method for all cells of a table.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Answer(NamedTuple):
 
 
 def frequencies(seen: pd.Series) -> Array:
-    """Return the shares of the classes among the known cells of a column, half a cell added."""
+    """Return the fractions of the classes among the known cells of a column, half a cell added."""
     values = codes(seen)
     counts = np.bincount(values[~np.isnan(values)].astype(int), minlength=n_classes(seen)) + 0.5
     return counts / counts.sum()
@@ -91,7 +91,7 @@ def in_bins(p: Array, truth: Array) -> Array:
 
 
 def calibration_error(bins: Array) -> float:
-    """Return the mean distance of probability and share, weighted by the cells of the bins."""
+    """Return the mean distance of probability and fraction, weighted by the cells of the bins."""
     _, sure, right = np.asarray(bins)
     return float(np.abs(sure - right).sum() / np.asarray(bins)[0].sum())
 

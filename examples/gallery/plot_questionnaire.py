@@ -2,7 +2,7 @@
 A questionnaire: missing answers, scales, scores
 ================================================
 
-800 people said how well 25 sentences describe them, from 1 to 6.  Five sentences each are meant for
+800 people rated how well 25 sentences describe them, from 1 to 6.  Five sentences each belong to
 agreeableness (A), conscientiousness (C), extraversion (E), neuroticism (N) and openness (O).  One
 posterior fills missing answers with a probability for each answer, and is a factor analysis: which
 sentences belong together, and the score of each person, both with their uncertainty.

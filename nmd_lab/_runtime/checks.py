@@ -1,4 +1,4 @@
-"""Checks of arguments: integer, number, share, word, rank, seed; an exception as one line.
+"""Checks of arguments: integer, number, fraction, word, rank, seed; an exception as one line.
 
 Every error message is one sentence with the argument, its value and the remedy.  A wrong type is a
 `TypeError`, a wrong value a `ValueError`.
@@ -75,12 +75,12 @@ def check_share(name: str, value: Any, *, zero: bool = True, one: bool = False) 
     Without `zero` it must be in (0, 1), and with `one` it may be 1.
     """
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name}={value!r} is not a number: give a share from 0 to 1.")
+        raise TypeError(f"{name}={value!r} is not a number: give a fraction from 0 to 1.")
     number = float(value)
     if not (0 < number < 1 or (zero and number == 0) or (one and number == 1)):
         begin = "from 0" if zero else "above 0 and"
         end = ("to 1" if one else "to below 1") if zero else "below 1"
-        raise ValueError(f"{name}={value} is out of range: give a share {begin} {end}.")
+        raise ValueError(f"{name}={value} is out of range: give a fraction {begin} {end}.")
     return number
 
 
@@ -234,7 +234,7 @@ def check_positions(name: str, positions: Any, size: int, labels: str = "") -> N
 
 @contextmanager
 def errors_about(name: str) -> Iterator[None]:
-    """Name another argument where errors inside the block say X."""
+    """Name another argument where errors inside the block name X."""
     try:
         yield
     except (TypeError, ValueError) as error:

@@ -156,9 +156,9 @@ def cached_kernel(function: Callable[..., Any], name: str) -> Callable[..., Any]
 
 
 def _named(function: Callable[..., Any], name: str) -> FunctionType:
-    """Return a copy of a function, whose name says what it captures.
+    """Return a copy of a function, whose name identifies the values that it captures.
 
-    The linker knows compiled functions by their names.  Code from the disk cache has functions that
+    The linker finds compiled functions by their names.  Code from the disk cache has functions that
     another process compiled; one with the same name and another content would take their place.
     """
     plain = cast(FunctionType, function)

@@ -34,7 +34,7 @@ LONGEST_WRITE = 24 * 3600.0
 
 
 def check_target(path: str | os.PathLike[str], name: str = "path") -> Path:
-    """Return the absolute path of a file that can be written, or raise an error that says why not.
+    """Return the absolute path of a file that can be written, or raise an error with the reason.
 
     A file without a name is made in the folder for a moment, and nothing stays.
     """

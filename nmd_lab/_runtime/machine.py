@@ -3,7 +3,7 @@
 A fit that needs more memory than is free is refused before it begins, in place of one that the
 system kills later.  Several BLAS threads slow down the small products of a fit, above all on a
 busy machine, where each thread waits for the slowest: BLAS has one thread during a fit, whose
-shares of rows have threads of their own.
+parts of rows have threads of their own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from threadpoolctl import ThreadpoolController
 
 from nmd_lab._version import __version__
 
-SHARE = 0.9  # largest share of the free memory that a fit may take: others take some, too
+SHARE = 0.9  # largest fraction of the free memory that a fit may take: others take some, too
 
 
 def free_memory() -> int:
@@ -119,7 +119,7 @@ def one_thread() -> Iterator[None]:
 def map_and_add(
     share: Callable[[int], tuple[NDArray[Any], ...]], parts: int
 ) -> tuple[NDArray[Any], ...]:
-    """Work on several shares at a time and return the sums of their results."""
+    """Work on several parts at a time and return the sums of their results."""
     if parts == 1:
         return share(0)
     with ThreadPoolExecutor(parts) as pool:

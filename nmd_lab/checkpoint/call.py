@@ -42,7 +42,7 @@ class Call:
         return {"function": self.function, "arguments": arguments}
 
     def check(self, now: Mapping[str, Any], stored: Mapping[str, Any], path: str) -> None:
-        """Raise ValueError if a checkpoint belongs to another call; a sentence says which."""
+        """Raise ValueError, which names the call, if a checkpoint belongs to another call."""
         if stored["function"] != self.function:
             raise ValueError(
                 f"checkpoint={path!r} is of {stored['function']}(), and this is "

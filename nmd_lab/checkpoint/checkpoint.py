@@ -151,7 +151,7 @@ class Checkpoint(Generic[S]):
             self.write()
 
     def write(self) -> None:
-        """Write a checkpoint; if this fails, a warning says so, and the run continues without."""
+        """Write a checkpoint; if this fails, a warning appears, and the run continues without."""
         encoder = Encoder(self._classes)
         state = encoder.encode(self.state)
         header = {"call": self._header, "version": __version__, "state": state}

@@ -75,7 +75,7 @@ class ClusterObservations(Observations):
     labels : Labels
         Dimensions and coordinates for results.
     summary : Summary
-        What the client knows of the entries.
+        Summary of the entries at the client.
     named : Named or None
         Matrix of the partitions; None for X itself.
     """
@@ -188,7 +188,7 @@ class ClusterObservations(Observations):
         return stacked(self.cluster, pieces, dtype)
 
     def allow(self, W: ClusterRows, solved: slice, constraint: Any, empty: IntArray) -> None:
-        """Set columns of W to the nearest allowed ones; the partitions know their empty rows."""
+        """Set columns of W to the nearest allowed ones; the partitions have their empty rows."""
         self.cluster.map(allow_rows, self.name, W.name, solved, constraint, changes=True)
 
     def gathered(self, W: ClusterRows) -> Any:
@@ -273,7 +273,7 @@ class ClusterObservations(Observations):
 def _(
     observations: ClusterObservations, test_size: Any, rng: np.random.Generator
 ) -> tuple[ClusterObservations, ClusterObservations]:
-    """Hold out a share of each partition: each row, and each column in each, keeps an entry."""
+    """Hold out a fraction of each partition: each row, and each column in each, keeps an entry."""
     seeds = rng.integers(2**63, size=len(observations.cluster)).tolist()
     return observations.divided(random_share, [(test_size, seed) for seed in seeds])
 

@@ -247,14 +247,14 @@ def divide(
 def random_share(
     observations: Observations, share: float, seed: int
 ) -> tuple[Observations, Observations]:
-    """Return observations without a share of them, and that share."""
+    """Return observations without a part of them, and that part."""
     if not observations.n_observed:
         return observations, observations
     return split(observations, share, np.random.default_rng(seed))
 
 
 class Summary(NamedTuple):
-    """What the client knows of a matrix on the workers.
+    """Summary, at the client, of a matrix on the workers.
 
     Attributes
     ----------

@@ -74,7 +74,7 @@ def column_sums(
 
 
 class RemoteStorage:
-    """What a sweep of the client knows of the positions of the entries."""
+    """The client's part of the positions of the entries."""
 
     def __init__(self, *, complete: bool) -> None:
         self.complete = complete
@@ -99,7 +99,7 @@ class RowProducts(NamedTuple):
 
 @dataclass
 class RemoteEntries:
-    """What a sweep of the client knows of T and U, which the partitions hold.
+    """The client's part of T and U, which the partitions hold.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class RemoteEntries:
 
 
 class RemoteSplitVariable:
-    """The update of T and U, as the client knows it.
+    """The client's part of the update of T and U.
 
     Attributes
     ----------

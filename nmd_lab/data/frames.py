@@ -1,4 +1,4 @@
-"""What tables and tensors say: labels, a documented range, long tables, refused columns.
+"""Facts from tables and tensors: labels, a documented range, long tables, refused columns.
 
 Columns that hold neither numbers nor classes are refused, with the lines of code that mend them.
 
@@ -114,7 +114,7 @@ SIGNS = {"at_most": "<≤", "at_least": ">≥"}
 """Signs before an upper and before a lower limit."""
 
 OTHER_OBJECTS = ("PeriodDtype", "IntervalDtype")
-"""Types of objects that pandas turns into numbers, which say little."""
+"""Types of objects that pandas turns into numbers of little meaning."""
 
 LEAST_REPEATS = 1.25  # lines for each distinct text; below, categories would have almost one line
 MOST_TEXTS = 50  # distinct texts that are taken for classes; more are names or free text
@@ -281,7 +281,7 @@ GREY_LEVELS = 255
 
 
 def valid_range(X: Any, column: str | None = None) -> tuple[float, float] | None:
-    """Return the smallest and the largest value that X can have, None if X does not say.
+    """Return the smallest and the largest value that X can have, None if they are unknown.
 
     Attributes are those of the CF conventions: `valid_range`, or `valid_min` and `valid_max`.
     Integers of 8 bits without a sign are grey levels from 0 to 255 if one of them is above 127;

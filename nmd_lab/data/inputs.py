@@ -1,4 +1,4 @@
-"""`observe`: observations of any accepted input, and `form_of`, which says how an input is given.
+"""`observe`: observations of any accepted input, and `form_of`, the form of an input.
 
 This module alone decides what NaN, a mask, weights and the absent entries of a sparse matrix mean.
 In dense input, NaN, masked entries, and entries with ``observed == False`` or weight 0 are missing;

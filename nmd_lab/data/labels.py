@@ -227,7 +227,7 @@ def _array_labels(X: xr.DataArray, sample_dims: str | Sequence[str] | None) -> L
     if sample_dims is None:
         if len(dims) != 2:
             raise ValueError(
-                f"X has the dimensions {dims}: say with sample_dims= which of them make the rows."
+                f"X has the dimensions {dims}: give sample_dims=, those that make the rows."
             )
         rows: tuple[str, ...] = dims[:1]
     else:

@@ -107,7 +107,7 @@ class FileContents(NamedTuple):
     X : ndarray, DataArray, DataFrame, scipy.sparse matrix or SparseObservations
         Matrix, with the labels of the file.
     what : str
-        Line that says what was read, such as "60 rows x 40 columns from x.csv, first column taken
+        Line about the content, such as "60 rows x 40 columns from x.csv, first column taken
         as row labels, first line taken as column labels".
     """
 
@@ -130,7 +130,7 @@ def read_file(
     header: bool | str = "auto",
     index: bool | str = "auto",
 ) -> FileContents:
-    r"""Return the matrix in a file, and a line that says what was read."""
+    r"""Return the matrix in a file, and a line about its content."""
     path = Path(path)
     for name, choice in (("header", header), ("index", index)):
         check_word(name, choice, ("auto", True, False))
@@ -165,9 +165,9 @@ def _read_table(
     header: bool | str,
     index: bool | str,
 ) -> tuple[Any, str]:
-    """Return a table as a matrix or observations, and a line that says what was read.
+    """Return a table as a matrix or observations, and a line about its content.
 
-    If nothing is said, the first line has labels unless all its cells are numbers, and the first
+    By default the first line has labels unless all its cells are numbers, and the first
     column has some if it has no name, or text that does not come twice.
     """
     if header == "auto":

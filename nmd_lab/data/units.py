@@ -1,4 +1,4 @@
-"""The units of columns, and detection of tables in which they differ, such as years and shares.
+"""The units of columns, and detection of tables in which they differ, such as years and fractions.
 
 >>> import numpy as np
 >>> from nmd_lab.data.inputs import observe
@@ -35,7 +35,7 @@ completed with errors 2, 7, 11 and 20 % larger (median), and sampled with 0, 1, 
 of one unit whose spreads are like those of normal numbers have 13 without the tenths.
 """
 
-RARE = 0.5  # share of a column at the smallest value of all, from which it does not count
+RARE = 0.5  # fraction of a column at the smallest value of all, from which it does not count
 
 
 class UnitsApart(NamedTuple):
@@ -148,7 +148,7 @@ def ends_of_columns(observations: Observations) -> NDArray[np.float64]:
     """Return the smallest and the largest value of each column (n, 2) if many are just that.
 
     A constant has both.  They are -inf and inf where few values are there, and in a column with
-    limits, which says more, and in the values of a long table.
+    limits, which are more exact, and in the values of a long table.
     """
     n = observations.shape[1]
     ends = np.tile([-np.inf, np.inf], (n, 1))

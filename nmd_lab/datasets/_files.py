@@ -121,7 +121,7 @@ def locate(
         else f"{str(folder / names[0])!r} does not exist"
     )
     raise FileNotFoundError(
-        f"{missing}: get {source.title} from {source.page}, and lay it out as data/README.md says."
+        f"{missing}: get {source.title} from {source.page}, and lay it out as in data/README.md."
     )
 
 
@@ -155,14 +155,14 @@ def _download(source: Source, file: str) -> Path:
             NMDWarning,
             stacklevel=4,
         )
-    pooch.get_logger().setLevel("WARNING")  # the warning above says the same
+    pooch.get_logger().setLevel("WARNING")  # the warning above is the same
     checksum = sha256_of(file)
     try:
         downloaded = pooch.retrieve(address, f"sha256:{checksum}", fname=file, path=cache)
     except OSError as error:
         raise ConnectionError(
             f"{address} cannot be downloaded ({type(error).__name__}): get {source.title} from "
-            f"{source.page} yourself, and lay it out as data/README.md says."
+            f"{source.page} yourself, and lay it out as in data/README.md."
         ) from error
     except ValueError as error:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The posterior behind an estimator: which rows it knows, and what it says of others."""
+"""The posterior behind an estimator: its rows, and predictions of other rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OF_A_FIT = {
     "alpha": "auto", "offset_alpha": "auto", "solver": "auto", "validation": None,
     "w_constraint": None, "h_constraint": None,
 }  # fmt: skip
-"""Parameters of the model that only a fit has, with the values that say nothing."""
+"""Parameters of the model that only a fit has, with the values without effect."""
 
 Array = NDArray[np.float64]
 

@@ -162,7 +162,7 @@ def bound_at(block, k, curve):  # type: ignore[no-untyped-def]
 
 @compile_scalar
 def curve_at(t, curve):  # type: ignore[no-untyped-def]
-    """Return f, f', f'' and f''' at t; NaN where the table does not know f."""
+    """Return f, f', f'' and f''' at t; NaN outside the table."""
     cells = curve[0]
     k = CELL * cell_of(t, curve[2])
     if k < 0:
@@ -178,5 +178,5 @@ def curve_at(t, curve):  # type: ignore[no-untyped-def]
 
 @compile_scalar
 def value_at(t, curve):  # type: ignore[no-untyped-def]
-    """Return f at t; NaN where the table does not know f."""
+    """Return f at t; NaN outside the table."""
     return curve_at(t, curve)[0]  # the compiler leaves out the derivatives

@@ -40,7 +40,7 @@ class Failure(NamedTuple):
 
 MINIMISER = "the T-update is the minimiser"
 PROXIMAL = "the proximal map is the minimiser"
-CONVEX = "d is convex in y, or says convex = False"
+CONVEX = "d is convex in y, or has convex = False"
 
 
 def _first(check: str, bad: Any, found: Any, expected: Any, **inputs: Array) -> Iterator[Failure]:

@@ -34,7 +34,7 @@ from .losses import Frobenius
 ScalarMap = Callable[..., Any]
 """A compiled function of scalars."""
 
-MARGIN = 0.9  # share of rho that the harmful bend may reach
+MARGIN = 0.9  # fraction of rho that the harmful bend may reach
 MOST_STEPS, MOST_FREE_STEPS = 60, 12  # of Newton's method; after the latter it bisects a bracket
 CUBIC = 1e-5  # square of the last step in the norm of g'', relative to rho (t - v)^2, if d'' is 1
 QUADRATIC = 1e-10  # the same for other losses

@@ -25,7 +25,7 @@ class ModelPart:
     label : str
         Short text for menus and legends; `name` by default.
     parameters : tuple of float
-        Numbers that compiled functions receive at run time, if `numbers` says nothing else.  Other
+        Numbers that compiled functions receive at run time, if `numbers` is not overridden.  Other
         numbers need no new compilation.
     parameter_names : tuple of str
         Names of the arguments that set them; none by default.

@@ -129,7 +129,7 @@ class Logistic(Loss):
         return np.where(x > 0.5, STARTING_LOG_ODDS, -STARTING_LOG_ODDS).astype(x.dtype)
 
     def constant(self, mean: float) -> float:
-        """Return the log-odds of a share of larger values."""
+        """Return the log-odds of the fraction of larger values."""
         share = (mean - self.parameters[0]) / (1.0 - self.parameters[0])
         least = 1 / (1 + math.exp(MOST_LOG_ODDS))
         share = min(max(share, least), 1 - least)

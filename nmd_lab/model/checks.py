@@ -107,7 +107,7 @@ def report_of(subject: object, tried: list[Check]) -> CheckReport:
 
 
 def _cause(error: Exception) -> str:
-    """Return the line of an error of the compiler that says what is wrong."""
+    """Return the line of an error of the compiler that names the fault."""
     lines = [line.strip() for line in str(error).splitlines()]
     causes = (line for line in lines if line and not line.startswith("Failed in nopython mode"))
     cause = next(causes, type(error).__name__)

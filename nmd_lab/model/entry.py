@@ -17,7 +17,7 @@ structure, and the numbers of a kind are read from a table.
 
 **Classes.**  A class with an order, such as an ordinal level, is an interval of a latent variable;
 its limits are ends of a longer interval.  A limit of one of two classes is the class itself, or
-says nothing.
+has no effect.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class FittedValues(NamedTuple):
         """
         if self.model.is_mixed and np.any(j < 0):
             raise ValueError(
-                "columns has labels that the fit does not know, and its columns have losses of "
+                "columns has labels that the fit does not have, and its columns have losses of "
                 "their own: leave them out."
             )
         out = np.empty(i.size, dtype=self.W.dtype)

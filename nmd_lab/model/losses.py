@@ -26,7 +26,7 @@ from .ordinal import Ordinal
 from .positive import ItakuraSaito, NegativeBinomial, SquaredLog
 
 KL_FLOOR = 1e-12
-"""Smallest f(WH) in a *reported* KL objective, as a share of x.  Without it, f(WH) = 0 at x > 0
+"""Smallest f(WH) in a *reported* KL objective, as a fraction of x.  Without it, f(WH) = 0 at x > 0
 would give infinity.  The optimisation itself uses the exact divergence."""
 
 
@@ -269,7 +269,7 @@ class Quantile(Loss):
     Parameters
     ----------
     q : float, default 0.5
-        Share of the data below the model, between 0 and 1.  0.5 is half of L1.
+        Fraction of the data below the model, between 0 and 1.  0.5 is half of L1.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The model of a table: a list of kinds, and which of them a column or an entry has.
 
 A nonlinearity and a loss for all entries are a model of one kind without units, whose compiled code
-knows of no other.  Functions of arrays take the positions of the entries, which it does not need.
+has no other.  Functions of arrays take the positions of the entries, which it does not need.
 
 >>> import numpy as np
 >>> from nmd_lab.model.kind import make_kind

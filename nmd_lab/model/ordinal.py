@@ -1,6 +1,6 @@
 """Ordered levels, such as stars or answers of a survey, whose distances are not known.
 
-The level says between which two cut points y + noise lies, with standard normal noise.  The cut
+A level means that y + noise lies between two cut points, with standard normal noise.  The cut
 points are learned.  This is the cumulative probit model.
 """
 
@@ -229,7 +229,7 @@ class Ordinal(Loss):
         return best if after < before else self
 
     def target(self, x: FloatArray) -> FloatArray:
-        """Return a y in the middle of each level's share of a standard normal variable."""
+        """Return a y in the middle of each level's part of a standard normal variable."""
         if self.levels is None:
             return x
         cuts = self._equal_shares() if self.cut_points is None else self.cut_points
@@ -276,7 +276,7 @@ class Ordinal(Loss):
 
 
 def _ascending(name: str, least: str, values: Sequence[float]) -> NDArray[np.float64]:
-    """Return numbers that ascend; `least` says how many there are at least."""
+    """Return numbers that ascend, `least` of them or more."""
     numbers = np.asarray(values, dtype=np.float64)
     enough = numbers.ndim == 1 and numbers.size >= (2 if least == "two" else 1)
     if not enough or not np.isfinite(numbers).all() or not np.all(np.diff(numbers) > 0):

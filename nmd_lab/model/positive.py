@@ -15,7 +15,7 @@ from .closed_forms import cubic_minima, exponential_minimum
 from .loss import Loss
 
 RATIO_FLOOR = 1e-6
-"""Smallest f(WH) in a reported objective, as a share of x.  The optimisation has no such bound."""
+"""Smallest f(WH) in a reported objective, as a fraction of x.  The solver has no such bound."""
 
 
 @compile_scalar
@@ -152,7 +152,7 @@ class SquaredLog(_RatioLoss):
 
 
 COUNT_FLOOR = 1e-6
-"""Smallest f(WH) in a reported objective, as a share of x.  The optimisation has no such bound."""
+"""Smallest f(WH) in a reported objective, as a fraction of x.  The solver has no such bound."""
 
 DISPERSIONS = (1e-8, 1e6)
 """Smallest and largest dispersion that is learned."""

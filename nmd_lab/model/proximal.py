@@ -46,7 +46,7 @@ from .nonlinearity import Nonlinearity
 def compile_forward(structure: Structure) -> ScalarMap:
     """Return compiled f ``(t, pieces, pf) -> y``, by its curve if the T-update uses it.
 
-    Near the end of a domain, where d may be infinite, a share of the largest f is no exact value.
+    Near the end of a domain, where d may be infinite, a part of the largest f is no exact value.
     """
     forward = compile_scalar(structure[0].forward)
     if not is_searched(structure) or structure[1].domain != Loss.domain:

@@ -192,7 +192,7 @@ def _compiled(f: Any, name: str) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Return the line of a compiler's message that says what is wrong."""
+    """Return the line of a compiler's message that names the fault."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("Failed in", "During", "File", "-"))]
     return (telling or lines or [sentence(error)])[0][:160].rstrip(".:")
@@ -216,7 +216,7 @@ def _called(f: Any) -> Any:
 
 
 FLAT = 0.02
-"""Share of the steepest slope on the way from 0 at which the way ends."""
+"""Fraction of the steepest slope on the way from 0 at which the way ends."""
 
 
 def nearest_inverse(f: Nonlinearity, x: FloatArray) -> FloatArray:

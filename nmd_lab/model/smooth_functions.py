@@ -26,11 +26,11 @@ from .nonlinearity import Nonlinearity
 from .positive import ItakuraSaito, NegativeBinomial, SquaredLog
 
 EDGE = 0.02
-"""Share of the range of f that the starting T leaves out at each bound, where f is flat."""
+"""Fraction of the range of f that the starting T leaves out at each bound, where f is flat."""
 
 
 class Sigmoid(Nonlinearity):
-    """f(t) = 1 / (1 + exp(-t)): shares and probabilities, between 0 and 1.
+    """f(t) = 1 / (1 + exp(-t)): fractions and probabilities, between 0 and 1.
 
     Examples
     --------

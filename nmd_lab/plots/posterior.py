@@ -26,7 +26,7 @@ MOST_LEVELS = 20
 """Largest number of distinct values at which equal ones are drawn side by side."""
 
 ROOM = 0.8
-"""Share of the room between two values that they then take."""
+"""Fraction of the room between two values that they then take."""
 
 
 def trace(posterior: Posterior, *, probe: int | None = None, ax: Axes | None = None) -> Axes:
@@ -109,7 +109,7 @@ def predictions(
     -------
     Axes
         A point with an interval for each entry, red if the interval does not cover the observed
-        value. The title has the share of intervals that do, among all drawn ones. Where the data
+        value. The title has the fraction of intervals that do, among all drawn ones. Where the data
         have few values, as ratings have, those of one value stand side by side, sorted by their
         prediction.
 
@@ -185,7 +185,7 @@ def calibration(
     Returns
     -------
     Axes
-        The share of intervals that cover the observed value, with two standard errors, and the
+        The fraction of intervals that cover the observed value, with two standard errors, and the
         diagonal on which it should lie. Above it the intervals are too wide, which is natural for
         data with few values.
 
@@ -217,7 +217,7 @@ def calibration(
     ax.plot([0, 1], [0, 1], color=text_color(), linewidth=0.8)
     ax.fill_between(levels, share - error, share + error, alpha=0.25, color=Palette.negative)
     ax.plot(levels, share, "o-", color=Palette.negative, markersize=4)
-    ax.set(xlabel="level of the interval", ylabel="share that holds the observed value")
+    ax.set(xlabel="level of the interval", ylabel="fraction that covers the observed value")
     ax.set(xlim=(0, 1), ylim=(0, 1.02), aspect="equal")
     return finished(ax)
 
@@ -238,7 +238,7 @@ def reliability(posterior: Posterior, X: Any, *, ax: Axes | None = None) -> Axes
     -------
     Axes
         A line for numbers and levels, and one for classes; `Posterior.reliability` has the
-        errors. A line that rises says that the posterior knows where it is unsure.
+        errors. Where a line rises, cells of larger uncertainty have larger errors.
 
     Raises
     ------
@@ -258,7 +258,7 @@ def reliability(posterior: Posterior, X: Any, *, ax: Axes | None = None) -> Axes
     """
     cells = posterior.reliability(X)
     ax = axes(ax, 5, 3.6)
-    labels = {"number": "numbers and levels: RMSE / spread", "class": "classes: share wrong"}
+    labels = {"number": "numbers and levels: RMSE / spread", "class": "classes: fraction wrong"}
     for kind, of_kind in cells.groupby("kind", sort=False):
         ax.plot(of_kind["share"], of_kind["error"], label=labels[str(kind)])
     ax.set(xlabel="fraction of the cells, most certain first", ylabel="error", xlim=(0, 1))

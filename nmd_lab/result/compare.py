@@ -19,7 +19,7 @@ from .entries import compared_entries, entries_at
 from .selection import as_text
 from .summary import unfinished
 
-CLASS_ERRORS = {"misclassified": "share of wrong classes", "level_error": "mean error of levels"}
+CLASS_ERRORS = {"misclassified": "fraction of wrong classes", "level_error": "mean error of levels"}
 """Errors of classes, yes and no, and errors of ordered levels, with their names for people."""
 
 
@@ -99,7 +99,7 @@ def compare(
     xarray.Dataset
         Variables over the dimension `fit`: nonlinearity, loss, rank, objective, relative_error,
         n_iter, seconds, stop_reason and observations_hash, which is equal for fits of equal data.
-        With X also rmse and mae, in the units of X.  Its attribute `sentence` says which fit has
+        With X also rmse and mae, in the units of X.  Its attribute `sentence` names the fit with
         the lowest error, whether the second best differs from it, and which have not converged.
 
     Raises
@@ -183,7 +183,7 @@ def _sentence(
     observed: ArrayLike | None,
     weights: ArrayLike | None,
 ) -> str:
-    """Return what the scores say: the best fit, the difference to the next, and diagnostics."""
+    """Return the results of the scores: the best fit, its lead over the next, and diagnostics."""
     sentences = ["Give X= for errors that compare."]
     if X is not None:
         order = np.argsort(scored["rmse"].values, kind="stable")[:2]

@@ -20,7 +20,7 @@ from .draws import CHAIN, DRAW, PROBE, SWEEP, Drawn
 from .mixture import Array
 
 FEWEST = 4
-"""Smallest length of a chain that says something; shorter ones give NaN."""
+"""Smallest length of a chain for these measures; shorter ones give NaN."""
 
 
 def split_rhat(chains: Any) -> Array:
@@ -93,7 +93,7 @@ LARGEST_RHAT = 1.05
 """Largest split R-hat of chains that have converged."""
 
 SHARE_OF_PROBES = 0.95
-"""Smallest share of the probe entries that must have converged."""
+"""Smallest fraction of the probe entries that must have converged."""
 
 
 class PosteriorDiagnostics(Drawn):
@@ -133,8 +133,8 @@ class PosteriorDiagnostics(Drawn):
     def converged(self) -> bool:
         """Whether split R-hat is below 1.05 for the log-likelihood and 95 % of the predictions.
 
-        The predictions are those of the trace.  False if the chains are too short to know.  The
-        warning of `sample` is about the predictions alone, which settle earlier.
+        The predictions are those of the trace.  False if the chains are too short for it.  The
+        warning of `sample` is about the predictions alone, which converge earlier.
 
         Examples
         --------
@@ -157,7 +157,7 @@ class PosteriorDiagnostics(Drawn):
 
         Components themselves may turn into one another from draw to draw.  The singular values do
         not change by this.  The coordinate `effective_rank` is the number of components that count
-        in each draw: the exponential of the entropy of the shares of the singular values (Roy and
+        in each draw: the exponential of the entropy of the normalised singular values (Roy and
         Vetterli, 2007), the rank if all are equal, and 1 if one is much larger than the others.
 
         Examples

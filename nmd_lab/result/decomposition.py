@@ -234,8 +234,8 @@ class Decomposition(Appending):
         xarray.DataArray (rank, k)
             Numbers of H along `component` and `place` (1 has the largest absolute value), with the
             labels of the columns as coordinates.  The coordinate `position` has the positions of
-            the columns, and `explained` the share of each component in WH: ⟨w h, WH⟩ / ‖WH‖², where
-            w h is its term of WH.  The shares have the sum 1; for orthogonal components, as after
+            the columns, and `explained` the fraction of each component in WH, ⟨w h, WH⟩ / ‖WH‖²,
+            where w h is its term of WH.  Their sum is 1.  For orthogonal components, as after
             ``rotate("svd")``, they are ‖w h‖² / ‖WH‖², and a component that others cancel may have
             a negative one.  Offsets and f do not count.
 

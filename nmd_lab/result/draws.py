@@ -39,7 +39,7 @@ class RowMixture(NamedTuple):
     Attributes
     ----------
     shares : ndarray (draws, groups)
-        Shares of the groups.
+        Fractions of the rows in the groups.
     means, precisions : ndarray (draws, groups, d) and (draws, groups, d, d)
         Means and inverse covariances.
     """

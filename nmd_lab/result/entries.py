@@ -26,7 +26,7 @@ from nmd_lab.data.typed_table import TypedColumn, table_of
 from nmd_lab.model.fitted_values import FittedValues
 
 Unknown = Literal["error", "offsets"]
-"""What may be done with labels that a fit does not know, and with rows without entries."""
+"""Treatments of labels that a fit does not have, and of rows without entries."""
 
 
 def positions_of(

@@ -32,8 +32,8 @@ class PosteriorFactorAnalysis(PosteriorImputation):
     ) -> xr.Dataset:
         """Return standardised loadings of factors, with intervals, as factor analysis has them.
 
-        A loading says by how many of its standard deviations a column of T (behind its levels,
-        limits and missing cells) grows with one standard deviation of a factor; for uncorrelated
+        A loading is the growth of a column of T (behind its levels, limits and missing cells), in
+        its standard deviations, with one standard deviation of a factor; for uncorrelated
         factors it is their correlation.  In each draw the factors are the common factors of the
         correlations of its columns, turned to those of the mean correlations, so that they are the
         same ones in all draws.  What only one column has is no factor.
@@ -57,8 +57,8 @@ class PosteriorFactorAnalysis(PosteriorImputation):
         xarray.Dataset
             `loading`, the posterior mean, with its interval `low` and `high`, along the columns of
             X and `component`: the factors, largest first.  The loading of largest size of each is
-            positive.  `communality`, the share of the variance of a column that the factors explain
-            together, with `communality_low` and `communality_high`.  `share` of each factor in the
+            positive.  `communality`, the fraction of the variance of a column that all factors
+            explain, with `communality_low` and `communality_high`.  `share` of each factor in the
             variance of all columns.  `factor_correlation`, along `component` and `component_`.
 
         Raises

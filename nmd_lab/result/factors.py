@@ -110,7 +110,7 @@ class Factors(Fitted):
     def score(
         self, X: Any, *, observed: ArrayLike | None = None, weights: ArrayLike | None = None
     ) -> float:
-        """Return the share of X that f(WH) explains, for example of held-out entries.
+        """Return the fraction of X that f(WH) explains, for example of held-out entries.
 
         Parameters
         ----------
@@ -247,7 +247,7 @@ class Factors(Fitted):
 
 
 def _softmax(t: FloatArray) -> FloatArray:
-    """Return shares that are proportional to exp(t) in each row."""
+    """Return fractions that are proportional to exp(t) in each row."""
     shares: FloatArray = np.exp(t - t.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)
     return shares

@@ -69,7 +69,7 @@ def check_export(
 
 
 def export(fit: Decomposition, path: str | os.PathLike[str], X: Any = None) -> None:
-    """Write a fit in the format that the ending says; an older file is kept if this fails."""
+    """Write a fit in the format of the ending; an older file is kept if this fails."""
     target, content = check_export(path, "path", "fit", fit._shape), io.BytesIO()
     ending = target.suffix.lower()
     if ending == ".nc":

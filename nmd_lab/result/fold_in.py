@@ -175,7 +175,7 @@ def rows_of_block(block: Any, model: RowModel, width: int) -> FloatArray:
 
 
 SHARED = {"rho", "beta", "cut_points", "row_mean", "row_precision", "row_share"}
-"""Draws that say the same of new rows."""
+"""Draws with the same predictions of new rows."""
 
 
 class NewRowsOfPosterior(PosteriorPredictions):

@@ -63,7 +63,7 @@ class PosteriorPredictions(Drawn):
         Raises
         ------
         TypeError, IndexError, ValueError
-            As for `predict`; also if a loss of your own says no noise.
+            As for `predict`; also if a loss of your own has no noise model.
 
         Examples
         --------

@@ -40,8 +40,8 @@ def canonical_form(W: FloatArray, H: FloatArray, method: str) -> tuple[FloatArra
 
 
 def component_shares(W: FloatArray, H: FloatArray) -> FloatArray:
-    """Return the share of each component in WH."""
-    # The shares do not depend on the size of W and H, whose squares may underflow.
+    """Return the fraction of each component in WH."""
+    # The fractions do not depend on the size of W and H, whose squares may underflow.
     W, H = (each.astype(np.float64) / (float(np.abs(each).max()) or 1.0) for each in (W, H))
     overlaps = (W.T @ W) * (H @ H.T)
     total = float(overlaps.sum())
@@ -176,7 +176,7 @@ FactorRotation = Literal["none", "varimax", "oblimin", "promax"]
 MAX_STEPS = 500  # largest number of steps to the common factors of correlations
 TOLERANCE = 1e-5  # change of a loading below which the steps end
 DAMPING = 0.25  # of a step: more than a quarter of any negative eigenvalue, so that none grows
-NOTHING = 0.03  # sum of the squares of the loadings of a component that says little of any factor
+NOTHING = 0.03  # sum of the squares of the loadings of a negligible component
 
 
 class FactorDraws(NamedTuple):
@@ -198,7 +198,7 @@ class FactorDraws(NamedTuple):
 
     @property
     def shares(self) -> Array:
-        """Share of each factor in the variance of all columns, by the mean loadings.
+        """Fraction of each factor in the variance of all columns, by the mean loadings.
 
         Correlated factors share what they explain together, l Φ l', in equal parts.
         """
@@ -207,7 +207,7 @@ class FactorDraws(NamedTuple):
 
     @property
     def communalities(self) -> Array:
-        """Share of the variance of each column that the factors explain, (draws, n)."""
+        """Fraction of the variance of each column that the factors explain, (draws, n)."""
         explained = self.loadings * (self.loadings @ self.correlation)
         return np.asarray(explained.sum(axis=2))
 
@@ -275,7 +275,7 @@ def _reference(G: Array, factors: int | None) -> Array:
 
 
 def _principal_axes(common: Array, factors: int) -> Array:
-    """Return the principal axes where the share that a column has in common is that by all others.
+    """Return the principal axes where the communality of a column is that by all others.
 
     That is the squared multiple correlation, a lower bound of the communality (Guttman, 1956).
     """

@@ -127,7 +127,7 @@ class Noise(NamedTuple):
     nonlinearity : Nonlinearity
         Nonlinearity f.
     loss : Loss
-        Loss d, which says the noise after f.
+        Loss d, which defines the noise after f.
     sd : ndarray (draws, 1)
         Standard deviation of T, 1/√ρ.
     beta : ndarray (draws, 1) or None

@@ -41,7 +41,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
     nonlinearity : Nonlinearity
         Nonlinearity f.
     loss : Loss
-        Loss d, which says the noise after f.
+        Loss d, which defines the noise after f.
     noise : {"gaussian", "clipped", "before", "after", "ordinal"} or tuple of them
         Where the noise is, for v = WH plus offsets and T ~ N(v, 1/ρ).  "gaussian": x ~ N(v, 1/ρ).
         "clipped": this, and a new observation is f(T), which lies between the ends of its column.
@@ -143,7 +143,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         row_mean, row_precision : ndarray (chain, draw, [group,] d) and (..., d, d), optional
             Mean and precision of the prior of a row of W, with its offset if it has one.
         row_share, row_group : ndarray (chain, draw, group) and (chain, draw, m), optional
-            Shares of the groups of rows, and the group of each row; not needed for one group.
+            Fractions of the groups of rows, and the group of each row; not needed for one group.
         group_scale, group_strength : ndarray (chain, draw, d, d) and (chain, draw), optional
             Common covariance of the groups and strength of their means, without units.
         log_likelihood : ndarray (chain, sweep), optional
@@ -216,8 +216,8 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
             Data with missing entries, by the rule of `impute`.
         held_out : array_like, masked array, DataFrame, DataArray or scipy.sparse, optional
             Cells that were hidden before `sample`, with what was observed there, as for
-            `reliability`.  The report then says how far predictions are from them, and how many of
-            the intervals cover them.
+            `reliability`.  The report then contains the errors of their predictions, and the
+            fraction of them that the intervals cover.
         level : float, default 0.9
             Probability of the intervals, in (0, 1).
 

@@ -209,7 +209,7 @@ class NoiseAfter(Predictive):
         model = self.noise.loss.noise_model
         if model.standard is None:
             raise ValueError(
-                f"loss={self.noise.loss!r} says no distribution of new observations: use "
+                f"loss={self.noise.loss!r} has no distribution of new observations: use "
                 "noise=False, or give its noise_model a standard distribution."
             )
         return model

@@ -22,7 +22,7 @@ KnownColumns = Callable[[int], NDArray[np.integer]]
 
 
 class ScoredRows(NamedTuple):
-    """What a ranking needs to know of a result.
+    """The parts of a result that a ranking needs.
 
     Attributes
     ----------

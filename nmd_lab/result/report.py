@@ -42,14 +42,14 @@ class PosteriorReport:
         Size of the table, and how much of it was missing.
     columns : pandas.DataFrame
         One line for each column: kind, observed and missing cells, what the latter are filled by,
-        and how unsure they are on average (`Posterior.reliability` says in which units).
+        and how unsure they are on average (in the units of `Posterior.reliability`).
     least_sure, surest : pandas.DataFrame
         Some filled cells, with intervals or probabilities.
     held_out : pandas.DataFrame or None
         One line for each column with held-out cells: means of what was observed and predicted,
-        error as in `Posterior.reliability`, and the share that the intervals cover.
+        error as in `Posterior.reliability`, and the fraction that the intervals cover.
     convergence : str
-        What the chains say of themselves.
+        Whether the chains have converged.
     assumptions : tuple of str
         What the model takes for granted.
     methods : str
@@ -156,10 +156,10 @@ ASSUMED = {
     "gaussian": "The noise of a number is normal, and equally large in all rows.",
     "clipped": "Where a tenth of a column or more is its smallest or largest value, no prediction "
     "is beyond that.",
-    "before": "A value at a limit says only that the number behind it is beyond the limit.",
+    "before": "A value at a limit means only that the number behind it is beyond the limit.",
     "monotone": "Some numbers are a rising function of normal ones, which have the noise.",
     "after": "Numbers have the noise of their loss around f of the number behind them.",
-    "ordinal": "Levels, yes and no, and classes say between which cut points a normal number lies.",
+    "ordinal": "A level or a class means that a normal number lies between two cut points.",
 }
 """What each kind of noise takes for granted."""
 

@@ -40,7 +40,7 @@ class UnknownContentError(ValueError):
 ITERATION = "iteration"
 OFFSET_NAMES = ("row_offsets", "column_offsets")
 KIND = "part"
-"""Name of the variable that says which kind a column, or an entry, has."""
+"""Name of the variable with the kind of each column, or of each entry."""
 
 
 def to_dataset(fit: Factors) -> xr.Dataset:

@@ -23,13 +23,13 @@ from .selection import TRIAL, VARIABLES, as_text, best_trials, choice_in_words, 
 from .summary_parts import STOPPED, columns_in_words, headline, sizes_in_words, small_picture
 
 DECREASE = 1e-3  # fall of the objective in the last tenth of the run from which it is unfinished
-OVERFIT = 0.25  # ratio of the errors where seen and held out below which a fit knows X by heart
+OVERFIT = 0.25  # ratio of the errors where seen and held out below which a fit is overfitted
 
 
 def unfinished(fit: Any) -> float:
-    """Return by which share the last tenth of the iterations lowered the objective, or 0.
+    """Return by which fraction the last tenth of the iterations lowered the objective, or 0.
 
-    It is 0 for a small share, and where so many iterations were wanted.
+    It is 0 for a small fraction, and where so many iterations were wanted.
     """
     if fit.parameters.get("tol", 0) == 0 or fit.stop_reason.code != "max_iter":
         return 0.0
@@ -51,7 +51,7 @@ def flags_of(fit: Any) -> list[str]:
     if "stopped" in about.get("reason", ""):
         flags.append("The search was stopped: another choice may be better.")
     if alone is not None and error >= alone:
-        flags.append(f"Offsets alone are as good ({as_text(alone, 2)}): the components say little.")
+        flags.append(f"Offsets alone are as good ({as_text(alone, 2)}): the components add little.")
     if seen is not None and seen < OVERFIT * error:
         flags.append(f"Overfits: {as_text(seen, 2)} off where seen, {as_text(error, 2)} held out.")
     notes = re.split(r"(?<=\.) (?=[A-Z])", about.get("note", ""))
@@ -59,7 +59,7 @@ def flags_of(fit: Any) -> list[str]:
 
 
 def headline_of(fit: Any, rivals: Mapping[str, float] | None = None) -> dict[str, Any]:
-    """Return the held-out error that a fit knows of; if there is none, that where it has seen X."""
+    """Return the held-out error of a fit; if there is none, its error where it has seen X."""
     trials, off = fit.selection, f"{fit._labels.attrs.get('units', '')} off at".strip()
     if (validation := validation_error(fit)) is not None:
         return headline(validation, f"{off} held-out entries", rivals or {})

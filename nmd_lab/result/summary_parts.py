@@ -26,7 +26,7 @@ STOPPED = {
 
 
 WORSE = 1.02
-"""Ratio to the error of a rival from which a model is said to be worse."""
+"""Ratio to the error of a rival from which a model is called worse."""
 
 
 def headline(error: float, where: str, rivals: Mapping[str, float]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a posterior says of a whole table: intervals, correlations, reliability, whole matrices."""
+"""A posterior of a whole table: intervals, correlations, reliability, whole matrices."""
 
 from __future__ import annotations
 
@@ -215,9 +215,9 @@ class PosteriorTables(PosteriorImputation):
             `unsure` is 0 where nothing is, and 1 where as much is as without anything observed in
             the row: for a number the ratio of the standard deviations, for a class that of the
             probabilities to be wrong.  `wrong` is the error, of a number in units of its standard
-            deviation without anything observed in the row, of a class 0 or 1.  `share` is the share
-            of the cells of this kind up to the line, and `error` their error: root mean square, or
-            share of wrong classes.
+            deviation without anything observed in the row, of a class 0 or 1.  `share` is the
+            fraction of the cells of this kind up to the line, and `error` their error: root mean
+            square, or fraction of wrong classes.
 
         Raises
         ------

@@ -20,7 +20,7 @@ ROUNDING = 1e-6
 """Distance from a bound, relative to the larger bound, that is not counted as outside."""
 
 LARGE_SHARE = 0.1
-"""Share of the squares of X beyond which values outside the range of f are no noise."""
+"""Fraction of the squares of X beyond which values outside the range of f are no noise."""
 
 
 def with_bounds(nonlinearity: str | Nonlinearity, observations: Observations) -> Nonlinearity:
@@ -101,7 +101,7 @@ def out_of_bounds(problem: Problem) -> str:
 
 
 def _squares_outside(f: Nonlinearity, observations: Observations) -> float:
-    """Return the share of values outside the range of f in the sum of squares."""
+    """Return the fraction of values outside the range of f in the sum of squares."""
     outside, total = observations.sum_of_blocks(
         lambda x, weights: np.array(
             [np.sum(weights * x**2 * np.logical_or(*_outside(f, x))), np.sum(weights * x**2)]

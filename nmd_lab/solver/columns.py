@@ -1,6 +1,6 @@
 """The model of a mixed table: a nonlinearity and a loss for each column, or for each entry.
 
-Which nonlinearity a column has follows from its loss, unless a dict says otherwise.  A loss with a
+Which nonlinearity a column has follows from its loss, unless a dict selects another.  A loss with a
 link of its own keeps it (`Loss.link`): log-odds and ordinal scores have the identity, counts the
 exponential.  Every other loss takes the nonlinearity that is asked for all columns.
 
@@ -12,7 +12,7 @@ Its centre is the T with f(T) = y, so that WH = 0 stands for the constant.
 **Weight.**  A loss that measures a distance, such as the Frobenius loss, has no natural unit.  It
 is divided by twice its mean at the best constant.  For the Frobenius loss the column then has
 variance one.  Every other loss is minus the logarithm of a likelihood, whose unit is that of noise.
-It has the weight `NOISE`, as if this were the share of noise in the variance of the numbers: with
+It has the weight `NOISE`, as if this were the noise in a variance of 1 of the numbers: with
 more, classes drown numbers, of which most is usually explained.  For a divergence whose mean at the
 constant is large, as that of large counts may be, the smaller of the two weights is taken.
 
@@ -53,7 +53,7 @@ LossArgument = str | Loss | Mapping[Any, Any] | Sequence[Any]
 """A loss for all entries, or several."""
 
 NUMBER = "frobenius"
-"""Loss of a column of numbers of which nothing else is said."""
+"""Default loss of a column of numbers."""
 
 
 def is_mixed(each: Any) -> bool:
@@ -251,11 +251,11 @@ def _kind(
 
 REACH = 5.0  # standard deviations of the starting T in which the best constant is looked for
 GRID = 17  # constants that are compared first
-PRECISION = 1e-8  # error of the best constant, as a share of this distance
+PRECISION = 1e-8  # error of the best constant, as a fraction of this distance
 STEP = 1e-2  # distance for the second derivative, in standard deviations of the starting T
 LARGEST = 3.0  # size of a column whose T has a unit of its own (log-odds, logarithms), at most
 NULL = 0.5  # mean loss at the best constant, to which a loss without a unit is brought
-NOISE = 0.3  # weight of minus the logarithm of a likelihood; share of noise in the variance
+NOISE = 0.3  # weight of minus the logarithm of a likelihood; fraction of noise in the variance
 
 
 def with_units(kind: Kind, x: FloatArray, weights: FloatArray) -> Kind:

@@ -24,9 +24,9 @@ from .gram import Chunk, Gram, add_entries, gather, per_row
 from .row_updates import factorize
 from .storage import CsrStorage
 
-MOSTLY = 0.75  # share of stored entries from which rows are looked at
+MOSTLY = 0.75  # fraction of stored entries from which rows are looked at
 TRUSTED = 1e-4  # ratio of determinants down to which a difference is as good as a sum
-LIKELY = 6.0  # missing share times rank up to which the ratio is likely to be one of these
+LIKELY = 6.0  # missing fraction times rank up to which the ratio is likely to be one of these
 
 
 def missing_entries(storage: CsrStorage) -> CsrStorage | None:

@@ -21,7 +21,7 @@ from .scaling import OffsetColumns, Scaling
 from .storage import BLOCK_ENTRIES
 from .tiles import ENTRIES
 
-OBSERVED_SHARE = 1 / 3  # share of observed entries below which "auto" means "observed"
+OBSERVED_SHARE = 1 / 3  # fraction of observed entries below which "auto" means "observed"
 FEWEST_SIDE_BY_SIDE = 1 << 16  # entries; for fewer, the interpreter lock is the bottleneck
 MOST_SIDE_BY_SIDE = 1 << 19  # entries; for more, the sweeps themselves use the threads
 COMPONENT = 0.5  # singular value of a usual component over ‖T‖, for the weight of l1 penalties
@@ -145,7 +145,7 @@ def refuse_fit(
     shape: tuple[int, int], needed: int, limit: float | None = None, *, on_disk: bool = False
 ) -> None:
     """Raise MemoryError if so many bytes in addition to the data are not free."""
-    remedy = "give a share of {share:.0%} of its rows, dtype='float32' or a memmap"
+    remedy = "give {share:.0%} of its rows, dtype='float32' or a memmap"
     if on_disk:
         remedy = "give a smaller rank, or n_init=1"
     refuse_above(needed, f"a fit of X of shape {shape}", remedy, limit)

@@ -67,7 +67,7 @@ def _out_of_the_fit(
     rest, held_out = without(observations, matched.as_sparse(observations.labels))
     if not rest.n_observed:
         raise ValueError(
-            "validation holds out every observed entry of X: give fewer entries, or a share "
+            "validation holds out every observed entry of X: give fewer entries, or a fraction "
             "between 0 and 1."
         )
     return rest, held_out
@@ -108,7 +108,7 @@ def _folds_of_trials(
 def _mask_of(observations: Observations, X: Any, mask: Any, name: str) -> NDArray[np.bool_]:
     """Return a mask at the observed entries, of which it hides some."""
     if observations.remote:
-        raise ValueError(f"{name} is a mask, and X is on workers: give a share of the entries.")
+        raise ValueError(f"{name} is a mask, and X is on workers: give a fraction of the entries.")
     hidden = at_observed(name, mask, X, observations)
     if hidden.all() or not hidden.any():
         every = "every" if hidden.all() else "no"

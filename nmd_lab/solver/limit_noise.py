@@ -28,7 +28,7 @@ from .state import Iterate
 
 ROUNDS = 4  # number of estimates
 ITERATIONS = 20  # iterations before each of them
-FEWEST_FREE = 0.1  # least degrees of freedom that are left, as a share of the known values
+FEWEST_FREE = 0.1  # least degrees of freedom that are left, as a fraction of the known values
 BLOCK = 1 << 18  # entries that are read at a time: 2 MiB of doubles
 
 

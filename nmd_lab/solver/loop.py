@@ -46,7 +46,7 @@ def exact_for(tol: float) -> float:
 def reaches(lowest: Sequence[float], objective: float, iterations: int) -> bool:
     """Return whether so many more iterations, at the recent rate, would reach an objective.
 
-    `lowest` has the lowest objective after each iteration; a few of them say nothing of a rate.
+    `lowest` has the lowest objective after each iteration; a few of them determine no rate.
     """
     if len(lowest) <= TREND_WINDOW:
         return True

@@ -60,7 +60,7 @@ def solve_new_rows(
     sizes = [np.abs(x).max() for x, _ in observations.observed_blocks() if x.size]
     check_size("X", float(max(sizes, default=0)), observations.dtype)
     constraint = constraint_from(fitted.constraint)
-    constraint = None if couples_rows(constraint) else constraint  # it says nothing of single rows
+    constraint = None if couples_rows(constraint) else constraint  # it restricts no single row
     complete = observations.n_observed == math.prod(observations.shape)
     plain = complete and observations.limits is None and observations.weights is None
     zeros = fitted.absent_are_zeros and plain and constraint is None and handles_rows(model)

@@ -1,9 +1,9 @@
 """Factor steps that impose T = WH on the observed entries alone.
 
 The loss does not depend on the other entries, so the minimum is the same, but the steps are longer:
-with the constraint on every entry, a step covers only the observed share of the distance.  The cost
-is a small least-squares problem for each row and each column.  With sums over the observed entries
-of row i,
+with the constraint on every entry, a step covers the observed fraction of the distance alone.  The
+cost is a small least-squares problem for each row and each column.  With sums over the observed
+entries of row i,
 
     w⁺ = w + (Σ h_j h_jᵀ + ridge I)⁻¹ (Σ s_ij h_j - ridge w),
 

@@ -131,7 +131,7 @@ class Asked:
 
     @property
     def of_data(self) -> dict[str, Any]:
-        """What says how X is to be read."""
+        """The arguments that define how X is read."""
         return {name: getattr(self, name) for name in OF_DATA} | {"limits": self.given_limits}
 
     @property

@@ -51,7 +51,7 @@ class Problem:
     observed_only : bool
         Whether T = WH is imposed on the observed entries alone.
     threads : int
-        Largest number of threads.  Each works on a share of the rows.
+        Largest number of threads.  Each works on a part of the rows.
     scaling : Scaling or None
         Units of the problem, and the model in the units of X; None if the two are the same.
     constraints : GivenConstraints

@@ -37,7 +37,7 @@ from .selection.space import suitable_nonlinearities
 
 
 class Known(NamedTuple):
-    """What data say of a fit, and what trials found.
+    """Facts from the data, and results of the trials.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Known(NamedTuple):
     drawn : str
         How the folds were drawn, for `Decomposition.selection`.
     start : Start or None
-        Factors of the trials from which the fit begins; None if it begins as `init` says.
+        Factors of the trials from which the fit begins; None if it begins by `init`.
     selection : dict or None
         What `Decomposition.selection` tells; None if nothing was chosen.
     spent : float
@@ -103,7 +103,7 @@ class Known(NamedTuple):
 def describe(
     observations: Observations, rank: int | None, options: Options, *, is_table: bool
 ) -> Known:
-    """Return what the data say of a fit; raise an error for what does not suit them."""
+    """Return the facts in the data; raise an error for options that do not suit them."""
     nonlinearity, loss = options.nonlinearity, options.loss
     if rank is not None:
         rank = check_rank(rank, observations.shape)

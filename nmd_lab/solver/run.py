@@ -1,7 +1,7 @@
 """The loop: a run of an engine from one start, which can pause after any iteration and continue.
 
-It alone knows the clock, the numbers of iterations, the best factors so far, the rules that end a
-run, and the rounds of learning.  An engine knows none of these.
+It alone has the clock, the numbers of iterations, the best factors so far, the rules that end a
+run, and the rounds of learning.  An engine has none of these.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ def warmed_up(
 
 
 RIDGE_RATIO = 10**0.5  # largest ratio of a ridge to the next one
-TRACE = 1e-14  # share of a start that is added after each ridge, above rounding errors
+TRACE = 1e-14  # fraction of a start that is added after each ridge, above rounding errors
 RIDGE_ITERATIONS = 6  # with each of them
 
 

@@ -63,7 +63,7 @@ class Storage(Protocol):
     device: Device
 
     def blocks(self, share: int = 0, shares: int = 1) -> Iterator[Block]:
-        """Yield the blocks of one of `shares` shares of the rows."""
+        """Yield the blocks of one of `shares` parts of the rows."""
 
     def pack(self, H: FloatArray) -> FloatArray:
         """Return H (rank, n) in the memory order of the storage, on its device."""
@@ -75,7 +75,7 @@ class Storage(Protocol):
         """Return the block's rows of S Hᵀ."""
 
     def add_StW(self, block: Block, S: FloatArray, W: FloatArray, out: FloatArray) -> None:
-        """Add the block's share of Sᵀ W (n, rank) to `out`."""
+        """Add the block's part of Sᵀ W (n, rank) to `out`."""
 
 
 class DenseStorage:
@@ -91,7 +91,7 @@ class DenseStorage:
         self.block_size = self.block_rows * shape[1]
 
     def blocks(self, share: int = 0, shares: int = 1) -> Iterator[Block]:
-        """Yield the blocks of one of `shares` shares of the rows."""
+        """Yield the blocks of one of `shares` parts of the rows."""
         m, n = self.shape
         end = m * (share + 1) // shares
         for first in range(m * share // shares, end, self.block_rows):
@@ -113,7 +113,7 @@ class DenseStorage:
         return self.device.get(S.reshape(-1, self.shape[1]) @ H_packed.T)
 
     def add_StW(self, block: Block, S: FloatArray, W: FloatArray, out: FloatArray) -> None:
-        """Add the block's share of Sᵀ W to `out`."""
+        """Add the block's part of Sᵀ W to `out`."""
         rows = self.device.put(W[block.rows])
         out += self.device.get(S.reshape(-1, self.shape[1]).T @ rows)
 
@@ -134,9 +134,9 @@ class CsrStorage:
         self.block_size = min(self.n_entries, max(BLOCK_ENTRIES, longest))
 
     def blocks(self, share: int = 0, shares: int = 1) -> Iterator[Block]:
-        """Yield the blocks of one of `shares` shares of the rows, of about as many entries."""
+        """Yield the blocks of one of `shares` parts of the rows, of about as many entries."""
         borders = np.linspace(0, self.n_entries, shares + 1)
-        # the first and the last share also have the empty rows before and after all entries
+        # the first and the last part also have the empty rows before and after all entries
         first = 0 if share == 0 else self._row_of(borders[share])
         end = self.shape[0] if share == shares - 1 else self._row_of(borders[share + 1])
         while first < end:
@@ -166,7 +166,7 @@ class CsrStorage:
         return out
 
     def add_StW(self, block: Block, S: FloatArray, W: FloatArray, out: FloatArray) -> None:
-        """Add the block's share of Sᵀ W to `out`."""
+        """Add the block's part of Sᵀ W to `out`."""
         self._call(_add_StW, block, S, W, out)
 
     def all_products(self, W: FloatArray, H: FloatArray) -> FloatArray:

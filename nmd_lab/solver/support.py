@@ -204,7 +204,7 @@ def features_of_data(form: Form, asked: Asked) -> dict[str, str]:
 
 
 def cell(data: str, feature: str) -> str:
-    """Return what the table says of a form of data and a feature."""
+    """Return the entry of the table for a form of data and a feature."""
     if feature in NO_SUCH_ARGUMENT.get(data, NOT_OF_FITS):
         return "-"
     remedy = NO.get((data, feature))

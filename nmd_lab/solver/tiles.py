@@ -98,7 +98,7 @@ class Tiles:
         self.positions: NDArray[np.int32] = device.put(positions)
 
     def __call__(self, share: int = 0, shares: int = 1) -> Iterator[Tile]:
-        """Yield the tiles of one of `shares` shares of the rows."""
+        """Yield the tiles of one of `shares` parts of the rows."""
         m, n = self.shape
         down = -(-m // self.height)
         first, end = (down * number // shares * self.across for number in (share, share + 1))
@@ -181,7 +181,7 @@ class SparseEnvelope:
     def _products(
         self, W: FloatArray, H: FloatArray, share: int
     ) -> Iterator[tuple[Tile, FloatArray]]:
-        """Yield the tiles of a share, each with its WH, in an array for the next one, too."""
+        """Yield the tiles of a part, each with its WH, in an array for the next one, too."""
         buffer = self.device.empty((self.tiles.size,), self.tiles.dtype)
         for tile in self.tiles(share, self.parts):
             rows, columns = W[tile.rows], H[:, tile.columns]

@@ -62,7 +62,7 @@ METRICS |= {f"relative_error_{n}": partial(metrics.relative_error, loss=n) for n
 
 # Numbers that only a posterior has, with their long names
 POSTERIOR_SCORES = {
-    "held_out_coverage_90": "share of held-out entries in their 90 % interval",
+    "held_out_coverage_90": "fraction of held-out entries in their 90 % interval",
     "held_out_log_density": "mean log-density of held-out entries",
 }
 

@@ -2,7 +2,7 @@
 
 Noise and the entries that are hidden depend on the seed and on their kind only.  So every method,
 rank and loss sees the same missing entries and the same noise, and comparisons are paired.  Entries
-that are hidden at a small share stay hidden at a larger one, and a growing study keeps its draws.
+that are hidden at a small level stay hidden at a larger one, and a growing study keeps its draws.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _single(data: KnownEntries, share: float, draws: FloatArray) -> BoolArray:
 
 
 def _lowest(draws: FloatArray, share: float) -> BoolArray:
-    """Return a mask of the lowest draws, whose number is the given share of all."""
+    """Return a mask of the lowest draws, whose number is the given fraction of all."""
     hidden = np.zeros(draws.size, dtype=bool)
     count = min(round(share * draws.size), draws.size - 1)
     hidden[np.argpartition(draws, count)[:count]] = True
@@ -221,7 +221,7 @@ def _lowest(draws: FloatArray, share: float) -> BoolArray:
 
 
 def _patches(shape: tuple[int, int], share: float, rng: np.random.Generator) -> BoolArray:
-    """Return a mask with square patches at random places, until the share is reached."""
+    """Return a mask with square patches at random places, until the fraction is reached."""
     side = max(1, min(shape) // PATCHES_PER_SIDE)
     hidden = np.zeros(shape, dtype=bool)
     # One seed for each picture, so that others do not depend on its number of patches
@@ -233,18 +233,18 @@ def _patches(shape: tuple[int, int], share: float, rng: np.random.Generator) -> 
 
 
 def _salt_and_pepper(values: FloatArray, share: float, rng: np.random.Generator) -> FloatArray:
-    """Set a share of the entries to the smallest or largest value of the data."""
+    """Set a fraction of the entries to the smallest or largest value of the data."""
     low, high = float(values.min()), float(values.max())
     return datasets.salt_and_pepper(values, share, low=low, high=high, random_state=rng)
 
 
 def _outliers(values: FloatArray, share: float, rng: np.random.Generator) -> FloatArray:
-    """Add Gaussian errors to a share of the entries."""
+    """Add Gaussian errors to a fraction of the entries."""
     draws, errors = rng.random(values.size), rng.standard_normal(values.size)
     return values + np.where(draws < share, OUTLIER_SIZE * values.std() * errors, 0.0)
 
 
-# Ways to hide entries; the level is the share of the known entries, rows, columns or pixels
+# Ways to hide entries; the level is the fraction of the known entries, rows, columns or pixels
 HIDE: dict[str, Callable[[KnownEntries, float, np.random.Generator], BoolArray]] = {
     "random": lambda data, share, rng: _single(data, share, rng.random(data.entries.values.size)),
     "rows": lambda data, share, rng: _lines(data, 0, share, rng),
@@ -254,7 +254,7 @@ HIDE: dict[str, Callable[[KnownEntries, float, np.random.Generator], BoolArray]]
 }
 
 # Kinds of noise.  The level of "gaussian" is a standard deviation in the units of X, that of
-# "salt_and_pepper" and "outliers" a share of the entries.  That of "poisson" is the number of
+# "salt_and_pepper" and "outliers" a fraction of the entries.  That of "poisson" is the number of
 # counts for one unit of X, so a higher level means less noise.
 NOISE: dict[str, Callable[..., FloatArray]] = {
     "gaussian": lambda values, level, rng: datasets.gaussian(values, level, random_state=rng),

@@ -128,7 +128,7 @@ def label_text(label: Any) -> str:
 
 def _dimension_name(dim: str) -> str:
     """Return the name of a dimension for an axis, a legend or a title."""
-    return {"missing": "hidden share"}.get(dim, dim.replace("_", " "))
+    return {"missing": "hidden fraction"}.get(dim, dim.replace("_", " "))
 
 
 def _subtitle(results: xr.Dataset, shown: set[Any]) -> str:

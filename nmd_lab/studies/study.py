@@ -362,7 +362,7 @@ class Study:
         -------
         DataFrame
             Table with a row for each model, best first: `mean`, `mean_rank`, `difference` to the
-            best seed by seed, `low` and `high` ends of its interval, and `beaten`, the share of
+            best seed by seed, `low` and `high` ends of its interval, and `beaten`, the fraction of
             conditions and seeds in which the best model is better.
 
         Notes

@@ -217,7 +217,7 @@ class StudyTable(pd.DataFrame):
 
 
 def study_html(text: str, results: xr.Dataset | None) -> str:
-    """Return the results of a study as HTML, with the text that says what it varies."""
+    """Return the results of a study as HTML, with a text on what it varies."""
     line = " · ".join(each.strip() for each in text.split("\n"))
     if results is None:
         return Summary({"text": "no results yet: call run()"}, [line]).html()

@@ -237,7 +237,7 @@ class HiddenEntries:
         most: int = 100_000,
         seen: NDArray[np.floating] | None = None,
     ) -> None:
-        self.count, self.sample = rows.size, ""  # words that say how many are used; empty for all
+        self.count, self.sample = rows.size, ""  # words with the number that is used; empty for all
         self._seen = None if seen is None else _size(seen[~np.isnan(seen)])
         if self.count > most:
             self.sample = f"held-out error: of a sample of {most} of {self.count} hidden entries"
@@ -260,7 +260,7 @@ class HiddenEntries:
 
     @property
     def words(self) -> str:
-        """Say what the error in the unit of the data is."""
+        """Return the words for the error in the unit of the data."""
         what = ", numbers (in SD) and classes together" if self.is_mixed else ""
         return f"off where hidden{what}"
 

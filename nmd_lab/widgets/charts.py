@@ -67,7 +67,7 @@ def points_of(recording: Any, keys: Sequence[str], sizes: Mapping[str, float]) -
     if "held_out" in keys:
         x, y = tuple(held_out), tuple(held_out.values())
         # A fit that begins at one that has seen the held-out entries forgets them while their error
-        # rises to its highest: a curve of its own, which says nothing of the model
+        # rises to its highest: a curve of its own, which does not depend on the model
         end = int(np.argmax(y)) if recording.remembers and y else 0
         found["held_out"] = x[end:], y[end:]
         if end:
@@ -212,7 +212,7 @@ def model_text(fit: Any) -> str:
 def size_text(
     name: str, shape: tuple[int, int], share: float = 1.0, *, is_table: bool = False
 ) -> str:
-    """Return the name and the size of data, and the share that is known if that is not all."""
+    """Return the name and the size of data, and the fraction that is known if that is not all."""
     percent = as_text(100 * share, 2) if share < 0.995 else f"{min(100 * share, 99.9):.1f}"
     more = f", {percent} % known" if share < 1 else ""
     m, n = shape

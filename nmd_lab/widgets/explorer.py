@@ -37,7 +37,7 @@ from .study_state import StudyState
 from .study_view import StudyView
 from .view import View
 
-# Options that say what to read of a file
+# Options that select the content of a file
 FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index")
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")  # endings of files with a picture
 Ways = dict[str, Callable[[], Any]]  # what can be done, and functions that return the data after it

@@ -249,13 +249,13 @@ def _sentences(messages: Messages) -> tuple[str, ...]:
 
 
 def _ended(result: Decomposition, why: str = "") -> str:
-    """Return what is said of a fit that has ended."""
+    """Return the sentence on a fit that has ended."""
     why = why or ENDS.get(result.stop_reason.code, str(result.stop_reason))
     return why.format(many(result._n_iter, "iteration"))
 
 
 def overfit(result: Decomposition, recording: Recording) -> Messages:
-    """Return what is to be said of a fit that is much better at what it has seen."""
+    """Return the warning for a fit that is much better at seen entries."""
     hidden, seen = recording.of_result, result.relative_error
     chosen = result.selection.sizes["trial"] > 0
     if chosen or hidden is None or recording.measure is None or hidden < max(FAR, OVERFIT * seen):

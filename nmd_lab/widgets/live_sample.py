@@ -29,11 +29,11 @@ MOST_CHECKED = 5000  # entries that are checked; of more, a sample
 
 
 class Findings(NamedTuple):
-    """What a posterior says at known entries."""
+    """Intervals and errors of a posterior at known entries."""
 
     held_out: bool  # whether the sampler has not seen the entries
     n_entries: int
-    held: dict[float, float]  # share of the intervals that cover the observed value, by probability
+    held: dict[float, float]  # fraction of the intervals that cover the value, by probability
     rmse: float  # root mean squared error of the posterior mean
 
     @property
@@ -55,7 +55,7 @@ class Findings(NamedTuple):
 
 
 def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) -> Findings:
-    """Return what a posterior says at held-out entries, or at seen ones if there are none."""
+    """Return the findings of a posterior at held-out entries, or at seen ones if there are none."""
     unseen = held_out is not None and held_out.n_observed > 0
     compared = held_out if held_out and unseen else observe(X).as_sparse()
     checked = compared.select(in_sample(compared.n_observed, MOST_CHECKED))
@@ -83,8 +83,8 @@ class SampleSettings(NamedTuple):
     rank: int | str  # largest number of components
     nonlinearity: Any  # nonlinearity f
     options: dict[str, Any]  # options draws, offsets and random_state
-    held_out: float  # share of the observed entries that are held out; 0 for none
-    observed: Any = None  # the entries that it sees, in the place of a share
+    held_out: float  # fraction of the observed entries that are held out; 0 for none
+    observed: Any = None  # the entries that it sees, in the place of a fraction
 
     def parts(self, X: Any) -> tuple[Any, Any]:
         """Return the entries that the sampler sees and those that it does not, or None."""
@@ -101,7 +101,7 @@ class LiveSample(Background):
     def _clear(self) -> None:
         super()._clear()
         self.posterior: Posterior | None = None  # draws of the last run, once it has ended
-        self.findings: Findings | None = None  # what they say beside the data
+        self.findings: Findings | None = None  # their results at held-out entries
         self.settings: SampleSettings | None = None  # what they were drawn with
         self.unseen: Positions | None = None  # entries that the sampler has not seen
         self._done = 0
@@ -153,7 +153,7 @@ class LiveSample(Background):
 
 
 def _drawn(X: Any, settings: SampleSettings, callback: Callable[[Any], bool]) -> Posterior:
-    """Return what `nmd_lab.sample` returns; only that nothing is said outside the explorer."""
+    """Return the result of `nmd_lab.sample`, without messages outside the explorer."""
     asked = SampleOptions(
         rank=settings.rank,
         nonlinearity=settings.nonlinearity,

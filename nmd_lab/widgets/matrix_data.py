@@ -23,7 +23,7 @@ from .code import Code, call, fit_call
 from .pictures import Frame
 
 NOISES = ("none", "gaussian", "salt_and_pepper", "poisson")  # functions of `nmd_lab.datasets`
-NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever the labels say
+NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever their labels
 MASK_WIDTH = 92  # longest line of the code of a mask
 
 
@@ -51,7 +51,7 @@ def as_matrix(X: Any) -> Given:
 
 
 def as_shape(text: str) -> tuple[int, int]:
-    """Return the height and width that a text says.
+    """Return the height and width in a text.
 
     >>> as_shape("8 x 6")
     (8, 6)

@@ -46,7 +46,7 @@ from .settings import Field, FitState, check_option, prepared
 
 MOST_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too, at most
 OWN_DATA = "your X"  # option for the data that the user gave
-HIDDEN = 0.1  # share of the entries that are hidden at first, to tell a model by
+HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
 SHAPES = ("auto", "none")  # suggestions for the shape of a picture: from labels or values, or none
 PENALTIES = ("auto", "balanced", "paper")  # rules for ρ that are suggested
 CORRUPTING = ("data", "noise", "level", "missing", "seed")  # settings that change the data of a fit
@@ -77,7 +77,7 @@ class DecompositionState(ModelState):
         Field("noise", "Noise", "choice", NOISES, "Data", "Noise added to every entry",
               {"salt_and_pepper": "salt and pepper"}, value="none"),
         Field("level", "Noise level", "number", (), "Data", value=0.1),
-        Field("missing", "Missing", "share", (), "Data", "Share of hidden entries", value=HIDDEN,
+        Field("missing", "Missing", "share", (), "Data", "Fraction of hidden entries", value=HIDDEN,
               check=lambda share: check_share("missing", share)),
         Field("shape", "Picture", "text", SHAPES, "Data",
               "Height x width of the picture that each row is", value="auto"),

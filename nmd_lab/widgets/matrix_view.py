@@ -247,7 +247,7 @@ class ResultView(View):
         return f"a {self.name} holds no data: give the data to make a new one"
 
     def headline(self) -> dict[str, Any] | None:
-        """Return the error that a fit knows of; a posterior knows no held-out one."""
+        """Return the error of a fit; a posterior has no held-out one."""
         return super().headline() if self.state.posterior is None else None
 
     def frame(self) -> Frame:
@@ -288,7 +288,7 @@ class ResultView(View):
         return [held_out, *panels] if "validation_rmse" in self.outcome.history else panels
 
     def _facts(self) -> Any:
-        """Return names and texts of what to know of a fit."""
+        """Return names and texts of the details of a fit."""
         fit = self.outcome
         return [
             ("model", f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, rank {fit.rank}"),

@@ -72,7 +72,7 @@ class ModelState(FitState):
 
     lengths: tuple[str, ...] = ("iterations", "draws")
     fit_attributes = (*FitState.fit_attributes, "decided", "errors", "_arguments")
-    hidden_share: str  # the setting that says how many entries neither fit nor sampler sees
+    hidden_share: str  # the setting for the number of entries that neither fit nor sampler sees
 
     def __init__(self, first: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         self._clear()
@@ -110,7 +110,7 @@ class ModelState(FitState):
         raise NotImplementedError
 
     def to_sample(self) -> tuple[Any, Any]:
-        """Return the data of the sampler, and which entries it sees if not a random share."""
+        """Return the data of the sampler, and which entries it sees if not a random fraction."""
         raise NotImplementedError
 
     def observed(self) -> tuple[Numbers, Numbers, Numbers]:
@@ -261,7 +261,7 @@ class ModelState(FitState):
 
     @property
     def findings(self) -> Findings | None:
-        """What the posterior says, if it is of the present data."""
+        """The findings of the posterior, if it is of the present data."""
         return None if self.draws is None else self.sample.findings
 
     @property

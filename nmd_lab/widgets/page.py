@@ -228,7 +228,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             self._refresh()
 
     def _view_opened(self, message: Message, buffers: list[Any]) -> View:
-        """Return the view of a file; a subclass knows them."""
+        """Return the view of a file; a subclass has them."""
         raise NotImplementedError
 
     def _opened(self) -> None:

@@ -18,7 +18,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 
-MANY_HOLES = 0.25  # share of hidden entries from which data are shown with their holes
+MANY_HOLES = 0.25  # fraction of hidden entries from which data are shown with their holes
 MOST_COLUMNS = 4096  # largest number of columns of a row that is drawn
 MOST_VALUES = 4_000_000  # largest number of entries of which the data are sent, as a byte each
 STEPS = 4097  # length of the table of f

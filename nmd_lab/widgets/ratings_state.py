@@ -49,7 +49,7 @@ class CompletionState(ModelState):
 
     fields = (
         Field("data", "Data", "choice", group="Data"),
-        Field("validation", "Held out", "share", (), "Data", "Share of held-out entries",
+        Field("validation", "Held out", "share", (), "Data", "Fraction of held-out entries",
               value=0.1, check=lambda share: check_share("validation", share)),
         Field("seed", "Seed", "integer", (), "Data", "Seed of the split and of the start",
               value=0, check=check_option("random_state")),
@@ -143,7 +143,7 @@ class CompletionState(ModelState):
         return unused
 
     def to_sample(self) -> tuple[Any, Any]:
-        """Return the data of the sampler, of which it sees a random share."""
+        """Return the data of the sampler, of which it sees a random fraction."""
         return self.data.matrix, None
 
     def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:

@@ -26,7 +26,7 @@ YOU = "you"  # label of a person who is not in the data
 
 
 class CompletionView(ModelView):
-    """Curves, what the posterior says, components, and the entries of one row."""
+    """Curves, results of the posterior, components, and the entries of one row."""
 
     state: CompletionState
     panels = (

@@ -25,7 +25,7 @@ from .view import View
 
 CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by held-out entries
 MOST_CELLS = 12  # largest number of fits of a point, or of points, that are listed
-CLEARLY = 0.975  # quantile of Student's t beyond which a paired difference is said to be clear
+CLEARLY = 0.975  # quantile of Student's t beyond which a paired difference is called clear
 
 PANELS = (Panel("relative error", {"relative_error": "observed"}),)
 
@@ -216,7 +216,7 @@ def _panels(
 
 
 def _shortened(head: list[str], rows: list[list[str]], caption: str, what: str) -> dict[str, Any]:
-    """Return the table of the details with its first rows; the caption says how many there are."""
+    """Return the table of the details with its first rows; the caption has their number."""
     if len(rows) > MOST_CELLS:
         caption += f" (the first {MOST_CELLS} of {len(rows)} {what})"
     return table("details", head, rows[:MOST_CELLS], caption=caption)
@@ -233,7 +233,7 @@ def _model(point: ChartPoint) -> dict[str, Any]:
 
 
 def _words(labels: Mapping[str, Any]) -> str:
-    """Return the labels of a model on one line; a word says for itself what it is."""
+    """Return the labels of a model on one line; a word needs no name."""
     each = (x if isinstance(x, str) else f"{dim} {label_text(x)}" for dim, x in labels.items())
     return label_text(", ".join(each))
 

@@ -44,7 +44,7 @@ class Order:
 
 
 class Grid(NamedTuple):
-    """A table with what the model says of it: the draws if there are some, otherwise the fit."""
+    """A table with its predictions: by the draws if there are some, otherwise by the fit."""
 
     table: TypedTable  # columns of the table
     original: Array  # data, and what the fit sees of them
@@ -131,7 +131,7 @@ class Grid(NamedTuple):
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def cell(self, row: int | None, at: int | None) -> dict[str, Any] | None:
-        """Return what the model says of one cell: shares of classes, or nested intervals."""
+        """Return the prediction of one cell: probabilities of classes, or nested intervals."""
         found = [(column, where) for column, where in self.table.blocks() if at in where]
         if row is None or not found or not 0 <= row < len(self.original):
             return None

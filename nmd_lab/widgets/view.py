@@ -83,7 +83,7 @@ class View:
         return self.state.fit.result
 
     def act(self, name: str, **message: Any) -> None:
-        """Do what a message of the page does, if this view knows it."""
+        """Do the act of a message of the page, if this view has it."""
         if name not in self.actions:
             raise ValueError(f"no {name} here: explore data, and a matrix to hide pixels of it.")
         self.actions[name](message)
@@ -141,7 +141,7 @@ class View:
             self.state.start(looks=True)
 
     def follow(self, name: str) -> str:
-        """Fit again after a setting was changed on the page, or say how long that would take."""
+        """Fit again after a setting was changed on the page, or print how long that would take."""
         if not self.opens or name in self.state.lengths or self.cannot_run():
             return ""
         fit, result = self.state.fit, self.state.fit.result
@@ -232,14 +232,14 @@ class ModelView(View):
         return next((text for each, text in problems if each not in chosen), "")
 
     def notes(self) -> list[str]:
-        """Return what was chosen, and what the posterior says."""
+        """Return the sentences on the choice and on the posterior."""
         found, fit = self.state.findings, self.state.fit.result
         choice = "" if fit is None else fit.selection.attrs.get("sentence", "")
         return [choice, "" if found is None else found.caption]
 
 
 def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
-    """Return what is said of the work that was begun last; an error in a view is said, too."""
+    """Return the status of the work that was begun last, or of an error in a view."""
     active, running = view.state.said_work, view.state.said_work.phase == "running"
     try:
         bar = {

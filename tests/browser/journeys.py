@@ -1,4 +1,4 @@
-"""What a user does on the page of an explorer, what the page says, and what axe-core says of it."""
+"""Acts of a user on the page of an explorer, answers of the page, and checks by axe-core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ENDED = "^(done|stopped)"  # of a fit, in the status
 
 
 def status_says(page, pattern):
-    """Wait until the status line matches, and return what it says."""
+    """Wait until the status line matches, and return its text."""
     page.wait_for_function(
         "([where, pattern]) => new RegExp(pattern).test("
         "document.querySelector(where)?.textContent ?? '')",
@@ -74,7 +74,7 @@ def stop_and_go_on(page, *, pictures=False):
 
 
 def paint(page, mode, begin, end):
-    """Drag the brush over the stage, between two places (y, x) in shares of it."""
+    """Drag the brush over the stage, between two places (y, x) in fractions of it."""
     page.get_by_role("button", name=mode, exact=True).click()
     canvas = page.locator(".nmd-picture-box canvas")
     canvas.scroll_into_view_if_needed()

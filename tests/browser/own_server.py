@@ -93,7 +93,7 @@ def _answers(address: str) -> bool:
     try:
         urllib.request.urlopen(address, timeout=10).close()
     except urllib.error.HTTPError:
-        return True  # it does not know the page
+        return True  # it does not have the page
     except OSError:
         return False
     return True

@@ -100,7 +100,7 @@ def pasted_code_agrees(notebook):
 
 
 def refuses(page, where, value, words):
-    """Enter a wrong value and see what is said beside it; put a right one back."""
+    """Enter a wrong value and read the message next to it; put a right one back."""
     right = page.locator(f"{where} input").first.input_value()
     enter(page, where, value)
     page.locator(f"{where} .nmd-note", has_text=words).wait_for()

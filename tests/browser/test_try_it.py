@@ -48,7 +48,7 @@ def test_the_page_answers_without_a_kernel(page):
     page.wait_for_selector(f"{DIGITS} [aria-label='{name}'][aria-pressed=true]")
     assert caption.inner_text() == before
 
-    # What needs a kernel is disabled, and says why
+    # Controls that need a kernel are disabled, and contain the reason
     run = page.locator(f"{DIGITS} button.nmd-run")
     assert run.is_disabled()
     assert "no kernel" in run.get_attribute("title")

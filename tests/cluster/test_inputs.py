@@ -153,7 +153,7 @@ REFUSED = some(
     ],
     6,
 )
-"""Arguments, and what is said of them."""
+"""Arguments, and the messages about them."""
 
 
 @pytest.mark.parametrize(("arguments", "message"), REFUSED)

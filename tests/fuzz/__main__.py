@@ -14,7 +14,7 @@ from .files import KINDS, Damage, damages
 from .memory import Growth, growths
 
 PARTS = {"calls": (0.7, cases), "readers": (0.25, damages(*KINDS)), "memory": (0.05, growths)}
-"""The parts: their shares of the time, and what they try."""
+"""The parts: their fractions of the time, and what they try."""
 
 
 def main() -> int:

@@ -226,7 +226,7 @@ def containers_agree(case: Case) -> None:
     if both & {"list", "nullable"} or case.dtype in ("longdouble", "float16"):
         case = replace(case, dtype="float64")
     if case.drops_zeros or ("observations" in both and not _is_full(case.seen)):
-        return  # a long table does not know empty rows
+        return  # a long table has no empty rows
     exact = (case.container in SPARSE) == (case.other in SPARSE) and "weights" not in both
     extra = {} if exact else short_run(case)
     fits = [case.call(X, **others | extra) for X, others in map(case.given, both)]

@@ -238,7 +238,7 @@ class Damage:
         Member of an archive that is damaged and packed again with the right checksums, so that
         the damage reaches the reader behind them; None damages the file itself.
     changes : tuple of tuple
-        Where, as a share of the file; how many bytes, or REST or NUMBER; and what takes their
+        Where, as a fraction of the file; how many bytes, or REST or NUMBER; and what takes their
         place: other bytes, or themselves with a bit flipped, repeated, or after the next ones.
     """
 

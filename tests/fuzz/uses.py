@@ -156,7 +156,7 @@ def _rotate(use: Use) -> None:
 def _explained(use: Use) -> None:
     shares, (W, H) = use.fit.top_of_components(1).explained.values, use.fit._factors
     assert np.isfinite(shares).all(), "explained is not finite"
-    # where terms cancel, a share is large
+    # where terms cancel, a fraction is large
     size = np.abs(W.astype(float) @ H.astype(float)).max()
     right = size == 0 or abs(shares.sum() - 1) <= 1e-6 * (1 + np.abs(shares).max())
     assert right, f"explained does not have the sum 1: {shares.sum()}"
@@ -270,9 +270,9 @@ FLAGS = (
 
 
 def files_keep_their_values(case: Case) -> None:
-    """A table that is written is read with its values, whatever it says of its labels.
+    """A table that is written is read with its values, whatever its labels.
 
-    `nmd-lab fit` saves the fit of what is read with the same options, or says in a line why not.
+    `nmd-lab fit` saves the fit of this matrix with the same options, or prints the reason.
     """
     from .calls import arguments_of
 

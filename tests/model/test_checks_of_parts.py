@@ -87,7 +87,7 @@ def test_a_fit_refuses_a_loss_that_claims_to_be_convex(rng):
         10 * rng.random((20, 10)),
         loss_of("Cauchy", lambda x, y, p: math.log1p((x - y) ** 2)),
     )
-    with pytest.raises(ValueError, match="d is convex in y, or says convex = False"):
+    with pytest.raises(ValueError, match="d is convex in y, or has convex = False"):
         nmd.decompose(X, 1, "identity", cauchy)
 
 

@@ -14,7 +14,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 class Import(NamedTuple):
     """One file of the package imports another.
 
-    `lazy` says that it does so inside a function, hence not when it is loaded.
+    `lazy` is True if it does so inside a function, hence not when it is loaded.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""What pyproject.toml, environment.yml and constraints.txt say must agree, and must travel well."""
+"""Contents of pyproject.toml, environment.yml and constraints.txt agree, and travel well."""
 
 import re
 import shutil

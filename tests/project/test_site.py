@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 NOT_RUN = "<!-- not run:"
 NUMBER = re.compile(r"^(\w[\w.]*)  # (\d+\.\d+)", flags=re.MULTILINE)
-"""What a comment says a name has as its value."""
+"""The value of a name in a comment."""
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NMDWarning"),

@@ -1,4 +1,4 @@
-"""The ratchet: no package has more lines of code or files than tests/project/size.toml says."""
+"""The ratchet: no package has more lines of code or files than in tests/project/size.toml."""
 
 import importlib.util
 from pathlib import Path

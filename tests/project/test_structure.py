@@ -46,7 +46,7 @@ LAYERS = (
 """Packages and modules from the bottom to the top; each imports from its own layer and below."""
 
 STRANGERS = [("model", "data"), ("data", "model")]
-"""Packages of one layer that do not know each other."""
+"""Packages of one layer that do not import each other."""
 
 LAZY = {
     ("nmd_lab.result.decomposition", "nmd_lab.plots"): "fit.plot, which needs matplotlib",
@@ -101,7 +101,7 @@ def problems(texts: Mapping[str, str]) -> list[str]:
             if layer_of(target) > layer_of(source):
                 found.append(f"{source} imports {target} from above")
             if (top_of(source), top_of(target)) in STRANGERS:
-                found.append(f"{source} imports {target}, which it should not know")
+                found.append(f"{source} imports {target}, which it should not import")
     graph: dict[str, set[str]] = {}
     for source, target, _ in imports:
         if (source, target) not in UP:
@@ -128,7 +128,7 @@ def test_imports_go_down_and_close_no_cycle(texts):
     ("file", "line", "problem"),
     [
         ("datasets.bundled", "import nmd_lab.widgets.explore", "from above"),
-        ("model.losses", "from ..data import base", "should not know"),
+        ("model.losses", "from ..data import base", "should not import"),
         ("solver.run", "from .restarts import solve", "import one another"),
         ("solver.storage", "def f():\n    from .run import Run", "not in the list"),
         ("studies.study", "from nmd_lab import Decomposition", "not from the module"),

@@ -83,7 +83,7 @@ NEEDS: dict[str, Callable[[], None]] = {
 
 
 def refusal(work: Callable[[], None]) -> str:
-    """Return what is said where an extra is missing."""
+    """Return the error where an extra is missing."""
     try:
         work()
     except ImportError as error:

@@ -152,7 +152,7 @@ def test_columns_with_losses_of_their_own_have_none_for_an_unknown_column():
     frame = pd.DataFrame({"size": [1.0, 2, 3, 4], "adult": pd.array([True, False] * 2, "boolean")})
     mixed = nmd.complete(frame.set_axis(list("wxyz")), 1, alpha=0.1, random_state=0, max_iter=3)
     assert np.isfinite(mixed.predict("?", "size", unknown="offsets"))
-    with pytest.raises(ValueError, match="columns has labels that the fit does not know"):
+    with pytest.raises(ValueError, match="columns has labels that the fit does not have"):
         mixed.predict("w", "age", unknown="offsets")
 
 

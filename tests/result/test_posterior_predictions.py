@@ -202,7 +202,7 @@ def test_blocks_and_calls_do_not_matter(posterior, monkeypatch):
 
 @pytest.mark.parametrize(("f", "loss", "noise"), KINDS)
 def test_intervals_hold_new_observations(f, loss, noise):
-    """Copies of X are drawn from the predictive distribution, so intervals cover their share."""
+    """Copies of X are drawn from the predictive distribution, so intervals cover as promised."""
     X = np.full((40, 30), np.nan)
     X[0, 0] = 1.0
     posterior = made_up(X, f, loss, noise, draws=50)
@@ -245,7 +245,7 @@ def test_a_loss_of_the_user_has_means_but_no_noise():
         posterior.predict_interval(ROWS, COLUMNS, noise=False)[:, 0]
         < posterior.predict(ROWS, COLUMNS)
     )
-    with pytest.raises(ValueError, match="says no distribution of new observations"):
+    with pytest.raises(ValueError, match="has no distribution of new observations"):
         posterior.predict_std(ROWS, COLUMNS)
 
 

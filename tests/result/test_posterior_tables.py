@@ -1,4 +1,4 @@
-"""What a posterior says of a whole table, in the types and with the labels of the table."""
+"""Results of a posterior for a whole table, in the types and with the labels of the table."""
 
 from __future__ import annotations
 

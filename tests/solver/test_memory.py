@@ -59,7 +59,7 @@ def test_the_peak_is_at_most_3_2_times_X(case, dtype):
 
 
 def hidden(X, how):
-    """Return X with every second entry missing or weighted, and the arguments that say so."""
+    """Return X with every second entry missing or weighted, and the arguments for that."""
     rng = np.random.default_rng(1)
     seen = rng.random(X.shape) < 0.5
     weights = rng.uniform(0.1, 1, X.shape).astype(X.dtype)

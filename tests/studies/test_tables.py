@@ -102,7 +102,7 @@ def test_methods_for_numbers_get_columns_in_standard_deviations(study):
 
 
 def test_an_error_of_classes_can_choose_the_best(study):
-    assert "share of wrong classes" in study.results.held_out_misclassified.attrs["long_name"]
+    assert "fraction of wrong classes" in study.results.held_out_misclassified.attrs["long_name"]
     assert study.best("misclassified").parameters["algorithm"] in ("admm", "sample")
     table = nmd.Study(study.cell(algorithm="admm").X[["yes", "town"]], method="mean_fill")
     assert np.isfinite(table.run(progress=False).held_out_misclassified).all()

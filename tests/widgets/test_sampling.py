@@ -1,4 +1,4 @@
-"""How sure?: draws in the background, what they say of entries and in the page, and the code."""
+"""How sure?: draws in the background, their results for entries and in the page, and the code."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_why_there_can_be_no_draws(settings, reason):
 @pytest.mark.parametrize("draws", [3, 10])
 def test_the_warning_is_that_of_sample_in_short(draws):
     state = CompletionState(**MODEL | {"rank": 4}, draws=draws)
-    with warnings.catch_warnings(record=True) as outside:  # the thread of the sampler says nothing
+    with warnings.catch_warnings(record=True) as outside:  # the thread of the sampler is silent
         warnings.simplefilter("always")
         sampled(state)
     assert outside == []

@@ -1,4 +1,4 @@
-"""Tables of several kinds of columns: their cells and pictures are what the library says."""
+"""Tables of several kinds of columns: their cells and pictures are those of the library."""
 
 from __future__ import annotations
 

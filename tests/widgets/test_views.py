@@ -1,4 +1,4 @@
-"""The views without a browser: what they show, say and save."""
+"""The views without a browser: their pictures, messages and files."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from nmd_lab._runtime.checks import check_word
 from .base import BY_NAME, Entrywise, FactorConstraint, NonNegative, Simplex, SparseFactor
 
 SHARE = 0.03
-"""Default weight of an l1 penalty, as a share of the one that removes an ordinary component."""
+"""Default weight of an l1 penalty, as a fraction of the one that removes an ordinary component."""
 
 
 def as_constraint(option: str, constraint: Any) -> FactorConstraint | None:
@@ -169,7 +169,7 @@ def constraint_from(text: str | None) -> FactorConstraint | None:
 
 
 def constraints_in_parameters(constraints: GivenConstraints) -> dict[str, Any]:
-    """Return what `Decomposition.parameters` says of the constraints; nothing without any."""
+    """Return the entries of `Decomposition.parameters` for the constraints; none without any."""
     if not constraints:
         return {}
     texts = (

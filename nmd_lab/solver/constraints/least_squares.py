@@ -99,10 +99,10 @@ def with_other_components(
 
 
 PLAIN = 3  # first steps without extrapolation, in which a random start finds its scale
-FIRST = 0.5  # first share of the last change that is added
-GROWTH = 1.05  # factor of the share after a good step
+FIRST = 0.5  # first fraction of the last change that is added
+GROWTH = 1.05  # factor of the fraction after a good step
 GROWTH_OF_LIMIT = 1.01  # factor of its limit after a good step
-SHRINKAGE = 1.5  # divisor of the share after a bad step
+SHRINKAGE = 1.5  # divisor of the fraction after a bad step
 SWEEPS = 1  # sweeps over the coordinates of a row
 ROUNDING = 1e5  # objective, in rounding units of ‖X‖² / 2, below which residuals give it
 

@@ -69,7 +69,7 @@ class Device:
         np.copyto(out, values, where=where)
 
     def threads(self, threads: int) -> int:
-        """Return the number of shares of the rows that are worked on at a time."""
+        """Return the number of parts of the rows that are worked on at a time."""
         return threads
 
     def update_pass(self, model: Model, kind: str) -> Callable[..., tuple[float, ...]]:

@@ -42,7 +42,7 @@ class Engine(Protocol[P_contra, B_contra, S, I_co]):
         """Return what is recorded of a state; later steps do not change it."""
 
     def status(self, state: S) -> StopReason | None:
-        """Return why no further step would help, which the engine alone can know, or None."""
+        """Return why no further step would help, as the engine finds it, or None."""
 
 
 FitEngine = Engine[Problem, Start, S, Iterate]

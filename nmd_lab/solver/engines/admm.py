@@ -98,7 +98,7 @@ class Admm:
         )
 
     def status(self, state: AdmmState) -> StopReason | None:
-        """Return None: the residuals say all."""
+        """Return None: the residuals decide."""
         return None
 
     def _sweep_of(self, problem: Problem, state: AdmmState) -> Sweep:

@@ -82,7 +82,7 @@ class WorkBudget:
         if self.iterations < 16:  # Algorithm 1 is fastest then
             return False
         spent = self.spent + cost
-        if spent <= 0.02 * self.iterations:  # whatever a wrong forecast says
+        if spent <= 0.02 * self.iterations:  # whatever a wrong forecast promises
             return True
         if begins and best >= self.lowest[-1] and cost > self.iterations / 4:
             return False  # no forecast sees further

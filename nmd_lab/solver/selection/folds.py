@@ -18,7 +18,7 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import some_rows, split
 
-SHARE = 0.1  # share of the observed entries that a fold holds out
+SHARE = 0.1  # fraction of the observed entries that a fold holds out
 ENOUGH = 2000  # held-out entries from which one fold is enough
 MAX_HELD_OUT = 100_000  # largest number of held-out entries of a fold
 MAX_FOLDS = 10  # largest number of folds, with which each entry is held out about once
@@ -86,7 +86,7 @@ def n_held_out(folds: list[Fold]) -> int:
 def make_fold(rest: Observations, held_out: Observations) -> Fold:
     """Return a fold, without held-out entries of which only limits are known, unless all are so.
 
-    A model that satisfies a limit may be far from the value, so that they say little of an error.
+    A model that satisfies a limit may be far from the value, so that they measure no error.
     """
     fold = Fold(rest, held_out.as_sparse())
     is_known = fold.is_known
@@ -101,7 +101,7 @@ def holes_depend_on_each_other(observations: Observations) -> bool:
     """Return whether entries of a row are missing together, as in a block of pixels.
 
     For each pair of columns the number of rows in which both are missing is compared with what is
-    expected if the missing entries of each column were in any rows; twice as many say that they
+    expected if the missing entries of each column were in any rows; with twice as many they
     depend.
     """
     m, n = observations.shape

@@ -1,8 +1,8 @@
 """When a trial ends: where its held-out error has converged, or where it can no longer win.
 
-Squares settle within a few iterations.  Other losses fall slowly, so that an error that hardly
-changes says nothing before the factors are near a stationary point.  What a fit learns of f and of
-the loss is learned on the way.
+Squares converge within a few iterations.  Other losses fall slowly, so that an error that hardly
+changes is no evidence before the factors are near a stationary point.  Parameters of f and of
+the loss are learned on the way.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Progress:
 
     @property
     def counts(self) -> bool:
-        """Whether a trial says something of its setting, and not of where it began."""
+        """Whether a trial measures its setting, and not its start."""
         return not self._is_slow or self.is_pruned or (self.is_stationary and self.is_learned)
 
     @property

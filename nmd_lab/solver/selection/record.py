@@ -173,7 +173,7 @@ def shown_duration(
 
 
 def in_words(seconds: float) -> str:
-    """Return a duration as it is said.
+    """Return a duration in words.
 
     >>> in_words(14.2), in_words(140), in_words(8000)
     ('14 s', '2 min', '2.2 h')

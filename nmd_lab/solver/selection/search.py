@@ -57,7 +57,7 @@ class Search(Moves):
         best = self.best_nonlinearity(best)
         best = self.best_loss(best)
         if self.space.rank is None:
-            best = self.climb(best, "alpha", FINEST)  # it says how many components live
+            best = self.climb(best, "alpha", FINEST)  # it decides how many components remain
             best = self.few_components(self.simplest(self.ranks(best)))
             best = self.best_nonlinearity(best)
         best = self.offsets_again(best)

@@ -137,7 +137,7 @@ def _log(number: float) -> float:
     return math.log(max(number, 1e-300))
 
 
-AT_BOUND = 0.005  # least share of values at the smallest (or largest) one if that is a bound
+AT_BOUND = 0.005  # least fraction of values at the smallest (or largest) one if that is a bound
 
 
 def suitable_nonlinearities(observations: Observations) -> list[Nonlinearity]:

@@ -1,8 +1,8 @@
-"""The rank of sparse counts whose absent entries are zeros: a share of each count is held out.
+"""The rank of sparse counts whose absent entries are zeros: a part of each count is held out.
 
 Where every entry counts, none can be left out.  A count can: of x events each is held out with
-probability 1/10.  If x is a Poisson number, the two shares are independent, and their means are as
-nine to one.  A fit to the larger share is judged by nine times the smaller one at all entries.
+probability 1/10.  If x is a Poisson number, the two parts are independent, and their means are as
+nine to one.  A fit to the larger part is judged by nine times the smaller one at all entries.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class RankSearch:
 
 
 def check_counts(counts: SparseObservations, model: Model, metric: str) -> None:
-    """Raise ValueError if thinning says nothing of a rank: it needs counts, and their means."""
+    """Raise ValueError if thinning cannot select a rank: it needs counts, and their means."""
     x, (f, loss) = counts.values, model.shown
     wrong = x[(x < 0) | (x != np.floor(x)) | (x > 2.0**53)]  # up to which a double holds each
     if wrong.size:
@@ -119,6 +119,6 @@ def check_counts(counts: SparseObservations, model: Model, metric: str) -> None:
     else:
         return
     raise ValueError(
-        "rank='auto' of a sparse X whose absent entries are zeros holds out a share of each "
+        "rank='auto' of a sparse X whose absent entries are zeros holds out a part of each "
         f"count, and {what}: give a rank, or {remedy}, or use complete()."
     )

@@ -71,7 +71,7 @@ class Trial:
     is_exact : bool
         Whether there is no error, up to rounding.
     counts : bool
-        Whether it says something of its setting, and not of where it began.
+        Whether it measures its setting, and not its start.
     ending : int or None
         Number of iterations of lowest error after a path of ridges; None without a path.
     """

@@ -105,7 +105,7 @@ def compare(
 def test_every_form_follows_the_plain_algorithm(f, loss, rho, form, scale):
     trace = compare(f, loss, form, rho, scale)
     if (f, loss, scale) == ("relu", "l1", 30.0) and rho != 1:
-        assert len(set(trace.penalty)) > 1  # otherwise it says nothing about the rules
+        assert len(set(trace.penalty)) > 1  # otherwise it does not test the rules
 
 
 @pytest.mark.parametrize("form", ["dense", "observed", "coo"])

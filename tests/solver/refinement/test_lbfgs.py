@@ -1,4 +1,4 @@
-"""Descent: as many steps as the theory says, the minima that SciPy finds, and never a rise."""
+"""Descent: as many steps as in theory, the minima that SciPy finds, and never a rise."""
 
 from __future__ import annotations
 

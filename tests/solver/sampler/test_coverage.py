@@ -1,4 +1,4 @@
-"""Intervals hold as many held-out entries as they say (benchmarks/coverage.py, in small)."""
+"""Intervals cover as many held-out entries as their level (benchmarks/coverage.py, in small)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from benchmarks.coverage import LEVELS, coverage  # noqa: E402
     "kind", some(["ordinal", "Gaussian", "Laplace", "ReLU, before", "MinMax, after"], 1)
 )
 def test_intervals_hold_their_level(kind):
-    """A share of 1400 entries has an error of 1.3 points at 50 %, and they share factors."""
+    """A fraction of 1400 entries has an error of 1.3 points at 50 %, and they share factors."""
     shares, count = coverage(kind, seed=1, draws=100)
     assert count > 1300
     np.testing.assert_allclose(shares, LEVELS, atol=0.05)

@@ -1,6 +1,6 @@
 """Sweeps leave the joint distribution of parameters and tables of all kinds as it is.
 
-`joint_draws` says how this is tested.  Ranks of some numbers among all their values are compared
+`joint_draws` describes the test.  Ranks of some numbers among all their values are compared
 before and after the sweeps.  A test fails if one of its p-values is below 1e-4 over their number,
 which a right sampler does for one seed in ten thousand.
 """

@@ -462,7 +462,7 @@ def test_a_table_with_classes_or_levels_chooses_its_ridge_only(kind):
 
 
 def picture(share=0.5, seed=0):
-    """Return digits of scikit-learn, of which a share of the pixels is hidden, and the mask."""
+    """Return digits of scikit-learn, of which a fraction of the pixels is hidden, and the mask."""
     X = load_digits().data[:400]
     hidden = np.random.default_rng(seed).random(X.shape) < share
     return np.where(hidden, np.nan, X), hidden

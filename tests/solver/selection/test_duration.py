@@ -1,4 +1,4 @@
-"""How long a choice takes is said before it, if that is long."""
+"""The duration of a choice is printed before it, if that is long."""
 
 import numpy as np
 import pytest

@@ -67,7 +67,7 @@ SHARES = np.random.default_rng(0).random((60, 40)) < np.linspace(0.3, 1, 40)
 HOLES = [
     *((False, random_holes(share=share, seed=seed))
       for share in (0.15, 0.4, 0.7, 0.97, 1.0) for seed in range(5)),
-    (False, np.where(SHARES, 1.0, np.nan)),  # columns may have different shares
+    (False, np.where(SHARES, 1.0, np.nan)),  # columns may have different fractions
     *((True, blocks(width=width, every=1, seed=seed)) for width in (3, 8, 18) for seed in range(5)),
     (True, hidden_square()),
     (True, hidden_square((900, 700), 300)),  # sampled
