@@ -14,6 +14,7 @@ TEXT = """# Feature table: which data, models and options go together
 
 - Rows are features of a call, and columns are forms of data.
 - "no" stands with its remedy, which the error contains, too. A dash marks a missing argument.
+- `nmd.impute()` calls `sample()` and takes its arguments, so that its column is that of `sample()`.
 - `client=` makes the data of a fit those of another column.
 - A test fits every "yes", each alone, and compares it with another form of the same data.
 - `docs/support.py` writes this page from the table of `nmd_lab/solver/support.py`.

@@ -20,11 +20,10 @@ class NotConvergedWarning(NMDWarning):
 
     Examples
     --------
-    >>> import warnings, numpy as np, nmd_lab as nmd
-    >>> X = np.maximum(np.random.default_rng(0).normal(size=(30, 20)), 0)
+    >>> import warnings, nmd_lab as nmd
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     fit = nmd.decompose(X, 5, max_iter=10, random_state=0)
+    ...     fit = nmd.decompose(nmd.datasets.digits(100), 8, max_iter=10, random_state=0)
     >>> caught[0].category.__name__
     'NotConvergedWarning'
     """
@@ -35,12 +34,11 @@ class OverfitWarning(NMDWarning):
 
     Examples
     --------
-    >>> import warnings, numpy as np, nmd_lab as nmd
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.where(rng.random((40, 30)) < 0.5, rng.normal(size=(40, 30)), np.nan)
+    >>> import warnings, nmd_lab as nmd
+    >>> seen, _ = nmd.split_observed(nmd.datasets.digits(100), 0.6, random_state=0)
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     fit = nmd.complete(X, 6, "identity", alpha=0, offsets="none", random_state=0)
+    ...     fit = nmd.complete(seen, 16, "identity", alpha=0, offsets="none", random_state=0)
     >>> "OverfitWarning" in [each.category.__name__ for each in caught]
     True
     """
@@ -51,13 +49,14 @@ class UnobservedWarning(NMDWarning):
 
     Examples
     --------
-    >>> import warnings, numpy as np, nmd_lab as nmd
-    >>> X = np.array([[1.0, 2.0], [2.0, 4.0], [np.nan, np.nan]])
+    >>> import warnings, nmd_lab as nmd
+    >>> X = nmd.datasets.digits(50).values
+    >>> X[2] = float("nan")
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     fit = nmd.complete(X, 1, "relu", alpha=0.1, offsets="none")
-    >>> caught[0].category.__name__, fit.reconstruct().values[2].tolist()
-    ('UnobservedWarning', [0.0, 0.0])
+    ...     fit = nmd.complete(X, 4, "relu", alpha=0.1, offsets="none", random_state=0)
+    >>> caught[0].category.__name__, float(fit.reconstruct()[2].max())
+    ('UnobservedWarning', 0.0)
     """
 
 
@@ -66,13 +65,13 @@ class UnitsWarning(NMDWarning):
 
     Examples
     --------
-    >>> import warnings, numpy as np, nmd_lab as nmd
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 3)) * [1000, 1, 0.1]
-    >>> X[0, 0] = np.nan
+    >>> import warnings, nmd_lab as nmd
+    >>> from sklearn.datasets import load_wine
+    >>> wine = load_wine().data  # an array: proline has values of 1000, hue of 1
+    >>> wine[0, 0] = float("nan")
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     fit = nmd.complete(X, 1, random_state=0)
+    ...     fit = nmd.complete(wine, 1, random_state=0)
     >>> caught[0].category.__name__
     'UnitsWarning'
     """

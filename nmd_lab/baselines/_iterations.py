@@ -182,7 +182,7 @@ class BaselineRun:
     history : list of Record
         Numbers of all iterations.
     stop_reason : StopReason or None
-        Code and sentence that say why the run stopped, None while it continues.
+        Code and sentence of the reason why the run stopped, None while it continues.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> 
         Data.  The stored entries of a sparse matrix are observed, and all entries of dense data but
         NaN.
     test_size : float or int, default 0.1
-        Share (between 0 and 1) or number of the observed entries in the test set.
+        Fraction (between 0 and 1) or number of the observed entries in the test set.
     random_state : int, Generator or None, default None
         Seed.
 
@@ -48,12 +48,12 @@ def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> 
 
     Examples
     --------
-    >>> import numpy as np, nmd_lab as nmd
-    >>> from scipy import sparse
-    >>> X = sparse.random_array((30, 20), density=0.4, rng=np.random.default_rng(0))
-    >>> train, test = nmd.split_observed(X, test_size=0.25, random_state=0)
-    >>> train.nnz, test.nnz
-    (180, 60)
+    >>> import nmd_lab as nmd
+    >>> from sklearn.datasets import load_wine
+    >>> wine = load_wine(as_frame=True).data  # 178 x 13
+    >>> train, test = nmd.split_observed(wine, test_size=0.25, random_state=0)
+    >>> int(train.isna().to_numpy().sum()), int(test.notna().to_numpy().sum())
+    (578, 578)
     """
     observations = observe(X)
     train, test = split(observations, test_size, as_generator(random_state))
@@ -111,7 +111,7 @@ def _test_count(test_size: Any, n_observed: int) -> int:
         if isinstance(test_size, Real) and 0 < float(test_size) < 1:
             return max(1, round(float(test_size) * n_observed))
     raise ValueError(
-        f"test_size={test_size!r} is out of range: give a share between 0 and 1, or a number "
+        f"test_size={test_size!r} is out of range: give a fraction between 0 and 1, or a number "
         f"below the {n_observed} observed entries."
     )
 

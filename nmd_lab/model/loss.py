@@ -23,7 +23,8 @@ class Loss(ModelPart):
     or NumPy of one number, ``if`` and ``else``, but no arrays and no Python objects.  Their
     argument `p` is the tuple `parameters`.  Outside its domain, `value` is infinite.
 
-    A loss that is not convex in y says so and writes `proximal_within` in the place of `proximal`.
+    A loss that is not convex in y has ``convex = False``, and `proximal_within` in the place of
+    `proximal`.
     A loss with neither is solved by a search, with which a fit takes many times as long.
 
     Attributes
@@ -37,7 +38,7 @@ class Loss(ModelPart):
         without a name.
     noise_model : NoiseModel
         Distribution of x around y whose density is proportional to exp(-β d(x, y)); by default, and
-        for a subclass with a `value` of its own that says nothing, an unknown one.
+        for a subclass with a `value` of its own that sets none, an unknown one.
     likelihood : bool
         Whether `log_scores` are minus the logarithms of a likelihood, for the metric "log_score" of
         `Choice`; False by default, as above.
@@ -54,11 +55,11 @@ class Loss(ModelPart):
     domain : tuple of float
         Smallest and largest y with a finite d, both included; all numbers by default.
     link : str
-        Name of the nonlinearity that the loss has in a mixed table unless a dict says otherwise, as
+        Name of the nonlinearity that the loss has in a mixed table unless a dict has another, as
         "exp" for counts; "" (default) for a loss that takes the one of the other columns.
     of_zero : {"square", "absolute", ""}
         What d(0, y) is for y >= 0: y² / 2, y, or something else ("", default, and for a subclass
-        with a `value` of its own that says nothing).  Zeros of sparse data are faster if it says.
+        with a `value` of its own that sets none).  Zeros of sparse data are faster if it is set.
     smallest_at_x : bool
         Whether d(x, y) is smallest at y = x; True by default.  If not, x is no value of y,
         as a class is none of its log-odds.
@@ -72,7 +73,7 @@ class Loss(ModelPart):
         last iterations descend on the objective itself.
     reference_is_sum : bool
         Whether `reference` is a sum over the entries; False by default, and for a subclass with a
-        `reference` of its own that says nothing else.  If so, it gets the entries in blocks, and
+        `reference` of its own that does not set it.  If so, it gets the entries in blocks, and
         their results are added, without arrays of the size of X.
 
     Examples
@@ -86,7 +87,7 @@ class Loss(ModelPart):
     ...         return abs(x - y) - np.log1p(abs(x - y))
     >>> Fair()([0.0, 1.0], [0.0, 2.0]).round(3)
     array([0.   , 0.307])
-    >>> fit = nmd.decompose(np.eye(4), 2, "identity", Fair(), random_state=0)
+    >>> fit = nmd.decompose(nmd.datasets.digits(50), 2, "identity", Fair(), random_state=0)
     """
 
     noise: ClassVar[str] = ""

@@ -73,10 +73,11 @@ class Monotone(PiecewiseLinear):
     Examples
     --------
     >>> import numpy as np, nmd_lab as nmd
-    >>> income = np.exp(np.random.default_rng(0).normal(size=500))
-    >>> f = nmd.nonlinearities.Monotone().for_data(income)
-    >>> middle = float(f([income.mean()])[0])  # of a normal variable, to that of the data
-    >>> bool(abs(middle - np.median(income)) < 0.02)
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> area = load_breast_cancer(as_frame=True).data["mean area"].to_numpy()  # of tumours, skewed
+    >>> f = nmd.nonlinearities.Monotone().for_data(area)
+    >>> middle = float(f([area.mean()])[0])  # of a normal variable, to that of the data
+    >>> bool(abs(middle - np.median(area)) < 0.02 * area.std())
     True
     """
 
@@ -179,11 +180,11 @@ class Monotone(PiecewiseLinear):
 
 
 PULL = 1e-3
-"""Weight of the present rises, as a share of that of all data, where few data say what they are."""
+"""Weight of the present rises, as a fraction of that of all data, where few data determine them."""
 
 TURN = 0.05
-"""Usual change of slope at a knot, as a share of the slope.  With more, f becomes a staircase where
-data are few and noisy, since WH moves to its steps; with less, it stays nearly what it was."""
+"""Usual change of slope at a knot, as a fraction of the slope.  With more, f becomes a staircase
+where data are few and noisy, since WH moves to its steps; with less, it nearly stays as it was."""
 
 
 def nearest_values(

@@ -76,14 +76,14 @@ class Nonlinearity(ModelPart):
 
     Examples
     --------
-    >>> import numpy as np, nmd_lab as nmd
+    >>> import nmd_lab as nmd
     >>> class Cube(nmd.nonlinearities.Nonlinearity):
     ...     name = "cube"
     ...
     ...     @staticmethod
     ...     def forward(t, p):
     ...         return t * t * t
-    >>> fit = nmd.decompose(np.eye(4), 2, Cube(), random_state=0)
+    >>> fit = nmd.decompose(nmd.datasets.digits(50), 2, Cube(), random_state=0)
     >>> fit.nonlinearity
     Cube()
     """

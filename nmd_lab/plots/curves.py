@@ -266,11 +266,11 @@ def nonlinearity(
 
     Examples
     --------
-    >>> import numpy as np, nmd_lab as nmd
-    >>> rng = np.random.default_rng(0)
-    >>> income = np.exp(rng.normal(size=(60, 2)) @ rng.normal(size=(2, 20)) / 3)
-    >>> fit = nmd.decompose(income, 2, "monotone", random_state=0, max_iter=40)
-    >>> (ax,) = nmd.plots.nonlinearity(fit, income)
+    >>> import nmd_lab as nmd
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> areas = load_breast_cancer(as_frame=True).data.filter(like="area").to_numpy()
+    >>> fit = nmd.decompose(areas, 2, "monotone", random_state=0)
+    >>> (ax,) = nmd.plots.nonlinearity(fit, areas)
     >>> ax.get_title()
     'Monotone(20 knots)'
     """

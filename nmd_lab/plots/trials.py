@@ -33,7 +33,7 @@ class TrialStyle:
     max_ranks : int
         Largest number of ranks in the legend.
     apart : float
-        Smallest distance of two ticks, as a share of the axis.
+        Smallest distance of two ticks, as a fraction of the axis.
     letters : int
         Letters in a line of the title.
     reach : float
@@ -78,9 +78,9 @@ def selection(fit: Decomposition, *, ax: Sequence[Axes] | None = None) -> NDArra
 
     Examples
     --------
-    >>> import numpy as np, nmd_lab as nmd
+    >>> import nmd_lab as nmd
     >>> from nmd_lab import plots
-    >>> plots.selection(nmd.decompose(np.eye(4), 2, max_iter=5, tol=0))
+    >>> plots.selection(nmd.decompose(nmd.datasets.digits(50), 2, max_iter=5, tol=0))
     Traceback (most recent call last):
     ValueError: fit has no trials to draw, since all its options were given: ...
     """

@@ -20,7 +20,7 @@ from nmd_lab.data.masks import is_mask
 
 METRICS = ("deviance", "rmse", "mae", "log_score")
 BLOCKS = "blocks"
-SPLITTERS = ", a share, a splitter of scikit-learn, held-out entries, a mask, or a list of masks"
+SPLITTERS = ", a fraction, a splitter of scikit-learn, held-out entries, a mask, or a list of masks"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,7 +47,7 @@ class Choice:
 
         These are left out of the last fit, too, which they stop early:
 
-        - a share of the observed entries, a float between 0 and 1;
+        - a fraction of the observed entries, a float between 0 and 1;
         - a mask;
         - held-out entries in the shape of X, NaN or absent elsewhere.
     groups : str or array_like (m,), optional
@@ -73,9 +73,9 @@ class Choice:
     -----
     A row of which nothing is known has no factor, so that whole rows cannot be held out.  In the
     test rows of a split, a fifth of the columns is held out, the same ones in all these rows, and
-    others in the next split.  The other cells of the test rows stay, since they say what each row
-    is like.  What is known of a held-out column then comes from the training rows alone: from other
-    groups, or from earlier times.  Rows in neither set, such as those after the test rows of
+    others in the next split.  The other cells of the test rows stay, since they describe
+    each row.  The training rows alone have values of a held-out column: those of other
+    groups, or of earlier times.  Rows in neither set, such as those after the test rows of
     ``TimeSeriesSplit``, are left out.  Each split is a fit for each setting.  If fewer than 2000
     entries are held out, the splits are repeated with other columns, in at most ten fits.
 
@@ -84,13 +84,13 @@ class Choice:
 
     Examples
     --------
-    >>> import numpy as np, nmd_lab as nmd
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 20)) + 0.1 * rng.normal(size=(60, 20))
+    >>> import nmd_lab as nmd
+    >>> from sklearn.datasets import load_wine
+    >>> wine = load_wine(as_frame=True).data
     >>> choice = nmd.Choice(ranks=[1, 2, 4], metric="mae")
     >>> choice
     Choice(ranks=(1, 2, 4), metric='mae')
-    >>> fit = nmd.complete(X, validation=choice, random_state=0)
+    >>> fit = nmd.complete(wine, validation=choice, random_state=0)
     >>> sorted(set(fit.selection["rank"].values.tolist()))
     [1, 2, 4]
     """
@@ -137,7 +137,7 @@ class Choice:
 
     @property
     def is_share(self) -> bool:
-        """Whether a share of the observed entries is held out."""
+        """Whether a fraction of the observed entries is held out."""
         return isinstance(self.splitter, Real)
 
     @property

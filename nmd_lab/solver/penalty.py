@@ -58,11 +58,10 @@ class PenaltyRule:
 
     Examples
     --------
-    >>> import numpy as np, nmd_lab as nmd
-    >>> rule = nmd.PenaltyRule(initial=0.5, factor=10.0)
-    >>> fit = nmd.decompose(
-    ...     np.eye(6) + 1, 2, "relu", solver=nmd.ADMM(rho=rule), max_iter=5, random_state=0
-    ... )
+    >>> import nmd_lab as nmd
+    >>> digits = nmd.datasets.digits(100)
+    >>> solver = nmd.ADMM(rho=nmd.PenaltyRule(initial=0.5, factor=10.0))
+    >>> fit = nmd.decompose(digits, 8, "relu", solver=solver, max_iter=5, random_state=0)
     >>> float(fit.history.penalty[0])
     0.5
     """

@@ -81,10 +81,10 @@ class ADMM:
 
     Examples
     --------
-    >>> import numpy as np, nmd_lab as nmd
-    >>> X = np.maximum(np.random.default_rng(0).normal(size=(30, 20)), 0)
+    >>> import nmd_lab as nmd
+    >>> digits = nmd.datasets.digits(100)
     >>> plain = nmd.ADMM(rho=1.0, refine=False, polish=False)
-    >>> fit = nmd.decompose(X, 3, "relu", solver=plain, max_iter=20, random_state=0)
+    >>> fit = nmd.decompose(digits, 8, "relu", solver=plain, max_iter=20, random_state=0)
     >>> set(fit.history.penalty.values.tolist())
     {1.0}
     """
@@ -175,11 +175,11 @@ class Compute:
 
     Examples
     --------
-    >>> import numpy as np, nmd_lab as nmd
-    >>> X = np.maximum(np.random.default_rng(0).normal(size=(30, 20)), 0)
-    >>> fit = nmd.decompose(X, 3, "relu", compute=nmd.Compute(threads=1), random_state=0)
-    >>> fit.rank
-    3
+    >>> import nmd_lab as nmd
+    >>> digits = nmd.datasets.digits(100)
+    >>> fit = nmd.decompose(digits, 8, "relu", compute=nmd.Compute(threads=1), random_state=0)
+    >>> fit.W.shape, fit.H.shape
+    ((100, 8), (8, 64))
     """
 
     threads: int | None = None
@@ -207,7 +207,7 @@ def as_compute(compute: Any) -> Compute:
     if compute is None:
         return Compute()
     if not isinstance(compute, Compute):
-        raise TypeError(f"compute={compute!r} is no nmd.Compute: give nmd.Compute(threads=2), say.")
+        raise TypeError(f"compute={compute!r} is no nmd.Compute: give nmd.Compute(...).")
     return compute
 
 

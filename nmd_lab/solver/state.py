@@ -29,7 +29,7 @@ from .storage import CsrStorage, storage_of
 
 @dataclass(frozen=True)
 class Iterate:
-    """What a state says of a fit, in the units of the problem.  Later steps do not change it.
+    """The iterate of a state, in the units of the problem.  Later steps do not change it.
 
     Attributes
     ----------
@@ -98,12 +98,12 @@ class State(Iterate):
     --------
     A callback gets the state of each iteration, and ends the fit by returning True:
 
-    >>> import numpy as np, nmd_lab as nmd
+    >>> import nmd_lab as nmd
     >>> def enough(state):
-    ...     return state.relative_error < 0.5 or state.iteration == 7
-    >>> X = np.maximum(np.random.default_rng(0).normal(size=(30, 20)), 0)
-    >>> fit = nmd.decompose(X, 3, "relu", callback=enough, random_state=0)
-    >>> fit.stop_reason.code, fit.history.sizes["iteration"] <= 7
+    ...     return state.relative_error < 0.3 or state.iteration == 50
+    >>> digits = nmd.datasets.digits(100)
+    >>> fit = nmd.decompose(digits, 8, "relu", callback=enough, random_state=0)
+    >>> fit.stop_reason.code, fit.relative_error < 0.3
     ('callback', True)
     """
 
