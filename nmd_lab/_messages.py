@@ -10,6 +10,7 @@ import numpy as np
 
 from .data.observations import Observations
 from .data.units import units_of_columns
+from .result.convergence import LARGEST_RHAT, MOST_UNSETTLED
 from .result.decomposition import Decomposition
 from .result.posterior import Posterior
 from .result.summary import unfinished
@@ -100,14 +101,7 @@ def messages_after(
     )
 
 
-RHAT = 1.2  # split R-hat of a prediction from which it has not converged
-SHARE = 0.1  # fraction of such predictions above which there is a warning
 FEWEST = 8  # sweeps below which split R-hat is meaningless
-
-
-def unsettled(posterior: Posterior) -> float:
-    """Return the fraction of predictions that have not converged."""
-    return float((posterior.rhat["prediction"] > RHAT).mean())
 
 
 def message_of_chains(posterior: Posterior) -> Messages:
@@ -116,13 +110,13 @@ def message_of_chains(posterior: Posterior) -> Messages:
     if sweeps < FEWEST:
         text = f"the chains have {sweeps} sweeps after tuning, too few to judge them: {remedy}."
         return {NotConvergedWarning: text}
-    share = unsettled(posterior)
-    if share <= SHARE:
+    share = posterior._unsettled
+    if not share > MOST_UNSETTLED:
         return {}
     text = (
-        f"the chains have not converged: split R-hat is above {RHAT} for {share:.0%} of "
-        f"the predictions, and {float(posterior.rhat['log_likelihood']):.2f} for the "
-        f"log-likelihood: {remedy}."
+        f"the chains have not converged: {share:.0%} of the predictions move by more than a third "
+        f"of their standard deviation between parts of the chains (split R-hat of new "
+        f"observations above {LARGEST_RHAT}): {remedy}."
     )
     return {NotConvergedWarning: text}
 

@@ -7,6 +7,7 @@ Split R-hat and effective sample size are the rank-normalised versions: A. Vehta
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -90,10 +91,23 @@ def _variances(halves: Array) -> tuple[Array, Array]:
 
 
 LARGEST_RHAT = 1.05
-"""Largest split R-hat of chains that have converged."""
+"""Largest split R-hat of a new observation that has converged."""
 
-SHARE_OF_PROBES = 0.95
-"""Smallest fraction of the probe entries that must have converged."""
+MOST_UNSETTLED = 0.05
+"""Largest fraction of the probed predictions that may exceed it."""
+
+
+def moments_in_draws(posterior: Drawn, i: Any, j: Any) -> tuple[Array, Array]:
+    """Return mean and variance of new observations in each draw, (chain, draw, entries)."""
+    v = posterior._linear_at(i, j)
+    mean, variance = np.empty_like(v), np.zeros_like(v)
+    for predictive, at, u in posterior._by_noise(posterior._predictives, j, v):
+        mean[:, at] = predictive.mean(u)
+        with suppress(ValueError):  # a loss of your own may have no noise
+            variance[:, at] = predictive.mean_and_variance(u)[1]
+    sizes = posterior.draws.sizes
+    shape = sizes[CHAIN], sizes[DRAW], i.size
+    return mean.reshape(shape), variance.reshape(shape)
 
 
 class PosteriorDiagnostics(Drawn):
@@ -131,10 +145,12 @@ class PosteriorDiagnostics(Drawn):
 
     @property
     def converged(self) -> bool:
-        """Whether split R-hat is below 1.05 for the log-likelihood and 95 % of the predictions.
+        """Whether at most 5 % of the probed predictions differ between the parts of the chains.
 
-        The predictions are those of the trace.  False if the chains are too short for it.  The
-        warning of `sample` is about the predictions alone, which converge earlier.
+        A prediction differs if split R-hat of a new observation is above 1.05: then its mean moves
+        by more than a third of the standard deviation of an observation from one half of a chain to
+        another.  `sample` warns by the same rule.  False if the chains are too short for it.  The
+        log-likelihood, which converges later, does not count.
 
         Examples
         --------
@@ -142,14 +158,23 @@ class PosteriorDiagnostics(Drawn):
         >>> import nmd_lab as nmd
         >>> wine = load_wine(as_frame=True).data
         >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
-        >>> posterior.converged  # after 50 sweeps
-        False
+        >>> posterior.converged
+        True
         """
-        rhat = self.rhat
-        good = bool(rhat["log_likelihood"] < LARGEST_RHAT)
-        if "prediction" in rhat and rhat.sizes[PROBE]:
-            good &= bool((rhat["prediction"] < LARGEST_RHAT).mean() >= SHARE_OF_PROBES)
-        return good
+        return self._unsettled <= MOST_UNSETTLED
+
+    @property
+    def _unsettled(self) -> float:
+        """Fraction of the probed predictions that have not converged; NaN for short chains."""
+        if PROBE not in self.trace.dims or self.draws.sizes[DRAW] < FEWEST:
+            return np.nan
+        i, j = self.trace["probe_row"].values, self.trace["probe_column"].values
+        mean, variance = moments_in_draws(self, i, j)
+        halves = _halves(mean)
+        assert halves is not None
+        within, total = _variances(halves)
+        noise = variance.mean(axis=(0, 1))
+        return float(np.mean(total + noise > LARGEST_RHAT**2 * (within + noise)))
 
     @property
     def singular_values(self) -> xr.DataArray:

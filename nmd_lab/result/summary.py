@@ -244,14 +244,11 @@ def _headline_of_posterior(posterior: Any) -> dict[str, str]:
 def _flags_of_posterior(posterior: Any) -> list[str]:
     """Return a sentence for each diagnostic of a posterior that is not as it should be."""
     flags = [STOPPED[code]] if (code := posterior.stop_reason.code) in STOPPED else []
-    rhat = posterior.rhat
-    of_likelihood, ess = (float(each["log_likelihood"]) for each in (rhat, posterior.ess))
-    if np.isnan(of_likelihood):
-        return [*flags, "Too few sweeps to judge the chains."]
+    if np.isnan(posterior._unsettled):
+        return [*flags, "Too few draws to judge the chains."]
+    ess = float(posterior.ess["prediction"].median())
     if not posterior.converged:
-        agree = of_likelihood < LARGEST_RHAT
-        words = f"predictions have {_settled(rhat)}" if agree else _convergence(of_likelihood, ess)
-        flags.append(f"The chains have not converged: {words}.")
+        flags.append(f"The chains have not converged: {_settled(posterior)} of the predictions.")
     elif ess < FEW_INDEPENDENT:
         flags.append(f"The draws are worth only {ess:.0f} independent ones: intervals are rough.")
     return flags
@@ -299,7 +296,7 @@ def posterior_facts(posterior: Any) -> dict[str, str]:
         **{name: f"({text}) {posterior.draws[name].dtype}" for name, text in sizes.items()},
         "effective rank": rank,
         "noise 1/√ρ": size,
-        "predictions": _settled(rhat),
+        "predictions": _settled(posterior),
         "log-likelihood": _convergence(of_likelihood, ess),
         "ended": str(posterior.stop_reason),
     }
@@ -313,13 +310,10 @@ def _convergence(rhat: float, ess: float) -> str:
     return f"split R-hat {rhat:.3f}, effective sample size {ess:.0f}"
 
 
-def _settled(rhat: xr.Dataset) -> str:
-    """Return split R-hat of the predictions of the trace, in words; empty without any."""
-    of_probes = rhat.get("prediction")
-    if of_probes is None or not of_probes.size or bool(of_probes.isnull().all()):
-        return ""
-    largest = float(of_probes.quantile(0.95))
-    return f"split R-hat at most {largest:.3f} for 95 % of {of_probes.size}"
+def _settled(posterior: Any) -> str:
+    """Return the fraction of the predictions that have not converged, empty for short chains."""
+    share = posterior._unsettled
+    return "" if np.isnan(share) else f"R-hat of observations above {LARGEST_RHAT} for {share:.0%}"
 
 
 FEW_DRAWS = 24

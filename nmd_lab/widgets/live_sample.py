@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmd_lab._messages import FEWEST, message_of_chains, unsettled
+from nmd_lab._messages import FEWEST, message_of_chains
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab._sampling import TUNE, draw_posterior
@@ -72,7 +72,7 @@ def doubt(posterior: Posterior) -> str:
     """Return what is to be done, and why, if the draws have not converged; empty if they have."""
     if not message_of_chains(posterior):
         return ""
-    share, few = unsettled(posterior), posterior.trace.sizes["sweep"] < FEWEST
+    share, few = posterior._unsettled, posterior.trace.sizes["sweep"] < FEWEST
     why = "too few to judge them" if few else f"another chain would differ in {share:.0%} of cells"
     return f"more draws (⚙) may help: {why}"
 

@@ -183,4 +183,4 @@ def test_what_is_shown(posterior):
     assert "too few sweeps" in repr(short)
     assert "MinMax(-0.4, 0.9)(W H), noise after f, loss l1" in repr(short)
     assert not short.converged
-    assert "Too few sweeps to judge the chains." in short._repr_html_()
+    assert "Too few draws to judge the chains." in short._repr_html_()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from made_draws import made_up
 
+from nmd_lab._messages import message_of_chains
 from nmd_lab.result.convergence import effective_sample_size, split_rhat
 
 
@@ -52,17 +53,43 @@ def test_short_and_constant_series():
     assert np.isnan(split_rhat(np.full((1, 8), np.nan)))
 
 
-def test_what_counts_as_converged(rng):
-    likelihood, probes = rng.normal(size=(2, 300)), rng.normal(size=(2, 300, 40))
-    kept = {"probe_rows": np.zeros(40, int), "probe_columns": np.zeros(40, int)}
-    X = np.zeros((3, 4))
-    apart = np.array([[0], [3]])
-    good = made_up(X, log_likelihood=likelihood, predictions=probes, **kept)
-    assert good.converged
-    assert good.rhat.prediction.sizes == {"probe": 40}
-    assert good.ess.log_likelihood.item() == effective_sample_size(likelihood)
-    assert not made_up(X, log_likelihood=likelihood + apart).converged
-    for n_bad, converged in ((2, True), (3, False)):
-        bad = probes.copy()
-        bad[..., :n_bad] += apart[..., None]
-        assert made_up(X, log_likelihood=likelihood, predictions=bad, **kept).converged == converged
+@pytest.mark.parametrize("shape", [(2, 9, 5), (4, 100, 5), (3, 51, 2)])
+def test_numbers_are_those_of_the_installed_arviz(rng, shape):
+    stats = pytest.importorskip("arviz_stats.base").array_stats
+    x = np.exp(autoregressive(rng, 0.7, shape))
+    for ours, theirs in ((split_rhat, stats.rhat), (effective_sample_size, stats.ess)):
+        wanted = theirs(x, chain_axis=0, draw_axis=1)
+        np.testing.assert_allclose(ours(x), wanted, rtol=1e-10)
+
+
+def chains_apart(rng, distance, share, noise=1.0):
+    """Two chains whose predictions are apart, in standard deviations of their mean, in a share."""
+    H = rng.normal(size=(2, 300, 40, 1))
+    H[1, :, : round(40 * share)] += distance
+    likelihood = rng.normal(size=(2, 300)) + np.array([[0], [9]])
+    arrays = {"W": np.ones((2, 300, 3, 1)), "H": H, "rho": np.full((2, 300), noise**-2.0)}
+    offsets = {"row_offsets": np.zeros((2, 300, 3)), "column_offsets": np.zeros((2, 300, 40))}
+    probes = {"probe_rows": np.zeros(40, int), "probe_columns": np.arange(40)}
+    predictions = {"predictions": H[..., 0], "log_likelihood": likelihood, "mean": 0.0}
+    return made_up(np.zeros((3, 40)), draws=300, **arrays, **offsets, **predictions, **probes)
+
+
+@pytest.mark.parametrize(
+    ("distance", "share", "noise", "warned"),
+    [(0, 1, 1, False), (1, 0.05, 1, False), (1, 0.1, 1, True), (1, 1, 9, False), (6, 1, 9, True)],
+)
+def test_chains_that_differ_by_much_of_an_observation_are_named(
+    rng, distance, share, noise, warned
+):
+    posterior = chains_apart(rng, distance, share, noise)
+    assert posterior.converged == (not warned)
+    message = str(message_of_chains(posterior))
+    assert (f"{share:.0%} of the predictions" in message) == warned
+    assert ("have not converged" in posterior._repr_html_()) == warned
+
+
+def test_short_chains_are_not_judged(rng):
+    posterior = made_up(np.zeros((3, 4)), draws=3, log_likelihood=rng.normal(size=(2, 3)))
+    assert not posterior.converged
+    assert "3 sweeps after tuning, too few to judge them" in str(message_of_chains(posterior))
+    assert np.isnan(posterior.rhat.log_likelihood)
