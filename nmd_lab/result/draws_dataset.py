@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from nmd_lab.data.labels import COMPONENT, Labels
 
-from .draws import CHAIN, CUT, DRAW, GROUP, PART, PROBE, SWEEP, Drawn
+from .convergence import PosteriorDiagnostics, moments_in_draws
+from .draws import CHAIN, CUT, DRAW, GROUP, PART, PROBE, SWEEP, TINY, Drawn
+from .entries import entries_of
 from .serialization import Description, Known, UnknownContentError, described, fields_of_result
 
 VARIABLES = (
@@ -141,8 +145,116 @@ def fields_of_posterior(
     }
 
 
-def to_datatree(posterior: Drawn) -> xr.DataTree:
+def to_datatree(posterior: PosteriorDiagnostics, held_out: Any, *, factors: bool) -> xr.DataTree:
     """Return the groups that ArviZ expects; see `Posterior.to_datatree`."""
-    statistics = posterior.trace.rename({SWEEP: DRAW}).rename(log_likelihood="lp")
-    groups = {"posterior": posterior.draws, "sample_stats": statistics}
+    drawn = _identified(posterior)
+    if factors:
+        drawn = drawn.merge(posterior.draws[["W", "H"]])
+    trace = posterior.trace[["log_likelihood"]].rename({SWEEP: DRAW, "log_likelihood": "lp"})
+    groups = {"posterior": drawn, "sample_stats": trace.drop_vars(PROBES, errors="ignore")}
+    if held_out is not None:
+        groups |= _observed_cells(posterior, held_out)
     return xr.DataTree.from_dict(groups, name=posterior._labels.name)
+
+
+def _identified(posterior: PosteriorDiagnostics) -> xr.Dataset:
+    """Return singular values, predictions, noise levels and cut points, with a label for each."""
+    rows, columns = _line_names(posterior._labels)
+    probes = [posterior.trace[name].values for name in PROBES if name in posterior.trace.coords]
+    i, j = np.unique(np.reshape(probes, (2, -1)).astype(np.intp), axis=1)
+    means = np.moveaxis(moments_in_draws(posterior, i, j)[0], -1, 0)
+    cells = (f"{rows[a]}, {columns[b]}" for a, b in zip(i, j, strict=True))
+    predictions: dict[str, Any] = dict(zip(cells, means, strict=True))
+    noise: dict[str, Any] = {}
+    precision: dict[str, Any] = {}
+    cuts: dict[str, Any] = {}
+    names = ["all"] if posterior._kinds is None else columns
+    for position, (name, kind) in enumerate(zip(names, posterior._noises, strict=True)):
+        of_column = posterior._noise_of(position)
+        if kind != "ordinal":
+            noise[name] = of_column.sd
+        elif of_column.cuts is not None:
+            cuts |= {
+                f"{name}, {k}": cut for k, cut in enumerate(of_column.cuts.T, 1) if np.ptp(cut)
+            }
+        if kind == "after" and of_column.beta is not None:
+            precision[name] = of_column.beta
+    found = {"prediction": predictions, "noise": noise, "precision": precision, "cut_point": cuts}
+    dataset: xr.Dataset = posterior.singular_values.reset_coords("effective_rank")
+    for name, values in found.items():
+        if values:
+            draws = [np.reshape(each, _outer(posterior)) for each in values.values()]
+            dim = f"{name}_of"
+            dataset[name] = (CHAIN, DRAW, dim), np.stack(draws, axis=-1)
+            dataset = dataset.assign_coords({dim: list(values)})
+    return dataset
+
+
+def _observed_cells(posterior: Drawn, X: Any) -> dict[str, xr.Dataset]:
+    """Return the observed cells of data, new observations of them, and their log-likelihood.
+
+    Each column of a table has a variable of its own, since a plot overlays the cells of a variable.
+    """
+    labels, rng, outer = posterior._labels, np.random.default_rng(0), _outer(posterior)
+    entries = entries_of(labels, X, None, None, posterior._owner)
+    assert entries.data is not None
+    values = entries.data.observations.entries().values.astype(np.float64)
+    rows, columns = _line_names(labels)
+    predictives, observed, drawn, logs, cells = posterior._predictives, {}, {}, [], []
+    for name, positions in _variables(posterior).items():
+        is_class = posterior._has_indicators(positions)
+        at = np.flatnonzero(np.isin(entries.j, positions[:1] if is_class else positions))
+        i, j, x = entries.i[at], entries.j[at], values[at]
+        if not at.size:
+            continue
+        if is_class:
+            x = values[at[:, None] + np.arange(positions.size)].argmax(axis=1)
+            shares = posterior._shares_in_draws(i, positions)
+            logs.append(np.log(shares[:, np.arange(x.size), x]))
+            below = np.cumsum(shares, axis=2)[..., :-1]
+            new = np.sum(below < rng.random((*below.shape[:2], 1)), axis=2)
+        else:
+            linear = posterior._linear_at(i, j)
+            ((predictive, _, v),) = posterior._by_noise(predictives, j, linear)
+            each = predictive.log_densities(v, x).reshape(-1, *v.shape)
+            logs.append(logsumexp(each, axis=0) - np.log(len(each)))
+            new = np.stack(
+                [predictive.of_draw(d).draw(of_draw, rng) for d, of_draw in enumerate(v)]
+            )
+        dim = f"{name}_dim_0"
+        coords = {dim: [rows[k] for k in i]}
+        observed[name] = xr.DataArray(x, coords, dims=dim)
+        drawn[name] = xr.DataArray(new.reshape(*outer, -1), coords, dims=(CHAIN, DRAW, dim))
+        cells += [f"{rows[a]}, {columns[b]}" for a, b in zip(i, j, strict=True)]
+    likelihood = np.maximum(np.concatenate(logs, axis=1), np.log(TINY)).reshape(*outer, -1)
+    counts = {dim: posterior.draws[dim] for dim in (CHAIN, DRAW)}
+    return {
+        "observed_data": xr.Dataset(observed),
+        "posterior_predictive": xr.Dataset(drawn, counts),
+        "log_likelihood": xr.Dataset(
+            {"cells": ((CHAIN, DRAW, "cell"), likelihood)}, {**counts, "cell": cells}
+        ),
+    }
+
+
+def _outer(posterior: Drawn) -> tuple[int, int]:
+    """Return the numbers of chains and draws."""
+    return posterior.draws.sizes[CHAIN], posterior.draws.sizes[DRAW]
+
+
+def _line_names(labels: Labels) -> tuple[list[str], list[str]]:
+    """Return the labels of rows and columns of the matrix as text."""
+    rows, columns = ([str(each) for each in labels.flat(d)] for d in (labels.rows, labels.columns))
+    return rows, columns
+
+
+def _variables(posterior: Drawn) -> dict[str, NDArray[np.intp]]:
+    """Return the columns of the matrix of each variable for ArviZ; paths of a tree have a /."""
+    labels = posterior._labels
+    if posterior._kinds is None:
+        return {"X": np.arange(labels.matrix_shape[1])}
+    if labels.table is None:
+        named = [(name, np.array([k])) for k, name in enumerate(_line_names(labels)[1])]
+    else:
+        named = [(str(column.name), at) for column, at in labels.table.blocks()]
+    return {name.replace("/", " per "): at for name, at in named}

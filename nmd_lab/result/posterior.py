@@ -187,25 +187,44 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
 
         return PosteriorPlotAccessor(self)
 
-    def to_datatree(self) -> xr.DataTree:
-        """Return draws and trace as the groups of a tree, as ArviZ expects them.
+    def to_datatree(self, held_out: Any = None, *, factors: bool = False) -> xr.DataTree:
+        """Return the draws as the groups of a tree, as ArviZ expects them.
+
+        Parameters
+        ----------
+        held_out : array_like, masked array, DataFrame, DataArray or scipy.sparse, optional
+            Cells that were hidden before `sample`, with what was observed there, as for
+            `reliability`.  ``az.loo`` needs the data that `sample` has seen in their place.
+        factors : bool, default False
+            Whether `posterior` has W and H, whose components are not identified.
 
         Returns
         -------
         xarray.DataTree
-            Groups `posterior` (the draws) and `sample_stats` (lp, the log-likelihood of each sweep,
-            and `prediction`), along `chain` and `draw`.
+            Group `posterior`, along `chain` and `draw`: predictions of some cells, singular values
+            and effective rank of WH, and where the model has them standard deviations of the noise
+            before f (`noise`), precisions of that after f and cut points.  Group `sample_stats`:
+            lp, the log-likelihood of each sweep.  With `held_out`, groups `observed_data` and
+            `posterior_predictive`, with a variable for each column of a table, and
+            `log_likelihood`, with the variable `cells`.  Levels and classes have their positions.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `predict`, of which `held_out` is the test data.
 
         Examples
         --------
         >>> from sklearn.datasets import load_wine
         >>> import nmd_lab as nmd
         >>> wine = load_wine(as_frame=True).data
-        >>> posterior = nmd.sample(wine, 3, draws=50, random_state=0)
-        >>> posterior.to_datatree()["posterior"].sizes["draw"]
-        50
+        >>> train, test = nmd.split_observed(wine, 0.1, random_state=0)
+        >>> posterior = nmd.sample(train, 3, draws=50, random_state=0)
+        >>> tree = posterior.to_datatree(test)  # for az.plot_ppc_dist(tree, var_names="alcohol")
+        >>> tree["posterior"].sizes["draw"], tree["log_likelihood"].sizes["cell"]
+        (50, 231)
         """
-        return draws_dataset.to_datatree(self)
+        return draws_dataset.to_datatree(self, held_out, factors=factors)
 
     def report(self, X: Any, held_out: Any = None, *, level: float = 0.9) -> PosteriorReport:
         """Return what was missing in X, what it is filled with, and how far to trust this.

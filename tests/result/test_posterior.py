@@ -159,15 +159,6 @@ def test_singular_values_are_those_of_WH(posterior):
     assert effective == pytest.approx(np.prod(shares**-shares))
 
 
-def test_tree_for_arviz(posterior):
-    tree = posterior.to_datatree()
-    assert set(tree.children) == {"posterior", "sample_stats"}
-    assert tree["posterior"].sizes["draw"] == 30
-    assert tree["sample_stats"]["lp"].dims == ("chain", "draw")
-    assert tree["sample_stats"].sizes["draw"] == 40
-    np.testing.assert_array_equal(tree["posterior"]["rho"], posterior.draws.rho)
-
-
 def test_what_is_shown(posterior):
     text, page = repr(posterior), posterior._repr_html_()
     assert "60 in 2 chains" in text
