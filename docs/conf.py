@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
 
 from nmd_lab import __version__
 
@@ -42,6 +45,9 @@ exclude_patterns = [
 ]
 suppress_warnings = ["config.cache"]  # functions of this file are in the configuration
 
+# Baselines of the gallery have their own numbers of iterations.
+warnings.filterwarnings("ignore", category=ConvergenceWarning)
+
 # Pages are Markdown, and notebooks are shown as they were committed.
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -77,12 +83,15 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 # Pages with wide tables and pictures have no list of pages at their side.
-html_sidebars = {name: [] for name in ("install", "which_model", "try_it")}
+WIDE = ("install", "which_model", "try_it", "comparison", "support")
+WIDE += ("tables", "ratings", "selection", "performance", "paper")
+html_sidebars = {name: [] for name in WIDE}
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
     "show_prev_next": True,
-    "secondary_sidebar_items": ["page-toc"],
+    # Pages with code have its room instead of a list of headings.
+    "secondary_sidebar_items": {"**": ["page-toc"], "tutorials/**": [], "gallery/**": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",

@@ -25,9 +25,7 @@ given = np.where(hidden, np.nan, angles)
 
 fits = {
     "linear": nmd.complete(given, 2, "identity", random_state=0),
-    "wrapped": nmd.complete(
-        given, 2, nmd.nonlinearities.Wrap(360, 0), n_init=3, max_iter=150, random_state=0
-    ),
+    "wrapped": nmd.complete(given, 2, nmd.nonlinearities.Wrap(360, 0), n_init=3, random_state=0),
 }
 errors = {}
 for name, fit in fits.items():

@@ -10,6 +10,8 @@ The data are real: 200 handwritten digits (``sklearn.datasets.load_digits``), of
 pixels are hidden.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -31,6 +33,7 @@ def rmse(model, where):
 # Without a ridge, the best rank is known in hindsight only.  SoftImpute shrinks singular values
 # instead; its penalty is chosen by held-out pixels.
 
+warnings.simplefilter("ignore", nmd.warnings.NMDWarning)  # the fits without a ridge overfit
 options = {"nonlinearity": "identity", "random_state": 0}
 ranks = [1, 2, 4, 6, 8, 12, 16, 24]
 plain = {r: nmd.complete(given, r, alpha=0, offsets="none", **options) for r in ranks}

@@ -5,7 +5,8 @@ Compression of a weight matrix at equal bytes
 After small weights of a network were set to zero (pruning), its weight matrix is sparse and has
 both signs.  It is stored as two factors of 8-bit numbers.  A linear model of the factors has to
 produce the zeros; soft thresholding, sign(t) max(abs(t) - c, 0), maps small numbers to zero.  The
-network classifies handwritten digits (``sklearn.datasets.load_digits``).
+network classifies handwritten digits (``sklearn.datasets.load_digits``).  The error of the weights
+is lower with soft thresholding at each size.  The accuracy of the network is not higher.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,11 @@
 """
-Multiple imputation: regression coefficients with honest standard errors
-========================================================================
+Multiple imputation: regression coefficients and their standard errors
+======================================================================
 
 A regression on a table that was filled once takes the filled cells for measured ones, and its
 standard errors are too small.  ``nmd.impute(frame, n=10)`` fills the table ten times with draws.
-Rubin's rules add the variance between the ten estimates to the standard error.
+``nmd.pool`` combines the ten regressions by Rubin's rules, which add the variance between the
+estimates to the standard error.
 
 The data are real: 53,940 diamonds (``diamonds`` of R's ggplot2).  They are the population, whose
 slope of log price on log weight is known.  Each of 30 samples has 150 diamonds, of which 40 % of
@@ -49,16 +50,16 @@ for run in range(RUNS):
     sample = population.sample(150, random_state=run).reset_index(drop=True)
     holed = sample.mask(rng.random(sample.shape) < 0.4)
     posterior = nmd.sample(holed, draws=60, groups=1, random_state=run)
-    estimates = {
-        "complete rows": [slope_of(holed.dropna(subset=["log_weight", "log_price"]))],
-        "filled once": [slope_of(posterior.impute(holed))],
-        "filled ten times": [slope_of(c) for c in posterior.impute(holed, 10, random_state=run)],
+    tables = {
+        "complete rows": holed.dropna(subset=["log_weight", "log_price"]),
+        "filled once": posterior.impute(holed),
     }
-    for name, found in estimates.items():
-        slopes, variances = np.array(found).T
-        between = slopes.var(ddof=1) if len(slopes) > 1 else 0
-        total = variances.mean() + (1 + 1 / len(slopes)) * between
-        intervals[name].append((slopes.mean(), 1.96 * np.sqrt(total)))
+    for name, table in tables.items():
+        slope, variance = slope_of(table)
+        intervals[name].append((slope, 1.96 * np.sqrt(variance)))
+    copies = posterior.impute(holed, 10, random_state=run)
+    pooled = nmd.pool([slope_of(copy) for copy in copies], df=len(sample) - 2).iloc[0]
+    intervals["filled ten times"].append((pooled["estimate"], pooled["high"] - pooled["estimate"]))
 
 figure, axes = plt.subplots(1, 3, figsize=(11, 4), layout="constrained", sharey=True)
 covered, widths = {}, {}

@@ -4,7 +4,8 @@ Fold in new users: predictions from their first ratings
 
 ``fit.append`` and ``posterior.fold_in`` compute the components of a new row for the fitted H, in a
 few milliseconds and without a new fit.  The result of ``fold_in`` has intervals, which are wider
-for users with few ratings.
+for users with few ratings.  After one to three ratings the mean of the film, shifted, is about as
+good; after thirty the factors predict better.
 
 The data are real: MovieLens latest-small, with films of at least 80 ratings.  Users with 40 ratings
 or more are divided: four fifths are fitted, and the others are new.

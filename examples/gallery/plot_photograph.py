@@ -3,9 +3,9 @@ Inpainting a photograph: when interpolation is better
 =====================================================
 
 A photograph has few pixels at its limits, and neighbouring pixels are alike.  A low-rank model
-does not use neighbours.  Interpolation does, and completes a photograph with scattered gaps
-better than any low-rank model.  Where whole rows and columns are known but no neighbours are, for
-example in tables, there is nothing to interpolate.
+does not use neighbours.  Interpolation does, and completes this photograph with
+scattered gaps better than the low-rank model that ``nmd.complete`` chooses.  Where whole rows and
+columns are known but no neighbours are, for example in tables, there is nothing to interpolate.
 """
 
 import matplotlib.pyplot as plt

