@@ -8,12 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .data.masks import AT_MOST
+from .data.matching import first_few
 from .data.observations import Observations
 from .data.units import units_of_columns
 from .result.convergence import LARGEST_RHAT, MOST_UNSETTLED
 from .result.decomposition import Decomposition
+from .result.draws import LIMITS
+from .result.imputation import Bounded, draws_within
 from .result.posterior import Posterior
-from .result.summary import unfinished
+from .result.summary import FEW_DRAWS, few_draws, unfinished
 from .solver.bounds import out_of_bounds
 from .solver.options import FitOptions
 from .solver.request import Decided
@@ -119,6 +123,31 @@ def message_of_chains(posterior: Posterior) -> Messages:
         f"observations above {LARGEST_RHAT}): {remedy}."
     )
     return {NotConvergedWarning: text}
+
+
+NEGATIVE = 0.01  # share of negative draws below a limit, though no value of the column is negative
+
+
+def message_of_limits(posterior: Posterior, observations: Observations) -> Messages:
+    """Return a message if draws below upper limits are negative, and no value of X is."""
+    if (limits := posterior._limits) is None:
+        return {}
+    _, of_values, x = observations.entries()
+    i, j, codes, values, _ = (limits[name].values for name in LIMITS)
+    lowest = np.full(observations.shape[1], np.inf)
+    np.minimum.at(lowest, of_values, x)
+    at = np.flatnonzero((codes == AT_MOST) & (values > 0) & (lowest[j] >= 0))
+    bounded = Bounded(i[at], j[at], np.full(at.size, -np.inf), values[at])
+    negative = (draws_within(few_draws(posterior, FEW_DRAWS), bounded) < 0).mean(axis=0)
+    shares = np.bincount(j[at], negative) / np.maximum(np.bincount(j[at]), 1)
+    if not (wrong := np.flatnonzero(shares > NEGATIVE)).size:
+        return {}
+    names = first_few(observations.labels.flat(observations.labels.columns)[wrong].tolist())
+    text = (
+        f"{shares.max():.0%} of the draws below limits are negative, and no value of the columns "
+        f"{names} is: if none can be, fit np.log(X), or a DataFrame without nonlinearity=."
+    )
+    return {NMDWarning: text}
 
 
 def warn(messages: Messages, stacklevel: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import xarray as xr
 
-from ._messages import REMEDY_FOR_UNITS, warn
+from ._messages import REMEDY_FOR_UNITS, message_of_limits, warn
 from ._runtime.checks import as_generator
 from ._runtime.machine import refuse_above
 from ._runtime.progress import Interruption, StopReason
@@ -17,6 +17,7 @@ from .data.inputs import form_of, observe
 from .data.observations import Observations
 from .data.units import units_of_columns
 from .result.decomposition import Decomposition
+from .result.draws_dataset import limits_of
 from .result.posterior import Posterior
 from .result.serialization import provenance
 from .solver.loop import state_and_save
@@ -57,7 +58,9 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     decided = replace(asked, tune=tune, time_limit=left)
     chains = Chains(problem, observations, decided, state, rng)
     drawn, reason = chains.run(interruption, save)
-    return package(problem, observations, decided, drawn, reason, is_table=is_table)
+    posterior = package(problem, observations, decided, drawn, reason, is_table=is_table)
+    warn(message_of_limits(posterior, observations), stacklevel=3)
+    return posterior
 
 
 def _observe(X: Any, asked: SampleOptions) -> tuple[Observations, bool]:
@@ -124,6 +127,7 @@ def package(
         noise=noises if by_column else noises[0],
         levels=loss.level_values if is_ordinal else None,
         stop_reason=reason,
+        limits=limits_of(observations),
         parameters={
             "rank": problem.rank,
             **decided.describe(),

@@ -70,8 +70,9 @@ def sample(
         Nonlinearity f of all entries, or by column, as for `complete`.  "monotone": an increasing f
         that maps normal quantiles to those of X, or of a column.  "auto": the identity, and a
         `Monotone` for the numbers of a table whose columns have noise levels of their own, unless
-        many values are at an end of the column, or a limit, a loss or `noise` is given.  A dict:
-        "auto" for the columns that it leaves out.
+        many values are at an end of the column, or a loss or `noise` is given.  A column with
+        limits has the exponential function or the line instead, above 0 if no value of it is
+        negative.  A dict: "auto" for the columns that it leaves out.
     loss : str, Loss, dict or sequence, default "frobenius"
         Noise after f: "frobenius" (Gaussian), "l1" (Laplace), "kl" (Poisson), or a `Loss`.
         "ordinal" or an `Ordinal`: ordered levels with learned cut points.  By column as for
@@ -342,7 +343,5 @@ def impute(
     (5, True)
     """
     posterior = sample(frame, **options)
-    names = ("at_most", "at_least", "upper", "random_state")
-    limits_and_seed: dict[str, Any] = {name: options[name] for name in names if name in options}
-    filled = posterior.impute(frame, n, **limits_and_seed)
+    filled = posterior.impute(frame, n, random_state=options.get("random_state"))
     return (filled, posterior) if return_posterior else filled

@@ -141,7 +141,6 @@ def refuse_columns(frame: Any, typed: Collection[Any] = ()) -> None:
         said, remedy = description(frame, refused), lines_that_mend(frame, typed)
         limits = [f"{name}={name}" for name in SIGNS if f"{name} = " in remedy]
         give = f", and give {' and '.join(limits)}" if limits else ""
-        give += "; fit logarithms of concentrations, or draws can be negative" if limits else ""
         if "words" in refused:
             give += "; where a word means below a limit, write '<' and the limit before"
         if roles := _roles_of_long_table(frame, refused):

@@ -20,8 +20,11 @@ from .mixture import Array, Noise, Predictive, level_masses, level_shares, produ
 from .predictive import KINDS
 
 CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
-GROUP = "group"
+GROUP, LIMIT = "group", "limit"
 """Dimensions of the draws and of the trace; the dimensions of X get other names if they clash."""
+
+LIMITS = ("limit_row", "limit_column", "limit_code", "limit_value", "limit_upper")
+"""Positions, codes (of `EntryLimits`), values and upper values of the entries with limits."""
 
 ALL = slice(None)
 """Every draw."""
@@ -72,6 +75,7 @@ class Drawn(Fitted):
     trace: xr.Dataset
     mean: float
     levels: tuple[float, ...] | None
+    _limits: xr.Dataset | None
 
     _owner = "the posterior"
 

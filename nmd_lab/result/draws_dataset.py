@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.data.observations import Observations
 
 from .convergence import PosteriorDiagnostics, moments_in_draws
-from .draws import CHAIN, CUT, DRAW, GROUP, PART, PROBE, SWEEP, TINY, Drawn
+from .draws import CHAIN, CUT, DRAW, GROUP, LIMIT, LIMITS, PART, PROBE, SWEEP, TINY, Drawn
 from .entries import entries_of
 from .serialization import Description, Known, UnknownContentError, described, fields_of_result
 
@@ -37,7 +38,9 @@ TAKEN = {
     PART,
     PART + "_",
     GROUP,
+    LIMIT,
     COMPONENT,
+    *LIMITS,
     *VARIABLES,
     *TRACE,
     *PROBES,
@@ -100,6 +103,18 @@ def label_trace(
     return trace.assign_coords({dim: np.arange(trace.sizes[dim]) for dim in (CHAIN, SWEEP)})
 
 
+def limits_of(observations: Observations) -> xr.Dataset | None:
+    """Return the entries with limits, None without any."""
+    sparse = observations.as_sparse()
+    if sparse.limits is None:
+        return None
+    at = np.flatnonzero(sparse.limits.codes)
+    limits, x = sparse.limits.at(at), sparse.values[at]
+    uppers = x if limits.uppers is None else limits.uppers
+    arrays = sparse.rows[at], sparse.indices[at], limits.codes, x, uppers
+    return xr.Dataset({name: (LIMIT, array) for name, array in zip(LIMITS, arrays, strict=True)})
+
+
 POSTERIOR = "posterior"
 """Value of "kind" in the description of a posterior."""
 
@@ -112,6 +127,7 @@ def to_dataset(posterior: Drawn) -> xr.Dataset:
     # As in memory, where a row of H is a column of X.
     H = posterior.draws["H"].transpose(CHAIN, DRAW, *labels.columns, COMPONENT)
     dataset = posterior.draws.assign(H=H).merge(posterior.trace)
+    dataset = dataset if posterior._limits is None else dataset.merge(posterior._limits)
     about = {"kind": POSTERIOR, "noise": posterior.noise, "levels": posterior.levels}
     return described(posterior, dataset, labels, renamed, mean=posterior.mean, **about)
 
@@ -137,6 +153,7 @@ def fields_of_posterior(
     return common | {
         "_labels": labels,
         "_kinds": kinds,
+        "_limits": plain[list(LIMITS)] if LIMITS[0] in plain else None,
         "noise": noise if isinstance(noise, str) else tuple(noise),
         "draws": draws,
         "trace": trace,

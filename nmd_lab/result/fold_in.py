@@ -253,6 +253,7 @@ class NewRowsOfPosterior(PosteriorPredictions):
         posterior: Self = replace(
             cast(Any, self),
             _labels=labels,
+            _limits=None,
             draws=label_draws(labels, arrays, by_column=self._kinds is not None),
             trace=self.trace[["log_likelihood"]],
             parameters=self.parameters | parameters,

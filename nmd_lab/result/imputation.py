@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import as_generator, check_integer, check_word
+from nmd_lab.data.dense import DenseObservations
+from nmd_lab.data.entries import EntryLimits
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.masks import NO_LIMITS, GivenLimits, with_limits
 from nmd_lab.data.matching import MatchedData, dense_like, has_repeats, match, observe_like
@@ -16,7 +20,7 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.solver.sampler.sampled_model import CLIPPED, knows_T
 
-from .draws import Drawn
+from .draws import LIMITS, Drawn
 from .entries import data_to_fill, entries_at, filled_frame, refuse_sparse
 from .fold_in import NewRowsOfPosterior
 from .intervals import summarise
@@ -70,8 +74,9 @@ class PosteriorImputation(NewRowsOfPosterior):
             of yes and no or of classes.  "mean": of ordered levels that nearest to their mean.
             "median": also of a number.  "mode": also of ordered levels.
         at_most, at_least, upper : array_like, optional
-            Entries of which only limits are known, as for `nmd_lab.sample`.  They are filled, too,
-            by values within their limits; a best guess is then the mean or the median of draws.
+            Entries of which only limits are known, as for `nmd_lab.sample`; by default those of
+            the fit whose values are still the limits.  They are filled, too, by values within
+            their limits; a best guess is then the mean or the median of draws.
         random_state : int, Generator, RandomState or None, default None
             Seed of the draws and of the noise of copies.
 
@@ -118,6 +123,8 @@ class PosteriorImputation(NewRowsOfPosterior):
             data = data_to_fill(self._labels, X, "the posterior")
             if limits:
                 data = data._replace(observations=with_limits(data.observations, X, limits))
+            elif self._limits is not None:
+                data = data._replace(observations=_with_known_limits(self._limits, self, data))
             return self, data
         if limits:
             raise ValueError(
@@ -138,7 +145,10 @@ def filled(posterior: Drawn, X: Any, data: MatchedData, point: Point = "auto") -
             x = np.clip(x, *_near_means(posterior)[:, j])
         limited = np.flatnonzero(np.isfinite(ends).any(axis=0))
         if limited.size:
-            x[limited] = _point_within(posterior, entries.at(limited), point)
+            within = draws_within(posterior, entries.at(limited))
+            noise = np.broadcast_to(posterior.noise, posterior._shape[1])[j[limited]]
+            is_median = np.where(noise == "ordinal", point != "mean", point == "median")
+            x[limited] = np.where(is_median, _quantile(within, 0.5), within.mean(axis=0))
         return x
 
     def classes(rows: Positions, positions: Positions) -> Array:
@@ -181,15 +191,30 @@ def _copy(posterior: Drawn, X: Any, data: MatchedData, draw: int, rng: np.random
     return _filled(X, data, numbers, classes)
 
 
-def _point_within(posterior: Drawn, entries: Bounded, point: Point) -> Array:
-    """Return the means of entries with limits, or the medians, from all draws."""
+def draws_within(posterior: Drawn, entries: Bounded) -> Array:
+    """Return a new observation of each entry, within its limits, from each draw."""
     predictives, rng = posterior._predictives, np.random.default_rng(0)
     every = enumerate(posterior._linear_at(entries.i, entries.j))
-    x = np.stack([_draw_within(posterior, predictives, draw, v, entries, rng) for draw, v in every])
-    noise = np.broadcast_to(posterior.noise, posterior._shape[1])[entries.j]
-    is_median = np.where(noise == "ordinal", point != "mean", point == "median")
-    median = np.quantile(x, 0.5, axis=0, method="inverted_cdf")
-    return np.where(is_median, median, x.mean(axis=0))
+    return np.stack(
+        [_draw_within(posterior, predictives, draw, v, entries, rng) for draw, v in every]
+    )
+
+
+def _quantile(draws: Array, level: Any) -> Array:
+    """Return quantiles of draws that are among these, as levels have to be."""
+    return np.asarray(np.quantile(draws, level, axis=0, method="inverted_cdf"))
+
+
+def intervals_within(posterior: Drawn, data: MatchedData, level: float) -> tuple[Any, Array]:
+    """Return which entries of data have limits, and their intervals within these (entries, 2)."""
+    array = data.observations.to_array()
+    bounds = _bounds(data.observations, array)
+    i, j = at = np.nonzero(np.isfinite(bounds).any(axis=0))
+    tails = (1 - level) / 2, (1 + level) / 2
+    if not i.size:
+        return at, np.empty((0, 2))
+    entries = Bounded(data.rows[i], data.columns[j], *bounds[:, i, j])
+    return at, _quantile(draws_within(posterior, entries), tails).T
 
 
 class Bounded(NamedTuple):
@@ -265,3 +290,18 @@ def _bounds(observations: Observations, array: NDArray[np.floating]) -> NDArray[
     rows, columns = (each[some] for each in observations.stored_positions())
     bounds[:, rows, columns] = limits.at(some).ends(array[rows, columns].astype(np.float64))
     return bounds
+
+
+def _with_known_limits(limits: xr.Dataset, posterior: Drawn, data: MatchedData) -> Observations:
+    """Return data with the limits of the fit where they still have these as values."""
+    observations, place = data.observations, np.full(posterior._shape, -1)
+    rows, columns, codes, values, uppers = (limits[name].values for name in LIMITS)
+    place[rows, columns] = np.arange(rows.size)
+    at = place[np.ix_(data.rows, data.columns)].ravel()
+    x = observations.to_array().ravel()
+    is_limit = (at >= 0) & (x.astype(values.dtype) == values[at])
+    known = EntryLimits(
+        np.where(is_limit, codes[at], 0).astype(np.int8), np.where(is_limit, uppers[at], x)
+    )
+    assert isinstance(observations, DenseObservations)
+    return replace(observations, limits=known)

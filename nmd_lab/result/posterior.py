@@ -93,6 +93,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
     levels: tuple[float, ...] | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
     _kinds: Model | None = None
+    _limits: xr.Dataset | None = None
 
     def __post_init__(self) -> None:
         """Convert a string `stop_reason`, and check the kind of the noise."""
@@ -120,6 +121,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         probe_columns: ArrayLike | None = None,
         stop_reason: str = "",
         parameters: dict[str, Any] | None = None,
+        limits: xr.Dataset | None = None,
         **draws: Any,
     ) -> Self:
         """Return a posterior from plain arrays, which it keeps without copies.
@@ -132,7 +134,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
             Factors; a row of H is a column of X.
         rho : ndarray (chain, draw), or (chain, draw, n) with `kinds`, or (chain, draw, m)
             Precision of T, in a table of several kinds that of each column; as beta.
-        nonlinearity, loss, kinds, noise, mean, levels, stop_reason, parameters
+        nonlinearity, loss, kinds, noise, mean, levels, stop_reason, parameters, limits
             Fields of the posterior.
         row_offsets, column_offsets : ndarray (chain, draw, m) and (chain, draw, n), optional
             Offsets.
@@ -168,6 +170,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
             None if levels is None else tuple(map(float, levels)),
             dict(parameters or {}),
             kinds,
+            limits,
         )
 
     @property

@@ -134,6 +134,8 @@ def columns_in_words(labels: Labels, kinds: Model | None) -> str:
 
 def _ends(f: Nonlinearity) -> str:
     """Return the ends of the predictions of a column in words; empty if it has none."""
+    if f.name == "monotone" and f.settings[1][:1] == (0.0,):
+        return "above 0"
     if f.name != "minmax":
         return ""
     low, high = f.parameters

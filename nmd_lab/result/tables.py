@@ -15,7 +15,7 @@ from nmd_lab.data.matching import MatchedData
 from nmd_lab.data.typed_table import TypedColumn, table_of
 
 from .entries import entries_at, entries_of
-from .imputation import Positions, PosteriorImputation
+from .imputation import Positions, PosteriorImputation, intervals_within
 from .loadings import latent_correlations
 from .mixture import Array
 
@@ -116,6 +116,8 @@ class PosteriorTables(PosteriorImputation):
     def intervals(self, X: Any, level: float = 0.9, *, noise: bool = True) -> Any:
         """Return an interval for each cell of a table, whether it is observed or missing.
 
+        A cell of which the fit knows only limits has an interval within them.
+
         Parameters
         ----------
         X : array_like, masked array, DataFrame or DataArray
@@ -159,6 +161,9 @@ class PosteriorTables(PosteriorImputation):
         grid = entries_at(data.rows[:, None], data.columns)
         ends = posterior.predict_interval(grid, level=level, noise=noise)
         ends = ends.reshape(data.rows.size, data.columns.size, 2)
+        if noise:
+            at, within = intervals_within(posterior, data, level)
+            ends[at] = within
         if is_frame(X):
             return _bounds_of_frame(X, data, ends)
         both = [data.observations.labels.label(ends[..., k]) for k in range(2)]

@@ -43,7 +43,7 @@ def test_all_columns_are_named_and_mended_at_once():
         "'z': run `X = X.drop(columns=['name', 'both', 'none', 'z']); X[['price']] = "
         "X[['price']].apply(pd.to_numeric); X[['when']] = X[['when']].apply(lambda when: (when - "
     )
-    assert "`, and give at_most=at_most and at_least=at_least; fit logarithms of" in said
+    assert said.endswith("`, and give at_most=at_most and at_least=at_least.")
     limits = GivenLimits(at_most=names["at_most"], at_least=names["at_least"])
     seen = observe(names["X"], limits=limits)
     columns = seen.labels.table.labels
@@ -65,7 +65,7 @@ def test_all_columns_are_named_and_mended_at_once():
 def test_only_the_limits_that_are_there_are_advised(values, arguments):
     said, names = mended({"lead": values})
     assert [name for name in ("at_most", "at_least") if name in names] == arguments
-    assert f"`, and give {arguments[0]}={arguments[0]}; fit logarithms of" in said
+    assert said.endswith(f"`, and give {arguments[0]}={arguments[0]}.")
     observe(names["X"], limits=GivenLimits(**{arguments[0]: names[arguments[0]]}))
 
 

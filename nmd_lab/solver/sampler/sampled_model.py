@@ -20,6 +20,7 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import refuse_repeats
 from nmd_lab.data.units import ends_of_columns
 from nmd_lab.model.kind import Kind, make_kind
+from nmd_lab.model.limited_columns import f_within_limits
 from nmd_lab.model.loss import Loss
 from nmd_lab.model.mixed import groups
 from nmd_lab.model.model import Model
@@ -200,7 +201,11 @@ def has_noise_by_column(
 
 
 def _learned(loss: Any, observations: Observations) -> dict[Any, Monotone]:
-    """Return a learned f of each column of numbers without ends, limits or a loss of its own."""
+    """Return a learned f of each column of numbers without ends or a loss of its own.
+
+    In a table with limits it may be the exponential function, and a column with limits has
+    this or the straight line, since its quantiles are not known.
+    """
     labels, n = observations.labels, observations.shape[1]
     names, learns = list(labels.flat(labels.columns)), np.ones(n, dtype=bool)
     if labels.table is not None:
@@ -211,10 +216,16 @@ def _learned(loss: Any, observations: Observations) -> dict[Any, Monotone]:
     elif not (is_auto(loss) or loss == NUMBER):
         learns[:] = False
     learns &= ~np.isfinite(ends_of_columns(observations)).any(axis=1)
-    if observations.limits is not None:
-        sparse = observations.as_sparse()
-        learns[sparse.indices[sparse.limits.codes != 0]] = False
-    return {name: Monotone(share=SHARE) for name, each in zip(names, learns, strict=True) if each}
+    functions: list[Monotone | None] = [Monotone(share=SHARE)] * n
+    sparse = observations.as_sparse()
+    if sparse.limits is not None:
+        for j in np.flatnonzero(learns):
+            at = np.flatnonzero(sparse.indices == j)
+            limits, x = sparse.limits.at(at), sparse.values[at].astype(np.float64)
+            f = f_within_limits(*limits.ends(x))
+            functions[j] = f if f is not None or limits.codes.any() else functions[j]
+    pairs = zip(names, functions, learns, strict=True)
+    return {name: f for name, f, each in pairs if each and f is not None}
 
 
 def _of_columns(model: Model) -> Model:
