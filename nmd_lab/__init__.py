@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .data.split import split_observed
     from .estimators import NMD, MatrixCompletion
     from .fit import complete, decompose
+    from .imputer_check import check_imputer
     from .model.losses import KL, L1, Frobenius
     from .model.nonlinearities import Identity, MinMax, Modulus, ReLU, Square
     from .model.proximal import prox
@@ -97,6 +98,7 @@ __all__ = [
     "State",
     "Study",
     "baselines",
+    "check_imputer",
     "compare",
     "complete",
     "datasets",
@@ -129,6 +131,7 @@ _WHERE = {
     "data.split": ["split_observed"],
     "estimators": ["NMD", "MatrixCompletion"],
     "fit": ["complete", "decompose"],
+    "imputer_check": ["check_imputer"],
     "model.losses": ["KL", "L1", "Frobenius"],
     "model.nonlinearities": ["Identity", "MinMax", "Modulus", "ReLU", "Square"],
     "model.proximal": ["prox"],

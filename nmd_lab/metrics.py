@@ -214,3 +214,55 @@ def relative_error(
     d = as_loss(loss)
     w = np.ones(x.size) if w is None else w
     return d.relative_error(float(np.sum(w * d(x, y))), d.reference(x, w))
+
+
+def energy_score(X: Any, draws: ArrayLike) -> float:
+    """Return the mean energy score [1]_ of the rows of X, over the root of their entries.
+
+    That of a row x is E‖T - x‖ - E‖T - T'‖ / 2 for independent draws T, T'.  The second mean is
+    over pairs of different draws, so that few draws cost nothing on average.  It is the CRPS of a
+    single entry, and in the units of X: standardise the columns.
+
+    Parameters
+    ----------
+    X : array_like (m, n)
+        Observed entries, and NaN elsewhere.
+    draws : array_like (n_draws, m, n)
+        Completed copies of X, at least two.
+
+    Returns
+    -------
+    float
+        Score; smaller is better.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, or no entry is observed.
+
+    References
+    ----------
+    .. [1] T. Gneiting and A. E. Raftery, "Strictly proper scoring rules, prediction, and
+       estimation", Journal of the American Statistical Association 102, 359-378, 2007.
+
+    Examples
+    --------
+    >>> from nmd_lab.metrics import energy_score
+    >>> energy_score([[1.0, np.nan]], [[[0.0, 9.0]], [[2.0, 9.0]]])
+    0.0
+    """
+    x, drawn, found = np.asarray(X, dtype=float), np.asarray(draws, dtype=float), []
+    if drawn.ndim != 3 or drawn.shape[1:] != x.shape or len(drawn) < 2:
+        raise ValueError(
+            f"draws has shape {drawn.shape}: give two draws or more of the shape of X, {x.shape}."
+        )
+    n_pairs = len(drawn) * (len(drawn) - 1)
+    for i in np.flatnonzero(~np.isnan(x).all(axis=1)):
+        seen = ~np.isnan(x[i])
+        row, of_row = x[i, seen], drawn[:, i, seen]
+        apart = np.linalg.norm(of_row[:, None] - of_row, axis=2).sum() / n_pairs
+        away = np.linalg.norm(of_row - row, axis=1).mean()
+        found.append((away - apart / 2) / np.sqrt(row.size))
+    if not found:
+        raise ValueError("X has no observed entry to compare: check the NaN in X.")
+    return float(np.mean(found))

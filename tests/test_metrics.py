@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -62,3 +64,18 @@ def test_sparse_data_and_models(rng):
     weights = X.copy()
     weights.data = np.where(weights.data > 0.5, 3.0, 0.0)
     assert metrics.mae(X, Y, weights=weights) == pytest.approx(2)
+
+
+def test_energy_score_is_that_of_pairs(rng):
+    x, draws = rng.normal(size=(4, 3)), rng.normal(size=(5, 4, 3))
+    x[0] = x[1, 2] = np.nan
+    wanted = []
+    for i, at in ((1, [0, 1]), (2, [0, 1, 2]), (3, [0, 1, 2])):
+        pairs = [np.linalg.norm(a[i, at] - b[i, at]) for a, b in permutations(draws, 2)]
+        away = [np.linalg.norm(a[i, at] - x[i, at]) for a in draws]
+        wanted.append((np.mean(away) - np.mean(pairs) / 2) / np.sqrt(len(at)))
+    assert metrics.energy_score(x, draws) == pytest.approx(np.mean(wanted))
+    with pytest.raises(ValueError, match=r"draws has shape \(1, 4, 3\): give two draws or more"):
+        metrics.energy_score(x, draws[:1])
+    with pytest.raises(ValueError, match="X has no observed entry to compare"):
+        metrics.energy_score(x * np.nan, draws)

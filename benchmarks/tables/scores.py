@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from nmd_lab.metrics import energy_score
+
 from .data import Encoding, codes, kind_of, n_classes
 
 Array = np.ndarray
@@ -104,20 +106,8 @@ def error_by_luck(bins: Array) -> float:
 
 
 def energy(frame: pd.DataFrame, seen: pd.DataFrame, hidden: Array, draws: Array) -> float:
-    """Return the mean energy score of the hidden cells of a row, over the root of their number.
-
-    It is E|X - x| - E|X - X'|/2 for independent draws X, X' and the truth x (T. Gneiting and A. E.
-    Raftery, 2007); the second mean is over pairs of different draws, so that few draws cost nothing
-    on average.
-    """
+    """Return the mean energy score of the hidden cells of a row, over the root of their number."""
     encoding = Encoding(seen)
-    truth = encoding.again(frame)
     of_table = {name: k for k, name in enumerate(frame)}
     at = hidden[:, [of_table[name] for name in encoding.names]]
-    found = []
-    for i in np.flatnonzero(at.any(axis=1)):
-        x, X = truth[i, at[i]], draws[:, i, at[i]]
-        apart = np.sqrt(np.sum((X[:, None] - X) ** 2, axis=2)).sum() / (len(X) * (len(X) - 1))
-        away = np.sqrt(np.sum((X - x) ** 2, axis=1)).mean()
-        found.append((away - apart / 2) / np.sqrt(x.size))
-    return float(np.mean(found))
+    return energy_score(np.where(at, encoding.again(frame), np.nan), draws)

@@ -31,6 +31,7 @@ LAYERS = (
         "fit",
         "_messages",
         "_fitting",
+        "imputer_check",
         "pooling",
         "resuming",
         "sampling",

@@ -1,0 +1,120 @@
+"""`check_imputer`: which cells are hidden, and the scores of imputers whose answers are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.impute import KNNImputer
+
+import nmd_lab as nmd
+
+
+@pytest.fixture
+def frame(rng):
+    """Independent columns of several kinds; two of them are missing together in a third."""
+    words = pd.Categorical(rng.choice(["a", "b", "c"], 300, p=[0.2, 0.7, 0.1]))
+    levels = pd.Categorical(rng.choice([1, 2, 3], 300), ordered=True)
+    numbers = rng.normal(5, 2, size=(2, 300))
+    yes = pd.array(rng.random(300) < 0.6, dtype="boolean")
+    columns = {"x": numbers[0], "y": numbers[1], "word": words, "level": levels, "yes": yes}
+    frame = pd.DataFrame(columns, index=[f"row {k}" for k in range(300)])
+    frame.loc[frame.index[:100], ["x", "word"]] = None
+    frame.loc[frame.index[100:120], "yes"] = None
+    return frame
+
+
+class Spy:
+    """Fills in the values of a complete table, and keeps what it has seen."""
+
+    def __init__(self, whole):
+        self.whole = whole
+
+    def __call__(self, seen):
+        self.seen = seen
+        return self.whole.to_numpy()
+
+
+def test_hidden_cells_have_the_shape_of_the_missing_ones(frame):
+    spy = Spy(frame.bfill().ffill())
+    table = nmd.check_imputer({"spy": spy}, frame, random_state=0)
+    hidden = frame.notna() & spy.seen.isna()
+    of_row = {tuple(frame.columns[row]) for row in hidden.to_numpy()}
+    assert of_row == {(), ("x", "word"), ("yes",)}
+    assert 0.05 < hidden.to_numpy().sum() / frame.notna().to_numpy().sum() <= 0.11
+    assert spy.seen.dtypes.equals(frame.dtypes)
+    assert table.loc["spy", "cells"].to_dict() == {
+        **hidden.sum()[["x", "word", "yes"]],
+        "all": hidden.to_numpy().sum(),
+    }
+    whole = frame.bfill().ffill()
+    nmd.check_imputer(Spy(whole), whole, random_state=0)
+    nmd.check_imputer({"spy": spy}, whole, random_state=0)
+    assert (whole.notna() & spy.seen.isna()).sum().min() > 0
+
+
+def test_errors_are_those_of_numpy(frame):
+    spy = Spy(frame.bfill().ffill())
+    table = nmd.check_imputer({"spy": spy}, frame, random_state=0)
+    assert table.loc[("spy", "x"), "error"] == 0
+    assert table.loc[("spy", "word"), "correct"] == 1
+    assert np.isnan(table.loc[("spy", "all"), "score"])
+    x, seen = frame["x"], spy.seen["x"]
+    gap = (x - seen.median())[x.notna() & seen.isna()]
+    wanted = np.sqrt(np.mean(gap**2)) / seen.std(ddof=0)
+    assert table.loc[("median", "x"), "error"] == pytest.approx(wanted)
+    word = frame["word"][frame["word"].notna() & spy.seen["word"].isna()]
+    assert table.loc[("median", "word"), "correct"] == pytest.approx(np.mean(word == "b"))
+    assert table.loc["median", "correct"].mean() == pytest.approx(
+        table.loc[("median", "all"), "correct"]
+    )
+
+
+def test_copies_of_the_right_distribution_have_coverage_and_crps(rng):
+    frame = pd.DataFrame(rng.normal(5, 2, size=(2000, 3)), columns=list("abc"))
+    frame = frame.mask(rng.random(frame.shape) < 0.3)
+
+    def right(seen):
+        return [seen.fillna(pd.DataFrame(rng.normal(5, 2, size=seen.shape), columns=seen.columns))
+                for _ in range(19)]  # fmt: skip
+
+    whole = nmd.check_imputer({"right": right}, frame, repeats=3, random_state=0).loc["right"]
+    assert whole.loc["all", "coverage"] == pytest.approx(0.9, abs=0.025)
+    of_normal = 1 / np.sqrt(np.pi)  # E|X - x| - E|X - X'|/2, over the standard deviation
+    assert whole["score"][:3].mean() == pytest.approx(of_normal, rel=0.06)
+
+
+@pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWarning")
+def test_ours_and_an_imputer_of_sklearn(rng):
+    W = rng.normal(size=(150, 2))
+    frame = pd.DataFrame(W @ rng.normal(size=(2, 6)) + 0.1 * rng.normal(size=(150, 6)))
+    frame = frame.mask(rng.random(frame.shape) < 0.2)
+    knn = KNNImputer()
+    table = nmd.check_imputer({"ours": nmd.impute, "knn": knn}, frame, random_state=0)
+    assert not hasattr(knn, "n_features_in_")
+    whole = table.xs("all", level="column")
+    assert whole["error"]["ours"] < 0.6 * whole["error"]["knn"] < whole["error"]["median"]
+    assert whole["coverage"]["ours"] == pytest.approx(0.9, abs=0.08)
+    assert whole["seconds"]["knn"] > 0
+    assert (
+        nmd.check_imputer(nmd.impute, frame, random_state=0)
+        .drop(columns="seconds")
+        .equals(table.loc[["median", "ours"]].drop(columns="seconds"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("fill", "sentence"),
+    [
+        (lambda seen: seen, r"imputer 'own' left cells missing"),
+        (lambda seen: seen[["x"]].fillna(0), r"imputer 'own' returned the shape \(300, 1\)"),
+    ],
+)
+def test_imputers_that_leave_cells_are_refused(frame, fill, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        nmd.check_imputer({"own": fill}, frame, random_state=0)
+
+
+def test_an_array_is_refused():
+    with pytest.raises(TypeError, match="frame is a ndarray: give a DataFrame"):
+        nmd.check_imputer(None, np.ones((3, 3)))
