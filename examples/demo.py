@@ -94,7 +94,9 @@ def fill_table(out: Path) -> None:
     posterior.report(seen, held_out=truth.where(hidden)).save(out / "penguins.html")
     heading(f"Fill a table: {len(truth)} penguins, a fifth of the cells hidden, {len(SEEDS)} times")
     means = {name: np.mean(runs, axis=0) for name, runs in found.items()}
-    line("error of numbers, in SD", {name: f"{mean[0]:.2f}" for name, mean in means.items()})
+    spreads = {name: np.std(runs, axis=0, ddof=1) for name, runs in found.items()}
+    errors = {name: f"{mean[0]:.2f} ± {spreads[name][0]:.2f}" for name, mean in means.items()}
+    line("error of numbers, in SD", errors)
     line("right classes", {name: f"{100 * mean[1]:.0f} %" for name, mean in means.items()})
     print(f"  90 % intervals of nmd.impute cover {100 * np.mean(covered):.0f} % of hidden numbers")
 
