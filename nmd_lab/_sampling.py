@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -22,15 +21,12 @@ from .result.posterior import Posterior
 from .result.serialization import provenance
 from .solver.loop import state_and_save
 from .solver.options import SampleOptions
-from .solver.sampler.prepare import choose_groups, prepare_sample
+from .solver.sampler.prepare import prepare_sample
 from .solver.sampler.problem import SampledProblem
-from .solver.sampler.run import Chains, PosteriorState, in_units_of_X
+from .solver.sampler.run import Chains, PosteriorState, ensemble_for, in_units_of_X
 from .solver.sampler.sampled_model import refuse_table, with_ends
 from .solver.support import DATA, features_of_data, form_of_data, refuse
 from .warnings import UnitsWarning
-
-TUNE = 100
-"""Number of sweeps that are not kept by default."""
 
 FEW = 50
 """Number of draws that the message about memory proposes."""
@@ -50,14 +46,9 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     state, rng, save = state_and_save(
         PosteriorState(copy.deepcopy(rng)), rng, asked, observations, model.kinds
     )
-    tune, began = TUNE if asked.tune is None else asked.tune, time.perf_counter()
-    problem = choose_groups(problem, observations, asked, copy.deepcopy(rng), interruption)
-    left = asked.time_limit
-    if left is not None:
-        left = max(0.0, left - (time.perf_counter() - began))
-    decided = replace(asked, tune=tune, time_limit=left)
-    chains = Chains(problem, observations, decided, state, rng)
-    drawn, reason = chains.run(interruption, save)
+    ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng), interruption)
+    drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
+    decided = replace(asked, tune=ensemble.warm_up)
     posterior = package(problem, observations, decided, drawn, reason, is_table=is_table)
     warn(message_of_limits(posterior, observations), stacklevel=3)
     return posterior

@@ -80,27 +80,29 @@ def sample(
     draws : int, default 300
         Number of sweeps after tuning, of each chain.
     tune : int, optional
-        Number of sweeps before them, which are not kept; by default 100.
+        Number of sweeps before them, which are not kept; by default 100, or 40 to 60 of a member.
     chains : int, default 1
-        Number of chains.
+        Number of chains, or of ensembles.
     groups : "auto" or int, default "auto"
         Upper bound for the number of groups of rows.  The rows of a group share a Gaussian prior,
         so that relations between columns may be curved or differ between groups; superfluous groups
-        stay empty.  "auto": up to 8 if each column has a noise level of its own, unless two short
-        chains predict cells that are hidden from both better without groups; otherwise 1.
+        stay empty.  "auto": if each column has a noise level of its own, a chain is an ensemble of
+        three to seven members with at most 1, 8 or 30 groups, one for 40 draws.  Their fractions of
+        the draws depend on their predictions of hidden cells.  A table of more than 250,000 cells
+        has one member, with the best of these numbers.  Otherwise 1.
     noise_by : {"auto", "columns", "one"}, default "auto"
         Noise levels.  "columns": each column has its own units and noise level.  "one": all columns
         share one.  "auto": "columns" for columns of several kinds, and for a DataFrame of numbers
         that has at least half of its cells, or at most 100 columns with 20 observed cells each,
         unless `nonlinearity` or `loss` is given; otherwise "one".
     random_state : int, Generator or None
-        Seed.  Draws are bit-for-bit identical with any number of threads.
+        Seed; draws are bit-for-bit identical with any number of threads.
 
     Returns
     -------
     Posterior
-        Draws with the labels of X.  It has `impute`, `intervals`, `probabilities` and `report` for
-        tables, and `predict`, `predict_interval` and `top` for single entries.
+        Draws with the labels of X, with `impute`, `intervals` and `report` for tables, and
+        `predict`, `predict_interval` and `top` for single entries.
 
     Other Parameters
     ----------------
@@ -117,19 +119,17 @@ def sample(
     observed, weights, dtype, sample_dims : as for `complete`
         A weight multiplies the precision of an entry.
     at_most, at_least, upper : array_like, optional
-        Entries of which only limits are known, as for `complete`.  Their values are drawn within
-        the limits: numbers with the loss "frobenius", "l1" or "kl", and levels.
+        Limits of entries, as for `complete`, within which their values are drawn: numbers with the
+        loss "frobenius", "l1" or "kl", and levels.
     init : {"auto", "random", "svd"} or Decomposition, default "auto"
-        Start of a chain; a `Decomposition`: its factors.
+        Start of a chain, or a fit that has it.
     callback : callable, optional
-        Function of a `Sweep` (chain, sweep, tuning, log_likelihood, seconds); a true value ends the
-        run.
+        Function of a `Sweep` (chain, sweep, total, tuning, log_likelihood, seconds); a true value
+        ends the run.
     time_limit : float, optional
-        Time limit of all chains together, in seconds.  At least one sweep is done.  The two short
-        chains that choose groups take at most a tenth each, so that their choice may depend on the
-        machine.
+        Time limit of all chains together, in seconds.  At least one sweep is done.
     progress : bool, optional
-        Whether to show a progress bar.  By default only on a terminal and after a second.
+        Whether to show a progress bar; by default only on a terminal and after a second.
     compute : Compute, optional
         Threads and checkpoints.
 
@@ -163,19 +163,20 @@ def sample(
 
     Notes
     -----
-    A sweep draws T where ADMM takes the proximal map [1]_, and rows and columns where
-    ADMM solves for them.  The priors of rows and columns are those of [2]_, and those of ordered
-    levels and booleans follow [3]_: T lies between two cut points of its column.  A category has
-    such a T for each of its indicators.  Multiples of X have multiples of the same posterior.
+    A sweep draws T where ADMM takes the proximal map [1]_, and rows and columns where ADMM solves
+    for them.  The priors of rows and columns are those of [2]_.  Those of ordered levels, booleans
+    and the indicators of categories follow [3]_: T lies between two cut points of its column.
+
+    A tenth of the observed cells is hidden while the members of an ensemble are tuned.  Their
+    weights maximise the log score of the mixture at these cells [4]_.
 
     Intervals assume that cells are missing independently of their values, given the other cells.
-    They are too narrow if large values are missing more often, or if a field lacks whole regions.
+    They are too narrow if large values are missing more often, or a field lacks whole regions.
 
-    In a DataFrame, whole numbers are numbers; convert them to an ordered categorical if they are
-    levels.  If a tenth or more of a column of numbers equals its smallest or largest value, such as
-    the zeros of an amount, predictions are those of T clipped to this end.
-    ``nonlinearity={"amount": "identity"}`` prevents this, and `at_most` marks values that hide
-    smaller ones.
+    In a DataFrame, whole numbers are numbers; convert levels to an ordered categorical.  If a tenth
+    or more of a column of numbers equals its smallest or largest value, such as the zeros of an
+    amount, predictions are those of T clipped to this end.  ``nonlinearity={"amount": "identity"}``
+    prevents this, and `at_most` marks values that hide smaller ones.
 
     References
     ----------
@@ -185,11 +186,12 @@ def sample(
        chain Monte Carlo", ICML, 2008.
     .. [3] J. H. Albert and S. Chib, "Bayesian analysis of binary and polychotomous response data",
        Journal of the American Statistical Association 88, 669-679, 1993.
+    .. [4] Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian
+       predictive distributions", Bayesian Analysis 13, 917-1007, 2018.
 
     Examples
     --------
-    Intervals for a table with 20 % of its cells hidden, and the fraction of the
-    hidden values in them:
+    Intervals for a table with 20 % of its cells hidden, and the fraction of them that cover:
 
     >>> import numpy as np
     >>> import nmd_lab as nmd
@@ -214,7 +216,7 @@ def sample(
     >>> bool((probabilities.idxmax(axis=1) == flowers["species"])[at].mean() > 0.9)
     True
 
-    Pixels of digits, whose values lie between 0 and 1:
+    Pixels of digits:
 
     >>> digits = nmd.datasets.digits(100)
     >>> train, test = nmd.split_observed(digits, 0.3, random_state=0)

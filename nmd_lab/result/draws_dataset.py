@@ -19,7 +19,7 @@ from .serialization import Description, Known, UnknownContentError, described, f
 
 VARIABLES = (
     *("W", "H", "row_offsets", "column_offsets", "rho", "beta", "cut_points"),
-    *("row_mean", "row_precision", "row_share", "row_group", "group_scale", "group_strength"),
+    *("row_mean", "row_precision", "row_share", "row_group", "member"),
 )
 """Variables of the draws; offsets, beta, cut points and groups where the model has them."""
 
@@ -71,8 +71,7 @@ def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> x
         "row_precision": (GROUP, PART, PART + "_"),
         "row_share": (GROUP,),
         "row_group": renamed.rows,
-        "group_scale": (PART, PART + "_"),
-        "group_strength": (),
+        "member": (),
     }
     variables = {}
     for name in VARIABLES:

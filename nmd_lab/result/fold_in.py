@@ -174,8 +174,11 @@ def rows_of_block(block: Any, model: RowModel, width: int) -> FloatArray:
     return out
 
 
-SHARED = {"rho", "beta", "cut_points", "row_mean", "row_precision", "row_share"}
-"""Draws with the same predictions of new rows."""
+SHARED = {"rho", "beta", "cut_points", "row_mean", "row_precision", "row_share", "member"}
+"""Draws that are the same for new rows."""
+
+NO_ROWS = 1e-250
+"""Largest share of a group that a member of an ensemble does not have."""
 
 
 class NewRowsOfPosterior(PosteriorPredictions):
@@ -304,15 +307,17 @@ class NewRowsOfPosterior(PosteriorPredictions):
         rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
         shares, means, precisions = self._row_prior
         assert rho is not None
-        n_kinds = rho.shape[1]
+        n_kinds, member = rho.shape[1], self._flat("member")
         for s in range(self._n_draws):
+            some = shares[s] > NO_ROWS
             columns = H[s] if of_columns is None else np.column_stack([H[s], of_columns[s]])
             yield DrawOfH(
                 columns.astype(dtype),
                 rho[s].astype(np.float64),
                 np.ones(n_kinds) if beta is None else beta[s].astype(np.float64),
-                RowPrior(means[s], precisions[s], shares[s].astype(np.float64)),
+                RowPrior(means[s, some], precisions[s, some], shares[s, some].astype(np.float64)),
                 None if cuts is None else cuts[s].reshape(n_kinds, -1),
+                0 if member is None else int(member[s, 0]),
             )
 
 

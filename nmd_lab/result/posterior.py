@@ -52,10 +52,10 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         Draws along `chain` and `draw`: W (rows, component), H (component, columns), rho, and
         where the model has them row_offsets, column_offsets, beta and cut_points, and the prior of
         the rows of W: row_mean and row_precision of each group (the offset is the last part), and
-        if there are several, row_share and row_group, the group of each row.  All are in the
-        units of X; in a table of several kinds, T is in units of its column, which
-        has rho, beta and cut points for itself.  Components of different draws are not the same
-        components.
+        if there are several, row_share and row_group, the group of each row, and in an ensemble the
+        member that made the draw.  All are in the units of X; in a table of several kinds, T is in
+        units of its column, which has rho, beta and cut points for itself.  Components of different
+        draws are not the same components.
     trace : xarray.Dataset
         Numbers of each sweep after tuning, along `chain` and `sweep`: log_likelihood, and
         `prediction` at some entries, along `probe`.
@@ -146,8 +146,8 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
             Mean and precision of the prior of a row of W, with its offset if it has one.
         row_share, row_group : ndarray (chain, draw, group) and (chain, draw, m), optional
             Fractions of the groups of rows, and the group of each row; not needed for one group.
-        group_scale, group_strength : ndarray (chain, draw, d, d) and (chain, draw), optional
-            Common covariance of the groups and strength of their means, without units.
+        member : ndarray of int (chain, draw), optional
+            Member of the ensemble that made each draw.
         log_likelihood : ndarray (chain, sweep), optional
             Log-likelihood at each sweep after tuning.
         predictions : ndarray (chain, sweep, n_probes), optional

@@ -212,6 +212,10 @@ def _assumptions(posterior: PosteriorTables) -> tuple[str, ...]:
     alike = "normal and alike in all rows (relations that are curved are missed)"
     if groups > 1:
         alike = f"normal and alike in each of at most {groups} groups of rows"
+    if "member" in posterior.draws:
+        fractions = np.bincount(posterior.draws["member"].values.ravel()) / posterior._n_draws
+        listed = ", ".join(f"{each:.0%}" for each in fractions)
+        alike += f", in an ensemble whose {fractions.size} members have {listed} of the draws"
     taken = columns_in_words(posterior._labels, posterior._kinds)
     return (
         *([f"Columns were taken for {taken}."] if taken else []),

@@ -11,13 +11,14 @@ import numpy as np
 from nmd_lab._messages import FEWEST, message_of_chains
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
-from nmd_lab._sampling import TUNE, draw_posterior
+from nmd_lab._sampling import draw_posterior
 from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.options import SampleOptions
+from nmd_lab.solver.sampler.run import Sweep
 
 from .background import Background, Positions, in_sample, many
 
@@ -114,7 +115,7 @@ class LiveSample(Background):
     def start(self, X: Any, settings: SampleSettings) -> None:
         """Draw from the posterior."""
         self.reset(tell=False)
-        self.planned = TUNE + settings.options["draws"]
+        self.planned = settings.options["draws"]
         self._begin(lambda stop: self._work(X, settings, stop), "nmd-sample")
 
     def _work(self, X: Any, settings: SampleSettings, stop: threading.Event) -> None:
@@ -122,7 +123,7 @@ class LiveSample(Background):
         self._show_progress(stop, "preparing the sampler …", now=True)
         seen, hidden = settings.parts(X)
         held_out = None if hidden is None else observe(hidden).as_sparse()
-        posterior = _drawn(seen, settings, lambda sweep: self._watch(sweep.sweep, stop))
+        posterior = _drawn(seen, settings, lambda sweep: self._watch(sweep, stop))
         n_draws = posterior.trace.sizes["sweep"]
         stopped = posterior.stop_reason.code == "callback"
         values: dict[str, Any] = {"message": "stopped before the first draw: let it run longer"}
@@ -142,13 +143,13 @@ class LiveSample(Background):
         if self._update(stop, **values, phase="stopped" if stopped else "finished"):
             self.tell()
 
-    def _watch(self, sweep: int, stop: threading.Event) -> bool:
+    def _watch(self, now: Sweep, stop: threading.Event) -> bool:
         """Show how far it is; return whether to stop."""
         if stop is not self._stop:
             return True
-        self._done = sweep
-        tuning = ", tuning" if sweep <= TUNE else ""
-        self._show_progress(stop, f"sampling: sweep {sweep} of {self.planned}{tuning}")
+        self._done, self.planned = now.sweep, now.total
+        tuning = ", tuning" if now.tuning else ""
+        self._show_progress(stop, f"sampling: sweep {now.sweep} of {now.total}{tuning}")
         return stop.is_set()
 
 

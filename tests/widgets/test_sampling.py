@@ -40,10 +40,10 @@ def stop_at(monkeypatch, sweep):
     """Press Stop at a sweep."""
     watch = LiveSample._watch
 
-    def watched(self, number, stop):
-        if number == sweep:
+    def watched(self, now, stop):
+        if now.sweep == sweep:
             self.stop()
-        return watch(self, number, stop)
+        return watch(self, now, stop)
 
     monkeypatch.setattr(LiveSample, "_watch", watched)
 

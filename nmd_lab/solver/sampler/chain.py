@@ -29,6 +29,7 @@ from .cut_points import CutPoints, padded, put
 from .latent_sweep import ChainState, all_products, draw_T, products_of_kinds
 from .priors import (
     EVERY,
+    SMALLEST,
     UNKNOWN,
     Groups,
     Prior,
@@ -110,9 +111,19 @@ class Chain:
         if (groups := state.groups) is not None:
             draw["row_share"] = state.row_prior.shares.copy()
             draw["row_group"] = groups.labels.astype(np.int16)
-            draw["group_scale"] = groups.scale.copy()
-            draw["group_strength"] = np.array(groups.strength)
         return draw
+
+
+def with_groups(draw: Draw, number: int) -> Draw:
+    """Return a draw with so many groups, of which those that it has not have no rows."""
+    shares = draw.get("row_share", np.ones(1))
+    count, d = number - shares.size, draw["row_means"].shape[1]
+    precisions = np.broadcast_to(np.eye(d), (count, d, d))
+    empty = np.zeros((count, d)), precisions, np.full(count, SMALLEST)
+    names = ("row_means", "row_precisions", "row_share")
+    both = zip(names, empty, strict=True)
+    padded = {name: np.concatenate([draw.get(name, shares), more]) for name, more in both}
+    return {"row_group": np.zeros(len(draw["rows"]), np.int16)} | draw | padded
 
 
 def hyper_stream(state: ChainState) -> np.random.Generator:
@@ -128,7 +139,8 @@ def _draw_prior_of_rows(
     if problem.n_groups == 1:
         return draw_row_prior(state.rows, units, problem.prior.strength, rng)
     if state.groups is None:
-        state.groups = first_groups(state.rows, units, problem.n_groups, rng)
+        components = state.columns[:, : problem.rank]
+        state.groups = first_groups(state.rows, components, units, problem.n_groups, rng)
     prior = draw_group_priors(state.groups, problem.n_groups, state.rows, units, rng)
     if state.sweep % EVERY == 0:
         state.groups.labels[:] = UNKNOWN
@@ -275,6 +287,8 @@ class DrawOfH(NamedTuple):
         Prior of a row.
     cuts : ndarray (n_kinds, n_levels - 1) or None
         Cut points of each kind, NaN where it has fewer; None without levels.
+    member : int
+        Member of the ensemble that made the draw.
     """
 
     columns: FloatArray
@@ -282,6 +296,7 @@ class DrawOfH(NamedTuple):
     beta: NDArray[np.float64]
     row_prior: RowPrior
     cuts: NDArray[np.float64] | None
+    member: int = 0
 
 
 def draw_new_rows(
@@ -299,15 +314,17 @@ def draw_new_rows(
         problem.units[0].size > MAX_INTEGRATED
     )  # missing cells given the row, which is a step of its own
     is_exact = set(problem.noises) == {"gaussian"} and not fills
-    state: ChainState | None = None
+    states: dict[int, ChainState] = {}  # the rows of a member begin at its last draw
     for number, draw in enumerate(draws_of_H):
-        if state is None:
+        if draw.member not in states:
             means, _, shares = draw.row_prior
             rows = np.tile(shares @ means, (problem.shape[0], 1)).astype(problem.dtype)
-            state = Chain().init(problem, ChainStart(rows, draw.columns, seed))
+            states[draw.member] = Chain().init(problem, ChainStart(rows, draw.columns, seed))
             if shares.size > 1:
-                state.groups = Groups(np.full(len(rows), UNKNOWN), np.empty((0, 0)))
-        state.columns, state.rho, state.beta, state.row_prior, cuts = draw
+                groups = Groups(np.full(len(rows), UNKNOWN), np.empty((0, 0)))
+                states[draw.member].groups = groups
+        state = states[draw.member]
+        state.columns, state.rho, state.beta, state.row_prior, cuts, _ = draw
         if cuts is not None:
             put(state.cuts, cuts)
         if state.groups is not None:

@@ -25,14 +25,15 @@ Advances in Data Analysis and Classification 13, 2019.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.cluster.vq import kmeans2
 from scipy.linalg.lapack import dtrtrs
-from scipy.spatial.distance import cdist
 from scipy.special import multigammaln
 
 Doubles = NDArray[np.float64]
@@ -49,6 +50,12 @@ UNKNOWN = -1
 
 SMALLEST = 1e-300
 """Smallest share of a group."""
+
+KMEANS = 20
+"""Iterations of k-means."""
+
+NEARLY_ZERO = 1e-9
+"""Least squared size of a component in k-means, as a fraction of that of all."""
 
 
 def draw_precision(shape: Numbers, rate: Numbers, rng: np.random.Generator) -> Doubles:
@@ -213,16 +220,23 @@ class Groups:
 
 
 def first_groups(
-    rows: NDArray[np.floating], units: Doubles, number: int, rng: np.random.Generator
+    rows: NDArray[np.floating],
+    columns: NDArray[np.floating],
+    units: Doubles,
+    number: int,
+    rng: np.random.Generator,
 ) -> Groups:
-    """Return groups to begin with: the rows that are nearest to each of some rows."""
-    scaled = rows.astype(np.float64) / units
+    """Return groups to begin with: k-means of the rows of WH, given the components of both."""
+    rank, scaled = columns.shape[1], rows.astype(np.float64) / units
+    gram = columns.T.astype(np.float64) @ columns
+    root = np.linalg.cholesky(gram + NEARLY_ZERO * (np.trace(gram) + 1) * np.eye(rank))
+    points = rows[:, :rank] @ root  # as far from one another as the rows of WH
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a group may be empty
+        _, labels = kmeans2(points, min(number, len(points)), KMEANS, minit="++", seed=rng)
     spreads = scaled.std(axis=0)
-    white = scaled / np.where(spreads > 0, spreads, 1)
-    m, d = scaled.shape
-    centres = white[rng.choice(m, min(number, m), replace=False)]
-    labels = cdist(white, centres).argmin(axis=1).astype(np.int64)
-    return Groups(labels, 0.5 * np.diag(np.square(spreads)) + 1e-3 * np.eye(d))
+    scale = 0.5 * np.diag(np.square(spreads)) + 1e-3 * np.eye(spreads.size)
+    return Groups(labels.astype(np.int64), scale)
 
 
 def draw_group_priors(

@@ -1,0 +1,300 @@
+"""An ensemble of chains with different numbers of groups of rows, weighed by stacking.
+
+Chains with groups find different groupings, each at a mode of its own.  The mean of several of them
+predicts better than each, and depends less on the seed.  Each chain is a member of the ensemble:
+
+1. The members are tuned while a tenth of the cells is hidden.  The first one has no groups.  The
+   others begin at its state, with groups by k-means of the rows of WH.
+2. The weights of the members maximise the log score of their mixture at the hidden cells
+   (Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian predictive
+   distributions", Bayesian Analysis 13, 917-1007, 2018).
+3. The hidden cells come back.  Each member draws in proportion to its weight, so that all draws
+   count the same.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from nmd_lab._runtime.checks import is_auto
+from nmd_lab.data.observations import Observations
+from nmd_lab.data.split import split
+from nmd_lab.solver.options import SampleOptions
+
+from .chain import Chain, ChainStart
+from .cut_points import ends_in_rows
+from .latent_sweep import ChainState
+from .prepare import problem_of
+from .problem import SampledProblem
+from .sampled_model import knows_T
+
+SIZES = (1, 8, 30, 8, 30, 8, 30)
+"""Largest number of groups of each member."""
+
+FEWEST, DRAWS_OF_A_MEMBER = 3, 40
+"""Number of members for few draws, and of draws for each of more members."""
+
+ROWS_OF_A_GROUP = 6
+"""Smallest number of rows for each group."""
+
+HIDDEN = 0.1
+"""Fraction of the observed cells that is hidden while the members are tuned."""
+
+ALONE, FIRST, LATER = 100, 60, 40
+"""Sweeps in which a single chain is tuned, and at most the first member and each of the others."""
+
+SCORED = 30
+"""Sweeps of each member after these, whose predictions of hidden cells are scored."""
+
+RETURNED = 10
+"""Sweeps for each member after the hidden cells are back, before any draw is kept."""
+
+MOST_CELLS = 250_000
+"""Cells of X for which there is an ensemble; of a larger X, as many choose one number of groups."""
+
+FAINT = 1e-12
+"""Smallest probability of a hidden level, so that one cell does not decide."""
+
+PRIOR = 0.1
+"""Number of cells that the prior of each weight counts for."""
+
+ROUNDS = 300
+"""Iterations of the weights."""
+
+
+class Hidden(NamedTuple):
+    """Hidden cells, in the units of the problem, with T for numbers and a position for levels.
+
+    Attributes
+    ----------
+    rows, columns : ndarray of int (n_hidden,)
+        Positions.
+    values : ndarray (n_hidden,)
+        T without units, or the position of the level.
+    is_level : ndarray of bool (n_hidden,)
+        Whether it is a level.
+    """
+
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    values: NDArray[np.float64]
+    is_level: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, problem: SampledProblem, hidden: Observations) -> Hidden:
+        """Return the hidden cells whose T or level is known; others are not scored."""
+        hidden = problem.units_of_X.scaled_observations(hidden).as_sparse()
+        i, j, x = hidden.entries()
+        limits, values = hidden.limits, np.full(x.size, np.nan)
+        kinds: Any = zip(problem.noises, problem.model.kinds, strict=True)
+        is_level = (np.array(problem.noises) == "ordinal")[j]
+        for k, (noise, kind) in enumerate(kinds):
+            at = np.flatnonzero(j == k)
+            if noise == "ordinal":
+                values[at] = kind.loss.codes(x[at])
+            elif knows_T(noise, kind.nonlinearity):
+                values[at] = (kind.nonlinearity.pseudo_inverse(x[at]) - kind.centre) / kind.size
+        known = np.isfinite(values) if limits is None else np.isfinite(values) & (limits.codes == 0)
+        return cls(
+            i[known].astype(np.intp), j[known].astype(np.intp), values[known], is_level[known]
+        )
+
+    def log_densities(self, problem: SampledProblem, state: ChainState) -> NDArray[np.float64]:
+        """Return the logarithm of the density of T, or of the probability of a level."""
+        v = problem.at(state.rows, state.columns, self.rows, self.columns).astype(np.float64)
+        rho = state.rho[self.columns]
+        found = 0.5 * np.log(rho) - 0.5 * rho * np.square(self.values - v)
+        at = self.is_level
+        if at.any():
+            ends, columns = ends_in_rows(state.cuts), self.columns[at]
+            code = self.values[at].astype(np.intp)
+            centre, size = problem.units_of_kinds[columns].T
+            v = centre + size * v[at]
+            low, high = ends[columns, code] - v, ends[columns, code + 1] - v
+            flip = low > 0  # the tail on the left keeps its digits
+            low, high = np.where(flip, -high, low), np.where(flip, -low, high)
+            found[at] = np.log(np.exp(log_ndtr(high)) - np.exp(log_ndtr(low)) + FAINT)
+        return found
+
+
+@dataclass
+class Member:
+    """A chain of the ensemble.
+
+    Attributes
+    ----------
+    state : ChainState
+        Its state.
+    log_densities : ndarray (n_hidden,)
+        Logarithm of the sum of the densities of the hidden cells over the scored sweeps.
+    draws : int
+        Number of sweeps whose draws are kept.
+    """
+
+    state: ChainState
+    log_densities: NDArray[np.float64]
+    draws: int = 0
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """The members of a chain: one, or several that take turns.
+
+    Attributes
+    ----------
+    problems : list of SampledProblem
+        Problem of each member, with all cells.
+    trials : list of SampledProblem
+        The same without the hidden cells.
+    observations : Observations
+        Data without the hidden cells.
+    hidden : Hidden or None
+        The hidden cells; None for one member.
+    tuned : tuple of int
+        Number of sweeps of each member without them.
+    scored : int
+        Number of the last of these sweeps, after which the hidden cells are scored.
+    returned : int
+        Number of sweeps of all members together with all cells before the draws that count.
+    draws : int
+        Number of sweeps of all members whose draws count.
+    """
+
+    problems: list[SampledProblem]
+    trials: list[SampledProblem]
+    observations: Observations
+    hidden: Hidden | None
+    tuned: tuple[int, ...]
+    scored: int
+    returned: int
+    draws: int
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Largest number of groups of each member."""
+        return tuple(problem.n_groups for problem in self.problems)
+
+    @property
+    def warm_up(self) -> int:
+        """Number of sweeps of all members before the draws that count."""
+        return sum(self.tuned) + self.returned
+
+    def turn(self, sweep: int, members: list[Member]) -> int:
+        """Return the member that does a sweep, from 0."""
+        if self.hidden is None:
+            return 0
+        if sweep < sum(self.tuned):
+            return int(np.searchsorted(np.cumsum(self.tuned), sweep, side="right"))
+        counts = np.array([member.draws for member in members])
+        if sweep < self.warm_up:
+            used = np.flatnonzero(counts)
+            return int(used[(sweep - sum(self.tuned)) % used.size])
+        return int(_in_turn(counts)[sweep - self.warm_up])
+
+    def is_scored(self, sweep: int) -> bool:
+        """Return whether the predictions of hidden cells are scored after a sweep."""
+        ends = np.cumsum(self.tuned)
+        later = ends[ends > sweep]
+        return later.size > 0 and bool(later[0] - sweep <= self.scored)
+
+    def begin(self, k: int, first: ChainState, tune: int) -> Member:
+        """Return a member with groups, which begins at the state of the first one."""
+        problem = self.trials[k]
+        seed = int(np.random.default_rng([first.seed, k]).integers(2**62))
+        start = ChainStart(first.rows.copy(), first.columns.copy(), seed, tune)
+        state = replace(
+            Chain().init(problem, start),
+            rho=first.rho.copy(),
+            beta=first.beta.copy(),
+            cuts=copy.deepcopy(first.cuts),
+            column_prior=first.column_prior,
+        )
+        return self.member(state)
+
+    def member(self, state: ChainState) -> Member:
+        """Return a member that has not been scored; if it is the only one, it has all draws."""
+        if self.hidden is None:
+            return Member(state, np.empty(0), self.draws)
+        return Member(state, np.full(self.hidden.values.size, -np.inf))
+
+    def score(self, k: int, member: Member) -> None:
+        """Add the densities of the hidden cells, given the state of a member."""
+        assert self.hidden is not None
+        now = self.hidden.log_densities(self.trials[k], member.state)
+        member.log_densities = np.logaddexp(member.log_densities, now)
+
+    def weigh(self, members: list[Member]) -> None:
+        """Give each member its number of draws, and all cells."""
+        weights = stacked(np.array([member.log_densities for member in members]))
+        exact = weights * self.draws
+        counts = np.floor(exact).astype(int)
+        counts[np.argsort(counts - exact)[: self.draws - counts.sum()]] += 1
+        for member, problem, count in zip(members, self.problems, counts, strict=True):
+            state, member.draws = member.state, int(count)
+            new = Chain().init(problem, ChainStart(state.rows, state.columns, state.seed))
+            member.state = replace(state, T=new.T, x=new.x, tuning=0)
+
+
+def _in_turn(counts: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the member of each draw, so that any part of them has about the same fractions."""
+    at = np.concatenate([(np.arange(count) + 0.5) / max(count, 1) for count in counts])
+    order: NDArray[np.intp] = np.repeat(np.arange(counts.size), counts)
+    return order[np.argsort(at, kind="stable")]
+
+
+def stacked(log_densities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the weights of the members, given their log-densities (n_members, n_hidden).
+
+    They maximise the log score of the mixture, with a weak prior for equal weights.
+    """
+    n_members, n_hidden = log_densities.shape
+    weights = np.full(n_members, 1 / n_members)
+    if not n_hidden:
+        return weights
+    densities = np.exp(log_densities - log_densities.max(axis=0))
+    for _ in range(ROUNDS):  # expectation and maximisation
+        parts = weights[:, None] * densities
+        weights = ((parts / parts.sum(axis=0)).sum(axis=1) + PRIOR) / (n_hidden + PRIOR * n_members)
+    return weights
+
+
+def sizes_for(problem: SampledProblem, options: SampleOptions) -> tuple[int, ...]:
+    """Return the largest number of groups of each member; one for all if there is no ensemble."""
+    largest = problem.shape[0] // ROWS_OF_A_GROUP
+    if not is_auto(options.groups) or not problem.by_column or largest < 2:
+        return (problem.n_groups,)
+    number = max(FEWEST, options.draws // DRAWS_OF_A_MEMBER)
+    return tuple(min(size, largest) for size in SIZES[:number])
+
+
+def make_ensemble(
+    problem: SampledProblem,
+    observations: Observations,
+    options: SampleOptions,
+    sizes: tuple[int, ...],
+    rng: np.random.Generator,
+) -> Ensemble:
+    """Return the members with these numbers of groups."""
+    tune, draws = options.tune, options.draws
+    if len(sizes) == 1:
+        one, alone = replace(problem, n_groups=sizes[0]), ALONE if tune is None else tune
+        return Ensemble([one], [one], observations, None, (alone,), 0, 0, draws)
+    observed, hidden = split(observations, HIDDEN, rng)
+    trial = problem_of(observed, options, problem)
+    problems, trials = (
+        [replace(each, n_groups=size) for size in sizes] for each in (problem, trial)
+    )
+    first, later, returned = (
+        most if tune is None else min(tune, most) for most in (FIRST, LATER, RETURNED)
+    )
+    scored = min(SCORED, draws)
+    tuned = tuple((later if k else first) + scored for k in range(len(sizes)))
+    returned *= len(sizes)
+    cells = Hidden.of(trial, hidden)
+    return Ensemble(problems, trials, observed, cells, tuned, scored, returned, draws)

@@ -1,0 +1,171 @@
+"""Ensembles of chains with groups of rows: weights by stacking, turns, and the draws of a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import norm
+from sklearn.datasets import load_wine
+
+import nmd_lab as nmd
+from nmd_lab._runtime.progress import Interruption
+from nmd_lab.data.inputs import observe
+from nmd_lab.solver.options import SampleOptions
+from nmd_lab.solver.sampler import run
+from nmd_lab.solver.sampler.ensemble import PRIOR, SIZES, stacked
+from nmd_lab.solver.sampler.first_state import first_chain
+from nmd_lab.solver.sampler.prepare import prepare_sample
+from nmd_lab.solver.sampler.run import ensemble_for
+
+QUICK = {"draws": 40, "tune": 5, "random_state": 0}
+
+
+def curve(m=200, seed=0):
+    """Return a generated table of a curve, with missing cells."""
+    rng = np.random.default_rng(seed)
+    angle = rng.uniform(0, 2 * np.pi, m)
+    columns = [f(angle) for f in (np.cos, np.sin, lambda a: np.cos(2 * a), lambda a: np.sin(2 * a))]
+    X = np.column_stack(columns) + 0.05 * rng.normal(size=(m, 4))
+    return pd.DataFrame(np.where(rng.random(X.shape) < 0.1, np.nan, X), columns=list("abcd"))
+
+
+def mixed():
+    """Return a table of numbers, ordered levels and classes, with missing cells."""
+    wine = load_wine(as_frame=True).frame
+    ash = pd.cut(wine["ash"], 4, labels=False)
+    frame = wine.assign(
+        ash=pd.Categorical(ash, ordered=True), target=pd.Categorical(wine["target"])
+    )
+    return frame.mask(np.random.default_rng(0).random(frame.shape) < 0.1)
+
+
+def prepared(frame, **options):
+    asked = SampleOptions(**QUICK | options, compute=nmd.Compute(threads=1))
+    observations = observe(frame, **asked.of_data)
+    problem = prepare_sample(observations, asked, is_table=True)
+    rng = np.random.default_rng(1)
+    return ensemble_for(problem, observations, asked, rng, Interruption())
+
+
+def test_weights_maximise_the_log_score_of_the_mixture():
+    logs = np.random.default_rng(0).normal(size=(4, 60)) * [[1.0], [0.5], [2.0], [1.0]]
+
+    def loss(z):
+        w = np.exp(z - z.max())
+        w /= w.sum()
+        return -np.log(w @ np.exp(logs)).sum() - PRIOR * np.log(w).sum()
+
+    best = minimize(loss, np.zeros(4), tol=1e-12).x
+    weights = np.exp(best) / np.exp(best).sum()
+    np.testing.assert_allclose(stacked(logs), weights, atol=1e-3)
+
+
+def test_the_densities_of_hidden_cells_are_those_of_scipy():
+    ensemble = prepared(mixed())
+    problem, hidden = ensemble.trials[0], ensemble.hidden
+    state = first_chain(problem, ensemble.observations, "auto", 5, np.random.default_rng(0))
+    state.rho[:] = np.random.default_rng(1).gamma(5.0, size=state.rho.size)
+    found = hidden.log_densities(problem, state)
+    rows, columns = state.rows[hidden.rows], state.columns[hidden.columns]
+    v = np.sum(rows * columns[:, : problem.rank], axis=1) + columns[:, problem.rank] + problem.mean
+    for at in range(hidden.values.size):
+        j, x = hidden.columns[at], hidden.values[at]
+        if hidden.is_level[at]:
+            centre, size = problem.units_of_kinds[j]
+            low, high = state.cuts[j].ends[[int(x), int(x) + 1]]
+            expected = np.log(np.diff(norm.cdf([low, high], centre + size * v[at]))[0] + 1e-12)
+        else:
+            sd = state.rho[j] ** -0.5
+            expected = norm.logpdf(x, v[at], sd) + 0.5 * np.log(2 * np.pi)
+        assert found[at] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert 0 < hidden.is_level.sum() < hidden.values.size
+
+
+def test_hidden_cells_are_whole_and_come_back():
+    """All indicators of a category are hidden together; the draws are those of all cells."""
+    ensemble = prepared(mixed())
+    n_cells = [problem.n_entries for problem in (ensemble.trials[0], ensemble.problems[0])]
+    assert n_cells[1] - n_cells[0] == ensemble.hidden.values.size
+    classes = pd.Series(ensemble.hidden.rows[ensemble.hidden.columns >= 13]).value_counts()
+    assert set(classes) == {3}
+
+
+@pytest.mark.parametrize("draws", [7, 300])
+def test_members_draw_in_proportion_to_their_weights_at_any_time(draws):
+    posterior = nmd.sample(curve(), **QUICK | {"draws": draws})
+    member = posterior.draws["member"].values[0]
+    counts = np.bincount(member, minlength=len(SIZES))
+    assert member.size == draws
+    assert np.count_nonzero(counts) <= max(3, draws // 40)
+    for stop in range(1, draws):
+        so_far = np.bincount(member[:stop], minlength=len(SIZES))
+        assert np.abs(so_far - stop * counts / draws).max() <= 1.0
+
+
+def test_members_with_groups_have_the_draws_of_repeated_rows():
+    """In a generated table of twenty repeated rows, the member without groups has few draws."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(20, 8)), 10, axis=0) + 0.1 * rng.normal(size=(200, 8))
+    posterior = nmd.sample(pd.DataFrame(X), rank=4, draws=120, random_state=0)
+    assert (posterior.draws["member"] == 0).mean() < 0.1
+
+
+def test_groups_that_are_asked_for_have_one_chain():
+    posterior = nmd.sample(curve(), groups=3, **QUICK)
+    assert posterior.draws.sizes["group"] == 3
+    assert "member" not in posterior.draws
+
+
+def test_draws_repeat_with_any_number_of_threads():
+    drawn = [
+        nmd.sample(mixed(), **QUICK, compute=nmd.Compute(threads=threads)).draws
+        for threads in (1, 2)
+    ]
+    assert drawn[0].identical(drawn[1])
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path):
+    X, path = curve(), tmp_path / "state.nmd"
+    compute = nmd.Compute(checkpoint=path, checkpoint_every=0)
+    whole = nmd.sample(X, **QUICK)
+    for stop in (30, 150):  # while the members are tuned, and while they draw
+        with pytest.raises(RuntimeError):
+            nmd.sample(X, **QUICK, compute=compute, callback=_fails_at(stop))
+    assert nmd.sample(X, **QUICK, compute=compute).draws.identical(whole.draws)
+
+
+def _fails_at(sweep):
+    def callback(now):
+        if now.sweep == sweep:
+            raise RuntimeError
+
+    return callback
+
+
+def test_a_time_limit_ends_the_tuning(recwarn):
+    posterior = nmd.sample(curve(), time_limit=1e-9, **QUICK)
+    assert posterior.stop_reason.code == "time_limit"
+    assert posterior._n_draws == 1
+
+
+def test_some_rows_choose_one_size_for_a_large_table(monkeypatch):
+    monkeypatch.setattr(run, "MOST_CELLS", 400)
+    ensemble = prepared(curve())
+    assert ensemble.hidden is None
+    assert ensemble.sizes[0] in SIZES
+
+
+def test_new_rows_and_files_have_the_draws_of_their_members(tmp_path):
+    X = mixed().sample(frac=1, random_state=0)
+    truth = load_wine(as_frame=True).frame.loc[X.index[130:], "flavanoids"]
+    posterior = nmd.sample(X[:130], draws=120, random_state=0)
+    new = X[130:].assign(flavanoids=np.nan)
+    found = posterior.fold_in(new)
+    assert found.draws["member"].identical(posterior.draws["member"])
+    error = np.sqrt(np.mean((found.impute(new)["flavanoids"] - truth) ** 2))
+    again = nmd.impute(pd.concat([X[:130], new]), draws=120, random_state=0)["flavanoids"]
+    assert error < 1.15 * np.sqrt(np.mean((again[130:] - truth) ** 2)) < 0.6 * truth.std()
+    posterior.save(tmp_path / "posterior.nc")
+    assert nmd.load(tmp_path / "posterior.nc").draws.identical(posterior.draws)
