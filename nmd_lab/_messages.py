@@ -125,7 +125,7 @@ def message_of_chains(posterior: Posterior) -> Messages:
     return {NotConvergedWarning: text}
 
 
-NEGATIVE = 0.01  # share of negative draws below a limit, though no value of the column is negative
+NEGATIVE = 0.01  # fraction of negative draws below a limit, where no value is negative
 
 
 def message_of_limits(posterior: Posterior, observations: Observations) -> Messages:

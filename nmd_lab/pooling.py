@@ -12,7 +12,7 @@ from scipy import stats
 from ._runtime.checks import check_number, check_share
 
 LEAST_SHARE = 1e-4
-"""Smallest share of the variance between copies: degrees of freedom stay finite, as in mice."""
+"""Smallest fraction of the variance between copies: degrees of freedom stay finite, as in mice."""
 
 
 def pool(results: Iterable[Any], *, df: float | None = None, level: float = 0.95) -> pd.DataFrame:

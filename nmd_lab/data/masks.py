@@ -1,6 +1,6 @@
 """Masks, weights, groups of rows and limits, checked and brought into the order of the data.
 
-A limit says that an entry is only known to be at most, or at least, a value.  A value below the
+A limit means that an entry is only known to be at most, or at least, a value.  A value below the
 detection limit of an instrument is at most that limit.  A value of a saturated sensor is at least
 the largest value that it shows.  X has the limit at such an entry.
 """

@@ -1,4 +1,4 @@
-"""The f of a column with limits: above 0 where no value and no limit says otherwise.
+"""The f of a column with limits: above 0 unless a value or a limit is below 0.
 
 A column of concentrations has values below a detection limit.  A straight line would draw negative
 ones there, and an f that is learned from the values would take the limits for values.  A value x
@@ -16,9 +16,9 @@ from .monotone import Monotone
 
 Array = NDArray[np.float64]
 
-FEWEST = 5  # different known values from which a column says how they are distributed
+FEWEST = 5  # different known values from which their distribution is learned
 FAR = -1e4  # knot at which f is 0, in standard deviations or limits: no draw is there
-RARE = 0.01  # share of a normal column below 0, as part of what is below a limit, that is harmless
+RARE = 0.01  # fraction of a normal column below 0, of that below a limit, that is harmless
 
 
 def f_within_limits(low: Array, high: Array) -> Monotone | None:
