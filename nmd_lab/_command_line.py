@@ -17,8 +17,8 @@ from .sampling import sample
 from .solver.options import FitOptions
 from .solver.settings import ADMM, Compute
 
-FILES = """  The file is .npy, .npz, .mtx, .nc, or a table .csv, .tsv or .txt with or without names
-of rows and columns.  A table of columns userId, movieId, rating is taken as a long table."""
+FILES = """  The file is .npy, .npz, .mtx, .nc, .parquet, or a table .csv, .tsv or .txt with or
+without names of rows and columns.  A table of columns userId, movieId, rating is a long table."""
 
 OF_PYTHON = {
     *("X", "rank", "observed", "weights", "at_most", "at_least", "upper", "limit_noise"),

@@ -35,11 +35,11 @@ def run_fit(X: Any, asked: Options) -> Decomposition:
         with interruptible() as signals, one_thread():
             decided = prepare(X, form, asked, signals)
             observations = decided.problem.observations
-            warn(messages_before(decided), stacklevel=3)
+            warn(messages_before(decided), stacklevel=4)
             outcome, starts = solve(decided)
             fit = package(decided, outcome, starts)
             with observations.computing():
-                warn(messages_after(fit, decided), stacklevel=3)
+                warn(messages_after(fit, decided), stacklevel=4)
             if signals and not signals.reported:
                 fit = package(decided, stopped_by(signals, outcome), starts)
             if observations.scratch is not None:

@@ -38,7 +38,7 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     problem = prepare_sample(observations, asked, is_table=is_table)
     model = problem.units_of_X.model
     if model.squares and (apart := units_of_columns(observations)) is not None:
-        warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=3)
+        warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=4)
     if not isinstance(asked.init, str):
         _refuse_init(asked.init, problem)
     _refuse_large(asked, problem.numbers, problem.values.nbytes)
@@ -50,7 +50,7 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
     decided = replace(asked, tune=ensemble.warm_up)
     posterior = package(problem, observations, decided, drawn, reason, is_table=is_table)
-    warn(message_of_limits(posterior, observations), stacklevel=3)
+    warn(message_of_limits(posterior, observations), stacklevel=4)
     return posterior
 
 

@@ -8,11 +8,13 @@ from typing import Any, Literal, Unpack
 from numpy.typing import ArrayLike, DTypeLike
 
 from ._fitting import run_fit
+from .data.any_frame import any_frame
 from .result.decomposition import Decomposition
 from .solver.columns import LossArgument, NonlinearityArgument
 from .solver.options import COMPLETION_DEFAULTS, FitOptions, Options, with_option_signature
 
 
+@any_frame
 @with_option_signature()
 def decompose(
     X: Any,
@@ -268,6 +270,7 @@ def decompose(
     return run_fit(X, asked)
 
 
+@any_frame
 @with_option_signature(**COMPLETION_DEFAULTS)
 def complete(
     X: Any,

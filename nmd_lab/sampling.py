@@ -11,12 +11,14 @@ from ._messages import message_of_chains, warn
 from ._runtime.machine import one_thread
 from ._runtime.progress import interruptible
 from ._sampling import draw_posterior
+from .data.any_frame import any_frame
 from .result.posterior import Posterior
 from .solver.columns import LossArgument, NonlinearityArgument
 from .solver.options import SampleOptions
 from .solver.settings import Compute
 
 
+@any_frame
 def sample(
     X: Any,
     rank: Literal["auto"] | int = "auto",
@@ -60,7 +62,7 @@ def sample(
     ----------
     X : array_like, masked array, DataFrame, DataArray, scipy.sparse matrix or SparseObservations
         Data (m, n).  NaN, masked entries, and entries that a sparse matrix does not store are
-        missing.
+        missing.  A DataFrame is one of pandas, polars, Arrow or others; an Enum has ordered levels.
     rank : "auto" or int, default "auto"
         Upper bound for the number of components; superfluous ones shrink.  They cost little if each
         column has a noise level of its own.  If all columns of a table share one (`noise_by`), a
@@ -253,10 +255,11 @@ def sample(
     )
     with interruptible() as interruption, one_thread():
         posterior = draw_posterior(X, asked, interruption)
-    warn(message_of_chains(posterior), stacklevel=2)
+    warn(message_of_chains(posterior), stacklevel=3)
     return posterior
 
 
+@any_frame
 def impute(
     frame: Any, n: int | None = None, *, return_posterior: bool = False, **options: Any
 ) -> Any:
@@ -287,7 +290,7 @@ def impute(
     Returns
     -------
     filled : same type as `frame`, or a list of n of them
-        Observed cells are unchanged.  A DataFrame keeps its columns, index, dtypes and categories.
+        Observed cells are unchanged.  A DataFrame (of any library) keeps its types and index.
     posterior : Posterior
         Only if `return_posterior` is True.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import hypothesis
 import numpy as np
+import pandas as pd
 import pytest
 from _pytest.doctest import DoctestModule
 from waiting import Clock
@@ -23,6 +24,9 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("any speed")
 
+
+# As without pyarrow, which most users have not.
+pd.set_option("mode.string_storage", "python")
 
 SMALL_TABLE = 4
 """A test with at most so many parameter sets runs with all of them."""

@@ -128,7 +128,7 @@ def map_and_add(
 
 
 NEEDED = (
-    *("numpy", "scipy", "numba", "xarray", "pandas", "scikit-learn"),
+    *("numpy", "scipy", "numba", "xarray", "pandas", "scikit-learn", "narwhals"),
     *("joblib", "threadpoolctl", "psutil", "tqdm"),
 )
 """Libraries that the package needs; a test compares them with pyproject.toml."""

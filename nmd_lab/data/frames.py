@@ -72,14 +72,13 @@ def has_repeats(labels: Any) -> bool:
     return bool(pd.Index(labels).has_duplicates)
 
 
-def check_no_long_table(X: Any, names: Iterable[Any]) -> None:
-    """Raise ValueError if a table with these column names is a long table, not a matrix."""
-    names = list(names)
-    found = long_table_columns(names)
+def check_no_long_table(frame: Any) -> None:
+    """Raise ValueError if a DataFrame is a long table by its column names, and not a matrix."""
+    found = long_table_columns(frame.columns)
     if found is None:
         return
-    position = names.index(found["row"])
-    if has_repeats(X.iloc[:, position] if hasattr(X, "iloc") else np.asarray(X)[:, position]):
+    position = list(frame.columns).index(found["row"])
+    if has_repeats(frame.iloc[:, position]):
         arguments = ", ".join(f"{role}={name!r}" for role, name in found.items())
         raise ValueError(
             f"X has the columns {', '.join(map(repr, found.values()))}, one observation in each "

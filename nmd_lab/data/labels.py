@@ -186,13 +186,9 @@ def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:
     if len(shape) != 2:
         raise ValueError(f"X has {len(shape)} dimensions: give a matrix with rows and columns.")
     if is_frame(X):
-        check_no_long_table(X, X.columns)
+        check_no_long_table(X)
         return _frame_labels(X)
-    coords = xr.Dataset()
-    if not isinstance(X, np.ndarray) and (names := _column_names(X)) is not None:
-        check_no_long_table(X, names)
-        coords = xr.Dataset(coords={"column": names})
-    return Labels(("row", "column"), shape, ("row",), coords, valid_range=valid_range(X))
+    return Labels(("row", "column"), shape, ("row",), valid_range=valid_range(X))
 
 
 def is_frame(X: Any) -> bool:
@@ -209,16 +205,6 @@ def plain_columns(frame: Any) -> Any:
 def _is_sparse_kind(dtype: Any) -> bool:
     """Return whether a dtype is the one of sparse columns of pandas, without its import."""
     return type(dtype).__name__ == "SparseDtype"
-
-
-def _column_names(X: Any) -> list[str] | None:
-    """Return the names of the columns of a table without row labels, as polars and Arrow have."""
-    if not hasattr(X, "__array__"):
-        return None
-    names = getattr(X, "column_names", None) or getattr(X, "columns", None)
-    if not isinstance(names, list) or len(names) != np.shape(X)[1]:
-        return None
-    return names if all(isinstance(name, str) for name in names) else None
 
 
 def _array_labels(X: xr.DataArray, sample_dims: str | Sequence[str] | None) -> Labels:

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from nmd_lab._runtime.checks import check_no_fit
 
+from .any_frame import pandas_of
 from .entries import FloatArray, index_dtype, row_pointers
 from .inputs import observe
 from .labels import Labels, is_frame
@@ -115,7 +116,7 @@ def observe_like(labels: Labels, X: Any, **options: Any) -> Observations:
     sample_dims = None
     if isinstance(X, xr.DataArray) and (X.ndim > 2 or set(map(str, X.dims)) == set(labels.dims)):
         sample_dims = labels.rows
-    return observe(X, sample_dims=sample_dims, table=labels.table, **options)
+    return observe(pandas_of(X), sample_dims=sample_dims, table=labels.table, **options)
 
 
 def known_columns(

@@ -1,4 +1,4 @@
-"""Matrices from NumPy, CSV, Matrix Market and NetCDF files."""
+"""Matrices from NumPy, CSV, Parquet, Matrix Market and NetCDF files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,6 +72,14 @@ def read_netcdf(path: Path, variable: str | None) -> xr.DataArray:
         raise ValueError(f"file={str(path)!r} is a result of nmd_lab: give one with data.")
     names = [str(name) for name, array in dataset.data_vars.items() if array.ndim > 1]
     return dataset[_array_name(path, names, variable)]
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """Return the table of a file .parquet."""
+    if find_spec("pyarrow") is None:
+        raise ImportError(f"file={str(path)!r} needs pyarrow: pip install 'nmd-lab[parquet]'.")
+    with errors_of(path):
+        return pd.read_parquet(path, engine="pyarrow", dtype_backend="numpy_nullable")
 
 
 def _array(content: Any) -> Any:
@@ -150,10 +159,12 @@ def read_file(
         X = read_npz(path, variable)
     elif path.suffix == ".nc":
         X = read_netcdf(path, variable)
+    elif path.suffix == ".parquet":
+        X = read_parquet(path)
     else:
         raise ValueError(
             f"file={str(path)!r} has an unknown ending: give .npy, .npz, .mtx, .csv, .tsv, .txt, "
-            ".data or .nc."
+            ".data, .parquet or .nc."
         )
     return FileContents(X, f"{_sizes(X)} from {path.name}")
 
@@ -268,7 +279,8 @@ def _sizes(X: Any) -> str:
         return " x ".join(f"{size} {dim}" for dim, size in X.sizes.items())
     if len(X.shape) != 2:
         return f"array of shape {X.shape}"
-    stored = "" if isinstance(X, np.ndarray) else f", {X.nnz} stored entries"
+    is_dense = isinstance(X, np.ndarray | pd.DataFrame)
+    stored = "" if is_dense else f", {X.nnz} stored entries"
     return f"{X.shape[0]} rows x {X.shape[1]} columns{stored}"
 
 

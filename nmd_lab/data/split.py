@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.checks import as_generator
 from nmd_lab._runtime.compiler import cached_kernel
 
+from .any_frame import any_frame
 from .dense import DenseObservations
 from .entries import CsrRows, EntryWeights
 from .inputs import observe
@@ -22,6 +23,7 @@ from .observations import Observations
 from .sparse import SparseObservations
 
 
+@any_frame
 def split_observed(X: Any, test_size: float = 0.1, random_state: Any = None) -> tuple[Any, Any]:
     """Split the observed entries of X into a training and a test set.
 

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
+from nmd_lab.data.any_frame import any_frame
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import Labels, is_frame, plain_columns
@@ -62,6 +63,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     _n_fitted: int
     _table: TypedTable | None
 
+    @any_frame
     def fit(
         self,
         X: Any,
@@ -116,6 +118,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
 
     @available_if(_has_batches)
+    @any_frame
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a batch of rows, in addition to those of earlier calls.
 
@@ -186,6 +189,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = fit._n_iter
         self.reconstruction_err_ = self._misfit(checked)
 
+    @any_frame
     def score(self, X: Any, y: Any = None) -> float:
         """Return the score of predictions of entries of X from the other entries of their rows.
 

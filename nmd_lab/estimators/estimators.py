@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from nmd_lab._runtime.checks import as_generator, check_integer
+from nmd_lab.data.any_frame import any_frame
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.sparse import is_sparse
@@ -155,6 +156,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
     ) -> None:
         pass
 
+    @any_frame
     def transform(self, X: Any) -> Any:
         """Return X with its missing entries filled by f(WH); with "sample", by the posterior mean.
 
@@ -178,6 +180,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         return np.where(seen, values, model)
 
     @available_if(_is_of_draws)
+    @any_frame
     def sample_transform(self, X: Any, n: int = 10, *, random_state: Any = None) -> list[Any]:
         """Return X n times with its missing entries filled by draws, for multiple imputation.
 
@@ -218,6 +221,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
             return np.array([column.name for column in self._table.columns], dtype=object)
         return np.asarray(super().get_feature_names_out(input_features))
 
+    @any_frame
     def predict(self, X: Any, columns: ArrayLike | None = None, return_std: bool = False) -> Any:
         """Return f(WH) at (row, column) pairs of the fitted matrix, or for rows of X.
 
@@ -374,6 +378,7 @@ class NMD(ClassNamePrefixFeaturesOutMixin, FactorModel):  # type: ignore[misc]
                 "'columns' or 'none', or MatrixCompletion."
             )
 
+    @any_frame
     def transform(self, X: Any) -> FloatArray:
         """Return the rows of W that are best for the rows of X.
 

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from nmd_lab.data.any_frame import any_frame
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, is_frame
 from nmd_lab.data.matching import dense_like
@@ -64,6 +65,7 @@ class Factors(Fitted):
         """W (m, rank) and H (rank, n) as plain matrices."""
         return self.W.values.reshape(-1, self.rank), self.H.values.reshape(self.rank, -1)
 
+    @any_frame
     def predict(
         self,
         rows: Any,
@@ -147,6 +149,7 @@ class Factors(Fitted):
         error, size = float(np.sum(w * np.square(x - y))), float(np.sum(w * np.square(x)))
         return 1.0 - error / size if size > 0 else float(error == 0)
 
+    @any_frame
     def impute(self, X: Any) -> Any:
         """Return X with its missing cells filled, each by what suits its column.
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from nmd_lab._runtime.checks import check_word
 from nmd_lab._runtime.html import Summary
 from nmd_lab._runtime.progress import StopReason
+from nmd_lab.data.any_frame import any_frame
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.typed_table import TypedColumn
@@ -90,6 +91,7 @@ class Fitted(ABC):
         """Return a few lines."""
         return f"<nmd_lab.{type(self).__name__}>  " + "\n  ".join(self._in_lines())
 
+    @any_frame
     def predict(
         self, rows: Any, columns: ArrayLike | None = None, *, unknown: Unknown = "error"
     ) -> Any:

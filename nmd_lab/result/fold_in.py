@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import as_generator, check_no_fit
+from nmd_lab.data.any_frame import pandas_of
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.labels import COMPONENT, Labels
@@ -55,6 +56,7 @@ def observe_rows(
 ) -> Observations:
     """Return the observations of new rows, which have the column dimensions of a fit."""
     check_no_fit("X", X)
+    X = pandas_of(X)
     if getattr(X, "ndim", 2) == 1 and hasattr(X, "to_frame"):  # a pandas.Series is one row
         X = X.to_frame().T
     sample_dims = None

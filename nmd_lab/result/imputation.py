@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import as_generator, check_integer, check_word
+from nmd_lab.data.any_frame import any_frame
 from nmd_lab.data.dense import DenseObservations
 from nmd_lab.data.entries import EntryLimits
 from nmd_lab.data.labels import is_frame
@@ -42,6 +43,7 @@ MOST_TRIES = 1000
 class PosteriorImputation(NewRowsOfPosterior):
     """Completed data."""
 
+    @any_frame
     def impute(
         self,
         X: Any,

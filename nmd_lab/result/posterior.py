@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from nmd_lab._runtime.checks import check_share, check_word
 from nmd_lab._runtime.progress import StopReason
+from nmd_lab.data.any_frame import any_frame
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.losses import Loss, as_loss
@@ -229,6 +230,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         """
         return draws_dataset.to_datatree(self, held_out, factors=factors)
 
+    @any_frame
     def report(self, X: Any, held_out: Any = None, *, level: float = 0.9) -> PosteriorReport:
         """Return what was missing in X, what it is filled with, and how far to trust this.
 

@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_share
+from nmd_lab.data.any_frame import any_frame
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.matching import MatchedData
 from nmd_lab.data.typed_table import TypedColumn, table_of
@@ -113,6 +114,7 @@ BOUNDS = ("low", "high")
 class PosteriorTables(PosteriorImputation):
     """Intervals of the cells of a table, and correlations of its columns."""
 
+    @any_frame
     def intervals(self, X: Any, level: float = 0.9, *, noise: bool = True) -> Any:
         """Return an interval for each cell of a table, whether it is observed or missing.
 
@@ -133,7 +135,8 @@ class PosteriorTables(PosteriorImputation):
         DataFrame or DataArray
             For a DataFrame, one with its index, and two columns for each of its columns:
             ``(column, "low")`` and ``(column, "high")``.  Ends are numbers, levels or booleans;
-            categories have no order, and are left out (`probabilities` has them).  Otherwise a
+            categories have no order, and are left out (`probabilities` has them).  Columns are
+            named ``column_low`` and ``column_high`` in polars and Arrow.  For other data a
             DataArray with the dimension `bound` (low, high) after those of X.
 
         Raises

@@ -17,6 +17,7 @@ from nmd_lab._records import Record, read_records, records_folder, write_record
 from nmd_lab._runtime.checks import check_integer
 from nmd_lab._runtime.disk import check_target
 from nmd_lab._runtime.progress import progress_bar
+from nmd_lab.data.any_frame import any_frame
 from nmd_lab.data.masks import GivenLimits
 from nmd_lab.result import netcdf
 from nmd_lab.solver.options import Options
@@ -158,6 +159,7 @@ class Study:
     ['sample', 'neighbours', 'mean_fill']
     """  # fmt: skip
 
+    @any_frame
     def __init__(
         self,
         X: Any,

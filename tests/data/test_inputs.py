@@ -15,19 +15,6 @@ from nmd_lab.data.inputs import observe
 A = np.abs(np.random.default_rng(0).normal(size=(5, 4)))
 
 
-class Table:
-    """A table with names of its columns and no row labels, as polars has."""
-
-    def __init__(self, columns=("a", "b", "c", "d"), values=A):
-        self.columns, self.shape, self.values = list(columns), values.shape, values
-
-    def to_numpy(self):
-        return self.values
-
-    def __array__(self, dtype=None, copy=None):
-        return np.array(self.values, dtype=dtype)
-
-
 def with_missing(frame):
     frame.iloc[0, 0] = pd.NA
     return frame
@@ -49,7 +36,6 @@ TAKEN = {
                           [[np.nan, 0], [0, 1]]),
     "sparse columns": (pd.DataFrame(A).astype(pd.SparseDtype(float, 0.0)), A),
     "columns that are named twice": (pd.DataFrame(A, columns=list("aabc")), A),
-    "a table without row labels": (Table(), A),
 }  # fmt: skip
 
 
@@ -57,13 +43,6 @@ TAKEN = {
 def test_what_is_taken(kind):
     X, expected = TAKEN[kind]
     np.testing.assert_array_equal(observe(X).to_array(), np.asarray(expected, dtype=float))
-
-
-def test_names_of_columns_come_along():
-    fit = nmd.decompose(Table(), 2, "identity", max_iter=3)
-    assert fit.H["column"].values.tolist() == list("abcd")
-    assert fit.reconstruct()["column"].values.tolist() == list("abcd")
-    assert "row" not in fit.W.coords
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, xr.DataArray])

