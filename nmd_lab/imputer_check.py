@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from ._runtime.checks import as_generator, check_integer, check_share
+from ._runtime.checks import as_generator, check_integer
 from .data.inputs import observe
 from .data.labels import is_frame
-from .data.split import split
 from .data.typed_table import TypedTable, table_of
 from .metrics import energy_score
 from .sampling import impute
-from .solver.selection.folds import moved_holes
+from .solver.selection.folds import draw_folds
 
 Array = NDArray[np.float64]
 
@@ -33,12 +33,13 @@ TAILS = 0.05, 0.95
 
 
 def check_imputer(
-    imputer: Any, frame: Any, *, test_size: float = 0.1, repeats: int = 1, random_state: Any = None
+    imputer: Any, frame: Any, *, repeats: int = 1, random_state: Any = None
 ) -> pd.DataFrame:
     """Hide observed cells, fill them by imputers, and return the errors and the coverage.
 
-    The hidden cells have the shape of the missing ones: a row loses the cells that another row
-    misses, at most half of its own.  In a complete table they are random cells.
+    A tenth of the observed cells is hidden, at most 100,000, in the shape of the missing ones: a
+    row loses the cells that another row misses, at most half of its own.  In a complete table they
+    are random cells.
 
     Parameters
     ----------
@@ -49,8 +50,6 @@ def check_imputer(
         or None: ours with its defaults, and 39 copies.
     frame : DataFrame
         Table with its missing cells.
-    test_size : float, default 0.1
-        Fraction of the observed cells to hide, at most.
     repeats : int, default 1
         Number of times that other cells are hidden; the result has means over them.
     random_state : int, Generator or None
@@ -91,117 +90,93 @@ def check_imputer(
     """
     if not is_frame(frame):
         raise TypeError(f"frame is a {type(frame).__name__}: give a DataFrame.")
-    check_share("test_size", test_size, zero=False)
     if not isinstance(imputer, Mapping):
-        imputer = {"ours" if _is_ours(imputer) else type(imputer).__name__: imputer}
-    rng, typed, tables = as_generator(random_state), table_of(frame, numbers_too=True), []
+        is_ours = imputer is None or imputer is impute
+        imputer = {"ours" if is_ours else type(imputer).__name__: imputer}
+    rng, typed = as_generator(random_state), table_of(frame, numbers_too=True)
     assert typed is not None
+    missing, lines = frame.isna().to_numpy(), list[dict[str, Any]]()
     for _ in range(check_integer("repeats", repeats, 1)):
-        seen, seed = _with_hidden_cells(frame, typed, test_size, rng), int(rng.integers(2**31))
-        cells = _Cells(typed, _numbers(typed, frame), _numbers(typed, seen))
-        tables.append(cells.scores("median", cells.middle[None]))
-        for name, each in imputer.items():
+        cells = observe(np.where(missing, np.nan, 1.0))
+        folds, _ = draw_folds(cells, rng, blocks=bool(missing.any()))
+        keep = typed.cells(~np.isnan(folds[0].rest.to_array()))
+        seen, seed = typed.with_holes(frame, keep), int(rng.integers(2**31))
+        truth, known = (typed.encode(one).to_numpy(float) for one in (frame, seen))
+        for name, each in {"median": partial(_middle, typed), **imputer}.items():
             began = time.perf_counter()
             filled = _filled(each, seen, seed)
             seconds = time.perf_counter() - began
-            numbers = np.stack([_all_filled(name, one, seen, typed) for one in filled])
-            tables.append(cells.scores(name, numbers, seconds, ours=_is_ours(each)))
-    lines = pd.concat(tables).groupby(["imputer", "column"], sort=False)
-    return lines.mean().assign(cells=lines["cells"].sum().astype(int))
+            best, *draws = (_encoded(name, one, seen, typed) for one in filled)
+            scores = _scores(typed, truth, known, best, np.array(draws))
+            scores[-1]["seconds"] = seconds
+            lines += [{"imputer": name, **line} for line in scores]
+    columns = ["imputer", "column", "cells", *MEASURES]
+    table = pd.DataFrame(lines, columns=columns).groupby(columns[:2], sort=False)
+    return table.mean().assign(cells=table["cells"].sum())
 
 
-def _with_hidden_cells(
-    frame: Any, typed: TypedTable, share: float, rng: np.random.Generator
-) -> Any:
-    """Return a table without some of its cells."""
-    missing = frame.isna().to_numpy()
-    cells = observe(np.where(missing, np.nan, 1.0))
-    if missing.any():
-        rest = cells.select(~moved_holes(cells, share, rng))
-    else:
-        rest = split(cells, share, rng)[0]
-    return typed.with_holes(frame, typed.cells(~np.isnan(rest.to_array())))
-
-
-def _is_ours(imputer: Any) -> bool:
-    """Return whether an imputer stands for ours, whose copies have a best guess before them."""
-    return imputer is None or imputer is impute
+def _middle(typed: TypedTable, seen: Any) -> Any:
+    """Return a table filled with the median of numbers, and the most frequent class."""
+    values = {
+        column.name: seen[column.name].mode()[0] if column.is_class else seen[column.name].median()
+        for column in typed.columns
+    }
+    return seen.fillna(values)
 
 
 def _filled(imputer: Any, seen: Any, seed: int) -> list[Any]:
-    """Return the filled table, or completed copies, which follow the best guess of ours."""
-    if _is_ours(imputer):
+    """Return the best guess of a table, and its completed copies if there are several."""
+    if imputer is None or imputer is impute:
         best, posterior = impute(seen, return_posterior=True, random_state=seed)
         return [best, *posterior.impute(seen, COPIES, random_state=seed)]
     if hasattr(imputer, "fit_transform"):
         imputer = clone(imputer, safe=False).fit_transform
     filled = imputer(seen)
-    return filled if isinstance(filled, list) else [filled]
+    return [None, *filled] if isinstance(filled, list) else [filled]
 
 
-def _all_filled(name: Any, filled: Any, seen: Any, typed: TypedTable) -> Array:
-    """Return a filled table as numbers."""
-    if is_frame(filled) and set(filled.columns) == set(seen.columns):
-        filled = filled[list(seen.columns)]
-    values = np.asarray(filled)
-    if values.shape != seen.shape:
+def _encoded(name: Any, filled: Any, seen: Any, typed: TypedTable) -> Array | None:
+    """Return a filled table as numbers, with the indicators of its categories."""
+    if filled is None:
+        return None
+    values = np.asarray(filled.reindex(columns=seen.columns) if is_frame(filled) else filled)
+    if values.shape != seen.shape or pd.isna(values).any():
         raise ValueError(
-            f"imputer {name!r} returned the shape {values.shape}: return all rows and columns, "
-            f"{seen.shape}."
+            f"imputer {name!r} left out cells or columns of the {seen.shape}: fill all cells, or "
+            "drop these columns."
         )
-    numbers = _numbers(typed, pd.DataFrame(values, seen.index, seen.columns))
-    if np.isnan(numbers).any():
-        raise ValueError(f"imputer {name!r} left cells missing: fill all, or drop their columns.")
+    numbers: Array = typed.encode(pd.DataFrame(values, seen.index, seen.columns)).to_numpy(float)
     return numbers
 
 
-def _numbers(typed: TypedTable, frame: Any) -> Array:
-    """Return a table as numbers, with the indicators of its categories."""
-    return np.asarray(typed.encode(frame), dtype=np.float64)
+def _scores(
+    typed: TypedTable, truth: Array, known: Array, best: Array | None, draws: Array
+) -> list[dict[str, Any]]:
+    """Return a line for each column with hidden cells, and one for all."""
+    best = draws.mean(axis=0) if best is None else best
+    size = np.nanstd(known, axis=0)
+    size[size == 0] = 1
+    hidden = np.where(np.isnan(known), truth / size, np.nan)
 
+    def energy(at: Any) -> float:
+        several = len(draws) > 1
+        return energy_score(hidden[:, at], (draws / size)[..., at]) if several else np.nan
 
-class _Cells:
-    """The hidden cells of a table, and scores of what fills them."""
-
-    def __init__(self, typed: TypedTable, truth: Array, known: Array) -> None:
-        self.typed, self.truth = typed, truth
-        self.hidden = np.isnan(known) & ~np.isnan(truth)
-        classes = [column.has_indicators for column in typed.of_matrix]
-        self.middle = np.where(classes, np.nanmean(known, axis=0), np.nanmedian(known, axis=0))
-        self.middle = np.broadcast_to(self.middle, truth.shape)
-        self.size = np.nanstd(known, axis=0)
-        self.size[self.size == 0] = 1
-
-    def scores(
-        self, name: Any, filled: Array, seconds: float = np.nan, *, ours: bool = False
-    ) -> pd.DataFrame:
-        """Return a line for each column with hidden cells, and their mean."""
-        point, copies = (filled[0], filled[1:]) if ours else (filled.mean(axis=0), filled)
-        lines = []
-        for column, at in self.typed.blocks():
-            rows = np.flatnonzero(self.hidden[:, at[0]])
-            if not rows.size:
-                continue
-            line = {"imputer": name, "column": column.name, "cells": rows.size}
-            x, guess = self.truth[rows][:, at], point[rows][:, at]
-            if column.kind in ("boolean", "categories"):
-                line["correct"] = np.mean(column.nearest(guess) == column.nearest(x))
-            else:
-                line["error"] = np.sqrt(np.mean((guess - x) ** 2)) / self.size[at[0]]
-                if len(copies) > 1:
-                    drawn = copies[:, rows][:, :, at]
-                    low, high = np.quantile(drawn, TAILS, axis=0, method="weibull")
-                    line["coverage"] = np.mean((low <= x) & (x <= high))
-            lines.append(line | self._energy(copies, at))
-        means = pd.DataFrame(lines, columns=MEASURES).mean()
-        whole: dict[str, Any] = dict(zip(MEASURES, means, strict=True))
-        whole |= {"imputer": name, "column": "all", "cells": sum(line["cells"] for line in lines)}
-        whole |= {"seconds": seconds} | self._energy(copies, np.arange(self.size.size))
-        return pd.DataFrame([*lines, whole], columns=["imputer", "column", "cells", *MEASURES])
-
-    def _energy(self, copies: Array, at: NDArray[np.intp]) -> dict[str, float]:
-        """Return the energy score of copies in columns of the matrix, if there are several."""
-        if len(copies) < 2:
-            return {}
-        truth = np.where(self.hidden, self.truth, np.nan)[:, at] / self.size[at]
-        return {"score": energy_score(truth, copies[:, :, at] / self.size[at])}
+    lines: list[dict[str, Any]] = []
+    for column, at in typed.blocks():
+        rows = np.flatnonzero(~np.isnan(hidden[:, at[0]]))
+        if not rows.size:
+            continue
+        x, guess = truth[rows][:, at], best[rows][:, at]
+        line = {"column": column.name, "cells": rows.size, "score": energy(at)}
+        if column.kind in ("boolean", "categories"):
+            line["correct"] = np.mean(column.nearest(guess) == column.nearest(x))
+        else:
+            line["error"] = np.sqrt(np.mean((guess - x) ** 2)) / size[at[0]]
+            if len(draws) > 1:
+                low, high = np.quantile(draws[:, rows][..., at], TAILS, axis=0, method="weibull")
+                line["coverage"] = np.mean((low <= x) & (x <= high))
+        lines.append(line)
+    whole = dict(pd.DataFrame(lines, columns=MEASURES).mean())
+    whole |= {"column": "all", "cells": sum(line["cells"] for line in lines)}
+    return [*lines, {**whole, "score": energy(slice(None))}]

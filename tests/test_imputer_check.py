@@ -103,15 +103,9 @@ def test_ours_and_an_imputer_of_sklearn(rng):
     )
 
 
-@pytest.mark.parametrize(
-    ("fill", "sentence"),
-    [
-        (lambda seen: seen, r"imputer 'own' left cells missing"),
-        (lambda seen: seen[["x"]].fillna(0), r"imputer 'own' returned the shape \(300, 1\)"),
-    ],
-)
-def test_imputers_that_leave_cells_are_refused(frame, fill, sentence):
-    with pytest.raises(ValueError, match=sentence):
+@pytest.mark.parametrize("fill", [lambda seen: seen, lambda seen: seen[["x"]].fillna(0)])
+def test_imputers_that_leave_cells_are_refused(frame, fill):
+    with pytest.raises(ValueError, match="imputer 'own' left out cells or columns"):
         nmd.check_imputer({"own": fill}, frame, random_state=0)
 
 

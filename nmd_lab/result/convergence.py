@@ -105,8 +105,7 @@ def moments_in_draws(posterior: Drawn, i: Any, j: Any) -> tuple[Array, Array]:
         mean[:, at] = predictive.mean(u)
         with suppress(ValueError):  # a loss of your own may have no noise
             variance[:, at] = predictive.mean_and_variance(u)[1]
-    sizes = posterior.draws.sizes
-    shape = sizes[CHAIN], sizes[DRAW], i.size
+    shape = *posterior.draws.W.shape[:2], i.size
     return mean.reshape(shape), variance.reshape(shape)
 
 

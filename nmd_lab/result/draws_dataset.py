@@ -180,29 +180,25 @@ def _identified(posterior: PosteriorDiagnostics) -> xr.Dataset:
     i, j = np.unique(np.reshape(probes, (2, -1)).astype(np.intp), axis=1)
     means = np.moveaxis(moments_in_draws(posterior, i, j)[0], -1, 0)
     cells = (f"{rows[a]}, {columns[b]}" for a, b in zip(i, j, strict=True))
-    predictions: dict[str, Any] = dict(zip(cells, means, strict=True))
-    noise: dict[str, Any] = {}
-    precision: dict[str, Any] = {}
-    cuts: dict[str, Any] = {}
+    found: dict[str, dict[str, Any]] = {"prediction": dict(zip(cells, means, strict=True))}
+    found |= {"noise": {}, "precision": {}, "cut_point": {}}
     names = ["all"] if posterior._kinds is None else columns
     for position, (name, kind) in enumerate(zip(names, posterior._noises, strict=True)):
-        of_column = posterior._noise_of(position)
+        noise = posterior._noise_of(position)
         if kind != "ordinal":
-            noise[name] = of_column.sd
-        elif of_column.cuts is not None:
-            cuts |= {
-                f"{name}, {k}": cut for k, cut in enumerate(of_column.cuts.T, 1) if np.ptp(cut)
-            }
-        if kind == "after" and of_column.beta is not None:
-            precision[name] = of_column.beta
-    found = {"prediction": predictions, "noise": noise, "precision": precision, "cut_point": cuts}
+            found["noise"][name] = noise.sd
+        elif noise.cuts is not None:  # the first one is fixed
+            numbered = enumerate(noise.cuts.T, 1)
+            found["cut_point"] |= {f"{name}, {k}": cut for k, cut in numbered if np.ptp(cut)}
+        if kind == "after" and noise.beta is not None:
+            found["precision"][name] = noise.beta
     dataset: xr.Dataset = posterior.singular_values.reset_coords("effective_rank")
-    for name, values in found.items():
-        if values:
-            draws = [np.reshape(each, _outer(posterior)) for each in values.values()]
+    for name, by_label in found.items():
+        if by_label:
+            draws = [np.reshape(each, posterior.draws.W.shape[:2]) for each in by_label.values()]
             dim = f"{name}_of"
             dataset[name] = (CHAIN, DRAW, dim), np.stack(draws, axis=-1)
-            dataset = dataset.assign_coords({dim: list(values)})
+            dataset = dataset.assign_coords({dim: list(by_label)})
     return dataset
 
 
@@ -211,12 +207,13 @@ def _observed_cells(posterior: Drawn, X: Any) -> dict[str, xr.Dataset]:
 
     Each column of a table has a variable of its own, since a plot overlays the cells of a variable.
     """
-    labels, rng, outer = posterior._labels, np.random.default_rng(0), _outer(posterior)
+    labels, rng, outer = posterior._labels, np.random.default_rng(0), posterior.draws.W.shape[:2]
     entries = entries_of(labels, X, None, None, posterior._owner)
     assert entries.data is not None
     values = entries.data.observations.entries().values.astype(np.float64)
-    rows, columns = _line_names(labels)
-    predictives, observed, drawn, logs, cells = posterior._predictives, {}, {}, [], []
+    (rows, columns), predictives = _line_names(labels), posterior._predictives
+    observed, drawn, logs, cells = {}, {}, [], []
+    counts, coords = {dim: posterior.draws[dim] for dim in (CHAIN, DRAW)}, {}
     for name, positions in _variables(posterior).items():
         is_class = posterior._has_indicators(positions)
         at = np.flatnonzero(np.isin(entries.j, positions[:1] if is_class else positions))
@@ -234,28 +231,18 @@ def _observed_cells(posterior: Drawn, X: Any) -> dict[str, xr.Dataset]:
             ((predictive, _, v),) = posterior._by_noise(predictives, j, linear)
             each = predictive.log_densities(v, x).reshape(-1, *v.shape)
             logs.append(logsumexp(each, axis=0) - np.log(len(each)))
-            new = np.stack(
-                [predictive.of_draw(d).draw(of_draw, rng) for d, of_draw in enumerate(v)]
-            )
+            new = np.stack([predictive.of_draw(d).draw(u, rng) for d, u in enumerate(v)])
         dim = f"{name}_dim_0"
-        coords = {dim: [rows[k] for k in i]}
-        observed[name] = xr.DataArray(x, coords, dims=dim)
-        drawn[name] = xr.DataArray(new.reshape(*outer, -1), coords, dims=(CHAIN, DRAW, dim))
+        coords[dim] = [rows[k] for k in i]
+        observed[name], drawn[name] = (dim, x), ((CHAIN, DRAW, dim), new.reshape(*outer, -1))
         cells += [f"{rows[a]}, {columns[b]}" for a, b in zip(i, j, strict=True)]
     likelihood = np.maximum(np.concatenate(logs, axis=1), np.log(TINY)).reshape(*outer, -1)
-    counts = {dim: posterior.draws[dim] for dim in (CHAIN, DRAW)}
+    of_cells = {"cells": ((CHAIN, DRAW, "cell"), likelihood)}
     return {
-        "observed_data": xr.Dataset(observed),
-        "posterior_predictive": xr.Dataset(drawn, counts),
-        "log_likelihood": xr.Dataset(
-            {"cells": ((CHAIN, DRAW, "cell"), likelihood)}, {**counts, "cell": cells}
-        ),
+        "observed_data": xr.Dataset(observed, coords),
+        "posterior_predictive": xr.Dataset(drawn, {**counts, **coords}),
+        "log_likelihood": xr.Dataset(of_cells, {**counts, "cell": cells}),
     }
-
-
-def _outer(posterior: Drawn) -> tuple[int, int]:
-    """Return the numbers of chains and draws."""
-    return posterior.draws.sizes[CHAIN], posterior.draws.sizes[DRAW]
 
 
 def _line_names(labels: Labels) -> tuple[list[str], list[str]]:

@@ -68,7 +68,7 @@ def draw_folds(
     for _ in range(MAX_FOLDS):
         if len(folds) >= fewest and n_held_out(folds) >= ENOUGH:
             break
-        hidden = moved_holes(observations, share, rng) if structured else None
+        hidden = _moved_holes(observations, share, rng) if structured else None
         if hidden is not None and hidden.any():
             folds.append(make_fold(observations.select(~hidden), observations.select(hidden)))
         elif n_observed > 1:
@@ -128,7 +128,7 @@ def _missing(observations: Observations) -> NDArray[np.bool_]:
     return missing
 
 
-def moved_holes(
+def _moved_holes(
     observations: Observations, share: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
     """Return a mask of observed entries that are missing in other rows.
