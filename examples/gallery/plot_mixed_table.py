@@ -30,10 +30,9 @@ given = penguins.mask(hidden)
 # One call for all columns
 # ------------------------
 # The baselines see standardised numbers, and K - 1 indicators for a column with K classes.
-# ``IterativeImputer`` is as accurate on this table; it has no probabilities of the classes.  The
-# chains are longer than by default, with which they do not converge here.
+# ``IterativeImputer`` is as accurate on this table; it has no probabilities of the classes.
 
-filled, posterior = nmd.impute(given, return_posterior=True, tune=600, draws=600, random_state=0)
+filled, posterior = nmd.impute(given, return_posterior=True, random_state=0)
 print(filled.dtypes.to_string())
 
 mean, std = given[numbers].mean(), given[numbers].std()
