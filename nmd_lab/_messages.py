@@ -11,12 +11,13 @@ import numpy as np
 from .data.masks import AT_MOST
 from .data.matching import first_few
 from .data.observations import Observations
-from .data.units import units_of_columns
+from .data.units import names_of_codes, units_of_columns
 from .result.convergence import LARGEST_RHAT, MOST_UNSETTLED
 from .result.decomposition import Decomposition
 from .result.draws import LIMITS
 from .result.imputation import Bounded, draws_within
 from .result.posterior import Posterior
+from .result.report import sentence_of_codes
 from .result.summary import FEW_DRAWS, few_draws, unfinished
 from .solver.bounds import out_of_bounds
 from .solver.options import FitOptions
@@ -72,7 +73,8 @@ def messages_before(decided: Decided) -> Messages:
         other = "or pass loss={}, which takes each column in its own units"
         if (apart := units_of_columns(observations)) is not None:
             units = apart.sentence(f"{REMEDY_FOR_UNITS}, {other}")
-    return _without_empty({OutOfBoundsWarning: out_of_bounds(problem), UnitsWarning: units})
+    found = {OutOfBoundsWarning: out_of_bounds(problem), UnitsWarning: units}
+    return message_of_columns(observations) | _without_empty(found)
 
 
 def messages_after(
@@ -123,6 +125,25 @@ def message_of_chains(posterior: Posterior) -> Messages:
         f"observations above {LARGEST_RHAT}): {remedy}."
     )
     return {NotConvergedWarning: text}
+
+
+MANY, ROWS_OF_EACH = 50, 5  # more categories, with fewer rows for each, look like an identifier
+
+
+def message_of_columns(observations: Observations, *, codes: bool = False) -> Messages:
+    """Return a message on columns that look like identifiers, and on numbers that are codes."""
+    m, table = observations.shape[0], observations.labels.table
+    columns = [] if table is None else [each for each in table.columns if each.is_class]
+    counts = [(each.name, len(each.categories)) for each in columns]
+    text = " ".join(
+        f"column {name!r} has {count} categories in {m} rows, and looks like an identifier: drop "
+        "it, or merge rare categories."
+        for name, count in counts
+        if count > max(MANY, m / ROWS_OF_EACH)
+    )
+    if codes and (names := names_of_codes(observations)):
+        text = f"{text} {sentence_of_codes(names)}".strip()
+    return _without_empty({NMDWarning: text})
 
 
 NEGATIVE = 0.01  # fraction of negative draws below a limit, where no value is negative

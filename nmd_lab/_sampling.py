@@ -6,15 +6,16 @@ import copy
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
-from ._messages import REMEDY_FOR_UNITS, message_of_limits, warn
+from ._messages import REMEDY_FOR_UNITS, message_of_columns, message_of_limits, warn
 from ._runtime.checks import as_generator
 from ._runtime.machine import refuse_above
 from ._runtime.progress import Interruption, StopReason
 from .data.inputs import form_of, observe
 from .data.observations import Observations
-from .data.units import units_of_columns
+from .data.units import refuse_table, scale_of, units_of_columns
 from .result.decomposition import Decomposition
 from .result.draws_dataset import limits_of
 from .result.posterior import Posterior
@@ -24,7 +25,7 @@ from .solver.options import SampleOptions
 from .solver.sampler.prepare import prepare_sample
 from .solver.sampler.problem import SampledProblem
 from .solver.sampler.run import Chains, PosteriorState, ensemble_for, in_units_of_X
-from .solver.sampler.sampled_model import refuse_table, with_ends
+from .solver.sampler.sampled_model import with_ends
 from .solver.support import DATA, features_of_data, form_of_data, refuse
 from .warnings import UnitsWarning
 
@@ -37,6 +38,8 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     observations, is_table = _observe(X, asked)
     problem = prepare_sample(observations, asked, is_table=is_table)
     model = problem.units_of_X.model
+    if is_table:
+        warn(message_of_columns(observations, codes=True), stacklevel=3)
     if model.squares and (apart := units_of_columns(observations)) is not None:
         warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=4)
     if not isinstance(asked.init, str):
@@ -108,6 +111,9 @@ def package(
     noises: tuple[str, ...] = problem.noises
     if is_table:
         model, noises = with_ends(model, problem.noises, observations, decided.nonlinearity)
+    scale = None
+    if not by_column and noises[0] == "gaussian":
+        scale = scale_of(*np.unique(observations.observed()[0], return_counts=True))
     nonlinearity, loss = model.shown
     is_ordinal = loss.classes == "ordered"
     return Posterior._from_arrays(
@@ -122,6 +128,7 @@ def package(
         parameters={
             "rank": problem.rank,
             **decided.describe(),
+            "scale": scale,
             "step": decided.step(problem.numbers),
             "sweeps": (decided.tune or 0) + drawn["log_likelihood"].shape[1],
             **provenance(observations),

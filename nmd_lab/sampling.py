@@ -349,4 +349,5 @@ def impute(
     """
     posterior = sample(frame, **options)
     filled = posterior.impute(frame, n, random_state=options.get("random_state"))
+    posterior.parameters["copies"] = n
     return (filled, posterior) if return_posterior else filled

@@ -95,3 +95,44 @@ def test_a_table_becomes_labelled_observations(table):
     np.testing.assert_allclose(fit.predict(*labels), expected)
     with pytest.raises(KeyError, match="'zoe'"):
         fit.predict(["ann", "zoe"], 10)
+
+
+@pytest.fixture(scope="module")
+def stars():
+    """A long table of ratings from 1 to 5, and draws of their posterior."""
+    table = nmd.datasets.make_ratings(60, 40, 700, random_state=0)
+    X = nmd.observations_from_table(table)
+    return X, nmd.sample(X, 2, draws=50, random_state=0)
+
+
+def test_intervals_of_ratings_end_at_their_scale(stars):
+    X, posterior = stars
+    ends = posterior.predict_interval(X)
+    assert (ends.min(), ends.max()) == (1, 5)
+    counts = np.random.default_rng(0).poisson(2, (40, 30)).astype(float)
+    counts[0, 0] = 30.0  # a rare largest value is no end
+    assert nmd.sample(counts, 1, "identity", draws=10, tune=5).parameters["scale"] is None
+
+
+def test_an_unknown_person_has_the_interval_of_a_row_from_the_prior(stars):
+    X, posterior = stars
+    items = X.column_labels[:3]
+    ends = posterior.predict_interval(["nobody"] * 3, items, unknown="offsets")
+    empty = pd.Series([], dtype=float, name="nobody")
+    folded = posterior.fold_in(empty, unknown="offsets").predict_interval("nobody", items)
+    np.testing.assert_allclose(ends, folded, atol=0.5)
+    known = posterior.predict_interval(X.row_labels[0], items)
+    assert np.diff(ends).mean() > np.diff(known).mean()
+    with pytest.raises(KeyError, match="columns has no label 'new'"):
+        posterior.predict_interval("nobody", "new", unknown="offsets")
+    with pytest.raises((KeyError, TypeError)):
+        posterior.predict_interval("nobody", items)
+
+
+def test_pairs_that_come_twice_are_mended_by_their_message():
+    table = nmd.datasets.make_ratings(60, 40, 700, random_state=0)
+    frame = pd.concat([table, table.head(3).assign(rating=1.0)])
+    with pytest.raises(ValueError, match="more than once: give frame") as caught:
+        nmd.observations_from_table(frame)
+    code = str(caught.value).split("give ")[1].split(", which")[0]
+    assert nmd.observations_from_table(eval(code, {"frame": frame})).n_observed == 700

@@ -123,7 +123,7 @@ def test_a_report_names_columns_as_the_posterior_does():
     X = rng.normal(size=(30, 1)) * np.ones(3) + 0.1 * rng.normal(size=(30, 3))
     X[4, 1] = np.nan
     report = nmd.sample(X, 1, **QUICK).report(pd.DataFrame(X, columns=["a", "b", "c"]))
-    assert report.columns["missing"].tolist() == [0, 1, 0]
+    assert report.columns["missing"].tolist() == [0, 1, 0, 1]  # the last is the total
     filled = report.surest["filled with"].iloc[0]
     assert filled == pytest.approx(X[4, 0], abs=1)
 
@@ -186,6 +186,29 @@ def test_few_values_counts_and_given_limits_have_no_end(amounts):
     below = (X == 0) & X.notna()
     assert nmd.sample(X, 1, at_most=below, **QUICK).noise[:2] == ("gaussian", "clipped")
     assert nmd.sample(X.to_numpy(), 1, noise_by="columns", **QUICK).noise == ("gaussian",) * 4
+
+
+def test_codes_of_0_and_1_are_named_and_predictions_stay_between_them(amounts):
+    _, X, hidden = amounts
+    codes = X.assign(smoker=(X["number"] > 0).astype(float).mask(hidden[:, 1]))
+    remedy = r"X\.astype\(dict\.fromkeys\(\['smoker'\], 'boolean'\)\) gives probabilities"
+    with pytest.warns(nmd.warnings.NMDWarning, match=f"0 and 1 are numbers in 'smoker': {remedy}"):
+        posterior = nmd.sample(codes, 2, **QUICK)
+    ends = posterior.intervals(codes)["smoker"]
+    assert ((ends >= 0) & (ends <= 1)).all(axis=None)
+    assert posterior.impute(codes, 2, random_state=0)[1]["smoker"].between(0, 1).all()
+    assert "0 and 1 are numbers in 'smoker'" in str(posterior.report(codes))
+    answers = codes.astype(dict.fromkeys(["smoker"], "boolean"))  # without a warning
+    assert nmd.sample(answers, 2, **QUICK).probabilities("smoker").shape == (300, 2)
+
+
+@pytest.mark.parametrize("verb", [nmd.sample, nmd.complete])
+def test_a_column_that_looks_like_an_identifier_is_named(amounts, verb):
+    _, X, _ = amounts
+    town = pd.Categorical.from_codes(np.arange(300) % 150, list(map(str, range(150))), ordered=True)
+    options = QUICK if verb is nmd.sample else {"alpha": 1.0, "max_iter": 2, "offsets": "columns"}
+    with pytest.warns(nmd.warnings.NMDWarning, match=r"'town' has 150 categories .* identifier"):
+        verb(X.assign(town=town), 1, **options)
 
 
 def test_few_equal_values_are_no_constant(amounts):

@@ -119,6 +119,7 @@ LEAST_REPEATS = 1.25  # lines for each distinct text; below, categories would ha
 MOST_TEXTS = 50  # distinct texts that are taken for classes; more are names or free text
 FEWEST_NUMBERS = 5  # distinct numbers of a column of numbers that has words, too
 MOST_WORDS = 3  # distinct words among numbers, such as "ND" or "trace"
+BELOW_A_LIMIT = {"nd", "n.d.", "n.d", "n/d", "trace", "traces", "lod", "loq", "bdl", "bql"}
 
 
 def refused_columns(frame: Any, typed: Collection[Any] = ()) -> dict[str, list[Any]]:
@@ -225,14 +226,16 @@ def _kind_of_objects(column: Any) -> str:
     if _are_numbers(values):
         return "numbers"
     numbers, signed = _without_signs(text), text.str.contains("[<>≤≥]")
+    limits = signed & numbers.notna()  # "<LOD" is a word
     if numbers.notna().all():
         return "limits"
     all_text, distinct = all(isinstance(value, str) for value in values), text.nunique()
     are_classes = all_text and distinct <= min(len(text) / LEAST_REPEATS, MOST_TEXTS)
     plain, words = numbers[~signed].dropna(), text[numbers.isna()]
     mostly = 2 * plain.size >= len(text) and plain.nunique() >= FEWEST_NUMBERS
-    if mostly and words.nunique() <= MOST_WORDS and (signed.any() or not are_classes):
-        return "limits" if signed.any() else "words"
+    measured = signed.any() or words.str.lower().isin(BELOW_A_LIMIT).any()
+    if mostly and words.nunique() <= MOST_WORDS and (measured or not are_classes):
+        return "limits" if limits.any() else "words"
     if not all_text:
         return (
             "mixed" if all(isinstance(value, str | float | int) for value in values) else "others"
@@ -271,7 +274,8 @@ def _limits_of_words(frame: Any, name: Any) -> dict[str, str]:
 
 def _with_sign(frame: Any, names: Collection[Any], signs: str = "<>≤≥") -> list[str]:
     """Return the limits among the values of some columns, with their signs."""
-    return [text for text in _texts(frame, names) if set(signs) & set(text)]
+    texts = _texts(frame, names)
+    return [text for text in texts[_without_signs(texts).notna()] if set(signs) & set(text)]
 
 
 GREY_LEVELS = 255

@@ -110,7 +110,8 @@ def observations_from_table(
         k = order[duplicate]
         raise RepeatedPairs(
             f"the table holds {row}={row_labels[i[k]]!s}, {column}={column_labels[j[k]]!s} more "
-            "than once: keep one line of each pair, for example with frame.drop_duplicates().",
+            f"than once: give frame.groupby({[row, column]!r}, as_index=False)[{value!r}].mean(), "
+            "which has one line for each pair.",
             frame, (row, column), value,
         )  # fmt: skip
     observed = observe_sparse(sparse.coo_array((values, (i, j)), shape=shape))

@@ -25,6 +25,7 @@ from .dense import DenseObservations
 from .entries import FloatArray
 from .matching import plain_label
 from .observations import Observations
+from .typed_table import refuse_repeats
 
 APART, FAR = 20.0, 1000.0
 """Ratios of the spreads of columns from which their units are taken to be different: when a tenth
@@ -139,16 +140,36 @@ def units_of_groups(group: NDArray[np.integer], x: FloatArray, number: int) -> U
     return Units(means, np.sqrt(np.where(variances > 0, variances, 1.0)))
 
 
+def refuse_table(observations: Observations) -> None:
+    """Raise ValueError for a name that comes twice, one row, or a column without a value.
+
+    If most cells are missing, some columns may be, too, as in a table of ratings.
+    """
+    refuse_repeats(observations.labels.coords.indexes[observations.labels.columns[0]])
+    if observations.shape[0] == 1:
+        raise ValueError("X has one row, and relations of columns need several: add some.")
+    labels, table = observations.labels, observations.labels.table
+    empty = observations.empty_rows_and_columns()[1]
+    counts = np.bincount(observations.entries().columns, minlength=observations.shape[1])
+    if table is not None:
+        counts = counts[table.first_columns]  # those of the columns of the frame
+    if empty.size and 2 * counts.sum() >= counts.size * observations.shape[0]:
+        name = plain_label(labels.flat(labels.columns)[empty[0]])
+        name = name if table is None else table.of_matrix[empty[0]].name
+        raise ValueError(f"X has no observed value in column {name!r}: drop the column.")
+
+
 SHARE = 0.1  # of the observed values of a column, at its smallest or its largest one
 FEWEST = 8  # different values of a column; one with fewer counts or grades, and has no end
+MOST_LEVELS, OFTEN = 20, 0.01  # values of a scale, and fraction of all that either end has at least
 OF_CONSTANT = 20  # observed values of a constant, or half of the rows; fewer may be equal by chance
 
 
 def ends_of_columns(observations: Observations) -> NDArray[np.float64]:
     """Return the smallest and the largest value of each column (n, 2) if many are just that.
 
-    A constant has both.  They are -inf and inf where few values are there, and in a column with
-    limits, which are more exact, and in the values of a long table.
+    A constant has both, and so has a column of 0 and 1 alone.  They are -inf and inf in a
+    column with limits, which says more, and in the values of a long table.
     """
     n = observations.shape[1]
     ends = np.tile([-np.inf, np.inf], (n, 1))
@@ -165,4 +186,26 @@ def ends_of_columns(observations: Observations) -> NDArray[np.float64]:
         if values.size >= FEWEST or (values.size == 1 and counts[0] >= enough):
             many = counts[[0, -1]] >= SHARE * counts.sum()
             ends[j, many] = values[[0, -1]][many]
+        elif values.tolist() == [0, 1]:
+            ends[j] = 0, 1
     return ends
+
+
+def scale_of(values: FloatArray, counts: NDArray[np.integer]) -> list[float] | None:
+    """Return the ends of a scale: 0 and 1 alone, or few different values, both ends often."""
+    often = counts[[0, -1]].min() >= max(OFTEN * counts.sum(), 2)
+    is_scale = values.tolist() == [0, 1] or (often and 1 < values.size <= MOST_LEVELS)
+    return [float(values[0]), float(values[-1])] if is_scale else None
+
+
+def names_of_codes(observations: Observations) -> list[Any]:
+    """Return the columns of numbers of a table that are 0 and 1 alone."""
+    _, columns, x = observations.entries()
+    n, table = observations.shape[1], observations.labels.table
+    zeros, ones, values = (
+        np.bincount(columns[at], minlength=n) for at in (x == 0, x == 1, np.isfinite(x))
+    )
+    is_code = (zeros > 0) & (ones > 0) & (zeros + ones == values)
+    if table is not None:
+        is_code &= [column.kind == "number" for column in table.of_matrix]
+    return list(observations.labels.flat(observations.labels.columns)[is_code])

@@ -45,7 +45,7 @@ def positions_of(
         if not np.array_equal(index, np.arange(size)):
             by_position[:] = False
         elif unknown == "offsets":
-            by_position[by_position] = listed[by_position] < size
+            by_position[by_position] = listed[by_position].astype(np.int64) < size
     found = np.empty(listed.size, dtype=np.intp)
     found[by_position] = check_positions(name, listed[by_position].astype(np.int64), size)
     if not by_position.all():

@@ -27,7 +27,7 @@ from nmd_lab.model.ordinal import Ordinal
 
 from .draws import CHAIN, DRAW
 from .draws_dataset import label_draws
-from .entries import Unknown, check_unknown
+from .entries import Unknown, check_unknown, index_of
 from .intervals import PosteriorPredictions
 
 
@@ -58,6 +58,8 @@ def observe_rows(
     check_no_fit("X", X)
     X = pandas_of(X)
     if getattr(X, "ndim", 2) == 1 and hasattr(X, "to_frame"):  # a pandas.Series is one row
+        index = index_of(labels, "columns")
+        X = X.reindex(index) if X.empty and index is not None else X
         X = X.to_frame().T
     sample_dims = None
     if isinstance(X, xr.DataArray):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
@@ -13,7 +13,7 @@ from nmd_lab._runtime.checks import check_number, check_share
 from nmd_lab.data.typed_table import TypedColumn
 
 from .draws import NUMBERS, Drawn
-from .entries import Entries, entries_at, entries_of, positions_of
+from .entries import Entries, Unknown, entries_at, entries_of, positions_of
 from .fitted import Positions
 from .mixture import Array, Predictive, level_shares
 from .predictive import interval_of, mean_of, std_of
@@ -80,7 +80,13 @@ class PosteriorPredictions(Drawn):
         return self._summary(rows, columns, lambda p, v, _: std_of(p, v, noise))
 
     def predict_interval(
-        self, rows: Any, columns: ArrayLike | None = None, level: float = 0.9, *, noise: bool = True
+        self,
+        rows: Any,
+        columns: ArrayLike | None = None,
+        level: float = 0.9,
+        *,
+        noise: bool = True,
+        unknown: Unknown = "error",
     ) -> Array:
         """Return equal-tailed intervals that cover a new observation with a given probability.
 
@@ -92,12 +98,16 @@ class PosteriorPredictions(Drawn):
             Probability of the interval, in (0, 1).
         noise : bool, default True
             Whether the noise of an observation counts.  False: an interval for E f(T).
+        unknown : {"error", "offsets"}, default "error"
+            What is done with rows that X did not have.  "error": a sentence names them.  "offsets":
+            such a row is drawn from the prior of rows.
 
         Returns
         -------
         ndarray (n_entries, 2)
-            Lower and upper ends in the units of X.  For test data, the entries are their observed
-            ones, sorted by row and column.
+            Lower and upper ends in the units of X.  If X has few different values, and several at
+            both ends of this scale, such as ratings, they are within it.  For test data, the
+            entries are their observed ones, sorted by row and column.
 
         Raises
         ------
@@ -115,8 +125,19 @@ class PosteriorPredictions(Drawn):
         True
         """
         level = check_share("level", level, zero=False)
-        entries = self._entries(rows, columns)
-        return summarise(self, entries, lambda p, v, _: interval_of(p, v, level, noise), 2)
+        if unknown == "offsets" and columns is not None:
+            positions_of(self._labels, "columns", columns)  # a new column has no prior
+        entries = self._entries(rows, columns, unknown)
+
+        def interval(p: Predictive, v: Array, _: Positions) -> Array:
+            return interval_of(p, v, level, noise)
+
+        ends, whole = summarise(self, entries, interval, 2), cast(Any, self)
+        if (new := entries.i < 0).any():
+            at = entries_at(0, entries.j[new])
+            ends[new] = summarise(whole._unknown_row(), at, interval, 2)
+        scale = self.parameters.get("scale") if noise else None
+        return ends if scale is None else ends.clip(*scale)
 
     def probability(self, rows: Any, columns: ArrayLike | None = None, *, above: float) -> Any:
         """Return the probability that a new observation is larger than a number.
@@ -262,9 +283,9 @@ class PosteriorPredictions(Drawn):
         """
         return self._labels.label(self._matrix(lambda p, v: std_of(p, v, noise)))
 
-    def _entries(self, rows: Any, columns: Any) -> Entries:
+    def _entries(self, rows: Any, columns: Any, unknown: Unknown | None = None) -> Entries:
         """Return the entries of rows and columns, or of test data."""
-        return entries_of(self._labels, rows, columns, None, self._owner)
+        return entries_of(self._labels, rows, columns, unknown, self._owner)
 
     def _summary(self, rows: Any, columns: Any, statistic: Statistic) -> Any:
         """Return one number for each entry, in the type of the test data if there are some."""

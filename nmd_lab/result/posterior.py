@@ -231,7 +231,9 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         return draws_dataset.to_datatree(self, held_out, factors=factors)
 
     @any_frame
-    def report(self, X: Any, held_out: Any = None, *, level: float = 0.9) -> PosteriorReport:
+    def report(
+        self, X: Any, held_out: Any = None, *, level: float = 0.9, n: int | None = None
+    ) -> PosteriorReport:
         """Return what was missing in X, what it is filled with, and how far to trust this.
 
         Parameters
@@ -244,6 +246,8 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
             fraction of them that the intervals cover.
         level : float, default 0.9
             Probability of the intervals, in (0, 1).
+        n : int, optional
+            Number of completed copies, as for `impute`; by default that of `nmd_lab.impute`.
 
         Returns
         -------
@@ -268,7 +272,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         >>> report.columns[["column", "missing", "filled by"]].values.tolist()[0]
         ['alcohol', 20, 'mean']
         """
-        return make_report(self, X, held_out, check_share("level", level, zero=False))
+        return make_report(self, X, held_out, check_share("level", level, zero=False), n)
 
     _to_dataset = draws_dataset.to_dataset
     _in_lines, _in_short = posterior_lines, posterior_summary

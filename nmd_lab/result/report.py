@@ -13,7 +13,8 @@ import pandas as pd
 from nmd_lab._runtime.disk import check_target, write_atomically
 from nmd_lab._version import __version__
 from nmd_lab.data.labels import is_frame
-from nmd_lab.data.matching import MatchedData
+from nmd_lab.data.matching import MatchedData, first_few
+from nmd_lab.data.units import names_of_codes
 
 from .draws import CHAIN, GROUP
 from .entries import entries_at
@@ -41,8 +42,9 @@ class PosteriorReport:
     summary : str
         Size of the table, and how much of it was missing.
     columns : pandas.DataFrame
-        One line for each column: kind, observed and missing cells, what the latter are filled by,
-        and how unsure they are on average (in the units of `Posterior.reliability`).
+        One line for each column, and one for all: kind, observed and missing cells, those with
+        limits alone, what the last two are filled by, and how unsure missing ones are on average
+        (in the units of `Posterior.reliability`).
     least_sure, surest : pandas.DataFrame
         Some filled cells, with intervals or probabilities.
     held_out : pandas.DataFrame or None
@@ -152,6 +154,9 @@ POINTS = {
 }
 """Statistic that fills the missing cells of each kind of column."""
 
+ONCE = "numbers by posterior means, ordered levels by medians, others by the most probable class"
+"""How each cell is filled once."""
+
 ASSUMED = {
     "gaussian": "The noise of a number is normal, and equally large in all rows.",
     "clipped": "Where a tenth of a column or more is its smallest or largest value, no prediction "
@@ -164,7 +169,17 @@ ASSUMED = {
 """What each kind of noise takes for granted."""
 
 
-def make_report(posterior: PosteriorTables, X: Any, held_out: Any, level: float) -> PosteriorReport:
+def sentence_of_codes(names: list[Any]) -> str:
+    """Return what becomes of columns that are 0 and 1, and the remedy."""
+    return (
+        f"0 and 1 are numbers in {first_few(names)}: X.astype(dict.fromkeys({names[:5]!r}, "
+        "'boolean')) gives probabilities."
+    )
+
+
+def make_report(
+    posterior: PosteriorTables, X: Any, held_out: Any, level: float, n: int | None
+) -> PosteriorReport:
     """Return the report on X; see `Posterior.report`."""
     of_X, data = posterior._matched(X)
     columns = [
@@ -178,22 +193,30 @@ def make_report(posterior: PosteriorTables, X: Any, held_out: Any, level: float)
     missing, of_all = len(cells), data.rows.size * len(columns)
     share = f"{missing} of {of_all} cells ({100 * missing / max(of_all, 1):.1f} %)"
     size = f"{data.rows.size} rows and {len(columns)} columns"
+    limits, n = data.observations.limits, n or posterior.parameters.get("copies")
+    limited, by, of_limits = pd.Series(0, data.columns), "draws" if n else "", ""
+    if limits is not None:
+        limited += np.count_nonzero(limits.codes.reshape(data.rows.size, -1), axis=0)
+        of_limits = f" {limited.sum()} more have limits, within which they are filled."
     extremes = (cells[::-1].head(FEW), cells.head(FEW))
     values = filled(of_X, X, data) if is_frame(X) else None
     least_sure, surest = (_shown(of_X, some, values, data, level) for some in extremes)
     facts = posterior_facts(posterior)
     return PosteriorReport(
-        f"{size}; {share} {'is' if missing == 1 else 'are'} missing.",
-        _by_column(with_labels(of_X, cells), columns, data.rows.size),
+        f"{size}; {share} {'is' if missing == 1 else 'are'} missing.{of_limits}",
+        _by_column(with_labels(of_X, cells), columns, data.rows.size, limited, by),
         least_sure,
         surest,
         None if held_out is None else _check(of_X, held_out, columns, level),
         _chains_in_words(facts, posterior.draws.sizes[CHAIN]),
-        _assumptions(posterior),
+        (
+            *_assumptions(posterior),
+            *([sentence_of_codes(names)] if (names := names_of_codes(data.observations)) else []),
+        ),
         f"Missing values, {share}, were imputed by Bayesian factor analysis of mixed data "
         f"(nmd_lab {__version__}; at most {posterior.rank} factors; draws: {facts['draws']}), "
-        "numbers by posterior means, ordered levels by medians, others by the most probable "
-        "class, assuming that values are missing at random.",
+        f"{f'{n} times by draws from the posterior predictive distribution' if n else ONCE}, "
+        "assuming that values are missing at random.",
     )
 
 
@@ -226,17 +249,26 @@ def _assumptions(posterior: PosteriorTables) -> tuple[str, ...]:
     )
 
 
-def _by_column(cells: pd.DataFrame, columns: list[ColumnWords], m: int) -> pd.DataFrame:
-    """Return the number of missing cells in each column, and their mean uncertainty."""
-    lines = []
-    for name, kind, ends, _ in columns:
+def _by_column(
+    cells: pd.DataFrame, columns: list[ColumnWords], m: int, limited: pd.Series, by: str
+) -> pd.DataFrame:
+    """Return the number of missing cells in each column and in all, and their mean uncertainty.
+
+    They are filled by `by`, or by the best guess of the kind of the column.
+    """
+    lines: list[tuple[Any, ...]] = []
+    for name, kind, ends, first in columns:
         of_column = cells[[label == name for label in cells["column"]]]
-        words, point = f"{ONE[kind]} {ends}".strip(), POINTS[kind]
-        missing = len(of_column)
+        words, point = f"{ONE[kind]} {ends}".strip(), by or POINTS[kind]
+        missing, limits = len(of_column), int(limited[first])
         unsure = float(of_column["unsure"].mean()) if missing else np.nan
-        lines.append((name, words, m - missing, missing, point if missing else "", unsure))
-    names = ["column", "kind", "observed", "missing", "filled by", "unsure"]
-    return pd.DataFrame(lines, columns=names)
+        point = point if missing + limits else ""
+        lines.append((name, words, m - missing - limits, missing, limits, point, unsure))
+    names = ["column", "kind", "observed", "missing", "limits", "filled by", "unsure"]
+    totals = [sum(line[k] for line in lines) for k in (2, 3, 4)]
+    lines.append(("all", "", *totals, "", float(cells["unsure"].mean())))
+    table = pd.DataFrame(lines, columns=names)
+    return table if limited.any() else table.drop(columns="limits")
 
 
 def _shown(

@@ -21,6 +21,7 @@ from nmd_lab.data import inputs
 from nmd_lab.data.inputs import Form
 from nmd_lab.data.observations import Observations, float_dtype
 from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.units import refuse_table
 
 from .devices import device_of
 from .formulation import STREAMED_ARRAYS, make_problem, needed_memory, refuse_fit
@@ -83,6 +84,8 @@ def observe(X: Any, form: Form, rank: int | None, asked: Options) -> Observation
         observations = inputs.observe(X, **data, form=form)
     if zeros:
         refuse_empty(observations)
+    elif form.is_frame:
+        refuse_table(observations)
     return observations
 
 

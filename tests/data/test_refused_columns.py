@@ -95,6 +95,13 @@ def test_words_among_numbers_become_missing_and_the_other_reading_is_named():
     assert names["X"]["lead"].isna().tolist() == [False] * 20 + [True]
 
 
+@pytest.mark.parametrize("word", ["ND", "n.d.", "trace", "<LOD"])
+def test_a_usual_word_for_below_a_limit_makes_no_classes_of_repeated_numbers(word):
+    said, names = mended({"lead": [word, *(f"{k % 8 / 10}" for k in range(40))]})
+    assert f"X has numbers together with {word!r} in column 'lead'" in said
+    assert names["X"]["lead"].isna().tolist() == [True] + [False] * 40
+
+
 def test_classes_with_a_sign_stay_classes():
     ages = pd.DataFrame({"x": np.arange(9.0), "age": ["<30", "30-50", ">50"] * 3})
     children = pd.DataFrame({"x": np.arange(12.0), "children": ["0", "1", "2", "3+"] * 3})

@@ -222,8 +222,12 @@ def test_cells_of_an_array_have_positions():
 def test_a_report_says_what_was_missing_and_how_sure_the_rest_is(full, frame, posterior, tmp_path):
     hidden = frame.isna()
     report = posterior.report(frame, full.where(hidden), level=0.8)
-    columns = report.columns.set_index("column")
+    columns, total = report.columns[:-1].set_index("column"), report.columns.iloc[-1]
     assert list(columns.index) == list(frame.columns)
+    assert total[["observed", "missing"]].tolist() == [
+        frame.notna().sum().sum(),
+        hidden.sum().sum(),
+    ]
     assert columns["missing"].tolist() == hidden.sum().tolist()
     assert columns["observed"].tolist() == frame.notna().sum().tolist()
     cells = posterior.reliability(full.where(hidden))
@@ -250,6 +254,21 @@ def test_a_report_says_what_was_missing_and_how_sure_the_rest_is(full, frame, po
     assert report._repr_html_() in (tmp_path / "report.html").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match="unknown ending: give"):
         report.save(tmp_path / "report.pdf")
+
+
+def test_a_report_counts_limits_and_names_draws(frame):
+    below = pd.DataFrame(False, frame.index, frame.columns)
+    below["cm"] = frame["cm"] < frame["cm"].quantile(0.3)
+    X = frame.assign(cm=frame["cm"].clip(lower=frame["cm"].quantile(0.3)))
+    options = {"at_most": below, "draws": 10, "tune": 10, "groups": 1, "random_state": 0}
+    posterior = nmd.impute(X, 3, return_posterior=True, **options)[1]
+    report, count = posterior.report(X), int(below["cm"].sum())
+    assert report.summary.endswith(f" {count} more have limits, within which they are filled.")
+    columns = report.columns.set_index("column")
+    assert columns["limits"][["cm", "all"]].tolist() == [count, count]
+    assert (columns["filled by"] == "draws").any()
+    assert "3 times by draws from the posterior predictive distribution" in report.methods
+    assert "posterior means" not in report.methods
 
 
 def test_a_report_of_new_rows_and_of_an_array(posterior):

@@ -15,9 +15,7 @@ from scipy.special import ndtri
 from nmd_lab._runtime.checks import is_auto
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.matching import plain_label
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.typed_table import refuse_repeats
 from nmd_lab.data.units import ends_of_columns
 from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.limited_columns import f_within_limits
@@ -105,25 +103,6 @@ def _counts(f: Nonlinearity, x: FloatArray) -> tuple[int, int]:
     taken = there == x if flat else np.abs(there - x) <= near
     at_limits = np.isin(x, [value for value in flat if math.isfinite(value)])
     return int(np.count_nonzero(~taken)), int(np.count_nonzero(at_limits))
-
-
-def refuse_table(observations: Observations) -> None:
-    """Raise ValueError for a name that comes twice, one row, or a column without a value.
-
-    If most cells are missing, some columns may be, too, as in a table of ratings.
-    """
-    refuse_repeats(observations.labels.coords.indexes[observations.labels.columns[0]])
-    if observations.shape[0] == 1:
-        raise ValueError("X has one row, and relations of columns need several: add some.")
-    labels, table = observations.labels, observations.labels.table
-    empty = observations.empty_rows_and_columns()[1]
-    counts = np.bincount(observations.entries().columns, minlength=observations.shape[1])
-    if table is not None:
-        counts = counts[table.first_columns]  # those of the columns of the frame
-    if empty.size and 2 * counts.sum() >= counts.size * observations.shape[0]:
-        name = plain_label(labels.flat(labels.columns)[empty[0]])
-        name = name if table is None else table.of_matrix[empty[0]].name
-        raise ValueError(f"X has no observed value in column {name!r}: drop the column.")
 
 
 def with_ends(
