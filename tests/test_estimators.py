@@ -55,7 +55,12 @@ def test_scikit_learn_accepts_what_chooses_for_itself(estimator, check):
 
 @pytest.mark.parametrize(
     "estimator",
-    [NMD(2, max_iter=10), MatrixCompletion(2, alpha=0, max_iter=10), SAMPLED],
+    [
+        NMD(2, max_iter=10),
+        MatrixCompletion(2, alpha=0, max_iter=10),
+        MatrixCompletion(2, alpha=0, max_iter=10, add_indicator=True, keep_empty_features=True),
+        SAMPLED,
+    ],
     ids=str,
 )
 @pytest.mark.parametrize(
@@ -86,6 +91,8 @@ def test_parameters_and_defaults_are_those_of_the_command(estimator, verb):
         if name not in of_the_data
     }
     sampling = {"inference": "fit", "n_draws": 300, "n_tune": None} if verb == "complete" else {}
+    if verb == "complete":
+        sampling |= {"add_indicator": False, "keep_empty_features": False}
     assert own == {"n_components": "auto"} | defaults | sampling
     assert own["max_iter"] == Options.max_iter
     with pytest.raises(TypeError, match="max_iters"):
@@ -136,6 +143,37 @@ def test_clone_and_pickle(estimator, planted):
     revived = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(revived.transform(planted), model.transform(planted))
     assert revived.decomposition_.W.identical(model.decomposition_.W)
+
+
+@pytest.mark.parametrize("add_indicator", [False, True])
+@pytest.mark.parametrize("keep_empty_features", [False, True])
+@pytest.mark.parametrize("inference", ["fit", "sample"])
+@pytest.mark.filterwarnings("ignore")  # of the empty column
+def test_indicators_and_empty_columns_are_those_of_scikit_learn(
+    add_indicator, keep_empty_features, inference, planted
+):
+    frame = pd.DataFrame(planted[:, :5], columns=list("abcde"))
+    frame = frame.assign(b=np.nan).mask(
+        np.random.default_rng(0).random((60, 5)) < [0.2, 0, 0, 0.2, 0]
+    )
+    same = {"add_indicator": add_indicator, "keep_empty_features": keep_empty_features}
+    options = {"alpha": 0.1, "max_iter": 10} if inference == "fit" else {"n_draws": 4, "n_tune": 2}
+    ours = MatrixCompletion(2, inference=inference, random_state=0, **same, **options)
+    theirs = SimpleImputer(**same)
+    train, new = frame[:40], frame[40:].assign(e=np.nan)
+    if inference == "sample":  # which refuses an empty column of a DataFrame
+        train, new = train.to_numpy(), new.to_numpy()
+    expected = theirs.set_output(transform="pandas").fit(train).transform(new)
+    found = ours.set_output(transform="pandas").fit(train).transform(new)
+    assert list(found) == list(expected) == ours.get_feature_names_out().tolist()
+    flags = [name for name in found if name.startswith("missingindicator")]
+    assert len(flags) == 3 * add_indicator
+    np.testing.assert_array_equal(found[flags], expected[flags])
+    assert not found.isna().any(axis=None)
+    revived = pickle.loads(pickle.dumps(ours)).set_output(transform="default")
+    np.testing.assert_array_equal(revived.transform(new), found)
+    if ours.inference == "sample":
+        assert ours.sample_transform(new, 2)[1].shape == found.shape
 
 
 def test_grid_search_in_a_pipeline(planted):

@@ -161,7 +161,7 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             }
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NotConvergedWarning)
-                FactorModel._run(self, rows, rows, options)
+                self._run(rows, rows, options)
         self._batches = rows
         return self
 

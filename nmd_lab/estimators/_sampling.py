@@ -6,7 +6,9 @@ import hashlib
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from sklearn.impute import MissingIndicator
 
 from nmd_lab._runtime.checks import check_integer, check_word
 from nmd_lab.data.entries import FloatArray
@@ -105,6 +107,8 @@ class SampledModel(FactorModel):
     """An estimator that fits, or draws a posterior if its `inference` is "sample"."""
 
     inference: str
+    add_indicator: bool
+    keep_empty_features: bool
     posterior_: Posterior
     _positions: dict[bytes, int]  # of the fitted rows, by the hash of their observed entries
 
@@ -116,6 +120,39 @@ class SampledModel(FactorModel):
         return (mean, self.posterior_.predict_std(entries)) if return_std else mean
 
     def _run(self, data: Any, checked: Any, options: dict[str, Any]) -> None:
+        """Fit the model, and note which columns of the output have missing cells."""
+        self._solve(data, checked, options)
+        counts = np.bincount(
+            observe(checked, may_be_empty=True).entries().columns, minlength=checked.shape[1]
+        )
+        self._in_output = (counts > 0) | self.keep_empty_features
+        if self._keeps_types and self._table is not None:
+            self._in_output = self._in_output[self._table.first_columns]
+        self.indicator_ = None
+        if self.add_indicator:
+            indicator = MissingIndicator(error_on_new=False)
+            self.indicator_ = indicator.fit(self._where_missing(checked))
+
+    def _where_missing(self, checked: Any) -> FloatArray:
+        """Return NaN at the missing cells of the columns of the output, and 0 elsewhere."""
+        missing = np.where(self._dense_and_seen(checked)[1], 0.0, np.nan)
+        if self._keeps_types and self._table is not None:
+            missing = missing[:, self._table.first_columns]
+        return missing
+
+    def _as_output(self, filled: Any, X: Any) -> Any:
+        """Return filled rows without empty columns, and with the columns of the indicator."""
+        filled = filled.loc[:, self._in_output] if is_frame(filled) else filled[:, self._in_output]
+        if self.indicator_ is None:
+            return filled
+        missing = self._where_missing(self._checked(X, reset=False))
+        flags = self.indicator_.transform(missing)
+        if not is_frame(filled):
+            return np.hstack([filled, flags.astype(filled.dtype)])
+        names = self.get_feature_names_out()[filled.shape[1] :]
+        return pd.concat([filled, pd.DataFrame(flags, filled.index, names)], axis=1)
+
+    def _solve(self, data: Any, checked: Any, options: dict[str, Any]) -> None:
         """Fit the model or draw its posterior, and set the attributes of this alone."""
         check_word("inference", self.inference, ["fit", "sample"])
         for name in _LEARNED:

@@ -52,6 +52,11 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         Number of draws of "sample".
     n_tune : int, optional
         Number of sweeps of "sample" before them; by default 100.
+    add_indicator : bool, default False
+        Whether `transform` appends a column for each one with missing cells in the fit, which is 1
+        where a cell is missing, by a `sklearn.impute.MissingIndicator`.
+    keep_empty_features : bool, default False
+        Whether `transform` keeps columns without any observed cell in the fit.
     nonlinearity : {"relu", "square", "minmax", "modulus", "identity", "auto"} or Nonlinearity
         Entrywise function f, by default "auto" if `alpha` is "auto", and "identity" otherwise and
         for "sample".
@@ -75,6 +80,8 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         `decomposition_`; its `n_iter_` is the number of sweeps.
     posterior_ : Posterior
         Result of `sample`, with the labels of X; only for "sample".
+    indicator_ : sklearn.impute.MissingIndicator or None
+        Columns that `add_indicator` appends.
 
     Other Parameters
     ----------------
@@ -152,6 +159,8 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         inference: Literal["fit", "sample"] = "fit",
         n_draws: int = 300,
         n_tune: int | None = None,
+        add_indicator: bool = False,
+        keep_empty_features: bool = False,
         **parameters: Unpack[EstimatorOptions],
     ) -> None:
         pass
@@ -172,12 +181,12 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         """
         check_is_fitted(self)
         if self._keeps_types and is_frame(X):
-            posterior, X, data = self._to_fill(X)
-            return filled(posterior, X, data)
+            posterior, frame, data = self._to_fill(X)
+            return self._as_output(filled(posterior, frame, data), X)
         checked = self._checked(X, reset=False)
         model = self._modelled(checked).astype(checked.dtype, copy=False)
         values, seen = self._dense_and_seen(checked)
-        return np.where(seen, values, model)
+        return self._as_output(np.where(seen, values, model), X)
 
     @available_if(_is_of_draws)
     @any_frame
@@ -200,8 +209,9 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         """
         check_is_fitted(self)
         count, rng = check_integer("n", n, 1), as_generator(random_state)
-        posterior, X, data = self._to_fill(X)
-        return copies(posterior, X, data, count, rng)
+        posterior, data_of_X, data = self._to_fill(X)
+        each = copies(posterior, data_of_X, data, count, rng)
+        return [self._as_output(copy, X) for copy in each]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of a filled X.
@@ -218,8 +228,11 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         """
         check_is_fitted(self)
         if self._keeps_types and self._table is not None:
-            return np.array([column.name for column in self._table.columns], dtype=object)
-        return np.asarray(super().get_feature_names_out(input_features))
+            names = np.array([column.name for column in self._table.columns], dtype=object)
+        else:
+            names = np.asarray(super().get_feature_names_out(input_features))
+        more = [] if self.indicator_ is None else self.indicator_.get_feature_names_out(names)
+        return np.concatenate([names[self._in_output], np.asarray(more, dtype=object)])
 
     @any_frame
     def predict(self, X: Any, columns: ArrayLike | None = None, return_std: bool = False) -> Any:
