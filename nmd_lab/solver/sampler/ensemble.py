@@ -3,8 +3,8 @@
 Chains with groups find different groupings, each at a mode of its own.  The mean of several of them
 predicts better than each, and depends less on the seed.  Each chain is a member of the ensemble:
 
-1. The members are tuned while a tenth of the cells is hidden.  The first one has no groups.  The
-   others begin at its state, with groups by k-means of the rows of WH.
+1. The members are tuned while a tenth of the cells is hidden.  The first one has no groups, and
+   the others begin with groups by k-means of the rows of WH.
 2. The weights of the members maximise the log score of their mixture at the hidden cells
    (Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian predictive
    distributions", Bayesian Analysis 13, 917-1007, 2018).
@@ -14,7 +14,6 @@ predicts better than each, and depends less on the seed.  Each chain is a member
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ from scipy.special import log_ndtr
 
 from nmd_lab._runtime.checks import is_auto
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.split import split
+from nmd_lab.data.split import first_of_cells, split, without
 from nmd_lab.solver.options import SampleOptions
 
 from .chain import Chain, ChainStart
@@ -46,8 +45,11 @@ ROWS_OF_A_GROUP = 6
 HIDDEN = 0.1
 """Fraction of the observed cells that is hidden while the members are tuned."""
 
-ALONE, FIRST, LATER = 100, 60, 40
-"""Sweeps in which a single chain is tuned, and at most the first member and each of the others."""
+ALONE, MEMBER = 100, 60
+"""Sweeps in which a single chain is tuned, and at most each member before it is scored."""
+
+RARE = 10
+"""Number of cells of a level below which none of them is hidden."""
 
 SCORED = 30
 """Sweeps of each member after these, whose predictions of hidden cells are scored."""
@@ -203,20 +205,6 @@ class Ensemble:
         later = ends[ends > sweep]
         return later.size > 0 and bool(later[0] - sweep <= self.scored)
 
-    def begin(self, k: int, first: ChainState, tune: int) -> Member:
-        """Return a member with groups, which begins at the state of the first one."""
-        problem = self.trials[k]
-        seed = int(np.random.default_rng([first.seed, k]).integers(2**62))
-        start = ChainStart(first.rows.copy(), first.columns.copy(), seed, tune)
-        state = replace(
-            Chain().init(problem, start),
-            rho=first.rho.copy(),
-            beta=first.beta.copy(),
-            cuts=copy.deepcopy(first.cuts),
-            column_prior=first.column_prior,
-        )
-        return self.member(state)
-
     def member(self, state: ChainState) -> Member:
         """Return a member that has not been scored; if it is the only one, it has all draws."""
         if self.hidden is None:
@@ -273,6 +261,20 @@ def sizes_for(problem: SampledProblem, options: SampleOptions) -> tuple[int, ...
     return tuple(min(size, largest) for size in SIZES[:number])
 
 
+def _is_rare(observations: Observations, problem: SampledProblem) -> NDArray[np.bool_]:
+    """Return which entries have a rare level or class, without which its cut point would drift."""
+    _, j, x = observations.entries()
+    at = np.flatnonzero((np.array(problem.noises) == "ordinal")[j])
+    found = np.zeros(x.size, dtype=bool)
+    if at.size:
+        levels = np.column_stack([j[at], x[at]])
+        _, level, counts = np.unique(levels, axis=0, return_inverse=True, return_counts=True)
+        first = first_of_cells(observations)
+        found[first[at[counts[level.ravel()] < RARE]]] = True
+        found = found[first]
+    return found
+
+
 def make_ensemble(
     problem: SampledProblem,
     observations: Observations,
@@ -285,16 +287,15 @@ def make_ensemble(
     if len(sizes) == 1:
         one, alone = replace(problem, n_groups=sizes[0]), ALONE if tune is None else tune
         return Ensemble([one], [one], observations, None, (alone,), 0, 0, draws)
-    observed, hidden = split(observations, HIDDEN, rng)
+    candidates = observations.select(~_is_rare(observations, problem))
+    observed, hidden = without(observations, split(candidates, HIDDEN, rng)[1])
     trial = problem_of(observed, options, problem)
     problems, trials = (
         [replace(each, n_groups=size) for size in sizes] for each in (problem, trial)
     )
-    first, later, returned = (
-        most if tune is None else min(tune, most) for most in (FIRST, LATER, RETURNED)
-    )
+    before, returned = (most if tune is None else min(tune, most) for most in (MEMBER, RETURNED))
     scored = min(SCORED, draws)
-    tuned = tuple((later if k else first) + scored for k in range(len(sizes)))
+    tuned = (before + scored,) * len(sizes)
     returned *= len(sizes)
     cells = Hidden.of(trial, hidden)
     return Ensemble(problems, trials, observed, cells, tuned, scored, returned, draws)

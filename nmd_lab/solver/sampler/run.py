@@ -159,10 +159,10 @@ class Chains:
 
     def _begin(self, k: int, rng: np.random.Generator) -> Member:
         """Return a member of the present chain before its first sweep."""
-        ensemble, tune = self._ensemble, self._ensemble.tuned[k]
+        ensemble = self._ensemble
         if k:
-            return ensemble.begin(k, self._state.members[0].state, tune)
-        start = ensemble.trials[0], ensemble.observations, self._options.init, tune
+            rng = np.random.default_rng([self._state.members[0].state.seed, k])
+        start = ensemble.trials[k], ensemble.observations, self._options.init, ensemble.tuned[k]
         return ensemble.member(first_chain(*start, rng))
 
     def _record(self, k: int, state: ChainState, number: int) -> None:

@@ -92,6 +92,17 @@ def test_hidden_cells_are_whole_and_come_back():
     assert set(classes) == {3}
 
 
+def test_rare_levels_stay_visible():
+    """A cut point next to a level without cells would drift."""
+    frame = mixed()
+    rare = frame["ash"].cat.categories[-1]
+    frame.loc[frame["ash"].eq(rare).to_numpy().nonzero()[0][5:], "ash"] = np.nan
+    ensemble = prepared(frame)
+    levels = [problem.levels[2].counts for problem in (ensemble.trials[0], ensemble.problems[0])]
+    assert levels[0][-1] == levels[1][-1] == 5
+    assert levels[0].sum() < levels[1].sum()
+
+
 @pytest.mark.parametrize("draws", [7, 300])
 def test_members_draw_in_proportion_to_their_weights_at_any_time(draws):
     posterior = nmd.sample(curve(), **QUICK | {"draws": draws})
@@ -101,7 +112,7 @@ def test_members_draw_in_proportion_to_their_weights_at_any_time(draws):
     assert np.count_nonzero(counts) <= max(3, draws // 40)
     for stop in range(1, draws):
         so_far = np.bincount(member[:stop], minlength=len(SIZES))
-        assert np.abs(so_far - stop * counts / draws).max() <= 1.0
+        assert np.abs(so_far - stop * counts / draws).max() < 2.0
 
 
 def test_members_with_groups_have_the_draws_of_repeated_rows():
@@ -166,6 +177,6 @@ def test_new_rows_and_files_have_the_draws_of_their_members(tmp_path):
     assert found.draws["member"].identical(posterior.draws["member"])
     error = np.sqrt(np.mean((found.impute(new)["flavanoids"] - truth) ** 2))
     again = nmd.impute(pd.concat([X[:130], new]), draws=120, random_state=0)["flavanoids"]
-    assert error < 1.15 * np.sqrt(np.mean((again[130:] - truth) ** 2)) < 0.6 * truth.std()
+    assert error < 1.3 * np.sqrt(np.mean((again[130:] - truth) ** 2)) < 0.6 * truth.std()
     posterior.save(tmp_path / "posterior.nc")
     assert nmd.load(tmp_path / "posterior.nc").draws.identical(posterior.draws)
