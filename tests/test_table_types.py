@@ -92,17 +92,22 @@ def test_a_constant_is_filled_by_itself():
         assert (filled["b"] == 7.5).all()
 
 
-def test_whole_numbers_with_limits_stay_whole():
+@pytest.mark.parametrize("dtype", ["int64", "Int64"])
+def test_whole_numbers_with_limits_stay_whole(dtype):
     rng = np.random.default_rng(0)
     w = rng.normal(size=40)
-    visits = np.maximum(np.round(5 + 4 * w), 3).astype(np.int64)
+    visits = pd.Series(np.maximum(np.round(5 + 4 * w), 3)).astype(dtype)
+    if dtype == "Int64":
+        visits[::5] = pd.NA  # and so is the mask there
     frame = pd.DataFrame({"visits": visits, "a": w, "b": w + rng.normal(size=40)})
     limited = pd.DataFrame(False, frame.index, frame.columns).assign(visits=visits == 3)
     posterior = nmd.sample(frame, 1, at_most=limited, **QUICK)
     filled = posterior.impute(frame, at_most=limited)
     assert filled.dtypes.equals(frame.dtypes)
-    assert (filled["visits"][visits == 3] <= 3).all()
-    pd.testing.assert_series_equal(filled["visits"][visits > 3], frame["visits"][visits > 3])
+    limit, known = (each.fillna(False).astype(bool) for each in (visits == 3, visits > 3))
+    assert not filled["visits"].isna().any()
+    assert (filled["visits"][limit] <= 3).all()
+    pd.testing.assert_series_equal(filled["visits"][known], frame["visits"][known])
 
 
 def test_rows_whose_labels_come_twice_are_those_of_the_fit_or_new():

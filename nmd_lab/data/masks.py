@@ -72,6 +72,8 @@ def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
     elif is_frame(other) and is_frame(X):
         indexes = {"row": (other.index, X.index), "column": (other.columns, X.columns)}
         other = other if _all_equal(name, indexes) else other.reindex_like(X)
+    if is_frame(other) and {getattr(dtype, "kind", "") for dtype in other.dtypes} == {"b"}:
+        other = other.to_numpy(dtype=bool, na_value=False)  # as where a comparison has no answer
     array = np.asarray(other)
     shape = labels.shape
     if labels.table is not None:

@@ -86,9 +86,11 @@ class PosteriorImputation(NewRowsOfPosterior):
         -------
         same type as X, an ndarray for a masked array, or a list of n of them
             Observed entries are kept, and a DataFrame has its columns, index, dtypes and
-            categories, as that of `Decomposition.impute`.  The missing entries of a copy are new
-            observations, with noise, from one random draw; two copies have different draws as long
-            as there are enough.
+            categories, as that of `Decomposition.impute`.  Whole numbers are filled by whole ones
+            if the type is one of integers, such as "Int64"; ``X.convert_dtypes()`` makes integers
+            of floats without fractions.  The missing entries of a copy are new observations, with
+            noise, from one random draw; two copies have different draws as long as there are
+            enough.
 
         Raises
         ------
