@@ -150,14 +150,16 @@ NEGATIVE = 0.01  # fraction of negative draws below a limit, where no value is n
 
 
 def message_of_limits(posterior: Posterior, observations: Observations) -> Messages:
-    """Return a message if draws below upper limits are negative, and no value of X is."""
+    """Return a message if draws below limits are negative, and no value of such columns is."""
     if (limits := posterior._limits) is None:
         return {}
     _, of_values, x = observations.entries()
     i, j, codes, values, _ = (limits[name].values for name in LIMITS)
     lowest = np.full(observations.shape[1], np.inf)
     np.minimum.at(lowest, of_values, x)
-    at = np.flatnonzero((codes == AT_MOST) & (values > 0) & (lowest[j] >= 0))
+    if (lowest[j] < 0).any():
+        return {}
+    at = np.flatnonzero((codes == AT_MOST) & (values > 0))
     bounded = Bounded(i[at], j[at], np.full(at.size, -np.inf), values[at])
     negative = (draws_within(few_draws(posterior, FEW_DRAWS), bounded) < 0).mean(axis=0)
     shares = np.bincount(j[at], negative) / np.maximum(np.bincount(j[at]), 1)

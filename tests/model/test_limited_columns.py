@@ -106,3 +106,15 @@ def test_normal_columns_have_the_line_and_stay_positive_where_they_are(mean, lim
     if f is not None:
         np.testing.assert_allclose(f(np.array([0.0, 0.5, 3.0])), values, rtol=0.02)
         assert f(np.array([-100.0]))[0] > 0
+
+
+def test_standardised_columns_may_be_negative_below_their_limits(panel):
+    """A limit above the mean hides the negative values of its column, but not of the others."""
+    truth, _, _ = panel
+    logs = np.log(truth)
+    logs = (logs - logs.mean()) / logs.std()
+    below = logs < [0.2, -0.8, *[-np.inf] * 4]
+    X = logs.mask(below, logs.mask(below).min(), axis=1)
+    assert X["a"].min() > 0 > X["b"].min()
+    filled = nmd.impute(X, at_most=below, draws=60, random_state=0)
+    assert (filled["a"] < 0).mean() > 0.3

@@ -183,7 +183,8 @@ def _learned(loss: Any, observations: Observations) -> dict[Any, Monotone]:
     """Return a learned f of each column of numbers without ends or a loss of its own.
 
     In a table with limits it may be the exponential function, and a column with limits has
-    this or the straight line, since its quantiles are not known.
+    this or the straight line, since its quantiles are not known.  If a column with limits has a
+    negative value, the table is one of logarithms or standardised numbers, and none is above 0.
     """
     labels, n = observations.labels, observations.shape[1]
     names, learns = list(labels.flat(labels.columns)), np.ones(n, dtype=bool)
@@ -198,10 +199,12 @@ def _learned(loss: Any, observations: Observations) -> dict[Any, Monotone]:
     functions: list[Monotone | None] = [Monotone(share=SHARE)] * n
     sparse = observations.as_sparse()
     if sparse.limits is not None:
+        limited = np.isin(sparse.indices, sparse.indices[sparse.limits.codes != 0])
+        is_signed = (sparse.values[limited] < 0).any()
         for j in np.flatnonzero(learns):
             at = np.flatnonzero(sparse.indices == j)
             limits, x = sparse.limits.at(at), sparse.values[at].astype(np.float64)
-            f = f_within_limits(*limits.ends(x))
+            f = None if is_signed else f_within_limits(*limits.ends(x))
             functions[j] = f if f is not None or limits.codes.any() else functions[j]
     pairs = zip(names, functions, learns, strict=True)
     return {name: f for name, f, each in pairs if each and f is not None}
