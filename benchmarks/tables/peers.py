@@ -2,7 +2,8 @@
 
 - KNN: the rule of scikit-learn's KNNImputer; k of 5, 10, 20, 40 and weights, equal or 1/distance,
   by a tenth of the known cells.  Probabilities: the weights of the neighbours.
-- IterativeImputer with its Bayesian ridge; copies by `sample_posterior=True`, of 5 rounds each.
+- IterativeImputer with its Bayesian ridge, on K - 1 indicators of K classes, since K are collinear;
+  copies by `sample_posterior=True`, of 5 rounds each.
 - Trees: IterativeImputer with 50 extremely randomised trees, 4 rounds (the idea of MissForest).
   Then a classifier of 100 such trees learns each column of levels or classes from the others, as
   they were filled.
@@ -122,16 +123,31 @@ def by_neighbours(Z: Array, values: Array, k: int, is_weighted: bool) -> Array:
 
 def iterative(seen: pd.DataFrame, seed: int) -> Answer:
     """Answer with IterativeImputer, and with copies of it."""
-    Z = Encoding(seen).Z
+    encoding = Encoding(seen)
+    last = [encoding.at(name)[-1] for name in seen if kind_of(seen[name]) == "class"]
+    Z = np.delete(encoding.Z, last, axis=1)
     near = None if Z.shape[1] <= MOST_FEATURES else 30
     options: dict[str, Any] = {"n_nearest_features": near, "keep_empty_features": True}
-    point = IterativeImputer(random_state=seed, **options).fit_transform(Z)
+
+    def filled(state: int) -> Array:
+        values = IterativeImputer(random_state=state, **options).fit_transform(Z)
+        return with_last(encoding, seen, values)
+
+    point = filled(seed)
     options |= {"sample_posterior": True, "max_iter": DRAW_ROUNDS}
-    draws = [
-        IterativeImputer(random_state=1000 * seed + k, **options).fit_transform(Z)
-        for k in range(DRAWS)
-    ]
+    draws = [filled(1000 * seed + k) for k in range(DRAWS)]
     return from_draws(seen, np.stack(draws), point)
+
+
+def with_last(encoding: Encoding, seen: pd.DataFrame, values: Array) -> Array:
+    """Return encoded numbers with the last indicator of each class: one less the others."""
+    last = {name: encoding.at(name)[-1] for name in seen if kind_of(seen[name]) == "class"}
+    Z = np.empty((len(values), encoding.mean.size))
+    Z[:, np.setdiff1d(np.arange(encoding.mean.size), list(last.values()))] = values
+    for name, j in last.items():
+        others = encoding.back(Z, name)[:, :-1]
+        Z[:, j] = (1 - others.sum(axis=1) - encoding.mean[j]) / encoding.size[j]
+    return Z
 
 
 def trees(seen: pd.DataFrame, seed: int) -> Answer:
