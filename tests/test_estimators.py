@@ -369,7 +369,7 @@ def test_the_options_for_type_checkers_are_the_checked_ones():
     assert checked == of_all - data
     of_a_fit = set(typing.get_type_hints(EstimatorOptions))
     assert of_a_fit == checked | {"nonlinearity", "loss", "dtype"}
-    own = {"n_components", "inference", "n_draws", "n_tune"}
+    own = {"n_components", "inference", "n_draws", "n_tune", "add_indicator", "keep_empty_features"}
     for estimator in (NMD, MatrixCompletion):
         assert set(estimator().get_params()) - own == of_a_fit
 

@@ -140,7 +140,7 @@ def units_of_groups(group: NDArray[np.integer], x: FloatArray, number: int) -> U
     return Units(means, np.sqrt(np.where(variances > 0, variances, 1.0)))
 
 
-def refuse_table(observations: Observations) -> None:
+def refuse_table(observations: Observations, *, may_be_empty: bool = False) -> None:
     """Raise ValueError for a name that comes twice, one row, or a column without a value.
 
     If most cells are missing, some columns may be, too, as in a table of ratings.
@@ -148,6 +148,8 @@ def refuse_table(observations: Observations) -> None:
     refuse_repeats(observations.labels.coords.indexes[observations.labels.columns[0]])
     if observations.shape[0] == 1:
         raise ValueError("X has one row, and relations of columns need several: add some.")
+    if may_be_empty:
+        return
     labels, table = observations.labels, observations.labels.table
     empty = observations.empty_rows_and_columns()[1]
     counts = np.bincount(observations.entries().columns, minlength=observations.shape[1])

@@ -85,7 +85,7 @@ def observe(X: Any, form: Form, rank: int | None, asked: Options) -> Observation
     if zeros:
         refuse_empty(observations)
     elif form.is_frame:
-        refuse_table(observations)
+        refuse_table(observations, may_be_empty=True)  # filled by f of the offsets, with a warning
     return observations
 
 

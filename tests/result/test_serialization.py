@@ -157,6 +157,8 @@ def test_names_that_results_use_too(names, tmp_path):
 
 FRESH = """
 import pickle, sys
+import pandas as pd
+pd.set_option("mode.string_storage", "python")
 sys.path[:0] = {tests!r}
 from test_serialization import assert_same
 import nmd_lab

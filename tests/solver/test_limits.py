@@ -111,7 +111,8 @@ def test_estimators_take_limits():
     model = nmd.MatrixCompletion(2, alpha=0.1, random_state=0).fit(X, at_most=below)
     assert model.decomposition_.parameters["limit_noise"] > 0
     sampled = nmd.MatrixCompletion(2, inference="sample", n_draws=20, n_tune=20, random_state=0)
-    posterior = sampled.fit(X, at_most=below).posterior_
+    with pytest.warns(nmd.warnings.NMDWarning, match="draws below limits are negative"):
+        posterior = sampled.fit(X, at_most=below).posterior_
     plain = nmd.MatrixCompletion(2, inference="sample", n_draws=20, n_tune=20, random_state=0)
     assert posterior.predict(*np.nonzero(below)).mean() < (
         plain.fit(X).posterior_.predict(*np.nonzero(below)).mean()
