@@ -90,8 +90,11 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
     "show_prev_next": True,
-    # Pages with code have its room instead of a list of headings.
-    "secondary_sidebar_items": {"**": ["page-toc"], "tutorials/**": [], "gallery/**": []},
+    # Tutorials and the gallery have room for code instead of a list of headings.
+    "secondary_sidebar_items": {
+        **{page.stem: ["page-toc"] for page in Path(__file__).parent.glob("*.md")},
+        "reference/**": ["page-toc"],
+    },
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
