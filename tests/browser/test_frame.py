@@ -44,8 +44,7 @@ def places(page, which):
     for name in PARTS[which]:
         if (name, page.viewport_size["width"]) != (".nmd-scatter > canvas", 900):
             page.locator(name).first.wait_for()  # a part that is drawn anew is away for a moment
-        box = page.locator(name).first.bounding_box()
-        if box is None:  # beside lists there is no room for the plane
+        if (box := page.locator(name).first.bounding_box()) is None:  # no room beside lists
             continue
         found[name] = [round(box[key] - top.get(key, 0)) for key in ("x", "y")]
         found[name] += [round(box[key]) for key in ("width", "height")]
