@@ -151,14 +151,14 @@ class Ensemble:
     Attributes
     ----------
     problems : list of SampledProblem
-        Problem of each member, with all cells.
+        Problem of each member, with all cells; members of one size share it.
     trials : list of SampledProblem
         The same without the hidden cells.
     observations : Observations
         Data without the hidden cells.
     hidden : Hidden or None
         The hidden cells; None for one member.
-    tuned : tuple of int
+    tuned : int
         Number of sweeps of each member without them.
     scored : int
         Number of the last of these sweeps, after which the hidden cells are scored.
@@ -172,7 +172,7 @@ class Ensemble:
     trials: list[SampledProblem]
     observations: Observations
     hidden: Hidden | None
-    tuned: tuple[int, ...]
+    tuned: int
     scored: int
     returned: int
     draws: int
@@ -183,27 +183,30 @@ class Ensemble:
         return tuple(problem.n_groups for problem in self.problems)
 
     @property
+    def all_tuned(self) -> int:
+        """Number of sweeps of all members without the hidden cells."""
+        return len(self.problems) * self.tuned
+
+    @property
     def warm_up(self) -> int:
         """Number of sweeps of all members before the draws that count."""
-        return sum(self.tuned) + self.returned
+        return self.all_tuned + self.returned
 
     def turn(self, sweep: int, members: list[Member]) -> int:
         """Return the member that does a sweep, from 0."""
         if self.hidden is None:
             return 0
-        if sweep < sum(self.tuned):
-            return int(np.searchsorted(np.cumsum(self.tuned), sweep, side="right"))
+        if sweep < self.all_tuned:
+            return sweep // self.tuned
         counts = np.array([member.draws for member in members])
         if sweep < self.warm_up:
             used = np.flatnonzero(counts)
-            return int(used[(sweep - sum(self.tuned)) % used.size])
+            return int(used[(sweep - self.all_tuned) % used.size])
         return int(_in_turn(counts)[sweep - self.warm_up])
 
     def is_scored(self, sweep: int) -> bool:
         """Return whether the predictions of hidden cells are scored after a sweep."""
-        ends = np.cumsum(self.tuned)
-        later = ends[ends > sweep]
-        return later.size > 0 and bool(later[0] - sweep <= self.scored)
+        return sweep < self.all_tuned and sweep % self.tuned >= self.tuned - self.scored
 
     def member(self, state: ChainState) -> Member:
         """Return a member that has not been scored; if it is the only one, it has all draws."""
@@ -286,16 +289,17 @@ def make_ensemble(
     tune, draws = options.tune, options.draws
     if len(sizes) == 1:
         one, alone = replace(problem, n_groups=sizes[0]), ALONE if tune is None else tune
-        return Ensemble([one], [one], observations, None, (alone,), 0, 0, draws)
+        return Ensemble([one], [one], observations, None, alone, 0, 0, draws)
     candidates = observations.select(~_is_rare(observations, problem))
     observed, hidden = without(observations, split(candidates, HIDDEN, rng)[1])
     trial = problem_of(observed, options, problem)
-    problems, trials = (
-        [replace(each, n_groups=size) for size in sizes] for each in (problem, trial)
-    )
+
+    def of_sizes(each: SampledProblem) -> list[SampledProblem]:
+        shared = {size: replace(each, n_groups=size) for size in sizes}
+        return [shared[size] for size in sizes]
+
     before, returned = (most if tune is None else min(tune, most) for most in (MEMBER, RETURNED))
     scored = min(SCORED, draws)
-    tuned = (before + scored,) * len(sizes)
-    returned *= len(sizes)
-    cells = Hidden.of(trial, hidden)
-    return Ensemble(problems, trials, observed, cells, tuned, scored, returned, draws)
+    cells, tuned, returned = Hidden.of(trial, hidden), before + scored, returned * len(sizes)
+    problems = of_sizes(problem), of_sizes(trial)
+    return Ensemble(*problems, observed, cells, tuned, scored, returned, draws)

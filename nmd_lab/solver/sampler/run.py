@@ -138,8 +138,8 @@ class Chains:
             now.members = []
             for each in (now.draws, now.log_likelihood, now.products):
                 each.append([])
-        tunes = before < sum(ensemble.tuned)
-        if before == sum(ensemble.tuned) and ensemble.hidden is not None:
+        tunes = before < ensemble.all_tuned
+        if before == ensemble.all_tuned and ensemble.hidden is not None:
             ensemble.weigh(now.members)
         k = ensemble.turn(before, now.members)
         if k == len(now.members):
@@ -162,7 +162,7 @@ class Chains:
         ensemble = self._ensemble
         if k:
             rng = np.random.default_rng([self._state.members[0].state.seed, k])
-        start = ensemble.trials[k], ensemble.observations, self._options.init, ensemble.tuned[k]
+        start = ensemble.trials[k], ensemble.observations, self._options.init, ensemble.tuned
         return ensemble.member(first_chain(*start, rng))
 
     def _record(self, k: int, state: ChainState, number: int) -> None:
