@@ -43,11 +43,10 @@ def places(page, which):
     found = {}
     for name in PARTS[which]:
         if (name, page.viewport_size["width"]) != (".nmd-scatter > canvas", 900):
-            page.locator(name).first.wait_for()  # a part that is drawn anew is away for a moment
-        if (box := page.locator(name).first.bounding_box()) is None:  # no room beside lists
-            continue
-        found[name] = [round(box[key] - top.get(key, 0)) for key in ("x", "y")]
-        found[name] += [round(box[key]) for key in ("width", "height")]
+            page.wait_for_function(HAS_ROOM, arg=name)  # a part drawn anew is away for a moment
+        if box := page.locator(name).first.bounding_box():  # else no room beside lists
+            found[name] = [round(box[key] - top.get(key, 0)) for key in ("x", "y")]
+            found[name] += [round(box[key]) for key in ("width", "height")]
     return found
 
 
@@ -72,6 +71,7 @@ explorer
 
 DRAWN = "() => [...document.querySelector('.nmd-scatter').scatter.drawing.values ?? []]"
 STILL = "() => window.once === (window.once = document.querySelector('.nmd-frame').innerHTML)"
+HAS_ROOM = "name => document.querySelector(name)?.getClientRects().length"  # with rank 1 hidden
 AT = "() => (({ rows, at }) => rows[at])(document.querySelector('.nmd-scatter').scatter)"
 
 
