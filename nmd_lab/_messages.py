@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .data.masks import AT_MOST
 from .data.matching import first_few
 from .data.observations import Observations
-from .data.units import names_of_codes, units_of_columns
+from .data.typed_table import TypedTable
+from .data.units import units_of_columns
 from .result.convergence import LARGEST_RHAT, MOST_UNSETTLED
 from .result.decomposition import Decomposition
 from .result.draws import LIMITS
@@ -74,7 +75,7 @@ def messages_before(decided: Decided) -> Messages:
         if (apart := units_of_columns(observations)) is not None:
             units = apart.sentence(f"{REMEDY_FOR_UNITS}, {other}")
     found = {OutOfBoundsWarning: out_of_bounds(problem), UnitsWarning: units}
-    return message_of_columns(observations) | _without_empty(found)
+    return message_of_columns(observations.labels.table, m) | _without_empty(found)
 
 
 def messages_after(
@@ -130,9 +131,8 @@ def message_of_chains(posterior: Posterior) -> Messages:
 MANY, ROWS_OF_EACH = 50, 5  # more categories, with fewer rows for each, look like an identifier
 
 
-def message_of_columns(observations: Observations, *, codes: bool = False) -> Messages:
+def message_of_columns(table: TypedTable | None, m: int, codes: Sequence[Any] = ()) -> Messages:
     """Return a message on columns that look like identifiers, and on numbers that are codes."""
-    m, table = observations.shape[0], observations.labels.table
     columns = [] if table is None else [each for each in table.columns if each.is_class]
     counts = [(each.name, len(each.categories)) for each in columns]
     text = " ".join(
@@ -141,8 +141,8 @@ def message_of_columns(observations: Observations, *, codes: bool = False) -> Me
         for name, count in counts
         if count > max(MANY, m / ROWS_OF_EACH)
     )
-    if codes and (names := names_of_codes(observations)):
-        text = f"{text} {sentence_of_codes(names)}".strip()
+    if codes:
+        text = f"{text} {sentence_of_codes(codes)}".strip()
     return _without_empty({NMDWarning: text})
 
 

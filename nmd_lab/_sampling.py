@@ -15,7 +15,7 @@ from ._runtime.machine import refuse_above
 from ._runtime.progress import Interruption, StopReason
 from .data.inputs import form_of, observe
 from .data.observations import Observations
-from .data.units import refuse_table, scale_of, units_of_columns
+from .data.units import names_of_codes, refuse_table, scale_of, units_of_columns
 from .result.decomposition import Decomposition
 from .result.draws_dataset import limits_of
 from .result.posterior import Posterior
@@ -34,12 +34,26 @@ FEW = 50
 
 
 def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> Posterior:
-    """Check the arguments of `sample`, run the chains and label the draws."""
-    observations, is_table = _observe(X, asked)
+    """Check the arguments of `sample`, run the chains and label the draws.
+
+    A table has columns of its own units.
+    """
+    form = form_of(X)
+    present = form_of_data(form, zeros=False) | features_of_data(form, asked)
+    present["sample"] = DATA["sample"]
+    present.pop("learned", None)  # the sampler draws it
+    if form.is_dask and not isinstance(X, xr.DataArray):
+        present["client"] = "X of Dask"
+    refuse(present)
+    observations = observe(X, **asked.of_data, form=form)
+    if form.is_frame:
+        refuse_table(observations)
+    is_table = form.is_frame or observations.labels.table is not None
     problem = prepare_sample(observations, asked, is_table=is_table)
     model = problem.units_of_X.model
     if is_table:
-        warn(message_of_columns(observations, codes=True), stacklevel=3)
+        table, codes = observations.labels.table, names_of_codes(observations)
+        warn(message_of_columns(table, problem.shape[0], codes), stacklevel=3)
     if model.squares and (apart := units_of_columns(observations)) is not None:
         warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=4)
     if not isinstance(asked.init, str):
@@ -55,24 +69,6 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     posterior = package(problem, observations, decided, drawn, reason, is_table=is_table)
     warn(message_of_limits(posterior, observations), stacklevel=4)
     return posterior
-
-
-def _observe(X: Any, asked: SampleOptions) -> tuple[Observations, bool]:
-    """Return the observations, and whether they are a table, if all that a call has goes with it.
-
-    A table has columns of its own units.
-    """
-    form = form_of(X)
-    present = form_of_data(form, zeros=False) | features_of_data(form, asked)
-    present["sample"] = DATA["sample"]
-    present.pop("learned", None)  # the sampler draws it
-    if form.is_dask and not isinstance(X, xr.DataArray):
-        present["client"] = "X of Dask"
-    refuse(present)
-    observations = observe(X, **asked.of_data, form=form)
-    if form.is_frame:
-        refuse_table(observations)
-    return observations, form.is_frame or observations.labels.table is not None
 
 
 def _refuse_init(init: Any, problem: SampledProblem) -> None:

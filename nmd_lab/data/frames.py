@@ -223,7 +223,7 @@ def _kind_of_objects(column: Any) -> str:
     if all(isinstance(value, bool | np.bool_) for value in values):
         return "booleans"
     text = values.astype(str)
-    if _are_numbers(values):
+    if pd.to_numeric(values, errors="coerce").notna().all():
         return "numbers"
     numbers, signed = _without_signs(text), text.str.contains("[<>≤≥]")
     limits = signed & numbers.notna()  # "<LOD" is a word
@@ -241,11 +241,6 @@ def _kind_of_objects(column: Any) -> str:
             "mixed" if all(isinstance(value, str | float | int) for value in values) else "others"
         )
     return "text" if are_classes else "identifiers"
-
-
-def _are_numbers(values: Any) -> bool:
-    """Return whether all values of a Series can be turned into numbers."""
-    return bool(pd.to_numeric(values, errors="coerce").notna().all())
 
 
 def _without_signs(text: Any) -> Any:
@@ -324,18 +319,13 @@ def without_tensors(X: Any) -> Any:
     try:
         X = X.detach().cpu()
         X = X.float() if str(X.dtype) == "torch.bfloat16" else X  # NumPy has no such type
-        return X.numpy() if str(X.layout) == "torch.strided" else _csr(X)
+        if str(X.layout) == "torch.strided":
+            return X.numpy()
+        compressed = X.to_sparse_csr()  # entries that are there twice are added
+        parts = (compressed.values(), compressed.col_indices(), compressed.crow_indices())
+        return sparse.csr_array(tuple(array.numpy() for array in parts), shape=tuple(X.shape))
     except (NotImplementedError, RuntimeError, TypeError) as error:
         raise TypeError(
             f"a tensor of {X.dtype} on {X.device} has no array of its entries: convert it to "
             "torch.float32 on a device with data."
         ) from error
-
-
-def _csr(X: Any) -> Any:
-    """Return a sparse tensor as a CSR array."""
-    from scipy.sparse import csr_array
-
-    compressed = X.to_sparse_csr()  # entries that are there twice are added
-    parts = (compressed.values(), compressed.col_indices(), compressed.crow_indices())
-    return csr_array(tuple(array.numpy() for array in parts), shape=tuple(X.shape))

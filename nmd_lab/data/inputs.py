@@ -154,18 +154,14 @@ def _array_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         if isinstance(X, xr.DataArray):
             array = X.values
         elif is_frame(X):
-            array = X.to_numpy(dtype=_frame_dtype(X), na_value=np.nan)
+            all_single = {str(dtype).lower() for dtype in X.dtypes} == {"float32"}
+            array = X.to_numpy(dtype=np.float32 if all_single else np.float64, na_value=np.nan)
         else:
             array = np.asarray(X)
         seen = np.ones(array.shape, dtype=bool)
     if array.dtype.kind not in "buif":
         raise TypeError(f"X has dtype {array.dtype}: convert it to real numbers, X.astype(float).")
     return array, seen
-
-
-def _frame_dtype(frame: Any) -> type:
-    """Return float32 for a frame of float32 only, float64 for other numbers."""
-    return np.float32 if all(str(t).lower() == "float32" for t in frame.dtypes) else np.float64
 
 
 def observe_sparse(

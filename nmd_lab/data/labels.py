@@ -187,8 +187,14 @@ def labels_of(X: Any, sample_dims: str | Sequence[str] | None = None) -> Labels:
         raise ValueError(f"X has {len(shape)} dimensions: give a matrix with rows and columns.")
     if is_frame(X):
         check_no_long_table(X)
-        return _frame_labels(X)
-    return Labels(("row", "column"), shape, ("row",), valid_range=valid_range(X))
+        row, row_coords = index_labels(X.index, "row", taken=())
+        coords = xr.Dataset().assign_coords(row_coords)
+        column, column_coords = index_labels(X.columns, "column", taken=coords.coords)
+        coords = coords.assign_coords(column_coords)
+        check_no_component(coords.coords)
+    else:
+        row, column, coords = "row", "column", xr.Dataset()
+    return Labels((row, column), shape, (row,), coords, valid_range=valid_range(X))
 
 
 def is_frame(X: Any) -> bool:
@@ -198,13 +204,8 @@ def is_frame(X: Any) -> bool:
 
 def plain_columns(frame: Any) -> Any:
     """Return a DataFrame with its sparse columns as plain ones, since they are only stored so."""
-    sparse = {name: kind.subtype for name, kind in frame.dtypes.items() if _is_sparse_kind(kind)}
-    return frame.astype(sparse) if sparse else frame
-
-
-def _is_sparse_kind(dtype: Any) -> bool:
-    """Return whether a dtype is the one of sparse columns of pandas, without its import."""
-    return type(dtype).__name__ == "SparseDtype"
+    kinds = {n: kind for n, kind in frame.dtypes.items() if type(kind).__name__ == "SparseDtype"}
+    return frame.astype({name: kind.subtype for name, kind in kinds.items()}) if kinds else frame
 
 
 def _array_labels(X: xr.DataArray, sample_dims: str | Sequence[str] | None) -> Labels:
@@ -233,16 +234,6 @@ def _array_labels(X: xr.DataArray, sample_dims: str | Sequence[str] | None) -> L
     check_no_component((*dims, *map(str, coords.coords)))
     name = None if X.name is None else str(X.name)
     return Labels(dims, X.shape, rows, coords, name, dict(X.attrs), valid_range(X))
-
-
-def _frame_labels(frame: Any) -> Labels:
-    """Return the labels of a DataFrame."""
-    row, row_coords = index_labels(frame.index, "row", taken=())
-    coords = xr.Dataset().assign_coords(row_coords)
-    column, column_coords = index_labels(frame.columns, "column", taken=coords.coords)
-    coords = coords.assign_coords(column_coords)
-    check_no_component(coords.coords)
-    return Labels((row, column), frame.shape, (row,), coords, valid_range=valid_range(frame))
 
 
 def check_no_component(names: Any) -> None:

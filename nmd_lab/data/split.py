@@ -67,17 +67,25 @@ def split(
     observations: Observations, test_size: Any, rng: np.random.Generator
 ) -> tuple[Observations, Observations]:
     """Return a training and a test set of observations; see `split_observed`."""
+    test = test_set(observations, test_size, rng)
+    return observations.select(~test), observations.select(test)
+
+
+def test_set(
+    observations: Observations, test_size: Any, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Return which entries are in the test set; each row and column keeps another one."""
     rows, columns, _ = observations.entries()
     n_test = _test_count(test_size, rows.size)
     counts = np.bincount(rows), np.bincount(columns)
-    test = cached_kernel(_choose, f"choose_{rows.dtype}")(
+    test: NDArray[np.bool_] = cached_kernel(_choose, f"choose_{rows.dtype}")(
         rng.permutation(rows.size), rows, columns, *counts, n_test
     )
     if observations.labels.table is not None:
         whole = test[first_of_cells(observations)]  # the indicators of a category are together
         left = np.bincount(rows[~whole], minlength=observations.shape[0])
         test = whole & (left > 0)[rows]
-    return observations.select(~test), observations.select(test)
+    return test
 
 
 @singledispatch

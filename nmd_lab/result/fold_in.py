@@ -299,7 +299,6 @@ class NewRowsOfPosterior(PosteriorPredictions):
             rank=self.rank,
             **{name: name in self.draws for name in ("row_offsets", "column_offsets")},
             mean=self.mean,
-            by_column=self._kinds is not None,
         )
         return np.stack([vectors.astype(self.draws["W"].dtype) for vectors in drawn])
 

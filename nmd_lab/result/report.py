@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -169,7 +170,7 @@ ASSUMED = {
 """What each kind of noise takes for granted."""
 
 
-def sentence_of_codes(names: list[Any]) -> str:
+def sentence_of_codes(names: Sequence[Any]) -> str:
     """Return what becomes of columns that are 0 and 1, and the remedy."""
     return (
         f"0 and 1 are numbers in {first_few(names)}: X.astype(dict.fromkeys({names[:5]!r}, "

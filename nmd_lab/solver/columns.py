@@ -24,7 +24,7 @@ Frobenius loss this is the standard deviation.  A loss with a kink has the stand
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +39,7 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.model.binary import Logistic
 from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.losses import Loss, as_loss
-from nmd_lab.model.mixed import Mixed
+from nmd_lab.model.mixed import Mixed, groups
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 from nmd_lab.model.ordinal import Ordinal
@@ -82,7 +82,10 @@ class _Listed(NamedTuple):
 
 
 def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Model:
-    """Return the model of several kinds that arguments describe, with units from the data."""
+    """Return the model of several kinds that arguments describe, with units from the data.
+
+    Limits count as values.
+    """
     labels, shape = observations.labels, observations.shape
     losses = _listed("loss", loss, labels, shape)
     functions = _listed("nonlinearity", nonlinearity, labels, shape)
@@ -96,20 +99,21 @@ def mixed_model(nonlinearity: Any, loss: Any, observations: Observations) -> Mod
             (functions.parts[f], _loss_of(losses.parts[d], kinds[j], one_for_all=alike))
             for j, (_, d, f) in zip(first, each[first].tolist(), strict=True)
         ]
-        groups = [f"column {plain_label(names[j])!r}" for j in first]
+        places = [f"column {plain_label(names[j])!r}" for j in first]
     else:
         both = np.stack(np.broadcast_arrays(losses.which, functions.which), axis=-1)
         positions, inverse = np.unique(both.reshape(-1, 2), axis=0, return_inverse=True)
         which = inverse.reshape(both.shape[:2])
         pairs = [(functions.parts[f], _loss_of(losses.parts[d])) for d, f in positions.tolist()]
-        groups = [f"group {k}" for k in range(len(pairs))]
+        places = [f"group {k}" for k in range(len(pairs))]
     explicit, documented = is_mixed(nonlinearity), observations.labels.valid_range
-    found = [
-        _kind(f, as_loss(d), explicit, *entries, documented, group)
-        for (f, d), group, entries in zip(
-            pairs, groups, _entries_of(observations, which, len(pairs)), strict=True
-        )
-    ]
+    rows, columns, x = observations.entries()
+    order, ends = groups(which[columns] if which.ndim == 1 else which[rows, columns], len(pairs))
+    x, weights = x.astype(np.float64), observations.observed()[1]
+    found: list[Kind] = []
+    for k, ((f, d), where) in enumerate(zip(pairs, places, strict=True)):
+        at = order[ends[k] : ends[k + 1]]
+        found.append(_kind(f, as_loss(d), explicit, x[at], weights[at], documented, where))
     if observations.limits is not None and labels.table is not None:
         _check_limits(observations, labels.table.of_matrix)
     return Model(tuple(found), which)
@@ -138,20 +142,6 @@ def _check_limits(observations: Observations, of_matrix: Sequence[Any]) -> None:
             f"{of_matrix[columns[at]].name!r}, whose categories have no order: give limits "
             "of numbers, counts, booleans and ordered levels."
         )
-
-
-def _entries_of(
-    observations: Observations, which: NDArray[np.intp], count: int
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the observed values and weights of each kind; limits count as values."""
-    rows, columns, x = observations.entries()
-    x, (_, weights) = x.astype(np.float64), observations.observed()
-    at = which[columns] if which.ndim == 1 else which[rows, columns]
-    order = np.argsort(at, kind="stable")
-    ends = np.searchsorted(at[order], np.arange(count + 1))
-    for k in range(count):
-        chosen = order[ends[k] : ends[k + 1]]
-        yield x[chosen], weights[chosen]
 
 
 def _kinds(labels: Labels) -> list[Loss | None]:

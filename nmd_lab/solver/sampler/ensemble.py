@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from nmd_lab._runtime.checks import is_auto
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.split import first_of_cells, split, without
+from nmd_lab.data.split import first_of_cells, test_set
 from nmd_lab.solver.options import SampleOptions
 
 from .chain import Chain, ChainStart
@@ -32,15 +31,6 @@ from .latent_sweep import ChainState
 from .prepare import problem_of
 from .problem import SampledProblem
 from .sampled_model import knows_T
-
-SIZES = (1, 8, 30, 8, 30, 8, 30)
-"""Largest number of groups of each member."""
-
-FEWEST, DRAWS_OF_A_MEMBER = 3, 40
-"""Number of members for few draws, and of draws for each of more members."""
-
-ROWS_OF_A_GROUP = 6
-"""Smallest number of rows for each group."""
 
 HIDDEN = 0.1
 """Fraction of the observed cells that is hidden while the members are tuned."""
@@ -56,9 +46,6 @@ SCORED = 30
 
 RETURNED = 10
 """Sweeps for each member after the hidden cells are back, before any draw is kept."""
-
-MOST_CELLS = 250_000
-"""Cells of X for which there is an ensemble; of a larger X, as many choose one number of groups."""
 
 FAINT = 1e-12
 """Smallest probability of a hidden level, so that one cell does not decide."""
@@ -255,29 +242,6 @@ def stacked(log_densities: NDArray[np.float64]) -> NDArray[np.float64]:
     return weights
 
 
-def sizes_for(problem: SampledProblem, options: SampleOptions) -> tuple[int, ...]:
-    """Return the largest number of groups of each member; one for all if there is no ensemble."""
-    largest = problem.shape[0] // ROWS_OF_A_GROUP
-    if not is_auto(options.groups) or not problem.by_column or largest < 2:
-        return (problem.n_groups,)
-    number = max(FEWEST, options.draws // DRAWS_OF_A_MEMBER)
-    return tuple(min(size, largest) for size in SIZES[:number])
-
-
-def _is_rare(observations: Observations, problem: SampledProblem) -> NDArray[np.bool_]:
-    """Return which entries have a rare level or class, without which its cut point would drift."""
-    _, j, x = observations.entries()
-    at = np.flatnonzero((np.array(problem.noises) == "ordinal")[j])
-    found = np.zeros(x.size, dtype=bool)
-    if at.size:
-        levels = np.column_stack([j[at], x[at]])
-        _, level, counts = np.unique(levels, axis=0, return_inverse=True, return_counts=True)
-        first = first_of_cells(observations)
-        found[first[at[counts[level.ravel()] < RARE]]] = True
-        found = found[first]
-    return found
-
-
 def make_ensemble(
     problem: SampledProblem,
     observations: Observations,
@@ -285,21 +249,30 @@ def make_ensemble(
     sizes: tuple[int, ...],
     rng: np.random.Generator,
 ) -> Ensemble:
-    """Return the members with these numbers of groups."""
+    """Return the members with these numbers of groups.
+
+    Cells of a rare level or class are not hidden, since its cut point would drift without them.
+    """
     tune, draws = options.tune, options.draws
     if len(sizes) == 1:
         one, alone = replace(problem, n_groups=sizes[0]), ALONE if tune is None else tune
         return Ensemble([one], [one], observations, None, alone, 0, 0, draws)
-    candidates = observations.select(~_is_rare(observations, problem))
-    observed, hidden = without(observations, split(candidates, HIDDEN, rng)[1])
-    trial = problem_of(observed, options, problem)
-
-    def of_sizes(each: SampledProblem) -> list[SampledProblem]:
-        shared = {size: replace(each, n_groups=size) for size in sizes}
-        return [shared[size] for size in sizes]
-
+    _, j, x = observations.entries()
+    common, at = np.ones(x.size, bool), np.flatnonzero((np.array(problem.noises) == "ordinal")[j])
+    if at.size:
+        levels = np.column_stack([j[at], x[at]])
+        _, level, counts = np.unique(levels, axis=0, return_inverse=True, return_counts=True)
+        first = first_of_cells(observations)
+        common[first[at[counts[level.ravel()] < RARE]]] = False
+        common = common[first]
+    is_hidden = np.zeros(x.size, bool)
+    is_hidden[common] = test_set(observations.select(common), HIDDEN, rng)
+    observed, hidden = observations.select(~is_hidden), observations.select(is_hidden)
+    trial = problem_of(observed, options, problem.rank, problem.units_of_X, problem.noises)
+    problems = {size: replace(problem, n_groups=size) for size in sizes}
+    trials = {size: replace(trial, n_groups=size) for size in sizes}
+    both = [problems[size] for size in sizes], [trials[size] for size in sizes]
     before, returned = (most if tune is None else min(tune, most) for most in (MEMBER, RETURNED))
     scored = min(SCORED, draws)
     cells, tuned, returned = Hidden.of(trial, hidden), before + scored, returned * len(sizes)
-    problems = of_sizes(problem), of_sizes(trial)
-    return Ensemble(*problems, observed, cells, tuned, scored, returned, draws)
+    return Ensemble(*both, observed, cells, tuned, scored, returned, draws)

@@ -15,6 +15,7 @@ from nmd_lab.data.masks import AT_MOST
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.units import units_of_groups
 from nmd_lab.model.loss import Loss
+from nmd_lab.model.mixed import groups
 from nmd_lab.model.model import Model
 from nmd_lab.solver.limit_noise import smallest_value
 from nmd_lab.solver.options import SampleOptions
@@ -23,7 +24,7 @@ from nmd_lab.solver.scaling import Scaling, scaling_for
 from .latent_draws import DRAWS_OF_X, SampledLimits
 from .priors import Prior
 from .problem import SampledProblem
-from .sampled_model import NoiseKind, has_noise_by_column, noises_of, sampled_model
+from .sampled_model import NoiseKind, noise_of, sampled_model
 
 RANK = 20
 """Upper bound for the rank, if none is given."""
@@ -41,12 +42,17 @@ def prepare_sample(
         rank = _largest_rank(observations.shape, observations.labels)
     rank = check_rank(rank, observations.shape)
     size = check_size("X", max(-smallest, largest), observations.dtype)
-    by_column = has_noise_by_column(observations, options, is_table=is_table)
-    model = sampled_model(observations, options, by_column=by_column, is_table=is_table)
-    noises = noises_of(options.noise, model, observations)
-    return _problem(
-        observations, options, rank, scaling_for(model, size), noises, by_column=by_column
-    )
+    model, wanted = sampled_model(observations, options, is_table=is_table), options.noise
+    if model.is_mixed:
+        _, columns, x = observations.entries()
+        order, ends = groups(columns, len(model.kinds))
+        noises = []
+        for k, (f, loss, *_) in enumerate(model.kinds):
+            chosen = "auto" if loss.classes == "ordered" or f.linear else wanted
+            noises.append(noise_of(chosen, f, loss, x[order[ends[k] : ends[k + 1]]]))
+    else:
+        noises = [noise_of(wanted, model.nonlinearity, model.loss, observations.observed()[0])]
+    return problem_of(observations, options, rank, scaling_for(model, size), tuple(noises))
 
 
 def _largest_rank(shape: tuple[int, int], labels: Labels) -> int:
@@ -59,24 +65,15 @@ def _largest_rank(shape: tuple[int, int], labels: Labels) -> int:
 
 
 def problem_of(
-    observations: Observations, options: SampleOptions, other: SampledProblem
-) -> SampledProblem:
-    """Return the problem of other observations of the same columns."""
-    rank, scaling, noises = other.rank, other.units_of_X, other.noises
-    return _problem(observations, options, rank, scaling, noises, by_column=other.by_column)
-
-
-def _problem(
     observations: Observations,
     options: SampleOptions,
     rank: int,
     scaling: Scaling,
     noises: tuple[NoiseKind, ...],
-    *,
-    by_column: bool,
 ) -> SampledProblem:
     """Return the problem of some observations, in the units of the sampler."""
     observations, model = scaling.scaled_observations(observations), scaling.scaled_model()
+    by_column = model.is_mixed
     complete = observations.weights is None and observations.pattern is None
     n_groups = 1 if is_auto(options.groups) else int(options.groups)
     by_entry = by_column or n_groups > 1
@@ -107,7 +104,6 @@ def _problem(
         prior=prior,
         mean_of_T=mean_of_T,
         n_groups=n_groups,
-        by_column=by_column,
         scaling=scaling,
     )
     if stored.limits is None:

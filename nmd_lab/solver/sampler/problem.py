@@ -75,8 +75,6 @@ class SampledProblem:
         Mean of f⁻¹(X), with which a start fills missing entries if there is no global offset.
     n_groups : int
         Upper bound for the number of groups of rows.
-    by_column : bool
-        Whether each column has a kind, with units and noise levels for itself.
     scaling : Scaling or None
         Units of the problem, and the model in the units of X; None if the two are the same.
     """
@@ -93,13 +91,17 @@ class SampledProblem:
     limits: SampledLimits | None = None
     mean_of_T: float = 0.0
     n_groups: int = 1
-    by_column: bool = False
     scaling: Scaling | None = None
 
     @property
     def units_of_X(self) -> Scaling:
         """Units of the problem."""
         return Scaling(self.model) if self.scaling is None else self.scaling
+
+    @property
+    def by_column(self) -> bool:
+        """Whether each column has a kind, with units and noise levels for itself."""
+        return self.model.is_mixed
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import new_stream
+from nmd_lab._runtime.checks import is_auto, new_stream
 from nmd_lab._runtime.progress import Interruption, StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
@@ -21,7 +21,7 @@ from nmd_lab.solver.loop import Stopping, loop, nothing
 from nmd_lab.solver.options import SampleOptions
 
 from .chain import Chain, Draw, with_groups
-from .ensemble import MOST_CELLS, SCORED, Ensemble, Member, make_ensemble, sizes_for, stacked
+from .ensemble import SCORED, Ensemble, Member, make_ensemble, stacked
 from .first_state import first_chain
 from .latent_sweep import ChainState
 from .prepare import problem_of
@@ -213,6 +213,19 @@ class Chains:
         }
 
 
+SIZES = (1, 8, 30, 8, 30, 8, 30)
+"""Largest number of groups of each member."""
+
+FEWEST, DRAWS_OF_A_MEMBER = 3, 40
+"""Number of members for few draws, and of draws for each of more members."""
+
+ROWS_OF_A_GROUP = 6
+"""Smallest number of rows for each group."""
+
+MOST_CELLS = 250_000
+"""Cells of X for which there is an ensemble; of a larger X, as many choose one number of groups."""
+
+
 def ensemble_for(
     problem: SampledProblem,
     observations: Observations,
@@ -221,7 +234,12 @@ def ensemble_for(
     interruption: Interruption,
 ) -> Ensemble:
     """Return the members of a chain; of a large X, some rows choose one number of groups."""
-    sizes, n = sizes_for(problem, options), problem.shape[1]
+    sizes: tuple[int, ...] = (problem.n_groups,)
+    m, n = problem.shape
+    largest = m // ROWS_OF_A_GROUP
+    if is_auto(options.groups) and problem.by_column and largest >= 2:
+        number = max(FEWEST, options.draws // DRAWS_OF_A_MEMBER)
+        sizes = tuple(min(size, largest) for size in SIZES[:number])
     if len(sizes) == 1 or observations.n_observed <= MOST_CELLS:
         return make_ensemble(problem, observations, options, sizes, rng)
     few, state = some_rows(observations, MOST_CELLS // n, rng), PosteriorState(rng)
@@ -229,7 +247,8 @@ def ensemble_for(
     quickly = replace(
         options, chains=1, draws=SCORED, callback=None, progress=False, time_limit=limit
     )
-    some = make_ensemble(problem_of(few, options, problem), few, quickly, sizes, rng)
+    trial = problem_of(few, options, problem.rank, problem.units_of_X, problem.noises)
+    some = make_ensemble(trial, few, quickly, sizes, rng)
     Chains(some, quickly, state, rng).run(interruption, nothing)
     best = 1
     if len(state.members) == len(sizes):

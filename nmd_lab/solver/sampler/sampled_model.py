@@ -20,7 +20,6 @@ from nmd_lab.data.units import ends_of_columns
 from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.limited_columns import f_within_limits
 from nmd_lab.model.loss import Loss
-from nmd_lab.model.mixed import groups
 from nmd_lab.model.model import Model
 from nmd_lab.model.monotone import Monotone
 from nmd_lab.model.nonlinearities import MinMax
@@ -49,23 +48,7 @@ def levels_of(loss: Loss) -> int:
     return len(loss.level_values) if loss.classes == "ordered" else 0
 
 
-def noises_of(wanted: str, model: Model, observations: Observations) -> tuple[NoiseKind, ...]:
-    """Return where the noise of each kind is."""
-    if not model.is_mixed:
-        values = observations.observed()[0]
-        return (_noise_of(wanted, model.nonlinearity, model.loss, values),)
-    _, columns, x = observations.entries()
-    order, ends = groups(columns, len(model.kinds))
-    noises = []
-    for k, kind in enumerate(model.kinds):
-        has_choice = kind.loss.classes != "ordered" and not kind.nonlinearity.linear
-        values = x[order[ends[k] : ends[k + 1]]]
-        chosen = wanted if has_choice else "auto"
-        noises.append(_noise_of(chosen, kind.nonlinearity, kind.loss, values))
-    return tuple(noises)
-
-
-def _noise_of(wanted: str, f: Nonlinearity, loss: Loss, x: FloatArray) -> NoiseKind:
+def noise_of(wanted: str, f: Nonlinearity, loss: Loss, x: FloatArray) -> NoiseKind:
     """Return where the noise of some values is."""
     if loss.classes == "ordered":
         return "ordinal"
@@ -140,11 +123,22 @@ ENTRIES_OF_A_COLUMN = 20
 with 65 % of eight real tables hidden, one noise has errors up to fifteen times as large."""
 
 
-def sampled_model(
-    observations: Observations, options: SampleOptions, *, by_column: bool, is_table: bool
-) -> Model:
-    """Return the model of checked arguments; see `nmd_lab.sample`."""
-    nonlinearity, loss = options.nonlinearity, options.loss
+def sampled_model(observations: Observations, options: SampleOptions, *, is_table: bool) -> Model:
+    """Return the model of checked arguments; see `nmd_lab.sample`.
+
+    It has several kinds if each column has units and noise levels of its own.
+    """
+    nonlinearity, loss, noise_by = options.nonlinearity, options.loss, options.noise_by
+    has_kinds = is_by_column(nonlinearity, loss, observations.labels)
+    if has_kinds and noise_by not in ("auto", "columns"):
+        raise ValueError(
+            f"noise_by={noise_by!r} does not go with columns of several kinds: leave it out."
+        )
+    by_column = has_kinds or noise_by == "columns"
+    if is_auto(noise_by) and is_table and is_auto(nonlinearity) and loss == NUMBER:
+        (m, n), count = observations.shape, observations.n_observed
+        enough = observations.is_small_table and count >= ENTRIES_OF_A_COLUMN * n
+        by_column |= enough or 2 * count >= m * n
     if not by_column:
         model = model_of_all(nonlinearity, loss, observations)
         _refuse_nonlinearity(model.only)
@@ -157,26 +151,6 @@ def sampled_model(
     model = _of_columns(mixed_model(functions, loss, observations))
     _refuse_classes_as_numbers(model, observations.labels)
     return model
-
-
-def has_noise_by_column(
-    observations: Observations, options: SampleOptions, *, is_table: bool
-) -> bool:
-    """Return whether each column has units and noise levels of its own."""
-    nonlinearity, loss, wanted = options.nonlinearity, options.loss, options.noise_by
-    if is_by_column(nonlinearity, loss, observations.labels):
-        if wanted not in ("auto", "columns"):
-            raise ValueError(
-                f"noise_by={wanted!r} does not go with columns of several kinds: leave it out."
-            )
-        return True
-    if not is_auto(wanted):
-        return bool(wanted == "columns")
-    if not (is_table and is_auto(nonlinearity) and loss == NUMBER):
-        return False
-    m, n = observations.shape
-    enough = observations.is_small_table and observations.n_observed >= ENTRIES_OF_A_COLUMN * n
-    return enough or 2 * observations.n_observed >= m * n
 
 
 def _learned(loss: Any, observations: Observations) -> dict[Any, Monotone]:

@@ -14,10 +14,10 @@ from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.inputs import observe
 from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.sampler import run
-from nmd_lab.solver.sampler.ensemble import PRIOR, SIZES, stacked
+from nmd_lab.solver.sampler.ensemble import PRIOR, stacked
 from nmd_lab.solver.sampler.first_state import first_chain
 from nmd_lab.solver.sampler.prepare import prepare_sample
-from nmd_lab.solver.sampler.run import ensemble_for
+from nmd_lab.solver.sampler.run import SIZES, ensemble_for
 
 QUICK = {"draws": 40, "tune": 5, "random_state": 0}
 
