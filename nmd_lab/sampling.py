@@ -117,7 +117,7 @@ def sample(
         column has a noise level of its own.
     keep : int, optional
         Number of draws to keep of each chain, evenly spaced; by default all, or as many as fit into
-        1 GiB.  New rows take time for each draw: ``keep=60`` of 300 fills them five times as fast.
+        1 GiB.
     observed, weights, dtype, sample_dims : as for `complete`
         A weight multiplies the precision of an entry.
     at_most, at_least, upper : array_like, optional

@@ -57,17 +57,15 @@ class MatchedData(NamedTuple):
 
     def as_sparse(self, labels: Labels) -> SparseObservations:
         """Return the observed entries at their positions in the other matrix, with its labels."""
-        i, j, values = self.observations.entries()
+        observations: SparseObservations = self.observations.as_sparse()
+        i, j, values = observations.entries()
         rows, columns = self.rows[i], self.columns[j]
         order = np.lexsort((columns, rows))
-        weights = None
-        if self.observations.weights is not None:
-            weights = self.observations.observed()[1][order].astype(values.dtype)
-        limits = self.observations.as_sparse().limits
+        weights, limits = observations.weights, observations.limits
         dtype = index_dtype(max(values.size, *labels.matrix_shape))
         return SparseObservations(
             values[order],
-            weights,
+            None if weights is None else weights[order].astype(values.dtype),
             row_pointers(rows, labels.matrix_shape[0], dtype),
             columns[order].astype(dtype),
             labels,

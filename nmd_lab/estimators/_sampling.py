@@ -186,8 +186,9 @@ class SampledModel(FactorModel):
         if new.size == 0 and np.array_equal(place, np.arange(self.posterior_._shape[0])):
             return self.posterior_
         rows = (X.tocsr() if hasattr(X, "tocsr") else X)[new]
-        others = self.posterior_.fold_in(rows, unknown="offsets") if new.size else None
-        return at_rows(self.posterior_, place, others)
+        posterior = self.posterior_._with_draws() if new.size else self.posterior_
+        others = posterior.fold_in(rows, unknown="offsets") if new.size else None
+        return at_rows(posterior, place, others)
 
     def _of_rows(self, X: Any, std: bool = False) -> tuple[Array, Array | None]:
         """Return posterior means, and perhaps standard deviations, of all entries of some rows."""

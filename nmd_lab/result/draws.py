@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 import xarray as xr
@@ -31,6 +32,9 @@ ALL = slice(None)
 
 TINY = np.finfo(np.float64).tiny
 """What a category has at least, so that the probabilities of all can be divided by their sum."""
+
+ENOUGH = 60
+"""Draws of all chains from which new rows are filled; a mean of 60 is within 1 % of that of 300."""
 
 NUMBERS = 1 << 22
 """Largest number of draws times entries that are computed together: 32 MiB of doubles."""
@@ -201,6 +205,18 @@ class Drawn(Fitted):
             cuts=None if cuts is None else cuts.astype(float),
             levels=levels,
         )
+
+    def _with_draws(self, number: int = ENOUGH) -> Self:
+        """Return the posterior with about so many draws, in proportion to those of each member."""
+        chains, draws = (self.draws.sizes[dim] for dim in (CHAIN, DRAW))
+        if (count := -(-number // chains)) >= draws:
+            return self
+        member = self._flat("member")
+        member = np.zeros((chains, draws)) if member is None else member.reshape(chains, draws)
+        order = np.argsort(member, axis=1, kind="stable")  # each member in its order
+        evenly = ((np.arange(count) + 0.5) * draws / count).astype(np.intp)
+        some = {DRAW: xr.DataArray(np.sort(order[:, evenly]), dims=(CHAIN, DRAW))}
+        return cast(Self, replace(cast(Any, self), draws=self.draws.drop_vars(DRAW).isel(some)))
 
     def _linear_at(
         self, i: NDArray[np.integer], j: NDArray[np.integer], draws: slice = ALL

@@ -149,7 +149,7 @@ class PosteriorFactorAnalysis(PosteriorImputation):
         if X is None:
             posterior, labels, rows = self, self._labels, np.arange(self._shape[0])
         else:
-            posterior, data = self._matched(X)
+            posterior, data = self._matched(X, enough=self._n_draws)
             labels, rows = data.observations.labels, data.rows
         labels = labels.rename(labels.clashes(NAMES))
         moments = scores_of_rows(posterior, posterior._row_vectors[:, rows], found)

@@ -320,7 +320,7 @@ class NewRowsOfPosterior(PosteriorPredictions):
                 np.ones(n_kinds) if beta is None else beta[s].astype(np.float64),
                 RowPrior(means[s, some], precisions[s, some], shares[s, some].astype(np.float64)),
                 None if cuts is None else cuts[s].reshape(n_kinds, -1),
-                0 if member is None else int(member[s, 0]),
+                (s // self.draws.sizes[DRAW], 0 if member is None else int(member[s, 0])),
             )
 
 

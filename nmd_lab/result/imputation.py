@@ -21,7 +21,7 @@ from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.solver.sampler.sampled_model import CLIPPED, knows_T
 
-from .draws import LIMITS, Drawn
+from .draws import ENOUGH, LIMITS, Drawn
 from .entries import data_to_fill, entries_at, filled_frame, refuse_sparse
 from .fold_in import NewRowsOfPosterior
 from .intervals import summarise
@@ -63,9 +63,9 @@ class PosteriorImputation(NewRowsOfPosterior):
             Data with missing entries, with the columns of the fitted data or, by label, some of
             them.  Their rows are those of the fitted data if all labels of rows occur there, each
             once, or if one of the two has no labels and they have as many; the default labels 0, 1,
-            2, ... count as none.  Otherwise all are new rows, which are drawn as by `fold_in`: the
-            first rows of a table without labels are, too.  Use `fold_in` for as many new rows
-            without labels.
+            2, ... count as none.  Otherwise all are new rows, which are drawn as by `fold_in`, but
+            from about 60 of the draws: the first rows of a table without labels are, too.  Use
+            `fold_in` for all draws, and for as many new rows without labels.
         n : int, optional
             Number of completed copies, for multiple imputation.  By default there is one result,
             without randomness, for each entry its best guess.
@@ -113,13 +113,16 @@ class PosteriorImputation(NewRowsOfPosterior):
         """
         check_word("point", point, ["auto", "mean", "median", "mode"])
         count = None if n is None else check_integer("n", n, 1)
-        posterior, data = self._matched(X, GivenLimits(at_most, at_least, upper))
+        limits = GivenLimits(at_most, at_least, upper)
+        posterior, data = self._matched(X, limits, max(ENOUGH, count or 0))
         if count is None:
             return filled(posterior, X, data, point)
         return copies(posterior, X, data, count, as_generator(random_state))
 
-    def _matched(self, X: Any, limits: GivenLimits = NO_LIMITS) -> tuple[Self, MatchedData]:
-        """Return the posterior of the rows of X, fitted or new ones, and their positions in it."""
+    def _matched(
+        self, X: Any, limits: GivenLimits = NO_LIMITS, enough: int = ENOUGH
+    ) -> tuple[Self, MatchedData]:
+        """Return the posterior of the rows of X (for new ones so many draws), and their places."""
         refuse_sparse(X)
         labels = observe_like(self._labels, X).labels
         rows = None if has_repeats(labels, self._labels) else match(labels, self._labels, "rows")
@@ -135,7 +138,7 @@ class PosteriorImputation(NewRowsOfPosterior):
                 "at_most= and at_least= go with rows of the fitted data, and X has new ones: give "
                 "new rows NaN there."
             )
-        posterior = self.fold_in(X, unknown="offsets")
+        posterior = self._with_draws(enough).fold_in(X, unknown="offsets")
         return posterior, data_to_fill(posterior._labels, X, "the posterior")
 
 

@@ -40,7 +40,7 @@ from .priors import (
     first_groups,
 )
 from .problem import SampledProblem
-from .row_updates import MAX_INTEGRATED, NO_LABELS, StreamId
+from .row_updates import NO_LABELS, StreamId
 from .sampled_model import knows_T
 from .streams import COLUMNS, HYPER, ROWS
 
@@ -270,8 +270,9 @@ def T_of(problem: SampledProblem, state: ChainState) -> FloatArray:
     return without_units
 
 
-STEPS = 5
-"""Draws of T and of new rows for each draw of H; one is exact for rows alone."""
+FIRST, SLOW = 3, 5
+"""Draws of T and of new rows for the first draw of H of a member, and for each with noise after f,
+which moves slowly; other ones take one."""
 
 
 class DrawOfH(NamedTuple):
@@ -287,8 +288,8 @@ class DrawOfH(NamedTuple):
         Prior of a row.
     cuts : ndarray (n_kinds, n_levels - 1) or None
         Cut points of each kind, NaN where it has fewer; None without levels.
-    member : int
-        Member of the ensemble that made the draw.
+    member : tuple of int
+        Chain, and member of its ensemble, that made the draw.
     """
 
     columns: FloatArray
@@ -296,7 +297,7 @@ class DrawOfH(NamedTuple):
     beta: NDArray[np.float64]
     row_prior: RowPrior
     cuts: NDArray[np.float64] | None
-    member: int = 0
+    member: tuple[int, int] = (0, 0)
 
 
 def draw_new_rows(
@@ -310,13 +311,11 @@ def draw_new_rows(
     problem = SampledProblem(
         observations=observations, threads=all_threads(), prior=prior, **fields
     )
-    fills = (
-        problem.units[0].size > MAX_INTEGRATED
-    )  # missing cells given the row, which is a step of its own
-    is_exact = set(problem.noises) == {"gaussian"} and not fills
-    states: dict[int, ChainState] = {}  # the rows of a member begin at its last draw
+    states: dict[tuple[int, int], ChainState] = {}  # a member goes on from its last draw
     for number, draw in enumerate(draws_of_H):
+        steps = SLOW if "after" in problem.noises else 1
         if draw.member not in states:
+            steps = max(steps, FIRST)
             means, _, shares = draw.row_prior
             rows = np.tile(shares @ means, (problem.shape[0], 1)).astype(problem.dtype)
             states[draw.member] = Chain().init(problem, ChainStart(rows, draw.columns, seed))
@@ -327,10 +326,10 @@ def draw_new_rows(
         state.columns, state.rho, state.beta, state.row_prior, cuts, _ = draw
         if cuts is not None:
             put(state.cuts, cuts)
-        if state.groups is not None:
-            state.groups.labels[:] = UNKNOWN
-        for step in range(1 if is_exact else STEPS):
-            state.sweep = number * STEPS + step
+        for step in range(steps):
+            state.sweep = number * SLOW + step
+            if state.groups is not None:
+                state.groups.labels[:] = UNKNOWN
             draw_T(problem, state)
             draw_rows(problem, state, T_of(problem, state))
         yield state.rows.copy()

@@ -246,7 +246,7 @@ def fill_missing(first, last, few, cells, predicted, spreads, key, chosen, y):  
 def factor(b, linear, inverse, white, pairs, chosen, count, y, L, z):  # type: ignore[no-untyped-def]
     """Put L⁻¹ b, the factor of M and its solution for z into place; return their log-density."""
     d = b.size
-    score = 0.0
+    score, determinant = 0.0, 1.0
     for a in range(d):
         total = 0.0
         for e in range(a + 1):
@@ -271,8 +271,9 @@ def factor(b, linear, inverse, white, pairs, chosen, count, y, L, z):  # type: i
         pivot = math.sqrt(pivot)
         L[p, p] = pivot
         z[p] = total / pivot
-        score += 0.5 * z[p] * z[p] - math.log(pivot)
-    return score
+        score += 0.5 * z[p] * z[p]
+        determinant *= pivot
+    return score - math.log(determinant)
 
 
 @compile_inner

@@ -168,6 +168,20 @@ def test_some_rows_choose_one_size_for_a_large_table(monkeypatch):
     assert ensemble.sizes[0] in SIZES
 
 
+@pytest.mark.parametrize("number", [40, 41, 500])
+def test_fewer_draws_have_each_member_in_its_proportion(number):
+    posterior = nmd.sample(curve(), chains=2, **QUICK | {"draws": 200})
+    fewer = posterior._with_draws(number)
+    for chain in range(2):
+        before, after = (each.draws["member"].values[chain] for each in (posterior, fewer))
+        assert after.size == min(-(-number // 2), 200)
+        counts = (np.bincount(each, minlength=len(SIZES)) / each.size for each in (before, after))
+        assert np.abs(np.subtract(*counts)).max() < 1 / after.size + 1e-9
+    H = posterior._stacked[1].reshape(2, 200, -1)
+    kept = fewer._stacked[1].reshape(2, after.size, -1)
+    assert all((kept[chain][:, None] == H[chain]).all(axis=2).any(axis=1).all() for chain in (0, 1))
+
+
 def test_new_rows_and_files_have_the_draws_of_their_members(tmp_path):
     X = mixed().sample(frac=1, random_state=0)
     truth = load_wine(as_frame=True).frame.loc[X.index[130:], "flavanoids"]
@@ -175,7 +189,10 @@ def test_new_rows_and_files_have_the_draws_of_their_members(tmp_path):
     new = X[130:].assign(flavanoids=np.nan)
     found = posterior.fold_in(new)
     assert found.draws["member"].identical(posterior.draws["member"])
-    error = np.sqrt(np.mean((found.impute(new)["flavanoids"] - truth) ** 2))
+    error, fewer = (
+        np.sqrt(np.mean((p.impute(new)["flavanoids"] - truth) ** 2)) for p in (found, posterior)
+    )
+    assert fewer == pytest.approx(error, rel=0.1)
     again = nmd.impute(pd.concat([X[:130], new]), draws=120, random_state=0)["flavanoids"]
     assert error < 1.3 * np.sqrt(np.mean((again[130:] - truth) ** 2)) < 0.6 * truth.std()
     posterior.save(tmp_path / "posterior.nc")
