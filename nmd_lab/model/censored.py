@@ -35,45 +35,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 
+from .cut_points import LOG_ROOT, log_probability
 from .losses import Frobenius, Loss
 from .nonlinearities import Nonlinearity, Piece, Square, as_nonlinearity
 
-LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 NARROW = 1e-4
 """Width of an interval, in units in which the density changes, below which it counts as flat."""
 SETTLED = 1e-9
 """Relative step after which the search ends; the next step would be about its square."""
-
-
-@compile_scalar
-def log_below(z: float) -> float:
-    """Return log Φ(z), the logarithm of the standard normal probability below z."""
-    if z > -10.0:
-        if z > 0.0:
-            return math.log1p(-0.5 * math.erfc(z / math.sqrt(2.0)))
-        return math.log(0.5 * math.erfc(-z / math.sqrt(2.0)))
-    # The asymptotic series of the ratio of tail and density; its next term is below 1e-11 / z².
-    s = 1.0 / (z * z)
-    series = 1.0 - s * (1.0 - 3.0 * s * (1.0 - 5.0 * s * (1.0 - 7.0 * s * (1.0 - 9.0 * s))))
-    series += 10395.0 * s**6 * (1.0 - 13.0 * s * (1.0 - 15.0 * s))
-    return -0.5 * z * z - LOG_ROOT_TWO_PI - math.log(-z) + math.log(series)
-
-
-@compile_scalar
-def log_between(a: float, b: float) -> float:
-    """Return log(Φ(b) - Φ(a)) for a < b; both may be infinite."""
-    if a > 0.0 or (a + b > 0.0):
-        a, b = -b, -a  # the side on which the probabilities are small
-    if a == -math.inf:
-        return 0.0 if b == math.inf else float(log_below(b))
-    width, middle = b - a, 0.5 * (a + b)
-    if width * (1.0 + abs(middle)) < NARROW:
-        return -0.5 * middle * middle - LOG_ROOT_TWO_PI + math.log(width)
-    if b > 0.0:  # then a < -b: subtract both tails
-        root = math.sqrt(0.5)
-        return math.log1p(-0.5 * math.erfc(-a * root) - 0.5 * math.erfc(b * root))
-    above: float = log_below(b)
-    return above + math.log(-math.expm1(log_below(a) - above))
 
 
 @compile_scalar
@@ -82,14 +51,14 @@ def moments_between(y: float, low: float, high: float, sd: float) -> tuple[float
     a, b = (low - y) / sd, (high - y) / sd
     if (b - a) * (1.0 + 0.5 * abs(a + b)) < NARROW:
         return 0.5 * (low + high), (b - a) * (b - a) / 12.0
-    log_mass = log_between(a, b)
+    log_mass = log_probability(a, b)
     first, second = 0.0, 0.0  # the densities at the limits, divided by the probability
     mean, variance = 0.0, 1.0
     if a > -math.inf:
-        first = math.exp(-0.5 * a * a - LOG_ROOT_TWO_PI - log_mass)
+        first = math.exp(-0.5 * a * a - LOG_ROOT - log_mass)
         variance += a * first
     if b < math.inf:
-        second = math.exp(-0.5 * b * b - LOG_ROOT_TWO_PI - log_mass)
+        second = math.exp(-0.5 * b * b - LOG_ROOT - log_mass)
         variance -= b * second
     mean = y + sd * (first - second)
     variance -= (first - second) * (first - second)
@@ -110,7 +79,7 @@ class CensoredFrobenius(Loss):
     def value(x: float, y: float, p: tuple[float, ...]) -> float:
         """Return -σ² log P."""
         low, high, sd = p
-        log_mass: float = log_between((low - y) / sd, (high - y) / sd)
+        log_mass: float = log_probability((low - y) / sd, (high - y) / sd)
         return -sd * sd * log_mass
 
     @staticmethod

@@ -157,13 +157,6 @@ def is_increasing(nonlinearity: Nonlinearity) -> bool:
     return pieces is not None and all(piece.slope >= 0 for piece in pieces)
 
 
-def interval_mass(a: Array, b: Array) -> Array:
-    """Return the standard normal probability between a and b, exact in both tails; 0 if a > b."""
-    upper = a > 0  # there the difference of small numbers keeps its digits
-    low, high = np.where(upper, -b, a), np.where(upper, -a, b)
-    return np.asarray(np.maximum(ndtr(high) - ndtr(low), 0))
-
-
 def normal_density(z: Array) -> Array:
     """Return the standard normal density."""
     return np.asarray(np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi))

@@ -9,6 +9,7 @@ from scipy.special import gammaln, ndtr, ndtri, pdtr, xlogy
 
 from nmd_lab.model.base import NORMAL, POISSON, NoiseModel
 from nmd_lab.model.censored import all_pieces, moments
+from nmd_lab.model.cut_points import interval_mass
 from nmd_lab.model.nonlinearity import Nonlinearity, Piece
 
 from .mixture import (
@@ -16,7 +17,6 @@ from .mixture import (
     GaussianNoise,
     Predictive,
     folded,
-    interval_mass,
     is_increasing,
     level_masses,
     level_shares,

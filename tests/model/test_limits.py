@@ -14,7 +14,8 @@ from scipy import integrate
 from scipy.stats import norm, truncnorm
 from some import some
 
-from nmd_lab.model.censored import CensoredFrobenius, log_between, moments_between
+from nmd_lab.model.censored import CensoredFrobenius, moments_between
+from nmd_lab.model.cut_points import log_probability
 from nmd_lab.model.entry import AT_LEAST, AT_MOST, BETWEEN, EXACT, compile_entry
 from nmd_lab.model.kind import LimitModel, make_kind
 
@@ -126,7 +127,7 @@ def test_log_probability_is_an_integral(a, b):
         lambda z: math.exp(-0.5 * z * z - peak), low, b, epsabs=0, epsrel=1e-12
     )
     expected = math.log(mass) + peak - 0.5 * math.log(2 * math.pi)
-    assert log_between(float(a), float(b)) == pytest.approx(expected, rel=1e-9)
+    assert log_probability(float(a), float(b)) == pytest.approx(expected, rel=1e-9)
 
 
 def test_without_noise_it_is_the_squared_distance_to_the_limit():

@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.model.cut_points import log_probability
 
 AIM = 0.44
 """Share of accepted steps at which a random walk in one dimension mixes best."""
@@ -114,11 +115,6 @@ class CutPoints:
         return total
 
 
-def has_fixed_cut(cuts: CutPoints | None) -> bool:
-    """Return whether a kind has two levels, whose cut point stays where it is."""
-    return cuts is not None and cuts.steps.size == 1
-
-
 def padded(cuts: list[CutPoints | None]) -> Doubles:
     """Return the cut points of each kind in a row, with NaN where a kind has fewer."""
     return _in_rows([np.empty(0) if each is None else each.ends[1:-1] for each in cuts], np.nan)
@@ -144,18 +140,6 @@ def put(cuts: list[CutPoints | None], rows: Doubles) -> None:
 
 
 @compile_inner
-def log_mass_between(low, high):  # type: ignore[no-untyped-def]
-    """Return log P(low < Z <= high) of a standard normal Z."""
-    if low > 0:  # the tail on the left is more exact
-        low, high = -high, -low
-    mass = 0.5 * (math.erfc(-high / math.sqrt(2.0)) - math.erfc(-low / math.sqrt(2.0)))
-    if mass > 1e-280:
-        return math.log(mass)
-    share = -math.expm1(0.5 * (high - low) * (high + low))  # of the tail
-    return math.log(max(share, 1e-300) / max(-high, 1.0)) - 0.5 * high * high - 0.918938533204672742
-
-
-@compile_inner
 def _log_likelihood(v, roots, first, last, low, high):  # type: ignore[no-untyped-def]
     """Return the log-likelihood of some entries between two cut points."""
     total = 0.0
@@ -163,7 +147,7 @@ def _log_likelihood(v, roots, first, last, low, high):  # type: ignore[no-untype
         of_block = 0.0
         for k in range(begin, min(begin + BLOCK, last)):
             root = roots[k] if roots.size else 1.0
-            of_block += log_mass_between(root * (low - v[k]), root * (high - v[k]))
+            of_block += log_probability(root * (low - v[k]), root * (high - v[k]))
         total += of_block
     return total
 

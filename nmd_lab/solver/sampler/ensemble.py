@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import first_of_cells, test_set
+from nmd_lab.model.cut_points import interval_mass
 from nmd_lab.solver.options import SampleOptions
 
 from .chain import Chain, ChainStart
@@ -106,9 +106,7 @@ class Hidden(NamedTuple):
             centre, size = problem.units_of_kinds[columns].T
             v = centre + size * v[at]
             low, high = ends[columns, code] - v, ends[columns, code + 1] - v
-            flip = low > 0  # the tail on the left keeps its digits
-            low, high = np.where(flip, -high, low), np.where(flip, -low, high)
-            found[at] = np.log(np.exp(log_ndtr(high)) - np.exp(log_ndtr(low)) + FAINT)
+            found[at] = np.log(interval_mass(low, high) + FAINT)
         return found
 
 

@@ -27,6 +27,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import compile_inner, compile_scalar
+from nmd_lab.model.cut_points import SQRT_HALF, SQRT_HALF_PI, mills_ratio
 
 Doubles = NDArray[np.float64]
 
@@ -193,24 +194,8 @@ draw_index = compile_inner(_index)
 """``draw_index(logs, stream)``: a position, by the logarithms of probabilities up to a constant."""
 
 
-SQRT_HALF = math.sqrt(0.5)
-SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
-ASYMPTOTIC = 12.0  # from here on, ten terms of the asymptotic series have an error below 2e-13
 NARROW = 1e-4  # below this width, in standard deviations, the quadratic term has no influence
 WIDE, NEAR = 2.5, 0.6  # standard deviations at which normal numbers are accepted often enough
-
-
-def _mills(a):  # type: ignore[no-untyped-def]
-    if a < ASYMPTOTIC:
-        return SQRT_HALF_PI * math.exp(0.5 * a * a) * math.erfc(a * SQRT_HALF)
-    inverse, series = 1.0 / (a * a), 1.0
-    for k in range(10, 0, -1):
-        series = 1.0 - (2 * k - 1) * inverse * series
-    return series / a
-
-
-mills_ratio = compile_scalar(_mills)
-"""``mills_ratio(a)``: mass of a standard normal variable above a >= 0, over the density at a."""
 
 
 def _mass(a, b, width):  # type: ignore[no-untyped-def]

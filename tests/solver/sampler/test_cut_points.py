@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nmd_lab.solver.sampler.cut_points import CutPoints, Levels, log_mass_between
+from nmd_lab.model.cut_points import log_probability
+from nmd_lab.solver.sampler.cut_points import CutPoints, Levels
 
 
 def levels_of(v, cuts, rng):
@@ -96,7 +97,7 @@ def test_logarithms_of_masses(low, high):
         upper, lower = stats.norm.logcdf(high), stats.norm.logcdf(low)
     with np.errstate(divide="ignore"):
         expected = upper + np.log1p(-np.exp(lower - upper))
-    assert log_mass_between(low, high) == pytest.approx(expected, rel=1e-4 if low < 45 else 1e-5)
+    assert log_probability(low, high) == pytest.approx(expected, rel=1e-4 if low < 45 else 1e-5)
 
 
 def test_weights_and_intervals_of_levels():

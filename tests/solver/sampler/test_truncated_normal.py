@@ -12,7 +12,8 @@ from scipy import stats
 from scipy.integrate import quad
 
 from nmd_lab._runtime.compiler import compile_scalar
-from nmd_lab.solver.sampler.streams import draw_between, mass_between, mills_ratio
+from nmd_lab.model.cut_points import mills_ratio
+from nmd_lab.solver.sampler.streams import draw_between, mass_between
 
 INF = math.inf
 LIMITS = [
