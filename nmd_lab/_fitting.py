@@ -14,7 +14,6 @@ from ._messages import messages_after, messages_before, warn
 from ._runtime.machine import one_thread
 from ._runtime.progress import interruptible
 from .data.inputs import form_of
-from .model.model import Model
 from .result.decomposition import Decomposition
 from .result.serialization import provenance
 from .solver.constraints.factor_constraints import constraints_in_parameters
@@ -61,6 +60,9 @@ def package(decided: Decided, outcome: Outcome, starts: list[dict[str, Any]]) ->
     if offsets.rows is not None:
         offsets = offsets._replace(rows=np.asarray(offsets.rows))
     nonlinearity, loss = units.model.shown
+    smallest, sd = units.model.limits
+    is_limited = observations.limits is not None and not units.model.is_mixed
+    limits = {"limit_noise": sd, "smallest_value": smallest} if is_limited else {}
     selection, rms_error = decided.selection, problem.rms_error(state.relative_error)
     seen = {} if math.isnan(rms_error) else {"error_where_seen": rms_error}
     return Decomposition._from_matrices(
@@ -80,20 +82,13 @@ def package(decided: Decided, outcome: Outcome, starts: list[dict[str, Any]]) ->
             "split": "observed" if problem.observed_only else "everywhere",
             **constraints_in_parameters(problem.constraints),
             "optimality": optimality(problem.observations, problem, *problem.extended(state)),
-            **_limits(units.model, has_limits=observations.limits is not None),
+            **limits,
             **({"absent_are_zeros": True} if observations.absent_are_zeros else {}),
             "starts": starts,
             **({} if selection is None else {"selection": selection | seen}),
             **provenance(observations),
         },
     )
-
-
-def _limits(model: Model, *, has_limits: bool) -> dict[str, Any]:
-    """Return the numbers of limits and their noise, for `Decomposition.parameters`."""
-    if not has_limits or model.is_mixed:
-        return {}
-    return {"limit_noise": model.limits.sd, "smallest_value": model.limits.smallest}
 
 
 class ResumableFit:

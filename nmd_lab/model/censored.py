@@ -31,13 +31,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
 
 from .cut_points import LOG_ROOT, log_probability
 from .losses import Frobenius, Loss
-from .nonlinearities import Nonlinearity, Piece, Square, as_nonlinearity
+from .nonlinearities import Nonlinearity, Piece, Square
 
 NARROW = 1e-4
 """Width of an interval, in units in which the density changes, below which it counts as flat."""
@@ -161,19 +161,6 @@ FAR = 9.0
 
 N_NODES = 40
 """Nodes of the quadrature."""
-
-
-def expected_value(
-    nonlinearity: str | Nonlinearity, mean: ArrayLike, sd: ArrayLike
-) -> NDArray[np.float64]:
-    """Return E f(T) for T ~ N(mean, sd²)."""
-    f = as_nonlinearity(nonlinearity)
-    mu, sigma = np.broadcast_arrays(np.asarray(mean, float), np.asarray(sd, float))
-    if not np.all(sigma >= 0):
-        raise ValueError(f"sd={np.min(sigma):g} is not a standard deviation: give numbers >= 0.")
-    positive = np.where(sigma > 0, sigma, 1.0).reshape(-1, 1)
-    first = moments(f, mu.reshape(-1, 1).copy(), positive)[0].reshape(mu.shape)
-    return np.where(sigma > 0, first, f(mu))
 
 
 def all_pieces(nonlinearity: Nonlinearity) -> tuple[Piece, ...] | None:

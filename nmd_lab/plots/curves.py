@@ -287,7 +287,11 @@ def nonlinearity(
     for panel, here in zip(panels, drawn, strict=True):
         at = np.arange(x.size) if panel.column is None else np.flatnonzero(j == panel.column)
         at = at[np.unique(np.linspace(0, at.size - 1, min(most, at.size)).astype(int))]
-        t = panel.kind.centre + panel.kind.size * _linear(result, i[at], j[at])
+        if isinstance(result, Posterior):
+            linear = result._linear_at(i[at], j[at]).mean(axis=0)
+        else:
+            linear = result._fitted.linear_at(i[at], j[at])
+        t = panel.kind.centre + panel.kind.size * linear
         here.plot(t, x[at], ".", color=Palette.negative, alpha=0.35, markersize=4)
         if at.size:
             grid = np.linspace(t.min(), t.max(), GRID)
@@ -317,12 +321,3 @@ def _panels(result: Decomposition | Posterior, columns: Any) -> list[_Panel]:
     if not chosen:
         raise ValueError("Every column has the identity, a straight line: give columns= to see it.")
     return [_Panel(str(plain_label(names[k])), kinds[k], k) for k in chosen]
-
-
-def _linear(
-    result: Decomposition | Posterior, i: NDArray[np.intp], j: NDArray[np.intp]
-) -> NDArray[Any]:
-    """Return WH plus offsets at entries."""
-    if isinstance(result, Posterior):
-        return np.asarray(result._linear_at(i, j).mean(axis=0))
-    return result._fitted.linear_at(i, j)

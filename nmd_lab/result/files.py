@@ -145,7 +145,8 @@ def _factors(fit: Decomposition) -> dict[str, Any]:
 def _write_table(frame: pd.DataFrame, content: io.BytesIO, ending: str, *, plain: bool) -> None:
     """Write a table; a plain one has no numbers of rows or columns in the place of labels."""
     if ending == ".parquet":  # which has text as names of columns
-        frame.columns = [_as_text(label) for label in frame.columns]
+        names: Any = frame.columns
+        frame.columns = [", ".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in names]
         frame.to_parquet(content)
         return
     row, column = (plain and _are_positions(axis) for axis in (frame.index, frame.columns))
@@ -155,11 +156,6 @@ def _write_table(frame: pd.DataFrame, content: io.BytesIO, ending: str, *, plain
 def _are_positions(index: Any) -> bool:
     """Return whether pandas has numbered rows or columns that have no labels."""
     return type(index).__name__ == "RangeIndex" and index.name is None
-
-
-def _as_text(label: Any) -> str:
-    """Return a label of a column as text."""
-    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def load(

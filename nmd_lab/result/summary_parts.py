@@ -160,7 +160,8 @@ def small_picture(m: int, columns: xr.DataArray, block: Block, *, by_column: boo
     `columns` is an array with the labels of the columns, and m the number of rows.  If `by_column`,
     each column has grey levels of its own.
     """
-    n, channels = columns.size, _channels(columns)
+    n, dims = columns.size, columns.dims
+    channels = columns.shape[1] if len(dims) == 2 and "channel" in str(dims[1]) else 1  # of colour
     picture = picture_of(columns, None) if channels == 1 else None
     if picture is not None:
         return _of_rows(m, picture, block)
@@ -199,12 +200,6 @@ def _coarse(picture: Picture, step: int) -> tuple[Picture, Positions]:
     columns = np.flatnonzero((y % step == 0) & (x % step == 0))
     size = -(-height // step), -(-width // step)
     return Picture(size, y[columns] // step * size[1] + x[columns] // step), columns
-
-
-def _channels(columns: xr.DataArray) -> int:
-    """Return the number of colours, if the columns are pixels with colours."""
-    dims = columns.dims
-    return columns.shape[1] if len(dims) == 2 and "channel" in str(dims[1]) else 1
 
 
 def _spread(size: int, most: int) -> Positions:

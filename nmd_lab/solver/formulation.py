@@ -57,7 +57,7 @@ def make_problem(
     mean = 0.0 if options.offsets == "none" else plain.mean_of_T
     of_X = scaling.given_offsets(Offsets(mean, None, None)).mean
     scaling = replace(scaling, columns=OffsetColumns(options.offsets, of_X))
-    columns = scaling.scaled_columns(mean)
+    columns = replace(scaling.columns, mean=mean, constant=scaling.ones)
     problem = plain.changed(
         rule=plain.penalty_rule(options.solver.rho, options.solver.initial_rho),
         offset_alpha=ridge * columns.constant**2,

@@ -70,7 +70,9 @@ def observe(X: Any, form: Form, rank: int | None, asked: Options) -> Observation
     stand_in(asked.nonlinearity, asked.loss)  # refuses unknown ones
     client, zeros, scratch = asked.compute.client, asked.absent_are_zeros, None
     if client is not None or form.is_dask:
-        client = client_for(X, client)
+        from nmd_lab.cluster.inputs import checked_client, observe_on_cluster
+
+        client = checked_client(X, client)
     elif form.in_files and not (zeros and form.is_sparse):
         scratch = _scratch(X, asked)  # a fit to implicit zeros has no arrays of the size of X
     places = {"on_cluster": client is not None, "by_blocks": scratch is not None}
@@ -78,7 +80,7 @@ def observe(X: Any, form: Form, rank: int | None, asked: Options) -> Observation
     refuse(present | features_of_fit(rank, asked))
     if client is not None:
         data = {name: each for name, each in asked.of_data.items() if name != "limits"}
-        observations = observe_remote(X, client, absent_are_zeros=zeros, **data)
+        observations: Observations = observe_on_cluster(X, client, absent_are_zeros=zeros, **data)
     else:
         data = asked.of_data | {"absent_are_zeros": zeros, "scratch": scratch}
         observations = inputs.observe(X, **data, form=form)
@@ -147,17 +149,3 @@ def _scratch(X: Any, options: Options) -> Scratch | None:
     size = X.n_stored if isinstance(X, SparseObservations) else X.size
     fits = STREAMED_ARRAYS * size * float_dtype(X, None).itemsize < SHARE * free
     return None if options.compute.work_dir is None and fits else Scratch(options.compute.work_dir)
-
-
-def client_for(X: Any, client: Any) -> Any:
-    """Return the client of a fit: that which is given, or the active one for X of Dask."""
-    from nmd_lab.cluster.inputs import checked_client
-
-    return checked_client(X, client)
-
-
-def observe_remote(X: Any, client: Any, **data: Any) -> Observations:
-    """Return observations on the workers of a client; see `nmd_lab.data.inputs.observe`."""
-    from nmd_lab.cluster.inputs import observe_on_cluster
-
-    return observe_on_cluster(X, client, **data)

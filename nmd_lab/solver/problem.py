@@ -203,7 +203,7 @@ class Problem:
         rule = self.units.scaled_rule(rule)
         if rho != "auto":
             return rule
-        if self.units.rho_has_no_unit:
+        if self.units.model.degrees == (1, 2):  # ρ is the same for multiples of X
             if initial is not None or observations.weights is None:
                 return rule
             count = observations.sum_of(lambda x, weights: np.ones_like(x))

@@ -118,7 +118,11 @@ NO_OFFSET_COLUMNS = OffsetColumns("none")
 
 @dataclass(frozen=True)
 class Scaling:
-    """The units of a problem."""
+    """The units of a problem.
+
+    The constant columns of offsets have about the size of W and H (`ones`), so that the fit does
+    not depend on the size of X where there are too few entries for all offsets and factors.
+    """
 
     model: Model
     columns: OffsetColumns = NO_OFFSET_COLUMNS
@@ -139,11 +143,6 @@ class Scaling:
     def of_penalty(self) -> int:
         """Logarithm to base 2 of the unit of ρ."""
         return self.of_objective - 4 * self.exponent
-
-    @property
-    def rho_has_no_unit(self) -> bool:
-        """Whether ρ is the same for X and for multiples of X, as for ReLU + Frobenius."""
-        return self.model.degrees == (1, 2)
 
     def scaled_model(self) -> Model:
         """Return the model in the units of the problem."""
@@ -175,28 +174,16 @@ class Scaling:
         initial, unit = rule.initial * 2.0**-self.of_penalty, rule.unit * 2.0**-of_dual
         return replace(rule, initial=initial, unit=unit)
 
-    def scaled_offsets(self, offsets: Offsets) -> Offsets:
-        """Return offsets in the units of the problem."""
-        return _offsets_times(offsets, -2 * self.exponent)
-
     def given_offsets(self, offsets: Offsets) -> Offsets:
         """Return offsets of the problem in the units of T."""
         return _offsets_times(offsets, 2 * self.exponent)
-
-    def scaled_columns(self, mean: float) -> OffsetColumns:
-        """Return the positions of the offsets in a problem whose mean is given.
-
-        The constant columns have about the size of W and H, so that the fit does not depend on the
-        size of X where there are too few entries for all offsets and factors.
-        """
-        return replace(self.columns, mean=mean, constant=self.ones)
 
     def scaled_start(self, start: Start) -> Start:
         """Return a start in the units of the problem."""
         if not self.exponent:
             return start
         W, H = (np.ldexp(factor, -self.exponent) for factor in (start.W, start.H))
-        return start._replace(W=W, H=H, offsets=self.scaled_offsets(start.offsets))
+        return start._replace(W=W, H=H, offsets=_offsets_times(start.offsets, -2 * self.exponent))
 
     def given_state(self, scaled: State, *, projected: bool) -> State:
         """Return a state of the problem in the units of X."""

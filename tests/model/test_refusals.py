@@ -8,7 +8,6 @@ from refused import check_all_refused
 
 import nmd_lab as nmd
 from nmd_lab.losses import Huber, Logistic, NegativeBinomial, Ordinal, Quantile
-from nmd_lab.model.censored import expected_value
 from nmd_lab.model.model import make_model
 from nmd_lab.nonlinearities import AbsoluteOffset, LeakyReLU, PiecewiseLinear, SoftThreshold, Wrap
 from nmd_lab.solver.sampler.latent_draws import compile_latent_draw
@@ -43,10 +42,6 @@ def test_parameters_and_arguments():
         (r"\bloss\b", lambda loss: prox({"loss": loss}), "huberr", None),
         (r"\bnonlinearity\b", lambda f: prox({"nonlinearity": f}), "rellu", 3),
         ("takes no value", prox, {"nonlinearity": Wrap(1.0, -3.0), "loss": "kl"}),
-        ("sd=-0.5 is not a standard deviation", lambda s: expected_value("relu", [0, 1], s),
-         [1.0, -0.5]),
-        ("sd=nan is not a standard deviation", lambda s: expected_value("relu", [0, 1], s),
-         [1.0, np.nan]),
         ("cannot compile 'smooth'.*compile=False", nmd.nonlinearities.Smooth,
          lambda t: dict(a=[t])),  # noqa: C408
         ("f=3 is not callable", nmd.nonlinearities.Smooth, 3),

@@ -59,7 +59,8 @@ class DivergenceDescent:
         X = csr_array((rows.values[keep], rows.indices[keep], pointers), shape=shape)
         factors = rows.weights[keep]
         self.constant = float(np.sum(factors * (X.data * np.log(X.data) - X.data)))
-        self.sides = (_Side(X, factors), _Side(X.T.tocsr(), _transposed(X, factors)))
+        transposed = csr_array((factors, X.indices, X.indptr), shape=shape).T.tocsr()
+        self.sides = (_Side(X, factors), _Side(X.T.tocsr(), transposed.data))
         self.W_constraint, self.H_constraint = problem.constrained_columns(rank)
         self.ridge_W, self.ridge_H = problem.ridges(rank)
 
@@ -133,12 +134,6 @@ class _Side:
         entries = (self.indptr, self.indices, self.x, self.weighted)
         kernel = cached_kernel(_improve, f"divergence_rows_{self.indices.dtype}")
         return float(kernel(*entries, of_components, slopes, shared, alphas, KL_FLOOR, rows))
-
-
-def _transposed(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the weights of the entries of X in the order of its transpose."""
-    moved = csr_array((weights, X.indices, X.indptr), shape=X.shape).T.tocsr()
-    return np.asarray(moved.data, dtype=np.float64)
 
 
 def _improve(indptr, indices, x, weighted, partners, slopes, shared, alphas, floor, rows):  # type: ignore[no-untyped-def]

@@ -87,36 +87,29 @@ def descend(
     preconditioner_at: Callable[[FloatArray], Preconditioner],
     pairs: Pairs,
 ) -> Point | None:
-    """Evaluate one more point, and return it; None if no step lowers the value."""
+    """Evaluate one more point, and return it; None if no step lowers the value.
+
+    A step and its change of the gradient are added to `pairs` if the slope has grown along it.
+    """
     if descent.accepted is not None:
-        _remember(descent.current, descent.accepted, pairs)
+        step = descent.accepted.x - descent.current.x
+        change = descent.accepted.gradient - descent.current.gradient
+        if step @ change > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
+            pairs.append((step, change))
         descent.current, descent.line, descent.accepted = descent.accepted, None, None
     while True:
         if descent.line is None:
-            descent.line = _line_from(descent.current, preconditioner_at, pairs)
+            start = descent.current
+            # no name for the preconditioner: the next one takes its memory
+            direction = _times_inverse_hessian(start.gradient, pairs, preconditioner_at(start.x))
+            np.negative(direction, out=direction)
+            descent.line = Line(direction, float(start.gradient @ direction))
         if descent.line.slope < 0 and descent.line.trials < TRIALS:
             return _try(descent, descent.line, evaluate)
         descent.line = None
         if not pairs:
             return None
         pairs.clear()  # they may be the cause: try once more without them
-
-
-def _remember(before: Point, after: Point, pairs: Pairs) -> None:
-    """Add a step and its change of the gradient to the memory, if the slope has grown along it."""
-    step, change = after.x - before.x, after.gradient - before.gradient
-    if step @ change > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
-        pairs.append((step, change))
-
-
-def _line_from(
-    start: Point, preconditioner_at: Callable[[FloatArray], Preconditioner], pairs: Pairs
-) -> Line:
-    """Return the line of the quasi-Newton step."""
-    # no name for the preconditioner: the next one takes its memory
-    direction = _times_inverse_hessian(start.gradient, pairs, preconditioner_at(start.x))
-    np.negative(direction, out=direction)
-    return Line(direction, float(start.gradient @ direction))
 
 
 def _try(

@@ -229,20 +229,13 @@ def _next_of_refinement(problem: Problem, job: Refinement, function: Lagrangian)
             return Stage(EXACT * unit, EXACT_END)
     elif job.phase == "exact":
         function.forget()
-    if not _is_progress(job.reached, job.patience):
+    reached, (stages, decrease, _) = job.reached, job.patience
+    if len(reached) > stages and not reached[-stages - 1] - reached[-1] > decrease * reached[-1]:
         return None
     if job.penalty < unit or not problem.model.smooth:  # where L changes too much to remember it
         now.pairs.clear()
     job.phase = "stage"
     return Stage(job.penalty, STAGE_END, job.update_from)
-
-
-def _is_progress(reached: list[float], patience: tuple[int, float, float]) -> bool:
-    """Return whether the last stages have lowered the objective enough for another stage."""
-    stages, decrease, _ = patience
-    if len(reached) <= stages:
-        return True
-    return reached[-stages - 1] - reached[-1] > decrease * reached[-1]
 
 
 def _next_of_polish(problem: Problem, job: Refinement, function: Lagrangian) -> Stage | None:

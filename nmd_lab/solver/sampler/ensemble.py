@@ -189,10 +189,6 @@ class Ensemble:
             return int(used[(sweep - self.all_tuned) % used.size])
         return int(_in_turn(counts)[sweep - self.warm_up])
 
-    def is_scored(self, sweep: int) -> bool:
-        """Return whether the predictions of hidden cells are scored after a sweep."""
-        return sweep < self.all_tuned and sweep % self.tuned >= self.tuned - self.scored
-
     def member(self, state: ChainState) -> Member:
         """Return a member that has not been scored; if it is the only one, it has all draws."""
         if self.hidden is None:

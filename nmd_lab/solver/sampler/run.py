@@ -147,7 +147,7 @@ class Chains:
         member = now.members[k]
         problem = (ensemble.trials if tunes else ensemble.problems)[k]
         state = member.state = self._engine.step(problem, member.state)
-        if ensemble.is_scored(before):
+        if tunes and before % ensemble.tuned >= ensemble.tuned - ensemble.scored:
             ensemble.score(k, member)
         now.iteration += 1
         if before >= self._warm_up:

@@ -204,10 +204,12 @@ def row_folds(
     """Return folds in which a fifth of the columns is held out in the test rows, the largest first.
 
     Each split holds out another fifth, in all its test rows: what is known of these columns comes
-    from the training rows alone.
+    from the training rows alone.  The indicators of a category are held out together.
     """
-    n_parts = max(2, min(5, observations.shape[1]))
-    parts = _dealt_columns(observations, n_parts, rng)
+    n, table = observations.shape[1], observations.labels.table
+    n_parts = max(2, min(5, n))
+    parts = rng.permutation(math.ceil(n / n_parts) * n_parts)[:n] % n_parts
+    parts = parts if table is None else parts[table.first_of_cell]
     folds: list[Fold] = []
     for shift in range(max(1, min(n_parts, MAX_FOLDS // max(len(splits), 1)))):
         if n_held_out(folds) >= ENOUGH:
@@ -216,15 +218,6 @@ def row_folds(
             fold = _fold(each, parts == (number + shift) % n_parts, observations)
             folds += [] if fold is None else [fold]
     return sorted(folds, key=lambda fold: -fold.rest.n_observed)
-
-
-def _dealt_columns(
-    observations: Observations, n_parts: int, rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """Return the part of each column; the indicators of a category are in the same one."""
-    n, table = observations.shape[1], observations.labels.table
-    parts: NDArray[np.intp] = rng.permutation(math.ceil(n / n_parts) * n_parts)[:n] % n_parts
-    return parts if table is None else parts[table.first_of_cell]
 
 
 def _fold(split: RowSplit, hidden: NDArray[np.bool_], observations: Observations) -> Fold | None:

@@ -119,7 +119,8 @@ class Trials:
     ) -> Trial:
         """Do a trial from the factors of another one, or as a fit begins."""
         refined = self.options.alpha != "auto" if refined is None else refined
-        best = self._best_of_loss(setting.loss) if kind in ("short", "long_trial") else None
+        same = [t for t in self.done if t.setting.loss == setting.loss and math.isfinite(t.mean)]
+        best = min(same, default=None) if kind in ("short", "long_trial") else None
         began, runs, path = time.perf_counter(), list[Run](), kind == "ridge_path"
         for index, problem in enumerate(self.problems(setting)):
             start = None if starts is None else starts[index]
@@ -148,11 +149,6 @@ class Trials:
         self._estimate_sd(trial)
         trial.is_exact = trial.mean <= (self._exact * self.size) ** trial.degree
         return self.add(trial)
-
-    def _best_of_loss(self, loss: Loss) -> Trial | None:
-        """Return the best trial with a loss; None if there is none that counts."""
-        same = [t for t in self.done if t.setting.loss == loss and math.isfinite(t.mean)]
-        return min(same, default=None)
 
     def _on_fold(
         self,
