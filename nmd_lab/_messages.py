@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -49,23 +49,6 @@ OPTIONS = tuple(FitOptions.__annotations__)
 """Names of the options of a fit."""
 
 
-class Beyond(NamedTuple):
-    """Predictions far from the range of the data.
-
-    Attributes
-    ----------
-    smallest, largest : float
-        Range of the predictions.
-    low, high : float
-        Range of the observed entries.
-    """
-
-    smallest: float
-    largest: float
-    low: float
-    high: float
-
-
 def messages_before(decided: Decided) -> Messages:
     """Return the warnings about a problem before it is solved."""
     problem, observations = decided.problem, decided.observations
@@ -88,14 +71,10 @@ def messages_after(
     unobserved = overfit = not_converged = ""
     if options.offsets == "none" and empty_rows.size + empty_columns.size:
         unobserved = _unobserved(empty_rows.size, empty_columns.size, settings)
-    if (far := _far_predictions(fit, observations)) is not None:
+    if far := _far_predictions(fit, observations):
         remedies = ["a larger alpha" if has_ridge else "a ridge (alpha)"]
         remedies += ["validation=0.1"] if not stops_early and "validation" in settings else []
-        overfit = (
-            f"predictions of missing entries reach from {far.smallest:.3g} to {far.largest:.3g}, "
-            f"though X lies between {far.low:.3g} and {far.high:.3g}: give {', '.join(remedies)} "
-            "or a smaller rank."
-        )
+        overfit = f"{far}: give {', '.join(remedies)} or a smaller rank."
     if share := unfinished(fit):
         enough = has_ridge or stops_early or _has_enough(observations, fit.rank)
         not_converged = _not_converged(share, options.max_iter, has_enough=enough)
@@ -210,12 +189,12 @@ def _has_enough(observations: Observations, rank: int) -> bool:
     return bool(enough and short <= SHORT_LINES * counts.size)
 
 
-def _far_predictions(fit: Decomposition, observations: Observations) -> Beyond | None:
-    """Return the range of predictions if more than a few are far from the data, else None."""
+def _far_predictions(fit: Decomposition, observations: Observations) -> str:
+    """Return the range of predictions in words if several are far from the data, "" otherwise."""
     m, n = observations.shape
     missing = m * n - observations.n_observed
     if not missing:
-        return None
+        return ""
     if m * n > SAMPLES:
         positions = np.random.default_rng(0).integers(m * n, size=SAMPLES)
     else:
@@ -228,8 +207,11 @@ def _far_predictions(fit: Decomposition, observations: Observations) -> Beyond |
     far = np.count_nonzero((predictions < low - margin) | (predictions > high + margin))
     limit = SHARE_BEYOND * missing / (m * n) * positions.size
     if far < max(limit, FEWEST_BEYOND):
-        return None
-    return Beyond(float(predictions.min()), float(predictions.max()), low, high)
+        return ""
+    return (
+        f"predictions of missing entries reach from {predictions.min():.3g} to "
+        f"{predictions.max():.3g}, though X lies between {low:.3g} and {high:.3g}"
+    )
 
 
 def _unobserved(n_rows: int, n_columns: int, settings: Collection[str]) -> str:

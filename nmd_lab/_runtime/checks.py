@@ -214,14 +214,13 @@ def refuse_class(name: str, value: Any) -> None:
         )
 
 
-def check_positions(name: str, positions: Any, size: int, labels: str = "") -> NDArray[np.intp]:
+def check_positions(name: str, positions: Any, size: int) -> NDArray[np.intp]:
     """Return positions as flat integers from 0; they must be integers from -size to size - 1."""
     array = np.asarray(positions).ravel()
     if array.size == 0:
         return np.empty(0, dtype=np.intp)
     if array.dtype.kind not in "iu":
-        hint = f", or labels to {labels}()" if labels else ""
-        raise TypeError(f"{name} has dtype {array.dtype}: give integer positions{hint}.")
+        raise TypeError(f"{name} has dtype {array.dtype}: give integer positions.")
     outside = (array < -size) | (array >= size)
     if outside.any():
         wrong = array[int(np.argmax(outside))]

@@ -86,7 +86,9 @@ class NoiseBefore(Predictive):
         if is_increasing(f):
             return np.asarray(f(mixture_quantile(v, sd, level)))
         if f.even and is_increasing_on_the_right(f):
-            return np.asarray(f(_folded_quantile(v, sd, level)))
+            high = (np.abs(v) + float(ndtri(0.5 + level / 2)) * sd).max(axis=0)
+            ends = np.zeros_like(high), high
+            return np.asarray(f(quantiles(folded, v, sd, level, ends, math.sqrt(level) * high)))
         return np.asarray(np.quantile(self._points(v), level, axis=0, method="inverted_cdf"))
 
     def draw(self, v: Array, rng: np.random.Generator) -> Array:
@@ -128,13 +130,6 @@ def _density(piece: Piece, v: Array, sd: Array, x: Array, limit: Array) -> Array
     t = (x - piece.intercept) / piece.slope
     inside = (piece.low <= t) & (t <= piece.high) & (limit == 0)
     return np.where(inside, normal_density((t - v) / sd) / (sd * abs(piece.slope)), 0)
-
-
-def _folded_quantile(v: Array, sd: Array, level: float) -> Array:
-    """Return a quantile of |T| over all draws."""
-    high = (np.abs(v) + float(ndtri(0.5 + level / 2)) * sd).max(axis=0)
-    bracket = np.zeros_like(high), high
-    return quantiles(folded, v, sd, level, bracket, math.sqrt(level) * high)
 
 
 class NoiseAfter(Predictive):

@@ -194,12 +194,15 @@ def after_strong_ridges(
     a trace of the start is added to them.  `after` returns the factors after some iterations.
     """
     largest = float(np.linalg.norm(start.W[:, 0]) * np.linalg.norm(start.H[0]))
-    steps = _ridge_ratios(problem.natural_penalty * largest * _mean_weight(problem) / problem.alpha)
+    first = problem.natural_penalty * largest * _mean_weight(problem) / problem.alpha
+    # multiples of the data have as many ridges, whatever their rounding
+    count = math.ceil(math.log(max(first, 1.0)) / math.log(RIDGE_RATIO) - 1e-6)
     W, H = TRACE * start.W, TRACE * start.H
-    for ratio in steps:
+    for k in range(count):
         if stopped():
             break
-        stronger = problem.described().changed(alpha=ratio * problem.alpha)
+        alpha = float(first ** (1 - k / count)) * problem.alpha
+        stronger = problem.described().changed(alpha=alpha)
         start = after(stronger, start, RIDGE_ITERATIONS)
         start = start._replace(W=start.W + W, H=start.H + H)
     return start
@@ -225,15 +228,6 @@ def _mean_weight(problem: Problem) -> float:
         return 1.0
     (total,) = observations.weighted_sums()
     return float(total) / observations.n_observed
-
-
-def _ridge_ratios(first: float) -> list[float]:
-    """Return ratios of the ridges to the last one, which is not among them.
-
-    Multiples of the data have as many, whatever their rounding.
-    """
-    count = math.ceil(math.log(max(first, 1.0)) / math.log(RIDGE_RATIO) - 1e-6)
-    return [float(first ** (1 - k / count)) for k in range(count)]
 
 
 def _with_offsets_of(problem: Problem, start: Start) -> Start:

@@ -11,7 +11,7 @@ vectorise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,13 +34,8 @@ BLOCK_ENTRIES = 1 << 16  # of a block: 512 KiB of doubles, which stay in a secon
 SHARE_ENTRIES = 1 << 18  # entries of a part of the rows below which another thread does not pay
 
 
-def thread_shares(entries: int) -> int:
-    """Return for how many threads some entries are enough."""
-    return entries // SHARE_ENTRIES
-
-
-class Storage(Protocol):
-    """The interface of a storage.
+class DenseStorage:
+    """Every entry is stored; the products are those of matrices on the device.
 
     Attributes
     ----------
@@ -55,31 +50,6 @@ class Storage(Protocol):
     device : Device
         Where the entries lie.
     """
-
-    shape: tuple[int, int]
-    n_entries: int
-    block_size: int
-    complete: bool
-    device: Device
-
-    def blocks(self, share: int = 0, shares: int = 1) -> Iterator[Block]:
-        """Yield the blocks of one of `shares` parts of the rows."""
-
-    def pack(self, H: FloatArray) -> FloatArray:
-        """Return H (rank, n) in the memory order of the storage, on its device."""
-
-    def products(self, block: Block, W: FloatArray, H_packed: FloatArray, out: FloatArray) -> None:
-        """Put WH at the block's entries into `out`."""
-
-    def times_Ht(self, block: Block, S: FloatArray, H_packed: FloatArray) -> FloatArray:
-        """Return the block's rows of S Hᵀ."""
-
-    def add_StW(self, block: Block, S: FloatArray, W: FloatArray, out: FloatArray) -> None:
-        """Add the block's part of Sᵀ W (n, rank) to `out`."""
-
-
-class DenseStorage:
-    """Every entry is stored; the products are those of matrices on the device."""
 
     complete = True
 
@@ -119,7 +89,10 @@ class DenseStorage:
 
 
 class CsrStorage:
-    """The entries of a compressed sparse row (CSR) pattern; the products are compiled loops."""
+    """The entries of a compressed sparse row (CSR) pattern; the products are compiled loops.
+
+    Its attributes and methods are those of `DenseStorage`.
+    """
 
     complete = False
     device = HOST
@@ -190,7 +163,11 @@ class CsrStorage:
         return CsrStorage((n, m), pattern.indptr, pattern.indices), pattern.data
 
 
-def storage_of(observations: Observations, device: Device = HOST) -> DenseStorage | CsrStorage:
+Storage = DenseStorage | CsrStorage
+"""Either storage."""
+
+
+def storage_of(observations: Observations, device: Device = HOST) -> Storage:
     """Return the storage that suits the observations; a CSR pattern has no other device."""
     if observations.pattern is None:
         return DenseStorage(observations.shape, device)

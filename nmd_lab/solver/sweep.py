@@ -31,7 +31,7 @@ from nmd_lab.model.model import Model
 from .constraints.steps import ConstrainedColumns, Ridge, RowSolver, penalty_of
 from .row_updates import regularized_inverse, shared_solver
 from .split_variable import SplitVariable
-from .storage import Block, Storage, thread_shares
+from .storage import SHARE_ENTRIES, Block, Storage
 
 SLOW = 8  # time of the T-update of a class or a level, over that of a square
 
@@ -196,7 +196,7 @@ def number_of_shares(storage: Storage, threads: int, model: Model) -> int:
     """Return the number of parts of the rows: at most one for each thread, and none too small."""
     threads = storage.device.threads(threads)
     work = SLOW if model.has_classes else 1
-    return max(1, min(threads, thread_shares(work * storage.n_entries)))
+    return max(1, min(threads, work * storage.n_entries // SHARE_ENTRIES))
 
 
 class ProductChange(NamedTuple):

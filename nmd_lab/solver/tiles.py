@@ -27,7 +27,7 @@ from nmd_lab.model.model import Model
 
 from .devices import HOST, Device
 from .refinement.moreau_envelope import Evaluation, outer_products
-from .storage import thread_shares
+from .storage import SHARE_ENTRIES
 
 ROWS = 256  # largest number of rows of a tile
 ENTRIES = 1 << 17  # entries of a tile: 1 MiB of doubles, which stay in a second-level cache
@@ -131,7 +131,7 @@ class SparseEnvelope:
         self.curvature_pass = device.curvature_pass(model, f"{dtype}_every")
         self.zero_pass = device.zero_pass(model, dtype)
         self.model, self.numbers = model, model.numbers  # which may hold addresses in the model
-        shares = min(thread_shares(m * n), -(-m // tiles.height))
+        shares = min(m * n // SHARE_ENTRIES, -(-m // tiles.height))
         self.parts = max(1, min(device.threads(threads), shares))
 
     def evaluate(

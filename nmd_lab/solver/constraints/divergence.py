@@ -59,8 +59,8 @@ class DivergenceDescent:
         X = csr_array((rows.values[keep], rows.indices[keep], pointers), shape=shape)
         factors = rows.weights[keep]
         self.constant = float(np.sum(factors * (X.data * np.log(X.data) - X.data)))
-        transposed = csr_array((factors, X.indices, X.indptr), shape=shape).T.tocsr()
-        self.sides = (_Side(X, factors), _Side(X.T.tocsr(), transposed.data))
+        of_columns = csr_array((factors, X.indices, X.indptr), shape=shape).T.tocsr().data
+        self.sides = (_Side(X, factors), _Side(X.T.tocsr(), of_columns))
         self.W_constraint, self.H_constraint = problem.constrained_columns(rank)
         self.ridge_W, self.ridge_H = problem.ridges(rank)
 

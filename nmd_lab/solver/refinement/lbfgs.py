@@ -87,15 +87,9 @@ def descend(
     preconditioner_at: Callable[[FloatArray], Preconditioner],
     pairs: Pairs,
 ) -> Point | None:
-    """Evaluate one more point, and return it; None if no step lowers the value.
-
-    A step and its change of the gradient are added to `pairs` if the slope has grown along it.
-    """
+    """Evaluate one more point, and return it; None if no step lowers the value."""
     if descent.accepted is not None:
-        step = descent.accepted.x - descent.current.x
-        change = descent.accepted.gradient - descent.current.gradient
-        if step @ change > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
-            pairs.append((step, change))
+        _remember(descent.current, descent.accepted, pairs)
         descent.current, descent.line, descent.accepted = descent.accepted, None, None
     while True:
         if descent.line is None:
@@ -110,6 +104,13 @@ def descend(
         if not pairs:
             return None
         pairs.clear()  # they may be the cause: try once more without them
+
+
+def _remember(before: Point, after: Point, pairs: Pairs) -> None:
+    """Add a step and its change of the gradient to the memory, if the slope has grown along it."""
+    step, change = after.x - before.x, after.gradient - before.gradient
+    if step @ change > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
+        pairs.append((step, change))
 
 
 def _try(

@@ -171,9 +171,12 @@ def draw_wishart(
     inverse_scale: Doubles, degrees: float, rng: np.random.Generator
 ) -> tuple[Doubles, Doubles]:
     """Return a precision matrix of a Wishart distribution, and a draw from N(0, precision⁻¹)."""
-    # With L Lᵀ = inverse_scale and Bartlett's A, the precision L⁻ᵀ A Aᵀ L⁻¹ is Wishart.
+    # With L Lᵀ = inverse_scale and a lower triangular A for which A Aᵀ is Wishart of scale 1
+    # (M. S. Bartlett, 1933), the precision L⁻ᵀ A Aᵀ L⁻¹ is Wishart.
     d = inverse_scale.shape[0]
-    L, A = np.linalg.cholesky(inverse_scale), _bartlett(d, degrees, rng)
+    L, A = np.linalg.cholesky(inverse_scale), rng.standard_normal((d, d))
+    A = np.where(_below_diagonal(d), A, 0.0)
+    A.flat[:: d + 1] = np.sqrt(rng.chisquare(degrees - np.arange(d)))
     root = _solved_transposed(L, A)
     normal: Doubles = rng.standard_normal((d,))
     deviation: Doubles = L @ _solved_transposed(A, normal)
@@ -185,13 +188,6 @@ def _solved_transposed(L: NDArray[np.floating], b: Doubles) -> Doubles:
     """Return L⁻ᵀ b for a lower triangle; scipy.linalg's function takes ten times as long here."""
     solved: Doubles = dtrtrs(L, b, lower=1, trans=1)[0]
     return solved
-
-
-def _bartlett(d: int, degrees: float, rng: np.random.Generator) -> Doubles:
-    """Return a lower triangular A; A Aᵀ is Wishart of scale 1 (M. S. Bartlett, 1933)."""
-    A = np.where(_below_diagonal(d), rng.standard_normal((d, d)), 0.0)
-    A.flat[:: d + 1] = np.sqrt(rng.chisquare(degrees - np.arange(d)))
-    return A
 
 
 @cache
