@@ -119,7 +119,11 @@ def test_moments_between_limits(a, width, kind):
         assert mean == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
-@pytest.mark.parametrize(("a", "b"), [(-1, 2), (3, 4), (-np.inf, -9), (-np.inf, -11), (8, 8.001)])
+NEAR = (-1, 2), (3, 4), (-np.inf, -9), (-np.inf, -11), (8, 8.001), (1, 1 + 1e-6), (-9, -8)
+FAR = (30, 31), (45, 46), (-46, -45), (-np.inf, -45), (45, 45.001)  # below the smallest number
+
+
+@pytest.mark.parametrize(("a", "b"), [*NEAR, *FAR])
 def test_log_probability_is_an_integral(a, b):
     low = max(a, b - 20)
     peak = -0.5 * min(abs(low), abs(b)) ** 2 if low * b > 0 else 0.0

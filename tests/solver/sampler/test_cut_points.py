@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nmd_lab.model.cut_points import log_probability
 from nmd_lab.solver.sampler.cut_points import CutPoints, Levels
 
 
@@ -82,22 +81,6 @@ def test_steps_are_accepted_about_half_the_time():
     kept, _, _ = chain_of(levels_of(v, [-0.5, 0.5, 1.5], rng), 4, v, 2000)
     moved = np.mean(np.diff(kept[:, 1:], axis=0) != 0, axis=0)
     assert ((moved > 0.3) & (moved < 0.6)).all()
-
-
-@pytest.mark.parametrize(
-    ("low", "high"),
-    [
-        *((-np.inf, 0.3), (-1, 2), (3, 4), (-9, -8), (8, np.inf), (30, 31), (1, 1 + 1e-6)),
-        *((45, 46), (-46, -45), (45, np.inf), (45, 45.001)),  # below the smallest number
-    ],
-)
-def test_logarithms_of_masses(low, high):
-    upper, lower = stats.norm.logsf(low), stats.norm.logsf(high)
-    if low < 0:
-        upper, lower = stats.norm.logcdf(high), stats.norm.logcdf(low)
-    with np.errstate(divide="ignore"):
-        expected = upper + np.log1p(-np.exp(lower - upper))
-    assert log_probability(low, high) == pytest.approx(expected, rel=1e-4 if low < 45 else 1e-5)
 
 
 def test_weights_and_intervals_of_levels():
