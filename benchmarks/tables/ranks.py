@@ -13,7 +13,8 @@ import numpy as np
 
 from benchmarks.paper.report import prose, table
 
-from .data import hide, kind_of, load
+from .data import kind_of, load
+from .hiding import hide
 from .journals import Journals
 from .methods import ours
 from .scores import score

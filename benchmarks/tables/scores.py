@@ -3,6 +3,8 @@
 A probability p of a class from a method is taken as (40 p + q) / 41, where q is the frequency of
 the class among the known cells, half a cell added to each: no method is ruined by a zero, such as
 that of fractions of forty draws.  Draws for the energy score are in the units of `Encoding`.
+Where a method has draws and no intervals, their ends are quantiles of the m draws: the k-th
+smallest is that of k / (m + 1).  Fewer than 19 draws have no such quantiles.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ WEIGHT = 40
 """Number of cells that a method's probability counts for, beside one of the frequencies."""
 BINS = 10
 """Of probabilities, in a reliability diagram."""
-LEVEL = 0.9
-"""Of intervals."""
+LEVEL, FEWEST_DRAWS = 0.9, 19
+"""Of intervals, and the fewest draws whose smallest and largest have that level."""
 
 
 class Answer(NamedTuple):
@@ -55,17 +57,19 @@ def frequencies(seen: pd.Series) -> Array:
 
 
 def score(frame: pd.DataFrame, seen: pd.DataFrame, hidden: Array, answer: Answer) -> dict[str, Any]:
-    """Return errors, log score, energy score, coverage and reliability at the hidden cells."""
+    """Return errors, log, energy and continuous scores, coverage and width at the hidden cells."""
     by_kind: dict[str, list[float]] = {"number": [], "level": [], "class": []}
     logs, columns, bins = [], {}, np.zeros((3, BINS))
+    crps: list[float] = []
+    widths: list[float] = []
     for k, name in enumerate(frame):
         at, kind = hidden[:, k], kind_of(frame[name])
         if not at.any():
             continue
         truth, point = codes(frame[name])[at], answer.points[name][at]
+        size = float(np.nanstd(codes(seen[name])))
         if kind in ("number", "level"):
-            error = np.sqrt(np.mean((point - truth) ** 2)) / np.nanstd(codes(seen[name]))
-            by_kind[kind].append(float(error))
+            by_kind[kind].append(float(np.sqrt(np.mean((point - truth) ** 2)) / size))
         else:
             by_kind["class"].append(float(np.mean(point == truth)))
         if name in answer.probabilities:
@@ -73,15 +77,40 @@ def score(frame: pd.DataFrame, seen: pd.DataFrame, hidden: Array, answer: Answer
             smooth = (WEIGHT * p + frequencies(seen[name])) / (WEIGHT + 1)
             logs.append(float(np.mean(np.log(smooth[np.arange(truth.size), truth.astype(int)]))))
             bins += in_bins(p, truth.astype(int))
-        if answer.intervals is not None and name in answer.intervals:
-            low, high = answer.intervals[name][at].T
+        if kind != "number":
+            continue
+        draws = None
+        if answer.draws is not None:
+            draws = Encoding(seen).back(answer.draws, name)[..., 0][:, at]
+            crps.append(continuous_score(draws, truth) / size)
+        ends = answer.intervals[name][at] if answer.intervals else ends_of(draws)
+        if ends is not None:
+            low, high = ends.T
             columns[name] = [int(np.sum((low <= truth) & (truth <= high))), int(truth.size)]
+            widths.append(float(np.mean(high - low)) / size)
     return {
         **{kind: float(np.mean(found)) for kind, found in by_kind.items() if found},
         **({"log": float(np.mean(logs)), "bins": bins.tolist()} if logs else {}),
-        **({"columns": columns} if columns else {}),
+        **({"columns": columns, "width": float(np.mean(widths))} if columns else {}),
+        **({"crps": float(np.mean(crps))} if crps else {}),
         **({} if answer.draws is None else {"energy": energy(frame, seen, hidden, answer.draws)}),
     }
+
+
+def ends_of(draws: Array | None) -> Array | None:
+    """Return the ends (n, 2) of intervals by the quantiles of draws (m, n)."""
+    if draws is None or len(draws) < FEWEST_DRAWS:
+        return None
+    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    return np.quantile(draws, tails, axis=0, method="weibull").T
+
+
+def continuous_score(draws: Array, truth: Array) -> float:
+    """Return the mean continuous ranked probability score of draws (m, n) of numbers (n,)."""
+    m = len(draws)
+    weights = (2 * np.arange(1, m + 1) - m - 1) / (m * (m - 1))  # of sorted draws: unbiased
+    spread = np.sort(draws, axis=0).T @ weights
+    return float(np.mean(np.abs(draws - truth).mean(axis=0) - spread))
 
 
 def in_bins(p: Array, truth: Array) -> Array:

@@ -23,6 +23,9 @@ class Size(NamedTuple):
         Number of times that their cells are hidden.
     regressions, autoregressions : int
         Number of generated tables.
+    suite_seeds, smalls : int
+        Number of times that cells of other patterns and of small tables are hidden, and number of
+        small tables.
     rows, copies : int or None
         Number of rows of a table, and of copies that are pooled; None for those of the protocol.
     sweeps : dict
@@ -36,6 +39,8 @@ class Size(NamedTuple):
     rank_seeds: int = 3
     regressions: int = 200
     autoregressions: int = 50
+    suite_seeds: int = 3
+    smalls: int = 40
     rows: int | None = None
     copies: int | None = None
     sweeps: dict[str, Any] = {}  # noqa: RUF012
@@ -43,6 +48,6 @@ class Size(NamedTuple):
 
 FULL = Size()
 QUICK = Size(("wine", "pbc", "penguins"), seeds=1, ranked=("wine",), rank_seeds=1, regressions=20,
-             autoregressions=4)  # fmt: skip
+             autoregressions=4, suite_seeds=1, smalls=2)  # fmt: skip
 LEAST = Size(("wine",), ("nmd.sample", "mean, frequencies", "KNN", "trees"), 1, ("wine",), 1, 2, 1,
-             60, 3, {"draws": 20, "tune": 5})  # fmt: skip
+             1, 0, 60, 3, {"draws": 20, "tune": 5})  # fmt: skip

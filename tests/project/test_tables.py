@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 from site_modules import site_module
@@ -14,7 +13,7 @@ from sklearn.impute import KNNImputer
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not installed
 
-from benchmarks.tables import data, peers, pooling, regression, scores
+from benchmarks.tables import data, hiding, peers, regression, scores
 from benchmarks.tables.__main__ import main
 
 ROOT = Path(__file__).parents[2]
@@ -24,18 +23,6 @@ def mixed(rows=60):
     rng = np.random.default_rng(0)
     frame, _ = regression.generated(rng, rows)
     return frame
-
-
-def test_pooling_by_rubins_rules():
-    """The total variance is W + (1 + 1/m) B; without B the degrees are nearly those of one copy."""
-    copies = [pooling.Estimate(np.array([v]), np.array([0.5]), 1e9) for v in (1.0, 2.0, 6.0)]
-    found = pooling.pool(copies)
-    assert found.value == pytest.approx(3)
-    assert found.variance == pytest.approx(0.5 + 4 / 3 * 7)
-    share = 28 / 3 / (0.5 + 28 / 3)
-    np.testing.assert_allclose(found.degrees, 2 / share**2, rtol=1e-6)  # Rubin's of 1987
-    same = pooling.pool([pooling.Estimate(np.array([1.0]), np.array([0.5]), 20.0)] * 5)
-    np.testing.assert_allclose(same.degrees, 20 * 21 / 23, rtol=1e-6)
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])
@@ -49,7 +36,7 @@ def test_neighbours_are_those_of_scikit_learn(is_weighted):
 
 def test_hidden_cells_keep_the_types_and_come_back_from_numbers():
     frame = mixed()
-    seen, hidden = data.hide(frame, 0)
+    seen, hidden = hiding.hide(frame, 0)
     assert (seen.dtypes == frame.dtypes).all()
     assert (seen.isna().to_numpy() == hidden).all()
     encoding = data.Encoding(seen)
@@ -61,7 +48,7 @@ def test_hidden_cells_keep_the_types_and_come_back_from_numbers():
 
 def test_scores_of_a_method_that_knows_all_and_of_one_that_knows_nothing():
     frame = mixed(400)
-    seen, hidden = data.hide(frame, 0)
+    seen, hidden = hiding.hide(frame, 0)
     p = {n: np.eye(data.n_classes(frame[n]))[data.codes(frame[n]).astype(int)]
          for n in ("smoker", "pain", "clinic")}  # fmt: skip
     points = {name: data.codes(frame[name]) for name in frame}
@@ -76,19 +63,28 @@ def test_scores_of_a_method_that_knows_all_and_of_one_that_knows_nothing():
     assert worst["log"] == pytest.approx(-entropy, abs=0.1)
 
 
-def test_the_energy_score_is_best_for_draws_from_the_truth():
-    """Of a normal number it is 1/√π in the mean for right draws, and more for narrow ones."""
+def test_patterns_hide_the_cells_that_they_name():
+    """A probability in proportion to the rank has a mean rank of 2/3 among the hidden cells."""
+    frame = mixed(4000)
+    for name in ("given another column", "large values"):
+        _, hidden = hiding.hide(frame, 0, name)
+        driver = "age" if name[0] == "g" else "marker"
+        rank = frame[driver].rank(pct=True)[hidden[:, list(frame).index("marker")]]
+        assert rank.mean() == pytest.approx(2 / 3, abs=0.03)
+        assert hidden.mean() == pytest.approx(0.2, abs=0.05)
+    _, hidden = hiding.hide(frame, 0, "blocks")
+    assert np.unique(hidden, axis=0).sum(axis=1).tolist() in ([0, 3, 4], [0, 4, 3])
+
+
+def test_the_score_and_the_ends_of_draws_of_a_normal_number():
     rng = np.random.default_rng(0)
-    x = rng.normal(size=5000)
-    frame = pd.DataFrame({"x": np.append((x - x.mean()) / x.std(), np.zeros(5000))})
-    seen, hidden = frame.copy(), np.zeros((10_000, 1), dtype=bool)
-    hidden[5000:] = True
-    frame.loc[5000:, "x"] = rng.normal(size=5000)
-    seen.loc[5000:, "x"] = np.nan
-    draws = rng.normal(size=(20, 10_000, 1))
-    right, narrow = (scores.energy(frame, seen, hidden, s * draws) for s in (1, 0.5))
-    assert right == pytest.approx(1 / np.sqrt(np.pi), abs=0.03)
-    assert narrow > right + 0.02
+    y = rng.normal(size=4000)
+    truth = y * (2 * stats.norm.cdf(y) - 1) + 2 * stats.norm.pdf(y) - 1 / np.sqrt(np.pi)
+    draws = rng.normal(size=(19, y.size))
+    assert scores.continuous_score(draws, y) == pytest.approx(truth.mean(), abs=0.01)
+    low, high = scores.ends_of(draws).T  # the least and the largest of 19
+    assert np.mean((low <= y) & (y <= high)) == pytest.approx(0.9, abs=0.015)
+    assert scores.ends_of(draws[:18]) is None
 
 
 def test_the_calibration_error_of_probabilities():
