@@ -47,7 +47,7 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     refuse(present)
     observations = observe(X, **asked.of_data, form=form)
     if form.is_frame:
-        refuse_table(observations)
+        refuse_table(observations, X)
     is_table = form.is_frame or observations.labels.table is not None
     problem = prepare_sample(observations, asked, is_table=is_table)
     model = problem.units_of_X.model

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ._runtime.checks import as_generator, check_integer
+from .data.any_frame import pandas_of
 from .data.inputs import observe
 from .data.labels import is_frame
 from .data.typed_table import TypedTable, table_of
@@ -49,7 +50,7 @@ def check_imputer(
         copies.  Several imputers have names in a dict, and see the same tables.  `nmd_lab.impute`,
         or None: ours with its defaults, and 39 copies.
     frame : DataFrame
-        Table with its missing cells.
+        Table with its missing cells, of any library; imputers get one of pandas.
     repeats : int, default 1
         Number of times that other cells are hidden; the result has means over them.
     random_state : int, Generator or None
@@ -88,6 +89,7 @@ def check_imputer(
     >>> bool(error["ours"] < error["knn"] < error["median"])
     True
     """
+    frame = pandas_of(frame)
     if not is_frame(frame):
         raise TypeError(f"frame is a {type(frame).__name__}: give a DataFrame.")
     if not isinstance(imputer, Mapping):

@@ -11,6 +11,7 @@ import people
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.impute import SimpleImputer
 
 import nmd_lab as nmd
 from nmd_lab.cli import main
@@ -212,3 +213,20 @@ def test_pandas_alone_loads_no_other_library():
         "assert not {'narwhals', 'polars'} & {*sys.modules}"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_decimals_are_numbers_of_double_precision():
+    texts = {"a": ["1.25", None, "2.50", "4.00"], "b": ["1.00", "2.00", "2.25", "4.50"]}
+    decimals = pl.DataFrame(texts).cast(pl.Decimal(10, 2))
+    arrow = decimals.to_arrow()
+    for frame in (decimals, arrow, arrow.to_pandas(types_mapper=pd.ArrowDtype)):
+        pd.testing.assert_frame_equal(pandas_of(frame), pd.DataFrame(texts).astype(float))
+
+
+def test_an_imputer_is_checked_on_them():
+    frame = people.with_holes(people.people(40))[["dose", "cm"]]
+    plain, polars = (
+        nmd.check_imputer(SimpleImputer(), each, random_state=0).drop(columns="seconds")
+        for each in (frame.reset_index(drop=True), pl.from_pandas(frame))
+    )
+    pd.testing.assert_frame_equal(plain, polars)

@@ -1,7 +1,7 @@
 """DataFrames of any library: they enter as pandas, and leave as they came.
 
 narwhals reads those of polars, Arrow and others.  Columns of pandas with a type of Arrow become
-columns with the type of pandas that means the same.
+columns with the type of pandas that means the same.  Decimals become float64, and stay so.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ def _column(series: Any) -> Any:
     name: Any = str(kind)
     if kind.is_float():
         return series.to_numpy()
+    if kind.is_decimal():
+        return series.to_numpy().astype(float)
     if not series.null_count() and (kind.is_integer() or name == "Boolean"):
         return series.to_numpy() if name == "Boolean" else pd.array(series.to_numpy(), dtype=name)
     values = [None if value is pd.NA else value for value in series.to_list()]

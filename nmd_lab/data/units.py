@@ -140,25 +140,23 @@ def units_of_groups(group: NDArray[np.integer], x: FloatArray, number: int) -> U
     return Units(means, np.sqrt(np.where(variances > 0, variances, 1.0)))
 
 
-def refuse_table(observations: Observations, *, may_be_empty: bool = False) -> None:
-    """Raise ValueError for a name that comes twice, one row, or a column without a value.
+def refuse_table(observations: Observations, X: Any) -> None:
+    """Raise ValueError for a name that comes twice, one row, or a column of X without a value.
 
     If most cells are missing, some columns may be, too, as in a table of ratings.
     """
     refuse_repeats(observations.labels.coords.indexes[observations.labels.columns[0]])
     if observations.shape[0] == 1:
         raise ValueError("X has one row, and relations of columns need several: add some.")
-    if may_be_empty:
-        return
-    labels, table = observations.labels, observations.labels.table
-    empty = observations.empty_rows_and_columns()[1]
-    counts = np.bincount(observations.entries().columns, minlength=observations.shape[1])
+    counts, table = observations.counts(0), observations.labels.table
     if table is not None:
         counts = counts[table.first_columns]  # those of the columns of the frame
-    if empty.size and 2 * counts.sum() >= counts.size * observations.shape[0]:
-        name = plain_label(labels.flat(labels.columns)[empty[0]])
-        name = name if table is None else table.of_matrix[empty[0]].name
-        raise ValueError(f"X has no observed value in column {name!r}: drop the column.")
+    empty = X.columns[counts == 0] if 2 * counts.sum() >= counts.size * len(X) else []
+    if len(empty) and "keep_empty_features" not in X.attrs:
+        raise ValueError(
+            f"X has no observed value in column {plain_label(empty[0])!r}: drop it by "
+            "X.dropna(axis=1, how='all'), or use MatrixCompletion(), which leaves it out."
+        )
 
 
 SHARE = 0.1  # of the observed values of a column, at its smallest or its largest one

@@ -20,7 +20,7 @@ from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import Labels, is_frame, plain_columns
 from nmd_lab.data.matching import known_columns
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.data.typed_table import TypedTable
+from nmd_lab.data.typed_table import TypedTable, refuse_repeats
 from nmd_lab.model.losses import Loss, as_loss
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.fold_in import fold_rows
@@ -100,6 +100,9 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             data = X  # with its labels, and the kinds of its columns
         elif is_frame(X):
             data = type(X)(checked, index=X.index, columns=X.columns)
+        if is_frame(data) and "keep_empty_features" in options:
+            data = data.copy(deep=False)
+            data.attrs = {"keep_empty_features": True}  # `transform` leaves out or keeps them
         limits = {"at_most": at_most, "at_least": at_least, "upper": upper}
         options |= {name: each for name, each in limits.items() if each is not None}
         self._run(data, checked, options)
@@ -240,9 +243,8 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X = X.to_csr() if reset else self._in_own_order(X)
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
-        if is_frame(X) and not X.columns.is_unique:
-            name = X.columns[X.columns.duplicated()].tolist()[0]
-            raise ValueError(f"X has the column {name!r} twice: give each its own name.")
+        if is_frame(X):
+            refuse_repeats(X.columns)
         if reset:
             self._table = typed_columns(X)
         if is_frame(X):
