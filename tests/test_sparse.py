@@ -8,7 +8,7 @@ from oracles import PAIRS, forward
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.solver import storage
+from nmd_lab.solver import sweep, tiles
 
 FORMATS = ["csr", "csc", "coo"]
 
@@ -125,21 +125,19 @@ def test_a_stored_zero_counts(split, f):
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_same_number_of_threads_gives_the_same_bits(threads, monkeypatch):
-    monkeypatch.setattr(storage, "SHARE_ENTRIES", 500)
+    for module in (sweep, tiles):
+        monkeypatch.setattr(module, "SHARE_ENTRIES", 500)
     X, seen, _ = example("minmax", "l1")
     for split in ("everywhere", "observed"):
         solver = nmd.ADMM(split=split)
         options = {"random_state": 3, "max_iter": 8, "alpha": 0.1, "solver": solver}
-        fits = [
+        one, *fits = (
             nmd.complete(
-                stored(X, seen), 5, "minmax", "l1", compute=nmd.Compute(threads=threads), **options
+                stored(X, seen), 5, "minmax", "l1", compute=nmd.Compute(threads=count), **options
             )
-            for _ in range(2)
-        ]
-        np.testing.assert_array_equal(*(low_rank(fit) for fit in fits))
-        one = nmd.complete(
-            stored(X, seen), 5, "minmax", "l1", compute=nmd.Compute(threads=1), **options
+            for count in (1, threads, threads)
         )
+        np.testing.assert_array_equal(*(low_rank(fit) for fit in fits))
         np.testing.assert_allclose(low_rank(fits[0]), low_rank(one), rtol=0, atol=1e-8)
 
 
