@@ -84,10 +84,10 @@ def observe(X: Any, form: Form, rank: int | None, asked: Options) -> Observation
     else:
         data = asked.of_data | {"absent_are_zeros": zeros, "scratch": scratch}
         observations = inputs.observe(X, **data, form=form)
-    if form.is_frame:
-        refuse_table(observations, X)
     if zeros:
         refuse_empty(observations)
+    elif form.is_frame:
+        refuse_table(observations, X)
     return observations
 
 
