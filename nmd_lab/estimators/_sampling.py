@@ -186,7 +186,7 @@ class SampledModel(FactorModel):
         if new.size == 0 and np.array_equal(place, np.arange(self.posterior_._shape[0])):
             return self.posterior_
         rows = (X.tocsr() if hasattr(X, "tocsr") else X)[new]
-        posterior = self.posterior_._with_draws() if new.size else self.posterior_
+        posterior = self.posterior_._with_draws() if new.size == place.size else self.posterior_
         others = posterior.fold_in(rows, unknown="offsets") if new.size else None
         return at_rows(posterior, place, others)
 

@@ -112,7 +112,7 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
 
     Within a `GridSearchCV`, numbers for `n_components` and `alpha` avoid the choice in each fit.
     With "sample", a row with the observed entries of a fitted row is taken as this row.  Other rows
-    are drawn given the draws of H, as by `Posterior.fold_in`, and all rows given 60 of these.
+    are drawn given the draws of H, as by `Posterior.fold_in`, or 60 of these if all rows are new.
 
     Examples
     --------
