@@ -199,9 +199,9 @@ class CompletionState(ModelState):
         ends, (model, at) = np.full((columns.size, 2), np.nan), self._model_of(row)
         if isinstance(model, Posterior) and columns.size:
             ends = np.asarray(model.predict_interval(entries_at(at, columns), level=LEVEL))
-            ends = ends if self.person.ends is None else ends.clip(*self.person.ends)
+        scale = self.person.ends or (-np.inf, np.inf)
         titles = self.data.column_titles(columns)
-        about = values, predicted[columns], *ends.T, added[columns]
+        about = values, predicted[columns].clip(*scale), *ends.clip(*scale).T, added[columns]
         each = zip(titles, columns.tolist(), *(some.tolist() for some in about), strict=True)
         return [Entry(*entry) for entry in each]
 
