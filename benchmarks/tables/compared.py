@@ -114,8 +114,8 @@ def section(journals: Journals, size: Size, figures: Path) -> str:
     found = by_table(records)
     tables = [name for name in size.tables if any(name == t for _, t in found)]
     scores = {key: means(found, there, tables, key) for key in SCORES}
-    parts = [protocol(tables), *seeds_done(found, size)]
-    parts += overview.of_scores(scores, there, figures)
+    parts = overview.of_scores(scores, there, figures)
+    parts += ["### Protocol", protocol(tables), *seeds_done(found, size)]
     for key, (head, is_more) in SCORES.items():
         if np.isnan(scores[key]).all():
             continue

@@ -50,21 +50,28 @@ def section(journals: Journals, size: Size) -> str:
     names = [n for n in NAMES if n in size.methods and (METHODS[n].is_there or journals.is_stored)]
     own = size._replace(tables=tuple(t for t in TABLES if t in size.tables), seeds=size.suite_seeds)
     parts = [prose((__doc__ or "").split("\n\n", 1)[1])]
+    made: dict[str, list[str]] = {}
     for pattern in list(PATTERNS)[1:]:  # the comparison above has the first
         more: dict[str, Any] = {"pattern": pattern}
-        parts += suite(journals, own, names, f"Hidden: {pattern}", "pattern", more)
+        head = f"Hidden: {pattern}"
+        made[head] = suite(journals, own, names, head, "pattern", more)
     small = own._replace(tables=tuple(SMALL)[: size.smalls])
-    return "\n\n".join([*parts, *suite(journals, small, names, "Small tables", "small", {})])
+    made["Small tables"] = suite(journals, small, names, "Small tables", "small", {})
+    absent = [head for head, each in made.items() if not each]
+    if absent:
+        parts.append(prose(f"Not run here: {'; '.join(absent)}."))
+    return "\n\n".join([*parts, *(part for each in made.values() for part in each)])
 
 
 def suite(
     journals: Journals, size: Size, names: list[str], head: str, part: str, more: dict[str, Any]
 ) -> list[str]:
-    """Return the heading of a suite and its table; nothing if none of it is there."""
+    """Return the heading of a suite and its table; nothing if not all of ours is there."""
     records = {name: records_of(journals, size, name, part, **more) for name in names}
     found = by_table({name: each for name, each in records.items() if each})
     there = [name for name in names if any(name == n for n, _ in found)]
-    if OURS not in there:
+    seeds = [len(found.get((OURS, t), [])) for t in size.tables]
+    if min(seeds, default=0) < size.seeds:
         return []
     tables = [t for t in size.tables if all(fills(found, name, t) for name in there)]
     left_out = [t for t in size.tables if t not in tables and (OURS, t) in found]
