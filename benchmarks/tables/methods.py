@@ -12,7 +12,7 @@ import pandas as pd
 
 import nmd_lab as nmd
 
-from .data import Encoding, codes, kind_of
+from .data import Encoding, codes, kind_of, n_classes
 from .scores import LEVEL, Answer, frequencies
 
 DRAWS = 40
@@ -46,6 +46,45 @@ def answer_of(
     """Return an answer whose levels and classes are those of the probabilities."""
     points = {name: point_of(kind_of(seen[name]), each) for name, each in p.items()}
     return Answer(numbers | points, p, **more)
+
+
+def positions(encoding: Encoding, seen: pd.DataFrame, Z: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the classes (..., n) nearest to encoded numbers, by column without numbers."""
+    found = {}
+    for name in seen:
+        kind, part = kind_of(seen[name]), encoding.back(Z, name)
+        if kind == "class":
+            found[name] = part.argmax(axis=-1)
+        elif kind != "number":
+            found[name] = np.clip(np.rint(part[..., 0]), 0, n_classes(seen[name]) - 1).astype(int)
+    return found
+
+
+def numbers(encoding: Encoding, seen: pd.DataFrame, Z: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the columns of numbers of an encoded table."""
+    return {n: encoding.back(Z, n)[:, 0] for n in seen if kind_of(seen[n]) == "number"}
+
+
+def from_draws(seen: pd.DataFrame, Z: np.ndarray, point: np.ndarray | None = None) -> Answer:
+    """Answer with completed copies (n_draws, n, p), and with points beside them if there are."""
+    encoding = Encoding(seen)
+    shares = {
+        name: np.stack([np.mean(each == k, axis=0) for k in range(n_classes(seen[name]))], axis=1)
+        for name, each in positions(encoding, seen, Z).items()
+    }
+    mean = Z.mean(axis=0) if point is None else point
+    answer = answer_of(seen, numbers(encoding, seen, mean), shares, draws=Z)
+    return answer if point is None else answer._replace(points=points(encoding, seen, point))
+
+
+def points(encoding: Encoding, seen: pd.DataFrame, Z: np.ndarray) -> dict[str, np.ndarray]:
+    """Return points of all columns: a level is a number between the first and the last."""
+    points = numbers(encoding, seen, Z) | positions(encoding, seen, Z)
+    for name in seen:
+        if kind_of(seen[name]) == "level":
+            last = n_classes(seen[name]) - 1
+            points[name] = np.clip(encoding.back(Z, name)[:, 0], 0, last)
+    return points
 
 
 def marginal(seen: pd.DataFrame, seed: int) -> Answer:

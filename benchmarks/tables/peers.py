@@ -36,7 +36,7 @@ from sklearn.impute import IterativeImputer
 from sklearn.metrics.pairwise import nan_euclidean_distances
 
 from .data import Encoding, codes, kind_of, n_classes
-from .methods import DRAWS, Method, answer_of, marginal, ours
+from .methods import DRAWS, Method, answer_of, from_draws, marginal, numbers, ours, points
 from .scores import LEVEL, Answer
 from .with_r import mice_cart, mice_pmm
 
@@ -51,45 +51,6 @@ MICE_COPIES, MICE_ROUNDS, ITERATIVE_COPIES, DRAW_ROUNDS = 10, 5, 20, 5
 def held_out(Z: Array, seed: int) -> Array:
     """Return a tenth of the known cells of an encoded table, which choose a setting."""
     return (np.random.default_rng([1, seed]).random(Z.shape) < CHOICE) & ~np.isnan(Z)
-
-
-def positions(encoding: Encoding, seen: pd.DataFrame, Z: Array) -> dict[str, Array]:
-    """Return the classes (..., n) nearest to encoded numbers, by column without numbers."""
-    found = {}
-    for name in seen:
-        kind, part = kind_of(seen[name]), encoding.back(Z, name)
-        if kind == "class":
-            found[name] = part.argmax(axis=-1)
-        elif kind != "number":
-            found[name] = np.clip(np.rint(part[..., 0]), 0, n_classes(seen[name]) - 1).astype(int)
-    return found
-
-
-def numbers(encoding: Encoding, seen: pd.DataFrame, Z: Array) -> dict[str, Array]:
-    """Return the columns of numbers of an encoded table."""
-    return {n: encoding.back(Z, n)[:, 0] for n in seen if kind_of(seen[n]) == "number"}
-
-
-def from_draws(seen: pd.DataFrame, Z: Array, point: Array | None = None) -> Answer:
-    """Answer with completed copies (n_draws, n, p), and with points beside them if there are."""
-    encoding = Encoding(seen)
-    shares = {
-        name: np.stack([np.mean(each == k, axis=0) for k in range(n_classes(seen[name]))], axis=1)
-        for name, each in positions(encoding, seen, Z).items()
-    }
-    mean = Z.mean(axis=0) if point is None else point
-    answer = answer_of(seen, numbers(encoding, seen, mean), shares, draws=Z)
-    return answer if point is None else answer._replace(points=points(encoding, seen, point))
-
-
-def points(encoding: Encoding, seen: pd.DataFrame, Z: Array) -> dict[str, Array]:
-    """Return points of all columns: a level is a number between the first and the last."""
-    points = numbers(encoding, seen, Z) | positions(encoding, seen, Z)
-    for name in seen:
-        if kind_of(seen[name]) == "level":
-            last = n_classes(seen[name]) - 1
-            points[name] = np.clip(encoding.back(Z, name)[:, 0], 0, last)
-    return points
 
 
 def neighbours(seen: pd.DataFrame, seed: int) -> Answer:

@@ -59,7 +59,7 @@ def frequencies(seen: pd.Series) -> Array:
 def score(frame: pd.DataFrame, seen: pd.DataFrame, hidden: Array, answer: Answer) -> dict[str, Any]:
     """Return errors, log, energy and continuous scores, coverage and width at the hidden cells."""
     by_kind: dict[str, list[float]] = {"number": [], "level": [], "class": []}
-    logs, columns, bins = [], {}, np.zeros((3, BINS))
+    logs, columns, bins, encoding = [], {}, np.zeros((3, BINS)), Encoding(seen)
     crps: list[float] = []
     widths: list[float] = []
     for k, name in enumerate(frame):
@@ -81,7 +81,7 @@ def score(frame: pd.DataFrame, seen: pd.DataFrame, hidden: Array, answer: Answer
             continue
         draws = None
         if answer.draws is not None:
-            draws = Encoding(seen).back(answer.draws, name)[..., 0][:, at]
+            draws = encoding.back(answer.draws, name)[..., 0][:, at]
             crps.append(continuous_score(draws, truth) / size)
         ends = answer.intervals[name][at] if answer.intervals else ends_of(draws)
         if ends is not None:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .data import Encoding, codes, kind_of
+from .methods import from_draws
 from .scores import Answer
 
 PMM_COPIES, CART_COPIES, ROUNDS, MOST_SECONDS = 20, 10, 5, 1200
@@ -31,8 +32,6 @@ def _mice(seen: pd.DataFrame, seed: int, method: str, copies: int) -> Answer:
 
     Raises ``RuntimeError`` where a copy has missing cells, as for columns that mice leaves out.
     """
-    from .peers import from_draws  # the table of all methods is there
-
     encoding, draws = Encoding(seen), []
     names = [f"x{k}" for k in range(seen.shape[1])]
     with tempfile.TemporaryDirectory() as made:

@@ -13,7 +13,7 @@ from sklearn.impute import KNNImputer
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not installed
 
-from benchmarks.tables import data, hiding, peers, regression, scores
+from benchmarks.tables import data, hiding, methods, peers, regression, scores
 from benchmarks.tables.__main__ import main
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def test_hidden_cells_keep_the_types_and_come_back_from_numbers():
     encoding = data.Encoding(seen)
     whole = encoding.again(frame)
     np.testing.assert_allclose(encoding.back(whole, "dose")[:, 0], frame["dose"])
-    for name, found in peers.positions(encoding, seen, whole).items():
+    for name, found in methods.positions(encoding, seen, whole).items():
         np.testing.assert_array_equal(found, data.codes(frame[name]))
 
 

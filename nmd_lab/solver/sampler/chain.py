@@ -311,7 +311,7 @@ def draw_new_rows(
     problem = SampledProblem(
         observations=observations, threads=all_threads(), prior=prior, **fields
     )
-    states: dict[tuple[int, int], ChainState] = {}  # a member goes on from its last draw
+    states: dict[tuple[int, int], ChainState] = {}  # a member continues from its last draw
     for number, draw in enumerate(draws_of_H):
         steps = SLOW if "after" in problem.noises else 1
         if draw.member not in states:
