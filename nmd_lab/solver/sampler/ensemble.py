@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import first_of_cells, test_set
@@ -203,7 +203,7 @@ class Ensemble:
 
     def weigh(self, members: list[Member]) -> None:
         """Give each member its number of draws, and all cells."""
-        weights = stacked(np.array([member.log_densities for member in members]))
+        weights = stacked(np.array([member.log_densities for member in members]), self.sizes)
         exact = weights * self.draws
         counts = np.floor(exact).astype(int)
         counts[np.argsort(counts - exact)[: self.draws - counts.sum()]] += 1
@@ -220,20 +220,22 @@ def _in_turn(counts: NDArray[np.intp]) -> NDArray[np.intp]:
     return order[np.argsort(at, kind="stable")]
 
 
-def stacked(log_densities: NDArray[np.float64]) -> NDArray[np.float64]:
+def stacked(log_densities: NDArray[np.float64], sizes: ArrayLike) -> NDArray[np.float64]:
     """Return the weights of the members, given their log-densities (n_members, n_hidden).
 
-    They maximise the log score of the mixture, with a weak prior for equal weights.
+    Members with equal numbers of groups have equal weights: which of them is ahead is chance, and
+    the values would move with the seed.  The weights of the numbers maximise the log score of the
+    mixture, with a weak prior for equal weights.
     """
-    n_members, n_hidden = log_densities.shape
-    weights = np.full(n_members, 1 / n_members)
-    if not n_hidden:
-        return weights
-    densities = np.exp(log_densities - log_densities.max(axis=0))
-    for _ in range(ROUNDS):  # expectation and maximisation
+    distinct, at, counts = np.unique(sizes, return_inverse=True, return_counts=True)
+    n_sizes, n_hidden = distinct.size, log_densities.shape[1]
+    weights = np.full(n_sizes, 1 / n_sizes)
+    all_densities = np.exp(log_densities - log_densities.max(axis=0))
+    densities = np.stack([all_densities[at == k].mean(axis=0) for k in range(n_sizes)])
+    for _ in range(ROUNDS if n_hidden else 0):  # expectation and maximisation
         parts = weights[:, None] * densities
-        weights = ((parts / parts.sum(axis=0)).sum(axis=1) + PRIOR) / (n_hidden + PRIOR * n_members)
-    return weights
+        weights = ((parts / parts.sum(axis=0)).sum(axis=1) + PRIOR) / (n_hidden + PRIOR * n_sizes)
+    return weights[at] / counts[at]
 
 
 def make_ensemble(

@@ -100,12 +100,11 @@ def _draw_columns(
     products = all_products(problem, state) if problem.segments else x
     for each in problem.segments:
         at, of_columns = each.entries, np.zeros(len(each.kinds))
-        x_here, V = x[at], products.take(at)
-        T_here = T[at]
+        x_here, V = x.take(at), products.take(at)
         if each.noise == "ordinal":  # in units of 1, whatever T was
             T_here = np.empty_like(x_here)
         else:
-            centre, size = problem.units_of_entries
+            T_here, (centre, size) = T.take(at), problem.units_of_entries
             V = centre[at] + size[at] * V
         weights = None if problem.weights is None else problem.weights[at]
         limits = None if problem.limits is None else problem.limits.at(at)

@@ -27,13 +27,11 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.vq import kmeans2
-from scipy.linalg.lapack import dtrtrs
 from scipy.special import multigammaln
 
 Doubles = NDArray[np.float64]
@@ -162,38 +160,25 @@ def draw_row_prior(
     total = strength + m
     inverse_scale = np.eye(d) + centred.T @ centred
     inverse_scale += (strength * m / total) * np.outer(average, average)
-    precision, deviation = draw_wishart(inverse_scale, d + m, rng)
-    mean = m / total * average + deviation / np.sqrt(total)
-    return RowPrior((mean * units)[None], (precision / np.outer(units, units))[None])
+    precisions, deviations = draw_wishart(inverse_scale[None], d + m, rng)
+    means = m / total * average + deviations / np.sqrt(total)
+    return RowPrior(means * units, precisions / np.outer(units, units))
 
 
 def draw_wishart(
-    inverse_scale: Doubles, degrees: float, rng: np.random.Generator
+    inverse_scales: Doubles, degrees: ArrayLike, rng: np.random.Generator
 ) -> tuple[Doubles, Doubles]:
-    """Return a precision matrix of a Wishart distribution, and a draw from N(0, precision⁻¹)."""
+    """Return precisions (n, d, d) of Wishart distributions, and draws of N(0, precision⁻¹)."""
     # With L Lᵀ = inverse_scale and a lower triangular A for which A Aᵀ is Wishart of scale 1
     # (M. S. Bartlett, 1933), the precision L⁻ᵀ A Aᵀ L⁻¹ is Wishart.
-    d = inverse_scale.shape[0]
-    L, A = np.linalg.cholesky(inverse_scale), rng.standard_normal((d, d))
-    A = np.where(_below_diagonal(d), A, 0.0)
-    A.flat[:: d + 1] = np.sqrt(rng.chisquare(degrees - np.arange(d)))
-    root = _solved_transposed(L, A)
-    normal: Doubles = rng.standard_normal((d,))
-    deviation: Doubles = L @ _solved_transposed(A, normal)
-    precision: Doubles = root @ root.T
-    return precision, deviation
-
-
-def _solved_transposed(L: NDArray[np.floating], b: Doubles) -> Doubles:
-    """Return L⁻ᵀ b for a lower triangle; scipy.linalg's function takes ten times as long here."""
-    solved: Doubles = dtrtrs(L, b, lower=1, trans=1)[0]
-    return solved
-
-
-@cache
-def _below_diagonal(d: int) -> NDArray[np.bool_]:
-    """Return where a matrix is below its diagonal; to make this takes as long as to draw it."""
-    return np.tri(d, k=-1, dtype=bool)
+    n, d, _ = inverse_scales.shape
+    L, A = np.linalg.cholesky(inverse_scales), np.tril(rng.standard_normal((n, d, d)), -1)
+    freedom = np.asarray(degrees, dtype=np.float64)[..., None] - np.arange(d)
+    A[:, range(d), range(d)] = np.sqrt(rng.chisquare(freedom, (n, d)))
+    root = np.linalg.solve(L.transpose(0, 2, 1), A)
+    normal = rng.standard_normal((n, d, 1))
+    deviations = L @ np.linalg.solve(A.transpose(0, 2, 1), normal)
+    return root @ root.transpose(0, 2, 1), deviations[:, :, 0]
 
 
 @dataclass
@@ -247,36 +232,36 @@ def draw_group_priors(
     d = scaled.shape[1]
     counts = np.bincount(groups.labels, minlength=number)
     shares = np.maximum(rng.dirichlet(1 / number + counts), SMALLEST)
-    averages, squares = _moments(scaled, groups, counts)
     used, empty = np.flatnonzero(counts), np.flatnonzero(counts == 0)
-    nu = _draw_freedom(groups.scale, squares[used], counts[used], rng)
-    means, precisions = np.zeros((number, d)), np.zeros((number, d, d))
-    for c in used:
-        total = groups.strength + counts[c]
-        precisions[c], deviation = draw_wishart(nu * groups.scale + squares[c], nu + counts[c], rng)
-        means[c] = counts[c] / total * averages[c] + deviation / np.sqrt(total)
-    sum_of_precisions = precisions[used].sum(axis=0)
-    groups.scale, _ = draw_wishart(np.eye(d) + nu * sum_of_precisions, d + nu * used.size, rng)
+    averages, squares = _moments(scaled, groups, counts[used])
+    nu = _draw_freedom(groups.scale, squares, counts[used], rng)
+    means, precisions = np.empty((number, d)), np.empty((number, d, d))
+    total = (groups.strength + counts[used])[:, None]
+    precisions[used], deviations = draw_wishart(nu * groups.scale + squares, nu + counts[used], rng)
+    means[used] = counts[used, None] / total * averages + deviations / np.sqrt(total)
+    sum_of_precisions = np.eye(d) + nu * precisions[used].sum(axis=0)
+    groups.scale = draw_wishart(sum_of_precisions[None], d + nu * used.size, rng)[0][0]
     distances = np.einsum("ca,cab,cb->", means[used], precisions[used], means[used])
     groups.strength = rng.gamma(0.5 + 0.5 * used.size * d) / (0.5 + 0.5 * distances)
-    for c in empty:
-        precisions[c], deviation = draw_wishart(nu * groups.scale, nu, rng)
-        means[c] = deviation / np.sqrt(groups.strength)
+    of_empty = np.broadcast_to(nu * groups.scale, (empty.size, d, d))
+    precisions[empty], deviations = draw_wishart(of_empty, nu, rng)
+    means[empty] = deviations / np.sqrt(groups.strength)
     return RowPrior(means * units, precisions / np.outer(units, units), shares)
 
 
 def _moments(
     scaled: Doubles, groups: Groups, counts: NDArray[np.integer]
 ) -> tuple[Doubles, Doubles]:
-    """Return the mean of the rows of each group, and their sum of squares with that of the mean."""
-    d = scaled.shape[1]
-    averages, squares = np.zeros((counts.size, d)), np.zeros((counts.size, d, d))
-    for c in np.flatnonzero(counts):
-        rows = scaled[groups.labels == c]
-        averages[c] = rows.mean(axis=0)
-        centred = rows - averages[c]
-        weight = groups.strength * counts[c] / (groups.strength + counts[c])
-        squares[c] = centred.T @ centred + weight * np.outer(averages[c], averages[c])
+    """Return the mean of the rows of each group that has some, and their sum of squares with it."""
+    ends, d = np.cumsum(counts), scaled.shape[1]
+    sorted_rows = scaled[np.argsort(groups.labels, kind="stable")]
+    averages = np.add.reduceat(sorted_rows, ends - counts) / counts[:, None]
+    sorted_rows -= np.repeat(averages, counts, axis=0)
+    squares = np.empty((counts.size, d, d))
+    for c, centred in enumerate(np.split(sorted_rows, ends[:-1])):
+        np.matmul(centred.T, centred, out=squares[c])
+    weights = groups.strength * counts / (groups.strength + counts)
+    squares += weights[:, None, None] * averages[:, :, None] * averages[:, None]
     return averages, squares
 
 

@@ -252,7 +252,7 @@ def ensemble_for(
     Chains(some, quickly, state, rng).run(interruption, nothing)
     best = 1
     if len(state.members) == len(sizes):
-        weights = stacked(np.array([member.log_densities for member in state.members]))
+        weights = stacked(np.array([member.log_densities for member in state.members]), sizes)
         best = int(np.bincount(sizes, weights).argmax())
     return make_ensemble(problem, observations, options, (best,), rng)
 
