@@ -35,7 +35,7 @@ from .sampled_model import knows_T
 HIDDEN = 0.1
 """Fraction of the observed cells that is hidden while the members are tuned."""
 
-ALONE, MEMBER = 100, 60
+ALONE, MEMBER = 100, 90
 """Sweeps in which a single chain is tuned, and at most each member before it is scored."""
 
 RARE = 10
