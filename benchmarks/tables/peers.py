@@ -7,7 +7,7 @@
 - Trees: IterativeImputer with 50 extremely randomised trees, 4 rounds (the idea of MissForest).
   Then a classifier of 100 such trees learns each column of levels or classes from the others, as
   they were filled, and a quantile forest of 100 such trees the ends of the intervals of numbers.
-- gcimpute: a Gaussian copula.  That of low rank has its rank of 2, 4, 7 by a tenth of the cells,
+- gcimpute: a Gaussian copula, on K - 1 indicators of K classes.  That of low rank has its rank of 2, 4, 7 by a tenth of the cells,
   and no draws: `sample_imputation` of gcimpute 0.0.4 ends there in a NameError.
 - vbpca_py: variational PCA; its rank of 2, 4, 7 by a tenth of the cells.  Copies: its means, with
   independent normal errors of its predictive variance.
@@ -91,8 +91,7 @@ def by_neighbours(Z: Array, values: Array, k: int, is_weighted: bool) -> Array:
 def iterative(seen: pd.DataFrame, seed: int) -> Answer:
     """Answer with IterativeImputer, and with copies of it."""
     encoding = Encoding(seen)
-    last = [encoding.at(name)[-1] for name in seen if kind_of(seen[name]) == "class"]
-    Z = np.delete(encoding.Z, last, axis=1)
+    Z = np.delete(encoding.Z, last_indicators(seen), axis=1)
     near = None if Z.shape[1] <= MOST_FEATURES else 30
     options: dict[str, Any] = {"n_nearest_features": near, "keep_empty_features": True}
 
@@ -106,13 +105,19 @@ def iterative(seen: pd.DataFrame, seed: int) -> Answer:
     return from_draws(seen, np.stack(draws), point)
 
 
+def last_indicators(seen: pd.DataFrame) -> list[int]:
+    """Return the position of the last indicator of each class: the K of a column are collinear."""
+    encoding = Encoding(seen)
+    return [int(encoding.at(name)[-1]) for name in seen if kind_of(seen[name]) == "class"]
+
+
 def with_last(encoding: Encoding, seen: pd.DataFrame, values: Array) -> Array:
     """Return encoded numbers with the last indicator of each class: one less the others."""
-    last = {name: encoding.at(name)[-1] for name in seen if kind_of(seen[name]) == "class"}
+    last = last_indicators(seen)
     Z = np.empty((len(values), encoding.mean.size))
-    Z[:, np.setdiff1d(np.arange(encoding.mean.size), list(last.values()))] = values
-    for name, j in last.items():
-        others = encoding.back(Z, name)[:, :-1]
+    Z[:, np.setdiff1d(np.arange(encoding.mean.size), last)] = values
+    for j in last:
+        others = encoding.back(Z, encoding.names[j])[:, :-1]
         Z[:, j] = (1 - others.sum(axis=1) - encoding.mean[j]) / encoding.size[j]
     return Z
 
@@ -153,14 +158,25 @@ def _ends_by_trees(encoding: Encoding, seen: pd.DataFrame, Z: Array, name: str, 
 
 
 def copula(seen: pd.DataFrame, seed: int) -> Answer:
-    """Answer with the Gaussian copula of gcimpute, whose marginals want the units of the table."""
+    """Answer with the Gaussian copula of gcimpute, whose marginals want the units of the table.
+
+    It is told which columns are numbers: it takes one with many equal values for levels, and ends
+    in an error at a value that is not among them.
+    """
     from gcimpute.gaussian_copula import GaussianCopula
 
-    encoding = Encoding(seen)
+    encoding, last = Encoding(seen), last_indicators(seen)
+    kept = np.setdiff1d(np.arange(encoding.mean.size), last)
+    is_number = np.array([kind_of(seen[encoding.names[k]]) == "number" for k in kept])
+    kinds = {"continuous": np.flatnonzero(is_number), "ordinal": np.flatnonzero(~is_number)}
     model = GaussianCopula(random_state=seed)
-    point = encoding.standard(model.fit_transform(encoding.raw))
+
+    def encoded(raw: Array) -> Array:
+        return with_last(encoding, seen, (raw - encoding.mean[kept]) / encoding.size[kept])
+
+    point = encoded(model.fit_transform(encoding.raw[:, kept], **kinds))
     draws = np.moveaxis(model.sample_imputation(num=DRAWS), 2, 0)
-    return from_draws(seen, encoding.standard(draws), point)
+    return from_draws(seen, np.stack([encoded(each) for each in draws]), point)
 
 
 def low_rank_copula(seen: pd.DataFrame, seed: int) -> Answer:
