@@ -7,8 +7,9 @@
 - Trees: IterativeImputer with 50 extremely randomised trees, 4 rounds (the idea of MissForest).
   Then a classifier of 100 such trees learns each column of levels or classes from the others, as
   they were filled, and a quantile forest of 100 such trees the ends of the intervals of numbers.
-- gcimpute: a Gaussian copula, on K - 1 indicators of K classes.  That of low rank has its rank of 2, 4, 7 by a tenth of the cells,
-  and no draws: `sample_imputation` of gcimpute 0.0.4 ends there in a NameError.
+- gcimpute: a Gaussian copula, on K - 1 indicators of K classes.  That of low rank has its rank of
+  2, 4, 7 by a tenth of the cells, and no draws: `sample_imputation` of gcimpute 0.0.4 ends there in
+  a NameError.
 - vbpca_py: variational PCA; its rank of 2, 4, 7 by a tenth of the cells.  Copies: its means, with
   independent normal errors of its predictive variance.
 - MixedImputer: chained gradient-boosted trees, without copies.
