@@ -7,7 +7,7 @@ predicts better than each, and depends less on the seed.  Each chain is a member
    the others begin with groups by k-means of the rows of WH.
 2. The weights of the members maximise the log score of their mixture at the hidden cells
    (Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian predictive
-   distributions", Bayesian Analysis 13, 917-1007, 2018).
+   distributions", Bayesian Analysis 13, 917-1007, 2018).  Members of one size share a weight.
 3. The hidden cells come back.  Each member draws in proportion to its weight, so that all draws
    count the same.
 """
