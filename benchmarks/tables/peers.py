@@ -161,8 +161,8 @@ def _ends_by_trees(encoding: Encoding, seen: pd.DataFrame, Z: Array, name: str, 
 def copula(seen: pd.DataFrame, seed: int) -> Answer:
     """Answer with the Gaussian copula of gcimpute, whose marginals want the units of the table.
 
-    It is told which columns are numbers: it takes one with many equal values for levels, and ends
-    in an error at a value that is not among them.
+    It finds out itself which columns are numbers.  Where it takes one with many equal values for
+    levels, and ends in an error at a value that is not among them, it is told.
     """
     from gcimpute.gaussian_copula import GaussianCopula
 
@@ -170,14 +170,18 @@ def copula(seen: pd.DataFrame, seed: int) -> Answer:
     kept = np.setdiff1d(np.arange(encoding.mean.size), last)
     is_number = np.array([kind_of(seen[encoding.names[k]]) == "number" for k in kept])
     kinds = {"continuous": np.flatnonzero(is_number), "ordinal": np.flatnonzero(~is_number)}
-    model = GaussianCopula(random_state=seed)
+    raw, model = encoding.raw[:, kept], GaussianCopula(random_state=seed)
+    try:
+        point = model.fit_transform(raw)
+    except Exception:
+        model = GaussianCopula(random_state=seed)
+        point = model.fit_transform(raw, **kinds)
 
     def encoded(raw: Array) -> Array:
         return with_last(encoding, seen, (raw - encoding.mean[kept]) / encoding.size[kept])
 
-    point = encoded(model.fit_transform(encoding.raw[:, kept], **kinds))
     draws = np.moveaxis(model.sample_imputation(num=DRAWS), 2, 0)
-    return from_draws(seen, np.stack([encoded(each) for each in draws]), point)
+    return from_draws(seen, np.stack([encoded(each) for each in draws]), encoded(point))
 
 
 def low_rank_copula(seen: pd.DataFrame, seed: int) -> Answer:
