@@ -25,9 +25,10 @@ import argparse
 import importlib.util
 from pathlib import Path
 
+from benchmarks.common.journals import Journals
+
 from . import page
 from .data import TABLES
-from .journals import Journals
 from .peers import METHODS
 from .sizes import FULL, LEAST, QUICK
 

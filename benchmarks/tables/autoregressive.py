@@ -26,9 +26,9 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
 import nmd_lab as nmd
+from benchmarks.common.journals import Journals
 from benchmarks.paper.report import prose, table
 
-from .journals import Journals
 from .pooling import Estimate, least_squares, pool
 from .sizes import Size
 

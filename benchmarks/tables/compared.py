@@ -33,13 +33,13 @@ from typing import Any
 import numpy as np
 
 import nmd_lab as nmd
+from benchmarks.common.journals import Journals
 from benchmarks.paper.report import prose, table
 from nmd_lab._records import Record
 
 from . import overview
 from .data import SOURCES, load
 from .hiding import hide
-from .journals import Journals
 from .peers import METHODS
 from .scores import score
 from .sizes import Size

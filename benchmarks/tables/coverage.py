@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common.journals import Journals
 from benchmarks.paper.report import prose, pyplot, save, table
 from nmd_lab._records import Record
 
 from .compared import OURS, records_of
-from .journals import Journals
 from .scores import LEVEL, calibration_error, error_by_luck
 from .sizes import Size
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.common.journals import Journals
 from benchmarks.common.summaries import with_summary
 from benchmarks.paper.report import prose
 
 from . import autoregressive, compared, coverage, ranks, regression, suites
-from .journals import Journals
 from .sizes import FULL, Size
 
 PARTS = {

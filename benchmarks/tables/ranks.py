@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common.journals import Journals
 from benchmarks.paper.report import prose, table
 
 from .data import kind_of, load
 from .hiding import hide
-from .journals import Journals
 from .methods import ours
 from .scores import score
 from .sizes import Size

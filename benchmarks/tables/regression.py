@@ -25,9 +25,9 @@ import pandas as pd
 from scipy import stats
 
 import nmd_lab as nmd
+from benchmarks.common.journals import Journals
 from benchmarks.paper.report import prose, table
 
-from .journals import Journals
 from .pooling import Estimate, least_squares, pool
 from .sizes import Size
 

@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common.journals import Journals
 from benchmarks.paper.report import prose, table
 from nmd_lab._records import Record
 
 from .compared import OURS, by_table, means, records_of
 from .data import SMALL
 from .hiding import PATTERNS
-from .journals import Journals
 from .peers import METHODS
 from .sizes import Size
 
