@@ -1,0 +1,1 @@
+"""Photographs with missing, noisy, counted or clipped pixels: docs/pictures.md."""
