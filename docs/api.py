@@ -15,6 +15,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
             "complete",
             "sample",
             "impute",
+            "inpaint",
             "pool",
             "check_imputer",
             "resume",
@@ -43,10 +44,11 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
         ["NonNegative", "Simplex", "Orthonormal", "SparseFactor", "FactorConstraint"],
     ),
     "Data": (
-        "Sparse data, tables of entries, and held-out entries.",
+        "Sparse data, tables of entries, held-out entries, and patches of pictures.",
         [
             *("SparseObservations", "observations_from_sparse"),
             *("observations_from_table", "observations_from_files", "split_observed"),
+            *("patches", "from_patches"),
         ],
     ),
     "Studies": ("Many fits over a grid of settings.", ["Study"]),

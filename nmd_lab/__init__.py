@@ -44,11 +44,13 @@ if TYPE_CHECKING:
     from ._runtime.machine import show_versions
     from .data.blocks_on_disk import observations_from_files
     from .data.long_table import observations_from_sparse, observations_from_table
+    from .data.patches import from_patches, patches
     from .data.sparse import SparseObservations
     from .data.split import split_observed
     from .estimators import NMD, MatrixCompletion
     from .fit import complete, decompose
     from .imputer_check import check_imputer
+    from .inpainting import inpaint
     from .model.losses import KL, L1, Frobenius
     from .model.nonlinearities import Identity, MinMax, Modulus, ReLU, Square
     from .model.proximal import prox
@@ -103,7 +105,9 @@ __all__ = [
     "complete",
     "datasets",
     "decompose",
+    "from_patches",
     "impute",
+    "inpaint",
     "load",
     "losses",
     "metrics",
@@ -111,6 +115,7 @@ __all__ = [
     "observations_from_files",
     "observations_from_sparse",
     "observations_from_table",
+    "patches",
     "plots",
     "pool",
     "prox",
@@ -127,10 +132,12 @@ _WHERE = {
     "_runtime.machine": ["show_versions"],
     "data.blocks_on_disk": ["observations_from_files"],
     "data.long_table": ["observations_from_sparse", "observations_from_table"],
+    "data.patches": ["from_patches", "patches"],
     "data.sparse": ["SparseObservations"],
     "data.split": ["split_observed"],
     "estimators": ["NMD", "MatrixCompletion"],
     "fit": ["complete", "decompose"],
+    "inpainting": ["inpaint"],
     "imputer_check": ["check_imputer"],
     "model.losses": ["KL", "L1", "Frobenius"],
     "model.nonlinearities": ["Identity", "MinMax", "Modulus", "ReLU", "Square"],

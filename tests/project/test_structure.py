@@ -32,6 +32,7 @@ LAYERS = (
         "_messages",
         "_fitting",
         "imputer_check",
+        "inpainting",
         "pooling",
         "resuming",
         "sampling",

@@ -1,0 +1,308 @@
+"""`inpaint` fills the missing pixels of a picture, and removes its noise, by patches."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from ._runtime.checks import (
+    as_generator,
+    check_integer,
+    check_word,
+    errors_about,
+    is_auto,
+    new_stream,
+)
+from ._runtime.machine import one_thread
+from .data.patches import (
+    CHANNELS,
+    Average,
+    Grid,
+    Size,
+    dims_of,
+    from_patches,
+    grid_of,
+    in_form_of,
+    patches,
+)
+from .fit import complete
+from .sampling import sample
+from .solver.gaussian_mixture import GaussianMixture, fit_mixture
+
+NOISE = 1e-5
+"""Variance of the noise of seen pixels that are not cleaned, in units of the squared range."""
+
+GROUPS = 12
+"""Groups of patches."""
+
+TRAINING = 5000
+"""Patches from which the groups learn."""
+
+SMOOTHNESS = 8.0
+"""Pixels over which the correlation of the first covariance decreases by a factor of e."""
+
+HELD_OUT = 0.05
+"""Fraction of the seen pixels that the groups do not learn from: they scale the intervals."""
+
+FEWEST_HELD_OUT = 20
+"""Number of such pixels from which the scale is estimated."""
+
+LEVEL, ENDS = 0.9, 1.645
+"""Probability of the intervals that are scaled, and their ends in standard deviations."""
+
+RANK = 32
+"""Components of the patches with a nonlinearity or a loss."""
+
+TINY = 1e-8
+"""Smallest variance, by which precisions are finite."""
+
+SIZES = {(2, False): 8, (2, True): 5, (3, False): 4, (3, True): 3}
+"""Pixels of a patch along each dimension, by their number and whether there are channels."""
+
+Array = NDArray[np.float64]
+
+
+def inpaint(
+    picture: Any,
+    observed: ArrayLike | None = None,
+    *,
+    method: Literal["sample", "complete"] = "sample",
+    size: Literal["auto"] | Size = "auto",
+    step: Literal["auto"] | Size = "auto",
+    nonlinearity: Any = "auto",
+    loss: Any = "frobenius",
+    groups: Literal["auto"] | int = "auto",
+    draws: int = 100,
+    denoise: bool = False,
+    random_state: Any = None,
+) -> xr.Dataset:
+    """Fill the missing pixels of a picture from its patches, with standard deviations.
+
+    Overlapping patches are the rows of a matrix.  Each belongs to one of several groups, and those
+    of a group have a Gaussian distribution with a full covariance [1]_.  The groups are learned
+    from the seen pixels alone by expectation maximisation.  A pixel is the average of its
+    predictions in all patches, weighted by their precisions.
+
+    Parameters
+    ----------
+    picture : array_like or DataArray
+        Grey picture (y, x), colour picture (y, x, channel) or stack (z, y, x), as for `patches`, of
+        any range and dtype.  NaN is missing.
+    observed : array_like of bool, optional
+        Where pixels are seen, (y, x) for all channels or in the shape of the picture; False is
+        missing.
+    method : {"sample", "complete"}, default "sample"
+        "complete" has fewer patches (`step`) and is faster, "sample" is nearer to the truth.  With
+        a nonlinearity or a loss, the call of this name fits the matrix of patches.
+    size : "auto", int or tuple of int, default "auto"
+        Pixels of a patch along each dimension but the channels.  "auto": 8, for colour 5 and for
+        a stack 4.
+    step : "auto", int or tuple of int, default "auto"
+        Pixels from one patch to the next.  "auto": 2, or 4 for "complete".
+    nonlinearity : str, Nonlinearity, default "auto"
+        Nonlinearity f of all patches, as for `sample`; by default there is none.
+    loss : str or Loss, default "frobenius"
+        Loss, as for `sample`, for example "kl" for photon counts.
+    groups : "auto" or int, default "auto"
+        Upper bound for the number of groups of patches.  "auto": 12, and 1 with a nonlinearity or
+        a loss.
+    draws : int, default 100
+        Draws of `sample` with a nonlinearity or a loss.
+    denoise : bool, default False
+        Whether seen pixels are cleaned of their noise, too.
+    random_state : int, Generator or None
+        Seed.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``picture`` with the dtype and coordinates of the input, and ``std``, the standard
+        deviation of each pixel in its unit, 0 where it was seen and not cleaned.  The intervals
+        ``picture ± 1.645 std`` cover 90 % of seen pixels that were hidden.  The groups have
+        ``group_weight``, ``group_mean`` and ``group_covariance``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is invalid, or all pixels are missing; this is checked before any work.
+
+    Warns
+    -----
+    NMDWarning
+        If a missing region is wider than a patch, so that its inner pixels are a guess.
+
+    See Also
+    --------
+    patches : The matrix for fits and studies of your own.
+
+    Notes
+    -----
+    A region wider than a patch is first filled in a picture of half the resolution, whose pixels
+    count as observations with their standard deviation.
+
+    References
+    ----------
+    .. [1] G. Yu, G. Sapiro and S. Mallat, "Solving inverse problems with piecewise linear
+       estimators: from Gaussian mixture models to structured sparsity", IEEE Transactions on Image
+       Processing 21, 2481-2499, 2012.
+
+    Examples
+    --------
+    A photograph with 60 % of its pixels missing:
+
+    >>> import numpy as np
+    >>> import nmd_lab as nmd
+    >>> from sklearn.datasets import load_sample_image
+    >>> photo = load_sample_image("china.jpg")[100:164, 200:264].mean(axis=2)
+    >>> seen = np.random.default_rng(0).random(photo.shape) > 0.6
+    >>> filled = nmd.inpaint(photo, seen, random_state=0)
+    >>> error = np.abs(filled["picture"] - photo).values[~seen]
+    >>> covered = error < 1.645 * filled["std"].values[~seen]
+    >>> bool(0.8 < covered.mean() < 0.97)
+    True
+    """
+    check_word("method", method, ["sample", "complete"])
+    rng = new_stream(as_generator(random_state))
+    pixels, seen = _seen_pixels(picture, observed)
+    dims = dims_of(picture)
+    space = [axis for axis, dim in enumerate(dims) if dim not in CHANNELS]
+    width: Any = size
+    if is_auto(size):
+        best = SIZES[len(space), pixels.ndim > len(space)]
+        width = tuple(min(best, pixels.shape[axis]) for axis in space)
+    stride: Any = step
+    if is_auto(step):
+        parts = 4 if method == "sample" else 2
+        stride = tuple(-(-int(each) // parts) for each in np.broadcast_to(width, len(space)))
+    grid = grid_of(picture, width, stride)
+    gaussian = isinstance(loss, str) and loss == "frobenius"
+    gaussian &= isinstance(nonlinearity, str) and nonlinearity in ("auto", "identity")
+    n_groups = (GROUPS if gaussian else 1) if is_auto(groups) else groups
+    n_groups = check_integer("groups", n_groups, 1)
+    if gaussian:
+        with one_thread():
+            mean, std, more = _by_groups(pixels, seen, grid, n_groups, denoise, rng)
+    else:
+        options = {"nonlinearity": nonlinearity, "loss": loss, "random_state": rng}
+        if method == "sample":
+            options |= {"draws": draws, "groups": n_groups}
+        mean, std = _by_factors(np.where(seen, pixels, np.nan), width, stride, method, options)
+        more = {}
+    unchanged = seen & (not denoise)
+    is_labelled = isinstance(picture, xr.DataArray)
+    labelled = picture if is_labelled else xr.DataArray(np.asarray(picture), dims=grid.dims)
+    filled = in_form_of(labelled, np.where(unchanged, pixels, mean))
+    spread = labelled.copy(data=np.where(unchanged, 0.0, std))
+    return xr.Dataset({"picture": filled, "std": spread, **more})
+
+
+def _seen_pixels(picture: Any, observed: ArrayLike | None) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the pixels as numbers, and which of them are seen."""
+    try:
+        pixels = np.asarray(picture, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"picture is a {type(picture).__name__}: give an array of numbers."
+        ) from error
+    seen = ~np.isnan(pixels)
+    if observed is not None:
+        mask = np.asarray(observed)
+        if mask.dtype != bool or mask.shape not in (pixels.shape, pixels.shape[:-1]):
+            raise ValueError(
+                f"observed has the dtype {mask.dtype} and the shape {mask.shape}: give booleans in "
+                f"the shape of the picture, {pixels.shape}."
+            )
+        seen &= mask.reshape(mask.shape + (1,) * (pixels.ndim - mask.ndim))
+    if not seen.any():
+        raise ValueError("picture has no seen pixel: give some that are not NaN.")
+    if np.isinf(pixels[seen]).any():
+        raise ValueError("picture has infinite pixels: replace them by NaN.")
+    return pixels, seen
+
+
+def _by_groups(
+    pixels: Array,
+    seen: NDArray[np.bool_],
+    grid: Grid,
+    n_groups: int,
+    denoise: bool,
+    rng: np.random.Generator,
+) -> tuple[Array, Array, dict[str, Any]]:
+    """Return the mean and the standard deviation of each pixel, and the groups."""
+    low, span = float(pixels[seen].min()), float(np.ptp(pixels[seen])) or 1.0
+    units = np.where(seen, (pixels - low) / span, np.nan)
+    held_out = rng.random(units.shape) < HELD_OUT
+    training = units if denoise else np.where(held_out, np.nan, units)
+    mixture = _learn(training, grid, n_groups, rng)
+    variance = np.full(units.shape, NOISE)
+    if denoise:
+        noise, mixture = mixture.without_noise()
+        variance += noise
+    mean, std = _average(units, variance, grid, mixture, left_out=not denoise)
+    if not denoise:
+        std = _scaled(std, units - mean, held_out)
+    more = {
+        "group_weight": ("group", mixture.weights),
+        "group_mean": (("group", "pixel"), low + span * mixture.means),
+        "group_covariance": (("group", "pixel", "pixel_"), span**2 * mixture.covariances),
+    }
+    return low + span * mean, span * std, more
+
+
+def _learn(units: Array, grid: Grid, n_groups: int, rng: np.random.Generator) -> GaussianMixture:
+    """Return the groups of some patches, drawn from all that have a seen pixel."""
+    corners, flat = grid.corners, units.reshape(-1)
+    chosen = np.sort(rng.choice(len(corners), min(TRAINING, len(corners)), replace=False))
+    X = flat[grid.positions(chosen)]
+    X = X[~np.isnan(X).all(axis=1)]
+    offsets = grid.offsets
+    distances = np.sqrt(np.sum((offsets[:, None] - offsets) ** 2, axis=-1))
+    mean, covariance = np.full(len(offsets), np.nanmean(X)), np.exp(-distances / SMOOTHNESS)
+    covariance *= max(float(np.nanvar(X)), NOISE)
+    start = GaussianMixture(np.ones(1), mean[None], covariance[None])
+    return fit_mixture(X, np.full_like(X, NOISE), start, n_groups, rng)
+
+
+def _average(
+    units: Array, variance: Array, grid: Grid, mixture: GaussianMixture, *, left_out: bool
+) -> tuple[Array, Array]:
+    """Return the averages of the predictions of all patches, weighted by their precisions."""
+    total, precision = Average(grid.shape), Average(grid.shape)
+    flat, flat_variance = units.reshape(-1), variance.reshape(-1)
+    for _, places in grid.blocks():
+        mean, spread = mixture.predict(flat[places], flat_variance[places], left_out=left_out)
+        weights = 1 / np.maximum(spread, TINY)
+        total.add(places, mean, weights)
+        precision.add(places, weights, np.ones_like(weights))
+    return total.result(), 1 / np.sqrt(precision.result())
+
+
+def _by_factors(
+    pixels: Array, size: Size, step: Size, method: str, options: dict[str, Any]
+) -> tuple[Array, Array]:
+    """Return the mean and the standard deviation of each pixel by f(WH) of the patches."""
+    held_out = options["random_state"].random(pixels.shape) < HELD_OUT
+    X = patches(np.where(held_out, np.nan, pixels), size, step)
+    weights = None
+    with errors_about("picture"):
+        if method == "sample":
+            fit: Any = sample(X, min(RANK, *X.shape), **options)
+            weights = 1 / np.maximum(fit.uncertainty(noise=False), TINY) ** 2
+        else:
+            fit = complete(X, min(RANK, *X.shape), **options)
+    mean = from_patches(fit.reconstruct(), pixels, weights)
+    std = np.ones_like(mean)
+    if weights is not None:
+        std = 1 / np.sqrt(from_patches(weights, pixels))
+    return mean, _scaled(std, pixels - mean, held_out)
+
+
+def _scaled(std: Array, error: Array, held_out: NDArray[np.bool_]) -> Array:
+    """Return standard deviations whose intervals cover the held-out pixels that are seen."""
+    used = held_out & ~np.isnan(error)
+    if used.sum() < FEWEST_HELD_OUT:
+        return std
+    return std * np.quantile(np.abs(error)[used] / std[used], LEVEL) / ENDS

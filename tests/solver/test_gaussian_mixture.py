@@ -1,0 +1,136 @@
+"""The mixture of Gaussians with missing entries, against dense formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
+
+from nmd_lab.solver.gaussian_mixture import GaussianMixture, fit_mixture
+
+D = 5
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    """Two groups of five entries."""
+    rng = np.random.default_rng(0)
+    roots = rng.normal(size=(2, D, D))
+    covariances = roots @ roots.transpose(0, 2, 1) / D
+    return GaussianMixture(np.array([0.3, 0.7]), rng.normal(size=(2, D)), covariances)
+
+
+def rows_of(mixture, n, missing, seed=1):
+    """Rows with entries missing at random, and the variances of their noise."""
+    rng = np.random.default_rng(seed)
+    groups = rng.choice(2, n, p=mixture.weights)
+    X = np.stack(
+        [rng.multivariate_normal(mixture.means[g], mixture.covariances[g]) for g in groups]
+    )
+    variance = rng.uniform(0.05, 0.2, X.shape)
+    X += np.sqrt(variance) * rng.normal(size=X.shape)
+    return np.where(rng.random(X.shape) < missing, np.nan, X), variance
+
+
+def dense(mixture, x, v):
+    """The log-likelihood of a row, and the mean and variances of z, by plain formulas."""
+    o = ~np.isnan(x)
+    scores, means, squares = [], [], []
+    for weight, mean, S in zip(*vars(mixture).values(), strict=True):
+        A = S[np.ix_(o, o)] + np.diag(v[o])
+        gain = S[:, o] @ np.linalg.inv(A)
+        at = mean + gain @ (x[o] - mean[o])
+        scores.append(
+            np.log(weight) + (multivariate_normal(mean[o], A).logpdf(x[o]) if o.any() else 0.0)
+        )
+        means.append(at)
+        squares.append(np.diag(S - gain @ S[o]) + at**2)
+    r = np.exp(scores - logsumexp(scores))
+    centre = r @ np.array(means)
+    return logsumexp(scores), centre, r @ np.array(squares) - centre**2
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.5, 1.0])
+def test_predictions_are_those_of_dense_formulas(mixture, missing):
+    X, variance = rows_of(mixture, 20, missing)
+    mean, spread = mixture.predict(X, variance, left_out=False)
+    expected = [dense(mixture, x, v) for x, v in zip(X, variance, strict=True)]
+    np.testing.assert_allclose(mean, [each[1] for each in expected], atol=1e-3)
+    np.testing.assert_allclose(spread, [each[2] for each in expected], atol=1e-2)
+
+
+def test_a_left_out_entry_is_predicted_from_the_others(mixture):
+    X, variance = rows_of(mixture, 20, 0.3)
+    mixture = GaussianMixture(np.ones(1), mixture.means[:1], mixture.covariances[:1])
+    mean, spread = mixture.predict(X, variance, left_out=True)
+    for i, x in enumerate(X):
+        for j in np.flatnonzero(~np.isnan(x)):
+            others = np.where(np.arange(D) == j, np.nan, x)
+            _, at, square = dense(mixture, others, variance[i])
+            np.testing.assert_allclose(mean[i, j], at[j])
+            np.testing.assert_allclose(spread[i, j], square[j])
+
+
+def test_missing_entries_do_not_depend_on_what_is_left_out(mixture):
+    X, variance = rows_of(mixture, 20, 0.5)
+    both = [mixture.predict(X, variance, left_out=each) for each in (False, True)]
+    for with_all, without in zip(*both, strict=True):
+        np.testing.assert_allclose(with_all[np.isnan(X)], without[np.isnan(X)])
+
+
+def test_the_log_likelihood_is_that_of_dense_formulas(mixture):
+    X, variance = rows_of(mixture, 50, 0.4)
+    expected = sum(dense(mixture, x, v)[0] for x, v in zip(X, variance, strict=True))
+    assert mixture.improve(X, variance)[1] == pytest.approx(expected)
+
+
+def test_rounds_raise_the_log_likelihood(mixture, monkeypatch):
+    monkeypatch.setattr("nmd_lab.solver.gaussian_mixture.SHRINKAGE", 0)
+    X, variance = rows_of(mixture, 400, 0.3)
+    current = GaussianMixture(mixture.weights, mixture.means + 0.3, 2 * mixture.covariances)
+    history = []
+    for _ in range(8):
+        current, total = current.improve(X, variance)
+        history.append(total)
+    assert np.all(np.diff(history) > 0)
+
+
+def test_rows_of_one_pattern_count_as_rows_of_several(mixture):
+    X, variance = rows_of(mixture, 60, 0.0)
+    X[:30, 1] = np.nan
+    variance[:] = 0.1
+    mixed = np.random.default_rng(2).permutation(60)
+    sorted_rows, shuffled = (mixture.improve(X[o], variance)[0] for o in (np.arange(60), mixed))
+    np.testing.assert_allclose(sorted_rows.covariances, shuffled.covariances)
+
+
+def test_the_groups_are_found(mixture):
+    means = mixture.means + np.array([[-4.0], [4.0]])
+    apart = GaussianMixture(mixture.weights, means, mixture.covariances)
+    X, variance = rows_of(apart, 3000, 0.3)
+    start = GaussianMixture(np.ones(1), np.zeros((1, D)), 9 * np.eye(D)[None])
+    found = fit_mixture(X, variance, start, 2, np.random.default_rng(0))
+    order = np.argsort(found.means[:, 0])
+    np.testing.assert_allclose(found.weights[order], apart.weights, atol=0.02)
+    np.testing.assert_allclose(found.means[order], apart.means, atol=0.15)
+
+
+def test_noise_is_found_and_removed():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 2)) @ rng.normal(size=(2, 8)) + 0.1 * rng.normal(size=(4000, 8))
+    start = GaussianMixture(np.ones(1), np.zeros((1, 8)), np.eye(8)[None])
+    fitted = fit_mixture(X, np.full_like(X, 1e-5), start, 1, rng)
+    noise, cleaned = fitted.without_noise()
+    assert noise == pytest.approx(0.01, rel=0.1)
+    assert np.linalg.eigvalsh(cleaned.covariances[0])[0] < 1e-4
+
+
+def test_results_are_bit_for_bit_identical_with_one_and_two_threads(mixture, monkeypatch):
+    X, variance = rows_of(mixture, 100, 0.3)
+    results = []
+    for threads in (1, 2):
+        monkeypatch.setattr("nmd_lab.solver.gaussian_mixture.all_threads", lambda n=threads: n)
+        better, total = mixture.improve(X, variance)
+        results.append((better.covariances.tobytes(), total))
+    assert results[0] == results[1]

@@ -1,0 +1,137 @@
+"""`inpaint`: pixels that are missing, and what stays as it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from refused import check_refused
+
+import nmd_lab as nmd
+
+
+@pytest.fixture(scope="module")
+def stripes():
+    """A smooth texture of 48 x 48 pixels, and which of them are seen."""
+    y, x = np.mgrid[:48, :48]
+    picture = np.sin(x / 2) + np.sin(y / 3 + x / 5)
+    return picture, np.random.default_rng(0).random(picture.shape) > 0.5
+
+
+def error(filled, picture, seen):
+    return np.sqrt(np.mean((filled["picture"].values - picture)[~seen] ** 2))
+
+
+def test_texture_is_filled(stripes):
+    picture, seen = stripes
+    filled = nmd.inpaint(picture, seen, random_state=0)
+    assert error(filled, picture, seen) < 0.02 * picture.std()
+
+
+def test_seen_pixels_stay_as_they_are(stripes):
+    picture, seen = stripes
+    filled = nmd.inpaint(picture, seen, groups=2, random_state=0)
+    np.testing.assert_array_equal(filled["picture"].values[seen], picture[seen])
+    assert not filled["std"].values[seen].any()
+    assert filled["std"].values[~seen].all()
+
+
+def test_nan_is_missing_as_a_mask_is(stripes):
+    picture, seen = stripes
+    by_mask = nmd.inpaint(picture, seen, groups=2, random_state=0)
+    by_nan = nmd.inpaint(np.where(seen, picture, np.nan), groups=2, random_state=0)
+    xr.testing.assert_identical(by_mask, by_nan)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
+def test_the_dtype_stays(stripes, dtype):
+    picture, seen = stripes
+    scaled = (50 * (picture + 2)).astype(dtype)
+    filled = nmd.inpaint(scaled, seen, groups=1, random_state=0)
+    assert filled["picture"].dtype == dtype
+    assert error(filled, scaled.astype(float), seen) < 5
+
+
+def test_channels_help_each_other(stripes):
+    picture, seen = stripes
+    colour = np.stack([picture, 2 * picture], axis=-1)
+    mosaic = np.stack([seen, ~seen], axis=-1)
+    filled = nmd.inpaint(colour, mosaic, groups=1, random_state=0)
+    assert error(filled, colour, mosaic) < 0.02 * colour.std()
+
+
+def test_a_mask_of_pixels_counts_for_all_channels(stripes):
+    picture, seen = stripes
+    colour = np.stack([picture, -picture], axis=-1)
+    one = nmd.inpaint(colour, seen, groups=1, random_state=0)
+    each = nmd.inpaint(colour, np.stack([seen, seen], axis=-1), groups=1, random_state=0)
+    xr.testing.assert_identical(one, each)
+
+
+def test_labels_come_back(stripes):
+    picture, seen = stripes
+    labelled = xr.DataArray(
+        picture, dims=("lat", "lon"), coords={"lat": np.arange(48.0)}, attrs={"units": "K"}
+    )
+    filled = nmd.inpaint(labelled, seen, groups=1, random_state=0)
+    assert filled["picture"].attrs == {"units": "K"}
+    xr.testing.assert_equal(filled["std"].coords["lat"], labelled.coords["lat"])
+
+
+def test_a_stack_is_filled(stripes):
+    picture, _ = stripes
+    stack = np.stack([np.roll(picture, shift, axis=1)[:24, :24] for shift in range(6)])
+    seen = np.random.default_rng(0).random(stack.shape) > 0.5
+    filled = nmd.inpaint(stack, seen, groups=1, random_state=0)
+    assert error(filled, stack, seen) < 0.1 * picture.std()
+
+
+@pytest.mark.parametrize("method", ["sample", "complete"])
+def test_a_nonlinearity_is_that_of_the_call_of_this_name(stripes, method):
+    picture, seen = stripes
+    clipped = np.clip(picture, -1, 1)
+    options = {"method": method, "nonlinearity": nmd.MinMax(-1, 1), "step": 4, "draws": 10}
+    filled = nmd.inpaint(clipped, seen, random_state=0, **options)
+    assert filled["picture"].min() >= -1
+    assert filled["picture"].max() <= 1
+    assert error(filled, clipped, seen) < 0.15 * clipped.std()
+
+
+def test_a_seed_gives_the_same_picture(stripes):
+    picture, seen = stripes
+    xr.testing.assert_identical(
+        *(nmd.inpaint(picture, seen, groups=2, random_state=3) for _ in range(2))
+    )
+
+
+def test_no_input_is_modified(stripes):
+    picture, seen = stripes
+    before = picture.copy(), seen.copy()
+    nmd.inpaint(picture, seen, groups=1, denoise=True, random_state=0)
+    np.testing.assert_array_equal(picture, before[0])
+    np.testing.assert_array_equal(seen, before[1])
+
+
+X = np.arange(64.0).reshape(8, 8)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: nmd.inpaint(X, method="draw"), "method='draw' is unknown"),
+        (lambda: nmd.inpaint(X, X > 99), "picture has no seen pixel"),
+        (lambda: nmd.inpaint(np.full((8, 8), np.nan)), "picture has no seen pixel"),
+        (lambda: nmd.inpaint(X, X[:4] > 9), r"observed has the dtype bool and the shape \(4, 8\)"),
+        (lambda: nmd.inpaint(X, X), "observed has the dtype float64"),
+        (lambda: nmd.inpaint(X / (X != 3)), "picture has infinite pixels"),
+        (lambda: nmd.inpaint([["a"]]), "picture is a list"),
+        (lambda: nmd.inpaint(X, size=9), "size=9 exceeds the 8 pixels of y"),
+        (lambda: nmd.inpaint(X, step=9), "step=9 exceeds size"),
+        (lambda: nmd.inpaint(X, groups=0), "groups=0 is too small"),
+        (lambda: nmd.inpaint(X, random_state="x"), "random_state='x' is not a seed"),
+        (lambda: nmd.inpaint(X - 9, loss="kl", nonlinearity="exp", draws=2), "picture"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_refusals(call, words):
+    check_refused(call, words)
