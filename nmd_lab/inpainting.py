@@ -8,56 +8,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from ._runtime.checks import (
-    as_generator,
-    check_integer,
-    check_word,
-    errors_about,
-    is_auto,
-    new_stream,
-)
+from ._inpainting import fill_by_factors, fill_by_groups
+from ._runtime.checks import as_generator, check_integer, check_word, is_auto, new_stream
 from ._runtime.machine import one_thread
-from .data.patches import (
-    CHANNELS,
-    Average,
-    Grid,
-    Size,
-    dims_of,
-    from_patches,
-    grid_of,
-    in_form_of,
-    patches,
-)
-from .fit import complete
-from .sampling import sample
-from .solver.gaussian_mixture import GaussianMixture, fit_mixture
-
-NOISE = 1e-5
-"""Variance of the noise of seen pixels that are not cleaned, in units of the squared range."""
+from .data.patches import CHANNELS, Size, dims_of, grid_of, in_form_of
 
 GROUPS = 12
 """Groups of patches."""
-
-TRAINING = 5000
-"""Patches from which the groups learn."""
-
-SMOOTHNESS = 8.0
-"""Pixels over which the correlation of the first covariance decreases by a factor of e."""
-
-HELD_OUT = 0.05
-"""Fraction of the seen pixels that the groups do not learn from: they scale the intervals."""
-
-FEWEST_HELD_OUT = 20
-"""Number of such pixels from which the scale is estimated."""
-
-LEVEL, ENDS = 0.9, 1.645
-"""Probability of the intervals that are scaled, and their ends in standard deviations."""
-
-RANK = 32
-"""Components of the patches with a nonlinearity or a loss."""
-
-TINY = 1e-8
-"""Smallest variance, by which precisions are finite."""
 
 SIZES = {(2, False): 8, (2, True): 5, (3, False): 4, (3, True): 3}
 """Pixels of a patch along each dimension, by their number and whether there are channels."""
@@ -167,29 +124,36 @@ def inpaint(
     check_word("method", method, ["sample", "complete"])
     rng = new_stream(as_generator(random_state))
     pixels, seen = _seen_pixels(picture, observed)
-    dims = dims_of(picture)
-    space = [axis for axis, dim in enumerate(dims) if dim not in CHANNELS]
+    space = [
+        n for n, dim in zip(pixels.shape, dims_of(picture), strict=True) if dim not in CHANNELS
+    ]
     width: Any = size
     if is_auto(size):
-        best = SIZES[len(space), pixels.ndim > len(space)]
-        width = tuple(min(best, pixels.shape[axis]) for axis in space)
+        width = tuple(min(SIZES[len(space), pixels.ndim > len(space)], n) for n in space)
     stride: Any = step
     if is_auto(step):
         parts = 4 if method == "sample" else 2
         stride = tuple(-(-int(each) // parts) for each in np.broadcast_to(width, len(space)))
     grid = grid_of(picture, width, stride)
-    gaussian = isinstance(loss, str) and loss == "frobenius"
-    gaussian &= isinstance(nonlinearity, str) and nonlinearity in ("auto", "identity")
+    counts = getattr(loss, "name", loss) == "kl"
+    linear = isinstance(nonlinearity, str) and nonlinearity in ("auto", "identity")
+    gaussian = linear and (counts or getattr(loss, "name", loss) == "frobenius")
     n_groups = (GROUPS if gaussian else 1) if is_auto(groups) else groups
     n_groups = check_integer("groups", n_groups, 1)
+    visible = np.where(seen, pixels, np.nan)
     if gaussian:
+        if counts and np.nanmin(visible) < 0:
+            raise ValueError(
+                "picture has negative pixels, and loss='kl' is for counts: add them up."
+            )
         with one_thread():
-            mean, std, more = _by_groups(pixels, seen, grid, n_groups, denoise, rng)
+            mean, std, more = fill_by_groups(
+                visible, grid, n_groups, rng, denoise=denoise, counts=counts
+            )
     else:
-        options = {"nonlinearity": nonlinearity, "loss": loss, "random_state": rng}
-        if method == "sample":
-            options |= {"draws": draws, "groups": n_groups}
-        mean, std = _by_factors(np.where(seen, pixels, np.nan), width, stride, method, options)
+        options = {"draws": draws, "groups": n_groups} if method == "sample" else {}
+        options |= {"nonlinearity": nonlinearity, "loss": loss}
+        mean, std = fill_by_factors(visible, grid, method, rng, **options)
         more = {}
     unchanged = seen & (not denoise)
     is_labelled = isinstance(picture, xr.DataArray)
@@ -221,88 +185,3 @@ def _seen_pixels(picture: Any, observed: ArrayLike | None) -> tuple[Array, NDArr
     if np.isinf(pixels[seen]).any():
         raise ValueError("picture has infinite pixels: replace them by NaN.")
     return pixels, seen
-
-
-def _by_groups(
-    pixels: Array,
-    seen: NDArray[np.bool_],
-    grid: Grid,
-    n_groups: int,
-    denoise: bool,
-    rng: np.random.Generator,
-) -> tuple[Array, Array, dict[str, Any]]:
-    """Return the mean and the standard deviation of each pixel, and the groups."""
-    low, span = float(pixels[seen].min()), float(np.ptp(pixels[seen])) or 1.0
-    units = np.where(seen, (pixels - low) / span, np.nan)
-    held_out = rng.random(units.shape) < HELD_OUT
-    training = units if denoise else np.where(held_out, np.nan, units)
-    mixture = _learn(training, grid, n_groups, rng)
-    variance = np.full(units.shape, NOISE)
-    if denoise:
-        noise, mixture = mixture.without_noise()
-        variance += noise
-    mean, std = _average(units, variance, grid, mixture, left_out=not denoise)
-    if not denoise:
-        std = _scaled(std, units - mean, held_out)
-    more = {
-        "group_weight": ("group", mixture.weights),
-        "group_mean": (("group", "pixel"), low + span * mixture.means),
-        "group_covariance": (("group", "pixel", "pixel_"), span**2 * mixture.covariances),
-    }
-    return low + span * mean, span * std, more
-
-
-def _learn(units: Array, grid: Grid, n_groups: int, rng: np.random.Generator) -> GaussianMixture:
-    """Return the groups of some patches, drawn from all that have a seen pixel."""
-    corners, flat = grid.corners, units.reshape(-1)
-    chosen = np.sort(rng.choice(len(corners), min(TRAINING, len(corners)), replace=False))
-    X = flat[grid.positions(chosen)]
-    X = X[~np.isnan(X).all(axis=1)]
-    offsets = grid.offsets
-    distances = np.sqrt(np.sum((offsets[:, None] - offsets) ** 2, axis=-1))
-    mean, covariance = np.full(len(offsets), np.nanmean(X)), np.exp(-distances / SMOOTHNESS)
-    covariance *= max(float(np.nanvar(X)), NOISE)
-    start = GaussianMixture(np.ones(1), mean[None], covariance[None])
-    return fit_mixture(X, np.full_like(X, NOISE), start, n_groups, rng)
-
-
-def _average(
-    units: Array, variance: Array, grid: Grid, mixture: GaussianMixture, *, left_out: bool
-) -> tuple[Array, Array]:
-    """Return the averages of the predictions of all patches, weighted by their precisions."""
-    total, precision = Average(grid.shape), Average(grid.shape)
-    flat, flat_variance = units.reshape(-1), variance.reshape(-1)
-    for _, places in grid.blocks():
-        mean, spread = mixture.predict(flat[places], flat_variance[places], left_out=left_out)
-        weights = 1 / np.maximum(spread, TINY)
-        total.add(places, mean, weights)
-        precision.add(places, weights, np.ones_like(weights))
-    return total.result(), 1 / np.sqrt(precision.result())
-
-
-def _by_factors(
-    pixels: Array, size: Size, step: Size, method: str, options: dict[str, Any]
-) -> tuple[Array, Array]:
-    """Return the mean and the standard deviation of each pixel by f(WH) of the patches."""
-    held_out = options["random_state"].random(pixels.shape) < HELD_OUT
-    X = patches(np.where(held_out, np.nan, pixels), size, step)
-    weights = None
-    with errors_about("picture"):
-        if method == "sample":
-            fit: Any = sample(X, min(RANK, *X.shape), **options)
-            weights = 1 / np.maximum(fit.uncertainty(noise=False), TINY) ** 2
-        else:
-            fit = complete(X, min(RANK, *X.shape), **options)
-    mean = from_patches(fit.reconstruct(), pixels, weights)
-    std = np.ones_like(mean)
-    if weights is not None:
-        std = 1 / np.sqrt(from_patches(weights, pixels))
-    return mean, _scaled(std, pixels - mean, held_out)
-
-
-def _scaled(std: Array, error: Array, held_out: NDArray[np.bool_]) -> Array:
-    """Return standard deviations whose intervals cover the held-out pixels that are seen."""
-    used = held_out & ~np.isnan(error)
-    if used.sum() < FEWEST_HELD_OUT:
-        return std
-    return std * np.quantile(np.abs(error)[used] / std[used], LEVEL) / ENDS

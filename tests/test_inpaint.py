@@ -57,7 +57,7 @@ def test_channels_help_each_other(stripes):
     colour = np.stack([picture, 2 * picture], axis=-1)
     mosaic = np.stack([seen, ~seen], axis=-1)
     filled = nmd.inpaint(colour, mosaic, groups=1, random_state=0)
-    assert error(filled, colour, mosaic) < 0.02 * colour.std()
+    assert error(filled, colour, mosaic) < 0.03 * colour.std()
 
 
 def test_a_mask_of_pixels_counts_for_all_channels(stripes):

@@ -198,13 +198,19 @@ class Grid:
     dims: tuple[str, ...]
     shape: tuple[int, ...]
     size: tuple[int, ...]
-    starts: tuple[Positions, ...]
+    step: tuple[int, ...]
+
+    @property
+    def space(self) -> list[int]:
+        """Axes but those of channels."""
+        return [axis for axis, dim in enumerate(self.dims) if dim not in CHANNELS]
 
     @property
     def corners(self) -> Positions:
         """Positions (patch, dimension) of the first pixel of each patch."""
-        axes = np.meshgrid(*self.starts, indexing="ij")
-        return np.stack(axes, axis=-1).reshape(-1, len(axes))
+        lengths = zip(self.shape, self.size, self.step, strict=True)
+        starts = [np.union1d(np.arange(0, n - each, by), n - each) for n, each, by in lengths]
+        return np.stack(np.meshgrid(*starts, indexing="ij"), axis=-1).reshape(-1, len(starts))
 
     @property
     def offsets(self) -> Positions:
@@ -238,10 +244,7 @@ def grid_of(picture: Any, size: Size, step: Size) -> Grid:
                 f"step={step} exceeds size={size}, so that some pixels are in no patch: give a "
                 "step of at most the size."
             )
-    starts = [
-        np.union1d(np.arange(0, n - sizes[d], steps[d]), n - sizes[d]) for d, n in whole.items()
-    ]
-    return Grid(dims, shape, tuple(sizes[dim] for dim in dims), tuple(starts))
+    return Grid(dims, shape, *(tuple(each[dim] for dim in dims) for each in (sizes, steps)))
 
 
 def dims_of(picture: Any) -> tuple[str, ...]:

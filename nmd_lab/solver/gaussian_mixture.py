@@ -47,13 +47,11 @@ SHRINKAGE = 64
 FIRST_ROUNDS, ROUNDS = 4, 8
 """Rounds of EM with one group, and with all of them."""
 
-NOISY, LEAST = 2, 1e-6
-"""Inverse of the fraction of eigenvalues that are noise, and the least one over the largest."""
-
 CENTRE_ROUNDS = 10
 """Rounds of k-means on the rows that one Gaussian completes."""
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
 @compile_inner
@@ -117,11 +115,14 @@ def equal_patterns(x, v, before, v_before):  # type: ignore[no-untyped-def]
 
 
 @compile_inner
-def predict_left_out(x, columns, variance, U, V, y, r, sums):  # type: ignore[no-untyped-def]
-    """Add the moments of each observed entry given the others, by the probability given these."""
+def predict_left_out(x, columns, variance, left_out, factors, r, moments):  # type: ignore[no-untyped-def]
+    """Add the moments of entries that are left out; the group has its probability without each."""
     n = columns.size
-    weight, mean, square = sums
+    weight, mean, square = moments
+    U, V, y = factors
     for b in range(n):
+        if not left_out[columns[b]]:
+            continue
         j, precision, shift = columns[b], 0.0, 0.0
         for a in range(n):
             t = ((U[a, b] if a <= b else 0.0) - V[a, j]) / variance[j]
@@ -195,16 +196,17 @@ def visit_rows(X, variance, mixture, left_out, sums, out):  # type: ignore[no-un
                         squares[k, j, b] += r * here[j] * here[b]
                 continue
             for j in range(d):
-                if not (left_out and not math.isnan(X[i, j])):
+                if not left_out[i, j]:
                     spread = covariances[k, j, j]
                     for a in range(columns.size):
                         spread -= V[k, a, j] * V[k, a, j]
                     weight[j] += r
                     mean[j] += r * here[j]
                     square[j] += r * (spread + here[j] * here[j])
-            if left_out:
-                sums_of_row = weight, mean, square
-                predict_left_out(X[i], columns, variance[i], U[k], V[k], y[k], r, sums_of_row)
+            moments = weight, mean, square
+            predict_left_out(
+                X[i], columns, variance[i], left_out[i], (U[k], V[k], y[k]), r, moments
+            )
         if not learn:
             for j in range(d):
                 centre = mean[j] / weight[j]
@@ -221,46 +223,46 @@ class GaussianMixture:
     means: Array
     covariances: Array
 
-    def predict(self, X: Array, variance: Array, *, left_out: bool) -> tuple[Array, Array]:
-        """Return the means and variances of z, both (n, d), given the observed entries.
+    def predict(self, X: Array, variance: Array, left_out: Mask) -> tuple[Array, Array]:
+        """Return the means and variances of z, both (n, d), given the observed entries of the row.
 
-        With `left_out`, those of an observed x_ij are given the others of its row.
+        Where `left_out` is True they are given the other entries.
         """
         mean, spread = np.empty_like(X), np.empty_like(X)
         none = np.empty(0), np.empty((0, 0)), np.empty((0, 0, 0)), np.empty((0, 0, 0))
 
         def predict_chunk(rows: slice) -> None:
-            self._visit(X[rows], variance[rows], left_out, none, (mean[rows], spread[rows]))
+            self._visit(X[rows], variance[rows], left_out[rows], none, (mean[rows], spread[rows]))
 
         in_chunks(predict_chunk, len(X))
         return mean, spread
 
     def improve(self, X: Array, variance: Array) -> tuple[GaussianMixture, float]:
         """Return the mixture after a round of EM, and the log-likelihood before it."""
-        (K, d), none = self.means.shape, (np.empty((0, 0)), np.empty((0, 0)))
+        (K, d), nothing = self.means.shape, np.zeros_like(X, dtype=bool)
+        none = np.empty((0, 0)), np.empty((0, 0))
 
         def add_chunk(rows: slice) -> tuple[Any, ...]:
             sums = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d)), np.zeros((K, d, d))
-            return *sums, self._visit(X[rows], variance[rows], False, sums, none)
+            return *sums, self._visit(X[rows], variance[rows], nothing[rows], sums, none)
 
         parts = in_chunks(add_chunk, len(X))
         counts, linear, squares, explained, total = (sum(each) for each in zip(*parts, strict=True))
         squares += counts[:, None, None] * self.covariances - explained
         return mixture_of_sums(counts, linear, squares), float(total)
 
-    def without_noise(self) -> tuple[float, GaussianMixture]:
-        """Return the variance of independent noise in z, and the mixture without it.
+    def noise(self, n: int) -> float:
+        """Return the variance of independent noise in z, as n rows show it.
 
-        It is the smallest average of a part of the eigenvalues of a group.
+        It is the smallest median of the eigenvalues of a group, whose expectation over samples is
+        corrected.
         """
-        values, vectors = np.linalg.eigh(self.covariances)
-        lowest = values[:, : max(values.shape[1] // NOISY, 1)].mean(axis=1)
-        noise = float(lowest.min())
-        cleaned = np.maximum(values - noise, LEAST * values[:, -1:])
-        covariances = np.einsum("kij,kj,klj->kil", vectors, cleaned, vectors)
-        return noise, GaussianMixture(self.weights, self.means, covariances)
+        d, counts = self.means.shape[1], n * self.weights
+        bias = 1 - np.minimum(d / (3 * counts), 1 / 3)
+        medians = np.median(np.linalg.eigvalsh(self.covariances), axis=1) / bias
+        return float(medians[counts >= min(2 * d, counts.max())].min())
 
-    def _visit(self, X: Array, variance: Array, left_out: bool, sums: Any, out: Any) -> float:
+    def _visit(self, X: Array, variance: Array, left_out: Mask, sums: Any, out: Any) -> float:
         """Visit some rows by the compiled kernel."""
         mixture = np.log(self.weights), self.means, self.covariances
         return float(_kernel()(X, variance, mixture, left_out, sums, out))
@@ -286,7 +288,7 @@ def fit_mixture(
         mixture, _ = mixture.improve(X, variance)
     if groups == 1:
         return mixture
-    completed, _ = mixture.predict(X, variance, left_out=False)
+    completed, _ = mixture.predict(X, variance, np.zeros_like(X, dtype=bool))
     centres = completed[rng.choice(len(X), min(groups, len(X)), replace=False)]
     for _ in range(CENTRE_ROUNDS):
         distances = np.sum(centres**2, axis=1) - 2 * completed @ centres.T

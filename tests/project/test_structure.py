@@ -31,6 +31,7 @@ LAYERS = (
         "fit",
         "_messages",
         "_fitting",
+        "_inpainting",
         "imputer_check",
         "inpainting",
         "pooling",
