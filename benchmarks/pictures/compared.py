@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
 from benchmarks.common.journals import Journals
-from benchmarks.paper.report import prose, table
+from benchmarks.paper.report import table
 from nmd_lab._records import Record
 
 from .cells import cells_of, collect
 from .choice import settings_of
 from .methods import METHODS
-from .ours import BEST
 from .sizes import Size
 
 Array = np.ndarray
@@ -66,30 +64,30 @@ def geometric_mean(values: Array) -> float:
     return float(np.exp(np.mean(np.log(values))))
 
 
-def ratios(errors: Mapping[str, Array], rivals: Iterable[str]) -> Array | None:
-    """Return our errors over those of the best rival of each photograph."""
+def ratios(errors: Mapping[str, Array], ours: str, rivals: Iterable[str]) -> Array | None:
+    """Return our errors over those of the best rival of each photograph; None if one is missing."""
     there = [errors[name] for name in rivals if name in errors]
-    return errors[BEST] / np.nanmin(there, axis=0) if BEST in errors and there else None
+    if ours not in errors or not there:
+        return None
+    found = errors[ours] / np.min(there, axis=0)
+    return None if np.isnan(found).any() else found
 
 
-def compare(found: Found, pictures: Iterable[str], rivals: Iterable[str]) -> str:
-    """Return the tables of a case, and our error over that of rivals in a sentence."""
+def compare(found: Found, pictures: Iterable[str]) -> str:
+    """Return the tables of a case."""
     pictures = list(pictures)
     errors = scores(found, pictures, "rmse")
-    return "\n\n".join(
-        [grid(errors, pictures), sentence(errors, pictures, rivals), means(found, pictures)]
-    )
+    return "\n\n".join([grid(errors, pictures), means(found, pictures)])
 
 
 def grid(errors: Mapping[str, Array], pictures: list[str]) -> str:
     """Return the errors of all methods by photograph, the lowest in bold."""
-    values = np.array(list(errors.values())).T.round(4)
-    least = np.nanmin(values, axis=1, keepdims=True)
+    values = np.array(list(errors.values())).T
+    values = np.vstack([values, np.exp(np.log(values).mean(axis=0))]).round(4)
     body = [
-        [picture, *(word(v, 4, is_best=v == best) for v in row)]
-        for picture, row, best in zip(pictures, values, least[:, 0], strict=True)
+        [name, *(word(v, 4, is_best=v == np.nanmin(row)) for v in row)]
+        for name, row in zip([*pictures, "geometric mean"], values, strict=True)
     ]
-    body.append(["geometric mean", *(word(geometric_mean(v), 4) for v in errors.values())])
     return table(["RMSE", *errors], body)
 
 
@@ -108,20 +106,11 @@ def word(value: float, digits: int, *, is_best: bool = False) -> str:
     return f"**{text}**" if is_best else text
 
 
-def sentence(errors: Mapping[str, Array], pictures: list[str], rivals: Iterable[str]) -> str:
-    """Return our error over that of the best rival of each photograph, in words."""
-    found = ratios(errors, rivals)
-    if found is None:
-        return ""
-    return prose(
-        "Error of `{best}` over that of the better one of {rivals} for each photograph: geometric "
-        "mean {mean:.3f}, highest {highest:.3f} ({picture}).",
-        best=BEST,
-        rivals=" and ".join(rivals),
-        mean=geometric_mean(found),
-        highest=found.max(),
-        picture=pictures[int(found.argmax())],
-    )
+def unfinished(found: Found, seeds: int) -> list[str]:
+    """Return a sentence for the methods that have fewer seeds, as with --stored."""
+    fewest = {method: min(map(len, records.values())) for method, records in found.items()}
+    missing = [f"{method} {number}" for method, number in fewest.items() if number < seeds]
+    return [f"**Not all of the {seeds} seeds are done: {', '.join(missing)}.**"] if missing else []
 
 
 def failures(found: Found) -> list[str]:
@@ -135,6 +124,6 @@ def failures(found: Found) -> list[str]:
     ]
 
 
-def coverage_of(found: Found, pictures: Iterable[str]) -> Any:
+def coverage_of(found: Found, ours: str, pictures: Iterable[str]) -> Array:
     """Return the coverage of our intervals by photograph."""
-    return scores(found, pictures, "coverage").get(BEST)
+    return scores(found, pictures, "coverage").get(ours, np.array([np.nan]))

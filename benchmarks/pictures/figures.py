@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import numpy as np
 from benchmarks.common.journals import Journals
 from benchmarks.paper.report import pyplot, save
 
-from .cases import Problem, problem_of
+from .cases import problem_of
+from .choice import settings_of
 from .data import load
-from .methods import METHODS
-from .ours import BEST
+from .methods import METHODS, is_ours
+from .ours import BEST, LIMITS
 from .sizes import Size
 
 Array = np.ndarray
@@ -26,70 +28,81 @@ ROWS = (
 )
 """Photographs and cases of the figure."""
 SHOWN = ("interpolation", "biharmonic", BEST)
+WIDTH = "width of 90 % intervals"
+"""Title of the picture of the intervals."""
+UNCLIPPED = ("radial functions", LIMITS)
+BRIGHT = ("china", "flower")
+"""Methods and photographs of the figure of clipped pixels."""
 DETAIL = 128
 """Side of the central detail that is shown."""
 
 
 def restored(journals: Journals, size: Size, folder: Path) -> str:
-    """Return the figure; its pictures are stored, too."""
-    rows = [
-        (picture, case) for picture, case in ROWS if picture in size.pictures and case in size.cases
-    ]
+    """Return the figure of missing pixels."""
+    rows = [(p, case) for p, case in ROWS if p in size.pictures and case in size.cases]
     if not (rows and set(SHOWN) <= set(size.methods)):
         return ""
-    stored = journals.folder / f"figure-{size.side}.npz"
-    if not (journals.is_stored and stored.exists()):
-        np.savez_compressed(stored, **panels(rows, size))
-    with np.load(stored) as found:
-        return draw(rows, dict(found), folder)
+    found = {picture: panels(journals, size, picture, case, SHOWN) for picture, case in rows}
+    caption = (
+        "The central detail of photographs. Missing pixels are red in the first column. The "
+        "width of the 90 % intervals is from 0 (black) to 0.5 (white)."
+    )
+    names = [f"{picture}, {case}" for picture, case in rows]
+    return save(draw(names, list(found.values())), folder, "pictures_restored", caption)
 
 
-def panels(rows: list[tuple[str, str]], size: Size) -> dict[str, Array]:
-    """Return the pictures of the figure by photograph and column."""
-    found = {}
-    for picture, case in rows:
-        problem = problem_of(case, load(picture, size.side), 0)
-        found[f"{picture}, photograph"], found[f"{picture}, given"] = problem.truth, problem.given
-        for method in SHOWN:
-            options: dict[str, Any] = size.options if method == BEST else {}
-            answer = METHODS[method].fill(problem, 0, **options)
-            found[f"{picture}, {method}"] = answer.picture
-            if method == BEST:
-                found[f"{picture}, interval"] = width_of(problem, answer)
+def unclipped(journals: Journals, size: Size, folder: Path) -> str:
+    """Return the figure of clipped pixels."""
+    shown = [name for name in UNCLIPPED if name in size.methods]
+    rows = [picture for picture in BRIGHT if picture in size.pictures]
+    if not (rows and shown):
+        return ""
+    found = [panels(journals, size, picture, "clipped", shown) for picture in rows]
+    caption = "The central detail of clipped photographs, from 0 (black) to 1 (white)."
+    return save(draw(rows, found), folder, "pictures_clipped", caption)
+
+
+def panels(
+    journals: Journals, size: Size, picture: str, case: str, methods: Iterable[str]
+) -> dict[str, Array]:
+    """Return a photograph as it is given and restored, from the disk if it was stored."""
+    path = journals.folder / f"{picture}-{case.replace(' ', '-')}-{size.side}.npz"
+    if path.exists():
+        with np.load(path) as stored:
+            if {"given", *methods, "photograph"} <= set(stored) and journals.is_stored:
+                return dict(stored)
+    problem = problem_of(case, load(picture, size.side), 0)
+    found = {"given": problem.given}
+    for method in methods:
+        settings = settings_of(journals, size, method, case) or {}
+        settings |= size.options if is_ours(method) else {}
+        answer = METHODS[method].fill(problem, 0, **settings)
+        found[method] = answer.picture
+        if answer.upper is not None:
+            found[WIDTH] = np.where(problem.scored, answer.upper - answer.lower, 0)
+    found["photograph"] = problem.truth
+    np.savez_compressed(path, **found)
     return found
 
 
-def width_of(problem: Problem, answer: Any) -> Array:
-    """Return the width of the intervals, 0 where a pixel is known."""
-    return np.where(problem.scored, answer.upper - answer.lower, 0)
-
-
-def draw(rows: list[tuple[str, str]], found: dict[str, Array], folder: Path) -> str:
-    """Return the Markdown of the figure."""
-    columns = ("given", *SHOWN, "interval", "photograph")
+def draw(names: list[str], rows: list[dict[str, Array]]) -> Any:
+    """Return a figure with a row of details for each photograph."""
     figure, axes = pyplot().subplots(
-        len(rows), len(columns), squeeze=False, layout="constrained",
-        figsize=(1.85 * len(columns), 1.9 * len(rows) + 0.3),
+        len(rows), len(rows[0]), squeeze=False, layout="constrained",
+        figsize=(1.85 * len(rows[0]), 1.9 * len(rows) + 0.3),
     )  # fmt: skip
     grey = pyplot().get_cmap("gray").with_extremes(bad="#c8442d")
-    for (picture, case), line in zip(rows, axes, strict=True):
-        for name, ax in zip(columns, line, strict=True):
-            image = detail(found[f"{picture}, {name}"])
-            is_width = name == "interval"
-            ax.imshow(
-                image, cmap="magma" if is_width else grey, vmin=0, vmax=0.5 if is_width else 1
-            )
+    for name, row, line in zip(names, rows, axes, strict=True):
+        for (title, picture), ax in zip(row.items(), line, strict=True):
+            colors, top = ("magma", 0.5) if title == WIDTH else (grey, 1)
+            ax.imshow(detail(picture), cmap=colors, vmin=0, vmax=top)
             ax.set(xticks=[], yticks=[])
             ax.grid(False)
             ax.spines[:].set_visible(False)
-        line[0].set_ylabel(f"{picture}, {case}", fontsize=8)
-    for name, ax in zip(columns, axes[0], strict=True):
-        ax.set_title("width of 90 % intervals" if name == "interval" else name, fontsize=9)
-    caption = (
-        "The central detail of four photographs. Missing pixels are red in the first column. The "
-        "width of the 90 % intervals is from 0 (black) to 0.5 (white)."
-    )
-    return save(figure, folder, "pictures_restored", caption)
+        line[0].set_ylabel(name, fontsize=8)
+    for title, ax in zip(rows[0], axes[0], strict=True):
+        ax.set_title(title, fontsize=9)
+    return figure
 
 
 def detail(picture: Array) -> Array:

@@ -1,7 +1,7 @@
 """Methods of this library.
 
-- `nmd.inpaint` has all arguments at their defaults, but for `denoise` where there is noise. Counts
-  are transformed as for the other methods; two more lines have counts that are not.
+- `nmd.inpaint` has all arguments at their defaults, but for `denoise` where there is noise, and
+  `loss="kl"` for counts.  Two more columns have transformed counts, and f = exp with KL.
 - Limits: patches of the clipped photograph, for `nmd.complete` with `at_least=` at clipped pixels.
 - MinMax: the same patches, where f(WH) ends at the ceiling and WH does not.
 """
@@ -18,8 +18,8 @@ import nmd_lab as nmd
 from .cases import CLIPPING, COUNTED, MISSING, NOISY, Problem
 from .peers import Answer, Method, grid, unbiased_inverse
 
-BEST = "nmd.inpaint"
-"""The method that the ratios are about."""
+BEST, LIMITS = "nmd.inpaint", "nmd.complete, limits"
+"""The methods that the ratios are about."""
 
 ENDS = 1.645
 """Standard deviations from the mean to the ends of a 90 % interval."""
@@ -28,22 +28,22 @@ Array = np.ndarray
 
 
 def inpaint(problem: Problem, seed: int, **options: Any) -> Answer:
-    """Fill missing pixels, or remove noise; counts are transformed as for the other methods."""
-    if problem.units == 1:
-        return restored(problem.given, problem.noise is not None, seed, **options)
+    """Fill missing pixels, or remove noise; counts have a variance that is their mean."""
+    loss = {"loss": "kl"} if problem.units != 1 else {}
+    denoise = problem.noise is not None or problem.units != 1
+    answer = restored(problem.given, denoise, seed, **loss, **options)
+    return Answer(*(each / problem.units for each in answer))
+
+
+def transformed(problem: Problem, seed: int, **options: Any) -> Answer:
+    """Remove the noise of counts after the transform that the other methods have."""
     answer = restored(2 * np.sqrt(problem.given + 3 / 8), True, seed, **options)
     return Answer(*(unbiased_inverse(each) / problem.units for each in answer))
 
 
-def of_counts(problem: Problem, seed: int, **options: Any) -> Answer:
-    """Remove the noise of counts that are not transformed."""
-    answer = restored(problem.given, True, seed, **options)
-    return Answer(*(each / problem.units for each in answer))
-
-
 def by_exp(problem: Problem, seed: int, **options: Any) -> Answer:
-    """Fit counts by exp and KL."""
-    return of_counts(problem, seed, nonlinearity="exp", loss="kl", **options)
+    """Fit the patches of counts by exp and KL."""
+    return inpaint(problem, seed, nonlinearity="exp", **options)
 
 
 def restored(given: Array, denoise: bool, seed: int, **options: Any) -> Answer:
@@ -92,10 +92,10 @@ SIZES = grid(size=(8, 16), rank=(8, 32))
 
 OURS: Mapping[str, Method] = {
     BEST: Method(inpaint, (*MISSING, *NOISY, *COUNTED)),
-    "nmd.inpaint, not transformed": Method(of_counts, COUNTED),
+    "nmd.inpaint, transformed": Method(transformed, COUNTED),
     "nmd.inpaint, exp and KL": Method(by_exp, COUNTED),
     "nmd.inpaint, clipped as missing": Method(with_clipped_missing, CLIPPING),
     "nmd.complete, MinMax": Method(beyond_ceiling, CLIPPING, SIZES),
-    "nmd.complete, limits": Method(with_limits, CLIPPING, SIZES),
+    LIMITS: Method(with_limits, CLIPPING, SIZES),
 }
 """Our methods by name."""

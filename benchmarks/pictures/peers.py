@@ -10,7 +10,8 @@
   Foi.  All three get the standard deviation of the noise, which our methods do not.
 
 No setting is in the units of the picture: the weight of TV, h of NLM and the noise of BM3D are
-multiples of the standard deviation of the noise.
+multiples of the standard deviation of the noise.  BM3D is the method of K. Dabov, A. Foi,
+V. Katkovnik and K. Egiazarian (2007), in the version of Y. Mäkinen, L. Azzari and A. Foi (2020).
 """
 
 from __future__ import annotations
@@ -163,10 +164,10 @@ def bm3d(problem: Problem, seed: int, *, factor: float) -> Answer:
 RADII = grid(radius=(1, 2, 3, 5, 8, 12))
 WEIGHTS = grid(weight=(0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.3, 1.7, 2.2, 3))
 MEANS = (
-    *grid(size=(3, 5, 7), distance=(7, 11), h=(0.4, 0.5, 0.6, 0.7, 0.8, 1), fast=(True,)),
+    *grid(size=(3, 5, 7), distance=(7, 11), h=(0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1), fast=(True,)),
     *grid(size=(5, 7), distance=(7,), h=(0.7, 0.8, 0.9, 1, 1.2), fast=(False,)),
 )
-FACTORS = grid(factor=(0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5))
+FACTORS = grid(factor=(0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 2.5))
 STEPS = grid(above=(0, 0.1, 0.2, 0.3, 0.4, 0.5))
 KERNELS = grid(kernel=("linear", "thin_plate_spline"), neighbors=(10, 30, 100))
 

@@ -9,7 +9,8 @@
 - Photon counts: Poisson counts whose mean over the photograph is 4 or 1, with all pixels. The score
   is that of all pixels, in the units of the photograph.
 - Clipped exposures: the largest 30 % of the pixels are at the ceiling. The score is theirs.
-- Three seeds of the missing pixels, the noise and the counts. A number is a mean over the seeds.
+- Three seeds of the missing pixels, the noise and the counts, and one where nothing is random. A
+  number is a mean over the seeds.
 - Answers are clipped to 0 to 1. PSNR refers to the range 1. SSIM has Gaussian weights of standard
   deviation 1.5, and is the mean of its map over the scored pixels.
 - Coverage: the fraction of the scored pixels within the 90 % intervals of `nmd.inpaint`.
@@ -28,12 +29,13 @@ from .ours import BEST
 from .peers import __doc__ as methods
 
 RATIOS = """
-The error of `nmd.inpaint` over that of the better of two other methods, another one for each
-photograph: geometric mean, lowest and highest photograph, and coverage of its 90 % intervals of
-missing pixels (lowest and highest photograph)."""
+The error of a method of this library over that of another one, or of the better of two others for
+each photograph: geometric mean, lowest and highest photograph. Coverage is that of the 90 %
+intervals, on the lowest and the highest photograph."""
 
 OTHERS = """
-The photographs on which settings were chosen, with one seed."""
+The photographs on which settings were chosen, with one seed. No setting of `nmd.inpaint` was chosen
+on those of the tables above."""
 
 CHECKED_METHODS = (BEST, "interpolation", "biharmonic")
 """Methods of the tables of other photographs."""
