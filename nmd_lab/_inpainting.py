@@ -52,32 +52,34 @@ RANK = 32
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Filled = tuple[Array, Array, dict[str, Any]]
 
 
 def fill_by_groups(
-    pixels: Array, grid: Grid, n_groups: int, rng: np.random.Generator, **kind: bool
-) -> Filled:
+    pixels: Array, grid: Grid, groups: int, rng: np.random.Generator, denoise: bool, counts: bool
+) -> tuple[Array, Array, dict[str, Any]]:
     """Return the mean and standard deviation of each pixel, and the groups; NaN is missing."""
-    low = 0.0 if kind["counts"] else float(np.nanmin(pixels))
+    low = 0.0 if counts else float(np.nanmin(pixels))
     span = float(np.nanmax(pixels)) - low or 1.0
-    photon = 1 / span if kind["counts"] else 0.0
-    mean, std, mixture = _fill((pixels - low) / span, grid, n_groups, rng, kind["denoise"], photon)
-    groups = {
+    units, photon = (pixels - low) / span, 1 / span if counts else 0.0
+    mean, std, mixture = _fill(units, grid, groups, rng, denoise, photon)
+    found = {
         "group_weight": ("group", mixture.weights),
         "group_mean": (("group", "pixel"), low + span * mixture.means),
         "group_covariance": (("group", "pixel", "pixel_"), span**2 * mixture.covariances),
     }
-    return low + span * mean, span * std, groups
+    return low + span * mean, span * std, found
+
+
+def distance_to_seen(pixels: Array, grid: Grid) -> NDArray[np.int32]:
+    """Return how many pixels away the nearest one is that is seen in a channel."""
+    channels = tuple({*range(pixels.ndim)} - {*grid.space})
+    missing = np.asarray(np.isnan(pixels).all(axis=channels, keepdims=True))
+    distance: Any = ndimage.distance_transform_cdt(missing, "chessboard")
+    return np.asarray(distance)
 
 
 def _fill(
-    units: Array,
-    grid: Grid,
-    n_groups: int,
-    rng: np.random.Generator,
-    denoise: bool,
-    photon: float,
+    units: Array, grid: Grid, groups: int, rng: np.random.Generator, denoise: bool, photon: float
 ) -> tuple[Array, Array, GaussianMixture]:
     """Return the mean and standard deviation of each pixel of a picture from 0 to 1, and groups.
 
@@ -85,33 +87,28 @@ def _fill(
     """
     held_out = _held_out(units, rng) & (not denoise)
     training = np.where(held_out, np.nan, units)
-    corners = len(grid.corners)
-    chosen = np.sort(rng.choice(corners, min(TRAINING, corners), replace=False))
-    chosen = chosen[~np.isnan(training.reshape(-1)[grid.positions(chosen)]).all(axis=1)]
-    places = grid.positions(chosen)
+    n = len(grid.corners)
+    places = grid.positions(np.sort(rng.choice(n, min(TRAINING, n), replace=False)))
+    places = places[~np.isnan(training.reshape(-1)[places]).all(axis=1)]
     X = training.reshape(-1)[places]
     start = _first(X, grid)
     variance = np.full(units.shape, NOISE + photon * np.nanmean(units))
     if denoise and not photon:
         few = fit_mixture(X, np.full_like(X, NOISE), start, NOISE_GROUPS, rng)
         variance += few.noise(len(X))
-    seen, variance = _with_coarse(units, variance, grid, n_groups, rng)
+    seen, variance = _with_coarse(units, variance, grid, groups, rng)
     for _ in range(COUNT_PASSES if photon else 1):
-        mixture = fit_mixture(X, variance.reshape(-1)[places], start, n_groups, rng)
+        mixture = fit_mixture(X, variance.reshape(-1)[places], start, groups, rng)
         mean, std = _average(seen, variance, held_out, grid, mixture)
         variance = NOISE + photon * np.maximum(mean, photon * LEAST_COUNT)
     return mean, _scaled(std, units - mean, held_out), mixture
 
 
 def _with_coarse(
-    units: Array, variance: Array, grid: Grid, n_groups: int, rng: np.random.Generator
+    units: Array, variance: Array, grid: Grid, groups: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return the pixels and their noise, with those of half the resolution far from seen ones."""
-    channels = tuple({*range(units.ndim)} - {*grid.space})
-    missing = np.isnan(units).all(axis=channels, keepdims=True)
-    near = min(grid.size[axis] for axis in grid.space) // 2
-    distance: Any = ndimage.distance_transform_cdt(np.asarray(missing), "chessboard")
-    far = distance > near
+    far = distance_to_seen(units, grid) > min(grid.size[axis] for axis in grid.space) // 2
     half = tuple(-(-n // 2) if a in grid.space else n for a, n in enumerate(units.shape))
     if not far.any() or any(n < each for n, each in zip(half, grid.size, strict=True)):
         return units, variance
@@ -120,7 +117,7 @@ def _with_coarse(
         pairs = np.arange(0, units.shape[axis], 2)
         sums, counts = (np.add.reduceat(each, pairs, axis) for each in (sums, counts))
     coarse = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    mean, std, _ = _fill(coarse, replace(grid, shape=half), n_groups, rng, False, 0.0)
+    mean, std, _ = _fill(coarse, replace(grid, shape=half), groups, rng, False, 0.0)
     for axis in grid.space:
         inside = np.arange(units.shape[axis]) // 2
         mean, std = (np.take(each, inside, axis) for each in (mean, std))

@@ -8,13 +8,18 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from ._inpainting import fill_by_factors, fill_by_groups
+from ._inpainting import distance_to_seen, fill_by_factors, fill_by_groups
+from ._messages import warn
 from ._runtime.checks import as_generator, check_integer, check_word, is_auto, new_stream
 from ._runtime.machine import one_thread
 from .data.patches import CHANNELS, Size, dims_of, grid_of, in_form_of
+from .warnings import NMDWarning
 
 GROUPS = 12
 """Groups of patches."""
+
+GUESS = 2
+"""Width of a missing region, in those of a patch, above which its inner pixels are a guess."""
 
 SIZES = {(2, False): 8, (2, True): 5, (3, False): 4, (3, True): 3}
 """Pixels of a patch along each dimension, by their number and whether there are channels."""
@@ -135,29 +140,31 @@ def inpaint(
         parts = 4 if method == "sample" else 2
         stride = tuple(-(-int(each) // parts) for each in np.broadcast_to(width, len(space)))
     grid = grid_of(picture, width, stride)
-    counts = getattr(loss, "name", loss) == "kl"
-    linear = isinstance(nonlinearity, str) and nonlinearity in ("auto", "identity")
-    gaussian = linear and (counts or getattr(loss, "name", loss) == "frobenius")
+    of_loss = getattr(loss, "name", loss)
+    counts, linear = of_loss == "kl", getattr(nonlinearity, "name", nonlinearity)
+    gaussian = of_loss in ("kl", "frobenius") and linear in ("auto", "identity")
     n_groups = (GROUPS if gaussian else 1) if is_auto(groups) else groups
     n_groups = check_integer("groups", n_groups, 1)
     visible = np.where(seen, pixels, np.nan)
+    more: dict[str, Any] = {}
+    wide, patch = 2 * int(distance_to_seen(visible, grid).max()) - 1, max(grid.size)
+    if wide > GUESS * patch:
+        sentence = (
+            f"A missing region is about {wide} pixels wide, and patches {patch}: its inner pixels "
+            "are no more than a guess."
+        )
+        warn({NMDWarning: sentence}, stacklevel=2)
     if gaussian:
         if counts and np.nanmin(visible) < 0:
-            raise ValueError(
-                "picture has negative pixels, and loss='kl' is for counts: add them up."
-            )
+            raise ValueError("picture has negative pixels: give counts, or another loss.")
         with one_thread():
-            mean, std, more = fill_by_groups(
-                visible, grid, n_groups, rng, denoise=denoise, counts=counts
-            )
+            mean, std, more = fill_by_groups(visible, grid, n_groups, rng, denoise, counts)
     else:
         options = {"draws": draws, "groups": n_groups} if method == "sample" else {}
         options |= {"nonlinearity": nonlinearity, "loss": loss}
         mean, std = fill_by_factors(visible, grid, method, rng, **options)
-        more = {}
     unchanged = seen & (not denoise)
-    is_labelled = isinstance(picture, xr.DataArray)
-    labelled = picture if is_labelled else xr.DataArray(np.asarray(picture), dims=grid.dims)
+    labelled = picture if hasattr(picture, "dims") else xr.DataArray(picture, dims=grid.dims)
     filled = in_form_of(labelled, np.where(unchanged, pixels, mean))
     spread = labelled.copy(data=np.where(unchanged, 0.0, std))
     return xr.Dataset({"picture": filled, "std": spread, **more})
@@ -168,18 +175,20 @@ def _seen_pixels(picture: Any, observed: ArrayLike | None) -> tuple[Array, NDArr
     try:
         pixels = np.asarray(picture, dtype=float)
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"picture is a {type(picture).__name__}: give an array of numbers."
-        ) from error
+        raise TypeError(f"picture is a {type(picture).__name__}: give numbers.") from error
     seen = ~np.isnan(pixels)
     if observed is not None:
-        mask = np.asarray(observed)
-        if mask.dtype != bool or mask.shape not in (pixels.shape, pixels.shape[:-1]):
+        mask, dims = np.asarray(observed), dims_of(picture)
+        channels = tuple(axis for axis, dim in enumerate(dims) if dim in CHANNELS)
+        if mask.ndim == pixels.ndim - len(channels):
+            mask = np.expand_dims(mask, channels)
+        one = tuple(1 if axis in channels else n for axis, n in enumerate(pixels.shape))
+        if mask.dtype != bool or mask.shape not in (pixels.shape, one):
             raise ValueError(
-                f"observed has the dtype {mask.dtype} and the shape {mask.shape}: give booleans in "
-                f"the shape of the picture, {pixels.shape}."
+                f"observed has the dtype {mask.dtype} and the shape {np.shape(observed)}: give "
+                f"booleans in the shape of the picture, {pixels.shape}."
             )
-        seen &= mask.reshape(mask.shape + (1,) * (pixels.ndim - mask.ndim))
+        seen &= mask
     if not seen.any():
         raise ValueError("picture has no seen pixel: give some that are not NaN.")
     if np.isinf(pixels[seen]).any():

@@ -68,6 +68,42 @@ def test_a_mask_of_pixels_counts_for_all_channels(stripes):
     xr.testing.assert_identical(one, each)
 
 
+def test_a_mask_has_the_dimensions_of_space_wherever_the_channels_are(stripes):
+    picture, seen = stripes
+    bands = xr.DataArray(np.stack([picture, -picture]), dims=("band", "y", "x"))
+    filled = nmd.inpaint(bands, seen, groups=1, random_state=0)
+    np.testing.assert_array_equal(filled["std"].values == 0, np.stack([seen, seen]))
+
+
+def test_photon_counts_are_cleaned_by_their_own_noise(stripes):
+    mean = 8 * np.exp(stripes[0])
+    counts = np.random.default_rng(0).poisson(mean)
+    cleaned = (
+        nmd.inpaint(counts.astype(float), loss=loss, denoise=True, groups=2, random_state=0)
+        for loss in ("kl", "frobenius")
+    )
+    by_counts, by_one_noise = (np.std(each["picture"].values - mean) for each in cleaned)
+    assert by_counts < by_one_noise
+
+
+def test_a_wide_region_is_filled_from_coarser_pixels_with_a_warning():
+    slope = np.add.outer(np.arange(48.0), np.arange(48.0))
+    seen = np.ones(slope.shape, bool)
+    seen[12:34, 12:34] = False
+    with pytest.warns(nmd.warnings.NMDWarning, match="about 21 pixels wide, and patches 8"):
+        filled = nmd.inpaint(slope, seen, groups=1, random_state=0)
+    assert error(filled, slope, seen) < 0.05 * slope.std()
+
+
+def test_results_are_bit_for_bit_identical_with_one_and_two_threads(stripes, monkeypatch):
+    picture, seen = stripes
+    results = []
+    for threads in (1, 2):
+        monkeypatch.setattr("nmd_lab.solver.gaussian_mixture.all_threads", lambda n=threads: n)
+        results.append(nmd.inpaint(picture, seen, groups=2, random_state=0))
+    xr.testing.assert_identical(*results)
+
+
 def test_labels_come_back(stripes):
     picture, seen = stripes
     labelled = xr.DataArray(
@@ -122,6 +158,7 @@ X = np.arange(64.0).reshape(8, 8)
         (lambda: nmd.inpaint(X, X > 99), "picture has no seen pixel"),
         (lambda: nmd.inpaint(np.full((8, 8), np.nan)), "picture has no seen pixel"),
         (lambda: nmd.inpaint(X, X[:4] > 9), r"observed has the dtype bool and the shape \(4, 8\)"),
+        (lambda: nmd.inpaint(X, X[0] > 3), r"observed has the dtype bool and the shape \(8,\)"),
         (lambda: nmd.inpaint(X, X), "observed has the dtype float64"),
         (lambda: nmd.inpaint(X / (X != 3)), "picture has infinite pixels"),
         (lambda: nmd.inpaint([["a"]]), "picture is a list"),
@@ -129,7 +166,8 @@ X = np.arange(64.0).reshape(8, 8)
         (lambda: nmd.inpaint(X, step=9), "step=9 exceeds size"),
         (lambda: nmd.inpaint(X, groups=0), "groups=0 is too small"),
         (lambda: nmd.inpaint(X, random_state="x"), "random_state='x' is not a seed"),
-        (lambda: nmd.inpaint(X - 9, loss="kl", nonlinearity="exp", draws=2), "picture"),
+        (lambda: nmd.inpaint(X - 9, loss="kl"), "picture has negative pixels"),
+        (lambda: nmd.inpaint(X - 9, loss="kl", nonlinearity="exp"), "picture"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")

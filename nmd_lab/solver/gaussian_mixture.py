@@ -265,7 +265,8 @@ class GaussianMixture:
     def _visit(self, X: Array, variance: Array, left_out: Mask, sums: Any, out: Any) -> float:
         """Visit some rows by the compiled kernel."""
         mixture = np.log(self.weights), self.means, self.covariances
-        return float(_kernel()(X, variance, mixture, left_out, sums, out))
+        visit = cached_kernel(visit_rows, "visit_rows_of_mixture")
+        return float(visit(X, variance, mixture, left_out, sums, out))
 
 
 def mixture_of_sums(counts: Array, linear: Array, squares: Array) -> GaussianMixture:
@@ -309,8 +310,3 @@ def in_chunks(work: Callable[[slice], Any], n_rows: int) -> list[Any]:
     ranges = [slice(begin, end) for begin, end in pairwise(ends)]
     with ThreadPoolExecutor(all_threads()) as pool:
         return list(pool.map(work, ranges))
-
-
-def _kernel() -> Callable[..., Any]:
-    """Return the compiled kernel."""
-    return cached_kernel(visit_rows, "visit_rows_of_mixture")
