@@ -13,7 +13,7 @@ PYTEST  = $(XDIST) --dist worksteal -p no:nbval
 NBVAL   = $(XDIST) --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=1200
 
 # Notebooks that take less than a minute with compiled kernels, alone on a machine.
-SHORT_NOTEBOOKS := $(wildcard notebooks/01_* notebooks/08_* notebooks/09_* notebooks/10_* notebooks/paper/printed_updates*)
+SHORT_NOTEBOOKS := $(wildcard notebooks/01_* notebooks/08_* notebooks/09_* notebooks/10_* notebooks/11_* notebooks/paper/printed_updates*)
 
 # A process grows with the kernels that it compiles: `make test` takes new ones for each of its lines,
 # with a third of the tests of the solver each, and `make test-all` for each of these folders.

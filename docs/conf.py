@@ -84,7 +84,7 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 # Pages with wide tables and pictures have no list of pages at their side.
 WIDE = ("install", "which_model", "try_it", "comparison", "support")
-WIDE += ("tables", "ratings", "selection", "performance", "paper")
+WIDE += ("tables", "ratings", "pictures", "selection", "performance", "paper")
 html_sidebars = {name: [] for name in WIDE}
 html_theme_options = {
     "navbar_align": "left",

@@ -27,6 +27,7 @@ from benchmarks.common.journals import Journals
 
 from . import page
 from .cases import CASES
+from .data import REPORTED
 from .methods import METHODS
 from .sizes import FULL, LEAST, QUICK
 
@@ -42,6 +43,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--cases", nargs="+", choices=list(CASES))
     parser.add_argument("--methods", nargs="+", choices=list(METHODS))
+    parser.add_argument("--pictures", nargs="+", choices=REPORTED)
     parser.add_argument("--seeds", type=int, help="number of draws of hidden pixels and noise")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="small versions")
@@ -59,10 +61,13 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = chosen._replace(
         cases=tuple(given.cases or chosen.cases),
         methods=tuple(given.methods or chosen.methods),
+        pictures=tuple(given.pictures or chosen.pictures),
         seeds=given.seeds or chosen.seeds,
     )
     if given.write and chosen != FULL:
-        parser.error("--write takes the whole: leave the choice of cases, methods and seeds out.")
+        parser.error(
+            "--write takes the whole: leave the choice of cases, methods, pictures and seeds out."
+        )
     if importlib.util.find_spec("skimage") is None:
         parser.error("The photographs need scikit-image: pip install scikit-image")
     folder = (ROOT / "docs" if given.write else given.folder) / "figures"
