@@ -151,6 +151,13 @@ def test_no_input_is_modified(stripes):
 X = np.arange(64.0).reshape(8, 8)
 
 
+@pytest.mark.parametrize("picture", [X, np.ones((12, 9))], ids=["one patch", "one value"])
+def test_pictures_with_little_in_them_are_filled(picture):
+    filled = nmd.inpaint(np.where(np.arange(picture.shape[1]) == 4, np.nan, picture))
+    assert np.all((filled["picture"] >= 0) & (filled["picture"] <= 64))
+    assert np.isfinite(filled["std"]).all()
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

@@ -271,7 +271,7 @@ class GaussianMixture:
 
 def mixture_of_sums(counts: Array, linear: Array, squares: Array) -> GaussianMixture:
     """Return the mixture with these sums of probabilities, z and z zᵀ, without empty groups."""
-    full = counts > 1
+    full = counts >= min(1.0, counts.max())
     counts, linear, squares = counts[full], linear[full], squares[full]
     means = linear / counts[:, None]
     scatter = squares - linear[:, :, None] * means[:, None, :]
