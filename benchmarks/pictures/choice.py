@@ -57,4 +57,6 @@ def section(journals: Journals, size: Size) -> str:
                 words = ", ".join(f"{name} {value}" for name, value in (found or {}).items())
                 rows.append([f"{method}, {case}", str(len(METHODS[method].grid)), words or "–"])
     said = prose((__doc__ or "").split("\n\n", 1)[1])
-    return "\n\n".join([said, table(["method and case", "combinations", "chosen"], rows)])
+    return "\n\n".join(
+        [said, table(["method and case", "combinations in the grid", "chosen"], rows)]
+    )
