@@ -38,8 +38,8 @@ HELD_OUT, ENOUGH, MOST = 0.05, 400, 0.2
 """Fraction of the seen pixels that the groups do not learn from, or the fraction for `ENOUGH` of
 them if it is larger and below `MOST`.  Their predictions scale the intervals."""
 
-FEWEST = 20
-"""Number of such pixels from which the scale is estimated."""
+FEWEST, OF_A_PART = 20, 150
+"""Number of such pixels from which a scale is estimated, and of those with like deviations."""
 
 LEVEL, ENDS = 0.9, 1.645
 """Probability of the intervals that are scaled, and their ends in standard deviations."""
@@ -147,10 +147,18 @@ def _held_out(units: Array, rng: np.random.Generator) -> Mask:
 
 
 def _scaled(std: Array, error: Array, held_out: Mask) -> Array:
-    """Return standard deviations whose intervals cover the pixels that were held out."""
+    """Return standard deviations whose intervals cover the pixels that were held out.
+
+    The factor changes with the standard deviation, since smooth and textured parts differ.
+    """
     if held_out.sum() < FEWEST:
         return std
-    return std * np.quantile(np.abs(error)[held_out] / std[held_out], LEVEL) / ENDS
+    spread, size = std[held_out], np.abs(error)[held_out]
+    parts = np.array_split(np.argsort(spread), max(spread.size // OF_A_PART, 1))
+    middle = np.log([np.median(spread[part]) for part in parts])
+    factors = [np.quantile(size[part] / spread[part], LEVEL) / ENDS for part in parts]
+    smooth = np.interp(np.log(std), middle, np.log(np.maximum(factors, TINY)))
+    return np.asarray(std * np.exp(smooth))
 
 
 def fill_by_factors(

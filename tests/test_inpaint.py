@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 from refused import check_refused
+from scipy import ndimage
+from sklearn.datasets import load_sample_image
 
 import nmd_lab as nmd
 
@@ -34,6 +36,17 @@ def test_seen_pixels_stay_as_they_are(stripes):
     np.testing.assert_array_equal(filled["picture"].values[seen], picture[seen])
     assert not filled["std"].values[seen].any()
     assert filled["std"].values[~seen].all()
+
+
+def test_intervals_cover_smooth_and_rough_pixels():
+    """With one factor for all, they cover three quarters of the roughest fifth, and all smooth."""
+    picture = load_sample_image("china.jpg")[100:260, 200:360].mean(axis=2)
+    missing = np.random.default_rng(0).random(picture.shape) < 0.6
+    filled = nmd.inpaint(picture, ~missing, random_state=0)
+    covered = np.abs(filled["picture"] - picture).values < 1.645 * filled["std"].values
+    roughness = ndimage.generic_filter(picture, np.std, 5)[missing]
+    fifths = np.array_split(covered[missing][np.argsort(roughness)], 5)
+    assert all(0.8 < fifth.mean() < 1.0 for fifth in fifths)
 
 
 def test_nan_is_missing_as_a_mask_is(stripes):
