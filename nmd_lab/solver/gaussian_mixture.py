@@ -41,7 +41,7 @@ LEAST_PROBABILITY = 1e-3
 MAX_EXPONENT = 300.0
 """Logarithm of the largest ratio of the probabilities of a group without and with an entry."""
 
-SHRINKAGE = 64
+SHRINKAGE = 16
 """Rows that the average covariance counts for in that of each group."""
 
 FIRST_ROUNDS, ROUNDS = 4, 8
