@@ -38,7 +38,7 @@ HELD_OUT, ENOUGH, MOST = 0.05, 400, 0.2
 """Fraction of the seen pixels that the groups do not learn from, or the fraction for `ENOUGH` of
 them if it is larger and below `MOST`.  Their predictions scale the intervals."""
 
-FEWEST, OF_A_PART = 20, 150
+FEWEST, OF_A_GROUP = 20, 150
 """Number of such pixels from which a scale is estimated, and of those with like deviations."""
 
 LEVEL, ENDS = 0.9, 1.645
@@ -154,11 +154,11 @@ def _scaled(std: Array, error: Array, held_out: Mask) -> Array:
     if held_out.sum() < FEWEST:
         return std
     spread, size = std[held_out], np.abs(error)[held_out]
-    parts = np.array_split(np.argsort(spread), max(spread.size // OF_A_PART, 1))
-    middle = np.log([np.median(spread[part]) for part in parts])
-    factors = [np.quantile(size[part] / spread[part], LEVEL) / ENDS for part in parts]
-    smooth = np.interp(np.log(std), middle, np.log(np.maximum(factors, TINY)))
-    return np.asarray(std * np.exp(smooth))
+    alike = np.array_split(np.argsort(spread), max(spread.size // OF_A_GROUP, 1))
+    middle = np.log([np.median(spread[some]) for some in alike])
+    factors = [np.quantile(size[some] / spread[some], LEVEL) / ENDS for some in alike]
+    log_factor = np.interp(np.log(std), middle, np.log(np.maximum(factors, TINY)))
+    return np.asarray(std * np.exp(log_factor))
 
 
 def fill_by_factors(
