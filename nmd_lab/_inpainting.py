@@ -19,8 +19,8 @@ from .solver.gaussian_mixture import GaussianMixture, fit_mixture
 NOISE = 1e-5
 """Variance of the noise of seen pixels that are not cleaned, in units of the squared range."""
 
-TRAINING, OF_COMPLETE = 5000, 16_000
-"""Patches from which the groups learn; those of a complete picture with one noise share factors."""
+TRAINING = 5000
+"""Patches from which the groups learn."""
 
 NOISE_GROUPS = 6
 """Groups from which the noise is estimated before it is removed."""

@@ -94,7 +94,7 @@ def inpaint(
     Warns
     -----
     NMDWarning
-        If a missing region is wider than a patch, so that its inner pixels are a guess.
+        If a missing region is wider than two patches, so that its inner pixels are a guess.
 
     See Also
     --------
