@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from .data.patches import Average, Grid, from_patches, patches
 from .fit import complete
 from .sampling import sample
 from .solver.gaussian_mixture import GaussianMixture, fit_mixture
+from .solver.similar_patches import Places
 
 NOISE = 1e-5
 """Variance of the noise of seen pixels that are not cleaned, in units of the squared range."""
@@ -34,7 +36,7 @@ LEAST_COUNT = 0.1
 SMOOTHNESS = 8.0
 """Pixels over which the correlation of the first covariance decreases by a factor of e."""
 
-HELD_OUT, ENOUGH, MOST = 0.05, 400, 0.2
+HELD_OUT, ENOUGH, MOST = 0.02, 400, 0.2
 """Fraction of the seen pixels that the groups do not learn from, or the fraction for `ENOUGH` of
 them if it is larger and below `MOST`.  Their predictions scale the intervals."""
 
@@ -52,16 +54,33 @@ RANK = 32
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Positions = NDArray[np.intp]
+Estimate = tuple[Array, Array]
+"""Mean and standard deviation of each pixel."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a picture is filled.
+
+    These are the number of groups, the times that similar patches improve the estimate, whether
+    seen pixels are cleaned, and the value of one photon count, 0 if there are no counts.
+    """
+
+    groups: int
+    passes: int
+    denoise: bool = False
+    photon: float = 0.0
 
 
 def fill_by_groups(
-    pixels: Array, grid: Grid, groups: int, rng: np.random.Generator, denoise: bool, counts: bool
+    pixels: Array, grid: Grid, plan: Plan, rng: np.random.Generator, counts: bool
 ) -> tuple[Array, Array, dict[str, Any]]:
     """Return the mean and standard deviation of each pixel, and the groups; NaN is missing."""
     low = 0.0 if counts else float(np.nanmin(pixels))
     span = float(np.nanmax(pixels)) - low or 1.0
-    units, photon = (pixels - low) / span, 1 / span if counts else 0.0
-    mean, std, mixture = _fill(units, grid, groups, rng, denoise, photon)
+    plan = replace(plan, photon=1 / span if counts else 0.0)
+    mean, std, mixture = _fill((pixels - low) / span, grid, plan, rng)
     found = {
         "group_weight": ("group", mixture.weights),
         "group_mean": (("group", "pixel"), low + span * mixture.means),
@@ -79,33 +98,57 @@ def distance_to_seen(pixels: Array, grid: Grid) -> NDArray[np.int32]:
 
 
 def _fill(
-    units: Array, grid: Grid, groups: int, rng: np.random.Generator, denoise: bool, photon: float
+    units: Array, grid: Grid, plan: Plan, rng: np.random.Generator
 ) -> tuple[Array, Array, GaussianMixture]:
     """Return the mean and standard deviation of each pixel of a picture from 0 to 1, and groups.
 
-    `photon` is the value of one count, 0 if there are no counts.
+    Without pixels that are held out, the standard deviations are those of the groups, whose errors
+    are larger.
     """
-    held_out = _held_out(units, rng) & (not denoise)
+    held_out = _held_out(units, rng) & (not plan.denoise)
     training = np.where(held_out, np.nan, units)
+    seen, variance, of_groups, mixture = _by_groups(training, grid, plan, rng)
+    known = ~np.isnan(training) & (not plan.denoise)
+    estimate = of_groups
+    for _ in range(plan.passes):
+        before, estimate = estimate, _by_similar(seen, variance, known, grid, estimate)
+        share = _share(units[held_out], before[0][held_out], estimate[0][held_out])
+        estimate = _between(before, estimate, share)
+    if held_out.sum() < FEWEST:
+        return estimate[0], of_groups[1], mixture
+    factor = _factor(estimate, units, held_out)
+    seen, known = np.where(held_out, units, seen), known | held_out
+    mean, std = _between(before, _by_similar(seen, variance, known, grid, before), share)
+    return mean, std * factor(std), mixture
+
+
+def _by_groups(
+    units: Array, grid: Grid, plan: Plan, rng: np.random.Generator
+) -> tuple[Array, Array, Estimate, GaussianMixture]:
+    """Return the pixels with coarse ones, the variances of their noise, an estimate and groups."""
     n = len(grid.corners)
     places = grid.positions(np.sort(rng.choice(n, min(TRAINING, n), replace=False)))
-    places = places[~np.isnan(training.reshape(-1)[places]).all(axis=1)]
-    X = training.reshape(-1)[places]
+    places = places[~np.isnan(units.reshape(-1)[places]).all(axis=1)]
+    X = units.reshape(-1)[places]
     start = _first(X, grid)
-    variance = np.full(units.shape, NOISE + photon * np.nanmean(units))
-    if denoise and not photon:
+    variance = np.full(units.shape, NOISE + plan.photon * np.nanmean(units))
+    if plan.denoise and not plan.photon:
         few = fit_mixture(X, np.full_like(X, NOISE), start, NOISE_GROUPS, rng)
         variance += few.noise(len(X))
-    seen, variance = _with_coarse(units, variance, grid, groups, rng)
-    for _ in range(COUNT_PASSES if photon else 1):
-        mixture = fit_mixture(X, variance.reshape(-1)[places], start, groups, rng)
-        mean, std = _average(seen, variance, held_out, grid, mixture)
-        variance = NOISE + photon * np.maximum(mean, photon * LEAST_COUNT)
-    return mean, _scaled(std, units - mean, held_out), mixture
+    seen, variance = _with_coarse(units, variance, grid, plan, rng)
+    for _ in range(COUNT_PASSES if plan.photon else 1):
+        mixture = fit_mixture(X, variance.reshape(-1)[places], start, plan.groups, rng)
+        flat = seen.reshape(-1), variance.reshape(-1)
+        found = ((at, *mixture.predict(*(each[at] for each in flat))) for _, at in grid.blocks())
+        estimate = _average(grid, found)
+        if plan.photon:
+            least = plan.photon * LEAST_COUNT
+            variance = NOISE + plan.photon * np.maximum(estimate[0], least)
+    return seen, variance, estimate, mixture
 
 
 def _with_coarse(
-    units: Array, variance: Array, grid: Grid, groups: int, rng: np.random.Generator
+    units: Array, variance: Array, grid: Grid, plan: Plan, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return the pixels and their noise, with those of half the resolution far from seen ones."""
     far = distance_to_seen(units, grid) > min(grid.size[axis] for axis in grid.space) // 2
@@ -117,7 +160,8 @@ def _with_coarse(
         pairs = np.arange(0, units.shape[axis], 2)
         sums, counts = (np.add.reduceat(each, pairs, axis) for each in (sums, counts))
     coarse = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    mean, std, _ = _fill(coarse, replace(grid, shape=half), groups, rng, False, 0.0)
+    plan = replace(plan, denoise=False, photon=0.0)
+    mean, std, _ = _fill(coarse, replace(grid, shape=half), plan, rng)
     for axis in grid.space:
         inside = np.arange(units.shape[axis]) // 2
         mean, std = (np.take(each, inside, axis) for each in (mean, std))
@@ -125,18 +169,47 @@ def _with_coarse(
     return np.where(far, mean, units), np.where(far, std**2 + detail, variance)
 
 
-def _average(
-    units: Array, variance: Array, left_out: Mask, grid: Grid, mixture: GaussianMixture
-) -> tuple[Array, Array]:
-    """Return the averages of the predictions of all patches, weighted by their precisions."""
+def _average(grid: Grid, found: Iterable[tuple[Positions, Array, Array]]) -> Estimate:
+    """Return averages of predictions at some positions, weighted by their precisions.
+
+    Pixels without a prediction are NaN.
+    """
     total, precision = Average(grid.shape), Average(grid.shape)
-    X, noise, left = units.reshape(-1), variance.reshape(-1), left_out.reshape(-1)
-    for _, places in grid.blocks():
-        mean, spread = mixture.predict(X[places], noise[places], left[places])
-        weights = 1 / np.maximum(spread, TINY)
+    for places, mean, variance in found:
+        weights = 1 / np.maximum(variance, TINY)
         total.add(places, mean, weights)
         precision.add(places, weights, np.ones_like(weights))
     return total.result(), 1 / np.sqrt(precision.result())
+
+
+def _by_similar(
+    seen: Array, variance: Array, known: Mask, grid: Grid, estimate: Estimate
+) -> Estimate:
+    """Return predictions by similar patches of an estimate; `known` pixels are as they are seen."""
+    mean, std = estimate
+    guess = np.where(known, seen, mean).reshape(-1), np.where(known, 0.0, std**2).reshape(-1)
+    grid = replace(grid, step=tuple(-(-n // 2) for n in grid.size))
+    strides = np.array(seen.strides) // seen.itemsize
+    places = Places(strides, np.subtract(grid.shape, grid.size), grid.offsets @ strides)
+    at = (grid.corners @ strides)[:, None] + places.within
+    corners = grid.corners[~known.reshape(-1)[at].all(axis=1)]
+    found = places.predict((seen.reshape(-1), variance.reshape(-1)), guess, corners)
+    new, new_std = _average(grid, found)
+    return np.where(np.isnan(new), mean, new), np.where(np.isnan(new), std, new_std)
+
+
+def _share(truth: Array, before: Array, after: Array) -> float:
+    """Return the weight of the second of two predictions, by least squares of their average."""
+    if truth.size < FEWEST:
+        return 1.0
+    change = after - before
+    return float(np.clip(change @ (truth - before) / max(float(change @ change), TINY), 0, 1))
+
+
+def _between(before: Estimate, after: Estimate, share: float) -> Estimate:
+    """Return the average of two estimates, with the weight of the second."""
+    mean, std = ((1 - share) * old + share * new for old, new in zip(before, after, strict=True))
+    return mean, std
 
 
 def _held_out(units: Array, rng: np.random.Generator) -> Mask:
@@ -146,19 +219,20 @@ def _held_out(units: Array, rng: np.random.Generator) -> Mask:
     return np.asarray(seen & (rng.random(units.shape) < fraction))
 
 
-def _scaled(std: Array, error: Array, held_out: Mask) -> Array:
-    """Return standard deviations whose intervals cover the pixels that were held out.
+def _factor(estimate: Estimate, truth: Array, held_out: Mask) -> Callable[[Array], Array]:
+    """Return a function of standard deviations: factors by which intervals cover held-out pixels.
 
-    The factor changes with the standard deviation, since smooth and textured parts differ.
+    Factors change with the standard deviation, since smooth and textured parts differ.
     """
     if held_out.sum() < FEWEST:
-        return std
-    spread, size = std[held_out], np.abs(error)[held_out]
-    alike = np.array_split(np.argsort(spread), max(spread.size // OF_A_GROUP, 1))
-    middle = np.log([np.median(spread[some]) for some in alike])
-    factors = [np.quantile(size[some] / spread[some], LEVEL) / ENDS for some in alike]
-    log_factor = np.interp(np.log(std), middle, np.log(np.maximum(factors, TINY)))
-    return np.asarray(std * np.exp(log_factor))
+        return np.ones_like
+    mean, std = (each[held_out] for each in estimate)
+    size = np.abs(truth[held_out] - mean)
+    alike = np.array_split(np.argsort(std), max(std.size // OF_A_GROUP, 1))
+    middle = np.log([np.median(std[some]) for some in alike])
+    factors: Any = [np.quantile(size[some] / std[some], LEVEL) / ENDS for some in alike]
+    logs = np.log(np.maximum(factors, TINY))
+    return lambda std: np.exp(np.interp(np.log(std), middle, logs))
 
 
 def fill_by_factors(
@@ -179,7 +253,7 @@ def fill_by_factors(
             weights = xr.ones_like(X)
     mean = from_patches(fit.reconstruct(), like, weights).to_numpy()
     std = 1 / np.sqrt(from_patches(weights, like).to_numpy())
-    return mean, _scaled(std, pixels - mean, held_out)
+    return mean, std * _factor((mean, std), pixels, held_out)(std)
 
 
 def _first(X: Array, grid: Grid) -> GaussianMixture:

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from ._inpainting import distance_to_seen, fill_by_factors, fill_by_groups
+from ._inpainting import Plan, distance_to_seen, fill_by_factors, fill_by_groups
 from ._messages import warn
 from ._runtime.checks import as_generator, check_integer, check_word, is_auto, new_stream
 from ._runtime.machine import one_thread
@@ -17,6 +17,9 @@ from .warnings import NMDWarning
 
 GROUPS = 12
 """Groups of patches."""
+
+PASSES = {"sample": 3, "complete": 1}
+"""Times that similar patches improve the estimate."""
 
 GUESS = 2
 """Width of a missing region, in those of a patch, above which its inner pixels are a guess."""
@@ -46,7 +49,8 @@ def inpaint(
     Overlapping patches are the rows of a matrix.  Each belongs to one of several groups, and those
     of a group have a Gaussian distribution with a full covariance [1]_.  The groups are learned
     from the seen pixels alone by expectation maximisation.  A pixel is the average of its
-    predictions in all patches, weighted by their precisions.
+    predictions in all patches, weighted by their precisions.  The patches of each place are then
+    predicted again, by the Gaussian of similar patches nearby [2]_.
 
     Parameters
     ----------
@@ -57,8 +61,9 @@ def inpaint(
         Where pixels are seen, (y, x) for all channels or in the shape of the picture; False is
         missing.
     method : {"sample", "complete"}, default "sample"
-        "complete" has fewer patches (`step`) and is faster, "sample" is nearer to the truth.  With
-        a nonlinearity or a loss, the call of this name fits the matrix of patches.
+        "sample" is nearer to the truth.  "complete" is faster: it has fewer patches (`step`), and
+        predicts by similar patches once in place of three times.  With a nonlinearity or a loss,
+        the call of this name fits the matrix of patches.
     size : "auto", int or tuple of int, default "auto"
         Pixels of a patch along each dimension but the channels.  "auto": 8, for colour 5 and for
         a stack 4.
@@ -83,7 +88,8 @@ def inpaint(
     xarray.Dataset
         ``picture`` with the dtype and coordinates of the input, and ``std``, the standard
         deviation of each pixel in its unit, 0 where it was seen and not cleaned.  The intervals
-        ``picture ± 1.645 std`` cover 90 % of seen pixels that were hidden.  The groups have
+        ``picture ± 1.645 std`` cover 90 % of seen pixels that were hidden; of a cleaned picture,
+        ``std`` is that of the groups, and somewhat too large.  The groups have
         ``group_weight``, ``group_mean`` and ``group_covariance``.
 
     Raises
@@ -103,13 +109,17 @@ def inpaint(
     Notes
     -----
     A region wider than a patch is first filled in a picture of half the resolution, whose pixels
-    count as observations with their standard deviation.
+    count as observations with their standard deviation.  Some seen pixels are held out until the
+    last step: they choose how far the similar patches move the estimate, and scale ``std``.
 
     References
     ----------
     .. [1] G. Yu, G. Sapiro and S. Mallat, "Solving inverse problems with piecewise linear
        estimators: from Gaussian mixture models to structured sparsity", IEEE Transactions on Image
        Processing 21, 2481-2499, 2012.
+    .. [2] C. Aguerrebere, A. Almansa, J. Delon, Y. Gousseau and P. Musé, "A Bayesian hyperprior
+       approach for joint image denoising and interpolation", IEEE Transactions on Computational
+       Imaging 3, 633-646, 2017.
 
     Examples
     --------
@@ -158,7 +168,8 @@ def inpaint(
         if counts and np.nanmin(visible) < 0:
             raise ValueError("picture has negative pixels: give counts, or another loss.")
         with one_thread():
-            mean, std, more = fill_by_groups(visible, grid, n_groups, rng, denoise, counts)
+            plan = Plan(n_groups, PASSES[method], denoise)
+            mean, std, more = fill_by_groups(visible, grid, plan, rng, counts)
     else:
         options = {"draws": draws, "groups": n_groups} if method == "sample" else {}
         options |= {"nonlinearity": nonlinearity, "loss": loss}

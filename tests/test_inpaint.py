@@ -112,7 +112,7 @@ def test_results_are_bit_for_bit_identical_with_one_and_two_threads(stripes, mon
     picture, seen = stripes
     results = []
     for threads in (1, 2):
-        monkeypatch.setattr("nmd_lab.solver.gaussian_mixture.all_threads", lambda n=threads: n)
+        monkeypatch.setattr("nmd_lab._runtime.machine.all_threads", lambda n=threads: n)
         results.append(nmd.inpaint(picture, seen, groups=2, random_state=0))
     xr.testing.assert_identical(*results)
 

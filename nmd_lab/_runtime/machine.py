@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,17 @@ def map_and_add(
     with ThreadPoolExecutor(parts) as pool:
         results = list(pool.map(share, range(parts)))
     return tuple(sum(arrays[1:], start=arrays[0]) for arrays in zip(*results, strict=True))
+
+
+RANGES = 8
+"""Ranges of rows with sums of their own, so that sums do not depend on the number of threads."""
+
+
+def map_ranges(work: Callable[[slice], Any], n_rows: int) -> list[Any]:
+    """Return the results of some work on ranges of rows, several at a time."""
+    ends = [n_rows * i // RANGES for i in range(RANGES + 1)]
+    with ThreadPoolExecutor(all_threads()) as pool:
+        return list(pool.map(work, (slice(*each) for each in pairwise(ends))))
 
 
 NEEDED = (

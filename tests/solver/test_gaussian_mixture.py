@@ -54,29 +54,10 @@ def dense(mixture, x, v):
 @pytest.mark.parametrize("missing", [0.0, 0.5, 1.0])
 def test_predictions_are_those_of_dense_formulas(mixture, missing):
     X, variance = rows_of(mixture, 20, missing)
-    mean, spread = mixture.predict(X, variance, np.zeros(X.shape, bool))
+    mean, spread = mixture.predict(X, variance)
     expected = [dense(mixture, x, v) for x, v in zip(X, variance, strict=True)]
     np.testing.assert_allclose(mean, [each[1] for each in expected], atol=1e-3)
     np.testing.assert_allclose(spread, [each[2] for each in expected], atol=1e-2)
-
-
-def test_a_left_out_entry_is_predicted_from_the_others(mixture):
-    X, variance = rows_of(mixture, 20, 0.3)
-    mixture = GaussianMixture(np.ones(1), mixture.means[:1], mixture.covariances[:1])
-    mean, spread = mixture.predict(X, variance, ~np.isnan(X))
-    for i, x in enumerate(X):
-        for j in np.flatnonzero(~np.isnan(x)):
-            others = np.where(np.arange(D) == j, np.nan, x)
-            _, at, square = dense(mixture, others, variance[i])
-            np.testing.assert_allclose(mean[i, j], at[j])
-            np.testing.assert_allclose(spread[i, j], square[j])
-
-
-def test_missing_entries_do_not_depend_on_what_is_left_out(mixture):
-    X, variance = rows_of(mixture, 20, 0.5)
-    both = [mixture.predict(X, variance, left & ~np.isnan(X)) for left in (False, True)]
-    for with_all, without in zip(*both, strict=True):
-        np.testing.assert_allclose(with_all[np.isnan(X)], without[np.isnan(X)])
 
 
 def test_the_log_likelihood_is_that_of_dense_formulas(mixture):
@@ -128,7 +109,7 @@ def test_results_are_bit_for_bit_identical_with_one_and_two_threads(mixture, mon
     X, variance = rows_of(mixture, 100, 0.3)
     results = []
     for threads in (1, 2):
-        monkeypatch.setattr("nmd_lab.solver.gaussian_mixture.all_threads", lambda n=threads: n)
+        monkeypatch.setattr("nmd_lab._runtime.machine.all_threads", lambda n=threads: n)
         better, total = mixture.improve(X, variance)
         results.append((better.covariances.tobytes(), total))
     assert results[0] == results[1]

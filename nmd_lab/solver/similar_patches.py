@@ -1,0 +1,156 @@
+"""Predictions of patches by the Gaussian of those that are most like them nearby.
+
+An estimate ẑ of a picture has variances s.  For the patch at a corner, the nearest ones of ẑ within
+a window give a Gaussian of this place::
+
+    μ = mean ẑ,      Σ = cov ẑ + SPREAD · diag(mean s)
+
+The most similar of these patches are predicted from their observed entries by it, as in
+`observed_gaussian`.  This is the Bayesian step of M. Lebrun, A. Buades and J.-M. Morel ("A nonlocal
+Bayesian image denoising algorithm", SIAM Journal on Imaging Sciences 6, 2013), with missing pixels
+as in C. Aguerrebere, A. Almansa, J. Delon, Y. Gousseau and P. Musé ("A Bayesian hyperprior approach
+for joint image denoising and interpolation", IEEE Transactions on Computational Imaging 3, 2017).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab._runtime.compiler import cached_kernel, compile_inner
+from nmd_lab._runtime.machine import map_ranges
+
+from .observed_gaussian import add_moments, factorise, project, solve_row
+
+SIMILAR, PREDICTED = 60, 8
+"""Patches from which a Gaussian is learned, and those that it predicts."""
+
+SPREAD = 0.3
+"""Fraction of the variances of the estimate that the covariance has."""
+
+CANDIDATES = 441
+"""Patches of a window at most."""
+
+ROWS = 2000
+"""Corners that are handled at a time."""
+
+Array = NDArray[np.float64]
+Positions = NDArray[np.intp]
+
+
+@compile_inner
+def sort_candidates(estimate, corner, places, candidates, distances):  # type: ignore[no-untyped-def]
+    """Put the patches of the window into `candidates`; return their order by the distance."""
+    strides, last, window, within = places
+    base, count = np.sum(corner * strides), 0
+    for c in range(window.shape[0]):
+        inside, at = True, 0
+        for axis in range(corner.size):
+            position = corner[axis] + window[c, axis]
+            inside = inside and 0 <= position <= last[axis]
+            at += position * strides[axis]
+        if inside:
+            distance = 0.0
+            for j in within:
+                difference = estimate[at + j] - estimate[base + j]
+                distance += difference * difference
+            candidates[count], distances[count] = at, distance
+            count += 1
+    return np.argsort(distances[:count])
+
+
+@compile_inner
+def learn_gaussian(estimate, spread, chosen, within, Z, mean):  # type: ignore[no-untyped-def]
+    """Put the mean of the chosen patches into `mean`, and return their covariance."""
+    n, d = chosen.size, within.size
+    for i in range(n):
+        for j in range(d):
+            Z[i, j] = estimate[chosen[i] + within[j]]
+    for j in range(d):
+        mean[j] = Z[:n, j].mean()
+        for i in range(n):
+            Z[i, j] -= mean[j]
+    covariance = np.dot(Z[:n].T, Z[:n]) / n
+    for j in range(d):
+        covariance[j, j] += SPREAD * spread[chosen + within[j]].mean()
+    return covariance
+
+
+def predict_similar(pixels, guess, corners, places, out):  # type: ignore[no-untyped-def]
+    """Put the corners, means and variances of the patches like those at some corners into `out`."""
+    X, noise = pixels
+    estimate, spread = guess
+    _, _, window, within = places
+    at, means, variances = out
+    d = within.size
+    candidates, distances = np.empty(len(window), np.int64), np.empty(len(window))
+    Z, U, V = np.empty((SIMILAR, d)), np.empty((d, d)), np.empty((d, d))
+    mean, y, positions, sums = np.empty(d), np.empty(d), np.empty(d, np.int64), np.empty((2, d))
+    x, v, n = np.empty(d), np.empty(d), 0
+    for r in range(corners.shape[0]):
+        order = sort_candidates(estimate, corners[r], places, candidates, distances)
+        chosen = candidates[order[:SIMILAR]]
+        covariance = learn_gaussian(estimate, spread, chosen, within, Z, mean)
+        for i in range(min(PREDICTED, chosen.size)):
+            same = i > 0
+            for j in range(d):
+                here = chosen[i] + within[j]
+                same = same and math.isnan(x[j]) == math.isnan(X[here]) and v[j] == noise[here]
+                x[j], v[j] = X[here], noise[here]
+            if not same:
+                n = 0
+                for j in range(d):
+                    if not math.isnan(x[j]):
+                        positions[n] = j
+                        n += 1
+                factorise(covariance, positions[:n], v, U)
+                project(U, covariance, positions[:n], V)
+            solve_row(U, x, mean, positions[:n], y)
+            sums[:] = 0.0
+            add_moments(mean, covariance, V[:n], y[:n], 1.0, sums)
+            at[r, i], means[r, i] = chosen[i], sums[0]
+            variances[r, i] = np.maximum(sums[1] - sums[0] ** 2, 0.0)
+
+
+@dataclass(frozen=True)
+class Places:
+    """All patches of a picture (corners from 0 to `last`), and the positions of their pixels."""
+
+    strides: Positions
+    last: Positions
+    within: Positions
+
+    @property
+    def window(self) -> Positions:
+        """Differences (patch, dimension) of the corners of a window."""
+        free = self.last > 0
+        width = int(CANDIDATES ** (1 / max(free.sum(), 1)) + 1e-9) // 2
+        ranges = [np.arange(-width, width + 1) if each else np.zeros(1, int) for each in free]
+        return np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, free.size)
+
+    def predict(
+        self, pixels: tuple[Array, Array], guess: tuple[Array, Array], corners: Positions
+    ) -> Iterator[tuple[Positions, Array, Array]]:
+        """Yield positions, means and variances (patch, pixel) of patches like those at corners.
+
+        The flat `pixels` are values and the variances of their noise, those of `guess` the means
+        and variances of the estimate.
+        """
+        predict = cached_kernel(predict_similar, "predict_similar_patches")
+        places, d = (self.strides, self.last, self.window, self.within), self.within.size
+        for begin in range(0, len(corners), ROWS):
+            block = corners[begin : begin + ROWS]
+            shape = len(block), PREDICTED
+            out = np.full(shape, -1), np.empty((*shape, d)), np.empty((*shape, d))
+
+            def work(rows: slice, block: Positions = block, out: Any = out) -> None:
+                predict(pixels, guess, block[rows], places, tuple(each[rows] for each in out))
+
+            map_ranges(work, len(block))
+            there = out[0] >= 0
+            yield out[0][there][:, None] + self.within, out[1][there], out[2][there]

@@ -1,0 +1,91 @@
+"""Predictions by similar patches, against plain formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nmd_lab.data.patches import grid_of
+from nmd_lab.solver.similar_patches import PREDICTED, SIMILAR, SPREAD, Places
+
+SIZE, SHAPE = 4, (30, 34)
+
+
+def picture_of(missing, seed=0):
+    """Pixels with noise and missing ones, an estimate of them, and the variances of both."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
+    truth = np.sin(x / 2) + np.cos(y / 3 + x / 5)
+    noise = rng.uniform(0.01, 0.1, SHAPE)
+    pixels = truth + np.sqrt(noise) * rng.normal(size=SHAPE)
+    estimate = truth + 0.1 * rng.normal(size=SHAPE)
+    pixels[rng.random(SHAPE) < missing] = np.nan
+    return pixels, noise, estimate, rng.uniform(0.005, 0.02, SHAPE)
+
+
+def places_of(corners=None):
+    """Places in a picture, and some corners."""
+    grid = grid_of(np.empty(SHAPE), SIZE, SIZE)
+    strides = np.array([SHAPE[1], 1])
+    places = Places(strides, np.subtract(SHAPE, SIZE), grid.offsets @ strides)
+    return places, grid.corners if corners is None else np.array(corners)
+
+
+def dense(pixels, noise, estimate, spread, corner):
+    """Positions, means and variances of the patches that are most like the one at a corner."""
+    near = [
+        (i, j)
+        for i in range(max(corner[0] - 10, 0), min(corner[0] + 10, SHAPE[0] - SIZE) + 1)
+        for j in range(max(corner[1] - 10, 0), min(corner[1] + 10, SHAPE[1] - SIZE) + 1)
+    ]
+
+    def patch(of, at):
+        return of[at[0] : at[0] + SIZE, at[1] : at[1] + SIZE].ravel()
+
+    here = patch(estimate, corner)
+    near.sort(key=lambda at: np.sum((patch(estimate, at) - here) ** 2))
+    Z = np.array([patch(estimate, at) for at in near[:SIMILAR]])
+    S = np.cov(Z.T, bias=True)
+    S += SPREAD * np.diag(np.mean([patch(spread, at) for at in near[:SIMILAR]], axis=0))
+    found = []
+    for at in near[:PREDICTED]:
+        x, v = patch(pixels, at), patch(noise, at)
+        o = ~np.isnan(x)
+        gain = S[:, o] @ np.linalg.inv(S[np.ix_(o, o)] + np.diag(v[o]))
+        mean = Z.mean(axis=0)
+        found.append((at, mean + gain @ (x[o] - mean[o]), np.diag(S - gain @ S[o])))
+    return found
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.5, 1.0])
+def test_predictions_are_those_of_dense_formulas(missing):
+    picture = picture_of(missing)
+    pixels, noise, estimate, spread = (each.reshape(-1) for each in picture)
+    places, corners = places_of([(0, 0), (13, 16), (26, 30)])
+    ((positions, mean, variance),) = places.predict((pixels, noise), (estimate, spread), corners)
+    expected = [each for corner in corners for each in dense(*picture, corner)]
+    at = [i * SHAPE[1] + j for (i, j), _, _ in expected]
+    np.testing.assert_array_equal(positions, np.array(at)[:, None] + places.within)
+    np.testing.assert_allclose(mean, [each[1] for each in expected], atol=1e-8)
+    np.testing.assert_allclose(variance, [each[2] for each in expected], atol=1e-8)
+
+
+def test_a_picture_of_one_patch_predicts_it():
+    pixels = np.arange(16.0).reshape(4, 4)
+    places = Places(np.array([4, 1]), np.array([0, 0]), np.arange(16))
+    flat, none = pixels.reshape(-1), np.full(16, 0.1)
+    found = places.predict((flat, none), (flat, none), np.array([[0, 0]]))
+    ((positions, mean, _),) = found
+    np.testing.assert_array_equal(positions, [np.arange(16)])
+    np.testing.assert_allclose(mean, [flat])
+
+
+def test_results_are_bit_for_bit_identical_with_one_and_two_threads(monkeypatch):
+    pixels, noise, estimate, spread = (each.reshape(-1) for each in picture_of(0.5))
+    places, corners = places_of()
+    results = []
+    for threads in (1, 2):
+        monkeypatch.setattr("nmd_lab._runtime.machine.all_threads", lambda n=threads: n)
+        found = places.predict((pixels, noise), (estimate, spread), corners)
+        results.append([array.tobytes() for each in found for array in each])
+    assert results[0] == results[1]
