@@ -13,7 +13,7 @@ SUBJECTS = {
         "pipeline",
     ],
     "ratings": ["ratings", "new_rows"],
-    "fields and pictures": ["gappy_maps", "photograph"],
+    "fields and pictures": ["gappy_maps", "photograph", "dim_camera"],
     "counts": ["counts"],
     "components": ["zeros", "parts", "compression"],
     "choosing a model": ["choose_rank", "outliers", "own_loss"],

@@ -1,9 +1,9 @@
-"""Four jobs: fill a table, recommend films, fill digits, and find the components of digits.
+"""Four jobs: fill a table, recommend films, fill a photograph, find the components of digits.
 
     python examples/demo.py --out out
 
 prints a few lines for each job, and writes a report and pictures to the folder.  Errors are those
-of hidden cells, which no method sees.
+of hidden cells and pixels, which no method sees.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ mpl.use("Agg")  # pictures go to files, with or without a screen
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from scipy.interpolate import griddata
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
@@ -130,27 +131,32 @@ def rmse_of(fit: Any, test: Any) -> float:
     return float(np.sqrt(np.mean((fit.predict(test).values - test.values) ** 2)))
 
 
-def fill_digits(out: Path) -> None:
-    """Fill hidden pixels of digits by a linear model, by MinMax and by nearest neighbours."""
-    digits = datasets.digits()
-    hidden = np.random.default_rng(0).random(digits.shape) < 0.3
-    seen = digits.where(~hidden)
-    models = {"nmd.sample with MinMax": nmd.MinMax(0, 1), "linear nmd.sample": "identity"}
-    drawn = {n: nmd.sample(seen, 20, f, draws=100, random_state=0) for n, f in models.items()}
-    filled = {name: posterior.impute(seen) for name, posterior in drawn.items()}
-    filled["10 nearest digits"] = seen.copy(data=KNNImputer(n_neighbors=10).fit_transform(seen))
-    errors = {name: rmse(digits, each, observed=hidden) for name, each in filled.items()}
-    rows, columns = np.nonzero(hidden)
-    some = np.random.default_rng(0).choice(rows.size, 5000, replace=False)
-    at, truth = (rows[some], columns[some]), digits.values[rows[some], columns[some]]
-    shares = {}
-    for name, posterior in drawn.items():
-        low, high = np.asarray(posterior.predict_interval(*at, level=0.9)).T
-        shares[name] = f"{100 * np.mean((low <= truth) & (truth <= high)):.0f} %"
-    heading(f"Fill pictures: {len(digits)} digits, 30 % of the pixels hidden")
-    line("RMSE, of 0 to 1", {name: f"{error:.3f}" for name, error in errors.items()})
-    line("90 % intervals cover", shares)
-    draw({"digit": digits, "seen": seen} | filled, out / "digits_filled.png")
+def fill_photograph(out: Path) -> None:
+    """Fill the pixels that are missing in a photograph, and compare with interpolation."""
+    photograph = datasets.photograph("china")[85:277, 224:416]
+    truth, at = photograph.values, np.indices(photograph.shape)
+    found: dict[str, list[float]] = {}
+    covered = []
+    for seed in SEEDS:
+        hidden = np.random.default_rng(seed).random(truth.shape) < 0.6
+        filled = nmd.inpaint(photograph, ~hidden, random_state=seed)
+        places = np.argwhere(~hidden)
+        linear, nearest = (
+            griddata(places, truth[~hidden], tuple(at), kind) for kind in ("linear", "nearest")
+        )
+        pictures = {
+            "nmd.inpaint": filled["picture"].values,
+            "linear interpolation": np.where(np.isnan(linear), nearest, linear),
+        }
+        for name, picture in pictures.items():
+            found.setdefault(name, []).append(rmse(truth, picture, observed=hidden))
+        off = np.abs(filled["picture"].values - truth)
+        covered.append(np.mean((off <= 1.645 * filled["std"].values)[hidden]))
+    heading(f"Fill a photograph: 60 % of the pixels hidden, {len(SEEDS)} times")
+    values = {name: f"{np.mean(e):.3f} ± {np.std(e, ddof=1):.3f}" for name, e in found.items()}
+    line("RMSE, of 0 to 1", values)
+    print(f"  90 % intervals of nmd.inpaint cover {100 * np.mean(covered):.0f} % of hidden pixels")
+    draw({"seen": np.where(hidden, np.nan, truth)} | pictures | {"photograph": truth}, out)
 
 
 def components(out: Path) -> None:
@@ -164,15 +170,14 @@ def components(out: Path) -> None:
     save(fit.plot.components(shape=(8, 8)).figure, out / "digits_components.png")
 
 
-def draw(rows: dict[str, Any], path: Path) -> None:
-    """Draw ten digits in rows, as they are, as they are seen, and as they were filled."""
-    figure, axes = plt.subplots(len(rows), 10, figsize=(10, 5.4), layout="constrained")
-    for line_of_axes, (name, images) in zip(axes, rows.items(), strict=True):
-        for ax, image in zip(line_of_axes, np.asarray(images)[:10], strict=True):
-            ax.imshow(image.reshape(8, 8), cmap=nmd.plots.gray_with_holes(), vmin=0, vmax=1)
-            ax.set(xticks=[], yticks=[])
-        line_of_axes[0].set_ylabel(name.replace(" ", "\n", 1), rotation=0, ha="right", va="center")
-    save(figure, path)
+def draw(pictures: dict[str, Any], out: Path) -> None:
+    """Draw pictures beside each other."""
+    figure, axes = plt.subplots(1, len(pictures), figsize=(12, 3.4), layout="constrained")
+    for ax, (name, picture) in zip(axes, pictures.items(), strict=True):
+        ax.imshow(picture, cmap=nmd.plots.gray_with_holes(), vmin=0, vmax=1)
+        ax.set_title(name)
+        ax.axis("off")
+    save(figure, out / "photograph_filled.png")
 
 
 def save(figure: Any, path: Path) -> None:
@@ -199,7 +204,7 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
     began = time.perf_counter()
-    for job in (fill_table, recommend, fill_digits, components):
+    for job in (fill_table, recommend, fill_photograph, components):
         job(out)
     print(f"\nA report and pictures are in {out}/ ({time.perf_counter() - began:.0f} s).")
 

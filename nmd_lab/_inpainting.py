@@ -27,9 +27,6 @@ TRAINING = 5000
 NOISE_GROUPS = 6
 """Groups from which the noise is estimated before it is removed."""
 
-COUNT_PASSES = 3
-"""Fits of photon counts: the variance of each is the mean of the one before."""
-
 LEAST_COUNT = 0.1
 """Smallest mean number of photons in a variance."""
 
@@ -111,6 +108,8 @@ def _fill(
     known = ~np.isnan(training) & (not plan.denoise)
     estimate = of_groups
     for _ in range(plan.passes):
+        if plan.photon:
+            variance = NOISE + plan.photon * np.maximum(estimate[0], plan.photon * LEAST_COUNT)
         before, estimate = estimate, _by_similar(seen, variance, known, grid, estimate)
         share = _share(units[held_out], before[0][held_out], estimate[0][held_out])
         estimate = _between(before, estimate, share)
@@ -136,15 +135,10 @@ def _by_groups(
         few = fit_mixture(X, np.full_like(X, NOISE), start, NOISE_GROUPS, rng)
         variance += few.noise(len(X))
     seen, variance = _with_coarse(units, variance, grid, plan, rng)
-    for _ in range(COUNT_PASSES if plan.photon else 1):
-        mixture = fit_mixture(X, variance.reshape(-1)[places], start, plan.groups, rng)
-        flat = seen.reshape(-1), variance.reshape(-1)
-        found = ((at, *mixture.predict(*(each[at] for each in flat))) for _, at in grid.blocks())
-        estimate = _average(grid, found)
-        if plan.photon:
-            least = plan.photon * LEAST_COUNT
-            variance = NOISE + plan.photon * np.maximum(estimate[0], least)
-    return seen, variance, estimate, mixture
+    mixture = fit_mixture(X, variance.reshape(-1)[places], start, plan.groups, rng)
+    flat = seen.reshape(-1), variance.reshape(-1)
+    found = ((at, *mixture.predict(*(each[at] for each in flat))) for _, at in grid.blocks())
+    return seen, variance, _average(grid, found), mixture
 
 
 def _with_coarse(

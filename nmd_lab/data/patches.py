@@ -91,7 +91,7 @@ def patches(picture: Any, size: Size = 8, step: Size = 2) -> xr.DataArray:
     return xr.DataArray(entries, dims=("patch", "pixel"), coords=coords, name="patches")
 
 
-def from_patches(values: xr.DataArray, like: Any, weights: ArrayLike | None = None) -> Any:
+def from_patches(values: xr.DataArray, like: Any = None, weights: ArrayLike | None = None) -> Any:
     """Return the picture of some patches: the weighted average of all entries of a pixel.
 
     Parameters
@@ -99,8 +99,9 @@ def from_patches(values: xr.DataArray, like: Any, weights: ArrayLike | None = No
     values : DataArray (patch, pixel)
         Patches with the coordinates of `patches`, as fits and posteriors of them predict.  Entries
         that are NaN do not count.
-    like : array_like or DataArray
-        Picture with the shape, type, dtype, coordinates and name of the result.
+    like : array_like or DataArray, optional
+        Picture with the shape, type, dtype, coordinates and name of the result.  By default it is a
+        DataArray with the dimensions of `patches`, and the pixels that these patches have.
     weights : array_like (patch, pixel) or (patch, 1), optional
         Weights >= 0, best the inverse variances of the entries; by default all are equal.
 
@@ -131,6 +132,8 @@ def from_patches(values: xr.DataArray, like: Any, weights: ArrayLike | None = No
     >>> bool(np.abs(approximation - photo).mean() < 0.01)
     True
     """
+    if like is None:
+        like = _picture_of(values)
     dims, shape = dims_of(like), np.shape(like)
     corners, offsets = _places(values, dims)
     if np.any(corners.max(axis=0) + offsets.max(axis=0) >= shape):
@@ -261,6 +264,15 @@ def dims_of(picture: Any) -> tuple[str, ...]:
             f"(z, y, x, channel), where the last axis has at most {MAX_CHANNELS} channels."
         )
     return dims
+
+
+def _picture_of(values: Any) -> xr.DataArray:
+    """Return an empty picture of the size and dtype that labelled patches need."""
+    names = map(str, getattr(values, "coords", ()))
+    dims = tuple(name.removeprefix(CORNER) for name in names if name.startswith(CORNER))
+    corners, offsets = _places(values, dims or ("y", "x"))
+    shape = corners.max(axis=0) + offsets.max(axis=0) + 1
+    return xr.DataArray(np.empty(shape, values.dtype), dims=dims)
 
 
 def _by_dim(name: str, value: Any, space: list[str]) -> dict[str, int]:

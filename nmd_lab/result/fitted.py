@@ -16,6 +16,7 @@ from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.any_frame import any_frame
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT, Labels
+from nmd_lab.data.patches import from_patches
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.model.model import Model, make_model
 
@@ -171,6 +172,41 @@ class Fitted(ABC):
         Frozen({'row': 178, 'column': 13})
         """
         return self._labels.label(self._matrix())
+
+    def picture(self, like: Any = None) -> Any:
+        """Return the picture of a fit of its patches: the mean of all predictions of a pixel.
+
+        Parameters
+        ----------
+        like : array_like or DataArray, optional
+            Picture with the type, dtype and coordinates of the result, by default a DataArray.
+
+        Returns
+        -------
+        picture : array or DataArray
+            The picture of which X has the `patches`.
+
+        Raises
+        ------
+        TypeError
+            If X is no matrix of patches.
+
+        See Also
+        --------
+        patches : The matrix of a picture.
+        from_patches : The same for any matrix, with weights.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import nmd_lab as nmd
+        >>> from sklearn.datasets import load_sample_image
+        >>> photo = load_sample_image("flower.jpg")[:64, :64].mean(axis=2) / 255
+        >>> fit = nmd.decompose(nmd.patches(photo), 4, "identity", random_state=0)
+        >>> bool(np.abs(fit.picture() - photo).mean() < 0.01)
+        True
+        """
+        return from_patches(self.reconstruct(), like)
 
     def top(self, row: Any, k: int = 10, *, by: str = "mean", exclude: Any = None) -> xr.DataArray:
         """Return the k columns with the largest predictions in one or several rows, best first.

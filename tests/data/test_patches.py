@@ -92,7 +92,8 @@ def test_labels_and_attributes_come_back():
 def test_predictions_of_a_fit_come_back():
     X = np.add.outer(np.arange(12.0), np.arange(10.0))
     fit = nmd.decompose(nmd.patches(X, 4), 3, "identity", random_state=0)
-    np.testing.assert_allclose(nmd.from_patches(fit.reconstruct(), like=X), X, atol=1e-3)
+    for back in (fit.picture(), fit.picture(like=X)):
+        np.testing.assert_allclose(back, X, atol=1e-3)
 
 
 def test_some_patches_make_a_part_of_the_picture():
@@ -118,6 +119,7 @@ WINDOWS = nmd.patches(X, 3, 1)
         (lambda: nmd.patches(X[None, None]), r"the shape \(1, 1, 6, 5\): give"),
         (lambda: nmd.patches(X[:0]), r"the shape \(0, 5\): give"),
         (lambda: nmd.from_patches(WINDOWS.values, like=X), "ndarray without the coordinates"),
+        (lambda: nmd.decompose(X, 1).picture(), "without the coordinates"),
         (lambda: nmd.from_patches(WINDOWS, like=X[None]), "without the coordinates"),
         (lambda: nmd.from_patches(WINDOWS, like=X[:5]), "beyond like"),
         (lambda: nmd.from_patches(WINDOWS, X, [[-1.0]]), "weights has negative numbers"),
