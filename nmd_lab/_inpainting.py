@@ -21,8 +21,15 @@ from .solver.similar_patches import Places
 NOISE = 1e-5
 """Variance of the noise of seen pixels that are not cleaned, in units of the squared range."""
 
-TRAINING = 5000
-"""Patches from which the groups learn."""
+TRAINING, CHOSEN, ENOUGH_COMPLETE = 5000, 20000, 2000
+"""Patches from which the groups learn, those among which they are, and patches without a missing
+pixel from which alone the groups learn."""
+
+LEAST_SEEN = 0.01
+"""Fraction of the patches in which each entry has to be seen."""
+
+COARSE_GROUPS = 4
+"""Groups of patches of a picture of half the resolution at most."""
 
 NOISE_GROUPS = 6
 """Groups from which the noise is estimated before it is removed."""
@@ -102,7 +109,7 @@ def _fill(
     Without pixels that are held out, the standard deviations are those of the groups, whose errors
     are larger.
     """
-    held_out = _held_out(units, rng) & (not plan.denoise)
+    held_out = _held_out(units, grid, rng) & (not plan.denoise)
     training = np.where(held_out, np.nan, units)
     seen, variance, of_groups, mixture = _by_groups(training, grid, plan, rng)
     known = ~np.isnan(training) & (not plan.denoise)
@@ -125,9 +132,7 @@ def _by_groups(
     units: Array, grid: Grid, plan: Plan, rng: np.random.Generator
 ) -> tuple[Array, Array, Estimate, GaussianMixture]:
     """Return the pixels with coarse ones, the variances of their noise, an estimate and groups."""
-    n = len(grid.corners)
-    places = grid.positions(np.sort(rng.choice(n, min(TRAINING, n), replace=False)))
-    places = places[~np.isnan(units.reshape(-1)[places]).all(axis=1)]
+    places = _training_places(units, grid, rng)
     X = units.reshape(-1)[places]
     start = _first(X, grid)
     variance = np.full(units.shape, NOISE + plan.photon * np.nanmean(units))
@@ -139,6 +144,27 @@ def _by_groups(
     flat = seen.reshape(-1), variance.reshape(-1)
     found = ((at, *mixture.predict(*(each[at] for each in flat))) for _, at in grid.blocks())
     return seen, variance, _average(grid, found), mixture
+
+
+def _training_places(units: Array, grid: Grid, rng: np.random.Generator) -> Positions:
+    """Return the positions (patch, pixel) of the patches from which the groups learn.
+
+    Where a regular pattern of missing pixels has the period of the grid, as the colours of a sensor
+    have, they begin at any pixel, so that each of their entries is seen in some.  Patches without a
+    missing pixel are preferred if there are enough: they share their factorisation.
+    """
+    missing = np.isnan(units).reshape(-1)
+    dense = replace(grid, step=tuple(1 if a in grid.space else n for a, n in enumerate(grid.step)))
+    for each in (grid, dense):
+        n = len(each.corners)
+        places = each.positions(np.sort(rng.choice(n, min(CHOSEN, n), replace=False)))
+        if (~missing[places]).mean(axis=0).min() > LEAST_SEEN:
+            break
+    n_missing = missing[places].sum(axis=1)
+    complete = places[n_missing == 0]
+    places = complete if len(complete) >= ENOUGH_COMPLETE else places[n_missing < places.shape[1]]
+    some = rng.choice(len(places), min(TRAINING, len(places)), replace=False)
+    return np.asarray(places[np.sort(some)])
 
 
 def _with_coarse(
@@ -154,7 +180,7 @@ def _with_coarse(
         pairs = np.arange(0, units.shape[axis], 2)
         sums, counts = (np.add.reduceat(each, pairs, axis) for each in (sums, counts))
     coarse = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    plan = replace(plan, denoise=False, photon=0.0)
+    plan = Plan(min(plan.groups, COARSE_GROUPS), 1)
     mean, std, _ = _fill(coarse, replace(grid, shape=half), plan, rng)
     for axis in grid.space:
         inside = np.arange(units.shape[axis]) // 2
@@ -206,11 +232,12 @@ def _between(before: Estimate, after: Estimate, share: float) -> Estimate:
     return mean, std
 
 
-def _held_out(units: Array, rng: np.random.Generator) -> Mask:
-    """Return which seen pixels are held out."""
+def _held_out(units: Array, grid: Grid, rng: np.random.Generator) -> Mask:
+    """Return which seen pixels are held out, with all their channels."""
     seen = ~np.isnan(units)
     fraction = min(max(HELD_OUT, ENOUGH / seen.sum()), MOST)
-    return np.asarray(seen & (rng.random(units.shape) < fraction))
+    one = [n if axis in grid.space else 1 for axis, n in enumerate(units.shape)]
+    return np.asarray(seen & (rng.random(one) < fraction))
 
 
 def _factor(estimate: Estimate, truth: Array, held_out: Mask) -> Callable[[Array], Array]:
@@ -233,7 +260,7 @@ def fill_by_factors(
     pixels: Array, grid: Grid, method: str, rng: np.random.Generator, **options: Any
 ) -> tuple[Array, Array]:
     """Return the mean and standard deviation of each pixel by f(WH) of the patches."""
-    held_out = _held_out(pixels, rng)
+    held_out = _held_out(pixels, grid, rng)
     like = xr.DataArray(np.where(held_out, np.nan, pixels), dims=grid.dims)
     size, step = (tuple(each[axis] for axis in grid.space) for each in (grid.size, grid.step))
     X = patches(like, size, step)
