@@ -233,9 +233,9 @@ def _between(before: Estimate, after: Estimate, share: float) -> Estimate:
 
 
 def _held_out(units: Array, grid: Grid, rng: np.random.Generator) -> Mask:
-    """Return which seen pixels are held out, with all their channels."""
+    """Return which seen pixels are held out, with all their channels; none of very few."""
     seen = ~np.isnan(units)
-    fraction = min(max(HELD_OUT, ENOUGH / seen.sum()), MOST)
+    fraction = min(max(HELD_OUT, ENOUGH / seen.sum()), MOST) * (MOST * seen.sum() >= FEWEST)
     one = [n if axis in grid.space else 1 for axis, n in enumerate(units.shape)]
     return np.asarray(seen & (rng.random(one) < fraction))
 

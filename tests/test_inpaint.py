@@ -181,6 +181,14 @@ def test_pictures_with_little_in_them_are_filled(picture):
     assert np.isfinite(filled["std"]).all()
 
 
+def test_a_picture_with_one_seen_pixel_has_its_value_everywhere():
+    picture = np.full((30, 30), np.nan)
+    picture[9, 20] = 7
+    with pytest.warns(nmd.warnings.NMDWarning, match="no more than a guess"):
+        filled = nmd.inpaint(picture, random_state=0)
+    np.testing.assert_allclose(filled["picture"], 7)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
