@@ -30,12 +30,10 @@ MOST_CHECKED = 5000  # entries that are checked; of more, a sample
 
 
 class Findings(NamedTuple):
-    """Intervals and errors of a posterior at known entries."""
+    """Coverage of the intervals of a posterior at known entries."""
 
     held_out: bool  # whether the sampler has not seen the entries
-    n_entries: int
     held: dict[float, float]  # fraction of the intervals that cover the value, by probability
-    rmse: float  # root mean squared error of the posterior mean
 
     @property
     def summary(self) -> str:
@@ -45,14 +43,6 @@ class Findings(NamedTuple):
         share = f"{100 * coverage:.0f} % of the {100 * LEVEL:.0f} % intervals"
         few = ": too few, so the intervals are too narrow" if coverage < LEVEL - TOO_FEW else ""
         return f"{share} cover the {which} value{few}"
-
-    @property
-    def caption(self) -> str:
-        """The line below the chart."""
-        if self.held_out:
-            return f"{self.n_entries} held-out entries: RMSE of the posterior mean {self.rmse:.4g}"
-        seen = f"{self.n_entries} entries that the sampler has seen, RMSE {self.rmse:.4g}"
-        return f"{seen}: hold some out to judge the intervals"
 
 
 def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) -> Findings:
@@ -65,8 +55,7 @@ def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) 
     for level in LEVELS:
         low, high = posterior.predict_interval(at, level=level).T
         held[level] = float(np.mean((low <= x) & (x <= high)))
-    rmse = float(np.sqrt(np.mean((posterior.predict(at) - x) ** 2)))
-    return Findings(unseen, x.size, held, rmse)
+    return Findings(unseen, held)
 
 
 def doubt(posterior: Posterior) -> str:

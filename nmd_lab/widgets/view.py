@@ -116,9 +116,9 @@ class View:
             raise ValueError(problem)
         self.state.start()
 
-    def notes(self) -> list[str]:
-        """Return lines below the status line."""
-        return []
+    def why(self) -> str:
+        """Return the sentence on the choice of the model, or an empty string."""
+        return ""
 
     def write(self, path: Path) -> None:
         """Write the result to a file."""
@@ -231,11 +231,10 @@ class ModelView(View):
         problems = self.state.problems().items()
         return next((text for each, text in problems if each not in chosen), "")
 
-    def notes(self) -> list[str]:
-        """Return the sentences on the choice and on the posterior."""
-        found, fit = self.state.findings, self.state.fit.result
-        choice = "" if fit is None else fit.selection.attrs.get("sentence", "")
-        return [choice, "" if found is None else found.caption]
+    def why(self) -> str:
+        """Return the sentence on the choice of the model, or an empty string."""
+        fit = self.state.fit.result
+        return "" if fit is None else str(fit.selection.attrs.get("sentence", ""))
 
 
 def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
@@ -246,12 +245,12 @@ def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
             "headline": view.headline(),
             "title": view.title,
             "model": view.model,
-            "notes": [line for line in view.notes() if line],
+            "why": view.why(),
             "buttons": buttons(view, reasons(view) if view.can_fit else {}),
         }
     except Exception as error:
         plain = buttons(view, dict.fromkeys(BUTTONS, ""))
-        bar = {"headline": None, "title": "", "model": "", "notes": [], "buttons": plain}
+        bar = {"headline": None, "title": "", "model": "", "why": "", "buttons": plain}
         note = sentence(error), True
     message, failed = note or (active.message, active.phase == "failed")
     return {

@@ -102,7 +102,7 @@ def test_the_scan_tries_ranks():
     explorer = plain(widgets.Explorer, datasets.digits(80), rank=2, alpha=1.0, iterations=20)
     act(explorer, "scan")
     assert joined(explorer.state).rank == explorer.rank
-    assert explorer.status["notes"] == [explorer.result.selection.attrs["sentence"]]
+    assert explorer.status["why"] == explorer.result.selection.attrs["sentence"]
     (line,) = explorer.dots["ranks"]["panels"][0]["series"]
     trials = explorer.result.selection
     best = trials.groupby("rank").map(lambda each: each["error"].min())

@@ -193,7 +193,7 @@ def test_a_table_that_is_mostly_missing_is_chosen_for_and_filled(frame):
     explorer = done(widgets.explore(holes, iterations=20))
     assert explorer.fit.phase == "finished", explorer.fit.message
     assert explorer.nonlinearity == "identity"
-    assert explorer.status["notes"] == [explorer.result.selection.attrs["sentence"]]
+    assert explorer.status["why"] == explorer.result.selection.attrs["sentence"]
     assert not explorer.status["failed"]
 
 

@@ -231,7 +231,7 @@ class Page {
   status(status, stage) {
     if (!status || status === this.shownStatus) return;
     this.shownStatus = status;
-    const { phase, message, failed, done, planned, left, warnings, notes, buttons, save, filename, title, model } = status;
+    const { phase, message, failed, done, planned, left, warnings, why, buttons, save, filename, title, model } = status;
     const names = Object.keys(buttons);
     if (names.join() !== Object.keys(this.buttons).join()) this.rebuild(buttons);
     for (const name of names) set(this.buttons[name], { disabled: buttons[name].disabled, title: buttons[name].title });
@@ -243,7 +243,7 @@ class Page {
     this.showHeadline(status.headline, phase === "running" && title === this.headlined);
     this.headlined = title;
     this.notes.replaceChildren(...warnings.map((text) => html("div.nmd-warning", `Warning: ${text}`)));
-    this.reason.textContent = notes[0] ?? "";
+    this.reason.textContent = why;
     this.unsure.textContent = buttons.sample?.disabled && phase !== "running" ? buttons.sample.title : "";
     const uses = { why: names.includes("choose") || this.charts.ranks, sure: names.includes("sample") || this.charts.intervals,
       solver: this.model.get("controls")?.length };
