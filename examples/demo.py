@@ -171,7 +171,7 @@ def components(out: Path) -> None:
 
 
 def draw(pictures: dict[str, Any], out: Path) -> None:
-    """Draw pictures beside each other."""
+    """Draw pictures in a row."""
     figure, axes = plt.subplots(1, len(pictures), figsize=(12, 3.4), layout="constrained")
     for ax, (name, picture) in zip(axes, pictures.items(), strict=True):
         ax.imshow(picture, cmap=nmd.plots.gray_with_holes(), vmin=0, vmax=1)

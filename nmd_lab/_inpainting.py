@@ -211,8 +211,8 @@ def _by_similar(
     grid = replace(grid, step=tuple(-(-n // 2) for n in grid.size))
     strides = np.array(seen.strides) // seen.itemsize
     places = Places(strides, np.subtract(grid.shape, grid.size), grid.offsets @ strides)
-    at = (grid.corners @ strides)[:, None] + places.within
-    corners = grid.corners[~known.reshape(-1)[at].all(axis=1)]
+    corners = grid.corners
+    corners = corners[~known.reshape(-1)[grid.positions(np.arange(len(corners)))].all(axis=1)]
     found = places.predict((seen.reshape(-1), variance.reshape(-1)), guess, corners)
     new, new_std = _average(grid, found)
     return np.where(np.isnan(new), mean, new), np.where(np.isnan(new), std, new_std)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab._runtime.machine import map_ranges
 
-from .observed_gaussian import add_moments, factorise, project, solve_row
+from .observed_gaussian import condition, factorise, project, put_observed, solve_row
 
 LEAST_PROBABILITY = 1e-3
 """Probability of a group below which it does not contribute to a row."""
@@ -61,11 +61,7 @@ def workspace_of(n_groups, d):  # type: ignore[no-untyped-def]
 def factorise_groups(x, variance, covariances, workspace):  # type: ignore[no-untyped-def]
     """Factorise all groups for the observed entries of a row, and return their positions."""
     U, _, _, halves, _, positions, has_V = workspace
-    n = 0
-    for j in range(x.size):
-        if not math.isnan(x[j]):
-            positions[n] = j
-            n += 1
+    n = put_observed(x, positions)
     for k in range(halves.size):
         halves[k] = factorise(covariances[k], positions[:n], variance, U[k])
         has_V[k] = False
@@ -137,7 +133,7 @@ def predict_rows(X, variance, mixture, out):  # type: ignore[no-untyped-def]
     n_groups, d = means.shape
     workspace = workspace_of(n_groups, d)
     _, V, y, _, probabilities, columns, _ = workspace
-    sums = np.empty((2, d))
+    centre, spread, sums = np.empty(d), np.empty(d), np.empty((2, d))
     for i in range(X.shape[0]):
         if i == 0 or not equal_patterns(X[i], variance[i], X[i - 1], variance[i - 1]):
             columns = factorise_groups(X[i], variance[i], covariances, workspace)
@@ -146,7 +142,9 @@ def predict_rows(X, variance, mixture, out):  # type: ignore[no-untyped-def]
         n = columns.size
         for k in range(n_groups):
             if probabilities[k] > 0:
-                add_moments(means[k], covariances[k], V[k, :n], y[k, :n], probabilities[k], sums)
+                condition(means[k], covariances[k], V[k, :n], y[k, :n], centre, spread)
+                sums[0] += probabilities[k] * centre
+                sums[1] += probabilities[k] * (spread + centre**2)
         sums /= probabilities.sum()
         out[0][i] = sums[0]
         out[1][i] = np.maximum(sums[1] - sums[0] ** 2, 0.0)

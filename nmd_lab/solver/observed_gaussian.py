@@ -17,6 +17,17 @@ from nmd_lab._runtime.compiler import compile_inner
 
 
 @compile_inner
+def put_observed(x, positions):  # type: ignore[no-untyped-def]
+    """Put the positions of the observed entries of a row into an array; return their number."""
+    n = 0
+    for j in range(x.size):
+        if not math.isnan(x[j]):
+            positions[n] = j
+            n += 1
+    return n
+
+
+@compile_inner
 def factorise(covariance, columns, variance, U):  # type: ignore[no-untyped-def]
     """Put the upper Cholesky factor of the observed entries into `U`; return half log |A|."""
     n = columns.size
@@ -68,12 +79,10 @@ def project(U, covariance, columns, V):  # type: ignore[no-untyped-def]
 
 
 @compile_inner
-def add_moments(mean, covariance, V, y, r, sums):  # type: ignore[no-untyped-def]
-    """Add r times the means and squares of the entries of z to the two arrays of `sums`."""
+def condition(mean, covariance, V, y, centre, spread):  # type: ignore[no-untyped-def]
+    """Put the means and variances of the entries of z into `centre` and `spread`."""
     for j in range(mean.size):
-        here, spread = mean[j], covariance[j, j]
+        centre[j], spread[j] = mean[j], covariance[j, j]
         for a in range(y.size):
-            here += y[a] * V[a, j]
-            spread -= V[a, j] * V[a, j]
-        sums[0][j] += r * here
-        sums[1][j] += r * (spread + here * here)
+            centre[j] += y[a] * V[a, j]
+            spread[j] -= V[a, j] * V[a, j]

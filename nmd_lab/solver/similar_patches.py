@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab._runtime.machine import map_ranges
 
-from .observed_gaussian import add_moments, factorise, project, solve_row
+from .observed_gaussian import condition, factorise, project, put_observed, solve_row
 
 SIMILAR, PREDICTED = 60, 8
 """Patches from which a Gaussian is learned, and those that it predicts."""
@@ -90,7 +90,7 @@ def predict_similar(pixels, guess, corners, places, out):  # type: ignore[no-unt
     d = within.size
     candidates, distances = np.empty(len(window), np.int64), np.empty(len(window))
     Z, U, V = np.empty((SIMILAR, d)), np.empty((d, d)), np.empty((d, d))
-    mean, y, positions, sums = np.empty(d), np.empty(d), np.empty(d, np.int64), np.empty((2, d))
+    mean, y, positions = np.empty(d), np.empty(d), np.empty(d, np.int64)
     x, v, n = np.empty(d), np.empty(d), 0
     for r in range(corners.shape[0]):
         order = sort_candidates(estimate, corners[r], places, candidates, distances)
@@ -103,18 +103,12 @@ def predict_similar(pixels, guess, corners, places, out):  # type: ignore[no-unt
                 same = same and math.isnan(x[j]) == math.isnan(X[here]) and v[j] == noise[here]
                 x[j], v[j] = X[here], noise[here]
             if not same:
-                n = 0
-                for j in range(d):
-                    if not math.isnan(x[j]):
-                        positions[n] = j
-                        n += 1
+                n = put_observed(x, positions)
                 factorise(covariance, positions[:n], v, U)
                 project(U, covariance, positions[:n], V)
             solve_row(U, x, mean, positions[:n], y)
-            sums[:] = 0.0
-            add_moments(mean, covariance, V[:n], y[:n], 1.0, sums)
-            at[r, i], means[r, i] = chosen[i], sums[0]
-            variances[r, i] = np.maximum(sums[1] - sums[0] ** 2, 0.0)
+            at[r, i] = chosen[i]
+            condition(mean, covariance, V[:n], y[:n], means[r, i], variances[r, i])
 
 
 @dataclass(frozen=True)
