@@ -25,7 +25,17 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab._runtime.machine import map_ranges
 
-from .observed_gaussian import condition, factorise, project, put_observed, solve_row
+from .observed_gaussian import (
+    add_product,
+    condition,
+    factorise,
+    invert,
+    project,
+    put_fewer,
+    put_residual,
+    solve_inverse,
+    solve_row,
+)
 
 SIMILAR, PREDICTED = 60, 8
 """Patches from which a Gaussian is learned, and those that it predicts."""
@@ -81,34 +91,55 @@ def learn_gaussian(estimate, spread, chosen, within, Z, mean):  # type: ignore[n
     return covariance
 
 
+@compile_inner
+def load_patch(pixels, places, x, v):  # type: ignore[no-untyped-def]
+    """Put the pixels at some places and their noise into `x` and `v`; return if that changes U."""
+    X, noise = pixels
+    changed = False
+    for j in range(places.size):
+        here = places[j]
+        changed = changed or math.isnan(x[j]) != math.isnan(X[here]) or v[j] != noise[here]
+        x[j], v[j] = X[here], noise[here]
+    return changed
+
+
 def predict_similar(pixels, guess, corners, places, out):  # type: ignore[no-untyped-def]
     """Put the corners, means and variances of the patches like those at some corners into `out`."""
-    X, noise = pixels
-    estimate, spread = guess
+    noise, (estimate, spread) = pixels[1], guess
     _, _, window, within = places
     at, means, variances = out
-    d = within.size
+    d, can_invert = within.size, noise.min() == noise.max()
     candidates, distances = np.empty(len(window), np.int64), np.empty(len(window))
     Z, U, V = np.empty((SIMILAR, d)), np.empty((d, d)), np.empty((d, d))
     mean, y, positions = np.empty(d), np.empty(d), np.empty(d, np.int64)
-    x, v, n = np.empty(d), np.empty(d), 0
-    for r in range(corners.shape[0]):
-        order = sort_candidates(estimate, corners[r], places, candidates, distances)
+    x, v, r, product, nothing = np.empty((5, d))
+    nothing[:], n, few = 0.0, 0, False
+    for c in range(corners.shape[0]):
+        order = sort_candidates(estimate, corners[c], places, candidates, distances)
         chosen = candidates[order[:SIMILAR]]
         covariance = learn_gaussian(estimate, spread, chosen, within, Z, mean)
+        inverse, inverted = (covariance, covariance, covariance), False
         for i in range(min(PREDICTED, chosen.size)):
-            same = i > 0
+            if load_patch(pixels, chosen[i] + within, x, v) or i == 0:
+                n, few = put_fewer(x, can_invert, positions)
+                if few and not inverted:
+                    inverse, inverted = invert(covariance, noise[0]), True
+                if few:
+                    factorise(inverse[0], positions[:n], nothing, U)
+                    project(U, inverse[1], positions[:n], V)
+                else:
+                    factorise(covariance, positions[:n], v, U)
+                    project(U, covariance, positions[:n], V)
+            at[c, i], means[c, i] = chosen[i], mean
             for j in range(d):
-                here = chosen[i] + within[j]
-                same = same and math.isnan(x[j]) == math.isnan(X[here]) and v[j] == noise[here]
-                x[j], v[j] = X[here], noise[here]
-            if not same:
-                n = put_observed(x, positions)
-                factorise(covariance, positions[:n], v, U)
-                project(U, covariance, positions[:n], V)
-            solve_row(U, x, mean, positions[:n], y)
-            at[r, i] = chosen[i]
-            condition(mean, covariance, V[:n], y[:n], means[r, i], variances[r, i])
+                variances[c, i, j] = covariance[j, j] - (inverse[2][j, j] if few else 0.0)
+            if few:
+                put_residual(x, mean, r)
+                solve_inverse(U, inverse[0], r, positions[:n], y, product)
+                add_product(r, inverse[1], means[c, i])
+            else:
+                solve_row(U, x, mean, positions[:n], y)
+            condition(V[:n], y[:n], 1.0 if few else -1.0, means[c, i], variances[c, i])
 
 
 @dataclass(frozen=True)

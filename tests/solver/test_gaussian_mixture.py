@@ -21,14 +21,14 @@ def mixture():
     return GaussianMixture(np.array([0.3, 0.7]), rng.normal(size=(2, D)), covariances)
 
 
-def rows_of(mixture, n, missing, seed=1):
-    """Rows with entries missing at random, and the variances of their noise."""
+def rows_of(mixture, n, missing, seed=1, most=0.2):
+    """Rows with entries missing at random, and the variances of their noise, of 0.05 to `most`."""
     rng = np.random.default_rng(seed)
     groups = rng.choice(2, n, p=mixture.weights)
     X = np.stack(
         [rng.multivariate_normal(mixture.means[g], mixture.covariances[g]) for g in groups]
     )
-    variance = rng.uniform(0.05, 0.2, X.shape)
+    variance = rng.uniform(0.05, most, X.shape)
     X += np.sqrt(variance) * rng.normal(size=X.shape)
     return np.where(rng.random(X.shape) < missing, np.nan, X), variance
 
@@ -51,17 +51,19 @@ def dense(mixture, x, v):
     return logsumexp(scores), centre, r @ np.array(squares) - centre**2
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.5, 1.0])
-def test_predictions_are_those_of_dense_formulas(mixture, missing):
-    X, variance = rows_of(mixture, 20, missing)
+@pytest.mark.parametrize("missing", [0.0, 0.2, 0.5, 1.0])
+@pytest.mark.parametrize("most", [0.05, 0.2])  # one variance allows the inverse of all entries
+def test_predictions_are_those_of_dense_formulas(mixture, missing, most):
+    X, variance = rows_of(mixture, 20, missing, most=most)
     mean, spread = mixture.predict(X, variance)
     expected = [dense(mixture, x, v) for x, v in zip(X, variance, strict=True)]
     np.testing.assert_allclose(mean, [each[1] for each in expected], atol=1e-3)
     np.testing.assert_allclose(spread, [each[2] for each in expected], atol=1e-2)
 
 
-def test_the_log_likelihood_is_that_of_dense_formulas(mixture):
-    X, variance = rows_of(mixture, 50, 0.4)
+@pytest.mark.parametrize("most", [0.05, 0.2])
+def test_the_log_likelihood_is_that_of_dense_formulas(mixture, most):
+    X, variance = rows_of(mixture, 50, 0.4, most=most)
     expected = sum(dense(mixture, x, v)[0] for x, v in zip(X, variance, strict=True))
     assert mixture.improve(X, variance)[1] == pytest.approx(expected)
 
@@ -84,6 +86,15 @@ def test_rows_of_one_pattern_count_as_rows_of_several(mixture):
     mixed = np.random.default_rng(2).permutation(60)
     sorted_rows, shuffled = (mixture.improve(X[o], variance)[0] for o in (np.arange(60), mixed))
     np.testing.assert_allclose(sorted_rows.covariances, shuffled.covariances)
+
+
+def test_the_inverse_of_all_entries_gives_the_same_round(mixture):
+    X, variance = rows_of(mixture, 80, 0.3, most=0.05)
+    other = variance.copy()
+    other[0, 0] *= 1 + 1e-12  # so that there is more than one variance
+    results = [mixture.improve(X, each)[0] for each in (variance, other)]
+    for name in ("weights", "means", "covariances"):
+        np.testing.assert_allclose(*(getattr(each, name) for each in results), atol=1e-10)
 
 
 def test_the_groups_are_found(mixture):
