@@ -62,35 +62,82 @@ Positions = NDArray[np.intp]
 Estimate = tuple[Array, Array]
 """Mean and standard deviation of each pixel."""
 
+Tell = Callable[[str, Array | None], None]
+"""Hears of each step with its picture so far, if there is one, and may stop it by an error."""
+
 
 @dataclass(frozen=True)
 class Plan:
     """How a picture is filled.
 
-    These are the number of groups, the times that similar patches improve the estimate, whether
-    seen pixels are cleaned, and the value of one photon count, 0 if there are no counts.
+    Attributes
+    ----------
+    groups, passes : int
+        Groups that are learned at most, and times that similar patches improve the estimate.
+    denoise : bool
+        Whether seen pixels are cleaned.
+    photon : float
+        Value of one photon count; 0 if there are no counts.
+    mixture : GaussianMixture or None
+        Groups that are known already; then no pixels are held out, and only patches with missing
+        pixels are predicted.
+    tell : callable
+        Function that hears of each step.
     """
 
     groups: int
     passes: int
     denoise: bool = False
     photon: float = 0.0
+    mixture: GaussianMixture | None = None
+    tell: Tell = lambda step, mean: None
 
 
 def fill_by_groups(
-    pixels: Array, grid: Grid, plan: Plan, rng: np.random.Generator, counts: bool
+    pixels: Array, grid: Grid, plan: Plan, rng: np.random.Generator, counts: bool = False
 ) -> tuple[Array, Array, dict[str, Any]]:
-    """Return the mean and standard deviation of each pixel, and the groups; NaN is missing."""
-    low = 0.0 if counts else float(np.nanmin(pixels))
-    span = float(np.nanmax(pixels)) - low or 1.0
-    plan = replace(plan, photon=1 / span if counts else 0.0)
-    mean, std, mixture = _fill((pixels - low) / span, grid, plan, rng)
+    """Return the mean and standard deviation of each pixel, and the groups, the largest first."""
+    low, span = _range(pixels, counts)
+
+    def tell(step: str, mean: Array | None) -> None:
+        plan.tell(step, None if mean is None else low + span * mean)
+
+    units = replace(plan, photon=1 / span if counts else 0.0, tell=tell)
+    mean, std, mixture = _fill((pixels - low) / span, grid, units, rng)
+    order = np.argsort(-mixture.weights, kind="stable")
+    covariances = span**2 * mixture.covariances[order]
     found = {
-        "group_weight": ("group", mixture.weights),
-        "group_mean": (("group", "pixel"), low + span * mixture.means),
-        "group_covariance": (("group", "pixel", "pixel_"), span**2 * mixture.covariances),
+        "group_weight": ("group", mixture.weights[order]),
+        "group_mean": (("group", "pixel"), low + span * mixture.means[order]),
+        "group_covariance": (("group", "pixel", "pixel_"), covariances),
     }
     return low + span * mean, span * std, found
+
+
+def refill(pixels: Array, box: tuple[slice, ...], grid: Grid, groups: xr.Dataset) -> Array:
+    """Return the mean of the pixels in a box, by groups that are known and patches nearby.
+
+    Pixels outside of the box best have estimates, so that only patches of the box are predicted.
+    """
+    low, span = _range(pixels)
+    weights, means, covariances = (groups[f"group_{x}"] for x in ("weight", "mean", "covariance"))
+    mixture = GaussianMixture(
+        weights.to_numpy(), (means.to_numpy() - low) / span, covariances.to_numpy() / span**2
+    )
+    lengths = zip(box, grid.size, grid.shape, strict=True)
+    around = [slice(max(s.start - 3 * n, 0), min(s.stop + 3 * n, m)) for s, n, m in lengths]
+    near = (pixels[tuple(around)] - low) / span
+    plan = Plan(len(weights), 1, mixture=mixture)
+    mean, _, _ = _fill(near, replace(grid, shape=near.shape), plan, np.random.default_rng(0))
+    inside = zip(box, around, strict=True)
+    inner: Array = mean[tuple(slice(s.start - a.start, s.stop - a.start) for s, a in inside)]
+    return low + span * inner
+
+
+def _range(pixels: Array, counts: bool = False) -> tuple[float, float]:
+    """Return the smallest seen pixel, 0 for counts, and the difference of the largest from it."""
+    low = 0.0 if counts else float(np.nanmin(pixels))
+    return low, float(np.nanmax(pixels)) - low or 1.0
 
 
 def distance_to_seen(pixels: Array, grid: Grid) -> NDArray[np.int32]:
@@ -109,12 +156,15 @@ def _fill(
     Without pixels that are held out, the standard deviations are those of the groups, whose errors
     are larger.
     """
-    held_out = _held_out(units, grid, rng) & (not plan.denoise)
+    may_hold_out = not plan.denoise and plan.mixture is None
+    held_out = _held_out(units, grid, rng) & may_hold_out
+    plan.tell("learning the groups of patches", None)
     training = np.where(held_out, np.nan, units)
     seen, variance, of_groups, mixture = _by_groups(training, grid, plan, rng)
     known = ~np.isnan(training) & (not plan.denoise)
     estimate = of_groups
     for _ in range(plan.passes):
+        plan.tell("looking for similar patches", estimate[0])
         if plan.photon:
             variance = NOISE + plan.photon * np.maximum(estimate[0], plan.photon * LEAST_COUNT)
         before, estimate = estimate, _by_similar(seen, variance, known, grid, estimate)
@@ -122,6 +172,7 @@ def _fill(
         estimate = _between(before, estimate, share)
     if held_out.sum() < FEWEST:
         return estimate[0], of_groups[1], mixture
+    plan.tell("looking for similar patches, with all that is seen", estimate[0])
     factor = _factor(estimate, units, held_out)
     seen, known = np.where(held_out, units, seen), known | held_out
     mean, std = _between(before, _by_similar(seen, variance, known, grid, before), share)
@@ -132,17 +183,23 @@ def _by_groups(
     units: Array, grid: Grid, plan: Plan, rng: np.random.Generator
 ) -> tuple[Array, Array, Estimate, GaussianMixture]:
     """Return the pixels with coarse ones, the variances of their noise, an estimate and groups."""
-    places = _training_places(units, grid, rng)
-    X = units.reshape(-1)[places]
-    start = _first(X, grid)
     variance = np.full(units.shape, NOISE + plan.photon * np.nanmean(units))
-    if plan.denoise and not plan.photon:
-        few = fit_mixture(X, np.full_like(X, NOISE), start, NOISE_GROUPS, rng)
-        variance += few.noise(len(X))
+    mixture = plan.mixture
+    if mixture is None:
+        places = _training_places(units, grid, rng)
+        X = units.reshape(-1)[places]
+        start = _first(X, grid)
+        if plan.denoise and not plan.photon:
+            few = fit_mixture(X, np.full_like(X, NOISE), start, NOISE_GROUPS, rng)
+            variance += few.noise(len(X))
     seen, variance = _with_coarse(units, variance, grid, plan, rng)
-    mixture = fit_mixture(X, variance.reshape(-1)[places], start, plan.groups, rng)
+    if mixture is None:
+        mixture = fit_mixture(X, variance.reshape(-1)[places], start, plan.groups, rng)
     flat = seen.reshape(-1), variance.reshape(-1)
-    found = ((at, *mixture.predict(*(each[at] for each in flat))) for _, at in grid.blocks())
+    blocks = (at for _, at in grid.blocks())
+    if plan.mixture is not None:
+        blocks = (at[np.isnan(units.reshape(-1)[at]).any(axis=1)] for at in blocks)
+    found = ((at, *mixture.predict(*(each[at] for each in flat))) for at in blocks if len(at))
     return seen, variance, _average(grid, found), mixture
 
 
@@ -180,8 +237,8 @@ def _with_coarse(
         pairs = np.arange(0, units.shape[axis], 2)
         sums, counts = (np.add.reduceat(each, pairs, axis) for each in (sums, counts))
     coarse = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    plan = Plan(min(plan.groups, COARSE_GROUPS), 1)
-    mean, std, _ = _fill(coarse, replace(grid, shape=half), plan, rng)
+    coarsely = Plan(min(plan.groups, COARSE_GROUPS), 1, tell=lambda step, _: plan.tell(step, None))
+    mean, std, _ = _fill(coarse, replace(grid, shape=half), coarsely, rng)
     for axis in grid.space:
         inside = np.arange(units.shape[axis]) // 2
         mean, std = (np.take(each, inside, axis) for each in (mean, std))

@@ -12,7 +12,7 @@ from ._inpainting import Plan, distance_to_seen, fill_by_factors, fill_by_groups
 from ._messages import warn
 from ._runtime.checks import as_generator, check_integer, check_word, is_auto, new_stream
 from ._runtime.machine import one_thread
-from .data.patches import CHANNELS, Size, dims_of, grid_of, in_form_of
+from .data.patches import CHANNELS, Grid, Size, dims_of, grid_of, in_form_of
 from .warnings import NMDWarning
 
 GROUPS = 12
@@ -89,7 +89,7 @@ def inpaint(
         ``picture`` with the dtype and coordinates of the input, and ``std``, the standard
         deviation of each pixel in its unit, 0 where it was seen and not cleaned.  The intervals
         ``picture ± 1.645 std`` cover 90 % of seen pixels that were hidden; of a cleaned picture,
-        ``std`` is that of the groups, and somewhat too large.  The groups have
+        ``std`` is that of the groups, and somewhat too large.  The groups, the largest first, have
         ``group_weight``, ``group_mean`` and ``group_covariance``.
 
     Raises
@@ -138,18 +138,8 @@ def inpaint(
     """
     check_word("method", method, ["sample", "complete"])
     rng = new_stream(as_generator(random_state))
-    pixels, seen = _seen_pixels(picture, observed)
-    space = [
-        n for n, dim in zip(pixels.shape, dims_of(picture), strict=True) if dim not in CHANNELS
-    ]
-    width: Any = size
-    if is_auto(size):
-        width = tuple(min(SIZES[len(space), pixels.ndim > len(space)], n) for n in space)
-    stride: Any = step
-    if is_auto(step):
-        parts = 4 if method == "sample" else 2
-        stride = tuple(-(-int(each) // parts) for each in np.broadcast_to(width, len(space)))
-    grid = grid_of(picture, width, stride)
+    pixels, seen = seen_pixels(picture, observed)
+    grid = default_grid(picture, method, size, step)
     of_loss = getattr(loss, "name", loss)
     counts, linear = of_loss == "kl", getattr(nonlinearity, "name", nonlinearity)
     gaussian = of_loss in ("kl", "frobenius") and linear in ("auto", "identity")
@@ -157,12 +147,7 @@ def inpaint(
     n_groups = check_integer("groups", n_groups, 1)
     visible = np.where(seen, pixels, np.nan)
     more: dict[str, Any] = {}
-    wide, patch = 2 * int(distance_to_seen(visible, grid).max()) - 1, max(grid.size)
-    if wide > GUESS * patch:
-        sentence = (
-            f"A missing region is about {wide} pixels wide, and patches {patch}: its inner pixels "
-            "are no more than a guess."
-        )
+    if sentence := guess_in_words(visible, grid):
         warn({NMDWarning: sentence}, stacklevel=2)
     if gaussian:
         if counts and np.nanmin(visible) < 0:
@@ -174,14 +159,47 @@ def inpaint(
         options = {"draws": draws, "groups": n_groups} if method == "sample" else {}
         options |= {"nonlinearity": nonlinearity, "loss": loss}
         mean, std = fill_by_factors(visible, grid, method, rng, **options)
-    unchanged = seen & (not denoise)
-    labelled = picture if hasattr(picture, "dims") else xr.DataArray(picture, dims=grid.dims)
-    filled = in_form_of(labelled, np.where(unchanged, pixels, mean))
+    return filled_dataset(picture, seen & (not denoise), mean, std, more)
+
+
+def default_grid(
+    picture: Any, method: str, size: Literal["auto"] | Size = "auto", step: Any = "auto"
+) -> Grid:
+    """Return the places of the patches of a picture."""
+    shape, dims = np.shape(picture), dims_of(picture)
+    space = [n for n, dim in zip(shape, dims, strict=True) if dim not in CHANNELS]
+    width: Any = size
+    if is_auto(size):
+        width = tuple(min(SIZES[len(space), len(shape) > len(space)], n) for n in space)
+    if is_auto(step):
+        parts = 4 if method == "sample" else 2
+        step = tuple(-(-int(each) // parts) for each in np.broadcast_to(width, len(space)))
+    return grid_of(picture, width, step)
+
+
+def guess_in_words(visible: Array, grid: Grid) -> str:
+    """Return a sentence if a missing region is so wide that its inner pixels are a guess."""
+    wide, patch = 2 * int(distance_to_seen(visible, grid).max()) - 1, max(grid.size)
+    if wide <= GUESS * patch:
+        return ""
+    return (
+        f"A missing region is about {wide} pixels wide, and patches {patch}: its inner pixels "
+        "are no more than a guess."
+    )
+
+
+def filled_dataset(
+    picture: Any, unchanged: NDArray[np.bool_], mean: Array, std: Array, groups: dict[str, Any]
+) -> xr.Dataset:
+    """Return the picture, its standard deviations and the groups; some pixels are unchanged."""
+    dims = dims_of(picture)
+    labelled = picture if hasattr(picture, "dims") else xr.DataArray(picture, dims=dims)
+    filled = in_form_of(labelled, np.where(unchanged, np.asarray(picture, float), mean))
     spread = labelled.copy(data=np.where(unchanged, 0.0, std))
-    return xr.Dataset({"picture": filled, "std": spread, **more})
+    return xr.Dataset({"picture": filled, "std": spread, **groups})
 
 
-def _seen_pixels(picture: Any, observed: ArrayLike | None) -> tuple[Array, NDArray[np.bool_]]:
+def seen_pixels(picture: Any, observed: ArrayLike | None) -> tuple[Array, NDArray[np.bool_]]:
     """Return the pixels as numbers, and which of them are seen."""
     try:
         pixels = np.asarray(picture, dtype=float)

@@ -23,13 +23,12 @@ from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab._runtime.machine import map_ranges
 
 from .observed_gaussian import (
-    add_product,
-    condition,
     factorise,
     project,
     put_fewer,
+    put_mean,
     put_residual,
-    solve_inverse,
+    put_variances,
     solve_row,
 )
 
@@ -60,69 +59,59 @@ def equal_patterns(x, v, before, v_before):  # type: ignore[no-untyped-def]
 
 @compile_inner
 def workspace_of(n_groups, d):  # type: ignore[no-untyped-def]
-    """Return arrays for U, V, y, E z without Vᵀ y, log |U|, probabilities, positions and `has_V`."""
+    """Return arrays for U, V, y, r, log |U|, probabilities, positions, and which groups have V."""
     U, V, y = np.empty((n_groups, d, d)), np.empty((n_groups, d, d)), np.empty((n_groups, d))
     positions, has_V = np.empty(d, np.int64), np.zeros(n_groups, np.bool_)
-    base = np.empty((n_groups, d))
-    return U, V, y, base, np.empty(n_groups), np.empty(n_groups), positions, has_V
+    r = np.empty((n_groups, d))
+    return U, V, y, r, np.empty(n_groups), np.empty(n_groups), positions, has_V
 
 
 @compile_inner
 def factorise_groups(x, variance, mixture, workspace):  # type: ignore[no-untyped-def]
     """Factorise all groups for a row; return positions, and whether they are the missing ones."""
-    _, _, covariances, (inverses, _, _, log_sizes) = mixture
+    _, _, covariances, (inverses, _, _, log_sizes, common) = mixture
     U, _, _, _, halves, _, positions, has_V = workspace
-    n, few = put_fewer(x, log_sizes.size > 0, positions)
-    nothing = np.zeros(x.size)
+    n, few = put_fewer(x, variance, common, positions)
     for k in range(halves.size):
+        matrix = inverses[k] if few else covariances[k]
+        halves[k] = factorise(matrix, positions[:n], few, variance, U[k])
         if few:
-            halves[k] = log_sizes[k] + factorise(inverses[k], positions[:n], nothing, U[k])
-        else:
-            halves[k] = factorise(covariances[k], positions[:n], variance, U[k])
+            halves[k] += log_sizes[k]
         has_V[k] = False
     return positions[:n], few
 
 
 @compile_inner
 def weigh_groups(x, mixture, columns, few, workspace):  # type: ignore[no-untyped-def]
-    """Put the probabilities of the groups of a row, and their V, y, into the workspace.
+    """Put the probabilities of the groups of a row, and their V, y, r, into the workspace.
 
     Return the log-likelihood of the row.
     """
-    log_weights, means, covariances, (inverses, gains, _, _) = mixture
-    U, V, y, base, halves, probabilities, _, has_V = workspace
-    r, product = np.empty(x.size), np.empty(x.size)
+    log_weights, means, covariances, (inverses, gains, _, _, _) = mixture
+    U, V, y, r, halves, probabilities, _, has_V = workspace
     for k in range(halves.size):
-        if few:
-            put_residual(x, means[k], r)
-            length = solve_inverse(U[k], inverses[k], r, columns, y[k], product)
-        else:
-            length = solve_row(U[k], x, means[k], columns, y[k])
+        put_residual(x, means[k], r[k])
+        length = solve_row(r[k], few, inverses[k], U[k], columns, y[k])
         probabilities[k] = log_weights[k] - halves[k] - 0.5 * length
     best = probabilities.max()
     evidence = best + math.log(np.exp(probabilities - best).sum())
     for k in range(halves.size):
         p = math.exp(probabilities[k] - evidence)
         probabilities[k] = p if p >= LEAST_PROBABILITY else 0.0
-        if probabilities[k] > 0:
-            base[k] = means[k]
-            if few:
-                put_residual(x, means[k], r)
-                add_product(r, gains[k], base[k])
-            if not has_V[k]:
-                project(U[k], gains[k] if few else covariances[k], columns, V[k])
-                has_V[k] = True
+        if probabilities[k] > 0 and not has_V[k]:
+            project(U[k], gains[k] if few else covariances[k], columns, V[k])
+            has_V[k] = True
     observed = x.size - columns.size if few else columns.size
     return evidence - 0.5 * math.log(2 * math.pi) * observed
 
 
 def learn_rows(X, variance, mixture, sums):  # type: ignore[no-untyped-def]
     """Add the sums of EM over some rows, and return their log-likelihood."""
-    _, means, _, (_, _, explained_by_all, _) = mixture
+    _, means, _, (_, gains, explained_by_all, _, _) = mixture
     counts, linear, squares, explained = sums
     n_groups, d = means.shape
     workspace = workspace_of(n_groups, d)
-    _, V, y, base, _, probabilities, columns, _ = workspace
+    _, V, y, r, _, probabilities, columns, _ = workspace
     of_pattern, here, total, few = np.zeros(n_groups), np.empty(d), 0.0, False
     for i in range(X.shape[0] + 1):
         last = i == X.shape[0]
@@ -130,25 +119,23 @@ def learn_rows(X, variance, mixture, sums):  # type: ignore[no-untyped-def]
             for k in range(n_groups):
                 if of_pattern[k] > 0:
                     rows = V[k, : columns.size]
-                    sign = -1.0 if few else 1.0
-                    explained[k] += sign * of_pattern[k] * np.dot(rows.T, rows)
+                    of_rows = np.dot(rows.T, rows)
                     if few:
-                        explained[k] += of_pattern[k] * explained_by_all[k]
+                        of_rows = explained_by_all[k] - of_rows
+                    explained[k] += of_pattern[k] * of_rows
                     of_pattern[k] = 0.0
             if last:
                 break
             columns, few = factorise_groups(X[i], variance[i], mixture, workspace)
         total += weigh_groups(X[i], mixture, columns, few, workspace)
+        n = columns.size
         for k in range(n_groups):
             p = probabilities[k]
             if p == 0:
                 continue
             of_pattern[k] += p
             counts[k] += p
-            here[:] = base[k]
-            for a in range(columns.size):
-                for j in range(d):
-                    here[j] += y[k, a] * V[k, a, j]
+            put_mean(means[k], r[k], few, gains[k], V[k, :n], y[k, :n], here)
             for j in range(d):
                 linear[k, j] += p * here[j]
                 for b in range(d):
@@ -158,11 +145,11 @@ def learn_rows(X, variance, mixture, sums):  # type: ignore[no-untyped-def]
 
 def predict_rows(X, variance, mixture, out):  # type: ignore[no-untyped-def]
     """Put the means and variances of z of some rows into `out`."""
-    _, means, covariances, (_, _, explained_by_all, _) = mixture
+    _, means, covariances, (_, gains, explained_by_all, _, _) = mixture
     n_groups, d = means.shape
     workspace = workspace_of(n_groups, d)
-    _, V, y, base, _, probabilities, columns, _ = workspace
-    spread, sums, few = np.empty(d), np.empty((2, d)), False
+    _, V, y, r, _, probabilities, columns, _ = workspace
+    centre, spread, sums, few = np.empty(d), np.empty(d), np.empty((2, d)), False
     for i in range(X.shape[0]):
         if i == 0 or not equal_patterns(X[i], variance[i], X[i - 1], variance[i - 1]):
             columns, few = factorise_groups(X[i], variance[i], mixture, workspace)
@@ -171,13 +158,10 @@ def predict_rows(X, variance, mixture, out):  # type: ignore[no-untyped-def]
         n = columns.size
         for k in range(n_groups):
             if probabilities[k] > 0:
-                for j in range(d):
-                    spread[j] = covariances[k, j, j]
-                    if few:
-                        spread[j] -= explained_by_all[k, j, j]
-                condition(V[k, :n], y[k, :n], 1.0 if few else -1.0, base[k], spread)
-                sums[0] += probabilities[k] * base[k]
-                sums[1] += probabilities[k] * (spread + base[k] ** 2)
+                put_mean(means[k], r[k], few, gains[k], V[k, :n], y[k, :n], centre)
+                put_variances(covariances[k], few, explained_by_all[k], V[k, :n], spread)
+                sums[0] += probabilities[k] * centre
+                sums[1] += probabilities[k] * (spread + centre**2)
         sums /= probabilities.sum()
         out[0][i] = sums[0]
         out[1][i] = np.maximum(sums[1] - sums[0] ** 2, 0.0)
@@ -230,19 +214,17 @@ class GaussianMixture:
         medians = np.median(np.linalg.eigvalsh(self.covariances), axis=1) / bias
         return float(medians[counts >= min(2 * d, counts.max())].min())
 
-    def _terms(self, variance: Array) -> tuple[Array, Array, Array, tuple[Array, ...]]:
-        """Return logarithms of the probabilities, means, covariances, and A, G, ΣG and -½ log |A|.
+    def _terms(self, variance: Array) -> tuple[Any, ...]:
+        """Return logarithms of the probabilities, means, covariances, and A, G, ΣG, -½ log |A|, v.
 
-        Those of A are empty where entries have several variances.
+        The common variance v of entries is the smallest one.
         """
-        first = np.log(self.weights), self.means, self.covariances
-        if variance.min() < variance.max():
-            none = np.empty((0, 0, 0))
-            return *first, (none, none, none, np.empty(0))
-        of_all = self.covariances + variance[0, 0] * np.eye(self.means.shape[1])
+        common = float(variance.min())
+        of_all = self.covariances + common * np.eye(self.means.shape[1])
         A = np.linalg.inv(of_all)
-        G = A @ self.covariances
-        return *first, (A, G, self.covariances @ G, 0.5 * np.linalg.slogdet(of_all)[1])
+        G, half = A @ self.covariances, 0.5 * np.linalg.slogdet(of_all)[1]
+        first = np.log(self.weights), self.means, self.covariances
+        return *first, (A, G, self.covariances @ G, half, common)
 
 
 def mixture_of_sums(counts: Array, linear: Array, squares: Array) -> GaussianMixture:

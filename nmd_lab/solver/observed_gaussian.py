@@ -8,7 +8,7 @@ With A = Σ_oo + diag(v_o) = Uᵀ U, y = U⁻ᵀ (x_o - μ_o) and V = U⁻ᵀ Σ
 
     log p(x_o) = -½ yᵀ y - log |U| + constant,      E z = μ + Vᵀ y,      cov z = Σ - Vᵀ V.
 
-With few missing entries m, the inverse A = (Σ + diag(v))⁻¹ of all entries is cheaper.  With G = AΣ,
+With few missing entries m and one variance v, the inverse A = (Σ + vI)⁻¹ is cheaper.  With G = AΣ,
 r = x - μ, which is 0 where x is missing, A_mm = Uᵀ U, y = -U⁻ᵀ A_m: r and V = U⁻ᵀ G_m:
 
     log p(x_o) = -½ (rᵀ A r - yᵀ y) + ½ log |A| - log |U| + constant,
@@ -25,14 +25,18 @@ from nmd_lab._runtime.compiler import compile_inner
 
 
 @compile_inner
-def put_fewer(x, can_invert, positions):  # type: ignore[no-untyped-def]
+def put_fewer(x, variance, common, positions):  # type: ignore[no-untyped-def]
     """Put the positions of the observed entries of a row into an array, or of fewer missing ones.
 
-    Return their number, and whether they are the missing ones, which `can_invert` allows.
+    Return their number, and whether they are the missing ones: if all observed entries have the
+    common variance, with which A is formed.
     """
-    missing = 0
+    missing, can_invert = 0, True
     for j in range(x.size):
-        missing += math.isnan(x[j])
+        if math.isnan(x[j]):
+            missing += 1
+        elif variance[j] != common:
+            can_invert = False
     few, n = can_invert and 2 * missing < x.size, 0
     for j in range(x.size):
         if math.isnan(x[j]) == few:
@@ -42,13 +46,22 @@ def put_fewer(x, can_invert, positions):  # type: ignore[no-untyped-def]
 
 
 @compile_inner
-def factorise(covariance, columns, variance, U):  # type: ignore[no-untyped-def]
-    """Put the upper Cholesky factor of the observed entries into `U`; return half log |A|."""
+def invert(covariance, variance):  # type: ignore[no-untyped-def]
+    """Return A, G and ΣG."""
+    A = np.linalg.inv(covariance + variance * np.eye(len(covariance)))
+    G = np.dot(A, covariance)
+    return A, G, np.dot(covariance, G)
+
+
+@compile_inner
+def factorise(matrix, columns, few, variance, U):  # type: ignore[no-untyped-def]
+    """Put the factor of A_mm, or else of Σ_oo + diag(v_o), into `U`; return log |U|."""
     n = columns.size
     for a in range(n):
         for b in range(a, n):
-            U[a, b] = covariance[columns[a], columns[b]]
-        U[a, a] += variance[columns[a]]
+            U[a, b] = matrix[columns[a], columns[b]]
+        if not few:
+            U[a, a] += variance[columns[a]]
     half = 0.0
     for a in range(n):
         pivot = math.sqrt(U[a, a])
@@ -63,49 +76,6 @@ def factorise(covariance, columns, variance, U):  # type: ignore[no-untyped-def]
 
 
 @compile_inner
-def solve_row(U, x, mean, columns, y):  # type: ignore[no-untyped-def]
-    """Put U⁻ᵀ (x - μ) of the observed entries into `y`, and return its squared length."""
-    n, square = columns.size, 0.0
-    for a in range(n):
-        y[a] = x[columns[a]] - mean[columns[a]]
-    for a in range(n):
-        y[a] /= U[a, a]
-        square += y[a] * y[a]
-        for b in range(a + 1, n):
-            y[b] -= y[a] * U[a, b]
-    return square
-
-
-@compile_inner
-def solve_inverse(U, A, r, missing, y, product):  # type: ignore[no-untyped-def]
-    """Put A r into `product` and -U⁻ᵀ of its missing entries into `y`; return rᵀ A r - yᵀ y."""
-    d, square = r.size, 0.0
-    for i in range(d):
-        product[i] = 0.0
-        for j in range(d):
-            product[i] += A[i, j] * r[j]
-        square += r[i] * product[i]
-    product[:] *= -1.0
-    return square - solve_row(U, product, np.zeros(d), missing, y)
-
-
-@compile_inner
-def invert(covariance, variance):  # type: ignore[no-untyped-def]
-    """Return A, G and ΣG."""
-    A = np.linalg.inv(covariance + variance * np.eye(len(covariance)))
-    G = np.dot(A, covariance)
-    return A, G, np.dot(covariance, G)
-
-
-@compile_inner
-def add_product(r, G, centre):  # type: ignore[no-untyped-def]
-    """Add Gᵀ r to `centre`."""
-    for i in range(r.size):
-        for j in range(r.size):
-            centre[j] += r[i] * G[i, j]
-
-
-@compile_inner
 def put_residual(x, mean, r):  # type: ignore[no-untyped-def]
     """Put x - μ into `r`, and 0 where x is missing."""
     for j in range(x.size):
@@ -113,12 +83,35 @@ def put_residual(x, mean, r):  # type: ignore[no-untyped-def]
 
 
 @compile_inner
-def project(U, covariance, columns, V):  # type: ignore[no-untyped-def]
-    """Put U⁻ᵀ Σ_o: into `V`."""
-    n, d = columns.size, covariance.shape[0]
+def solve_row(r, few, A, U, columns, y):  # type: ignore[no-untyped-def]
+    """Put y into `y`, and return the squared length of the observed entries."""
+    n, whole, square = columns.size, 0.0, 0.0
+    for a in range(n):
+        y[a] = r[columns[a]]
+    if few:
+        y[:n] = 0.0
+        for j in range(r.size):
+            for a in range(n):
+                y[a] -= A[columns[a], j] * r[j]
+            product = 0.0
+            for i in range(r.size):
+                product += A[j, i] * r[i]
+            whole += r[j] * product
+    for a in range(n):
+        y[a] /= U[a, a]
+        square += y[a] * y[a]
+        for b in range(a + 1, n):
+            y[b] -= y[a] * U[a, b]
+    return whole - square if few else square
+
+
+@compile_inner
+def project(U, matrix, columns, V):  # type: ignore[no-untyped-def]
+    """Put U⁻ᵀ Σ_o:, or else U⁻ᵀ G_m:, into `V`."""
+    n, d = columns.size, matrix.shape[0]
     for a in range(n):
         for j in range(d):
-            V[a, j] = covariance[columns[a], j]
+            V[a, j] = matrix[columns[a], j]
     for a in range(n):
         for j in range(d):
             V[a, j] /= U[a, a]
@@ -129,9 +122,23 @@ def project(U, covariance, columns, V):  # type: ignore[no-untyped-def]
 
 
 @compile_inner
-def condition(V, y, sign, centre, spread):  # type: ignore[no-untyped-def]
-    """Add Vᵀ y to the means of the entries of z, and `sign` times VᵀV to their variances."""
-    for j in range(centre.size):
-        for a in range(y.size):
+def put_mean(mean, r, few, G, V, y, centre):  # type: ignore[no-untyped-def]
+    """Put E z into `centre`."""
+    centre[:] = mean
+    if few:
+        for i in range(r.size):
+            for j in range(r.size):
+                centre[j] += r[i] * G[i, j]
+    for a in range(y.size):
+        for j in range(r.size):
             centre[j] += y[a] * V[a, j]
+
+
+@compile_inner
+def put_variances(covariance, few, explained, V, spread):  # type: ignore[no-untyped-def]
+    """Put the variances of the entries of z into `spread`; `explained` is ΣG."""
+    sign = 1.0 if few else -1.0
+    for j in range(spread.size):
+        spread[j] = covariance[j, j] - (explained[j, j] if few else 0.0)
+        for a in range(V.shape[0]):
             spread[j] += sign * V[a, j] * V[a, j]

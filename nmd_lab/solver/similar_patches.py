@@ -26,14 +26,13 @@ from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab._runtime.machine import map_ranges
 
 from .observed_gaussian import (
-    add_product,
-    condition,
     factorise,
     invert,
     project,
     put_fewer,
+    put_mean,
     put_residual,
-    solve_inverse,
+    put_variances,
     solve_row,
 )
 
@@ -108,38 +107,29 @@ def predict_similar(pixels, guess, corners, places, out):  # type: ignore[no-unt
     noise, (estimate, spread) = pixels[1], guess
     _, _, window, within = places
     at, means, variances = out
-    d, can_invert = within.size, noise.min() == noise.max()
+    d, common = within.size, noise.min()
     candidates, distances = np.empty(len(window), np.int64), np.empty(len(window))
     Z, U, V = np.empty((SIMILAR, d)), np.empty((d, d)), np.empty((d, d))
     mean, y, positions = np.empty(d), np.empty(d), np.empty(d, np.int64)
-    x, v, r, product, nothing = np.empty((5, d))
-    nothing[:], n, few = 0.0, 0, False
+    x, v, r = np.empty((3, d))
+    n, few = 0, False
     for c in range(corners.shape[0]):
         order = sort_candidates(estimate, corners[c], places, candidates, distances)
         chosen = candidates[order[:SIMILAR]]
         covariance = learn_gaussian(estimate, spread, chosen, within, Z, mean)
-        inverse, inverted = (covariance, covariance, covariance), False
+        (A, G, explained), inverted = (covariance, covariance, covariance), False
         for i in range(min(PREDICTED, chosen.size)):
             if load_patch(pixels, chosen[i] + within, x, v) or i == 0:
-                n, few = put_fewer(x, can_invert, positions)
+                n, few = put_fewer(x, v, common, positions)
                 if few and not inverted:
-                    inverse, inverted = invert(covariance, noise[0]), True
-                if few:
-                    factorise(inverse[0], positions[:n], nothing, U)
-                    project(U, inverse[1], positions[:n], V)
-                else:
-                    factorise(covariance, positions[:n], v, U)
-                    project(U, covariance, positions[:n], V)
-            at[c, i], means[c, i] = chosen[i], mean
-            for j in range(d):
-                variances[c, i, j] = covariance[j, j] - (inverse[2][j, j] if few else 0.0)
-            if few:
-                put_residual(x, mean, r)
-                solve_inverse(U, inverse[0], r, positions[:n], y, product)
-                add_product(r, inverse[1], means[c, i])
-            else:
-                solve_row(U, x, mean, positions[:n], y)
-            condition(V[:n], y[:n], 1.0 if few else -1.0, means[c, i], variances[c, i])
+                    (A, G, explained), inverted = invert(covariance, common), True
+                factorise(A if few else covariance, positions[:n], few, v, U)
+                project(U, G if few else covariance, positions[:n], V)
+            put_residual(x, mean, r)
+            solve_row(r, few, A, U, positions[:n], y)
+            at[c, i] = chosen[i]
+            put_mean(mean, r, few, G, V[:n], y[:n], means[c, i])
+            put_variances(covariance, few, explained, V[:n], variances[c, i])
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,13 @@ from nmd_lab.result.files import result_of
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.studies import Study
 
-from .code import call, ratings_choices
+from .code import MATRICES, call, load_matrix, ratings_choices
 from .history import History
 from .matrix_state import DecompositionState, FittedState
 from .matrix_view import DecompositionView, ResultView
 from .page import Page
+from .photograph_state import PhotographState, is_photograph
+from .photograph_view import PhotographView
 from .ratings import DEFAULT_COLUMNS, table_columns
 from .ratings_state import CompletionState
 from .ratings_view import CompletionView
@@ -149,7 +151,39 @@ def view_of(X: Any, **options: Any) -> View:
     refused = ways_with_text(X) if is_frame(X) else None
     if refused is not None:
         return MendingView(*refused, partial(view_of, **options))
-    return DecompositionView(DecompositionState(X, **options))
+    return view_of_matrix(X, **options)
+
+
+def view_of_matrix(X: Any, *, by_patches: bool = True, **options: Any) -> View:
+    """Return the view of a matrix; that of a photograph by patches, unless the options forbid it.
+
+    The options of a model of its rows and columns do, such as `rank`.
+    """
+    label = options.get("data") if X is None else None
+    photo = load_matrix(label) if label in MATRICES else X
+    source = {} if label is None else {"data": label}
+    shown = {name: value for name, value in options.items() if name not in source}
+    fields = {field.name for field in PhotographState.fields}
+    if not is_photograph(photo):
+        return DecompositionView(DecompositionState(X, **options))
+    if by_patches and set(shown) <= fields:
+        view: View = PhotographView(PhotographState(photo, **shown))
+        view.data_code = MATRICES[label].code if label is not None else None
+        about = "As a matrix", "Fit the rows and columns of pixels by f(WH)"
+        other = partial(view_of_matrix, X, by_patches=False, **source)
+    else:
+        view = DecompositionView(DecompositionState(X, **options))
+        about = "By patches", "Fill the picture by groups of its patches"
+        other = partial(view_of_matrix, X, **source)
+
+    def turn(_: Any) -> View:
+        turned = other()
+        turned.data_code, turned.state.imports = view.data_code, view.state.imports
+        turned.said = about[0].lower()
+        return turned
+
+    view.buttons["turn"], view.actions["turn"] = about, turn
+    return view
 
 
 def view_of_file(path: Path, **options: Any) -> View:
@@ -209,13 +243,15 @@ class Explorer(Page):
         What to explore: data, or the path of their file as `nmd-lab fit` reads it; a fit, a
         posterior, a study, their Dataset, or the path of their file; or None for data sets of the
         library, which the explorer offers.  A long table with one observation a line and a sparse
-        matrix are shown as ratings, any other data as a matrix, as pictures or as a table.
+        matrix are shown as ratings, any other data as a matrix, as pictures or as a table;
+        an array (height, width, 3) or one whose neighbouring entries are alike as a photograph.
     **options
         Starting values of the controls.  By default, what can be chosen is "auto", and a tenth of
         the entries is hidden, at which models are compared.
 
-        - A matrix: `shape` (height and width of the picture that each row is), data, noise, level,
-          missing, seed, nonlinearity, low, high, loss, rank, alpha, rho, tol, iterations, draws.
+        - A matrix: `shape` (height and width of the picture that each row is), data, missing, seed,
+          nonlinearity, low, high, loss, rank, alpha, rho, tol, iterations, draws.
+        - A photograph by patches: missing, method, groups, seed; with other options it is a matrix.
         - Ratings: `row`, `column` and `value` (names of the columns of a long table), `titles` (a
           mapping by column label), data, validation, seed, nonlinearity, low, high, rank, alpha,
           offsets, offset_alpha, split, patience, iterations, draws.
@@ -301,6 +337,7 @@ class Explorer(Page):
         radius: float = 5.0,
         *,
         hide: bool = True,
+        rain: bool = False,
         picture: int = 0,
     ) -> None:
         """Hide or reveal pixels, and fit again from the present factors, as the brush does.
@@ -313,6 +350,8 @@ class Explorer(Page):
             Radius of the discs, in the same pixels.
         hide : bool, default True
             Whether the pixels are hidden; otherwise they are revealed.
+        rain : bool, default False
+            Whether 70 % of the pixels are hidden in place of all: a model can fill them.
         picture : int, default 0
             Number of the picture, if rows are pictures.
 
@@ -321,16 +360,18 @@ class Explorer(Page):
         ValueError
             If nothing would be left to see, or if there is no matrix.
         """
-        self.view.act("brush", picture=picture, points=points, radius=radius, hide=hide)
+        stroke = {"points": points, "radius": radius, "hide": hide, "rain": rain}
+        self.view.act("brush", picture=picture, **stroke)
         self._refresh()
 
 
 def explore(X: Any = None, **options: Any) -> Explorer:
     """Open an explorer in JupyterLab: look at data, watch a fit of X ≈ f(WH), and choose a model.
 
-    The data decide about the page: a matrix or pictures, a table, ratings (a long table or a sparse
-    matrix), a `Decomposition` or `Posterior`, or a `Study`.  The explorer compares models on a
-    tenth of the entries, which it hides, and shows the Python code that repeats its fit.
+    The data decide about the page: a matrix or pictures, a photograph, which `inpaint` fills, a
+    table, ratings (a long table or a sparse matrix), a `Decomposition`, `Posterior` or `Study`.
+    The explorer compares models on a tenth of the entries, which it hides, and shows the Python
+    code that repeats its fit.
 
     Parameters
     ----------

@@ -29,19 +29,16 @@ from .background import HiddenEntries, Latest, Measure
 from .code import MATRICES, PRINT_ERROR, call, load_matrix
 from .matrix_data import (
     NO_PICTURE,
-    NOISES,
     MatrixData,
-    Paint,
     as_matrix,
     as_shape,
-    corrupted,
-    corrupting_code,
     fitting_code,
+    gaps_code,
     guessed_shape,
     loading_lines,
-    mask_code,
 )
 from .model_state import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState, Numbers
+from .paint import Paint, mask_code
 from .settings import Field, FitState, check_option, prepared
 
 MOST_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too, at most
@@ -49,7 +46,7 @@ OWN_DATA = "your X"  # option for the data that the user gave
 HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
 SHAPES = ("auto", "none")  # suggestions for the shape of a picture: from labels or values, or none
 PENALTIES = ("auto", "balanced", "paper")  # rules for ρ that are suggested
-CORRUPTING = ("data", "noise", "level", "missing", "seed")  # settings that change the data of a fit
+OF_DATA = ("data", "missing", "seed")  # settings that change the data of a fit
 BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
 NOTHING_HIDDEN = HiddenEntries(np.empty((0, 0)), np.empty(0, np.intp), np.empty(0, np.intp))
 JOIN = 5.0  # longest time that a stroke of the brush waits for a run to stop, in seconds
@@ -74,14 +71,11 @@ class DecompositionState(ModelState):
 
     fields = (
         Field("data", "Data", "choice", group="Data"),
-        Field("noise", "Noise", "choice", NOISES, "Data", "Noise added to every entry",
-              {"salt_and_pepper": "salt and pepper"}, value="none"),
-        Field("level", "Noise level", "number", (), "Data", value=0.1),
         Field("missing", "Missing", "share", (), "Data", "Fraction of hidden entries", value=HIDDEN,
               check=lambda share: check_share("missing", share)),
         Field("shape", "Picture", "text", SHAPES, "Data",
               "Height x width of the picture that each row is", value="auto"),
-        Field("seed", "Seed", "integer", (), "Data", "Seed of noise, gaps and random starts",
+        Field("seed", "Seed", "integer", (), "Data", "Seed of gaps and random starts",
               value=0, check=check_option("random_state")),
         F, LOW, HIGH,
         Field("loss", "Loss", "choice", tuple(LOSSES), "Model", "",
@@ -135,14 +129,14 @@ class DecompositionState(ModelState):
         return self._shape(lambda: observe_dense(X).shape, X)
 
     def data_with(self, paint: Paint | None) -> MatrixData:
-        """Return the data with the noise and the gaps of the present settings, and some paint."""
+        """Return the data with the gaps of the present settings, and some paint."""
         values = self.values
 
         def made() -> MatrixData:
             channels = self._matrix.channels if values["data"] == OWN_DATA else 1
             return MatrixData(self.source(), values, self._layout(), channels, paint)
 
-        return self._data(made, *(values[name] for name in (*CORRUPTING, "shape")), paint)
+        return self._data(made, *(values[name] for name in (*OF_DATA, "shape")), paint)
 
     @property
     def data(self) -> MatrixData:
@@ -187,8 +181,6 @@ class DecompositionState(ModelState):
         unused, values = super().unused(), self.values
         if self._matrix.channels > 1 and values["data"] == OWN_DATA:
             unused.append("shape")
-        if values["noise"] == "none":
-            unused.append("level")
         return unused
 
     def checks(self) -> dict[str, Callable[[], Any]]:
@@ -202,7 +194,6 @@ class DecompositionState(ModelState):
             model.loss.check_data(*self.data.observed_limits)
 
         return super().checks() | {
-            "level": lambda: corrupted(self.source(), values | {"missing": 0}),
             "shape": self._check_shape,
             "loss": loss,
         }
@@ -215,14 +206,14 @@ class DecompositionState(ModelState):
 
     @property
     def draws(self) -> Posterior | None:
-        """The posterior if it is of the present data, with their noise, gaps and paint."""
-        same = all(self.sampled_settings.get(name) == self.values[name] for name in CORRUPTING)
+        """The posterior if it is of the present data, with their gaps and paint."""
+        same = all(self.sampled_settings.get(name) == self.values[name] for name in OF_DATA)
         return self.posterior if same and self.sampled_paint is self.paint else None
 
     def to_sample(self) -> tuple[Any, Any]:
         """Return the data of the sampler, and what is not hidden or painted over."""
         self.sampled_paint = self.paint
-        return corrupted(self.source(), self.values | {"missing": 0.0}), self.data.mask
+        return self.source(), self.data.mask
 
     def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
         """Take the present data as those of the fit, which measures the entries it does not see."""
@@ -306,11 +297,11 @@ class DecompositionState(ModelState):
     def _drawn_code(self, paint: Paint | None) -> str:
         """Return the lines that make the posterior, with the mask of its paint."""
         values, settings = self.values | self.sampled_settings, self.sample.settings
-        drawn = self.sample_code(corrupting_code(values | {"missing": 0.0})[1])
+        drawn = self.sample_code("X")
         masked = settings is not None and settings.observed is not None
         if not (drawn and masked and self.paint is not None) or paint is self.paint:
             return drawn
-        return mask_code(corrupting_code(values)[1], self.paint) + drawn
+        return mask_code(gaps_code(values)[1], self.paint) + drawn
 
 
 class FittedState(FitState):

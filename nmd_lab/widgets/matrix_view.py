@@ -28,8 +28,9 @@ from .charts import (
     trials_charts,
 )
 from .history import History, PastRun
-from .matrix_data import MatrixData, Paint
-from .matrix_state import CORRUPTING, DecompositionState, FittedState
+from .matrix_data import MatrixData
+from .matrix_state import OF_DATA, DecompositionState, FittedState
+from .paint import Paint
 from .pictures import Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid, Order
 from .view import ModelView, View
@@ -130,7 +131,7 @@ class DecompositionView(ModelView):
 
     def _data(self) -> MatrixData | None:
         """Return the data of the settings, or those of the fit where the settings are wrong."""
-        wrong = {*CORRUPTING, "shape"} & set(self.state.problems())
+        wrong = {*OF_DATA, "shape"} & set(self.state.problems())
         if self.state.fit.phase == "running" or wrong:
             return self.state.fitted_data
         return self.state.data
@@ -143,7 +144,7 @@ class DecompositionView(ModelView):
         fit, fitted = self.state.fit, self.state.fitted_settings
         if fit.phase == "running" or fit.state is None:
             return fit.state
-        if any(self.state.values[name] != fitted.get(name) for name in CORRUPTING):
+        if any(self.state.values[name] != fitted.get(name) for name in OF_DATA):
             return None
         if self._chosen_iteration is None or self._chosen_iteration[:2] != self._run():
             return fit.state

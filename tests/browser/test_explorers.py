@@ -38,6 +38,13 @@ explorer = nmd.widgets.Explorer(
 explorer.start()
 explorer
 """
+PHOTOGRAPH = """
+import nmd_lab as nmd
+from sklearn.datasets import load_sample_image
+photo = load_sample_image("china.jpg")[100:220, 200:360] / 255
+explorer = nmd.widgets.explore(photo, groups=4)
+explorer
+"""
 RATINGS = """
 import nmd_lab as nmd
 from nmd_lab.widgets.code import ratings_choices
@@ -263,6 +270,38 @@ def test_a_picture_under_the_brush_runs_and_an_upload(notebook, tmp_path):
     page.click(".nmd-run")
     status_says(page, ENDED)
     assert notebook.run("print(explorer.result.W.shape[0])") == "30"
+
+
+def test_photograph_by_patches_with_rain(notebook):
+    notebook.show(PHOTOGRAPH)
+    page = notebook.page
+    status_says(page, "^done: .* intervals")
+    before = page.locator(".nmd-headline strong").inner_text()
+    assert page.locator(".nmd-headline").inner_text().startswith(f"{before} off where hidden")
+
+    # Rain falls while the pointer moves, is filled at once, and everything again after it
+    seen = np.isnan(values(page, "seen")).sum()
+    paint(page, "rain", (0.4, 0.3), (0.4, 0.6))
+    status_says(page, "groups so far|^done")
+    status_says(page, "^done: .* intervals")
+    page.locator(".nmd-headline", has_text="where you painted").wait_for()
+    assert np.isnan(values(page, "seen")).sum() > seen + 100
+    assert not np.isnan(values(page, "reconstruction")).any()
+
+    # Doubt is a colour on the picture, a group shows its pixels, and the code repeats all
+    page.click(".nmd-layers button:has-text('doubt')")
+    assert "none (grey) to " in page.inner_text(".nmd-corner.nmd-right")
+    page.locator("button.nmd-component").nth(1).click()
+    page.locator(".nmd-corner.nmd-right", has_text="group 1").wait_for()
+    notebook.run("exec(explorer.state.code('photo'))")
+    assert notebook.run("print(filled.identical(explorer.result))") == "True"
+    assert page.locator(".nmd-scatter").is_hidden()
+    assert violations(page, ".nmd-explorer") == []
+
+    # As a matrix on request
+    page.click(".nmd-menu summary")
+    page.click(".nmd-menu .nmd-turn")
+    page.locator(".nmd-about", has_text="120 × 480").wait_for()
 
 
 def click_star(page, k, number, count):

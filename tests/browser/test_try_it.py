@@ -56,7 +56,7 @@ def test_the_page_answers_without_a_kernel(page):
 
     # The picture has a layer of doubt, and intervals that were checked
     page.click(f"{PICTURE} button:has-text('doubt')")
-    assert "0 (dark) to " in page.inner_text(f"{PICTURE} .nmd-corner.nmd-right")
+    assert "none (grey) to " in page.inner_text(f"{PICTURE} .nmd-corner.nmd-right")
     assert "standard deviation" in page.inner_text(f"{PICTURE} .nmd-pictures > .nmd-read")
     page.click(f"{PICTURE} [role=tab]:has-text('How sure')")
     page.wait_for_selector(f"{PICTURE} [role=tabpanel]:not([hidden]) svg")

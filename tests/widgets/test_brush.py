@@ -12,7 +12,7 @@ from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets.matrix_data import Paint, disc, runs
+from nmd_lab.widgets.paint import Paint, disc, runs
 from nmd_lab.widgets.pictures import frame_of
 
 TENTHS = st.integers(-30, 150).map(lambda number: number / 10)
@@ -27,8 +27,8 @@ def stroke(picture, point, radius):
     return {"picture": picture, "points": [point], "radius": radius, "hide": True}
 
 
-def painted(explorer, points, radius=3.0, *, hide=True, number=0):
-    act(explorer, "brush", hide=hide, picture=number, points=points, radius=radius)
+def painted(explorer, points, radius=3.0, *, hide=True, rain=False, number=0):
+    act(explorer, "brush", hide=hide, rain=rain, picture=number, points=points, radius=radius)
     assert explorer.join(PATIENCE)
 
 
@@ -97,19 +97,32 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-@pytest.mark.parametrize("noise", ["none", "gaussian"])
 @pytest.mark.parametrize("kind", ["array", "labels", "table"])
-def test_the_code_repeats_what_was_painted(kind, noise, missing):
+def test_the_code_repeats_what_was_painted(kind, missing):
     X = smooth((20, 30))
     if kind == "labels":
         X = datasets.digits(20)
     elif kind == "table":
         X = pd.DataFrame(X)
-    settings = {"missing": missing, "noise": noise, "rank": 3, "alpha": 0.1, "iterations": 15}
+    settings = {"missing": missing, "rank": 3, "alpha": 0.1, "iterations": 15}
     explorer = done(plain(widgets.Explorer, X, **settings))
     painted(explorer, [(3, 3), (4, 3.5)], 2.5)
     painted(explorer, [(6, 6)], 1.0, hide=False)
+    painted(explorer, [(5, 5)], 4.0, rain=True)
     repeats(explorer, X=X)
+
+
+def test_rain_hides_seventy_percent_and_leaves_solid_strokes_hidden():
+    frame = frame_of((200, 300), None)
+    solid = Paint((200, 300)).touched(frame, stroke(0, (100, 150), 20))
+    rain = solid.touched(frame, stroke(0, (100, 150), 60) | {"rain": True})
+    seen, i, j = rain.mask(np.ones((200, 300), bool)), *np.indices((200, 300))
+    distance = np.hypot(i - 100, j - 150)
+    assert not seen[distance <= 20].any()
+    assert seen[distance > 60].all()
+    assert seen[(distance > 20) & (distance <= 60)].mean() == pytest.approx(0.3, abs=0.02)
+    again = rain.touched(frame, stroke(0, (100, 150), 60) | {"rain": True})
+    np.testing.assert_array_equal(again.mask(np.ones((200, 300), bool)), seen)
 
 
 def test_a_brush_during_a_run_goes_on_from_where_it_was():

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from explorer_page import act, arrays_of, done, enter, picture, plain, sure, table
 from people import people, with_holes
+from sklearn.datasets import load_sample_image
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
@@ -54,6 +55,16 @@ def test_session_of_pictures(session):
     session.step("forgotten", explorer)
     act(explorer, "nosuch")
     session.step("an unknown message", explorer)
+
+
+def test_session_of_a_photograph(session):
+    photo = load_sample_image("china.jpg")[120:200, 240:340].mean(axis=2) / 255
+    explorer = session.step("opened", widgets.explore(photo, groups=2))
+    session.step("done", done(explorer))
+    act(explorer, "brush", hide=True, rain=True, picture=0, points=[(20, 20)], radius=6)
+    assert explorer.join()
+    act(explorer, "component", k=1, what="rows")
+    session.step("painted, and where a group is", explorer)
 
 
 def test_session_of_a_table(session):

@@ -20,9 +20,9 @@ from nmd_lab.widgets.study_state import StudyState
 
 SETTINGS = [
     {},
-    {"noise": "salt_and_pepper", "level": 0.2, "missing": 0.3, "seed": 3, "loss": "l1"},
+    {"missing": 0.3, "seed": 3, "loss": "l1"},
     {"nonlinearity": "minmax", "low": 0.5, "high": 2.0, "alpha": 0.5},
-    {"noise": "poisson", "level": 20.0, "loss": "kl", "rho": "0.7"},
+    {"loss": "kl", "rho": "0.7"},
     {"data": "photograph of a flower", "missing": 0.6, "nonlinearity": "identity"},
 ]
 
@@ -52,7 +52,7 @@ def test_copied_code_repeats_a_decomposition(settings, capsys):
 
 
 def test_the_rival_is_the_linear_model_of_the_same_entries(small):
-    settings = {"rank": 2, "alpha": 0.1, "iterations": 20, "noise": "gaussian"}
+    settings = {"rank": 2, "alpha": 0.1, "iterations": 20}
     state = plain(DecompositionState, small, missing=0.2, **settings)
     fit = run(state)
     seen = np.asarray(state.data.seen)
@@ -190,19 +190,19 @@ def test_results_alone_show_but_do_not_fit(study, tmp_path, capsys):
         ({"nonlinearity": "minmax", "low": 2.0}, "high", "a > b"),
         ({"rho": "bal"}, "rho", "rho='bal' is unknown"),
         ({"seed": -1}, "seed", "random_state=-1"),
-        ({"noise": "salt_and_pepper", "level": 2.0}, "level", "fraction=2.0 is out of range"),
-        ({"noise": "gaussian", "level": 1.0, "loss": "kl"}, "loss", "negative"),
     ],
 )
 def test_a_wrong_setting_is_named_unless_it_has_no_effect(small, settings, name, message):
-    state = plain(DecompositionState, small, rank=2, low=5.0, high=7.0, level=-3.0)
+    state = plain(DecompositionState, small, rank=2, low=5.0, high=7.0)
     assert state.problems() == {}
-    assert {"low", "high", "level"} <= set(state.unused())
+    assert {"low", "high"} <= set(state.unused())
     for setting, value in {"low": 0.0, "high": 1.0, **settings}.items():
         state.set(setting, value)
     ((named, said),) = state.problems().items()
     assert named == name
     assert message in said
+    negative = plain(DecompositionState, small - 10.0, rank=2, loss="kl")
+    assert "negative" in negative.problems()["loss"]
     check_all_refused([
         ("'ranks' is no setting", lambda name: state.set(name, 3), "ranks"),
         ("sparse", lambda X: plain(DecompositionState, X), sparse.eye_array(4)),

@@ -251,7 +251,7 @@ def test_the_slider_shows_earlier_iterations_but_not_of_a_later_run(explorer):
 
 
 def test_wrong_starts_are_refused_or_said_beside_their_controls():
-    for name, value in [("noise", 0.1), ("data", "foo"), ("nonlinearity", "foo")]:
+    for name, value in [("loss", 0.1), ("data", "foo"), ("nonlinearity", "foo")]:
         with pytest.raises(ValueError, match=f"{name}={value!r} is unknown"):
             plain(widgets.Explorer, datasets.digits(20), **{name: value})
     explorer = plain(widgets.Explorer, datasets.digits(20), missing=2.0)
@@ -270,7 +270,7 @@ def test_wrong_starts_are_refused_or_said_beside_their_controls():
 
 @pytest.mark.parametrize("entered", ["2.7", "1,5", "", "ten"])
 def test_what_is_no_number_is_refused_as_it_was_entered(entered):
-    explorer = plain(widgets.Explorer, noise="gaussian", nonlinearity="minmax")
+    explorer = plain(widgets.Explorer, nonlinearity="minmax")
     for name in ("iterations", "seed"):
         right = control(explorer, name)["value"]
         enter(explorer, name, entered)

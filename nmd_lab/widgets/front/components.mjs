@@ -22,11 +22,13 @@ export class Components {
     this.said.textContent = data?.said ?? "";
     if (!data) return;
     const colours = data.kind === "list" ? "" : "orange adds, blue takes away; ";
-    this.hint.textContent = `${data.count} components, the largest first; ${colours}a click switches one off`;
+    this.hint.textContent = data.captions
+      ? `${data.count} groups of patches, each with its four strongest patterns; a click shows where a group is`
+      : `${data.count} components, the largest first; ${colours}a click switches one off`;
     this.on.textContent = `${data.off.length} of ${data.count} off: switch all on`;
     this.on.hidden = !data.off.length;
     this.hint.hidden = Boolean(data.off.length || data.said);
-    const key = `${data.kind} ${data.count}`;
+    const key = `${data.kind} ${data.count} ${Boolean(data.captions)}`;
     if (key !== this.key) this.rebuild(data);
     this.key = key;
     const values = numbers(data.values), size = data.height * data.width;
@@ -45,13 +47,13 @@ export class Components {
     stopAt(this.grid, "button");
   }
 
-  rebuild({ kind, count }) {
+  rebuild({ kind, count, captions }) {
     this.tiles = Array.from({ length: count }, (_, k) => {
       const act = (what) => () => this.send({ do: "component", k, what });
       const sheet = new PictureSheet();
       const picture = kind === "list" ? html("span", { "aria-hidden": "true" }) : sheet.canvas;
       picture.className = "nmd-component-picture";
-      const main = button(picture, act("off"), { class: "nmd-component" });
+      const main = button(picture, act(captions ? "rows" : "off"), { class: "nmd-component" });
       main.append(html("span.nmd-share", { "aria-hidden": "true" }));
       const title = `Rows that are strongest in component ${k}`, label = `rows with most of component ${k}`;
       const show = () => {
@@ -78,10 +80,12 @@ export class Components {
 
   describe({ main, rows, picture }, k, data) {
     const off = data.off.includes(k), share = `${short(100 * data.shares[k], 2)} %`, list = data.lists[k] ?? [];
-    const what = `Component ${k}, ${share} of what the model adds; click: ${off ? "on" : "off"}`;
+    const what = data.captions ? `Group ${k}, ${share} of the patches; click: where it is`
+      : `Component ${k}, ${share} of what the model adds; click: ${off ? "on" : "off"}`;
     const labels = list.map(([label]) => label).join(", ");
+    if (data.captions) rows.textContent = `${k}: ${data.captions[k]}`;
     set(main, {
-      "aria-pressed": !off, "aria-label": `component ${k}${labels && `: ${labels}`}`,
+      "aria-pressed": !off, "aria-label": `${data.captions ? "group" : "component"} ${k}${labels && `: ${labels}`}`,
       title: [what, list.map(([label, number]) => `${label} ${short(number, 2)}`).join(", ")].filter(Boolean).join(". "),
     });
     main.lastChild.style.width = `${(100 * data.shares[k]) / Math.max(...data.shares)}%`;

@@ -194,7 +194,7 @@ class Page {
     const get = (name) => this.model.get(name), selection = get("selection"), facts = get("facts") ?? {};
     const pictures = get("pictures"), grid = get("grid"), dots = get("dots") ?? {}, tables = get("tables") ?? [];
     const { row, column, pixel, rows } = selection ?? {}, isMatrix = pictures?.layout === "matrix";
-    const stage = grid ? "table" : dots.study ? "study" : facts.query && !pictures?.count ? "ratings" : "pictures";
+    const stage = grid ? "table" : dots.study ? "study" : facts.query && !pictures?.count ? "ratings" : facts.stage ?? "pictures";
     this.frame.dataset.stage = stage;
     this.controls.show(get("controls"));
     this.status(get("status"), stage);
@@ -206,7 +206,7 @@ class Page {
     this.components.show(get("components"));
     this.scatter.show(get("scatter"), rows?.length ? rows : [row].filter(Number.isFinite));
     this.scatter.drawing.show(get("drawing"), pictures);
-    this.scatter.element.hidden = this.turn.hidden = stage === "study";
+    this.scatter.element.hidden = this.turn.hidden = stage === "study" || stage === "photograph";
     this.mend(facts.asked);
     this.lists.hidden = !facts.query;
     this.query.show(facts.query);
@@ -245,7 +245,7 @@ class Page {
     this.notes.replaceChildren(...warnings.map((text) => html("div.nmd-warning", `Warning: ${text}`)));
     this.reason.textContent = why;
     this.unsure.textContent = buttons.sample?.disabled && phase !== "running" ? buttons.sample.title : "";
-    const uses = { why: names.includes("choose") || this.charts.ranks, sure: names.includes("sample") || this.charts.intervals,
+    const uses = { why: names.includes("choose") || this.charts.ranks, sure: names.includes("sample") || this.model.get("dots")?.intervals,
       solver: this.model.get("controls")?.length };
     this.tabs.allow(Object.keys(TABS).filter((name) => !(name in uses) || uses[name]));
     this.tabs.buttons.error.textContent = stage === "study" ? "Point" : TABS.error;

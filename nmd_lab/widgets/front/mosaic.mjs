@@ -2,7 +2,7 @@
 
 import { html } from "./dom.mjs";
 
-const VIRIDIS_COLORS = [[68, 1, 84], [65, 68, 135], [42, 120, 142], [34, 168, 132], [122, 209, 81], [253, 231, 37]];
+const DOUBT_COLOR = [170, 51, 119];
 const blendColors = (a, b, share) => a.map((each, k) => Math.round(each + share * (b[k] - each)));
 const packColor = ([red, green, blue]) => ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 
@@ -10,10 +10,6 @@ const packColor = ([red, green, blue]) => ((255 << 24) | (blue << 16) | (green <
 export const PICTURE_PALETTES = {
   gray: (entry) => [entry, entry, entry],
   signed: (entry) => blendColors([255, 255, 255], entry < 128 ? [0, 114, 178] : [213, 94, 0], Math.abs(entry - 128) / 128),
-  spread: (entry) => {
-    const k = Math.min(4, Math.floor(entry / 51));
-    return blendColors(VIRIDIS_COLORS[k], VIRIDIS_COLORS[k + 1], entry / 51 - k);
-  },
 };
 const PALETTE_TABLES = Object.fromEntries(Object.entries(PICTURE_PALETTES)
   .map(([name, colorOf]) => [name, Uint32Array.from({ length: 256 }, (_, entry) => packColor(colorOf(entry)))]));
@@ -96,6 +92,19 @@ export function fillMosaic(pixels, values, mosaic, { table, hole, gain, base }) 
       if (table) { pixels[to] = value === value ? table[entry(value)] : hole; continue; }
       const green = values[from++], blue = values[from++], sum = value + green + blue;
       pixels[to] = sum === sum ? (255 << 24) | (entry(blue) << 16) | (entry(green) << 8) | entry(value) : hole;
+    }
+  }
+}
+
+/** Write grey values that have the more colour the larger the doubt about them is. */
+export function tintMosaic(pixels, values, doubts, mosaic, { low, high, most }) {
+  const { count, height, width, across } = mosaic, gain = 255 / (high - low || 1);
+  for (let line = 0, from = 0; line < count * height; line++) {
+    const [left, top] = mosaicCorner(mosaic, Math.floor(line / height)), begin = (top + (line % height)) * across + left;
+    for (let to = begin; to < begin + width; to++, from++) {
+      const grey = Math.min(255, Math.max(0, Math.round((values[from] - low) * gain) || 0));
+      const colour = DOUBT_COLOR.map((each) => each * (0.5 + grey / 510));
+      pixels[to] = packColor(blendColors([grey, grey, grey], colour, Math.min(1, doubts[from] / most || 0)));
     }
   }
 }

@@ -2,14 +2,17 @@
 
 import { button, clamp, html, keyOf, numbers, set, short, svg } from "./dom.mjs";
 import { PictureSheet, absoluteLimit, brushCircle, channelMeans, discSpans, mosaicCorner, mosaicOf, mosaicPixel,
-  pictureBox, pictureScale, pixelCross, strokePoints } from "./mosaic.mjs";
+  pictureBox, pictureScale, pixelCross, strokePoints, tintMosaic } from "./mosaic.mjs";
 
 const PICTURE_LAYERS = { compare: "data | model", residual: "residual", uncertainty: "doubt", beside: "beside" };
 const PICTURE_NAMES = { original: "data", seen: "data with holes", reconstruction: "model", residual: "residual",
   uncertainty: "doubt", beside: "beside" };
 const PICTURE_DOUBT = "doubt: standard deviation over the draws of what the model expects, in the unit of the data";
+const PICTURE_HOLE = "#7f9bb8";
 const PICTURE_SHINE = 0x40ffffff; // opacity of painted holes, through which the model shines
-const PICTURE_MODES = ["look", "zoom", "hide", "reveal"];
+const PICTURE_RAIN = 0.7; // fraction of the pixels under the brush that rain hides
+const PICTURE_MODES = { look: "", zoom: "", rain: "Hide 70 % of the pixels: the model can fill them",
+  hide: "Hide all pixels: what was there is a guess", reveal: "Show pixels to the model" };
 const PICTURE_ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const PICTURE_GRIP = 12; // pixels beside the edge between data and model at which it can be dragged; its handle is twice as high
 const PICTURE_PAUSE = 60; // milliseconds between messages about a stroke of the brush
@@ -40,13 +43,14 @@ export class Pictures {
   }
 
   toolbar() {
-    this.buttons = Object.fromEntries(PICTURE_MODES.map((mode) => [mode, button(mode, () => this.choose(mode))]));
+    this.buttons = Object.fromEntries(Object.entries(PICTURE_MODES)
+      .map(([mode, title]) => [mode, button(mode, () => this.choose(mode), { title })]));
     const range = { type: "range", min: 1, max: 40, "aria-label": "brush radius", title: "brush radius" };
     this.size = html("input", { ...range, input: () => this.mark() });
     this.undo = button("undo", () => this.send({ do: "undo" }), { title: "Take the last stroke back (Ctrl+Z)" });
     this.forget = button("forget paint", () => this.send({ do: "unpaint" }));
-    const { look, zoom, hide, reveal } = this.buttons;
-    this.brushTools = [hide, reveal, this.size, this.undo, this.forget];
+    const { look, zoom, ...brushes } = this.buttons;
+    this.brushTools = [...Object.values(brushes), this.size, this.undo, this.forget];
     return html("div.nmd-picture-tools", { role: "toolbar", "aria-label": "tools of the pictures" },
       look, zoom, ...this.brushTools);
   }
@@ -63,13 +67,15 @@ export class Pictures {
     return html("div.nmd-layers", { role: "toolbar", "aria-label": "layers" }, ...Object.values(this.layers), this.swipe);
   }
 
-  get brushing() { return this.mode === "hide" || this.mode === "reveal"; }
+  get brushing() { return ["rain", "hide", "reveal"].includes(this.mode); }
   get withHoles() { return this.values.seen !== null && (this.brushing || this.data.many_holes); }
   title(name) { return (name === "beside" && this.data.beside_title) || PICTURE_NAMES[name]; }
 
   /** Return the sheets on the left and on the right of the edge. */
   get sides() {
-    const { values } = this, left = this.withHoles && values.seen ? "seen" : values.original ? "original" : null;
+    const { values } = this;
+    if (this.stroke) return ["seen", "seen"];
+    const left = this.withHoles && values.seen ? "seen" : values.original ? "original" : null;
     if (this.layer !== "compare") return [this.layer, this.layer];
     const right = values.reconstruction ? "reconstruction" : left;
     return [left ?? right, right];
@@ -106,6 +112,8 @@ export class Pictures {
     this.element.hidden = !data?.count;
     if (!data?.count) return;
     if (!same) this.reshape(data);
+    if (data.beside_title !== this.beside) this.layer = data.beside_title ? "beside" : "compare";
+    this.beside = data.beside_title;
     const original = this.decoded(data.original), seen = original && this.decoded(data.seen), spread = this.decoded(data.spread);
     const uncertainty = spread && channelMeans(spread, null, data.channels);
     const most = uncertainty?.reduce((a, b) => (b > a ? b : a), 0) ?? 0;
@@ -114,7 +122,7 @@ export class Pictures {
     this.holeColor = data.n_painted ? (this.scale.hole & PICTURE_SHINE) >>> 0 : this.scale.hole;
     for (const name of ["original", "beside"]) this.paint(name, this.scale);
     this.paint("seen", { ...this.scale, hole: this.holeColor }, data.n_painted ? "filled by the model" : "");
-    this.paint("uncertainty", pictureScale("spread", 0, most), `0 (dark) to ${short(most, 2)} (light)`);
+    this.most = most;
     for (const tool of this.brushTools) tool.hidden = !data.can_brush;
     this.undo.disabled = this.forget.disabled = !data.n_painted;
     if (!data.can_brush && this.brushing) this.choose("look");
@@ -142,6 +150,7 @@ export class Pictures {
     const limit = values.residual ? absoluteLimit(values.residual) : 0;
     this.paint("reconstruction", this.scale);
     this.paint("residual", pictureScale("signed", -limit, limit), `±${short(limit, 2)}`);
+    this.tint(frame ?? values.original);
     if (frame) this.frames++;
     this.draw();
     this.say();
@@ -153,6 +162,15 @@ export class Pictures {
     if (this.values[name]) this.sheets[name].fill(this.values[name], scale);
   }
 
+  /** Lay doubt over a picture: the more of it, the more colour. */
+  tint(picture) {
+    this.notes.uncertainty = `none (grey) to ${short(this.most, 2)} (purple)`;
+    if (!this.values.uncertainty || !picture) return;
+    const { low, high, channels } = this.data, shown = channelMeans(picture, null, channels);
+    tintMosaic(this.sheets.uncertainty.pixels, shown, this.values.uncertainty, this.mosaic, { low, high, most: this.most });
+    this.sheets.uncertainty.changed();
+  }
+
   /** Draw the window: one layer, or data and model on both sides of the edge. */
   draw() {
     if (!this.data?.count) return;
@@ -161,13 +179,14 @@ export class Pictures {
     const [left, right] = this.sides, both = left !== right, share = both ? Number(swipe.value) / 100 : 0;
     pen.imageSmoothingEnabled = view.width > width || view.height > height;
     pen.clearRect(0, 0, width, height);
-    const under = left === "seen" && this.data.n_painted && values.reconstruction ? "reconstruction" : null;
+    if (this.stroke) Object.assign(pen, { fillStyle: PICTURE_HOLE }).fillRect(0, 0, width, height); // under holes through which it shines
+    const under = left === "seen" && !this.stroke && this.data.n_painted && values.reconstruction ? "reconstruction" : null;
     for (const [name, from, to] of [[under, 0, share], [left, 0, share], [right, share, 1]]) {
       if (!name || to <= from) continue;
       const begin = view.left + from * view.width, wide = (to - from) * view.width;
       pen.drawImage(this.sheets[name].canvas, begin, view.top, wide, view.height, from * width, 0, (to - from) * width, height);
     }
-    this.element.dataset.palette = { uncertainty: "spread", residual: "signed" }[this.layer] ?? this.data.scale;
+    this.element.dataset.palette = { uncertainty: "doubt", residual: "signed" }[this.layer] ?? this.data.scale;
     edge.hidden = swipe.disabled = !both;
     edge.style.left = `${100 * share}%`;
     this.describe(left, right);
@@ -312,7 +331,8 @@ export class Pictures {
   /** Begin a stroke of the brush at the cursor. */
   begin() {
     if (!this.cursor) return;
-    this.stroke = { picture: this.cursor.picture, hide: this.mode === "hide", radius: Number(this.size.value) };
+    const rain = this.mode === "rain";
+    this.stroke = { picture: this.cursor.picture, hide: rain || this.mode === "hide", rain, radius: Number(this.size.value) };
     this.brushTo(this.cursor.place);
   }
 
@@ -330,13 +350,14 @@ export class Pictures {
     this.timer ??= setTimeout(() => this.sendPoints(), PICTURE_PAUSE);
   }
 
-  /** Show at once what points of a stroke hide or reveal, before Python has answered. */
+  /** Show at once what points of a stroke hide or reveal, before Python has answered; drops of rain fall anywhere. */
   preview(points) {
-    const { picture, radius, hide } = this.stroke, { height, width, across } = this.mosaic, { original, seen } = this.sheets;
+    const { picture, radius, hide, rain } = this.stroke, { height, width, across } = this.mosaic, { original, seen } = this.sheets;
     const [left, top] = mosaicCorner(this.mosaic, picture);
     for (const [row, first, last] of points.flatMap((point) => discSpans(point, radius, height, width))) {
       const from = (top + row) * across + left + first, end = from + last - first + 1;
-      if (hide) seen.pixels.fill(this.holeColor, from, end);
+      if (rain) for (let at = from; at < end; at++) seen.pixels[at] = Math.random() < PICTURE_RAIN / 3 ? this.holeColor : seen.pixels[at];
+      else if (hide) seen.pixels.fill(this.holeColor, from, end);
       else seen.pixels.set(original.pixels.subarray(from, end), from);
     }
     seen.changed();
@@ -345,11 +366,11 @@ export class Pictures {
 
   /** Send what was painted since the last message. */
   sendPoints() {
-    const { picture, hide, radius } = this.stroke ?? {};
+    const { picture, hide, rain, radius } = this.stroke ?? {};
     clearTimeout(this.timer);
     this.timer = null;
     if (!this.points.length) return;
-    this.send({ do: "brush", hide, picture, points: this.points.splice(0), radius, goes_on: this.stroke.sent });
+    this.send({ do: "brush", hide, rain, picture, points: this.points.splice(0), radius, goes_on: this.stroke.sent });
     this.stroke.sent = true;
   }
 
@@ -358,6 +379,7 @@ export class Pictures {
     if (!this.stroke) return;
     this.sendPoints();
     this.stroke = null;
+    this.draw();
   }
 
   key(event) {

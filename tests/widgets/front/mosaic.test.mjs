@@ -3,7 +3,7 @@ import test from "node:test";
 
 import {
   PICTURE_PALETTES, absoluteLimit, channelMeans, discSpans, fillMosaic, mosaicCorner, mosaicOf, mosaicPixel, pictureScale,
-  strokePoints,
+  strokePoints, tintMosaic,
 } from "../../../nmd_lab/widgets/front/mosaic.mjs";
 
 const colorOf = (pixel) => [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255, pixel >>> 24];
@@ -19,10 +19,6 @@ test("palettes go from dark to bright, and from blue over white to orange", () =
   assert.deepEqual(PICTURE_PALETTES.signed(128), [255, 255, 255]);
   const [negative, positive] = [PICTURE_PALETTES.signed(1), PICTURE_PALETTES.signed(255)];
   assert.ok(negative[2] > negative[0] && positive[0] > positive[2]);
-  const light = Array.from({ length: 256 }, (_, k) => PICTURE_PALETTES.spread(k))
-    .map(([red, green, blue]) => 0.3 * red + 0.59 * green + 0.11 * blue);
-  assert.ok(light.every((each, k) => k === 0 || each >= light[k - 1] - 0.7));
-  assert.deepEqual([PICTURE_PALETTES.spread(0), PICTURE_PALETTES.spread(255)], [[68, 1, 84], [253, 231, 37]]);
 });
 
 test("pixels of a mosaic are found again, and gaps are none", () => {
@@ -51,6 +47,15 @@ test("zero is white on the signed scale, and a scale without width has no NaN", 
 test("colors have three values a pixel, and one NaN makes a hole", () => {
   const pixels = filled([0, 1, 2, 1, NaN, 1], { count: 1, height: 1, width: 2 }, pictureScale("rgb", 0, 2));
   assert.deepEqual(pixels, [[0, 128, 255, 255], [127, 155, 184, 255]]);
+});
+
+test("doubt is colour: none leaves the grey of the picture, and more makes it purple", () => {
+  const mosaic = mosaicOf({ count: 1, height: 1, width: 4 }), pixels = new Uint32Array(4), about = { low: 0, high: 2, most: 5 };
+  tintMosaic(pixels, Float32Array.from([1, 2, 2, NaN]), Float32Array.from([0, 5, 2.5, NaN]), mosaic, about);
+  const [none, all, half, hole] = [...pixels].map(colorOf);
+  assert.deepEqual([none, all], [[128, 128, 128, 255], [170, 51, 119, 255]]);
+  assert.deepEqual(half, [213, 153, 187, 255]);
+  assert.deepEqual(hole, [0, 0, 0, 255]);
 });
 
 test("a disc has the pixels whose centres are near, and stays in the picture", () => {

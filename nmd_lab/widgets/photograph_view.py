@@ -1,0 +1,214 @@
+"""The explorer of a photograph: data and filled picture, the brush, and the groups of patches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.stats import multivariate_normal
+
+from nmd_lab._inpainting import NOISE
+from nmd_lab.data.patches import CHANNELS, Average, Grid
+from nmd_lab.result.selection import as_text
+from nmd_lab.result.summary_parts import headline
+
+from .background import Latest, many
+from .charts import calibration_chart, number_text, size_text, table
+from .history import History
+from .paint import Paint
+from .photograph_state import PhotographState
+from .pictures import Frame, at, frame_of, pictures_part
+from .view import View
+
+PATTERNS = 2  # patterns of a group along each side of its tile
+MOSTLY = 0.5  # fraction of the patches of a pixel that make it one of a group
+
+Array = NDArray[Any]
+
+
+class PhotographView(View):
+    """Pixels as they are seen and filled, how sure, and the groups of patches."""
+
+    state: PhotographState
+    opens = True
+
+    def __init__(self, state: PhotographState) -> None:
+        super().__init__(state, "picture.nc", (state.picture, "picture"))
+        self.group: int | None = None  # group whose pixels are shown
+        self._still, self._tiles = Latest[dict[str, Any]](), Latest[dict[str, Any]]()
+        self._areas = Latest[Array]()
+        self.actions |= {
+            "brush": self._brush,
+            "undo": lambda _: self.state.undo(),
+            "unpaint": lambda _: self.state.repaint(None),
+            "component": self._show_group,
+        }
+
+    @property
+    def title(self) -> str:
+        """The size, and how much of it is known."""
+        share = 1 - float(np.mean(np.isnan(self.state.pixels)))
+        return size_text("photograph", self.state.shape, share)
+
+    @property
+    def result(self) -> xr.Dataset | None:
+        """The filled picture."""
+        return self.state.fill.filled
+
+    @property
+    def model(self) -> str:
+        """The groups and the size of their patches."""
+        if self.result is None:
+            return ""
+        grid = self.state.grid
+        size = " × ".join(str(grid.size[axis]) for axis in grid.space)
+        return f"{many(self.result.sizes['group'], 'group')} of patches of {size} pixels"
+
+    def headline(self) -> dict[str, Any] | None:
+        """Return the error where pixels are hidden, compared with interpolation."""
+        errors, paint = self.state.fill.errors, self.state.paint
+        if not errors or self.result is None or self.state.fill.phase == "running":
+            return None
+        (_, error), *rivals = errors.items()
+        words, painted = "off where hidden", math.nan
+        if paint is not None:
+            hidden = (paint.signs < 0) & ~self.state.mask
+            off = (self.result["picture"].to_numpy() - self.state.pixels)[hidden]
+            painted = float(np.sqrt(np.nanmean(off**2))) if np.isfinite(off).any() else math.nan
+        if not math.isnan(painted):
+            words += f", {as_text(painted, 2)} where you painted"
+        return headline(error, words, dict(rivals))
+
+    def why_disabled(self, name: str) -> str:
+        """Return why a button has no use now; they always have."""
+        return ""
+
+    def follow(self, name: str) -> str:
+        """Fill again after a setting was changed on the page."""
+        if not self.cannot_run():
+            self.state.start()
+        return ""
+
+    def write(self, path: Path) -> None:
+        """Write the filled picture to a file."""
+        assert self.result is not None
+        self.result.to_netcdf(path)
+
+    def frame(self) -> Frame:
+        """Return which pixels are shown."""
+        return self.state.frame
+
+    def parts(self, history: History) -> dict[str, Any]:
+        """Return the pictures, the groups, errors and the coverage of intervals."""
+        state, fill, frame = self.state, self.state.fill, self.state.frame
+        errors = [[name, number_text(error, 3)] for name, error in fill.errors.items()]
+        parts: dict[str, Any] = {
+            "facts": {"stage": "photograph"},
+            "pictures": self._pictures(frame),
+            "components": self._groups(),
+            "tables": [table("errors", ("model", "off where hidden"), errors)] if errors else [],
+        }
+        if fill.findings is not None:
+            parts["dots"] = {"intervals": calibration_chart(fill.findings)}
+        if fill.mean is not None:
+            parts["modelled"] = frame.arranged(at(frame, state.as_matrix(fill.mean)))
+        return parts
+
+    def _pictures(self, frame: Frame) -> dict[str, Any]:
+        """Return the pictures that stay as they are while the photograph is filled."""
+        state, filled, group, paint = self.state, self.result, self.group, self.state.paint
+
+        def pictures() -> dict[str, Any]:
+            layers = {"original": state.pixels, "seen": state.visible}
+            title = ""
+            if filled is not None:
+                layers["spread"] = filled["std"].to_numpy()
+            if filled is not None and group is not None and group < filled.sizes["group"]:
+                title = f"group {group}"
+                layers["beside"] = self._pixels_of(group, filled)
+            shown = {name: at(frame, state.as_matrix(each)) for name, each in layers.items()}
+            limits = float(np.nanmin(state.pixels)), float(np.nanmax(state.pixels))
+            more: dict[str, Any] = {
+                "beside_title": title,
+                "n_painted": 0 if paint is None else paint.n_painted,
+            }
+            # With no holes both sides of the edge would be alike
+            return pictures_part(frame, limits, [], shown, **more) | {"many_holes": True}
+
+        return self._still(pictures, state.mask, filled, group)
+
+    def _pixels_of(self, group: int, filled: xr.Dataset) -> Array:
+        """Return the filled picture where patches are of a group; NaN elsewhere."""
+        areas = self._areas(lambda: areas_of(self.state.grid, filled), filled)
+        pixels = filled["picture"].to_numpy().astype(float)
+        return np.where(areas[group] >= MOSTLY, pixels, np.nan)
+
+    def _groups(self) -> dict[str, Any] | None:
+        """Return tiles with the patterns of each group."""
+        filled = self.result
+        if filled is None:
+            return None
+        tiles = self._tiles(lambda: tiles_of(self.state.grid, filled), filled)
+        return tiles | {"chosen": self.group, "off": []}
+
+    def _show_group(self, message: Mapping[str, Any]) -> None:
+        """Show the pixels of a group, or no longer."""
+        self.group = None if self.group == message["k"] else int(message["k"])
+
+    def _brush(self, stroke: Mapping[str, Any]) -> None:
+        """Hide or reveal pixels, and fill them anew."""
+        paint = Paint(self.state.shape) if self.state.paint is None else self.state.paint
+        self.state.repaint(paint.touched(frame_of(self.state.shape, None), stroke))
+
+
+def tiles_of(grid: Grid, filled: xr.Dataset) -> dict[str, Any]:
+    """Return the patterns in which the patches of each group differ most, besides brightness."""
+    weights, covariances = (filled[f"group_{x}"].to_numpy() for x in ("weight", "covariance"))
+    height, width = (grid.size[axis] for axis in grid.space)
+    count, d = covariances.shape[:2]
+    flat = np.eye(d) - np.full((d, d), 1 / d)
+    tiles = np.full((count, PATTERNS * (height + 1) - 1, PATTERNS * (width + 1) - 1), np.nan)
+    for tile, covariance in zip(tiles, covariances, strict=True):
+        sizes, patterns = np.linalg.eigh(flat @ covariance @ flat)
+        for n in range(PATTERNS**2):
+            picture = np.reshape(patterns[:, -1 - n] * np.sqrt(max(sizes[-1 - n], 0)), grid.size)
+            if grid.dims[-1] in CHANNELS:
+                picture = picture.mean(axis=-1)
+            top, left = (n // PATTERNS) * (height + 1), (n % PATTERNS) * (width + 1)
+            tile[top : top + height, left : left + width] = picture
+    return {
+        "kind": "image",
+        "count": count,
+        "height": tiles.shape[1],
+        "width": tiles.shape[2],
+        "values": np.ascontiguousarray(tiles, dtype="<f4").tobytes(),
+        "lists": [],
+        "shares": weights.tolist(),
+        "captions": [f"{100 * weight:.2g} %" for weight in weights],
+        "said": "",
+    }
+
+
+def areas_of(grid: Grid, filled: xr.Dataset) -> Array:
+    """Return for each group the fraction of the patches of each pixel that it explains best."""
+    pixels = filled["picture"].to_numpy().astype(float)
+    noise = NOISE * (float(np.ptp(pixels)) or 1.0) ** 2
+    places = grid.positions(np.arange(len(grid.corners)))
+    rows = pixels.reshape(-1)[places]
+    names = ("group_weight", "group_mean", "group_covariance")
+    scores = []
+    for weight, mean, covariance in zip(*(filled[x].to_numpy() for x in names), strict=True):
+        group = multivariate_normal(mean, covariance + noise * np.eye(len(mean)))
+        scores.append(np.log(weight) + group.logpdf(rows))
+    labels, areas = np.argmax(scores, axis=0), []
+    for k in range(len(scores)):
+        average = Average(pixels.shape)
+        is_one = np.broadcast_to(labels[:, None] == k, places.shape)
+        average.add(places, is_one.astype(float), np.ones(places.shape))
+        areas.append(average.result())
+    return np.array(areas)

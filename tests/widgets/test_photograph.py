@@ -1,0 +1,272 @@
+"""The explorer of a photograph: by patches or as a matrix, the brush, the groups, and the code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from explorer_page import act, control, done, enter, picture, said
+from PIL import Image
+from scipy.interpolate import griddata
+from sklearn.datasets import load_sample_image
+from waiting import PATIENCE, wait_for
+
+from nmd_lab import datasets, widgets
+from nmd_lab.widgets.photograph_state import is_photograph
+from nmd_lab.widgets.photograph_view import areas_of
+
+OPEN = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_runs_on():
+    """Close the explorers of a test, so that no run slows the next test."""
+    yield
+    while OPEN:
+        OPEN.pop().close()
+
+
+def explore(X=None, **settings):
+    """Open an explorer, which the fixture closes."""
+    OPEN.append(widgets.explore(X, **settings))
+    return OPEN[-1]
+
+
+def photo():
+    return load_sample_image("china.jpg")[120:200, 240:340].mean(axis=2) / 255
+
+
+def filled(X=None, **settings):
+    """An explorer that has filled a photograph."""
+    return done(explore(photo() if X is None else X, **{"groups": 4, **settings}))
+
+
+def repeats(explorer, X):
+    """Whether the code makes the Dataset of the explorer again."""
+    exec(explorer.state.code("X"), names := {"X": X})
+    xr.testing.assert_identical(names["filled"], explorer.result)
+
+
+def rains(explorer, points=((40, 50), (44, 56)), radius=8.0, **more):
+    act(explorer, "brush", hide=True, rain=True, picture=0, points=points, radius=radius, **more)
+    assert explorer.join(PATIENCE)
+
+
+COLOUR = load_sample_image("china.jpg")[120:200, 240:340]
+
+
+@pytest.mark.parametrize(
+    "X",
+    [COLOUR, COLOUR / 255.0, photo(), xr.DataArray(photo()), datasets.photograph("flower"),
+     xr.DataArray(COLOUR, dims=("y", "x", "channel"))],
+    ids=["bytes", "colours", "grey", "labels", "data set", "channels"],
+)  # fmt: skip
+def test_a_picture_is_a_photograph(X):
+    assert is_photograph(X)
+
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [RNG.random((100, 100)), RNG.normal(size=(200, 5)) @ RNG.normal(size=(5, 100)),
+     np.cumsum(RNG.normal(size=(200, 300)), axis=1), datasets.digits(100), photo()[:20],
+     photo() > 0.5, COLOUR.tolist()],
+    ids=["noise", "low rank", "series", "digits", "narrow", "booleans", "list"],
+)  # fmt: skip
+def test_other_data_are_none(X):
+    assert not is_photograph(X)
+
+
+def test_the_numbers_are_those_of_the_pixels():
+    X = photo()
+    explorer = filled(missing=0.3)
+    hidden = np.random.default_rng(0).random(X.shape) < 0.3
+    np.testing.assert_array_equal(np.isnan(picture(explorer, "seen"))[0, ..., 0], hidden)
+    off = (explorer.result["picture"].values - X)[hidden]
+    linear, nearest = (
+        griddata(np.argwhere(~hidden), X[~hidden], np.argwhere(hidden), method)
+        for method in ("linear", "nearest")
+    )
+    rival = np.where(np.isnan(linear), nearest, linear) - X[hidden]
+    expected = [np.sqrt(np.mean(each**2)) for each in (off, rival)]
+    rows = explorer.tables[0]["rows"]
+    assert [name for name, _ in rows] == ["patches", "interpolation"]
+    np.testing.assert_allclose([float(error) for _, error in rows], expected, rtol=0.01)
+    assert explorer.status["headline"]["value"] == f"{expected[0]:.2g}"
+    covered = np.abs(off) < 1.645 * explorer.result["std"].values[hidden]
+    assert f"{100 * covered.mean():.0f} % of the 90 % intervals" in said(explorer)
+    shown = picture(explorer, "reconstruction")[0, ..., 0]
+    np.testing.assert_allclose(shown, explorer.result["picture"].values, rtol=1e-6)
+    np.testing.assert_array_equal(shown[~hidden], X[~hidden].astype(np.float32))
+
+
+@pytest.mark.parametrize("X", [photo(), COLOUR, COLOUR.astype(np.float32)])
+def test_the_code_repeats_the_picture(X):
+    explorer = filled(X, groups=2, method="sample" if X.ndim == 2 else "complete")
+    repeats(explorer, X)
+    rains(explorer)
+    act(explorer, "brush", hide=True, picture=0, points=[(20, 20)], radius=2.5)
+    act(explorer, "brush", hide=False, picture=0, points=[(41, 50)], radius=3)
+    assert explorer.join(PATIENCE)
+    repeats(explorer, X)
+    assert explorer.result["picture"].dtype == X.dtype
+
+
+def test_rain_hides_seventy_percent_and_less_is_known_below_a_solid_stroke():
+    X = photo()
+    explorer = filled(missing=0.0)
+    rains(explorer, [(40, 50)], 12)
+    i, j = np.indices(X.shape)
+    disc = (i - 40) ** 2 + (j - 50) ** 2 <= 144
+    hidden = np.isnan(picture(explorer, "seen"))[0, ..., 0]
+    assert not hidden[~disc].any()
+    assert hidden[disc].mean() == pytest.approx(0.7, abs=0.07)
+    errors = []
+    for rain in (True, False):
+        act(explorer, "unpaint")
+        act(explorer, "brush", hide=True, rain=rain, picture=0, points=[(40, 50)], radius=12)
+        assert explorer.join(PATIENCE)
+        off = (explorer.result["picture"].values - X)[~explorer.state.mask]
+        errors.append(np.sqrt(np.mean(off**2)))
+        assert f"{errors[-1]:.2g} where you painted" in explorer.status["headline"]["text"]
+    assert errors[0] < 0.7 * errors[1]
+    assert "no more than a guess" in explorer.status["warnings"][0]
+
+
+def test_a_stroke_is_filled_at_once_where_it_was():
+    explorer = filled()
+    before, result = explorer.state.fill.mean.copy(), explorer.result
+    act(explorer, "brush", hide=True, rain=True, picture=0, points=[(40, 50)], radius=8)
+    wait_for(lambda: "groups so far" in said(explorer))
+    now = explorer.state.fill.mean
+    rows, columns = np.nonzero(now != before)
+    assert explorer.result is result
+    assert explorer.status["headline"] is None  # the old number is of another picture
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) >= (32, 32, 42, 42)
+    assert max(rows) <= 48
+    assert max(columns) <= 58
+    hidden = ~explorer.state.mask[32:49, 42:59]
+    truth = photo()[32:49, 42:59][hidden]
+    off = now[32:49, 42:59][hidden] - truth
+    assert np.sqrt(np.mean(off**2)) < 0.8 * truth.std()
+    assert explorer.join(PATIENCE)
+    assert explorer.result is not result
+
+
+def test_strokes_are_taken_back_and_forgotten():
+    X = photo()
+    explorer = filled()
+    first = explorer.result
+    rains(explorer, [(20, 20)])
+    once = explorer.result
+    rains(explorer, [(60, 60)])
+    act(explorer, "undo")
+    assert explorer.join(PATIENCE)
+    xr.testing.assert_identical(explorer.result, once)
+    rains(explorer, [(60, 60)])
+    act(explorer, "unpaint")
+    assert explorer.join(PATIENCE)
+    xr.testing.assert_identical(explorer.result, first)
+    repeats(explorer, X)
+    act(explorer, "brush", hide=True, picture=0, points=[(40, 40)], radius=100)
+    assert "the brush would hide everything" in said(explorer)
+
+
+def test_a_stroke_during_the_first_run_counts():
+    X = photo()
+    explorer = explore(X, groups=2)
+    explorer.start()
+    rains(explorer)
+    assert explorer.pictures["n_painted"] > 0
+    repeats(explorer, X)
+
+
+def test_a_run_that_is_stopped_has_no_result():
+    explorer = explore(photo(), groups=4)
+    explorer.start()
+    act(explorer, "stop")
+    assert explorer.join(PATIENCE)
+    assert explorer.result is None
+    assert said(explorer) == "stopped before it was done"
+    assert "no result" in explorer.status["save"]
+    repeats(done(explorer), photo())
+
+
+def test_a_group_shows_its_pixels():
+    explorer = filled()
+    areas = areas_of(explorer.state.grid, explorer.result)
+    np.testing.assert_allclose(areas.sum(axis=0), 1)
+    shares = explorer.components["shares"]
+    np.testing.assert_allclose(shares, explorer.result["group_weight"])
+    assert shares == sorted(shares, reverse=True)
+    act(explorer, "component", k=1, what="rows")
+    shown = picture(explorer, "beside")[0, ..., 0]
+    assert explorer.pictures["beside_title"] == "group 1"
+    np.testing.assert_array_equal(~np.isnan(shown), areas[1] >= 0.5)
+    act(explorer, "component", k=1, what="rows")
+    assert explorer.pictures["beside"] is None
+
+
+def test_changed_settings_fill_again():
+    explorer = explore(photo(), groups=2)
+    act(explorer, "opened")
+    assert explorer.join(PATIENCE)
+    first = explorer.result
+    enter(explorer, "missing", 0.5)
+    assert explorer.join(PATIENCE)
+    assert explorer.result is not first
+    repeats(explorer, photo())
+    enter(explorer, "groups", "0")
+    assert "groups" in control(explorer, "groups")["problem"]
+    act(explorer, "reset")
+    assert explorer.result is None
+
+
+def test_the_same_picture_is_a_matrix_on_request():
+    explorer = filled()
+    act(explorer, "turn")
+    assert explorer.status["title"] == "your X 80 × 100"
+    assert "turn" in explorer.status["buttons"]
+    act(explorer, "turn")
+    assert explorer.status["title"] == "photograph 80 × 100"
+    of_rank = explore(photo(), rank=3)
+    assert of_rank.rank == 3
+    act(of_rank, "turn")
+    assert of_rank.status["title"] == "photograph 80 × 100"
+
+
+def test_a_data_set_and_a_file_are_named_in_the_code(tmp_path):
+    explorer = explore(data="photograph of a flower")
+    assert 'X = nmd.datasets.photograph(name="flower"' in explorer.code()
+    path = tmp_path / "roof.png"
+    Image.fromarray(COLOUR).save(path)
+    from_file = filled(str(path), groups=2)
+    assert "80 x 100 pixels in colours" in said(explore(str(path)))
+    exec(from_file.code(), names := {})
+    xr.testing.assert_identical(names["filled"], from_file.result)
+
+
+def test_the_picture_is_saved(tmp_path):
+    explorer = filled(groups=2)
+    path = explorer.save(str(tmp_path / "roof.nc"))
+    saved = xr.open_dataset(path)
+    np.testing.assert_array_equal(saved["picture"], explorer.result["picture"])
+
+
+def test_a_large_picture_is_thinned_and_painted():
+    X = np.kron(photo(), np.ones((7, 7)))
+    explorer = explore(X, groups=2)
+    assert explorer.pictures["step"] == 2
+    explorer.brush([(10, 100)], 4, rain=True)
+    rows, columns = np.nonzero(explorer.state.paint.signs)
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (13, 28, 193, 208)
+
+
+def test_a_closed_explorer_stops():
+    explorer = explore(photo())
+    explorer.start()
+    explorer.close()
+    assert explorer.join(PATIENCE)
+    assert explorer.state.fill.phase == "ready"
