@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -24,7 +24,7 @@ from nmd_lab.result.files import result_of
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.studies import Study
 
-from .code import MATRICES, call, load_matrix, ratings_choices
+from .code import MATRICES, call, load_matrix, name_in_notebook, ratings_choices
 from .history import History
 from .matrix_state import DecompositionState, FittedState
 from .matrix_view import DecompositionView, ResultView
@@ -42,7 +42,16 @@ from .view import View
 # Options that select the content of a file
 FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index")
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")  # endings of files with a picture
-Ways = dict[str, Callable[[], Any]]  # what can be done, and functions that return the data after it
+
+
+class Way(NamedTuple):
+    """A way to put data right."""
+
+    mended: Callable[[], Any]  # returns the data after it
+    code: str  # behind the code of the data before it
+
+
+Ways = dict[str, Way]  # by the words of their buttons
 
 
 class MendingView(View):
@@ -50,10 +59,18 @@ class MendingView(View):
 
     can_fit = False
 
-    def __init__(self, fault: str, ways: Ways, again: Callable[[Any], View]) -> None:
+    def __init__(self, fault: str, ways: Ways, X: Any, again: Callable[[Any], View]) -> None:
         super().__init__(FitState({}, {}), "fit.nc")
         self.fault, self.ways, self.said = fault, ways, "first a question about the data"
-        self.actions["mend"] = lambda message: again(ways[message["way"]]())
+
+        def mend(message: Mapping[str, Any]) -> View:
+            way = ways[message["way"]]
+            view, name = again(way.mended()), self.data_code or name_in_notebook(X)
+            view.data_code = None if name is None else f"{name}{way.code}"
+            view.state.imports = self.state.imports
+            return view
+
+        self.actions["mend"] = mend
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return the question."""
@@ -76,12 +93,16 @@ def ways_with_text(frame: Any) -> tuple[str, Ways] | None:
     others = [name for name in names if name not in classes]
     kind = " of text" * (set(refused) == {"identifiers"})
     count = f"{len(names)} columns" if len(names) > 1 else "column"
-    ways: Ways = {f"leave out the {count}{kind} ({listed})": lambda: frame.drop(columns=names)}
+    left_out = Way(lambda: frame.drop(columns=names), f".drop(columns={names!r})")
+    ways: Ways = {f"leave out the {count}{kind} ({listed})": left_out}
     if classes:
         rest = f", leave out {', '.join(map(str, others))}" if others else ""
         types = dict.fromkeys(classes, "category")
         treat = f"treat {', '.join(map(str, classes))} as classes{rest}"
-        ways[treat] = lambda: frame.drop(columns=others).astype(types)
+        dropped = f".drop(columns={others!r})" if others else ""
+        ways[treat] = Way(
+            lambda: frame.drop(columns=others).astype(types), f"{dropped}.astype({types!r})"
+        )
     return f"The table has {description(frame, refused)}.", ways
 
 
@@ -91,12 +112,15 @@ def ways_with_repeats(fault: RepeatedPairs) -> tuple[str, Ways]:
     count = int((~frame[frame.duplicated(pair)].duplicated(pair)).sum())
     cells = f"{count} cells have" if count > 1 else "One cell has"
     last = partial(frame.drop_duplicates, pair, keep="last")
+    last_code = f'.drop_duplicates({pair!r}, keep="last")'
 
     def mean() -> Any:
         means = frame.groupby(pair)[value].transform("mean")
         return frame.assign(**{value: means}).drop_duplicates(pair, keep="last")
 
-    ways: Ways = {"take the mean": mean, "take the last": last}
+    means_code = f'X.groupby({pair!r})[{value!r}].transform("mean")'
+    mean_code = f".pipe(lambda X: X.assign(**{{{value!r}: {means_code}}})){last_code}"
+    ways: Ways = {"take the mean": Way(mean, mean_code), "take the last": Way(last, last_code)}
     return f"{cells} several values: lines with the same {pair[0]} and {pair[1]}.", ways
 
 
@@ -147,10 +171,10 @@ def view_of(X: Any, **options: Any) -> View:
         try:
             return CompletionView(CompletionState(X, **options))
         except RepeatedPairs as fault:
-            return MendingView(*ways_with_repeats(fault), partial(view_of, **options))
+            return MendingView(*ways_with_repeats(fault), X, partial(view_of, **options))
     refused = ways_with_text(X) if is_frame(X) else None
     if refused is not None:
-        return MendingView(*refused, partial(view_of, **options))
+        return MendingView(*refused, X, partial(view_of, **options))
     return view_of_matrix(X, **options)
 
 
@@ -204,7 +228,11 @@ def view_of_file(path: Path, **options: Any) -> View:
         except RepeatedPairs as fault:
             (row, column), value = fault.pair, fault.value
             again = partial(view_of, row=row, column=column, value=value, **settings)
-            return MendingView(*ways_with_repeats(fault), again)
+            asking = MendingView(*ways_with_repeats(fault), None, again)
+            if path.suffix.lower() == ".csv":
+                asking.data_code = f'pd.read_csv("{path.as_posix()}")'
+                asking.state.imports = "import pandas as pd\n"
+            return asking
         X, said, imports = file.X, file.what, "from nmd_lab.data.readers import read_matrix\n"
         code = call("read_matrix", f'"{path.as_posix()}"', **reading)
     view = view_of(X, **settings)

@@ -150,8 +150,13 @@ class DecompositionState(ModelState):
             return NO_PICTURE
         if text != "auto":
             return as_shape(text)
+        return self.guessed
+
+    @property
+    def guessed(self) -> tuple[int, int] | None:
+        """Height and width of the pictures that rows of plain numbers seem to be."""
         X = self.source()
-        if type(X) is not np.ndarray:
+        if type(X) is not np.ndarray or self._matrix.channels > 1:
             return None
         return self._guess(lambda: guessed_shape(np.asarray(X, dtype=float)), X)
 

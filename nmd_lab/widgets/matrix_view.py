@@ -51,7 +51,10 @@ class DecompositionView(ModelView):
         self._painted, self._drawn = Latest[float](), Latest[tuple[Any, Any]]()
         trying = "Try ranks by held-out entries, and fit with the best one"
         self.buttons["scan"] = "Find the rank", trying
+        if state.guessed is not None:
+            self.buttons["flat"] = "Rows as numbers", "No longer show each row as a picture"
         self.actions |= {
+            "flat": lambda _: self.state.set("shape", "none"),
             "scan": self._scan,
             "brush": self._brush,
             "undo": lambda _: self.state.undo(),
@@ -70,7 +73,10 @@ class DecompositionView(ModelView):
         (m, n), columns = data.shape, data.labels.table
         if columns is not None:
             n = len(columns.columns)  # classes have several columns of the matrix
-        return size_text(self.state.values["data"], (m, n), share, is_table=columns is not None)
+        text = size_text(self.state.values["data"], (m, n), share, is_table=columns is not None)
+        if self.state.values["shape"] == "auto" and self.state.guessed is not None:
+            text += ", each row as a picture of {} × {}".format(*self.state.guessed)
+        return text
 
     def headline(self) -> dict[str, Any] | None:
         """Return the error where entries are hidden, compared with that of the rivals."""

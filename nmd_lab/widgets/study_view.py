@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 from scipy import stats
 
 from nmd_lab.result import netcdf
@@ -83,22 +84,23 @@ class StudyView(View):
 
     def headline(self) -> dict[str, Any] | None:
         """Return the lowest mean of the measure, and the difference from the next model."""
-        best = self._best()
-        if best is None:
+        models = self._compared()
+        if not models:
             return None
-        where = f"at {_labels_text(_conditions(best))}" if self._n_conditions > 1 else ""
-        return headline(best.mean, where, {}) | {"rivals": self._difference(best)}
+        scores, conditions = _scores(models[0]), len(models[0])
+        where = _labels_text(_conditions(models[0][0])) if self._n_conditions > 1 else ""
+        where = f"mean of {conditions} conditions" if conditions > 1 else where and f"at {where}"
+        return headline(float(scores.mean()), where, {}) | {"rivals": self._difference(models)}
 
-    def _difference(self, best: ChartPoint) -> str:
+    def _difference(self, models: list[list[ChartPoint]]) -> str:
         """Return the paired difference of the next model in the same conditions in words."""
-        labels = _model(best)
-        there = [point for point in self.points if _conditions(point) == _conditions(best)]
-        others = [point for point in there if _model(point) != labels]
+        best, places_of = models[0], [str(_conditions(point)) for point in models[0]]
+        others = [each for each in models[1:] if [str(_conditions(p)) for p in each] == places_of]
         if not others:
             return ""
-        other = min(others, key=lambda point: point.mean)
+        other, labels = others[0][0], _model(best[0])
         changed = {k: label for k, label in _model(other).items() if label != labels.get(k)}
-        by_seed = (other.scores - best.scores).mean(axis=0)
+        by_seed = (_scores(others[0]) - _scores(best)).mean(axis=0)
         more = float(by_seed.mean())
         places = max(0, 1 - math.floor(math.log10(more))) if more > 0 else 2
         text = f"· {_words(changed)}: {more:.{places}f} worse"
@@ -114,9 +116,19 @@ class StudyView(View):
         """Number of the conditions that the chart tells apart."""
         return len({_labels_text(_conditions(point)) for point in self.points})
 
+    def _compared(self) -> list[list[ChartPoint]]:
+        """Return the points of each model that has most conditions, the lowest mean first."""
+        by_model: dict[str, list[ChartPoint]] = {}
+        for point in self.points:
+            by_model.setdefault(str(_model(point)), []).append(point)
+        most = max(map(len, by_model.values()), default=0)
+        complete = [points for points in by_model.values() if len(points) == most]
+        return sorted(complete, key=lambda points: float(_scores(points).mean()))
+
     def _best(self) -> ChartPoint | None:
-        """Return the lowest point."""
-        return min(self.points, key=lambda point: point.mean, default=None)
+        """Return the point of the best model where its conditions are hardest."""
+        models = self._compared()
+        return max(models[0], key=lambda point: point.mean) if models else None
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return the chart, the details of the chosen point, and its curves."""
@@ -220,6 +232,11 @@ def _shortened(head: list[str], rows: list[list[str]], caption: str, what: str) 
     if len(rows) > MOST_CELLS:
         caption += f" (the first {MOST_CELLS} of {len(rows)} {what})"
     return table("details", head, rows[:MOST_CELLS], caption=caption)
+
+
+def _scores(points: list[ChartPoint]) -> NDArray[np.floating]:
+    """Return the errors (conditions, seeds) of points."""
+    return np.concatenate([point.scores for point in points])
 
 
 def _conditions(point: ChartPoint) -> dict[str, Any]:

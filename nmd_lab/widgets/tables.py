@@ -96,6 +96,7 @@ class Grid(NamedTuple):
             "model": [_text(column, x) for x in model],
             "sure": sure.tolist(),
             "share": share.round(3).tolist(),
+            "zero": float(np.clip(-low / ((high - low) or 1.0), 0, 1).round(3)),
         }
 
     def _numbers(self, column: TypedColumn, values: Array) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -304,8 +306,44 @@ def test_columns_of_text_are_left_out_or_made_classes(way):
     assert list(frame.columns) == ["a", "b", "c", "name", "note"]  # that of the user stays
 
 
+def test_rows_that_seem_to_be_pictures_are_named_and_one_click_undoes_it():
+    y, x = np.mgrid[:30, :24]
+    rng = np.random.default_rng(0)
+    waves = rng.uniform(0.1, 0.4, (40, 2, 1, 1))
+    X = np.sin(waves[:, 0] * x + waves[:, 1] * y).reshape(40, -1)
+    explorer = plain(widgets.explore, X)
+    assert explorer.status["title"] == "your X 40 × 720, each row as a picture of 30 × 24"
+    assert explorer.pictures["layout"] == "rows"
+    assert explorer.status["buttons"]["flat"]["label"] == "Rows as numbers"
+    act(explorer, "flat")
+    assert explorer.status["title"] == "your X 40 × 720"
+    assert explorer.pictures["layout"] == "matrix"
+    noise = plain(widgets.explore, rng.normal(size=(40, 720)))
+    assert "flat" not in noise.status["buttons"]
+
+
 def test_other_faults_are_said_as_before():
     frame = with_texts().drop(columns="name").assign(b=pd.Timestamp("2020-01-01"))
     explorer = widgets.explore(frame, **PLAIN)
     assert "asked" not in (explorer.facts or {})
     assert "dates in column 'b'" in explorer.status["message"]
+
+
+@pytest.mark.parametrize("way", [0, 1])
+@pytest.mark.parametrize("kind", ["texts", "repeats"])
+def test_the_code_after_a_question_reads_the_file_and_mends_it(kind, way, tmp_path):
+    path, settings = tmp_path / "given.csv", PLAIN | {"rank": 1}
+    if kind == "texts":
+        with_texts(120).assign(note=[f"place {k % 55}" for k in range(120)]).to_csv(
+            path, index=False
+        )
+    else:
+        LONG.rename(columns={"user": "userId"}).to_csv(path, index=False)
+        settings |= {"offsets": "none"}
+    explorer = widgets.explore(path, **settings)
+    answered(explorer, way)
+    assert str(path) in explorer.code()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of many classes
+        exec(explorer.code(), names := {})
+    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)

@@ -56,6 +56,16 @@ def test_each_column_has_its_own_scale_and_histogram(explorer, frame):
     np.testing.assert_allclose(shown["place"]["bars"], counts / counts.max(), atol=1e-3)
 
 
+def test_bars_of_a_column_with_both_signs_begin_at_zero():
+    draws = np.random.default_rng(0).normal(size=(40, 3))
+    frame = pd.DataFrame(draws - draws.min(axis=0) * [0, 1, 2], columns=["both", "above", "far"])
+    frame["place"] = pd.Categorical(np.tile(["inn", "bar"], 20))  # a table of one kind is a matrix
+    shown = columns(done(widgets.explore(frame, **SETTINGS)))
+    low, high = frame["both"].min(), frame["both"].max()
+    assert shown["both"]["zero"] == pytest.approx(-low / (high - low), abs=1e-3)
+    assert [shown[name]["zero"] for name in ("above", "far")] == [0.0, 0.0]
+
+
 def test_cells_say_whether_they_are_seen_hidden_or_filled(explorer, frame):
     data = explorer.state.data
     shown = columns(explorer)["income"]

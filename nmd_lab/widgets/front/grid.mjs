@@ -50,8 +50,9 @@ export class Grid {
   cell(column, k, j) {
     const state = column.state[k], data = column.data[k], model = column.model[k], sure = column.sure[k];
     const text = state === 0 ? data : state === 1 && model ? `${data} → ${model}` : model || "–";
+    const ends = [column.zero, column.share[k]].sort((a, b) => a - b).map((end) => `${100 * end}%`);
     return html(`td.nmd-cell.nmd-state-${state}`, {
-      style: `--share: ${100 * column.share[k]}%`,
+      style: `--from: ${ends[0]}; --to: ${ends[1]}`,
       "aria-selected": (this.data.rows[k] === this.row && column.at === this.column) || null,
       title: `${column.name}: ${GRID_STATES[state]}${sure && `, ${sure}`}`, click: () => this.pick(k, j),
     }, text, sure && state === 2 ? html("small", sure) : null);
