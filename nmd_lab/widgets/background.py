@@ -15,6 +15,8 @@ from nmd_lab._runtime.checks import sentence
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.entries import entries_at
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.state import State
@@ -269,6 +271,11 @@ class HiddenEntries:
         counts = np.count_nonzero(~np.isnan(seen), axis=0)
         means = np.nansum(seen, axis=0) / np.maximum(counts, 1)
         return error_at(state._fitted.model, self._truth, means[self._at[1]], *self._at)
+
+    def error_of_draws(self, posterior: Posterior, state: State | Decomposition) -> float:
+        """Return the error of the mean of some draws, in the units of a fit of the same data."""
+        predicted = np.asarray(posterior.predict(entries_at(*self._at)))
+        return error_at(state._fitted.model, self._truth, predicted, *self._at)
 
     def error(self, state: State | Decomposition, within: NDArray[np.bool_] | None = None) -> float:
         """Return the error of f(WH) at the entries, or at those of them that a mask has."""

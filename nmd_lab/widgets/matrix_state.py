@@ -42,6 +42,7 @@ from .paint import Paint, mask_code
 from .settings import Field, FitState, check_option, prepared
 
 MOST_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too, at most
+THIS = "this model"  # name of the fit among its rivals
 OWN_DATA = "your X"  # option for the data that the user gave
 HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
 SHAPES = ("auto", "none")  # suggestions for the shape of a picture: from labels or values, or none
@@ -277,7 +278,7 @@ class DecompositionState(ModelState):
         data, hidden = self.fitted_data, self.hidden
         if data is None or not hidden.count or data.original.size > MOST_COMPARED:
             return {}
-        errors = {"this model": hidden.error(fit)}
+        errors = {THIS: hidden.error(fit)}
         linear = {"nonlinearity": "identity", "loss": "frobenius"}
         if self._arguments != self._arguments | linear:
             rival = self._rival(fit, data.seen, linear | {"observed": data.mask})

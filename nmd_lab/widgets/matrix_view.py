@@ -21,6 +21,7 @@ from .charts import (
     Panel,
     curves_part,
     errors_table,
+    model_text,
     row_texts,
     size_text,
     table,
@@ -29,7 +30,7 @@ from .charts import (
 )
 from .history import History, PastRun
 from .matrix_data import MatrixData
-from .matrix_state import OF_DATA, DecompositionState, FittedState
+from .matrix_state import OF_DATA, THIS, DecompositionState, FittedState
 from .paint import Paint
 from .pictures import Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid, Order
@@ -49,6 +50,7 @@ class DecompositionView(ModelView):
         self._frames, self._still = Latest[Frame](), Latest[dict[str, Any]]()
         self._doubts, self._order = Latest[dict[str, Any] | None](), Order()
         self._painted, self._drawn = Latest[float](), Latest[tuple[Any, Any]]()
+        self._of_draws = Latest[float]()
         trying = "Try ranks by held-out entries, and fit with the best one"
         self.buttons["scan"] = "Find the rank", trying
         if state.guessed is not None:
@@ -78,11 +80,31 @@ class DecompositionView(ModelView):
             text += ", each row as a picture of {} × {}".format(*self.state.guessed)
         return text
 
+    @property
+    def _drawn_table(self) -> Posterior | None:
+        """The draws that the cells of a table show; None where these are of the fit."""
+        data = self.state.fitted_data
+        is_table = data is not None and data.labels.table is not None
+        fitted = None if self.result is None else self.result._fitted
+        return self.state.draws if is_table and not self.factors.off(fitted) else None
+
+    @property
+    def model(self) -> str:
+        """The model of what is shown: of the fit, or of the draws of a table."""
+        drawn = self._drawn_table
+        return super().model if drawn is None else f"{model_text(drawn)}, draws"
+
     def headline(self) -> dict[str, Any] | None:
         """Return the error where entries are hidden, compared with that of the rivals."""
         errors, hidden = self.state.errors, self.state.hidden
         if not errors:
             return super().headline()
+        if (drawn := self._drawn_table) is not None:
+            of_draws = self._of_draws(
+                lambda: hidden.error_of_draws(drawn, self.result), drawn, self.result
+            )
+            others = {"the fit" if name == THIS else name: e for name, e in errors.items()}
+            return headline(of_draws, f"{hidden.words}, mean of the draws", others)
         (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
         words, fit, data = hidden.words, self.result, self.state.fitted_data
         if data is not None and (paint := data.paint) is not None:

@@ -56,6 +56,24 @@ def test_each_column_has_its_own_scale_and_histogram(explorer, frame):
     np.testing.assert_allclose(shown["place"]["bars"], counts / counts.max(), atol=1e-3)
 
 
+def test_the_bar_is_about_what_the_cells_show(frame):
+    explorer = done(widgets.explore(frame, missing=0.1, **SETTINGS))
+    of_fit = explorer.status["headline"]["value"]
+    assert explorer.status["model"].startswith("2 components")
+    sure(explorer)
+    posterior, data = explorer.posterior, explorer.state.fitted_data
+    assert explorer.status["model"] == f"{posterior.rank} components · by column, draws"
+    at = data.hidden
+    off = (data.original - posterior.reconstruct().values)[at]
+    units = explorer.result._fitted.model.in_units(off, *at)
+    shown = explorer.status["headline"]
+    assert float(shown["value"]) == pytest.approx(np.sqrt(np.mean(units**2)), rel=0.02)
+    assert f"the fit {of_fit}" in shown["rivals"]
+    act(explorer, "component", k=0, what="off")  # from now on the cells are those of the fit
+    assert explorer.status["headline"]["value"] == of_fit
+    assert explorer.status["model"].startswith("2 components")
+
+
 def test_bars_of_a_column_with_both_signs_begin_at_zero():
     draws = np.random.default_rng(0).normal(size=(40, 3))
     frame = pd.DataFrame(draws - draws.min(axis=0) * [0, 1, 2], columns=["both", "above", "far"])
