@@ -8,33 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from nmd_lab._messages import message_of_chains
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.result.selection import as_text, choice_in_words
-from nmd_lab.result.summary import posterior_facts
+from nmd_lab.result.selection import as_text
 from nmd_lab.result.summary_parts import headline
 from nmd_lab.solver.state import State
 
 from .background import Latest
 from .charts import (
     Panel,
-    curves_part,
     errors_table,
     model_text,
     row_texts,
     size_text,
-    table,
     texts,
-    trials_charts,
 )
 from .history import History, PastRun
 from .matrix_data import MatrixData
-from .matrix_state import OF_DATA, THIS, DecompositionState, FittedState
+from .matrix_state import OF_DATA, THIS, DecompositionState
 from .paint import Paint
 from .pictures import Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid, Order
-from .view import ModelView, View
+from .view import ModelView
 
 
 class DecompositionView(ModelView):
@@ -240,90 +235,3 @@ class DecompositionView(ModelView):
         """Try ranks by held-out entries, and fit with the best one."""
         self.state.set("rank", "auto")
         self.state.start()
-
-
-class ResultView(View):
-    """A fit or a posterior, of whose data nothing is known: nothing can be fitted here."""
-
-    state: FittedState
-    can_fit = False
-
-    def __init__(self, state: FittedState) -> None:
-        outcome = self.outcome = state.decomposition
-        self.name = "fit" if state.posterior is None else "posterior"
-        source = None if state.path is not None else outcome
-        super().__init__(state, f"{self.name}-copy.nc", (source, "decomposition"))
-        self._pictured = Latest[tuple[Any, Any]]()
-        if state.posterior is None:
-            state.fit.show(outcome)
-            self.actions |= self.factors.actions
-        else:
-            state.fit.phase, state.fit.message = "finished", str(outcome.stop_reason)
-            state.fit.warnings = tuple(message_of_chains(outcome).values())
-
-    @property
-    def result(self) -> Any:
-        """The fit or the posterior."""
-        return self.outcome
-
-    @property
-    def title(self) -> str:
-        """What is shown, and its size."""
-        return size_text(self.name, self.outcome._shape)
-
-    def cannot_run(self) -> str:
-        """Return why nothing runs here."""
-        return f"a {self.name} holds no data: give the data to make a new one"
-
-    def headline(self) -> dict[str, Any] | None:
-        """Return the error of a fit; a posterior has no held-out one."""
-        return super().headline() if self.state.posterior is None else None
-
-    def frame(self) -> Frame:
-        """Return which entries are shown: rows that were picked or of a component, or all."""
-        fitted = self.outcome._fitted if self.state.posterior is None else None
-        rows = self.factors.shown_rows(fitted, self.selection, self.outcome._shape[0])
-        return frame_of(self.outcome._shape, self.state.picture, rows=rows)
-
-    def parts(self, history: History) -> dict[str, Any]:
-        """Return facts and pictures, and of a fit curves, trials, components and plane."""
-        outcome, frame, posterior = self.outcome, self.frame(), self.state.posterior
-        if posterior is not None:
-            rows, facts = frame.rows.tolist(), posterior_facts(outcome).items()
-            shown, spread = self._pictured(lambda: drawn_at(posterior, frame), rows)
-            more: dict[str, Any] = {}
-        else:
-            fitted, facts, spread = outcome._fitted, self._facts(), None
-            shown = frame.means(outcome._shape, fitted.without(self.factors.off(fitted)).block)
-            more = {
-                "curves": curves_part(self._panels, self.state.fit.recording),
-                "dots": trials_charts(outcome),
-                **self.factors.parts(fitted, frame, outcome._labels, ""),
-                "drawing": self.factors.drawing(fitted, frame, outcome._labels),
-            }
-        limits = float(np.nanmin(shown)), float(np.nanmax(shown))
-        names = texts(outcome._labels, "rows")
-        return more | {
-            "pictures": pictures_part(frame, limits, names, {"spread": spread}),
-            "modelled": frame.arranged(shown),
-            "tables": [table("facts", ("", ""), [(name, text) for name, text in facts if text])],
-        }
-
-    @property
-    def _panels(self) -> list[Panel]:
-        """The curves of a fit: held-out errors first, if it has some."""
-        panels = [Panel("relative error", {"relative_error": "observed"})]
-        held_out = Panel("error of held-out entries (RMSE)", {"held_out": "held out"}, "held_out")
-        return [held_out, *panels] if "validation_rmse" in self.outcome.history else panels
-
-    def _facts(self) -> Any:
-        """Return names and texts of the details of a fit."""
-        fit = self.outcome
-        return [
-            ("model", f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, rank {fit.rank}"),
-            ("size", f"{fit._shape[0]} x {fit._shape[1]}"),
-            ("relative error", f"{fit.relative_error:.4g}"),
-            ("iterations", f"{fit._n_iter} in {float(fit.history.seconds[-1]):.2f} s"),
-            ("ended", str(fit.stop_reason)),
-            *choice_in_words(fit.selection).items(),
-        ]

@@ -18,6 +18,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 
+SIGNED = 0.25  # size of the lowest value, compared with the highest, that makes a picture signed
 MANY_HOLES = 0.25  # fraction of hidden entries from which data are shown with their holes
 MOST_COLUMNS = 4096  # largest number of columns of a row that is drawn
 MOST_VALUES = 4_000_000  # largest number of entries of which the data are sent, as a byte each
@@ -137,7 +138,7 @@ def pictures_part(
         "count": frame.n_pictures,
         "step": frame.step,
         "layout": "matrix" if frame.picture is None else "rows",
-        "scale": "rgb" if frame.channels == 3 else "gray" if low >= 0 else "signed",
+        "scale": "rgb" if frame.channels == 3 else "signed" if low < -SIGNED * high else "gray",
         "low": low,
         "high": high,
         "ids": rows,

@@ -57,7 +57,7 @@ class Grid(NamedTuple):
         rows = np.arange(len(self.original)) if rows is None else rows
         for column, at in self.table.blocks():
             if at[0] == order.column:
-                values = self._numbers(column, self.original[rows][:, at])
+                values = self._known(column, at)[rows]
                 rows = rows[np.argsort(-values if order.reverse else values, kind="stable")]
         begin = order.begin if order.begin < rows.size else 0
         page = rows[begin : begin + MOST_SHOWN]
@@ -76,7 +76,7 @@ class Grid(NamedTuple):
     def _column(self, column: TypedColumn, at: Array, rows: Array) -> dict[str, Any]:
         """Return the head and the cells of a column; the model is that of cells it has not seen."""
         data = self._numbers(column, self.original[:, at])
-        low, high, bars = _scale(column, data)
+        low, high, bars = _scale(column, self._known(column, at))
         shown, model, sure = data[rows], np.full(rows.size, np.nan), np.full(rows.size, "", object)
         state = np.where(np.isnan(self.observed[rows][:, at[0]]), HIDDEN, SEEN)
         state[np.isnan(shown)] = MISSING
@@ -98,6 +98,23 @@ class Grid(NamedTuple):
             "share": share.round(3).tolist(),
             "zero": float(np.clip(-low / ((high - low) or 1.0), 0, 1).round(3)),
         }
+
+    def _known(self, column: TypedColumn, at: Array) -> Array:
+        """Return one number a row: of the data, or of the predictions without any data."""
+        data = self._numbers(column, self.original[:, at])
+        return data if np.isfinite(data).any() else self._expected(column, at)
+
+    def _expected(self, column: TypedColumn, at: Array) -> Array:
+        """Return the prediction for each row, as one number."""
+        rows = np.arange(len(self.original))
+        if (shares := self._shares(column, rows, at)) is not None:
+            return np.asarray(shares.argmax(axis=1), dtype=float)
+        if self.posterior is not None:
+            cells = entries_at(rows, np.full(rows.size, at[0]))
+            return np.asarray(self.posterior.predict(cells), dtype=float)
+        if self.fitted is None:
+            return np.full(rows.size, np.nan)
+        return self._numbers(column, self.fitted.block(rows, at))
 
     def _numbers(self, column: TypedColumn, values: Array) -> Array:
         """Return one number a row: the position of the class for a block of indicators."""

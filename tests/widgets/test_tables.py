@@ -248,3 +248,24 @@ def test_the_cells_that_the_model_is_least_sure_of_are_listed(frame):
     assert all(cells[1] in "abc" and cells[2].endswith("% sure") for cells in categories)
     act(explorer, "select", row=row, column=column)
     assert explorer.facts["cell"]["title"] == unsure["rows"][numbers[0]][0]
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_a_result_of_a_table_is_shown_as_a_table(frame, drawn):
+    if drawn:
+        outcome = nmd.sample(frame, groups=1, draws=10, random_state=0)
+    else:
+        outcome = nmd.complete(frame, 2, alpha=0.5, random_state=0)
+    explorer = widgets.explore(outcome)
+    assert not explorer.status["failed"]
+    shown = columns(explorer)
+    assert list(shown) == list(frame.columns)
+    means = outcome.reconstruct().values[:, 0]
+    np.testing.assert_allclose([float(x) for x in shown["age"]["model"]], means, rtol=2e-3)
+    assert set(shown["place"]["model"]) <= set(frame["place"].cat.categories)
+    assert all(shown["age"]["sure"]) == drawn
+    act(explorer, "arrange", column=0)
+    sorted_ages = [float(x) for x in columns(explorer)["age"]["model"]]
+    assert sorted_ages == sorted(sorted_ages)
+    act(explorer, "select", row=3, column=0)
+    assert explorer.facts["cell"]["title"] == "age, row 3"

@@ -1,0 +1,140 @@
+"""The explorer of a fit or a posterior, without its data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nmd_lab._messages import message_of_chains
+from nmd_lab.result.selection import choice_in_words
+from nmd_lab.result.summary import posterior_facts
+from nmd_lab.result.summary_parts import headline
+
+from .background import Latest
+from .charts import Panel, curves_part, size_text, table, texts, trials_charts
+from .history import History
+from .matrix_state import FittedState
+from .pictures import Frame, drawn_at, frame_of, pictures_part
+from .tables import Grid, Order
+from .view import View
+
+
+class ResultView(View):
+    """A fit or a posterior, of whose data nothing is known: nothing can be fitted here."""
+
+    state: FittedState
+    can_fit = False
+
+    def __init__(self, state: FittedState) -> None:
+        outcome = self.outcome = state.decomposition
+        self.name = "fit" if state.posterior is None else "posterior"
+        source = None if state.path is not None else outcome
+        super().__init__(state, f"{self.name}-copy.nc", (source, "decomposition"))
+        self._pictured, self._order = Latest[tuple[Any, Any]](), Order()
+        self._doubts = Latest[dict[str, Any] | None]()
+        self.actions["arrange"] = self._order.arrange
+        if state.posterior is None:
+            state.fit.show(outcome)
+            self.actions |= self.factors.actions
+        else:
+            state.fit.phase, state.fit.message = "finished", str(outcome.stop_reason)
+            state.fit.warnings = tuple(message_of_chains(outcome).values())
+
+    @property
+    def result(self) -> Any:
+        """The fit or the posterior."""
+        return self.outcome
+
+    @property
+    def title(self) -> str:
+        """What is shown, and its size."""
+        return size_text(self.name, self.outcome._shape)
+
+    def cannot_run(self) -> str:
+        """Return why nothing runs here."""
+        return f"a {self.name} holds no data: give the data to make a new one"
+
+    def headline(self) -> dict[str, Any] | None:
+        """Return the error of a fit, or the mean standard deviation of a posterior."""
+        if self.state.posterior is None or self.outcome._labels.table is not None:
+            return super().headline() if self.state.posterior is None else None
+        frame = self.frame()
+        spread = self._pictured(lambda: drawn_at(self.outcome, frame), frame.rows.tolist())[1]
+        return headline(
+            float(np.mean(spread)), "standard deviation of a prediction, on average", {}
+        )
+
+    def frame(self) -> Frame:
+        """Return which entries are shown: rows that were picked or of a component, or all."""
+        fitted = self.outcome._fitted if self.state.posterior is None else None
+        rows = self.factors.shown_rows(fitted, self.selection, self.outcome._shape[0])
+        return frame_of(self.outcome._shape, self.state.picture, rows=rows)
+
+    def parts(self, history: History) -> dict[str, Any]:
+        """Return facts and pictures, and of a fit curves, trials, components and plane."""
+        outcome, frame, posterior = self.outcome, self.frame(), self.state.posterior
+        if posterior is not None:
+            rows, facts = frame.rows.tolist(), posterior_facts(outcome).items()
+            shown, spread = self._pictured(lambda: drawn_at(posterior, frame), rows)
+            more: dict[str, Any] = {}
+        else:
+            fitted, facts, spread = outcome._fitted, self._facts(), None
+            shown = frame.means(outcome._shape, fitted.without(self.factors.off(fitted)).block)
+            more = {
+                "curves": curves_part(self._panels, self.state.fit.recording),
+                "dots": trials_charts(outcome),
+                **self.factors.parts(fitted, frame, outcome._labels, ""),
+                "drawing": self.factors.drawing(fitted, frame, outcome._labels),
+            }
+        limits = float(np.nanmin(shown)), float(np.nanmax(shown))
+        names = texts(outcome._labels, "rows")
+        tables = [table("facts", ("", ""), [(name, text) for name, text in facts if text])]
+        if outcome._labels.table is not None:
+            more |= self._grid(names)
+            doubts = self._doubts(lambda: self._table.least_sure(names), outcome)
+            tables += [] if doubts is None else [doubts]
+        return more | {
+            "pictures": pictures_part(frame, limits, names, {"spread": spread}),
+            "modelled": frame.arranged(shown),
+            "tables": tables,
+        }
+
+    @property
+    def _table(self) -> Grid:
+        """The predictions of all cells of a table, without its data."""
+        outcome, posterior = self.outcome, self.state.posterior
+        assert outcome._labels.table is not None
+        nothing, fitted = np.full(outcome._shape, np.nan), None
+        if posterior is None:
+            fitted = outcome._fitted.without(self.factors.off(outcome._fitted))
+        return Grid(outcome._labels.table, nothing, nothing, fitted, posterior)
+
+    def _grid(self, names: list[str]) -> dict[str, Any]:
+        """Return the cells of a table, and the one that was picked."""
+        fitted = self.outcome._fitted if self.state.posterior is None else None
+        rows = self.factors.shown_rows(fitted, self.selection, self.outcome._shape[0])
+        picked = self.selection or {}
+        return {
+            "grid": self._table.shown(rows, names, self._order),
+            "facts": {"cell": self._table.cell(picked.get("row"), picked.get("column"))},
+        }
+
+    @property
+    def _panels(self) -> list[Panel]:
+        """The curves of a fit: held-out errors first, if it has some."""
+        panels = [Panel("relative error", {"relative_error": "observed"})]
+        held_out = Panel("error of held-out entries (RMSE)", {"held_out": "held out"}, "held_out")
+        return [held_out, *panels] if "validation_rmse" in self.outcome.history else panels
+
+    def _facts(self) -> Any:
+        """Return names and texts of the details of a fit."""
+        fit = self.outcome
+        return [
+            ("model", f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, rank {fit.rank}"),
+            ("size", f"{fit._shape[0]} x {fit._shape[1]}"),
+            ("relative error", f"{fit.relative_error:.4g}"),
+            ("iterations", f"{fit._n_iter} in {float(fit.history.seconds[-1]):.2f} s"),
+            ("ended", str(fit.stop_reason)),
+            *choice_in_words(fit.selection).items(),
+        ]
