@@ -139,6 +139,7 @@ def components_part(
     return {
         "kind": kind,
         "count": count,
+        "total": H.shape[0],
         "height": values.shape[1],
         "width": values.shape[2],
         "values": np.ascontiguousarray(values, dtype="<f4").tobytes(),

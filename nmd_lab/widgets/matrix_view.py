@@ -102,6 +102,9 @@ class DecompositionView(ModelView):
             return headline(of_draws, f"{hidden.words}, mean of the draws", others)
         (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
         words, fit, data = hidden.words, self.result, self.state.fitted_data
+        if (earlier := self._earlier()) is not None:
+            error = hidden.in_units(self._of_draws(lambda: hidden.error(earlier), earlier))
+            return headline(error, f"{words}, iteration {earlier.iteration}", dict(rivals))
         if data is not None and (paint := data.paint) is not None:
             painted = self._painted(lambda: hidden.error(fit, paint.signs < 0), fit, paint)
             if not math.isnan(painted):
@@ -172,6 +175,11 @@ class DecompositionView(ModelView):
         if self._chosen_iteration is None or self._chosen_iteration[:2] != self._run():
             return fit.state
         return fit.recording.snapshots[self._chosen_iteration[2]]
+
+    def _earlier(self) -> State | None:
+        """Return the iterate that was chosen, unless it is the last one."""
+        shown = self._shown_state()
+        return shown if shown is not None and shown.iteration < self.state.fit.done else None
 
     def _run(self) -> tuple[Any, int]:
         """Return what tells the present run from others, and from its continuation."""

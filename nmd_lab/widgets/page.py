@@ -157,7 +157,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             raise ValueError(f"{path.name} exists already: give another name.")
         self.view.write(path)
         self._saved.add(path.absolute())
-        self._tell(f"saved as {path}")
+        self._tell(f"saved as {path.absolute()}")
         return path
 
     def select(self, **what: Any) -> None:

@@ -184,6 +184,7 @@ def tiles_of(grid: Grid, filled: xr.Dataset) -> dict[str, Any]:
     return {
         "kind": "image",
         "count": count,
+        "total": count,
         "height": tiles.shape[1],
         "width": tiles.shape[2],
         "values": np.ascontiguousarray(tiles, dtype="<f4").tobytes(),

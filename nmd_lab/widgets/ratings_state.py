@@ -41,7 +41,8 @@ class Entry(NamedTuple):
     predicted: float
     low: float  # ends of the interval of a new observation
     high: float
-    added: float  # difference from the prediction for somebody without ratings
+    for_you: float  # prediction above that for somebody without ratings who is equally generous
+    n_ratings: int  # of the column, by anybody
 
 
 class CompletionState(ModelState):
@@ -181,27 +182,29 @@ class CompletionState(ModelState):
             rated, values = entries.indices[of_row].astype(np.intp), entries.values[of_row]
             order = np.lexsort((-values, ~np.isin(rated, self.hidden_of(row))))[:top]
             columns, values = rated[order], values[order]
-        predicted, added = self._predicted(row), np.full(self.shape[1], np.nan)
+        predicted, for_you = self._predicted(row), np.full(self.shape[1], np.nan)
         if row is None and self.person.ratings:
             added = predicted - self._predicted(None, rated=False)
+            for_you = added - added.mean()
         others = np.where(np.isnan(predicted).all(), -np.inf, predicted)
         others[rated] = -np.inf
         best = np.argsort(-others, kind="stable")[:top]
         best = best[others[best] > -np.inf]
         return (
-            self._entries(row, columns, values, predicted, added),
-            self._entries(row, best, np.full(best.size, np.nan), predicted, added),
+            self._entries(row, columns, values, predicted, for_you),
+            self._entries(row, best, np.full(best.size, np.nan), predicted, for_you),
         )
 
     def _entries(self, row: int | None, columns: Numbers, *numbers: Numbers) -> list[Entry]:
         """Return the entries of some columns, with their intervals if there is a posterior."""
-        values, predicted, added = numbers
+        values, predicted, for_you = numbers
         ends, (model, at) = np.full((columns.size, 2), np.nan), self._model_of(row)
         if isinstance(model, Posterior) and columns.size:
             ends = np.asarray(model.predict_interval(entries_at(at, columns), level=LEVEL))
         scale = self.person.ends or (-np.inf, np.inf)
         titles = self.data.column_titles(columns)
-        about = values, predicted[columns].clip(*scale), *ends.clip(*scale).T, added[columns]
+        about = values, predicted[columns].clip(*scale), *ends.clip(*scale).T, for_you[columns]
+        about = *about, np.bincount(self.observations.indices, minlength=self.shape[1])[columns]
         each = zip(titles, columns.tolist(), *(some.tolist() for some in about), strict=True)
         return [Entry(*entry) for entry in each]
 

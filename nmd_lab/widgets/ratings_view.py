@@ -135,8 +135,9 @@ class CompletionView(ModelView):
         # A new person has all columns from the start: stars stay where they are
         columns = {"suggested": [e.label for e in best]}
         columns[predicted] = [number_text(e.predicted, 3) for e in best]
+        columns["n"] = [str(e.n_ratings) for e in best]
         if row is None:
-            columns["your stars add"] = [_text("{:+.2f}", e.added) for e in best]
+            columns["for you"] = [_text("{:+.2f}", e.for_you) for e in best]
         if row is None or self.state.draws is not None:
             ends = [_text("{:.3g} – {:.3g}", e.low, e.high) for e in best]
             columns[f"{100 * LEVEL:.0f} % interval"] = ends

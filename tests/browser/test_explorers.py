@@ -420,6 +420,8 @@ def test_a_restarted_kernel_is_said_and_a_saved_notebook_shows_the_last_picture(
     )
     status_says(page, "the kernel was restarted|The kernel was restarted")
     assert page.locator(".nmd-run").is_disabled()
+    live = page.locator(".nmd-frame :is(button:not([role=tab]), input, select):enabled")
+    assert live.all_inner_texts() == ["code"]  # which needs no kernel
     page.reload()
     page.locator(".nmd-static").wait_for()
     assert said in page.locator(".nmd-static").inner_text()

@@ -68,18 +68,22 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     assert explorer.result is fit  # which has not run again
 
 
-def test_what_the_stars_add_is_the_difference_from_somebody_without_ratings(explorer):
-    head = ["suggested", "fit", "your stars add", "90 % interval"]
+def test_for_you_is_the_difference_from_somebody_equally_generous_without_ratings(explorer):
+    head = ["suggested", "fit", "n", "for you", "90 % interval"]
     assert table(explorer, "top")["head"] == head  # there is room from the start
-    assert {*table(explorer, "top")["rows"][0][2:]} == {""}
+    assert {*table(explorer, "top")["rows"][0][3:]} == {""}
     act(explorer, "rate", column=table(explorer, "known")["ids"][0], number=1)
     top = table(explorer, "top")
     fit = explorer.result
-    nobody = fit.append(pd.Series(np.nan, fit.H.indexes["item"], name="nobody"), unknown="offsets")
-    usual = nobody.predict("nobody", fit.H.indexes["item"][top["ids"]])
+    items = fit.H.indexes["item"]
+    nobody = fit.append(pd.Series(np.nan, items, name="nobody"), unknown="offsets")
+    added = fit.append(series(explorer)).predict("you", items) - nobody.predict("nobody", items)
     assert top["head"] == head
-    shown = np.array([row[1:3] for row in top["rows"]], dtype=float)
-    np.testing.assert_allclose(shown[:, 0] - usual, shown[:, 1], atol=0.011)
+    shown = [float(row[3]) for row in top["rows"]]
+    np.testing.assert_allclose((added - np.mean(added))[top["ids"]], shown, atol=0.006)
+    assert max(shown) > 0 > min(shown)  # it moves films against each other, not all of them up
+    counts = RATINGS["item"].value_counts()
+    assert [int(row[2]) for row in top["rows"]] == [counts[items[k]] for k in top["ids"]]
 
 
 def test_a_posterior_gives_the_new_person_intervals_within_the_scale(explorer):
@@ -91,7 +95,7 @@ def test_a_posterior_gives_the_new_person_intervals_within_the_scale(explorer):
     top, posterior = table(explorer, "top"), explorer.posterior
     drawn = posterior.fold_in(series(explorer))
     ends = drawn.predict_interval(np.zeros(len(top["ids"]), int), top["ids"], level=0.9).clip(1, 5)
-    assert top["head"] == ["suggested", "draws", "your stars add", "90 % interval"]
+    assert top["head"] == ["suggested", "draws", "n", "for you", "90 % interval"]
     shown = np.array([row[-1].split(" – ") for row in top["rows"]], dtype=float)
     np.testing.assert_allclose(shown, ends, atol=0.006)
 

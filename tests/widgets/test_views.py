@@ -131,8 +131,9 @@ def test_an_array_of_pictures_with_labels():
     repeats(explorer, images=images)
 
 
-def test_saving(explorer, tmp_path):
-    path = str(tmp_path / "fit.nc")
+def test_saving(explorer, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = "fit.nc"
     assert explorer.status["save"] == "there is no result yet"
     act(explorer, "save", filename=path)
     assert "there is no result yet: press Run first." in said(explorer)
@@ -140,7 +141,7 @@ def test_saving(explorer, tmp_path):
     act(explorer, "save", filename=path)
     assert nmd.load(path).W.identical(explorer.result.W)
     act(explorer, "save", filename=path)  # its own file is written again
-    assert "saved as" in said(explorer)
+    assert said(explorer) == f"saved as {tmp_path / 'fit.nc'}"  # where it is
     (tmp_path / "mine.nc").write_text("precious")
     act(explorer, "save", filename=str(tmp_path / "mine.nc"))
     assert "mine.nc exists already" in said(explorer)
@@ -247,6 +248,22 @@ def test_the_slider_shows_earlier_iterations_but_not_of_a_later_run(explorer):
         assert explorer.facts["iteration"] == explorer.result._n_iter
     act(explorer, "iteration", iteration=12345)
     assert "iteration 12345 is not kept" in said(explorer)
+
+
+def test_the_number_is_of_the_iterate_on_the_stage():
+    X = datasets.digits(60)
+    explorer = done(plain(widgets.Explorer, X, rank=4, iterations=20, missing=0.2))
+    last = explorer.status["headline"]
+    act(explorer, "iteration", iteration=1)
+    shown, (rows, columns) = explorer.status["headline"], explorer.state.fitted_data.hidden
+    first = nmd.complete(
+        explorer.state.data.seen, 4, "relu", alpha=0, max_iter=1, random_state=0
+    ).reconstruct()
+    off = (first.values - X.values.reshape(60, 64))[rows, columns]
+    assert float(shown["value"]) == pytest.approx(np.sqrt(np.mean(off**2)), rel=0.02)
+    assert shown["text"] == "off where hidden, iteration 1"
+    act(explorer, "iteration", iteration=explorer.result._n_iter)
+    assert explorer.status["headline"] == last
 
 
 def test_wrong_starts_are_refused_or_said_beside_their_controls():

@@ -24,7 +24,7 @@ export class Components {
     const colours = data.kind === "list" ? "" : "orange adds, blue takes away; ";
     this.hint.textContent = data.captions
       ? `${data.count} groups of patches, each with its four strongest patterns; a click shows where a group is`
-      : `${data.count} components, the largest first; ${colours}a click switches one off`;
+      : `${data.total > data.count ? `${data.count} of ` : ""}${data.total} components, the largest first; ${colours}a click switches one off`;
     this.on.textContent = `${data.off.length} of ${data.count} off: switch all on`;
     this.on.hidden = !data.off.length;
     this.hint.hidden = Boolean(data.off.length || data.said);

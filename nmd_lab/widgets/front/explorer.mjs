@@ -273,7 +273,8 @@ class Page {
   /** Say that nobody listens any more. */
   ended() {
     this.say(RESTARTED, "failed");
-    for (const each of Object.values(this.buttons)) each.disabled = true;
+    const live = this.frame.querySelectorAll("button, input, select");
+    for (const each of live) each.disabled = each !== this.copying && !each.closest("[role=tablist]");
   }
 
   rebuild(buttons) {
