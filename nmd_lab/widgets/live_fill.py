@@ -14,6 +14,7 @@ from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 from nmd_lab._inpainting import Plan, fill_by_groups, refill
 from nmd_lab._runtime.checks import as_generator, new_stream
 from nmd_lab._runtime.machine import one_thread
+from nmd_lab.data.patches import Grid
 from nmd_lab.inpainting import (
     PASSES,
     default_grid,
@@ -51,6 +52,11 @@ class FillRequest(NamedTuple):
     seed: int
 
     @property
+    def grid(self) -> Grid:
+        """The places of the patches."""
+        return default_grid(self.picture, self.method)
+
+    @property
     def visible(self) -> Array:
         """The pixels that are seen; NaN for the others."""
         pixels, seen = seen_pixels(self.picture, self.mask)
@@ -58,11 +64,10 @@ class FillRequest(NamedTuple):
 
     def fill(self, visible: Array, tell: Any) -> xr.Dataset:
         """Return what `inpaint` returns."""
-        grid = default_grid(self.picture, self.method)
         plan = Plan(self.groups, PASSES[self.method], tell=tell)
         rng = new_stream(as_generator(self.seed))
         with one_thread():
-            mean, std, groups = fill_by_groups(visible, grid, plan, rng)
+            mean, std, groups = fill_by_groups(visible, self.grid, plan, rng)
         return filled_dataset(self.picture, ~np.isnan(visible), mean, std, groups)
 
 
@@ -75,7 +80,6 @@ class LiveFill(Background):
 
     def _clear(self) -> None:
         super()._clear()
-        self.request: FillRequest | None = None  # of the last run
         self.filled: xr.Dataset | None = None  # of the last run that has ended
         self.mean: Array | None = None  # the picture so far
         self.errors: dict[str, float] = {}  # at known pixels that it does not see, by model
@@ -95,7 +99,7 @@ class LiveFill(Background):
         with self._lock:
             self.__dict__ |= shown
             self._touched += [] if touched is None else [touched]
-        self.request, self.planned = request, PASSES[request.method] + STEPS
+        self.planned = PASSES[request.method] + STEPS
         self._begin(lambda stop: self._work(request, stop), "nmd-fill")
 
     def _work(self, request: FillRequest, stop: threading.Event) -> None:
@@ -126,7 +130,7 @@ class LiveFill(Background):
             return
         self._show_progress(stop, "comparing with interpolation", now=True)
         errors, findings = compared(request, visible, filled)
-        guess = guess_in_words(visible, default_grid(request.picture, request.method))
+        guess = guess_in_words(visible, request.grid)
         if self._update(
             stop,
             filled=filled,
@@ -150,8 +154,7 @@ class LiveFill(Background):
         mean = before.copy()
         mean[box] = visible[box]
         with one_thread():
-            grid = default_grid(request.picture, request.method)
-            new = refill(mean, (*box, *channels), grid, groups)
+            new = refill(mean, (*box, *channels), request.grid, groups)
         mean[box] = np.where(np.isnan(visible[box]), new, visible[box])
         with self._lock:
             if self.filled is groups:

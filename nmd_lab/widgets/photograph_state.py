@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -67,7 +66,6 @@ class PhotographState(FitState):
               value=0, check=check_option("random_state")),
     )  # fmt: skip
     lengths: tuple[str, ...] = ()
-    options: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, X: Any, **values: Any) -> None:
         super().__init__({}, values)

@@ -59,11 +59,12 @@ class ResultView(View):
         """Return the error of a fit, or the mean standard deviation of a posterior."""
         if self.state.posterior is None or self.outcome._labels.table is not None:
             return super().headline() if self.state.posterior is None else None
-        frame = self.frame()
-        spread = self._pictured(lambda: drawn_at(self.outcome, frame), frame.rows.tolist())[1]
-        return headline(
-            float(np.mean(spread)), "standard deviation of a prediction, on average", {}
-        )
+        words = "standard deviation of a prediction, on average"
+        return headline(float(np.mean(self._drawn(self.frame())[1])), words, {})
+
+    def _drawn(self, frame: Frame) -> tuple[Any, Any]:
+        """Return mean and standard deviation of the posterior where pictures are shown."""
+        return self._pictured(lambda: drawn_at(self.outcome, frame), frame.rows.tolist())
 
     def frame(self) -> Frame:
         """Return which entries are shown: rows that were picked or of a component, or all."""
@@ -75,8 +76,8 @@ class ResultView(View):
         """Return facts and pictures, and of a fit curves, trials, components and plane."""
         outcome, frame, posterior = self.outcome, self.frame(), self.state.posterior
         if posterior is not None:
-            rows, facts = frame.rows.tolist(), posterior_facts(outcome).items()
-            shown, spread = self._pictured(lambda: drawn_at(posterior, frame), rows)
+            facts = posterior_facts(outcome).items()
+            shown, spread = self._drawn(frame)
             more: dict[str, Any] = {}
         else:
             fitted, facts, spread = outcome._fitted, self._facts(), None
