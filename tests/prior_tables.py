@@ -163,7 +163,7 @@ def draw_grouped(
     labels = rng.choice(number, count, p=shares)
     vectors = np.array([gaussian(means[c], precisions[c], rng) for c in labels])
     prior = RowPrior(means * units, precisions / np.outer(units, units), shares)
-    return vectors * units, prior, Groups(labels, scale, strength)
+    return vectors * units, prior, Groups(labels, scale, strength, nu)
 
 
 def draw_cuts(first: CutPoints, rng: np.random.Generator) -> CutPoints:

@@ -13,7 +13,7 @@ import os
 import platform
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -117,14 +117,19 @@ def one_thread() -> Iterator[None]:
                 _take_control()  # and leave it to nobody
 
 
+def in_threads(work: Callable[[Any], Any], items: Iterable[Any], threads: int) -> list[Any]:
+    """Return the results of some work on each item, on several of them at a time."""
+    if threads == 1:
+        return list(map(work, items))
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, items))
+
+
 def map_and_add(
     share: Callable[[int], tuple[NDArray[Any], ...]], parts: int
 ) -> tuple[NDArray[Any], ...]:
     """Work on several parts at a time and return the sums of their results."""
-    if parts == 1:
-        return share(0)
-    with ThreadPoolExecutor(parts) as pool:
-        results = list(pool.map(share, range(parts)))
+    results = in_threads(share, range(parts), parts)
     return tuple(sum(arrays[1:], start=arrays[0]) for arrays in zip(*results, strict=True))
 
 
@@ -135,8 +140,7 @@ RANGES = 8
 def map_ranges(work: Callable[[slice], Any], n_rows: int) -> list[Any]:
     """Return the results of some work on ranges of rows, several at a time."""
     ends = [n_rows * i // RANGES for i in range(RANGES + 1)]
-    with ThreadPoolExecutor(all_threads()) as pool:
-        return list(pool.map(work, (slice(*each) for each in pairwise(ends))))
+    return in_threads(work, (slice(*each) for each in pairwise(ends)), all_threads())
 
 
 NEEDED = (

@@ -37,6 +37,7 @@ from .priors import (
     draw_group_priors,
     draw_precision,
     draw_row_prior,
+    draw_used_priors,
     first_groups,
 )
 from .problem import SampledProblem
@@ -141,6 +142,8 @@ def _draw_prior_of_rows(
     if state.groups is None:
         components = state.columns[:, : problem.rank]
         state.groups = first_groups(state.rows, components, units, problem.n_groups, rng)
+    elif state.sweep % EVERY:
+        return draw_used_priors(state.groups, state.row_prior, state.rows, units, rng)
     prior = draw_group_priors(state.groups, problem.n_groups, state.rows, units, rng)
     if state.sweep % EVERY == 0:
         state.groups.labels[:] = UNKNOWN
@@ -208,14 +211,17 @@ def draw_noise(
 
 def draw_rows(problem: SampledProblem, state: ChainState, T: FloatArray) -> FloatArray:
     """Draw the rows given T without units, and return the squares that each leaves."""
+    prior, labels = state.row_prior, NO_LABELS
+    if state.groups is not None:
+        prior, labels = state.groups.used(prior)
     return problem.updates[0].draw(
         T,
         problem.factor_for_rows(state.columns),
-        state.row_prior,
+        prior,
         state.rho,
         StreamId(state.seed, state.sweep, ROWS),
         state.rows,
-        NO_LABELS if state.groups is None else state.groups.labels,
+        labels,
     )
 
 

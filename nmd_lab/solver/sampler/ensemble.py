@@ -35,7 +35,7 @@ from .sampled_model import knows_T
 HIDDEN = 0.1
 """Fraction of the observed cells that is hidden while the members are tuned."""
 
-ALONE, MEMBER = 100, 90
+ALONE, MEMBER = 100, 120
 """Sweeps in which a single chain is tuned, and at most each member before it is scored."""
 
 RARE = 10
@@ -177,17 +177,24 @@ class Ensemble:
         """Number of sweeps of all members before the draws that count."""
         return self.all_tuned + self.returned
 
-    def turn(self, sweep: int, members: list[Member]) -> int:
-        """Return the member that does a sweep, from 0."""
+    def turns(self, sweep: int, members: list[Member]) -> list[int]:
+        """Return the members that do the next sweeps, from 0, until one would do a second."""
         if self.hidden is None:
-            return 0
+            return [0]
         if sweep < self.all_tuned:
-            return sweep // self.tuned
+            return list(range(sweep % len(self.problems), len(self.problems)))
         counts = np.array([member.draws for member in members])
+        used = np.flatnonzero(counts)
         if sweep < self.warm_up:
-            used = np.flatnonzero(counts)
-            return int(used[(sweep - self.all_tuned) % used.size])
-        return int(_in_turn(counts)[sweep - self.warm_up])
+            next_ones = used[(sweep - self.all_tuned) % used.size :]
+            return list(next_ones[: self.warm_up - sweep])
+        following = list(_in_turn(counts)[sweep - self.warm_up :])
+        repeats = (k for k, member in enumerate(following) if member in following[:k])
+        return following[: next(repeats, len(following))]
+
+    def is_scored(self, sweep: int) -> bool:
+        """Return whether the hidden cells are scored after a sweep of the tuning."""
+        return sweep // len(self.problems) >= self.tuned - self.scored
 
     def member(self, state: ChainState) -> Member:
         """Return a member that has not been scored; if it is the only one, it has all draws."""
@@ -265,8 +272,10 @@ def make_ensemble(
     is_hidden[common] = test_set(observations.select(common), HIDDEN, rng)
     observed, hidden = observations.select(~is_hidden), observations.select(is_hidden)
     trial = problem_of(observed, options, problem.rank, problem.units_of_X, problem.noises)
-    problems = {size: replace(problem, n_groups=size) for size in sizes}
-    trials = {size: replace(trial, n_groups=size) for size in sizes}
+    problems, trials = (  # the members have threads of their own
+        {size: replace(each, n_groups=size, threads=1) for size in sizes}
+        for each in (problem, trial)
+    )
     both = [problems[size] for size in sizes], [trials[size] for size in sizes]
     before, returned = (most if tune is None else min(tune, most) for most in (MEMBER, RETURNED))
     scored = min(SCORED, draws)

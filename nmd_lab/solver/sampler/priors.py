@@ -34,6 +34,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.vq import kmeans2
 from scipy.special import multigammaln
 
+from nmd_lab._runtime.compiler import cached_kernel
+
 Doubles = NDArray[np.float64]
 Numbers = float | NDArray[np.floating]
 
@@ -41,7 +43,8 @@ FREEDOM = 2.0 * 1.5 ** np.arange(16)
 """Values of ν - d: from groups of their own spread to groups of one spread."""
 
 EVERY = 4
-"""Sweeps from one draw of the labels to the next; a draw takes a Cholesky factor for each group."""
+"""Sweeps from one draw of labels, shares, S, κ and ν to the next: labels take a Cholesky factor for
+each group.  Between them, means and precisions of the groups that have rows are drawn."""
 
 UNKNOWN = -1
 """Label of a row whose group is to be drawn."""
@@ -169,16 +172,44 @@ def draw_wishart(
     inverse_scales: Doubles, degrees: ArrayLike, rng: np.random.Generator
 ) -> tuple[Doubles, Doubles]:
     """Return precisions (n, d, d) of Wishart distributions, and draws of N(0, precision⁻¹)."""
+    n, d, _ = inverse_scales.shape
+    freedom = np.asarray(degrees, dtype=np.float64)[..., None] - np.arange(d)
+    A, noise = rng.standard_normal((n, d, d)), rng.standard_normal((n, d))
+    roots, precisions = np.sqrt(rng.chisquare(freedom, (n, d))), np.empty((n, d, d))
+    factors = np.linalg.cholesky(inverse_scales)
+    cached_kernel(_wishart, "wishart")(factors, A, roots, precisions, noise)
+    return precisions, noise
+
+
+def _wishart(factors, A, roots, precisions, deviations):  # type: ignore[no-untyped-def]
     # With L Lᵀ = inverse_scale and a lower triangular A for which A Aᵀ is Wishart of scale 1
     # (M. S. Bartlett, 1933), the precision L⁻ᵀ A Aᵀ L⁻¹ is Wishart.
-    n, d, _ = inverse_scales.shape
-    L, A = np.linalg.cholesky(inverse_scales), np.tril(rng.standard_normal((n, d, d)), -1)
-    freedom = np.asarray(degrees, dtype=np.float64)[..., None] - np.arange(d)
-    A[:, range(d), range(d)] = np.sqrt(rng.chisquare(freedom, (n, d)))
-    root = np.linalg.solve(L.transpose(0, 2, 1), A)
-    normal = rng.standard_normal((n, d, 1))
-    deviations = L @ np.linalg.solve(A.transpose(0, 2, 1), normal)
-    return root @ root.transpose(0, 2, 1), deviations[:, :, 0]
+    n, d, _ = A.shape
+    for c in range(n):
+        L, root, x = factors[c], A[c], deviations[c]
+        for a in range(d):
+            root[a, a] = roots[c, a]
+        for a in range(d - 1, -1, -1):  # Aᵀ x = noise
+            x[a] /= root[a, a]
+            for e in range(a):
+                x[e] -= root[a, e] * x[a]
+        for a in range(d - 1, -1, -1):  # L x, and Lᵀ root = A
+            total = 0.0
+            for e in range(a + 1):
+                total += L[a, e] * x[e]
+            x[a] = total
+            root[a, a + 1 :] = 0.0
+            for e in range(a + 1, d):
+                for f in range(d):
+                    root[a, f] -= L[e, a] * root[e, f]
+            for f in range(d):
+                root[a, f] /= L[a, a]
+        for a in range(d):
+            for e in range(a + 1):
+                total = 0.0
+                for f in range(d):
+                    total += root[a, f] * root[e, f]
+                precisions[c, a, e] = precisions[c, e, a] = total
 
 
 @dataclass
@@ -193,11 +224,21 @@ class Groups:
         S, the common covariance, in units of the prior.
     strength : float
         κ, which says how far the means are from one another.
+    freedom : float
+        ν, which says how far the covariances are from one another.
     """
 
     labels: NDArray[np.int64]
     scale: Doubles
     strength: float = 0.1
+    freedom: float = math.nan
+
+    def used(self, prior: RowPrior) -> tuple[RowPrior, NDArray[np.int64]]:
+        """Return the prior of the groups that may have rows, and labels for it."""
+        if not self.labels.size or self.labels[0] == UNKNOWN:
+            return prior, self.labels
+        used, labels = np.unique(self.labels, return_inverse=True)
+        return RowPrior(*(each[used] for each in prior)), labels
 
 
 def first_groups(
@@ -227,18 +268,16 @@ def draw_group_priors(
     units: Doubles,
     rng: np.random.Generator,
 ) -> RowPrior:
-    """Return a draw of share, mean and precision of each group; S and κ are overwritten."""
+    """Return a draw of share, mean and precision of each group; S, κ and ν are overwritten."""
     scaled = rows.astype(np.float64) / units
     d = scaled.shape[1]
     counts = np.bincount(groups.labels, minlength=number)
     shares = np.maximum(rng.dirichlet(1 / number + counts), SMALLEST)
     used, empty = np.flatnonzero(counts), np.flatnonzero(counts == 0)
     averages, squares = _moments(scaled, groups, counts[used])
-    nu = _draw_freedom(groups.scale, squares, counts[used], rng)
+    groups.freedom = nu = _draw_freedom(groups.scale, squares, counts[used], rng)
     means, precisions = np.empty((number, d)), np.empty((number, d, d))
-    total = (groups.strength + counts[used])[:, None]
-    precisions[used], deviations = draw_wishart(nu * groups.scale + squares, nu + counts[used], rng)
-    means[used] = counts[used, None] / total * averages + deviations / np.sqrt(total)
+    means[used], precisions[used] = _draw_gaussians(groups, averages, squares, counts[used], rng)
     sum_of_precisions = np.eye(d) + nu * precisions[used].sum(axis=0)
     groups.scale = draw_wishart(sum_of_precisions[None], d + nu * used.size, rng)[0][0]
     distances = np.einsum("ca,cab,cb->", means[used], precisions[used], means[used])
@@ -247,6 +286,35 @@ def draw_group_priors(
     precisions[empty], deviations = draw_wishart(of_empty, nu, rng)
     means[empty] = deviations / np.sqrt(groups.strength)
     return RowPrior(means * units, precisions / np.outer(units, units), shares)
+
+
+def draw_used_priors(
+    groups: Groups,
+    prior: RowPrior,
+    rows: NDArray[np.floating],
+    units: Doubles,
+    rng: np.random.Generator,
+) -> RowPrior:
+    """Return a prior with a draw of mean and precision of each group that has rows."""
+    scaled = rows.astype(np.float64) / units
+    used, counts = np.unique(groups.labels, return_counts=True)
+    drawn = _draw_gaussians(groups, *_moments(scaled, groups, counts), counts, rng)
+    means, precisions = prior.mean.copy(), prior.precision.copy()
+    means[used], precisions[used] = drawn[0] * units, drawn[1] / np.outer(units, units)
+    return RowPrior(means, precisions, prior.shares)
+
+
+def _draw_gaussians(
+    groups: Groups,
+    averages: Doubles,
+    squares: Doubles,
+    counts: NDArray[np.integer],
+    rng: np.random.Generator,
+) -> tuple[Doubles, Doubles]:
+    """Return a draw of mean and precision of each group that has rows, given their moments."""
+    total, nu = (groups.strength + counts)[:, None], groups.freedom
+    precisions, deviations = draw_wishart(nu * groups.scale + squares, nu + counts, rng)
+    return counts[:, None] / total * averages + deviations / np.sqrt(total), precisions
 
 
 def _moments(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import is_auto, new_stream
+from nmd_lab._runtime.machine import all_threads, in_threads
 from nmd_lab._runtime.progress import Interruption, StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
@@ -71,8 +72,10 @@ class PosteriorState:
         Random numbers, as they were before the first chain.
     members : list of Member
         Members of the present chain that have begun.
+    ahead : list of int
+        Members of the present chain whose sweep is done, and not yet recorded.
     iteration, seconds : int, float
-        Sweeps of all chains so far, and their time.
+        Recorded sweeps of all chains, and their time.
     draws : list of list of dict
         Draws of each chain.
     log_likelihood, products : list of list
@@ -82,6 +85,7 @@ class PosteriorState:
 
     rng: np.random.Generator
     members: list[Member] = field(default_factory=list)
+    ahead: list[int] = field(default_factory=list)
     iteration: int = 0
     seconds: float = 0.0
     draws: list[list[Draw]] = field(default_factory=list)
@@ -130,7 +134,7 @@ class Chains:
         return self._draws(), reason
 
     def _step(self, rules: Stopping) -> tuple[StopReason | None, str]:
-        """Do one sweep, and return the reason to end with it, if any, and a text."""
+        """Record one sweep, and return the reason to end with it, if any, and a text."""
         now, ensemble = self._state, self._ensemble
         total = self._warm_up + self._options.draws
         number, before = divmod(now.iteration, total)
@@ -139,16 +143,14 @@ class Chains:
             for each in (now.draws, now.log_likelihood, now.products):
                 each.append([])
         tunes = before < ensemble.all_tuned
-        if before == ensemble.all_tuned and ensemble.hidden is not None:
-            ensemble.weigh(now.members)
-        k = ensemble.turn(before, now.members)
-        if k == len(now.members):
-            now.members.append(self._begin(k, self._streams[number]))
-        member = now.members[k]
-        problem = (ensemble.trials if tunes else ensemble.problems)[k]
-        state = member.state = self._engine.step(problem, member.state)
-        if tunes and before % ensemble.tuned >= ensemble.tuned - ensemble.scored:
-            ensemble.score(k, member)
+        if not now.ahead:
+            if before == ensemble.all_tuned and ensemble.hidden is not None:
+                ensemble.weigh(now.members)
+            now.ahead = self._sweep(before, tunes, self._streams[number])
+        k = now.ahead.pop(0)
+        state = now.members[k].state
+        if tunes and ensemble.hidden is not None and ensemble.is_scored(before):
+            ensemble.score(k, now.members[k])
         now.iteration += 1
         if before >= self._warm_up:
             self._record(k, state, before + 1 - self._warm_up)
@@ -156,6 +158,20 @@ class Chains:
         warms_up = before < self._warm_up
         done = Sweep(number, before + 1, total, warms_up, state.log_likelihood, now.seconds)
         return rules.reason(done, now.iteration), f"log-likelihood {state.log_likelihood:.4g}"
+
+    def _sweep(self, before: int, tunes: bool, rng: np.random.Generator) -> list[int]:
+        """Do the next sweeps of several members at a time, and return these members."""
+        now, ensemble = self._state, self._ensemble
+        turns = ensemble.turns(before, now.members)
+        for k in range(len(now.members), max(turns) + 1):
+            now.members.append(self._begin(k, rng))
+        problems = ensemble.trials if tunes else ensemble.problems
+
+        def sweep(k: int) -> None:
+            now.members[k].state = self._engine.step(problems[k], now.members[k].state)
+
+        in_threads(sweep, turns, self._options.compute.threads or all_threads())
+        return turns
 
     def _begin(self, k: int, rng: np.random.Generator) -> Member:
         """Return a member of the present chain before its first sweep."""

@@ -9,7 +9,13 @@ from scipy.special import logsumexp
 
 from nmd_lab.data.inputs import observe
 from nmd_lab.solver.sampler import priors as module
-from nmd_lab.solver.sampler.priors import FREEDOM, Groups, RowPrior, draw_group_priors
+from nmd_lab.solver.sampler.priors import (
+    FREEDOM,
+    Groups,
+    RowPrior,
+    draw_group_priors,
+    draw_used_priors,
+)
 from nmd_lab.solver.sampler.row_updates import OtherFactor, SparseUpdate, StreamId
 from nmd_lab.solver.storage import storage_of
 
@@ -73,9 +79,26 @@ def test_shares_have_the_dirichlet_law(drawn):
     np.testing.assert_allclose(shares.sum(axis=1), 1)
 
 
+@pytest.fixture(scope="module")
+def drawn_between(drawn):
+    """Return many draws of means and precisions between two draws of labels."""
+    rng, rows, found = np.random.default_rng(2), rows_of_groups() * UNITS, []
+    groups = Groups(LABELS.copy(), SCALE.copy(), STRENGTH, NU)
+    before = RowPrior(np.ones((NUMBER, D)), np.tile(np.eye(D), (NUMBER, 1, 1)), np.ones(NUMBER))
+    for _ in range(DRAWS):
+        prior = draw_used_priors(groups, before, rows, UNITS, rng)
+        for now, each in zip(prior, before, strict=True):
+            np.testing.assert_array_equal(now[2], each[2])  # it has no rows
+        found.append((prior.mean / UNITS, prior.precision * np.outer(UNITS, UNITS)))
+    return [np.array(each) for each in zip(*found, strict=True)]
+
+
 @pytest.mark.parametrize("c", [0, 1])
-def test_mean_and_precision_of_a_group_have_the_normal_wishart_law(drawn, c):
-    _, means, precisions, _, _ = drawn
+@pytest.mark.parametrize("between", [False, True])
+def test_mean_and_precision_of_a_group_have_the_normal_wishart_law(
+    drawn, drawn_between, c, between
+):
+    means, precisions = drawn_between if between else drawn[1:3]
     mean, total, inverse_scale, degrees = normal_wishart(c)
     assert_wishart(precisions[:, c], inverse_scale, degrees)
     roots = np.linalg.cholesky(total * precisions[:, c])
@@ -124,20 +147,11 @@ def test_the_degrees_of_freedom_have_their_probabilities(monkeypatch):
                 total, degrees = total + 1, degrees + 1
                 mean = np.sum(seen, axis=0) / total
     expected = np.exp(logs - logsumexp(logs))
-    used, rng = [], np.random.default_rng(1)
-    draw = module.draw_wishart
-
-    def spy(inverse_scale, degrees, rng):
-        used.append(degrees)
-        return draw(inverse_scale, degrees, rng)
-
-    monkeypatch.setattr(module, "draw_wishart", spy)
-    found = []
+    found, rng = [], np.random.default_rng(1)
     for _ in range(DRAWS):
-        used.clear()
         groups = Groups(LABELS.copy(), SCALE.copy(), STRENGTH)
         draw_group_priors(groups, NUMBER, rows_of_groups() * UNITS, UNITS, rng)
-        found.append(used[0] - 5)  # five rows are in the first group
+        found.append(groups.freedom)
     counts = [np.isclose(found, nu).sum() for nu in nus]
     assert min(expected) > 0.02
     assert stats.chisquare(counts, DRAWS * expected).pvalue > SIGNIFICANT
