@@ -82,7 +82,7 @@ def sample(
     draws : int, default 300
         Number of sweeps after tuning, of each chain.
     tune : int, optional
-        Number of sweeps before them, which are not kept; by default 100, or 90 of a member.
+        Number of sweeps before them, which are not kept; by default 100, or 120 of a member.
     chains : int, default 1
         Number of chains, or of ensembles.
     groups : "auto" or int, default "auto"
