@@ -24,7 +24,7 @@ from .pictures import as_codes
 
 NEEDS_PYTHON = "This needs Python: the page is a saved file"
 TOO_LARGE = "switching a component off needs Python: the answers would make the file too large"
-EXACT = 1 << 16  # bytes of a picture up to which its numbers are written as they are
+EXACT = 1 << 14  # bytes of a picture up to which its numbers are written as they are
 MOST_ANSWERS = 3_000_000  # bytes of the answers of one kind, above which they are left out
 MOST_ITERATIONS = 24  # earlier iterations that can be seen again
 FRAME = ("modelled", "facts", "status")  # traits that change with an iteration
@@ -128,8 +128,9 @@ def shown_by(explorer: Any) -> Record:
     """Return all that an explorer shows, without what needs Python and without paths."""
     shown = {name: each for name, each in explorer.get_state().items() if not name.startswith("_")}
     status, facts, pictures = shown["status"], dict(shown["facts"] or {}), shown["pictures"]
-    off = {"disabled": True, "title": NEEDS_PYTHON}
-    said = f"{explorer.state.said_work.message}; saved by nmd_lab {__version__}, nothing is fitted"
+    work, off = explorer.state.said_work, {"disabled": True, "title": NEEDS_PYTHON}
+    said = "" if work.phase == "ready" else f"{work.message}; "
+    said += f"saved by nmd_lab {__version__}, nothing is fitted here"
     if "iterations" in facts:
         every = len(facts["iterations"]) // MOST_ITERATIONS + 1
         some = {*facts["iterations"][::-every], facts["iteration"]} - {None}
@@ -141,7 +142,7 @@ def shown_by(explorer: Any) -> Record:
         pictures = pictures | layers | {"can_brush": False}
     return shown | {
         "status": status
-        | {"message": f"{said} here", "failed": False, "save": NEEDS_PYTHON}
+        | {"message": said, "failed": False, "save": NEEDS_PYTHON}
         | {"buttons": {name: each | off for name, each in status["buttons"].items()}},
         "facts": facts,
         "pictures": pictures,

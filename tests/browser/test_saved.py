@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from explorer_page import done, plain, sure
-from journeys import violations
+from journeys import status_says, violations
 from people import people, with_holes
 from site_modules import site_module
+from test_frame import STILL
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
@@ -159,6 +160,29 @@ def test_a_table_is_sorted_and_a_cell_has_its_interval(chromium, tmp_path):
         shown = page.locator(".nmd-grid-stage tbody tr th").all_inner_texts()
         explorer._receive(None, {"do": "arrange", "column": 0}, [])
         assert shown == explorer.grid["labels"]
+
+
+NOTEBOOK = """
+import nmd_lab as nmd
+explorer = nmd.widgets.explore(nmd.datasets.digits(150), rank=5, missing=0.1, iterations=30)
+explorer
+"""
+
+
+@pytest.mark.exhaustive
+def test_saving_leaves_the_page_in_a_notebook_as_it_is(notebook):
+    page = notebook.page
+    notebook.show(NOTEBOOK)
+    done = status_says(page, "^done")
+    page.wait_for_function(STILL, polling=1000)
+    before = page.inner_text(".nmd-frame")
+    notebook.run("explorer.save('digits.html')")
+    saved = status_says(page, "^saved as .*digits.html")
+    assert page.inner_text(".nmd-frame") == before.replace(done, saved)
+    page.click("[role=tab]:has-text('Runs')")
+    page.fill(".nmd-keeper input", "again.html")
+    page.click("button:has-text('save')")
+    status_says(page, "^saved as .*again.html")
 
 
 @pytest.mark.exhaustive

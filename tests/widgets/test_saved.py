@@ -145,6 +145,15 @@ def test_a_wrong_path_is_refused_before_any_work(tmp_path, monkeypatch, name, wo
         explorer.save(tmp_path / name)
 
 
+def test_the_button_saves_either(tmp_path):
+    explorer = digits()
+    for ending in ("html", "nc"):
+        act(explorer, "save", filename=str(tmp_path / f"digits.{ending}"))
+        assert said(explorer) == f"saved as {tmp_path / 'digits'}.{ending}"
+    assert b"<!doctype html>" in (tmp_path / "digits.html").read_bytes()
+    assert nmd.load(tmp_path / "digits.nc").rank == explorer.result.rank
+
+
 def test_there_must_be_a_result_no_run_and_no_question(tmp_path):
     explorer = plain(widgets.Explorer, datasets.digits(40), iterations=10**8, tol=0, rho="1")
     with pytest.raises(ValueError, match="no result yet: press Run"):
