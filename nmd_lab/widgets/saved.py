@@ -27,22 +27,21 @@ TOO_LARGE = "switching a component off needs Python: the answers would make the 
 EXACT = 1 << 14  # bytes of a picture up to which its numbers are written as they are
 MOST_ANSWERS = 3_000_000  # bytes of the answers of one kind, above which they are left out
 MOST_ITERATIONS = 24  # earlier iterations that can be seen again
-FRAME = ("modelled", "facts", "status")  # traits that change with an iteration
+FRAME = {"modelled", "facts", "status"}  # traits that change with an iteration
 PICTURES = ("original", "seen", "spread", "beside")
 
 Record = dict[str, Any]
 
-POLICY = "default-src 'none'; script-src 'sha256-{}'; style-src 'unsafe-inline'; img-src data:"
 HTML = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:;
+ style-src 'unsafe-inline'; script-src 'sha256-{digest}'">
 <meta name="viewport" content="width=device-width">
 <title>{title}</title>
 <style>
 :root {{ color-scheme: light dark; }}
-body {{ max-width: 1200px; margin: 0 auto; padding: 12px 16px; }}
-body {{ background: Canvas; color: CanvasText; }}
+body {{ max-width: 1200px; margin: 12px auto; padding: 0 16px; }}
 {style}</style>
 <main id="explorer" class="nmd-saved"></main>
 <noscript>This page needs JavaScript.</noscript>
@@ -77,10 +76,8 @@ def page_of(explorer: Any) -> bytes:
     front = script().partition("export default")[0]
     code = f"{front}{as_script('saved')}\nopenRecord(render);\n"
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
-    policy, title = POLICY.format(digest), escape(explorer.status["title"] or "nmd_lab")
-    return HTML.format(
-        policy=policy, title=title, style=style(), record=record, script=code
-    ).encode()
+    texts = {"digest": digest, "title": escape(explorer.status["title"] or "nmd_lab")}
+    return HTML.format(**texts, style=style(), record=record, script=code).encode()
 
 
 def packed(record: Record) -> str:
@@ -112,7 +109,7 @@ def record_of(explorer: Any) -> Record:
             explorer._receive(None, back or message, [])
             explorer.selection = selection
             if what == "iterations":  # components and plane stay those of the last one
-                changed = {name: changed[name] for name in FRAME if name in changed}
+                changed = {name: changed[name] for name in sorted(FRAME & changed.keys())}
             if message is messages[0] and len(messages) * len(packed(changed)) > MOST_ANSWERS:
                 left_out.append(what)
                 break
@@ -129,12 +126,14 @@ def shown_by(explorer: Any) -> Record:
     shown = {name: each for name, each in explorer.get_state().items() if not name.startswith("_")}
     status, facts, pictures = shown["status"], dict(shown["facts"] or {}), shown["pictures"]
     work, off = explorer.state.said_work, {"disabled": True, "title": NEEDS_PYTHON}
+    buttons = {name: each | off for name, each in status["buttons"].items()}
+    if "intervals" in (shown["dots"] or {}):  # the draws are on the page
+        buttons.pop("sample", None)
     said = "" if work.phase == "ready" else f"{work.message}; "
     said += f"saved by nmd_lab {__version__}, nothing is fitted here"
     if "iterations" in facts:
         every = len(facts["iterations"]) // MOST_ITERATIONS + 1
-        some = {*facts["iterations"][::-every], facts["iteration"]} - {None}
-        facts["iterations"] = sorted(some)
+        facts["iterations"] = sorted({*facts["iterations"][::-every], facts["iteration"]} - {None})
     if "query" in facts:
         facts["query"] = [each | {"options": []} for each in facts["query"]]
     if pictures:
@@ -142,8 +141,7 @@ def shown_by(explorer: Any) -> Record:
         pictures = pictures | layers | {"can_brush": False}
     return shown | {
         "status": status
-        | {"message": said, "failed": False, "save": NEEDS_PYTHON}
-        | {"buttons": {name: each | off for name, each in status["buttons"].items()}},
+        | {"message": said, "failed": False, "save": NEEDS_PYTHON, "buttons": buttons},
         "facts": facts,
         "pictures": pictures,
         "modelled": compact(shown["modelled"]),

@@ -80,6 +80,10 @@ def test_digits(chromium, tmp_path):
         page.click("button:has-text('doubt')")
         assert "standard deviation" in page.inner_text(".nmd-pictures > .nmd-read")
 
+        page.click("[role=tab]:has-text('How sure')")
+        page.wait_for_selector("[role=tabpanel]:not([hidden]) svg")
+        assert "needs Python" not in page.inner_text("[role=tabpanel]:not([hidden])")
+
         # What needs Python is disabled, and says so
         run = page.locator("button.nmd-run")
         assert run.is_disabled()
