@@ -192,11 +192,11 @@ def drawing_part(
         "low": low,
         "high": high,
         "table": np.ascontiguousarray(table, dtype="<f4").tobytes(),
-        "data": None if X is None or every > 1 else as_codes(frame.arranged(X[rows])),
+        "data": None if X is None or every > 1 else _as_bytes(frame.arranged(X[rows])),
     }
 
 
-def as_codes(values: bytes) -> dict[str, Any]:
+def _as_bytes(values: bytes) -> dict[str, Any]:
     """Return float32 numbers as bytes 0 to 254, 255 for NaN, and what 0 and 254 stand for."""
     numbers = np.frombuffer(values, "<f4")
     low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))

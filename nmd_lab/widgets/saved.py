@@ -20,7 +20,7 @@ from typing import Any
 from nmd_lab._version import __version__
 
 from .page import as_script, script, style
-from .pictures import as_codes
+from .pictures import _as_bytes
 
 NEEDS_PYTHON = "This needs Python: the page is a saved file"
 TOO_LARGE = "switching a component off needs Python: the answers would make the file too large"
@@ -28,7 +28,6 @@ EXACT = 1 << 14  # bytes of a picture up to which its numbers are written as the
 MOST_ANSWERS = 3_000_000  # bytes of the answers of one kind, above which they are left out
 MOST_ITERATIONS = 24  # earlier iterations that can be seen again
 FRAME = {"modelled", "facts", "status"}  # traits that change with an iteration
-PICTURES = ("original", "seen", "spread", "beside")
 
 Record = dict[str, Any]
 
@@ -63,7 +62,7 @@ def ending_of(path: str | os.PathLike[str]) -> str:
 
 def page_of(explorer: Any) -> bytes:
     """Return the file of an explorer, which shows the same as before afterwards."""
-    if any(work.phase == "running" for work in explorer.state.works):
+    if explorer.state.active.phase == "running":
         raise ValueError("a run has not ended: wait, or press Stop, and save then.")
     if (explorer.facts or {}).get("asked"):
         raise ValueError("the page has a question about the data: answer it, and save then.")
@@ -76,7 +75,7 @@ def page_of(explorer: Any) -> bytes:
     front = script().partition("export default")[0]
     code = f"{front}{as_script('saved')}\nopenRecord(render);\n"
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
-    texts = {"digest": digest, "title": escape(explorer.status["title"] or "nmd_lab")}
+    texts = {"digest": digest, "title": escape(explorer.view.title or "nmd_lab")}
     return HTML.format(**texts, style=style(), record=record, script=code).encode()
 
 
@@ -137,8 +136,7 @@ def shown_by(explorer: Any) -> Record:
     if "query" in facts:
         facts["query"] = [each | {"options": []} for each in facts["query"]]
     if pictures:
-        layers = {name: compact(pictures[name]) for name in PICTURES}
-        pictures = pictures | layers | {"can_brush": False}
+        pictures = {name: compact(each) for name, each in pictures.items()} | {"can_brush": False}
     return shown | {
         "status": status
         | {"message": said, "failed": False, "save": NEEDS_PYTHON, "buttons": buttons},
@@ -152,9 +150,10 @@ def shown_by(explorer: Any) -> Record:
     }
 
 
-def compact(values: bytes | None) -> Any:
-    """Return the numbers of a picture, or their codes in 8 bits if there are many."""
-    return {"floats": as_codes(values)} if values and len(values) > EXACT else values
+def compact(value: Any) -> Any:
+    """Return many numbers as codes in 8 bits, and anything else as it is."""
+    is_large = isinstance(value, bytes) and len(value) > EXACT
+    return {"floats": _as_bytes(value)} if is_large else value
 
 
 def without_stars(table: Record) -> Record:

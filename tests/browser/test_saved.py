@@ -74,9 +74,7 @@ def test_digits(chromium, tmp_path):
         page.locator(".nmd-layers input").press("ArrowRight")
         assert edge.bounding_box()["x"] > before
         page.select_option(".nmd-scatter select >> nth=0", "3")
-        assert "component 3 and component 1" in page.get_attribute(
-            ".nmd-scatter > canvas", "aria-label"
-        )
+        page.wait_for_selector(".nmd-scatter > canvas[aria-label*='component 3 and component 1']")
         page.click("button:has-text('doubt')")
         assert "standard deviation" in page.inner_text(".nmd-pictures > .nmd-read")
 

@@ -102,5 +102,5 @@ export async function openRecord(render) {
   const record = await new Response(stream).json();
   render({ model: new Recorded(record), el });
   el.dataset.leftOut = record.left_out.join(" ");
-  for (const where of [".nmd-query", ...(record.left_out.includes("off") ? [".nmd-gallery"] : [])]) el.querySelector(where).inert = true;
+  for (const where of [".nmd-query", ...(record.left_out.includes("off") ? [".nmd-gallery"] : [])]) el.querySelector(where)?.toggleAttribute("inert", true);
 }
