@@ -1,17 +1,12 @@
-"""Record the explorers of the page "Try it", so that they answer without a kernel.
+"""The explorers of the page "Try it", each saved as a file that needs no kernel.
 
     python docs/try_it.py
 
-writes ``try_it_front.js`` (the front end of the explorers) and ``try_it_data.js`` (what each shows,
-and its answers to what a reader can do) into ``docs/_static``.  Both are plain scripts, so that
-the page works without a server too.  ``make docs`` calls it.
+writes ``try_digits.html`` and ``try_picture.html`` into ``docs/_static``.  ``make docs`` calls it.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +17,6 @@ mpl.use("Agg")
 import numpy as np
 
 import nmd_lab as nmd
-from nmd_lab.widgets.page import script, style
 
 HERE = Path(__file__).parent
 DIGITS = 600
@@ -31,9 +25,6 @@ HIDDEN = 0.6
 """Fraction of the pixels of the clipped picture that no model sees."""
 STEP = 2
 """Every other pixel of the picture is taken."""
-EVERY = 6
-"""Every so many of the iterations that an explorer keeps can be seen again."""
-NEEDS_A_KERNEL = "In a notebook: there is no kernel behind this page"
 
 
 def digits() -> Any:
@@ -73,55 +64,13 @@ def clipped_picture() -> Any:
     return explorer
 
 
-def parts_of(explorer: Any) -> dict[str, Any]:
-    """Return all that an explorer shows, without what only a kernel could do."""
-    parts = {name: each for name, each in explorer.get_state().items() if not name.startswith("_")}
-    for button in parts["status"]["buttons"].values():
-        button |= {"disabled": True, "title": NEEDS_A_KERNEL}
-    parts["status"]["save"] = NEEDS_A_KERNEL
-    parts["pictures"]["can_brush"] = False
-    parts["facts"]["iterations"] = parts["facts"]["iterations"][::-EVERY][::-1]
-    return parts | {"controls": []}
-
-
-def messages(explorer: Any) -> Iterator[dict[str, Any]]:
-    """Yield what a reader can do: look at earlier iterations, and switch each component off."""
-    for iteration in parts_of(explorer)["facts"]["iterations"]:
-        yield {"do": "iteration", "iteration": iteration}
-    for k in range(explorer.components["count"]):
-        yield {"do": "component", "k": k, "what": "off"}
-
-
-def recorded(explorer: Any) -> dict[str, Any]:
-    """Return what an explorer shows, and its answers by message."""
-    shown, answers = parts_of(explorer), dict[str, Any]()
-    for message in messages(explorer):
-        explorer._receive(None, message, [])
-        now = parts_of(explorer)
-        changed: dict[str, Any] = {"modelled": now["modelled"]}
-        for name in ("components", "facts"):
-            changed[name] = {k: each for k, each in now[name].items() if each != shown[name][k]}
-        if message["do"] == "iteration":
-            del changed["components"]  # they stay those of the last iterate
-        answers[json.dumps(message, separators=(",", ":"))] = changed
-        if message["do"] == "component":
-            explorer._receive(None, message, [])  # on again
-    explorer.close()
-    return {"shown": shown, "answers": answers}
-
-
-def as_json(value: Any) -> Any:
-    """Return bytes as base64."""
-    return {"bytes": base64.b64encode(value).decode()}
-
-
 def write(folder: Path) -> None:
-    """Record both explorers, and write the scripts."""
-    both = {"digits": recorded(digits()), "picture": recorded(clipped_picture())}
-    text = json.dumps(both | {"style": style()}, separators=(",", ":"), default=as_json)
-    (folder / "try_it_data.js").write_text(f"globalThis.TRY_IT = {text};\n", encoding="utf-8")
-    front = script().replace("export default", "globalThis.NMD_EXPLORER =")
-    (folder / "try_it_front.js").write_text(f"(() => {{\n{front}}})();\n", encoding="utf-8")
+    """Save both explorers."""
+    for name, explorer in {"digits": digits(), "picture": clipped_picture()}.items():
+        path = folder / f"try_{name}.html"
+        path.unlink(missing_ok=True)
+        explorer.save(path)
+        explorer.close()
 
 
 if __name__ == "__main__":

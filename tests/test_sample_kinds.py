@@ -95,8 +95,9 @@ def test_what_is_shown(posterior):
     text = repr(posterior)
     assert "a learned monotone f (3), Gaussian noise within ends (1), ordinal levels (6)" in text
     assert (
-        "columns: 3 numbers ('kg', 'visits', 'cm'), 1 number with an end ('dose' from 0), 1 yes or "
-        "no ('smokes'), 1 ordered levels ('mood'), 2 classes ('town', 'sex')"
+        "columns: 3 numbers ('kg', 'visits', 'cm'), 1 number with an end ('dose' from 0), 1 column "
+        "of yes or no ('smokes'), 1 column of ordered levels ('mood'), 2 columns of classes "
+        "('town', 'sex')"
     ) in text
     assert "ordinal levels (6)" in posterior._repr_html_()
 

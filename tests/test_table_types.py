@@ -255,4 +255,4 @@ def test_new_rows_of_dates_are_no_numbers():
 def test_booleans_of_numpy_among_objects_are_yes_or_no():
     X = pd.DataFrame({"a": np.arange(30.0), "b": pd.Series([np.True_, np.False_, None] * 10)})
     X["b"] = X["b"].astype(object)
-    assert "1 yes or no ('b')" in repr(nmd.sample(X, 1, **QUICK))
+    assert "1 column of yes or no ('b')" in repr(nmd.sample(X, 1, **QUICK))

@@ -24,11 +24,21 @@ from .summary import noises_of, posterior_facts
 from .summary_parts import ONE, ColumnWords, columns_in_words, kinds_of_columns
 from .tables import PosteriorTables, cells_at, held_out_cells, with_labels
 
-HEAD = '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Imputation</title>\n'
-STYLE = (
-    "<style>body { font-family: sans-serif; max-width: 60em; margin: 2em auto; } "
-    "td, th { text-align: left; padding: 0.1em 1em 0.1em 0; }</style>\n"
-)
+HEAD = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width">
+<title>Imputation</title>
+<style>
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1.5em; }
+h3 { margin: 1.6em 0 0.4em; }
+table { display: block; overflow-x: auto; border-collapse: collapse; }
+td, th { text-align: left; vertical-align: top; padding: 0.15em 1.2em 0.15em 0; }
+td { font-variant-numeric: tabular-nums; border-top: 1px solid #8884; }
+</style>
+"""
 """What comes before the content of a file of HTML."""
 
 
@@ -101,14 +111,14 @@ class PosteriorReport:
             If the file has another ending.
         """
         ending = check_report(path).lower()
-        page = str(self) if ending == ".md" else f"{HEAD}{STYLE}{self._repr_html_()}\n"
+        page = str(self) if ending == ".md" else f"{HEAD}{self._repr_html_()}\n"
         write_atomically(path, lambda file: file.write(page.encode()))
 
     @property
     def _sections(self) -> list[tuple[str, Any]]:
         """Titles, and texts, lists or tables."""
         sections = [
-            ("Data", self.summary),
+            ("Data", f"{self.summary} {UNSURE}"),
             ("Columns", self.columns),
             ("Least sure cells", self.least_sure),
             ("Most certain cells", self.surest),
@@ -145,6 +155,8 @@ def _text(value: Any) -> str:
 
 FEW = 5
 """Number of the most and of the least certain cells that a report shows."""
+
+UNSURE = "“Unsure” is 0 for a certain cell, and 1 for one that is guessed from its column alone."
 
 POINTS = {
     "number": "mean",
@@ -242,7 +254,7 @@ def _assumptions(posterior: PosteriorTables) -> tuple[str, ...]:
         alike += f", in an ensemble whose {fractions.size} members have {listed} of the draws"
     taken = columns_in_words(posterior._labels, posterior._kinds)
     return (
-        *([f"Columns were taken for {taken}."] if taken else []),
+        *([f"The table was read as {taken}."] if taken else []),
         "Whether a cell is missing may depend on what is observed, not on what is missing.",
         f"A row has at most {posterior.rank} hidden numbers, {alike}, and the number behind each "
         "cell is linear in them.",

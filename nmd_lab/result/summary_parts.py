@@ -67,7 +67,8 @@ ONE = {
 OF_LOSS = {"": "number", "two": "boolean", "ordered": "ordered"}
 """Kinds of a column by the classes of its loss."""
 
-SEVERAL = ONE | {"number": "numbers", "values": "numbers"}
+SEVERAL = {kind: f"columns of {words}" for kind, words in ONE.items()}
+SEVERAL |= {"number": "numbers", "values": "numbers"}
 """Kinds of several columns in words."""
 
 
@@ -116,7 +117,7 @@ def columns_in_words(labels: Labels, kinds: Model | None) -> str:
     >>> wine = load_wine(as_frame=True).frame.astype({"target": "category"})
     >>> fit = nmd.complete(wine[["ash", "hue", "target"]], 1, alpha=0.1, random_state=0)
     >>> columns_in_words(fit._labels, fit._kinds)
-    "2 numbers ('ash', 'hue'), 1 classes ('target')"
+    "2 numbers ('ash', 'hue'), 1 column of classes ('target')"
     """
     if kinds is None or not kinds.of_columns:
         return ""
@@ -127,7 +128,8 @@ def columns_in_words(labels: Labels, kinds: Model | None) -> str:
     said = []
     for words, names in found.items():
         shown = ", ".join(names[:SHOWN]) + (", ..." if names[SHOWN:] else "")
-        words = words.replace("numbers", "number") if len(names) == 1 else words
+        if len(names) == 1:
+            words = words.replace("numbers", "number").replace("columns", "column")
         said.append(f"{len(names)} {words} ({shown})")
     return ", ".join(said)
 

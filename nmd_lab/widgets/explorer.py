@@ -7,8 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nmd_lab._runtime.disk import check_target, write_atomically
+
 from .opening import view_of, view_of_file, view_opened
 from .page import Page
+from .saved import ending_of, page_of
 from .view import View
 
 
@@ -82,6 +85,57 @@ class Explorer(Page):
 
     def _view_opened(self, message: Mapping[str, Any], buffers: Sequence[Any]) -> View:
         return view_opened(message, buffers)
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Write the page to a file of HTML, or the result to a file of NetCDF.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            Name of the file; by default that which the page shows at first.  The ending decides:
+            ".html" is the page, which any browser opens without Python and without a network;
+            ".nc" is the result, which `nmd_lab.load` and `explore` read.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            If the ending is another one, if there is no result yet, or if the explorer would
+            replace a file of another origin.
+
+        Notes
+        -----
+        A page contains what was shown, with the pictures, the points and the cells behind it, and
+        answers to a reader who moves over it, switches a component off or goes back to an earlier
+        iteration.  Nothing is fitted there, and code in it names files without their folders.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import nmd_lab as nmd
+        >>> explorer = nmd.widgets.explore(nmd.datasets.digits(60), rank=4, iterations=10)
+        >>> explorer.start()
+        >>> explorer.join(60), explorer.save(f"{tempfile.mkdtemp()}/digits.html").name
+        (True, 'digits.html')
+        """
+        path = Path(path or self.view.filename).expanduser()
+        ending = ending_of(path)
+        if self.view.result is None and (ending == ".nc" or self.view.opens):
+            raise ValueError("there is no result yet: press Run first.")
+        if check_target(path).exists() and path.absolute() not in self._saved:
+            raise ValueError(f"{path.name} exists already: give another name.")
+        if ending == ".nc":
+            self.view.write(path)
+        else:
+            page = page_of(self)
+            write_atomically(path, lambda file: file.write(page))
+        self._saved.add(path.absolute())
+        self._tell(f"saved as {path.absolute()}")
+        return path
 
     @property
     def posterior(self) -> Any:

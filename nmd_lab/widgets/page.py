@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -45,10 +46,15 @@ def _trait() -> Any:
     return traitlets.Any(None, allow_none=True).tag(sync=True)
 
 
+def as_script(name: str) -> str:
+    """Return a module without its imports and exports, but for a default export."""
+    module = (FOLDER / f"{name}.mjs").read_text(encoding="utf-8")
+    return EXPORT.sub("", IMPORT.sub("", module))
+
+
 def script() -> str:
     """Return all modules as one, with the default export of the last."""
-    modules = [(FOLDER / f"{name}.mjs").read_text(encoding="utf-8") for name in MODULES]
-    return "\n".join(EXPORT.sub("", IMPORT.sub("", module)) for module in modules)
+    return "\n".join(map(as_script, MODULES))
 
 
 def style() -> str:
@@ -84,7 +90,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         self._lock = threading.RLock()
         self._note: tuple[str, bool] | None = None
         self._saved: set[Path] = set()
-        self._reflecting = False
+        self._reflecting = self._recording = False
         self._picture: Any = None
         self._is_open = False
         super().__init__()
@@ -136,29 +142,6 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     def code(self) -> str:
         """Return the notebook cell that Copy as code copies."""
         return self.view.code(self)
-
-    def save(self, filename: str | None = None) -> Path:
-        """Write the result to a file, and return its path.
-
-        Parameters
-        ----------
-        filename : str, optional
-            Name of the file; by default that which the page shows at first.
-
-        Raises
-        ------
-        ValueError
-            If there is no result, or if the explorer would replace a file of another origin.
-        """
-        path = Path(filename or self.view.filename).expanduser()
-        if self.view.result is None:
-            raise ValueError("there is no result yet: press Run first.")
-        if path.exists() and path.absolute() not in self._saved:
-            raise ValueError(f"{path.name} exists already: give another name.")
-        self.view.write(path)
-        self._saved.add(path.absolute())
-        self._tell(f"saved as {path.absolute()}")
-        return path
 
     def select(self, **what: Any) -> None:
         """Pick a row, a column or several rows: all parts of the page show it.
@@ -226,6 +209,10 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             self._tell(sentence(error), failed=True)
         if message["do"] != "stop":
             self._refresh()
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Write the page or the result to a file; a subclass does it."""
+        raise NotImplementedError
 
     def _view_opened(self, message: Message, buffers: list[Any]) -> View:
         """Return the view of a file; a subclass has them."""
@@ -313,7 +300,8 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             except Exception as error:
                 self._tell(sentence(error), failed=True)
         result = self.view.result
-        if self.state.active.phase != "running" and self.result is not result:
+        running = self.state.active.phase == "running"
+        if not (running or self._recording) and self.result is not result:
             self.value = self.result = result
             if self._picture is not None:
                 self._picture.update(self._static(), raw=True)

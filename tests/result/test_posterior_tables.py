@@ -251,7 +251,11 @@ def test_a_report_says_what_was_missing_and_how_sure_the_rest_is(full, frame, po
     report.save(tmp_path / "report.md")
     assert (tmp_path / "report.md").read_text(encoding="utf-8") == str(report)
     report.save(tmp_path / "report.html")
-    assert report._repr_html_() in (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert report._repr_html_() in page
+    assert "default-src 'none'; style-src 'unsafe-inline'" in page
+    assert "http:" not in page
+    assert "script" not in page
     with pytest.raises(ValueError, match="unknown ending: give"):
         report.save(tmp_path / "report.pdf")
 

@@ -1,0 +1,205 @@
+"""An explorer as one file of HTML that needs no kernel and no network.
+
+The file contains the page, the record of all that it shows, and recorded answers to a reader who
+switches a component off or looks at its rows, at an earlier iteration, at another plane or at a
+point of a study.  Pictures of many pixels are in the 8 bits that the page draws.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import re
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from nmd_lab._version import __version__
+
+from .page import as_script, script, style
+from .pictures import _as_bytes
+
+NEEDS_PYTHON = "This needs Python: the page is a saved file"
+TOO_LARGE = "switching a component off needs Python: the answers would make the file too large"
+EXACT = 1 << 14  # bytes of a picture up to which its numbers are written as they are
+MOST_ANSWERS = 3_000_000  # bytes of the answers of one kind, above which they are left out
+MOST_ITERATIONS = 24  # earlier iterations that can be seen again
+FRAME = {"modelled", "facts", "status"}  # traits that change with an iteration
+
+Record = dict[str, Any]
+
+HTML = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:;
+ style-src 'unsafe-inline'; script-src 'sha256-{digest}'">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ max-width: 1200px; margin: 12px auto; padding: 0 16px; }}
+{style}</style>
+<main id="explorer" class="nmd-saved"></main>
+<noscript>This page needs JavaScript.</noscript>
+<script type="text/plain" id="record">{record}</script>
+<script type="module">{script}</script>
+"""
+
+
+def ending_of(path: str | os.PathLike[str]) -> str:
+    """Return the ending of a file that an explorer can write, or raise an error."""
+    ending = Path(path).suffix.lower()
+    if ending not in (".html", ".nc"):
+        raise ValueError(
+            f"path={os.fspath(path)!r} has an unknown ending: give .html for the page, which needs "
+            "no Python, or .nc for the result."
+        )
+    return ending
+
+
+def page_of(explorer: Any) -> bytes:
+    """Return the file of an explorer, which shows the same as before afterwards."""
+    if explorer.state.active.phase == "running":
+        raise ValueError("a run has not ended: wait, or press Stop, and save then.")
+    if (explorer.facts or {}).get("asked"):
+        raise ValueError("the page has a question about the data: answer it, and save then.")
+    with explorer._lock, explorer.hold_sync():
+        explorer._recording, explorer._note = True, None
+        try:
+            record = packed(record_of(explorer))
+        finally:
+            explorer._recording = False
+    front = script().partition("export default")[0]
+    code = f"{front}{as_script('saved')}\nopenRecord(render);\n"
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    texts = {"digest": digest, "title": escape(explorer.view.title or "nmd_lab")}
+    return HTML.format(**texts, style=style(), record=record, script=code).encode()
+
+
+def packed(record: Record) -> str:
+    """Return a record as compressed JSON in base64; the same bytes are in it once."""
+    blobs: dict[str, int] = {}
+
+    def default(value: Any) -> Any:
+        if isinstance(value, bytes | memoryview):
+            text = base64.b64encode(value).decode()
+            return {"blob": blobs.setdefault(text, len(blobs))}
+        return getattr(value, "item", value.__str__)()
+
+    text = json.dumps(record, default=default, allow_nan=False)
+    whole = f'{text[:-1]}, "blobs": {json.dumps(list(blobs))}}}'
+    return base64.b64encode(gzip.compress(whole.encode(), mtime=0)).decode()
+
+
+def record_of(explorer: Any) -> Record:
+    """Return what an explorer shows, and its answers to messages, by their text."""
+    explorer._refresh()
+    selection, shown = explorer.selection, shown_by(explorer)
+    answers, left_out = dict[str, Any](), list[str]()
+    for what, (messages, back) in questions(shown).items():
+        for message in messages:
+            if what == "rows":
+                explorer.selection = None  # rows that were picked would hide those
+            explorer._receive(None, message, [])
+            changed = changes(shown_by(explorer), shown)
+            explorer._receive(None, back or message, [])
+            explorer.selection = selection
+            if what == "iterations":  # components and plane stay those of the last one
+                changed = {name: changed[name] for name in sorted(FRAME & changed.keys())}
+            if message is messages[0] and len(messages) * len(packed(changed)) > MOST_ANSWERS:
+                left_out.append(what)
+                break
+            answers[json.dumps(message, separators=(",", ":"))] = changed
+    if "iterations" in left_out:
+        shown["facts"]["iterations"] = []
+    if "off" in left_out:
+        shown["components"] = shown["components"] | {"said": TOO_LARGE}
+    return {"shown": shown, "answers": answers, "left_out": left_out}
+
+
+def shown_by(explorer: Any) -> Record:
+    """Return all that an explorer shows, without what needs Python and without paths."""
+    shown = {name: each for name, each in explorer.get_state().items() if not name.startswith("_")}
+    status, facts, pictures = shown["status"], dict(shown["facts"] or {}), shown["pictures"]
+    work, off = explorer.state.said_work, {"disabled": True, "title": NEEDS_PYTHON}
+    buttons = {name: each | off for name, each in status["buttons"].items()}
+    if "intervals" in (shown["dots"] or {}):  # the draws are on the page
+        buttons.pop("sample", None)
+    said = "" if work.phase == "ready" else f"{work.message}; "
+    said += f"saved by nmd_lab {__version__}, nothing is fitted here"
+    if "iterations" in facts:
+        every = len(facts["iterations"]) // MOST_ITERATIONS + 1
+        facts["iterations"] = sorted({*facts["iterations"][::-every], facts["iteration"]} - {None})
+    if "query" in facts:
+        facts["query"] = [each | {"options": []} for each in facts["query"]]
+    if pictures:
+        pictures = {name: compact(each) for name, each in pictures.items()} | {"can_brush": False}
+    return shown | {
+        "status": status
+        | {"message": said, "failed": False, "save": NEEDS_PYTHON, "buttons": buttons},
+        "facts": facts,
+        "pictures": pictures,
+        "modelled": compact(shown["modelled"]),
+        "tables": [without_stars(each) for each in shown["tables"] or []],
+        "code_text": re.sub(r'(\(\s*")[^"\n]*/', r"\1", shown["code_text"] or ""),
+        "controls": [],
+        "static_id": "",
+    }
+
+
+def compact(value: Any) -> Any:
+    """Return many numbers as codes in 8 bits, and anything else as it is."""
+    is_large = isinstance(value, bytes) and len(value) > EXACT
+    return {"floats": _as_bytes(value)} if is_large else value
+
+
+def without_stars(table: Record) -> Record:
+    """Return a table with texts in the place of stars, by which a reader could rate."""
+    if "rated" not in table:
+        return table
+    texts = [str(table["ratings"][k - 1]) if k else "" for k in table["rated"]]
+    rows = [[name, text, *rest] for (name, *rest), text in zip(table["rows"], texts, strict=True)]
+    return {k: v for k, v in table.items() if k not in ("rated", "ratings")} | {"rows": rows}
+
+
+def questions(shown: Record) -> dict[str, tuple[list[Record], Record | None]]:
+    """Return messages of a reader, and the one that takes them back (None: each itself)."""
+    names = "facts", "components", "scatter", "dots"
+    facts, components, plane, dots = (shown[name] or {} for name in names)
+    component = [{"do": "component", "k": k} for k in range(components.get("count", 0))]
+    lines = [line for panel in dots.get("study", {}).get("panels", ()) for line in panel["series"]]
+    point = {"do": "point", "chart": "study"}
+    now, at = facts.get("point"), {"do": "iteration", "iteration": facts.get("iteration")}
+    return {
+        # Groups of patches are not switched off
+        "off": (
+            [each | {"what": "off"} for each in component if "captions" not in components],
+            None,
+        ),
+        "rows": ([each | {"what": "rows"} for each in component], None),
+        "iterations": ([at | {"iteration": n} for n in facts.get("iterations", ())], at),
+        "points": (
+            [point | {"id": n} for line in lines for n in line["ids"]],
+            None if now is None else point | {"id": now},
+        ),
+        "plane": (
+            [{"do": "plane", "a": k, "b": k} for k in range(plane.get("rank", 0))],
+            {"do": "plane", "a": plane.get("a"), "b": plane.get("b")},
+        ),
+    }
+
+
+def changes(now: Record, before: Record) -> Record:
+    """Return what has changed; of a record, its entries."""
+    found: Record = {}
+    for name, each in now.items():
+        old = before[name]
+        if not (isinstance(each, dict) and isinstance(old, dict)):
+            found |= {} if each == old else {name: each}
+        elif entries := {key: value for key, value in each.items() if value != old.get(key)}:
+            # The table of f that draws all components draws some of them, too
+            found[name] = {"H": entries["H"]} if "H" in entries else entries
+    return found

@@ -1,0 +1,201 @@
+"""Explorers as files, opened from the disk without a network, and those of the page "Try it"."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pandas as pd
+import pytest
+from explorer_page import done, plain, sure
+from journeys import status_says, violations
+from people import people, with_holes
+from site_modules import site_module
+from test_frame import STILL
+
+import nmd_lab as nmd
+from nmd_lab import datasets, widgets
+
+pytestmark = pytest.mark.browser
+
+EVIL = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
+MODEL = "() => [...document.querySelector('.nmd-pictures').pictures.values.reconstruction]"
+DRAWN = "() => [...document.querySelector('.nmd-scatter').scatter.drawing.values]"
+
+
+@contextlib.contextmanager
+def opened(chromium, path, theme="light"):
+    """Open a file without a network; nothing may go wrong, and nothing else may be asked for."""
+    context = chromium.new_context(offline=True, color_scheme=theme)
+    page, errors, asked = context.new_page(), [], []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(path.as_uri())
+    page.wait_for_selector(".nmd-frame")
+    yield page
+    assert (errors, asked) == ([], [path.as_uri()])
+    assert page.evaluate("window.hit") is None
+    context.close()
+
+
+def digits():
+    return sure(done(plain(widgets.explore, datasets.digits(60), iterations=20, draws=10)))
+
+
+def test_digits(chromium, tmp_path):
+    explorer = digits()
+    fitted, ids = explorer.result._fitted, explorer.pictures["ids"]
+    with opened(chromium, explorer.save(tmp_path / "digits.html"), "dark") as page:
+        assert page.get_attribute(".nmd-explorer", "data-theme") == "dark"
+        headline = explorer.status["headline"]
+        assert page.inner_text(".nmd-headline").startswith(headline["value"])
+        np.testing.assert_allclose(page.evaluate(MODEL), fitted.block(ids).ravel(), atol=1e-6)
+
+        # A component goes off and on
+        name = page.locator("button.nmd-component").nth(1).get_attribute("aria-label")
+        page.click(f"[aria-label='{name}']")
+        page.wait_for_selector(f"[aria-label='{name}'][aria-pressed=false]")
+        without = fitted.without([int(name.split()[-1])]).block(ids).ravel()
+        np.testing.assert_allclose(page.evaluate(MODEL), without, atol=1e-6)
+        page.click(f"[aria-label='{name}']")
+        page.wait_for_selector(f"[aria-label='{name}'][aria-pressed=true]")
+        np.testing.assert_allclose(page.evaluate(MODEL), fitted.block(ids).ravel(), atol=1e-6)
+
+        # The plane draws under the pointer, a pixel has its numbers, and the edge moves
+        plane = page.locator(".nmd-scatter canvas").first.bounding_box()
+        page.mouse.move(plane["x"] + 0.6 * plane["width"], plane["y"] + 0.4 * plane["height"])
+        page.wait_for_selector(".nmd-drawing.nmd-drawn")
+        assert len(page.evaluate(DRAWN)) == 64
+        page.hover(".nmd-pictures canvas", position={"x": 5, "y": 5})
+        assert "data 0, model 0" in page.inner_text(".nmd-pictures > .nmd-read")
+        edge = page.locator(".nmd-edge")
+        before = edge.bounding_box()["x"]
+        page.locator(".nmd-layers input").press("ArrowRight")
+        assert edge.bounding_box()["x"] > before
+        page.select_option(".nmd-scatter select >> nth=0", "3")
+        page.wait_for_selector(".nmd-scatter > canvas[aria-label*='component 3 and component 1']")
+        page.click("button:has-text('doubt')")
+        assert "standard deviation" in page.inner_text(".nmd-pictures > .nmd-read")
+
+        page.click("[role=tab]:has-text('How sure')")
+        page.wait_for_selector("[role=tabpanel]:not([hidden]) svg")
+        assert "needs Python" not in page.inner_text("[role=tabpanel]:not([hidden])")
+
+        # What needs Python is disabled, and says so
+        run = page.locator("button.nmd-run")
+        assert run.is_disabled()
+        assert "needs Python" in run.get_attribute("title")
+        assert violations(page, ".nmd-explorer") == []
+
+
+def table():
+    frame = with_holes(people(60)).rename(columns={"kg": EVIL})
+    return sure(done(widgets.explore(frame, rank=2, alpha=1.0, iterations=20, draws=10)))
+
+
+def photograph():
+    grey = np.add.outer(np.sin(np.arange(60) / 9), np.cos(np.arange(80) / 7))
+    return done(widgets.explore(grey, groups=2))
+
+
+def matrix():
+    X = np.random.default_rng(0).random((70, 80))
+    return done(plain(widgets.explore, X, rank=3, iterations=5, missing=0.1))
+
+
+def ratings():
+    settings = {"rank": 3, "alpha": 2.0, "nonlinearity": "identity", "iterations": 20}
+    explorer = done(widgets.Explorer(data="generated", **settings))
+    explorer._receive(None, {"do": "ask", "name": "row", "value": "you"}, [])
+    return explorer
+
+
+def study():
+    grid = nmd.Study(datasets.digits(40), rank=[1, 3], n_splits=2, max_iter=5, alpha=0)
+    return widgets.Explorer(grid.run(progress=False))
+
+
+def fit():
+    X = pd.DataFrame(np.random.default_rng(0).random((20, 6)), columns=[*list("abcde"), EVIL])
+    return widgets.explore(nmd.decompose(X, 3, random_state=0, max_iter=5))
+
+
+def posterior():
+    return widgets.explore(nmd.sample(people(40), 2, draws=10, random_state=0, progress=False))
+
+
+KINDS = [digits, table, photograph, matrix, ratings, study, fit, posterior]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__)
+def test_what_looks_alive_works(chromium, tmp_path, make):
+    with opened(chromium, make().save(tmp_path / "page.html")) as page:
+        pressed = 0
+        for button in page.locator(".nmd-explorer button:enabled").all():
+            if button.is_visible() and not button.evaluate("each => each.closest('[inert]')"):
+                button.evaluate("each => each.click()")
+                pressed += 1
+                page.wait_for_timeout(50)
+                said = page.inner_text(".nmd-status")
+                assert "nothing is fitted here" in said, button.inner_text()
+        for dot in page.locator(".nmd-dots circle").all():
+            dot.dispatch_event("click")
+        assert "nothing is fitted here" in page.inner_text(".nmd-status")
+        assert pressed >= 3
+        assert page.locator(".nmd-stars:visible").count() == 0
+
+
+def test_a_table_is_sorted_and_a_cell_has_its_interval(chromium, tmp_path):
+    explorer = table()
+    missing = explorer.grid["columns"][0]["state"].index(2)
+    with opened(chromium, explorer.save(tmp_path / "table.html")) as page:
+        assert page.inner_text(".nmd-grid-stage thead button >> nth=0") == EVIL
+        cell = page.locator(".nmd-grid-stage tbody tr").nth(missing).locator("td").first
+        cell.click()
+        page.wait_for_selector(".nmd-cell-box:not([hidden])")
+        interval = page.inner_text(".nmd-cell-box")
+        assert explorer.grid["columns"][0]["sure"][missing] in interval
+        page.click(".nmd-grid-stage thead button >> nth=0")
+        page.wait_for_selector("[aria-sort=ascending]")
+        shown = page.locator(".nmd-grid-stage tbody tr th").all_inner_texts()
+        explorer._receive(None, {"do": "arrange", "column": 0}, [])
+        assert shown == explorer.grid["labels"]
+
+
+NOTEBOOK = """
+import nmd_lab as nmd
+explorer = nmd.widgets.explore(nmd.datasets.digits(150), rank=5, missing=0.1, iterations=30)
+explorer
+"""
+
+
+@pytest.mark.exhaustive
+def test_saving_leaves_the_page_in_a_notebook_as_it_is(notebook):
+    page = notebook.page
+    notebook.show(NOTEBOOK)
+    done = status_says(page, "^done")
+    page.wait_for_function(STILL, polling=1000)
+    before = page.inner_text(".nmd-frame")
+    notebook.run("explorer.save('digits.html')")
+    saved = status_says(page, "^saved as .*digits.html")
+    assert page.inner_text(".nmd-frame") == before.replace(done, saved)
+    page.click("[role=tab]:has-text('Runs')")
+    page.fill(".nmd-keeper input", "again.html")
+    page.click("button:has-text('save')")
+    status_says(page, "^saved as .*again.html")
+
+
+@pytest.mark.exhaustive
+def test_the_page_try_it(chromium, tmp_path):
+    module = site_module("try_it")
+    module.DIGITS, module.RANK, module.STEP = 60, 4, 6
+    module.write(tmp_path)
+    with opened(chromium, tmp_path / "try_digits.html") as page:
+        assert page.locator("button.nmd-component").count() == 4
+    with opened(chromium, tmp_path / "try_picture.html") as page:
+        page.click("button:has-text('doubt')")
+        assert "none (grey) to " in page.inner_text(".nmd-corner.nmd-right")
+        page.click("[role=tab]:has-text('How sure')")
+        page.wait_for_selector("[role=tabpanel]:not([hidden]) svg")

@@ -1,0 +1,185 @@
+"""An explorer as a file of HTML: its record, what it may contain, and that the explorer stays."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from explorer_page import act, done, plain, said
+from people import people, with_holes
+
+import nmd_lab as nmd
+from nmd_lab import datasets, widgets
+from nmd_lab.widgets import explorer as explorer_module
+from nmd_lab.widgets import saved
+
+EVIL = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
+OFF = '{"do":"component","k":1,"what":"off"}'
+
+
+def digits(**settings):
+    return done(plain(widgets.explore, datasets.digits(40), iterations=10, **settings))
+
+
+def record_in(path):
+    """Return the record that a file contains, with its bytes as text."""
+    packed = re.search(r'id="record">([^<]*)<', path.read_text("utf-8"))[1]
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+def floats(record, value):
+    return np.frombuffer(base64.b64decode(record["blobs"][value["blob"]]), "<f4")
+
+
+def test_answers_are_the_numbers_of_the_model(tmp_path):
+    explorer = digits()
+    record = record_in(explorer.save(tmp_path / "digits.html"))
+    fitted, ids = explorer.result._fitted, explorer.pictures["ids"]
+    without = floats(record, record["answers"][OFF]["modelled"])
+    np.testing.assert_allclose(without, fitted.without([1]).block(ids).ravel(), atol=1e-6)
+    shown = floats(record, record["shown"]["modelled"])
+    np.testing.assert_allclose(shown, fitted.block(ids).ravel(), atol=1e-6)
+    assert sum('"plane"' in message for message in record["answers"]) == fitted.H.shape[0]
+    rows = json.loads(OFF) | {"what": "rows"}
+    most = record["answers"][json.dumps(rows, separators=(",", ":"))]["pictures"]["ids"]
+    act(explorer, "component", k=1, what="rows")
+    assert most == explorer.pictures["ids"]
+
+
+def test_the_explorer_stays_as_it_was(tmp_path):
+    study = nmd.Study(datasets.digits(40), rank=[1, 3], n_splits=2, max_iter=5, alpha=0)
+    shown = widgets.Explorer(study.run(progress=False))
+    act(shown, "point", chart="study", id=1)
+    picked = digits()
+    act(picked, "lasso", rows=[3, 5])
+    act(picked, "component", k=2, what="off")
+    act(picked, "iteration", iteration=1)
+    for name, explorer in {"study": shown, "digits": picked}.items():
+        before, heard, sent = explorer.get_state(), [], []
+        explorer.observe(heard.append, ["result", "value"])
+        explorer.save(tmp_path / f"{name}.html")
+        after = explorer.get_state()
+        assert after.pop("status") | before.pop("status") | {"message": said(explorer)} == (
+            explorer.status
+        )
+        assert after == before
+        assert (heard, sent) == ([], [])
+        assert said(explorer) == f"saved as {tmp_path / name}.html"
+
+
+def test_every_point_of_a_study_has_its_answer(tmp_path):
+    study = nmd.Study(datasets.digits(40), rank=[1, 3], n_splits=2, max_iter=5, alpha=0)
+    explorer = widgets.Explorer(study.run(progress=False))
+    record = record_in(explorer.save(tmp_path / "study.html"))
+    for n in (0, 1):
+        act(explorer, "point", chart="study", id=n)
+        answer = record["answers"][f'{{"do":"point","chart":"study","id":{n}}}']
+        assert answer["tables"] == json.loads(json.dumps(explorer.tables))
+        assert answer["facts"] == {"point": n}
+
+
+def test_a_file_asks_for_nothing_and_names_of_the_data_are_harmless(tmp_path, monkeypatch):
+    frame = with_holes(people(30)).rename(columns={"kg": EVIL})
+    explorer = done(widgets.explore(frame, rank=2, alpha=1.0, iterations=5))
+    monkeypatch.setattr(type(explorer.view), "title", EVIL)
+    explorer._refresh()
+    text = explorer.save(tmp_path / "table.html").read_text("utf-8")
+    assert "<title>&lt;/script&gt;&lt;script&gt;" in text
+    assert "<img" not in text
+    assert text.count("<script") == text.count("</script>") == 2
+    assert set(re.findall(r"https?://[^\s\"'`)]+", text)) == {"http://www.w3.org/2000/svg"}
+    script = re.search(r'<script type="module">(.*?)</script>', text, re.DOTALL)[1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = re.search(r'Security-Policy" content="([^"]*)"', text)[1].split(";")
+    sources = dict(map(str.split, policy))
+    assert sources["default-src"] == "'none'"
+    assert sources["script-src"] == f"'sha256-{digest}'"
+    grid = record_in(tmp_path / "table.html")["shown"]["grid"]
+    assert EVIL in [column["name"] for column in grid["columns"]]
+
+
+def test_code_names_files_without_their_folders(tmp_path):
+    path = tmp_path / "private" / "table.csv"
+    path.parent.mkdir()
+    pd.DataFrame(np.random.default_rng(0).normal(size=(30, 5))).to_csv(path, index=False)
+    explorer = done(widgets.explore(path, rank=1, alpha=1.0, iterations=5))
+    explorer.save(tmp_path / "private" / "fit.nc")
+    record = record_in(explorer.save(tmp_path / "table.html"))
+    assert "private" in explorer.code()
+    assert re.search(r'read_matrix\(\s*"table.csv"', record["shown"]["code_text"])
+    assert str(tmp_path) not in json.dumps(record)
+    assert "private" not in json.dumps(record)
+
+
+def test_a_large_picture_is_in_8_bits_and_what_is_left_out_has_a_sentence(tmp_path, monkeypatch):
+    X = np.random.default_rng(0).random((150, 140))
+    explorer = done(plain(widgets.Explorer, X, rank=3, iterations=3))
+    monkeypatch.setattr(saved, "MOST_ANSWERS", 10_000)
+    record = record_in(explorer.save(tmp_path / "picture.html"))
+    layer = record["shown"]["pictures"]["original"]["floats"]
+    codes = base64.b64decode(record["blobs"][layer["codes"]["blob"]])
+    values = layer["low"] + np.frombuffer(codes, np.uint8) / 254 * (layer["high"] - layer["low"])
+    np.testing.assert_allclose(values, X.ravel(), atol=1 / 254)
+    assert "off" in record["left_out"]
+    assert "needs Python" in record["shown"]["components"]["said"]
+    assert OFF not in record["answers"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("page.txt", r"has an unknown ending: give \.html for the page"),
+        ("page", r"has an unknown ending"),
+        ("nowhere/page.html", r"is in no existing folder: make it first"),
+        ("there.html", r"exists already: give another name"),
+    ],
+)
+def test_a_wrong_path_is_refused_before_any_work(tmp_path, monkeypatch, name, words):
+    explorer = digits()
+    (tmp_path / "there.html").touch()
+    monkeypatch.setattr(explorer_module, "page_of", pytest.fail)
+    with pytest.raises((ValueError, OSError), match=words):
+        explorer.save(tmp_path / name)
+
+
+def test_the_button_saves_either(tmp_path):
+    explorer = digits()
+    for ending in ("html", "nc"):
+        act(explorer, "save", filename=str(tmp_path / f"digits.{ending}"))
+        assert said(explorer) == f"saved as {tmp_path / 'digits'}.{ending}"
+    assert b"<!doctype html>" in (tmp_path / "digits.html").read_bytes()
+    assert nmd.load(tmp_path / "digits.nc").rank == explorer.result.rank
+
+
+def test_there_must_be_a_result_no_run_and_no_question(tmp_path):
+    explorer = plain(widgets.Explorer, datasets.digits(40), iterations=10**8, tol=0, rho="1")
+    with pytest.raises(ValueError, match="no result yet: press Run"):
+        explorer.save(tmp_path / "page.html")
+    explorer.start()
+    explorer.state.fit.phase = "running"
+    with pytest.raises(ValueError, match=r"no result yet|a run has not ended"):
+        explorer.save(tmp_path / "page.html")
+    explorer.stop()
+    assert explorer.join()
+    names = pd.DataFrame({"a": range(9), "name": [f"person {k}" for k in range(9)]})
+    with pytest.raises(ValueError, match="answer it, and save then"):
+        widgets.explore(names).save(tmp_path / "page.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path, monkeypatch):
+    explorer = digits()
+    path = explorer.save(tmp_path / "page.html")
+    before = path.read_bytes()
+    assert explorer.save(path).read_bytes() == before  # the same page gives the same file
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "no space")))
+    with pytest.raises(OSError, match="free space, or give another path"):
+        explorer.save(path)
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["page.html"]
