@@ -23,8 +23,8 @@ from .view import View, status_part
 FOLDER = Path(__file__).parent / "front"
 
 MODULES = (
-    "dom", "axes", "mosaic", "controls", "curves", "pictures", "components", "drawing", "scatter",
-    "dots", "grid", "stars", "runs", "explorer",
+    "dom", "axes", "mosaic", "factors", "controls", "chart", "pictures", "components", "plane",
+    "grid", "ratings", "explorer",
 )  # fmt: skip
 """Modules in the order in which they need each other."""
 
@@ -112,7 +112,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         return self.state.fit
 
     def start(self) -> None:
-        """Start a fit, as Run does.
+        """Start a fit, as ⟲ does.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         self.view.start()
 
     def stop(self) -> None:
-        """Stop at the next iteration, as Stop does."""
+        """Stop at the next iteration, as ■ does."""
         self.state.active.stop()
         self._show_status()  # nothing else, since another thread may be drawing
 
@@ -134,7 +134,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         return bool(self.state.active.join(timeout))
 
     def code(self) -> str:
-        """Return the notebook cell that Copy as code copies."""
+        """Return the notebook cell that repeats the work, as the button code copies it."""
         return self.view.code(self)
 
     def save(self, filename: str | None = None) -> Path:
@@ -152,7 +152,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         """
         path = Path(filename or self.view.filename).expanduser()
         if self.view.result is None:
-            raise ValueError("there is no result yet: press Run first.")
+            raise ValueError("there is no result yet: fit first.")
         if path.exists() and path.absolute() not in self._saved:
             raise ValueError(f"{path.name} exists already: give another name.")
         self.view.write(path)
@@ -204,7 +204,6 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             "run": lambda _: self.start(),
             "stop": lambda _: self.stop(),
             "continue": lambda _: self.state.proceed(),
-            "reset": lambda _: self.state.reset(),
             "set": lambda m: self._set(m["name"], m["value"]),
             "save": lambda m: self.save(m["filename"]),
             "select": lambda m: self.select(**self.view.place(m)),
@@ -312,6 +311,8 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
                 self._show_status()
             except Exception as error:
                 self._tell(sentence(error), failed=True)
+        if self._is_open and self.state.active.phase != "running":
+            self.view.idle()
         result = self.view.result
         if self.state.active.phase != "running" and self.result is not result:
             self.value = self.result = result

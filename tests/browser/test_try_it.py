@@ -32,31 +32,24 @@ def page(chromium, tmp_path):
 
 
 def test_the_page_answers_without_a_kernel(page):
-    plane = page.locator(f"{DIGITS} .nmd-scatter canvas").first.bounding_box()
+    plane = page.locator(f"{DIGITS} .nmd-plane canvas").first.bounding_box()
     page.mouse.move(plane["x"] + 0.6 * plane["width"], plane["y"] + 0.4 * plane["height"])
-    page.wait_for_selector(f"{DIGITS} .nmd-drawing.nmd-drawn")
+    page.wait_for_selector(f"{DIGITS} .nmd-drawn")
 
-    # A component goes off and on
-    caption = page.locator(f"{DIGITS} .nmd-components .nmd-caption")
-    before = caption.inner_text()
-    component = page.locator(f"{DIGITS} button.nmd-component").first
-    name = component.get_attribute("aria-label")
-    component.click()
-    page.wait_for_selector(f"{DIGITS} [aria-label='{name}'][aria-pressed=false]")
-    assert f"without {name}" in caption.inner_text()
-    component.click()
-    page.wait_for_selector(f"{DIGITS} [aria-label='{name}'][aria-pressed=true]")
-    assert caption.inner_text() == before
+    # The model is built from its first components
+    page.locator(f"{DIGITS} .nmd-build input").fill("2")
+    page.locator(f"{DIGITS} .nmd-build output", has_text="first 2 of 4").wait_for()
 
-    # Controls that need a kernel are disabled, and contain the reason
-    run = page.locator(f"{DIGITS} button.nmd-run")
+    # A control that needs a kernel is disabled, and contains the reason
+    page.click(f"{DIGITS} .nmd-action.nmd-again")
+    run = page.locator(f"{DIGITS} .nmd-popover .nmd-run")
     assert run.is_disabled()
     assert "no kernel" in run.get_attribute("title")
-    assert page.locator(f"{DIGITS} button:has-text('reveal')").is_hidden()
+    page.keyboard.press("Escape")
+    assert page.locator(f"{DIGITS} button:has-text('reveal')").count() == 0
 
-    # The picture has a layer of doubt, and intervals that were checked
-    page.click(f"{PICTURE} button:has-text('doubt')")
-    assert "none (grey) to " in page.inner_text(f"{PICTURE} .nmd-corner.nmd-right")
-    assert "standard deviation" in page.inner_text(f"{PICTURE} .nmd-pictures > .nmd-read")
-    page.click(f"{PICTURE} [role=tab]:has-text('How sure')")
-    page.wait_for_selector(f"{PICTURE} [role=tabpanel]:not([hidden]) svg")
+    # The picture has its uncertainty, and intervals that were checked
+    page.click(f"{PICTURE} .nmd-tools button:has-text('uncertainty')")
+    assert "(purple)" in page.inner_text(f"{PICTURE} .nmd-right")
+    page.click(f"{PICTURE} .nmd-action.nmd-more")
+    page.wait_for_selector(f"{PICTURE} .nmd-popover svg")
