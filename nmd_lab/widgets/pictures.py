@@ -22,7 +22,7 @@ SIGNED = 0.25  # size of the lowest value, compared with the highest, that makes
 MANY_MISSING = 0.25  # fraction of hidden entries from which data are shown without them
 MOST_COLUMNS = 4096  # largest number of columns of a row that is drawn
 MOST_VALUES = 4_000_000  # largest number of entries of which the data are sent, as a byte each
-STEPS = 4097  # length of the table of f
+STEPS = 16_384  # intervals of the table of f
 MOST_PIXELS = 640  # largest number of pixels along a side; of longer sides, each pixel is a mean
 
 # Entries of a matrix up to which all count in the means, and how many a side of more do
@@ -188,9 +188,11 @@ def drawing_part(
     t = np.cumsum(shown[::every, :-2].T[:, :, None] * H[:-2, None, ::every], axis=0)
     t = np.concatenate([t[:1] * 0, t]) + shown[::every, -2:-1] + H[-1, ::every]
     room = float(np.ptp(t)) or 1.0  # the pointer reaches values that no row has
-    low, high = float(t.min()) - room, float(t.max()) + room
+    step = (float(np.ptp(t)) + 3 * room) / STEPS
+    low = np.floor((float(t.min()) - room) / step) * step  # 0, where f may have a kink, is in it
+    high = low + STEPS * step
     with np.errstate(all="ignore"):
-        table = fitted.model.expected(np.linspace(low, high, STEPS))
+        table = fitted.model.expected(step * (np.round(low / step) + np.arange(STEPS + 1)))
     is_rows = frame.picture is not None
     height, width = frame.picture.shape if frame.picture else (frame.height, frame.width)
     codes = X is not None and is_rows and rows.size * n <= MOST_VALUES
@@ -202,8 +204,8 @@ def drawing_part(
         "W": np.ascontiguousarray(W, dtype="<f4").tobytes() if is_rows else None,
         "shown": np.ascontiguousarray(shown, dtype="<f4").tobytes(),
         "H": frame.arranged(H) if is_rows else np.ascontiguousarray(H, dtype="<f4").tobytes(),
-        "low": low,
-        "high": high,
+        "low": float(low),
+        "high": float(high),
         "table": np.ascontiguousarray(table, dtype="<f4").tobytes(),
         "data": _as_bytes(frame.arranged(X[rows])) if codes and X is not None else None,
         "errors": [] if seen is None else errors_of_first(fitted, every_W, every_H, *seen),

@@ -181,6 +181,7 @@ def test_a_matrix(notebook):
     page.click(".nmd-word-number")
     changes(page, SUM, lambda: page.locator(".nmd-popover [role=slider]").press("Home"))
     page.locator(".nmd-sentence", has_text="by iteration").wait_for()
+    changes(page, SUM, lambda: page.locator(".nmd-popover [role=slider]").press("End"))
     page.keyboard.press("Escape")
     page.locator(".nmd-runs").press("ArrowRight")
     page.wait_for_function(f"{PICTURES}.data.beside_title.includes('10 components')")

@@ -35,7 +35,7 @@ export class Components {
     const { data, pictures } = this;
     if (!data) return draw(this.element);
     const tiles = Array.from({ length: data.count }, (_, k) => this.tile(k));
-    const line = this.at === null ? data.said || data.hint : data.words[this.at];
+    const line = this.at === null || data.off.includes(this.at) ? data.said || data.hint : data.words[this.at];
     const on = data.off.length ? button(`${data.off.length} off: switch all on`, () => this.send({ do: "component", what: "on" }), { class: "nmd-all-on" }) : null;
     draw(this.element, h("div.nmd-strip-head", pictures.factors ? this.builder() : null, on, h("span.nmd-words", { role: "status", title: line }, line)),
       h("div.nmd-gallery", { role: "group", "aria-label": data.things, keydown: (event) => this.step(event) }, tiles));

@@ -222,7 +222,7 @@ class Page {
 
   /** Return small tables of texts; a row that stands for an entry can be picked. */
   tables() {
-    return (this.get("tables") ?? []).map(({ name, caption, head, rows, ids }) => h("div.nmd-table-box", { key: name }, caption ? h("p", caption) : null,
+    return (this.get("tables") ?? []).map(({ name, caption, head, rows, ids }) => h("div.nmd-table-box", { key: name, tabindex: 0, role: "group", "aria-label": caption || name }, caption ? h("p", caption) : null,
       h(`table.nmd-table.nmd-${name}`, head.some(Boolean) ? h("thead", h("tr", head.map((text) => h("th", { scope: "col" }, text)))) : null, h("tbody", rows.map((texts, k) => h("tr", texts.map((text, j) =>
         h(j ? "td" : "th", { scope: j ? null : "row" }, ids && !j ? button(text, () => this.send({ do: "select", row: ids[k][0], column: ids[k][1] })) : text))))))));
   }
