@@ -272,8 +272,7 @@ def test_a_picture_under_the_brush_runs_and_an_upload(notebook, tmp_path):
     page.click(".nmd-action.nmd-more")
     page.set_input_files(".nmd-opener input[type=file]", tmp_path / "uploaded.npy")
     page.locator(".nmd-sentence", has_text="30 × 20").wait_for()
-    status_says(page, ENDED)
-    assert notebook.run("print(explorer.result.W.shape[0])") == "30"
+    assert notebook.run("print(explorer.join(100), explorer.fit.result.W.shape[0])") == "True 30"
 
 
 def test_photograph_by_patches_with_rain(notebook):
