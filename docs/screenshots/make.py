@@ -2,8 +2,8 @@
 
     PYTHONPATH=tests:tests/browser python docs/screenshots/make.py [name ...]
 
-It needs what the browser tests need.  ``explorers.gif`` is made of screenshots, too: the plane that
-draws, the brush, and the stars.
+It needs what the browser tests need.  ``explorers.gif`` is made of screenshots, too: digits that
+are built component by component, the brush, and the stars.
 """
 
 from __future__ import annotations
@@ -165,30 +165,29 @@ class Film:
                 self.shoot()
 
 
-def plane_draws(film: Film) -> None:
-    """Move over the plane of the digits."""
-    film.move(".nmd-scatter canvas", [(0.25, 0.75), (0.5, 0.25), (0.85, 0.5), (0.45, 0.85)], 7)
+def builds(film: Film) -> None:
+    """Build the digits from their first components, and move over the plane."""
+    slider = film.page.locator(".nmd-build input")
+    for k in range(13):
+        slider.fill(str(k))
+        film.shoot(2)
+    film.move(".nmd-plane canvas", [(0.25, 0.75), (0.5, 0.25), (0.85, 0.5), (0.45, 0.85)], 7)
     film.shoot(4)
 
 
 def brush(film: Film) -> None:
-    """Hide a stripe of the photograph, and swipe over what grows back."""
-    page, canvas = film.page, ".nmd-picture-box canvas"
-    page.get_by_role("button", name="hide", exact=True).click()
-    page.get_by_label("brush radius").evaluate("each => { each.value = 8; }")
+    """Let rain fall on the photograph, and drag the divider over what grows back."""
+    page, canvas = film.page, ".nmd-picture-area canvas"
+    page.get_by_role("button", name="rain", exact=True).click()
+    page.get_by_label("brush radius").fill("8")
     film.move(canvas, [(0.15, 0.3), (0.15, 0.3)], 1)
     page.mouse.down()
     film.move(canvas, [(0.15, 0.3), (0.47, 0.4)], 10)
     page.mouse.up()
     film.shoot(10)
-    page.get_by_role("button", name="look", exact=True).click()
-    swipe = page.locator(".nmd-layers input[type=range], .nmd-pictures input[type=range]").last
-    for share in (0.4, 0.3, 0.2, 0.1, 0.02, 0.2, 0.4, 0.5):
-        swipe.evaluate(
-            "(each, share) => { each.value = Number(each.min) + share * (each.max - each.min);"
-            " each.dispatchEvent(new Event('input')); }",
-            share,
-        )
+    page.get_by_role("button", name="rain", exact=True).click()
+    for share in (40, 30, 20, 10, 2, 20, 40, 50):
+        page.locator(".nmd-tools > input").fill(str(share))
         film.shoot()
     film.shoot(3)
 
@@ -196,7 +195,7 @@ def brush(film: Film) -> None:
 def stars(film: Film) -> None:
     """Rate three films."""
     page = film.page
-    page.get_by_role("button", name="rate some yourself").click()
+    page.click(".nmd-turn")
     film.shoot(3)
     for k, number in ((0, 10), (2, 2), (4, 9)):
         row = page.locator(".nmd-known .nmd-stars").nth(k)
@@ -207,7 +206,7 @@ def stars(film: Film) -> None:
         film.shoot(8)
 
 
-SCENES = ((DIGITS_CELL, plane_draws), (BRUSH, brush), (STARS, stars))
+SCENES = ((DIGITS_CELL, builds), (BRUSH, brush), (STARS, stars))
 """Cell of each scene of the animated picture, and what is done there."""
 
 

@@ -15,8 +15,6 @@ from nmd_lab._runtime.checks import sentence
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.entries import entries_at
-from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.state import State
@@ -226,72 +224,6 @@ def is_measured(iteration: int) -> bool:
         return True
     step = math.log(GROWTH)
     return math.floor(math.log(iteration) / step) > math.floor(math.log(iteration - 1) / step)
-
-
-class HiddenEntries:
-    """Entries that a fit does not see, to measure the error of its iterates there."""
-
-    def __init__(
-        self,
-        truth: NDArray[np.floating],
-        rows: NDArray[np.intp],
-        columns: NDArray[np.intp],
-        most: int = 100_000,
-        seen: NDArray[np.floating] | None = None,
-    ) -> None:
-        self.count, self.sample = rows.size, ""  # words with the number that is used; empty for all
-        self._seen = None if seen is None else _size(seen[~np.isnan(seen)])
-        if self.count > most:
-            self.sample = f"held-out error: of a sample of {most} of {self.count} hidden entries"
-        drawn = in_sample(self.count, most)
-        self._at = rows[drawn], columns[drawn]
-        self._truth = truth[self._at]
-        self.is_mixed = False
-
-    def in_units(self, error: float) -> float:
-        """Return an error as the root mean square of differences, in the unit of the data."""
-        return error if self.is_mixed else error * _size(self._truth)
-
-    @property
-    def sizes(self) -> dict[str, float]:
-        """Factors of relative errors that give them the unit of the data, by their names."""
-        if self.is_mixed or self._seen is None or not self.count:
-            return {}
-        size = self.in_units(1.0)
-        return {"relative_error": self._seen, "held_out": size, REMEMBERED: size}
-
-    @property
-    def words(self) -> str:
-        """Return the words for the error in the unit of the data."""
-        what = ", numbers (in SD) and classes together" if self.is_mixed else ""
-        return f"off where hidden{what}"
-
-    def error_of_means(self, seen: NDArray[np.floating], state: State | Decomposition) -> float:
-        """Return the error of the mean of what is seen of each column."""
-        counts = np.count_nonzero(~np.isnan(seen), axis=0)
-        means = np.nansum(seen, axis=0) / np.maximum(counts, 1)
-        return error_at(state._fitted.model, self._truth, means[self._at[1]], *self._at)
-
-    def error_of_draws(self, posterior: Posterior, state: State | Decomposition) -> float:
-        """Return the error of the mean of some draws, in the units of a fit of the same data."""
-        predicted = np.asarray(posterior.predict(entries_at(*self._at)))
-        return error_at(state._fitted.model, self._truth, predicted, *self._at)
-
-    def error(self, state: State | Decomposition, within: NDArray[np.bool_] | None = None) -> float:
-        """Return the error of f(WH) at the entries, or at those of them that a mask has."""
-        fitted, truth, at = state._fitted, self._truth, self._at
-        self.is_mixed = fitted.model.is_mixed
-        if within is not None:
-            some = within[at]
-            truth, at = truth[some], (at[0][some], at[1][some])
-        error = error_at(fitted.model, truth, fitted.at(*at), *at)
-        is_whole = within is None or self.is_mixed
-        return error if is_whole else error * _size(truth) / _size(self._truth)
-
-
-def _size(x: NDArray[np.floating]) -> float:
-    """Return the root mean square; 1 if all is zero."""
-    return float(np.sqrt(np.mean(np.square(x)))) or 1.0 if x.size else 1.0
 
 
 def error_of_means(entries: SparseObservations, hidden: HeldOut) -> float:

@@ -1,11 +1,10 @@
-"""Charts as numbers, tables, and the texts of the page."""
+"""Charts as numbers, and tables of texts."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,48 +14,32 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.selection import TRIAL, as_text
 
-from .background import REMEMBERED, Recording, many
+from .background import REMEMBERED, Recording
 from .live_sample import Findings
 
 MOST_POINTS = 800  # number of points above which a curve is thinned to half as many
-
-# Colours of the curves (Okabe and Ito, 2008), as in ``front/dom.mjs``
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442")
-HIDDEN = "held_out"  # key of the curve that has the second colour of a run
-GRAY = "#8a8a8a"  # of what the fit still remembers
+MOST_GROUPS, MOST_COLORS = 12, 8  # values of a coordinate that colours points, and these colours
 
 Chart = dict[str, Any]
 Numbers = Sequence[float] | NDArray[Any]
 Points = tuple[Sequence[float], Sequence[float]]  # iterations, and numbers
 
 
-class Panel(NamedTuple):
-    """One pair of axes."""
-
-    title: str  # title above the axes
-    labels: Mapping[str, str]  # label in the legend of each curve, by the curve's key
-    lowest: str | None = None  # key of the curve whose lowest point is marked
-
-
-def curves_part(
-    panels: Sequence[Panel],
+def curves_chart(
+    labels: Mapping[str, str],
     recording: Recording | Any,
-    past: Sequence[tuple[str, Recording]] = (),
-    where: str = "",
     sizes: Mapping[str, float] = MappingProxyType({}),
-) -> dict[str, Any] | None:
-    """Return panels and their curves, errors multiplied by sizes; None if there are no points."""
-    keys = [key for panel in panels for key in panel.labels]
-    runs = [("", recording), *((f" {name}", run) for name, run in past)]
-    found = [(name, points_of(run, keys, sizes)) for name, run in runs]
-    if not found[0][1]:
+    y: str = "error",
+) -> Chart | None:
+    """Return curves by their labels, errors multiplied by sizes; None if there are no points."""
+    found = points_of(recording, list(labels), sizes)
+    if not found:
         return None
-    marked = not recording.remembers
-    shown = [
-        {"title": title, "curves": _curves(labels, found), "lowest": lowest if marked else None}
-        for title, labels, lowest in panels
-    ]
-    return {"panels": shown, "caption": where}
+    named = dict(labels) | {REMEMBERED: "seen before"}
+    thinned = {named[key]: _thinned(*points) for key, points in found.items()}
+    lines = [series(label, x, y, []) for label, (x, y) in thinned.items()]
+    panels = [{"title": "", "series": lines}]
+    return chart("", "iteration", y, panels, joined=True, log=True)
 
 
 def points_of(recording: Any, keys: Sequence[str], sizes: Mapping[str, float]) -> dict[str, Points]:
@@ -76,25 +59,6 @@ def points_of(recording: Any, keys: Sequence[str], sizes: Mapping[str, float]) -
     return {key: points for key, points in scaled.items() if len(points[0])}
 
 
-def _curves(
-    labels: Mapping[str, str], runs: Sequence[tuple[str, Mapping[str, Points]]]
-) -> list[dict[str, Any]]:
-    """Return the curves of a panel in each run, given the label of each by its key."""
-    remembered = {REMEMBERED: "seen before"} if "held_out" in labels else {}
-    return [
-        {
-            "key": f"{key}{name}",
-            "label": f"{label}{name and ','}{name}",
-            "color": GRAY if key == REMEMBERED else COLORS[(2 * k + (key == HIDDEN)) % len(COLORS)],
-            "past": bool(name),
-            "points": _thinned(*points[key]).tobytes() if key in points else None,
-        }
-        for k, (name, points) in enumerate(runs)
-        for key, label in (*labels.items(), *remembered.items())
-        if key in points or (not name and key in labels)
-    ]
-
-
 def _thinned(x: Sequence[float], y: Sequence[float]) -> Any:
     """Return points (2, n); thinning keeps the first, the last and the lowest positive one."""
     points = np.array([x, y], dtype="<f8")
@@ -108,7 +72,7 @@ def _thinned(x: Sequence[float], y: Sequence[float]) -> Any:
 
 def chart(title: str, x: str, y: str, panels: Sequence[dict[str, Any]], **other: Any) -> Chart:
     """Return a chart of panels side by side."""
-    plain = {"color": "", "joined": False, "ticks": None, "diagonal": False}
+    plain = {"color": "", "joined": False, "ticks": None, "diagonal": False, "log": False}
     return plain | other | {"title": title, "x": x, "y": y, "panels": list(panels)}
 
 
@@ -128,7 +92,10 @@ def series(
 
 
 def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
-    """Return the lowest error of each rank among the trials of a choice; none without them."""
+    """Return the lowest error of each rank among the trials of a choice; none without them.
+
+    A point has the rank as its number: a click on it fits with that.
+    """
     if fit is None or not fit.selection.sizes[TRIAL]:
         return {}
     trials = fit.selection
@@ -141,25 +108,30 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
         ordered = model.sort_values("error", kind="stable")
         best = ordered.drop_duplicates("rank").sort_values("rank")
         ranks, alphas = best["rank"].tolist(), best["alpha"].tolist()
-        said = [f"{f}, rank {k}, alpha {as_text(x)}" for k, x in zip(ranks, alphas, strict=True)]
+        pairs = zip(ranks, alphas, strict=True)
+        said = [f"{f}, {k} components, ridge {as_text(x)}" for k, x in pairs]
         errors, spread = best["error"].to_numpy(), np.nan_to_num(best["spread"])
         ends = errors - spread, errors + spread
-        lines.append(series(f"{f}, {loss}", ranks, errors, said, ends))
-    measure, panels = trials.attrs.get("measure", "error"), [{"title": "", "series": lines}]
-    titles = "lowest error of each rank", "rank", f"held-out {measure}"
-    return {"ranks": chart(*titles, panels, joined=True, color="model")}
+        name = f if loss == "frobenius" else f"{f}, {loss}"
+        lines.append(series(name, ranks, errors, said, ends, ranks))
+    panels = [{"title": "", "series": lines}]
+    return {"ranks": chart("", "components", "error where hidden", panels, joined=True)}
+
+
+def errors_by_shape(fit: Decomposition | None) -> dict[str, float]:
+    """Return the lowest error of each f among the trials of a choice."""
+    if fit is None or not fit.selection.sizes[TRIAL]:
+        return {}
+    table = fit.selection[["nonlinearity", "error"]].to_dataframe()
+    return {str(f): float(e) for f, e in table.groupby("nonlinearity")["error"].min().items()}
 
 
 def calibration_chart(found: Findings) -> Chart:
     """Return how many values the intervals cover, against their probability."""
     promised, held = (np.multiply(100, list(each)) for each in (found.held, found.held.values()))
-    line = series("", promised, held, [f"{p:.0f} % promised" for p in promised])
-    titles = found.summary, "% promised", "% held"
-    return chart(*titles, [{"title": "", "series": [line]}], joined=True, diagonal=True)
-
-
-MEANS = "column means"  # name of the rival that has no rank
-MOST_GROUPS, MOST_COLORS = 12, 8  # values of a coordinate that colours points, and these colours
+    line = series("", promised, held, [f"{p:.0f} % intervals" for p in promised])
+    panels = [{"title": "", "series": [line]}]
+    return chart(found.summary, "% promised", "% covered", panels, joined=True, diagonal=True)
 
 
 def texts(labels: Labels, axis: Literal["rows", "columns"]) -> list[str]:
@@ -198,28 +170,6 @@ def row_texts(labels: Labels) -> list[str]:
     return texts(labels, "rows") or [f"{name} {names[number]}" for number in numbers]
 
 
-def model_text(fit: Any) -> str:
-    """Return rank, nonlinearity and ridge of a fit or a posterior in a few words."""
-    names = {"identity": "linear", "relu": "ReLU", "minmax": "MinMax", "mixed": "by column"}
-    f = str(fit.nonlinearity.name)
-    words = [many(fit.rank, "component"), names.get(f, f)]
-    alpha = fit.parameters.get("alpha")
-    if isinstance(alpha, float | int) and alpha > 0:
-        words.append(f"ridge {as_text(alpha, 3)}")
-    return " · ".join(words)
-
-
-def size_text(
-    name: str, shape: tuple[int, int], share: float = 1.0, *, is_table: bool = False
-) -> str:
-    """Return the name and the size of data, and the fraction that is known if that is not all."""
-    percent = as_text(100 * share, 2) if share < 0.995 else f"{min(100 * share, 99.9):.1f}"
-    more = f", {percent} % known" if share < 1 else ""
-    m, n = shape
-    size = f": {many(m, 'row')}, {many(n, 'column')}" if is_table else f" {m} × {n}"
-    return f"{name}{size}{more}"
-
-
 def table(
     name: str,
     head: Sequence[str],
@@ -227,29 +177,12 @@ def table(
     *,
     caption: str = "",
     ids: Sequence[Any] | None = None,
-    best: Sequence[Sequence[bool]] | None = None,
 ) -> dict[str, Any]:
-    """Return a table; `ids` has the column of each line, or its row and column, to be picked."""
+    """Return a table; `ids` has the row and column of each line, to be picked."""
     return {
         "name": name,
         "caption": caption,
         "head": list(head),
         "rows": [list(row) for row in rows],
         "ids": None if ids is None else np.asarray(ids).tolist(),
-        "best": None if best is None else [list(row) for row in best],
     }
-
-
-def number_text(number: float, digits: int) -> str:
-    """Return a number with so many significant digits, and a dash for NaN."""
-    return "–" if math.isnan(number) else f"{number:#.{digits}g}".rstrip(".")
-
-
-def errors_table(errors: Mapping[str, float], rank: Any) -> list[dict[str, Any]]:
-    """Return the held-out errors of a fit and of a linear model; the lowest stands out."""
-    if not errors:
-        return []
-    ranked = {name: name if name == MEANS else f"{name}, rank {rank}" for name in errors}
-    rows = [[ranked[name], number_text(error, 4)] for name, error in errors.items()]
-    best = [[False, error == min(errors.values())] for error in errors.values()]
-    return [table("errors", ("model", "held-out error"), rows, best=best)]

@@ -1,4 +1,4 @@
-"""Components and the plane of the rows: what several views show of W and H."""
+"""Components, the largest first, in words and as pictures, and the plane of two of them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.labels import Labels
 from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.result.selection import as_text
 
 from .background import Latest, in_sample
-from .charts import colours, texts
+from .charts import colours, groups, texts
 from .pictures import MOST_ROWS, Frame, drawing_part
 
 Array = NDArray[Any]
@@ -20,6 +21,8 @@ Array = NDArray[Any]
 MOST_COMPONENTS = 60  # largest number of components that are shown
 MOST_POINTS = 20_000  # rows in the plane; of more, a random sample that is always the same
 SIDE, BARS, LISTED = 56, 64, 5  # pixels along a side, bars and labels of a component, at most
+STRONG, HIGHEST = 0.5, 98  # part of a high weight (in percent of the rows) that is called strong
+HINT = "{} components, the largest first: point at one to see its part, click to pin it"
 
 
 class FactorsPart:
@@ -27,15 +30,22 @@ class FactorsPart:
 
     def __init__(self) -> None:
         self._points = Latest[dict[str, Any]]()
-        self._drawing = Latest[dict[str, Any] | None]()
+        self._drawing, self._words = Latest[dict[str, Any] | None](), Latest[list[str]]()
+        self._sorted = Latest[FittedValues]()
         self.actions = {"component": self._act, "plane": self._act}
         self.forget()
 
     def forget(self) -> None:
         """Switch all components on, and show the first two, since they are of another model."""
-        self._plane = 0, 1
+        self.plane = 0, 1
         self._off: set[int] = set()
         self.chosen: int | None = None  # component whose rows are shown
+
+    def sorted(self, fitted: FittedValues | None) -> FittedValues | None:
+        """Return a model with its components as the page numbers them, see `oriented`."""
+        if fitted is None:
+            return None
+        return self._sorted(lambda: oriented(fitted), fitted.W, fitted.H)
 
     def off(self, fitted: FittedValues | None) -> list[int]:
         """Return the components of a model that are switched off."""
@@ -52,7 +62,7 @@ class FactorsPart:
         """Return the rows with most of the chosen component; None without one."""
         if fitted is None or self.chosen is None or self.chosen >= fitted.H.shape[0]:
             return None
-        return np.argsort(-oriented(fitted).W[:, self.chosen], kind="stable")[:count]
+        return np.argsort(-fitted.W[:, self.chosen], kind="stable")[:count]
 
     def parts(
         self,
@@ -62,45 +72,54 @@ class FactorsPart:
         said: str,
         columns: Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """Return the components and the plane."""
+        """Return the components and the plane of the rows."""
         if fitted is None:
             return {}
-        W, H, *_ = oriented(fitted)
         names = texts(labels, "columns") if columns is None else columns
-        switched = {"off": self.off(fitted), "chosen": self.chosen, "said": said}
-        components = components_part(W, H, frame, names) | switched
-        return {"components": components, "scatter": self._scatter(W, labels)}
+        components = components_part(fitted.W, fitted.H, frame, names)
+        words = self._words(lambda: in_words(fitted, components, labels), fitted.W, fitted.H)
+        switched = {"off": self.off(fitted), "chosen": self.chosen, "said": said, "words": words}
+        return {"components": components | switched, "scatter": self._scatter(fitted.W, labels)}
 
     def _scatter(self, W: Array, labels: Labels) -> dict[str, Any] | None:
         """Return the rows in the plane of two components; None with fewer."""
         if (rank := W.shape[1]) < 2:
             return None
         points = self._points(lambda: points_of(labels), labels)
-        a, b = (min(k, rank - 1) for k in self._plane)
+        a, b = (min(k, rank - 1) for k in self.plane)
         rows = points["rows"]
         x, y = (np.ascontiguousarray(W[rows, k], dtype="<f4").tobytes() for k in (a, b))
         about = {"rank": rank, "a": a, "b": b, "x": x, "y": y}
         return points | about | {"rows": rows.astype("<i4").tobytes()}
 
     def drawing(
-        self, fitted: FittedValues | None, frame: Frame, labels: Labels, X: Array | None = None
+        self,
+        fitted: FittedValues | None,
+        frame: Frame,
+        labels: Labels,
+        X: Array | None = None,
+        seen: Any = None,
     ) -> dict[str, Any] | None:
-        """Return what the page draws the plane with; the same while the model and X are."""
+        """Return what the page draws the model with; the same while the model and X are."""
         if fitted is None:
             return None
         off, rows = self.off(fitted), self._points(lambda: points_of(labels), labels)["rows"]
         return self._drawing(
-            lambda: drawing_part(oriented(fitted), off, frame, rows, X),
-            *(fitted.W, fitted.H, X, rows, frame.picture, off),
+            lambda: drawing_part(fitted, off, frame, rows, X, seen),
+            *(fitted.W, fitted.H, X, rows, frame, off),
         )
 
     def _act(self, message: Mapping[str, Any]) -> None:
         """Show another plane, switch a component off or on, or show the rows with most of it."""
         k, what = message.get("k"), message.get("what")
-        if k is None:
-            self._plane = int(message["a"]), int(message["b"])
+        if what == "on":
+            self._off.clear()
+            self.chosen = None
+        elif k is None:
+            self.plane = int(message["a"]), int(message["b"])
         elif what == "off":
             self._off ^= {int(k)}
+            self.chosen = self.chosen if k in self._off else None
         else:
             self.chosen = None if self.chosen == k else int(k)
 
@@ -136,8 +155,11 @@ def components_part(
     else:
         values = (size * H)[:count, None, :: max(1, -(-H.shape[1] // BARS))]
     squares = np.square(size[:, 0] * np.linalg.norm(H, axis=1)).astype(float)
+    of = f"{count} of {H.shape[0]}" if H.shape[0] > count else str(count)
     return {
         "kind": kind,
+        "thing": "component",
+        "hint": HINT.format(of),
         "count": count,
         "total": H.shape[0],
         "height": values.shape[1],
@@ -146,6 +168,32 @@ def components_part(
         "lists": lists,
         "shares": (squares / (squares.sum() or 1.0)).tolist()[:count],
     }
+
+
+def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> list[str]:
+    """Return a line for each component: its part of the model, and where it is strong."""
+    name, numbers, values = groups(labels)
+    lines, of_rows = [], np.asarray(numbers)
+    for k in range(shown["count"]):
+        words = [f"{as_text(100 * shown['shares'][k], 2)} % of the model"]
+        w = np.asarray(fitted.W[:, k])
+        high = np.nanpercentile(w, HIGHEST)
+        if numbers and high > 0:
+            strong = w > STRONG * high
+            shares = [float(np.mean(strong[of_rows == g])) for g in range(len(values))]
+            first, second = np.argsort(shares)[::-1][:2]
+            words.append(
+                f"strong in {100 * shares[first]:.0f} % of {name} {values[first]}; "
+                f"next {name} {values[second]} ({100 * shares[second]:.0f} %)"
+            )
+        if shown["lists"]:
+            more, less = (
+                ", ".join(label for label, h in shown["lists"][k] if (h < 0) == below)
+                for below in (False, True)
+            )
+            words += [f"more {more}"] * bool(more) + [f"less {less}"] * bool(less)
+        lines.append(": ".join([f"component {k}", ", ".join(words)]))
+    return lines
 
 
 def _is_picture(frame: Frame) -> bool:
@@ -164,13 +212,18 @@ def _image(w: Array, h: Array, frame: Frame) -> Array:
     return image[::step, ::step]
 
 
+def order_of(fitted: FittedValues) -> tuple[Array, Array]:
+    """Return the components by size, the largest first, and signs for them.
+
+    With the signs, rows have more of a component than of its negative.
+    """
+    W, H = np.asarray(fitted.W), np.asarray(fitted.H)
+    order = np.argsort(-np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1), kind="stable")
+    return order, np.where((W * np.abs(W)).sum(axis=0) < 0, -1, 1).astype(W.dtype)[order]
+
+
 def oriented(fitted: FittedValues) -> FittedValues:
-    """Return the same model, with signs such that rows have more of a component than of -it."""
-    signs = signs_of(fitted)
-    return fitted._replace(W=np.asarray(fitted.W) * signs, H=fitted.H * signs[:, None])
-
-
-def signs_of(fitted: FittedValues) -> Array:
-    """Return the signs (rank,) by which `oriented` multiplies components."""
-    W = np.asarray(fitted.W)
-    return np.where((W * np.abs(W)).sum(axis=0) < 0, -1, 1).astype(W.dtype)
+    """Return the same model with the order and the signs of `order_of`."""
+    order, signs = order_of(fitted)
+    W, H = np.asarray(fitted.W)[:, order], np.asarray(fitted.H)[order]
+    return fitted._replace(W=W * signs, H=H * signs[:, None])

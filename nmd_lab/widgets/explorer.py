@@ -125,7 +125,7 @@ class Explorer(Page):
         path = Path(path or self.view.filename).expanduser()
         ending = ending_of(path)
         if self.view.result is None and (ending == ".nc" or self.view.opens):
-            raise ValueError("there is no result yet: press Run first.")
+            raise ValueError("there is no result yet: fit first.")
         if check_target(path).exists() and path.absolute() not in self._saved:
             raise ValueError(f"{path.name} exists already: give another name.")
         if ending == ".nc":

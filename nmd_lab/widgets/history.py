@@ -1,4 +1,4 @@
-"""The runs of an explorer: a table, curves next to the present ones, and the way back."""
+"""The runs of an explorer: their errors, the way back, and one left of the dividers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 from nmd_lab.result.selection import as_text
 
 from .settings import FitState
+from .words import two_digits
 
 MOST = 12  # number of runs that are kept; the oldest one is forgotten first
+WORDS = {"rank": "{} components", "alpha": "ridge {}", "nonlinearity": "{}"}  # of settings
 
 
 class PastRun(NamedTuple):
@@ -25,8 +27,7 @@ class History:
 
     def __init__(self) -> None:
         self.runs: dict[int, PastRun] = {}
-        self.overlaid: set[int] = set()  # numbers of the runs whose curves are drawn, too
-        self.beside: int | None = None  # that whose picture is shown beside the present one
+        self.left: int | None = None  # number of that which is left of the dividers
         self._count = 0
 
     def lines(self, state: FitState) -> list[dict[str, Any]]:
@@ -35,21 +36,13 @@ class History:
         return [self._line(run, run.recording is state.fit.recording) for run in self.runs.values()]
 
     def act(self, state: FitState, number: int, what: str) -> None:
-        """Draw, hide or recall a run, as its button was pressed."""
+        """Show a run left of the dividers, or no longer, or go back to it."""
         if number not in self.runs:
             raise ValueError(f"run {number} is not kept: choose another.")
-        if what == "overlay":
-            self.overlaid ^= {number}
-        elif what == "beside":
-            self.beside = None if self.beside == number else number
+        if what == "left":
+            self.left = None if self.left == number else number
         else:
             state.recall(self.runs[number].saved)
-
-    def overlays(self, state: FitState) -> list[tuple[str, Any]]:
-        """Return label and recording of the runs that are drawn next to the present one."""
-        shown = [run for number, run in self.runs.items() if number in self.overlaid]
-        others = [run for run in shown if run.recording is not state.fit.recording]
-        return [(f"run {run.number}", run.recording) for run in others]
 
     def _keep(self, state: FitState) -> None:
         """Add the present run, or bring its entry up to date."""
@@ -74,30 +67,27 @@ class History:
             del self.runs[min(self.runs)]
 
     def _line(self, run: PastRun, is_current: bool) -> dict[str, Any]:
-        """Return a line of the table; errors are in the unit of the data."""
-        held_out, data = run.recording.of_result, run.saved.get("fitted_data")
-        sizes = {} if data is None else data.unseen.sizes
-        seen = run.fit.relative_error * sizes.get("relative_error", 1.0)
+        """Return a run: its error where entries are hidden, in the unit of the data."""
+        error, data = run.recording.of_result, run.saved.get("fitted_data")
+        if data is not None and error is not None:
+            error = data.unseen.in_units(error)
         return {
             "number": run.number,
-            "settings": self._differences(run),
-            "error": f"{seen:.4g}",
-            "held_out": "" if held_out is None else f"{held_out * sizes.get('held_out', 1.0):.4g}",
-            "iterations": run.fit._n_iter,
+            "text": self.words(run),
+            "off": error,
+            "error": "" if error is None else two_digits(error),
             "current": is_current,
-            "overlaid": run.number in self.overlaid,
-            "beside": run.number == self.beside,
+            "left": run.number == self.left,
         }
 
-    def _differences(self, run: PastRun) -> str:
+    def words(self, run: PastRun) -> str:
         """Return the settings of a run that are not those of all runs; the rank in any case."""
-        others, paint = (
-            [each.saved["values"] for each in self.runs.values()],
-            run.saved.get("paint"),
-        )
+        others = [each.saved["values"] for each in self.runs.values()]
+        paint = run.saved.get("paint")
         shown = [
-            f"{name.replace('_', ' ')} {as_text(value)}"
+            WORDS.get(name, f"{name} {{}}").format(as_text(value))
             for name, value in run.saved["values"].items()
             if name == "rank" or any(other.get(name) != value for other in others)
         ]
-        return ", ".join([*shown, *([f"{paint.n_painted} entries painted"] if paint else [])])
+        painted = [f"{paint.n_painted} entries painted"] if paint else []
+        return ", ".join([*shown, *painted])

@@ -23,8 +23,8 @@ FAR, OVERFIT = 0.5, 10.0  # held-out error, and its ratio to the observed one, o
 NO_CHOICE = "stopped before a choice was made"  # message of a run that was stopped while it chose
 ENDS = {  # how a fit ended, by the code of its stop reason; other reasons in their own words
     "converged": "done in {}",
-    "validation": "done in {}, the held-out error does not fall any more",
-    "max_iter": "done in {}, as many as ⚙ allows",
+    "validation": "done in {}; shown is that with the best guesses of hidden entries",
+    "max_iter": "stopped after {}: ⟲ resumes",
 }
 LOOK = 40  # iterations of a first look, which is shown while settings are chosen
 TRIALS = 300  # iterations of a choice, about, by which its time is told after a first look
@@ -168,7 +168,7 @@ class LiveFit(Background):
         goes_on = left < SOON and not stop.is_set()
         found: dict[str, Any] = {"_resumable": fit, "result": result, "planned": planned}
         if not goes_on:
-            took = f"“find everything” takes about {left:.0f} s"
+            took = f"⟲, choose everything, takes about {left:.0f} s"
             found["message"] = f"a first look, at the simplest model; {took}"
             found |= {"planned": self.done, "phase": "stopped"}
         if not self._update(stop, **found):
@@ -210,7 +210,7 @@ class LiveFit(Background):
 
         def watch(trials: int) -> None:
             so_far = f"{many(trials, 'trial')} so far"
-            self._show_progress(stop, f"choosing by held-out entries: {so_far}")
+            self._show_progress(stop, f"choosing by hidden entries: {so_far}")
 
         keep = choose(Choosing(stop, watch))
         with self._lock:

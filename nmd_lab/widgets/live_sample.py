@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -25,6 +27,7 @@ from .background import Background, Positions, in_sample, many
 LEVEL = 0.9  # probability of the intervals
 LEVELS = (0.1, 0.3, 0.5, 0.7, LEVEL)  # and of those that are compared with what they hold
 
+IDLE = 15  # priority of a thread in the background, from 0 to 19, the lowest
 TOO_FEW = 0.07  # difference from the level at which intervals cover too few values
 MOST_CHECKED = 5000  # entries that are checked; of more, a sample
 
@@ -38,11 +41,11 @@ class Findings(NamedTuple):
     @property
     def summary(self) -> str:
         """The coverage in one line."""
-        which = "held-out" if self.held_out else "known"
+        which = "hidden" if self.held_out else "known"
         coverage = self.held[LEVEL]
-        share = f"{100 * coverage:.0f} % of the {100 * LEVEL:.0f} % intervals"
-        few = ": too few, so the intervals are too narrow" if coverage < LEVEL - TOO_FEW else ""
-        return f"{share} cover the {which} value{few}"
+        few = ": they are too narrow" if coverage < LEVEL - TOO_FEW else ""
+        level = f"{100 * LEVEL:.0f} % intervals"
+        return f"{level} cover {100 * coverage:.0f} % of the {which} values{few}"
 
 
 def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) -> Findings:
@@ -64,7 +67,7 @@ def doubt(posterior: Posterior) -> str:
         return ""
     share, few = posterior._unsettled, posterior.trace.sizes["sweep"] < FEWEST
     why = "too few to judge them" if few else f"another chain would differ in {share:.0%} of cells"
-    return f"more draws (⚙) may help: {why}"
+    return f"more draws may help: {why}"
 
 
 class SampleSettings(NamedTuple):
@@ -101,11 +104,17 @@ class LiveSample(Background):
         """Number of sweeps that are done."""
         return self._done
 
-    def start(self, X: Any, settings: SampleSettings) -> None:
-        """Draw from the posterior."""
+    def start(self, X: Any, settings: SampleSettings, *, idle: bool = False) -> None:
+        """Draw from the posterior; if `idle`, other threads go first on Linux."""
         self.reset(tell=False)
         self.planned = settings.options["draws"]
-        self._begin(lambda stop: self._work(X, settings, stop), "nmd-sample")
+
+        def work(stop: threading.Event) -> None:
+            if idle and sys.platform == "linux":
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), IDLE)
+            self._work(X, settings, stop)
+
+        self._begin(work, "nmd-sample")
 
     def _work(self, X: Any, settings: SampleSettings, stop: threading.Event) -> None:
         """Draw and look at the draws; `stop` tells this run from later ones."""

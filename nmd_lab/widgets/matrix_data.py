@@ -15,8 +15,8 @@ from nmd_lab.data.labels import Picture, picture_of
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.decomposition import Decomposition
 
-from .background import HiddenEntries
 from .code import Code, call, fit_call
+from .hidden_entries import HiddenEntries
 from .paint import Paint, mask_code
 
 NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever their labels

@@ -25,8 +25,9 @@ from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
 from nmd_lab.solver.settings import ADMM
 
-from .background import HiddenEntries, Latest, Measure
+from .background import Latest, Measure
 from .code import MATRICES, PRINT_ERROR, call, load_matrix
+from .hidden_entries import HiddenEntries
 from .matrix_data import (
     NO_PICTURE,
     MatrixData,
@@ -46,7 +47,6 @@ THIS = "this model"  # name of the fit among its rivals
 OWN_DATA = "your X"  # option for the data that the user gave
 HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
 SHAPES = ("auto", "none")  # suggestions for the shape of a picture: from labels or values, or none
-PENALTIES = ("auto", "balanced", "paper")  # rules for ρ that are suggested
 OF_DATA = ("data", "missing", "seed")  # settings that change the data of a fit
 BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
 NOTHING_HIDDEN = HiddenEntries(np.empty((0, 0)), np.empty(0, np.intp), np.empty(0, np.intp))
@@ -71,22 +71,19 @@ class DecompositionState(ModelState):
     """
 
     fields = (
-        Field("data", "Data", "choice", group="Data"),
-        Field("missing", "Missing", "share", (), "Data", "Fraction of hidden entries", value=HIDDEN,
+        Field("data", "Data", "choice", group="data"),
+        Field("missing", "Hidden", "share", (), "data", "Fraction of hidden entries", value=HIDDEN,
               check=lambda share: check_share("missing", share)),
-        Field("shape", "Picture", "text", SHAPES, "Data",
+        Field("shape", "Picture", "text", SHAPES, "data",
               "Height x width of the picture that each row is", value="auto"),
-        Field("seed", "Seed", "integer", (), "Data", "Seed of gaps and random starts",
+        Field("seed", "Seed", "integer", (), "again", "Seed of hidden entries and of the start",
               value=0, check=check_option("random_state")),
         F, LOW, HIGH,
-        Field("loss", "Loss", "choice", tuple(LOSSES), "Model", "",
+        Field("loss", "Loss", "choice", tuple(LOSSES), "again", "",
               {name: loss.label for name, loss in LOSSES.items()}, value="frobenius"),
-        RANK, ALPHA._replace(group="Solver"),
-        Field("rho", "Penalty ρ", "text", PENALTIES, "Solver", "A rule or a number", value="auto",
-              check=as_rho),
-        Field("tol", "Tolerance", "number", (), "Solver",
-              "Relative gain that is worth 100 more iterations; 0: all iterations",
-              value=Options().tol, check=check_option("tol")),
+        RANK, ALPHA,
+        Field("rho", "Penalty ρ", "text", value="auto", check=as_rho),
+        Field("tol", "Tolerance", "number", value=Options().tol, check=check_option("tol")),
         ITERATIONS._replace(value=300), DRAWS._replace(value=150),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 10, "alpha": 1.0})
@@ -283,7 +280,7 @@ class DecompositionState(ModelState):
         if self._arguments != self._arguments | linear:
             rival = self._rival(fit, data.seen, linear | {"observed": data.mask})
             errors["linear"] = hidden.error(rival)
-        errors["column means"] = hidden.error_of_means(data.observed, fit)
+        errors["average"] = hidden.error_of_means(data.observed, fit)
         return errors
 
     def code(self, name: str | None = None) -> str:

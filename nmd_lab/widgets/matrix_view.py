@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,32 +12,29 @@ import numpy as np
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import as_text
-from nmd_lab.result.summary_parts import headline
 from nmd_lab.solver.state import State
 
-from .background import Latest
-from .charts import (
-    Panel,
-    errors_table,
-    model_text,
-    row_texts,
-    size_text,
-    texts,
-)
+from .background import Latest, in_sample
+from .charts import row_texts, texts
 from .history import History, PastRun
 from .matrix_data import MatrixData
 from .matrix_state import OF_DATA, THIS, DecompositionState
 from .paint import Paint
+from .photograph_state import is_photograph
 from .pictures import Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid, Order
 from .view import ModelView
+from .words import Number, Piece, model_words, size_words, two_digits
+
+MOST_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background, at most
+MOST_JUDGED = 20_000  # seen entries at which the first components are compared, at most
 
 
 class DecompositionView(ModelView):
     """Pictures of the data and of the model, the brush, components and the plane of the rows."""
 
     state: DecompositionState
-    panels = (Panel("error where", {"relative_error": "seen", "held_out": "hidden"}, "held_out"),)
+    curves = MappingProxyType({"relative_error": "seen", "held_out": "hidden"})
     other_models = ("data", "rank")
 
     def __init__(self, state: DecompositionState) -> None:
@@ -45,14 +43,13 @@ class DecompositionView(ModelView):
         self._frames, self._still = Latest[Frame](), Latest[dict[str, Any]]()
         self._doubts, self._order = Latest[dict[str, Any] | None](), Order()
         self._painted, self._drawn = Latest[float](), Latest[tuple[Any, Any]]()
-        self._of_draws = Latest[float]()
-        trying = "Try ranks by held-out entries, and fit with the best one"
-        self.buttons["scan"] = "Find the rank", trying
+        self._errors = Latest[tuple[float, float]]()
+        self._photographed = Latest[bool]()
+        self._judged = Latest[tuple[Any, Any, Any]]()
         if state.guessed is not None:
-            self.buttons["flat"] = "Rows as numbers", "No longer show each row as a picture"
+            self.buttons["flat"] = "rows as numbers", "No longer show each row as a picture"
         self.actions |= {
             "flat": lambda _: self.state.set("shape", "none"),
-            "scan": self._scan,
             "brush": self._brush,
             "undo": lambda _: self.state.undo(),
             "unpaint": lambda _: self.state.unpaint(),
@@ -66,14 +63,29 @@ class DecompositionView(ModelView):
         data = self.state.data if not self.state.problems() else self._data()
         if data is None:
             return ""
-        share = 1 - float(np.mean(np.isnan(data.original)))
-        (m, n), columns = data.shape, data.labels.table
-        if columns is not None:
-            n = len(columns.columns)  # classes have several columns of the matrix
-        text = size_text(self.state.values["data"], (m, n), share, is_table=columns is not None)
-        if self.state.values["shape"] == "auto" and self.state.guessed is not None:
-            text += ", each row as a picture of {} × {}".format(*self.state.guessed)
-        return text
+        share, (m, n) = 1 - float(np.mean(np.isnan(data.original))), data.shape
+        if data.labels.table is not None:  # classes have several columns of the matrix
+            return size_words("{} rows × {} columns", (m, len(data.labels.table.columns)), share)
+        if data.picture is not None:
+            kind = f"pictures of {data.picture.shape[0]} × {data.picture.shape[1]}"
+            guessed = self.state.values["shape"] == "auto" and self.state.guessed is not None
+            words = f"{{}} rows, shown as {kind}" if guessed else f"{{}} {kind}"
+            return size_words(words, (m, n), share)
+        what = "a photograph of {} × {}" if self._is_photograph(data) else "a matrix of {} × {}"
+        return size_words(what, (m, n // data.channels), share)
+
+    @property
+    def draws_itself(self) -> bool:
+        """Whether draws take little time; cells of a table stay those of the fit."""
+        table = self.state.data.labels.table is not None
+        return not table and math.prod(self.state.shape) <= MOST_DRAWN
+
+    def _is_photograph(self, data: MatrixData) -> bool:
+        """Return whether the matrix is one picture, whose rows are no cases."""
+        if data.picture is not None or data.labels.table is not None:
+            return False
+        source = self.state.source()
+        return data.channels > 1 or self._photographed(lambda: is_photograph(source), source)
 
     @property
     def _drawn_table(self) -> Posterior | None:
@@ -84,76 +96,121 @@ class DecompositionView(ModelView):
         return self.state.draws if is_table and not self.factors.off(fitted) else None
 
     @property
-    def model(self) -> str:
+    def model(self) -> list[Piece]:
         """The model of what is shown: of the fit, or of the draws of a table."""
         drawn = self._drawn_table
-        return super().model if drawn is None else f"{model_text(drawn)}, draws"
+        return super().model if drawn is None else [*model_words(drawn), (", drawn", "")]
 
-    def headline(self) -> dict[str, Any] | None:
+    def number(self) -> Number | None:
         """Return the error where entries are hidden, compared with that of the rivals."""
-        errors, hidden = self.state.errors, self.state.hidden
-        if not errors:
-            return super().headline()
-        if (drawn := self._drawn_table) is not None:
-            of_draws = self._of_draws(
-                lambda: hidden.error_of_draws(drawn, self.result), drawn, self.result
-            )
-            others = {"the fit" if name == THIS else name: e for name, e in errors.items()}
-            return headline(of_draws, f"{hidden.words}, mean of the draws", others)
+        errors, hidden, data = self.state.errors, self.state.hidden, self.state.fitted_data
+        if data is None or self.result is None or not hidden.count:
+            return super().number()
+        if not errors:  # those of the rivals follow
+            measured = self.state.fit.recording.of_result
+            if measured is None:
+                return None
+            errors = {THIS: measured}
+        if hidden.is_mixed and data.labels.table is not None:
+            return self._number_of_table(data)
         (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
-        words, fit, data = hidden.words, self.result, self.state.fitted_data
+        low, high = (as_text(end, 3) for end in data.limits)
+        is_picture = data.picture is not None or self._is_photograph(data)
+        before = f"Hidden {'pixels' if is_picture else 'entries'} are guessed to "
+        after, fit = f" of {low}…\N{WORD JOINER}{high}", self.result
         if (earlier := self._earlier()) is not None:
-            error = hidden.in_units(self._of_draws(lambda: hidden.error(earlier), earlier))
-            return headline(error, f"{words}, iteration {earlier.iteration}", dict(rivals))
-        if data is not None and (paint := data.paint) is not None:
+            error = hidden.in_units(self._painted(lambda: hidden.error(earlier), earlier))
+            after += f" by iteration {earlier.iteration}"
+        elif (paint := data.paint) is not None:
             painted = self._painted(lambda: hidden.error(fit, paint.signs < 0), fit, paint)
             if not math.isnan(painted):
-                words += f", {as_text(hidden.in_units(painted), 2)} where you painted"
-        return headline(error, words, dict(rivals))
+                after += f", ±{two_digits(hidden.in_units(painted))} where you painted"
+        return Number(error, before, after, dict(rivals), more=self._covered())
+
+    def _covered(self) -> str:
+        """Return the coverage of the intervals in words, if there are some."""
+        found = self.state.findings
+        return "" if found is None else f"; {found.summary}"
+
+    def _number_of_table(self, data: MatrixData) -> Number:
+        """Return the error of numbers, in SD, and the fraction of classes that are guessed."""
+        hidden, fit, drawn = self.state.hidden, self.result, self._drawn_table
+        table, units = data.labels.table, fit._fitted.model
+        assert table is not None
+        shown = fit if drawn is None else drawn
+
+        def judged(predicted: Any) -> tuple[float, float]:
+            return hidden.of_table(table, predicted, units, data.shape)
+
+        numbers, right = self._errors(lambda: judged(hidden.predicted(shown)), shown, fit)
+        by_means, commonest = judged(hidden.means(data.observed))
+        if math.isnan(numbers):
+            after, value = f", average {100 * commonest:.0f} %", f"{100 * right:.0f} %"
+            return Number(1 - right, "Hidden classes are guessed right in ", after, value=value)
+        classes = "" if math.isnan(right) else f", {100 * right:.0f} % of classes"
+        average = "" if math.isnan(right) else f" and {100 * commonest:.0f} %"
+        more = f"{average}{self._covered()}"
+        before, after = "Hidden numbers are guessed to ", f" SD{classes}"
+        return Number(numbers, before, after, {"average": by_means}, more=more)
 
     def parts(self, history: History, *_: Any) -> dict[str, Any]:
         """Return the pictures, curves, components, plane, trials and errors."""
         state, fit, hidden = self._shown_state(), self.state.fit, self.state.hidden
         data, running = self._data(), fit.phase == "running"
         iterations = [] if running else fit.recording.snapshots.iterations
-        errors = {name: hidden.in_units(error) for name, error in self.state.errors.items()}
-        parts = super().parts(history, hidden.sample, hidden.sizes) | {
-            "tables": errors_table(errors, self.state.fitted_settings.get("rank")),
-            "facts": {"iterations": iterations, "iteration": state and state.iteration},
-        }
+        parts = super().parts(history, hidden.sizes)
+        parts["facts"] |= {"iterations": iterations, "iteration": state and state.iteration}
         if data is None:
             return parts
-        frame = self._frame_of(data, state)
-        posterior = self.state.draws
-        beside = history.runs.get(history.beside or 0)
-        parts["pictures"] = self._pictures(data, frame, beside, posterior)
-        fitted = None if state is None else state._fitted
+        fitted = self.factors.sorted(None if state is None else state._fitted)
+        frame, posterior = self._frame_of(data, fitted), self.state.draws
+        parts["pictures"] = self._pictures(data, frame, history, posterior)
         shown = None if fitted is None else fitted.without(self.factors.off(fitted))
         if shown is not None:
             parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))
         elif posterior is not None:
             parts["modelled"] = frame.arranged(self._drawn_at(posterior, frame)[0])
         if data.labels.table is not None:
-            drawn = Grid(data.labels.table, data.original, data.observed, shown, posterior)
-            names = texts(data.labels, "rows")
-            doubts = self._doubts(lambda: drawn.least_sure(names), data, posterior)
-            parts["tables"] += [] if doubts is None else [doubts]
-            grid = drawn._replace(posterior=None) if self.factors.off(fitted) else drawn
-            parts["grid"] = grid.shown(self._rows(data, fitted), names, self._order)
-            picked = self.selection or {}
-            parts["facts"]["cell"] = grid.cell(picked.get("row"), picked.get("column"))
-        said = [self.lost(fitted, hidden.sizes.get("relative_error"))]
-        if self.factors.rows(fitted) is not None:
-            said.insert(0, f"above: the rows with most of component {self.factors.chosen}")
-        parts |= self.factors.parts(fitted, frame, data.labels, "; ".join(filter(None, said)))
+            parts |= self._grid(data, fitted, shown, posterior)
+        said = self.lost(fitted, hidden.sizes.get("relative_error"))
+        parts |= self.factors.parts(fitted, frame, data.labels, said)
+        if self._is_photograph(data):
+            parts["facts"]["stage"], parts["scatter"] = "photograph", None
         if data.labels.table is None and not running:
-            parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original)
+            seen = None if fitted is None else self._seen(data)
+            parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original, seen)
         return parts
+
+    def _seen(self, data: MatrixData) -> tuple[Any, Any, Any]:
+        """Return some seen values, their rows and columns."""
+
+        def sample() -> tuple[Any, Any, Any]:
+            x, rows, columns = self.state.observed()
+            some = in_sample(x.size, MOST_JUDGED)
+            return x[some], rows[some], columns[some]
+
+        return self._judged(sample, data)
+
+    def _grid(
+        self, data: MatrixData, fitted: Any, shown: Any, posterior: Posterior | None
+    ) -> dict[str, Any]:
+        """Return the cells of a table, and those of which the model is least sure."""
+        assert data.labels.table is not None
+        drawn = Grid(data.labels.table, data.original, data.observed, shown, posterior)
+        names = texts(data.labels, "rows")
+        doubts = self._doubts(lambda: drawn.least_sure(names), data, posterior)
+        grid = drawn._replace(posterior=None) if self.factors.off(fitted) else drawn
+        return {
+            "tables": [] if doubts is None else [doubts],
+            "grid": grid.shown(self._rows(data, fitted), names, self._order),
+        }
 
     def frame(self) -> Frame | None:
         """Return which entries are shown as pictures; None without data."""
         data = self._data()
-        return None if data is None else self._frame_of(data, self._shown_state())
+        state = self._shown_state()
+        fitted = self.factors.sorted(None if state is None else state._fitted)
+        return None if data is None else self._frame_of(data, fitted)
 
     def _data(self) -> MatrixData | None:
         """Return the data of the settings, or those of the fit where the settings are wrong."""
@@ -189,18 +246,19 @@ class DecompositionView(ModelView):
         """Return selected rows, or those of a component; None for neither."""
         return self.factors.shown_rows(fitted, self.selection, data.shape[0])
 
-    def _frame_of(self, data: MatrixData, state: State | None) -> Frame:
+    def _frame_of(self, data: MatrixData, fitted: FittedValues | None) -> Frame:
         """Return which entries are shown: selected rows, those of a component, or all."""
-        rows = self._rows(data, None if state is None else state._fitted)
+        rows = self._rows(data, fitted)
         key = None if rows is None else rows.tolist()
         return self._frames(
             lambda: frame_of(data.shape, data.picture, data.channels, rows), data, key
         )
 
     def _pictures(
-        self, data: MatrixData, frame: Frame, run: PastRun | None, posterior: Posterior | None
+        self, data: MatrixData, frame: Frame, history: History, posterior: Posterior | None
     ) -> dict[str, Any]:
         """Return the pictures that do not change while the fit runs."""
+        run: PastRun | None = history.runs.get(history.left or 0)
 
         def pictures() -> dict[str, Any]:
             paint, same = self.state.paint, run if run and run.fit._shape == data.shape else None
@@ -214,7 +272,7 @@ class DecompositionView(ModelView):
                 data.limits,
                 row_texts(data.labels),
                 layers,
-                beside_title="" if same is None else f"run {same.number}",
+                beside_title="" if same is None else history.words(same),
                 n_painted=0 if paint is None else paint.n_painted,
             )
 
@@ -238,8 +296,3 @@ class DecompositionView(ModelView):
             raise ValueError("the settings of the data are wrong: put them right first.")
         paint = Paint(data.shape) if paint is None else paint
         self.state.repaint(paint.touched(frame, stroke))
-
-    def _scan(self, _: Mapping[str, Any]) -> None:
-        """Try ranks by held-out entries, and fit with the best one."""
-        self.state.set("rank", "auto")
-        self.state.start()

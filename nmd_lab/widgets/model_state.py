@@ -39,24 +39,24 @@ from .settings import (
 Numbers = NDArray[Any]
 
 F = Field(
-    "nonlinearity", "f", "choice", ("auto", *NONLINEARITIES), "Model", "X ≈ f(W H)",
+    "nonlinearity", "Shape f", "choice", ("auto", *NONLINEARITIES), "shape", "X ≈ f(W H)",
     {name: f.label for name, f in NONLINEARITIES.items()}, auto=True, value="auto",
 )  # fmt: skip
-LOW = Field("low", "Lower bound", "number", (), "Model", value=0.0)
-HIGH = Field("high", "Upper bound", "number", (), "Model", value=1.0)
+LOW = Field("low", "Lower bound", "number", value=0.0)
+HIGH = Field("high", "Upper bound", "number", value=1.0)
 RANK = Field(
-    "rank", "Rank", "integer", (), "Model", "Number of components", auto=True, value="auto"
+    "rank", "Components", "integer", (), "components", "Their number", auto=True, value="auto"
 )
 ALPHA = Field(
-    "alpha", "Ridge alpha", "number", (), "Model", "Keeps W and H small", auto=True, value="auto",
+    "alpha", "Ridge", "number", (), "again", "Keeps W and H small", auto=True, value="auto",
     check=check_option("alpha"),
 )  # fmt: skip
 ITERATIONS = Field(
-    "iterations", "Iterations", "integer", (), "Solver", "Number of each run",
+    "iterations", "Iterations", "integer", (), "again", "Number of each run",
     check=check_option("max_iter"),
 )  # fmt: skip
 DRAWS = Field(
-    "draws", "Draws", "integer", (), "How sure", "Sweeps of the sampler after tuning",
+    "draws", "Draws", "integer", (), "uncertainty", "Sweeps of the sampler after tuning",
     check=lambda draws: SampleOptions(draws=draws),
 )  # fmt: skip
 
@@ -208,11 +208,6 @@ class ModelState(FitState):
             look=look if chooses and looks else None,
         )
 
-    def reset(self) -> None:
-        """Forget the fit and the posterior."""
-        self._forget()
-        super().reset()
-
     def _forget(self) -> None:
         """Forget the fit and the posterior, and tell nobody."""
         self.active, self.sampled_settings = self.fit, {}
@@ -274,25 +269,29 @@ class ModelState(FitState):
         """Return why no draws can be made with the present settings, or an empty string."""
         for name in ("nonlinearity", "rank"):
             if self.values[name] == "auto":
-                return f"the {name} is not chosen yet: press Run, which chooses it"
+                return f"the {name} is not chosen yet: ⟲ chooses it"
         problems = self.problems()
         return next((problems[name] for name in SAMPLED if name in problems), "")
 
-    def sample_now(self) -> None:
-        """Draw from the posterior with the present settings; a fit of the same data stays."""
+    def sample_now(self, *, idle: bool = False) -> None:
+        """Draw from the posterior with the present settings; a fit of the same data stays.
+
+        If `idle`, the draws are made in the background, and the status remains that of the fit.
+        """
         values, (X, observed) = self.values, self.to_sample()
         if self.fitted_settings.get("data") != values["data"]:
             self.fit.reset(tell=False)
             self._clear()
             self.fitted_settings = {}
-        self.active, self.sampled_settings = self.sample, self._settings(values)
+        self.active = self.fit if idle else self.sample
+        self.sampled_settings = self._settings(values)
         options = {"draws": values["draws"], "random_state": values["seed"]}
         rank, f, share = values["rank"], self.nonlinearity(), values[self.hidden_share]
         if is_frame(X) and observe_dense(X).labels.table is not None:  # f is drawn by column
             rank = f = "auto"
         else:
             options["offsets"] = values.get("offsets", "none")
-        self.sample.start(X, SampleSettings(rank, f, options, share, observed))
+        self.sample.start(X, SampleSettings(rank, f, options, share, observed), idle=idle)
 
     def sample_code(self, data: str) -> str:
         """Return the code that makes the posterior; an empty string if there is none."""

@@ -109,17 +109,17 @@ def view_of_matrix(X: Any, *, by_patches: bool = True, **options: Any) -> View:
     if by_patches and set(shown) <= fields:
         view: View = PhotographView(PhotographState(photo, **shown))
         view.data_code = MATRICES[label].code if label is not None else None
-        about = "As a matrix", "Fit the rows and columns of pixels by f(WH)"
+        about = "as a matrix", "Fit the rows and columns of pixels by f(WH)"
         other = partial(view_of_matrix, X, by_patches=False, **source)
     else:
         view = DecompositionView(DecompositionState(X, **options))
-        about = "By patches", "Fill the picture by groups of its patches"
+        about = "by patches", "Fill the picture by groups of its patches"
         other = partial(view_of_matrix, X, **source)
 
     def turn(_: Any) -> View:
         turned = other()
         turned.data_code, turned.state.imports = view.data_code, view.state.imports
-        turned.said = about[0].lower()
+        turned.said = about[0]
         return turned
 
     view.buttons["turn"], view.actions["turn"] = about, turn

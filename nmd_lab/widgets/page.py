@@ -24,8 +24,8 @@ from .view import View, status_part
 FOLDER = Path(__file__).parent / "front"
 
 MODULES = (
-    "dom", "axes", "mosaic", "controls", "curves", "pictures", "components", "drawing", "scatter",
-    "dots", "grid", "stars", "runs", "explorer",
+    "dom", "axes", "mosaic", "factors", "controls", "chart", "pictures", "components", "plane",
+    "grid", "ratings", "explorer",
 )  # fmt: skip
 """Modules in the order in which they need each other."""
 
@@ -118,7 +118,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         return self.state.fit
 
     def start(self) -> None:
-        """Start a fit, as Run does.
+        """Start a fit, as ⟲ does.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         self.view.start()
 
     def stop(self) -> None:
-        """Stop at the next iteration, as Stop does."""
+        """Stop at the next iteration, as ■ does."""
         self.state.active.stop()
         self._show_status()  # nothing else, since another thread may be drawing
 
@@ -140,7 +140,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         return bool(self.state.active.join(timeout))
 
     def code(self) -> str:
-        """Return the notebook cell that Copy as code copies."""
+        """Return the notebook cell that repeats the work, as the button code copies it."""
         return self.view.code(self)
 
     def select(self, **what: Any) -> None:
@@ -187,7 +187,6 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             "run": lambda _: self.start(),
             "stop": lambda _: self.stop(),
             "continue": lambda _: self.state.proceed(),
-            "reset": lambda _: self.state.reset(),
             "set": lambda m: self._set(m["name"], m["value"]),
             "save": lambda m: self.save(m["filename"]),
             "select": lambda m: self.select(**self.view.place(m)),
@@ -299,9 +298,11 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
                 self._show_status()
             except Exception as error:
                 self._tell(sentence(error), failed=True)
+        is_idle = self.state.active.phase != "running" and not self._recording
+        if self._is_open and is_idle:
+            self.view.idle()
         result = self.view.result
-        running = self.state.active.phase == "running"
-        if not (running or self._recording) and self.result is not result:
+        if is_idle and self.result is not result:
             self.value = self.result = result
             if self._picture is not None:
                 self._picture.update(self._static(), raw=True)

@@ -56,13 +56,13 @@ class PhotographState(FitState):
     """A photograph, the pixels that are hidden or painted over, and its filling by patches."""
 
     fields = (
-        Field("missing", "Hidden", "share", (), "Data", "Fraction of hidden pixels", value=HIDDEN,
+        Field("missing", "Hidden", "share", (), "data", "Fraction of hidden pixels", value=HIDDEN,
               check=lambda share: check_share("missing", share)),
-        Field("method", "Method", "choice", tuple(PASSES), "Model",
+        Field("method", "Method", "choice", tuple(PASSES), "again",
               "sample is nearer to the truth, and takes longer", value="complete"),
-        Field("groups", "Groups", "integer", (), "Model", "Groups of patches at most",
+        Field("groups", "Groups", "integer", (), "components", "Groups of patches at most",
               value=GROUPS, check=lambda n: check_integer("groups", n, 1)),
-        Field("seed", "Seed", "integer", (), "Model", "Seed of hidden pixels and of the groups",
+        Field("seed", "Seed", "integer", (), "again", "Seed of hidden pixels and of the groups",
               value=0, check=check_option("random_state")),
     )  # fmt: skip
     lengths: tuple[str, ...] = ()
@@ -132,11 +132,6 @@ class PhotographState(FitState):
         values = self.values
         named = values["method"], values["groups"], values["seed"]
         self.fill.start(FillRequest(self.X, self.mask, *named), touched)
-
-    def reset(self) -> None:
-        """Forget the filling."""
-        self.fitted_settings = {}
-        self.fill.reset()
 
     def repaint(self, paint: Paint | None) -> None:
         """Take other painted pixels, and fill them and then all of the picture anew."""

@@ -15,15 +15,15 @@ from scipy.stats import multivariate_normal
 from nmd_lab._inpainting import NOISE
 from nmd_lab.data.patches import CHANNELS, Average, Grid
 from nmd_lab.result.selection import as_text
-from nmd_lab.result.summary_parts import headline
 
 from .background import Latest, many
-from .charts import calibration_chart, number_text, size_text, table
+from .charts import calibration_chart
 from .history import History
 from .paint import Paint
 from .photograph_state import PhotographState
 from .pictures import Frame, at, frame_of, pictures_part
 from .view import View
+from .words import Number, Piece, size_words, two_digits
 
 PATTERNS = 2  # patterns of a group along each side of its tile
 MOSTLY = 0.5  # fraction of the patches of a pixel that make it one of a group
@@ -53,7 +53,7 @@ class PhotographView(View):
     def title(self) -> str:
         """The size, and how much of it is known."""
         share = 1 - float(np.mean(np.isnan(self.state.pixels)))
-        return size_text("photograph", self.state.shape, share)
+        return size_words("a photograph of {} × {}", self.state.shape, share)
 
     @property
     def result(self) -> xr.Dataset | None:
@@ -61,28 +61,32 @@ class PhotographView(View):
         return self.state.fill.filled
 
     @property
-    def model(self) -> str:
+    def model(self) -> list[Piece]:
         """The groups and the size of their patches."""
         if self.result is None:
-            return ""
+            return []
         grid = self.state.grid
         size = " × ".join(str(grid.size[axis]) for axis in grid.space)
-        return f"{many(self.result.sizes['group'], 'group')} of patches of {size} pixels"
+        groups = many(self.result.sizes["group"], "group")
+        return [(groups, "components"), (f" of patches of {size}", "")]
 
-    def headline(self) -> dict[str, Any] | None:
+    def number(self) -> Number | None:
         """Return the error where pixels are hidden, compared with interpolation."""
         errors, paint = self.state.fill.errors, self.state.paint
         if not errors or self.result is None or self.state.fill.phase == "running":
             return None
         (_, error), *rivals = errors.items()
-        words, painted = "off where hidden", math.nan
+        low, high = (as_text(end(self.state.pixels), 3) for end in (np.nanmin, np.nanmax))
+        after, painted = f" of {low}…\N{WORD JOINER}{high}", math.nan
         if paint is not None:
             hidden = (paint.signs < 0) & ~self.state.mask
             off = (self.result["picture"].to_numpy() - self.state.pixels)[hidden]
             painted = float(np.sqrt(np.nanmean(off**2))) if np.isfinite(off).any() else math.nan
         if not math.isnan(painted):
-            words += f", {as_text(painted, 2)} where you painted"
-        return headline(error, words, dict(rivals))
+            after += f", ±{two_digits(painted)} where you painted"
+        found = self.state.fill.findings
+        covered = "" if found is None else f"; {found.summary}"
+        return Number(error, "Hidden pixels are guessed to ", after, dict(rivals), more=covered)
 
     def why_disabled(self, name: str) -> str:
         """Return why a button has no use now; they always have."""
@@ -106,12 +110,10 @@ class PhotographView(View):
     def parts(self, history: History) -> dict[str, Any]:
         """Return the pictures, the groups, errors and the coverage of intervals."""
         state, fill, frame = self.state, self.state.fill, self.state.frame
-        errors = [[name, number_text(error, 3)] for name, error in fill.errors.items()]
         parts: dict[str, Any] = {
             "facts": {"stage": "photograph"},
             "pictures": self._pictures(frame),
             "components": self._groups(),
-            "tables": [table("errors", ("model", "off where hidden"), errors)] if errors else [],
         }
         if fill.findings is not None:
             parts["dots"] = {"intervals": calibration_chart(fill.findings)}
@@ -137,8 +139,8 @@ class PhotographView(View):
                 "beside_title": title,
                 "n_painted": 0 if paint is None else paint.n_painted,
             }
-            # With no holes both sides of the edge would be alike
-            return pictures_part(frame, limits, [], shown, **more) | {"many_holes": True}
+            # Without hidden pixels both sides of the divider would be alike
+            return pictures_part(frame, limits, [], shown, **more) | {"many_missing": True}
 
         return self._still(pictures, state.mask, filled, group)
 
@@ -191,6 +193,9 @@ def tiles_of(grid: Grid, filled: xr.Dataset) -> dict[str, Any]:
         "lists": [],
         "shares": weights.tolist(),
         "captions": [f"{100 * weight:.2g} %" for weight in weights],
+        "words": [f"{100 * w:.2g} % of the patches; click: where they are" for w in weights],
+        "thing": "group",
+        "hint": "groups of patches by their four strongest patterns; click: where a group is",
         "said": "",
     }
 

@@ -19,15 +19,15 @@ from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 
 SIGNED = 0.25  # size of the lowest value, compared with the highest, that makes a picture signed
-MANY_HOLES = 0.25  # fraction of hidden entries from which data are shown with their holes
+MANY_MISSING = 0.25  # fraction of hidden entries from which data are shown without them
 MOST_COLUMNS = 4096  # largest number of columns of a row that is drawn
 MOST_VALUES = 4_000_000  # largest number of entries of which the data are sent, as a byte each
-STEPS = 4097  # length of the table of f
+STEPS = 16_384  # intervals of the table of f
 MOST_PIXELS = 640  # largest number of pixels along a side; of longer sides, each pixel is a mean
 
 # Entries of a matrix up to which all count in the means, and how many a side of more do
 MOST_AVERAGED, FEW = 8_000_000, 3
-MOST_ROWS = 20  # number of rows that are shown if each is a picture
+MOST_ROWS = 28  # number of rows that are shown if each is a picture
 
 Array = NDArray[Any]
 Rows = NDArray[np.intp]
@@ -147,7 +147,7 @@ def pictures_part(
         "beside_title": beside_title,
         "can_brush": n_painted is not None,
         "n_painted": n_painted or 0,
-        "many_holes": bool(n_painted) or hidden > MANY_HOLES,
+        "many_missing": bool(n_painted) or hidden > MANY_MISSING,
     }
 
 
@@ -165,35 +165,64 @@ def drawn_at(posterior: Posterior, frame: Frame) -> tuple[Array, Array]:
 
 
 def drawing_part(
-    fitted: FittedValues, off: Sequence[int], frame: Frame, rows: Array, X: Array | None
+    fitted: FittedValues,
+    off: Sequence[int],
+    frame: Frame,
+    rows: Array,
+    X: Array | None,
+    seen: tuple[Array, Array, Array] | None = None,
 ) -> dict[str, Any] | None:
-    """Return the numbers to draw f(wH) with; None for wide rows and several kinds of columns."""
+    """Return the numbers to draw f(WH) with; None for wide rows and several kinds of columns.
+
+    `seen` has some values, rows and columns, at which the first components are compared.
+    """
     n = fitted.shape[1]
-    if fitted.model.is_mixed or n > MOST_COLUMNS:
+    if fitted.model.is_mixed or n > MOST_COLUMNS * frame.channels:
         return None
-    of_rows, of_columns = fitted.offsets_at(rows, slice(None))  # which are two more components
-    W = np.column_stack([fitted.W[rows], of_rows, np.ones_like(of_rows)])
-    H = np.vstack([fitted.H, np.ones_like(of_columns), of_columns])
-    H[list(off)] = 0
-    every = -(-rows.size * n // MOST_VALUES)
-    t = W[::every] @ H
+    of_rows, of_columns = fitted.offsets_at(slice(None), slice(None))  # two more components
+    every_W = np.column_stack([fitted.W, of_rows, np.ones_like(of_rows)])
+    every_H = np.vstack([fitted.H, np.ones_like(of_columns), of_columns])
+    every_H[list(off)] = 0
+    shown, H, W = every_W[frame.rows], every_H[:, frame.columns], every_W[rows]
+    every = max(1, math.ceil(math.sqrt(shown.shape[0] * H.size / MOST_VALUES)))
+    t = np.cumsum(shown[::every, :-2].T[:, :, None] * H[:-2, None, ::every], axis=0)
+    t = np.concatenate([t[:1] * 0, t]) + shown[::every, -2:-1] + H[-1, ::every]
     room = float(np.ptp(t)) or 1.0  # the pointer reaches values that no row has
-    low, high = float(t.min()) - room, float(t.max()) + room
+    step = (float(np.ptp(t)) + 3 * room) / STEPS
+    low = np.floor((float(t.min()) - room) / step) * step  # 0, where f may have a kink, is in it
+    high = low + STEPS * step
     with np.errstate(all="ignore"):
-        table = fitted.model.expected(np.linspace(low, high, STEPS))
-    height, width = frame.picture.shape if frame.picture else (1, n // frame.channels)
+        table = fitted.model.expected(step * (np.round(low / step) + np.arange(STEPS + 1)))
+    is_rows = frame.picture is not None
+    height, width = frame.picture.shape if frame.picture else (frame.height, frame.width)
+    codes = X is not None and is_rows and rows.size * n <= MOST_VALUES
     return {
         "height": height,
         "width": width,
         "channels": frame.channels,
         "rank": H.shape[0],
-        "W": np.ascontiguousarray(W, dtype="<f4").tobytes(),
-        "H": frame.arranged(H),
-        "low": low,
-        "high": high,
+        "W": np.ascontiguousarray(W, dtype="<f4").tobytes() if is_rows else None,
+        "shown": np.ascontiguousarray(shown, dtype="<f4").tobytes(),
+        "H": frame.arranged(H) if is_rows else np.ascontiguousarray(H, dtype="<f4").tobytes(),
+        "low": float(low),
+        "high": float(high),
         "table": np.ascontiguousarray(table, dtype="<f4").tobytes(),
-        "data": None if X is None or every > 1 else _as_bytes(frame.arranged(X[rows])),
+        "data": _as_bytes(frame.arranged(X[rows])) if codes and X is not None else None,
+        "errors": [] if seen is None else errors_of_first(fitted, every_W, every_H, *seen),
     }
+
+
+def errors_of_first(
+    fitted: FittedValues, W: Array, H: Array, x: Array, rows: Array, columns: Array
+) -> list[float]:
+    """Return the root mean squared errors at some entries of the first k components, from k = 0."""
+    t, errors = W[rows, -2] + H[-1, columns], []
+    for k in range(H.shape[0] - 1):
+        if k:
+            t = t + W[rows, k - 1] * H[k - 1, columns]
+        off = fitted.model.expected(t, rows, columns) - x
+        errors.append(float(np.sqrt(np.mean(np.square(off)))))
+    return errors
 
 
 def _as_bytes(values: bytes) -> dict[str, Any]:
@@ -204,7 +233,13 @@ def _as_bytes(values: bytes) -> dict[str, Any]:
     return {"low": low, "high": high, "codes": np.rint(codes).astype(np.uint8).tobytes()}
 
 
-# Colours of holes, and of the largest positive and negative number
+# Style that leaves out the sentence of JupyterLab on a widget that is gone, above its last picture
+NOT_FOUND = (
+    ".jp-OutputArea-child:has(+ .jp-OutputArea-child .nmd-static):not(:has(.nmd-explorer))"
+    "{display:none}"
+)
+
+# Colours of missing pixels, and of the largest positive and negative number
 MISSING, POSITIVE, NEGATIVE = (127, 155, 184), (213, 94, 0), (0, 114, 178)
 
 
@@ -219,14 +254,15 @@ def static_html(explorer: Any) -> str:
             f'style="width:300px;image-rendering:pixelated" src="data:image/png;base64,{data}">'
         )
     content = f"<p>{escape(explorer.status['message'])}</p>{image}"
-    return f'<div class="nmd-static" data-explorer="{explorer.static_id}">{content}</div>'
+    about = f'class="nmd-static" data-explorer="{explorer.static_id}"'
+    return f"<style>{NOT_FOUND}</style><div {about}>{content}</div>"
 
 
 def as_png(shown: Mapping[str, Any], values: NDArray[Any]) -> bytes:
     """Return pictures side by side in rows as a PNG file."""
     size = (shown["count"], shown["height"], shown["width"], shown["channels"])
     pictures, low, high = values.reshape(size), shown["low"], shown["high"]
-    if shown["scale"] == "signed":  # orange is positive, blue negative, and white zero or a hole
+    if shown["scale"] == "signed":  # orange is positive, blue negative, and white zero or missing
         strength = np.clip(np.nan_to_num(pictures) / (max(-low, high) or 1.0), -1, 1)
         color = np.where(strength > 0, POSITIVE, NEGATIVE)
         pixels = (255 + np.abs(strength) * (color - 255)).astype(np.uint8)

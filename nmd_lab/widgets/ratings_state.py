@@ -29,6 +29,8 @@ from .ratings import DEFAULT_COLUMNS, NewPerson, Ratings, as_ratings, reading_co
 from .settings import WITHOUT_RIDGE, Field, check_option, default_nonlinearity
 
 MOST_COMPARED = 50_000  # entries at which errors without components are compared, at most
+LEAST, ENOUGH = 20, 30  # ratings of a column that is suggested, where so many have them
+SORTS = ("for_you", "highest", "surest")  # orders of the suggestions
 OWN_DATA = "your ratings"  # option for the data that the user gave
 
 
@@ -49,19 +51,19 @@ class CompletionState(ModelState):
     """Partly observed entries, a model of them, a fit and draws that can be stopped."""
 
     fields = (
-        Field("data", "Data", "choice", group="Data"),
-        Field("validation", "Held out", "share", (), "Data", "Fraction of held-out entries",
+        Field("data", "Data", "choice", group="data"),
+        Field("validation", "Hidden", "share", (), "data", "Fraction of hidden ratings",
               value=0.1, check=lambda share: check_share("validation", share)),
-        Field("seed", "Seed", "integer", (), "Data", "Seed of the split and of the start",
+        Field("seed", "Seed", "integer", (), "again", "Seed of hidden ratings and of the start",
               value=0, check=check_option("random_state")),
         F, LOW, HIGH, RANK, ALPHA,
-        Field("offsets", "Offsets", "choice", OFFSETS, "Model", "Offsets added to W H", auto=True),
-        Field("offset_alpha", "Their ridge", "number", (), "Model",
+        Field("offsets", "Offsets", "choice", OFFSETS, "again", "Offsets added to W H", auto=True),
+        Field("offset_alpha", "Their ridge", "number", (), "again",
               "Keeps the offsets of rows and columns small", auto=True, value="auto",
               check=check_option("offset_alpha")),
-        Field("split", "Split", "choice", SPLITS, "Solver", "Where T = W H holds", value="auto"),
-        Field("patience", "Patience", "integer", (), "Solver", "Iterations without a lower error",
-              value=20, check=lambda patience: ADMM(patience=patience)),
+        Field("split", "Split", "choice", SPLITS, value="auto"),
+        Field("patience", "Patience", "integer", value=20,
+              check=lambda patience: ADMM(patience=patience)),
         ITERATIONS._replace(value=200), DRAWS._replace(value=300),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 8, "alpha": 15.0, "offset_alpha": 5.0})
@@ -85,6 +87,8 @@ class CompletionState(ModelState):
         choices = ([OWN_DATA] if ratings is not None else []) + list(ratings_choices())
         self.options = {"data": choices}
         self._loaded, self._person = Latest[Ratings](), Latest[NewPerson]()
+        self._counts = Latest[Numbers]()
+        self._least: int | None = None
         self._unseen: Positions | None = None
         alpha = values.get("alpha", "auto")
         offsets = "auto" if alpha == "auto" else "both"
@@ -157,7 +161,7 @@ class CompletionState(ModelState):
         hidden, entries = self.fit.hidden, self.fitted_entries
         if hidden is None or entries is None:
             return {}
-        found = {"item's mean": error_of_means(entries, hidden)}
+        found = {"average": error_of_means(entries, hidden)}
         few = self.is_fitted and entries.n_observed <= MOST_FITTED
         if fit.nonlinearity.name != "identity" and few:
             linear = self._rival(fit, self.data.matrix, {"nonlinearity": "identity"})
@@ -169,8 +173,31 @@ class CompletionState(ModelState):
         """Somebody who is not in the chosen data."""
         return self._person(lambda: NewPerson(self.data), self.data)
 
-    def entries(self, row: int | None, top: int) -> tuple[list[Entry], list[Entry]]:
-        """Return the ratings of a row, or of the new person, and the best of the others."""
+    @property
+    def counts(self) -> NDArray[Any]:
+        """The number of ratings of each column."""
+        entries = self.observations
+        return self._counts(
+            lambda: np.bincount(entries.indices, minlength=entries.shape[1]), entries
+        )
+
+    @property
+    def least(self) -> int:
+        """Number of ratings from which a column is suggested."""
+        enough = int((self.counts >= LEAST).sum()) >= ENOUGH
+        return (LEAST if enough else 1) if self._least is None else self._least
+
+    @least.setter
+    def least(self, number: int) -> None:
+        self._least = number
+
+    @property
+    def generosity(self) -> float:
+        """How much higher the new person rates than people without ratings."""
+        return float((self._predicted(None) - self._predicted(None, rated=False)).mean())
+
+    def entries(self, row: int | None, top: int, sort: str) -> tuple[list[Entry], list[Entry]]:
+        """Return the ratings of a row, or of the new person, and the first of the others."""
         if row is None:
             person = self.person
             rated = np.array(list(person.ratings), dtype=np.intp)
@@ -186,7 +213,10 @@ class CompletionState(ModelState):
         if row is None and self.person.ratings:
             added = predicted - self._predicted(None, rated=False)
             for_you = added - added.mean()
-        others = np.where(np.isnan(predicted).all(), -np.inf, predicted)
+        by = {"for_you": for_you, "surest": self._low(row)}.get(sort, predicted)
+        by = predicted if np.isnan(by).all() else by
+        left_out = np.isnan(predicted) | (self.counts < self.least)
+        others = np.where(left_out, -np.inf, by)
         others[rated] = -np.inf
         best = np.argsort(-others, kind="stable")[:top]
         best = best[others[best] > -np.inf]
@@ -194,6 +224,15 @@ class CompletionState(ModelState):
             self._entries(row, columns, values, predicted, for_you),
             self._entries(row, best, np.full(best.size, np.nan), predicted, for_you),
         )
+
+    def _low(self, row: int | None) -> Numbers:
+        """Return the lower end of the interval of each column with enough ratings; or NaN."""
+        (model, at), low = self._model_of(row), np.full(self.shape[1], np.nan)
+        if isinstance(model, Posterior):
+            columns = np.flatnonzero(self.counts >= self.least)
+            ends = model.predict_interval(entries_at(at, columns), level=LEVEL)
+            low[columns] = np.asarray(ends)[:, 0]
+        return low
 
     def _entries(self, row: int | None, columns: Numbers, *numbers: Numbers) -> list[Entry]:
         """Return the entries of some columns, with their intervals if there is a posterior."""
@@ -204,7 +243,7 @@ class CompletionState(ModelState):
         scale = self.person.ends or (-np.inf, np.inf)
         titles = self.data.column_titles(columns)
         about = values, predicted[columns].clip(*scale), *ends.clip(*scale).T, for_you[columns]
-        about = *about, np.bincount(self.observations.indices, minlength=self.shape[1])[columns]
+        about = *about, self.counts[columns]
         each = zip(titles, columns.tolist(), *(some.tolist() for some in about), strict=True)
         return [Entry(*entry) for entry in each]
 

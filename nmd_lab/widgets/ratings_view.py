@@ -1,27 +1,29 @@
-"""The completion explorer: held-out error while it fits, and predictions for single rows."""
+"""The explorer of ratings: the error where some are hidden, one person, films for them, a map."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.result.summary import headline_of
+from nmd_lab.result.summary import validation_error
 
-from .charts import Panel, number_text, size_text, table, texts
-from .components import signs_of
+from .charts import texts
+from .components import order_of
 from .history import History
 from .live_sample import LEVEL
-from .ratings_state import CompletionState, Entry
+from .ratings_state import SORTS, CompletionState, Entry
 from .settings import Field, value_of
 from .view import ModelView
+from .words import Number
 
 MOST_SUGGESTIONS = 500  # number of row labels that are suggested
-HIDDEN = "● "  # mark in front of an entry that the fit has not seen
 LISTED = 50  # largest number of entries in a list
+MOST_MAPPED, NAMED = 3000, 120  # columns in the map, the most rated ones, and candidates for a name
 YOU = "you"  # label of a person who is not in the data
 
 
@@ -29,15 +31,13 @@ class CompletionView(ModelView):
     """Curves, results of the posterior, components, and the entries of one row."""
 
     state: CompletionState
-    panels = (
-        Panel("error of held-out entries (RMSE)", {"held_out": "held out"}, "held_out"),
-        Panel("relative error of the others", {"relative_error": "observed"}),
-    )
+    curves = MappingProxyType({"held_out": "hidden"})
     other_models = ("data",)
 
     def __init__(self, state: CompletionState) -> None:
         super().__init__(state, "completion.nc", (state.ratings, "ratings"))
         self.before = self.search = ""
+        self.sort: str = SORTS[0]
         self._first_row()
         self.actions |= {
             "ask": self._ask,
@@ -48,8 +48,16 @@ class CompletionView(ModelView):
     def title(self) -> str:
         """The data and their size."""
         entries = self.state.observations
-        name = self.state.values["data"]
-        return size_text(name, entries.shape, entries.n_observed / np.prod(entries.shape))
+        (m, n), (who, what) = entries.shape, self._things
+        return f"{entries.n_observed} ratings of {n} {what} by {m} {who}"
+
+    @property
+    def _things(self) -> tuple[str, str]:
+        """The words for rows and for columns."""
+        labels = self.state.observations.labels
+        named = (("rows", labels.rows), ("columns", labels.columns))
+        who, what = (f"{dims[0]}s" if len(dims) == 1 else plain for plain, dims in named)
+        return who, what
 
     def setting_changed(self, name: str) -> None:
         """Ask for the first row of other data."""
@@ -57,9 +65,16 @@ class CompletionView(ModelView):
         if name == "data":
             self._first_row()
 
-    def headline(self) -> dict[str, Any] | None:
+    def number(self) -> Number | None:
         """Return the error where ratings are hidden, compared with that of the rivals."""
-        return None if self.result is None else headline_of(self.result, self.state.errors)
+        error = None if self.result is None else validation_error(self.result)
+        if error is None:
+            return super().number()
+        ends, found = self.state.person.ends, self.state.findings
+        after = "" if ends is None else f" of {ends[0]:g}…\N{WORD JOINER}{ends[1]:g}"
+        covered = "" if found is None else f"; {found.summary}"
+        before = "Hidden ratings are guessed to "
+        return Number(error, before, after, self.state.errors, more=covered)
 
     def select(self, selection: dict[str, Any] | None) -> None:
         """Show the entries of the row that was picked, also if it is the only one of a lasso."""
@@ -72,30 +87,61 @@ class CompletionView(ModelView):
             self.asked = str(self.state.data.labels("rows")[row])
 
     def parts(self, history: History, *_: Any) -> dict[str, Any]:
-        """Return curves, intervals, components, plane and the entries of a row."""
-        state, shown = self.state, self.state.shown
+        """Return curves, intervals, components, the map of the columns, and the lists of a row."""
+        state, shown = self.state, self.factors.sorted(self.state.shown)
         row, problem = self._row()
         labels, data = state.observations.labels, state.data
         columns = data.column_titles() if data.titles else texts(labels, "columns")
         said = "; ".join(filter(None, (self.lost(shown), self._typical(shown))))
-        parts = super().parts(history) | {
-            "tables": [] if problem else self._tables(row),
-            "facts": {"query": self._query(problem), "you": self.before if row is None else None},
-            **self.factors.parts(shown, None, labels, said, columns),
+        parts = super().parts(history)
+        parts |= self.factors.parts(shown, None, labels, said, columns)
+        parts["facts"] |= {"lists": self._lists(row, problem)}
+        parts["scatter"] = self._map(shown, row, problem)
+        return parts
+
+    def _map(self, shown: FittedValues | None, row: int | None, problem: str) -> Any:
+        """Return the columns in the plane of two components, and where the person points."""
+        if shown is None or (rank := shown.H.shape[0]) < 2:
+            return None
+        state, (a, b) = self.state, (min(k, rank - 1) for k in self.factors.plane)
+        often = np.argsort(-state.counts, kind="stable")[:MOST_MAPPED]
+        often = often[state.counts[often] >= state.least]
+        x, y = (np.ascontiguousarray(shown.H[k, often], dtype="<f4") for k in (a, b))
+        plane = {
+            "things": self._things[1],
+            "rank": rank,
+            "a": a,
+            "b": b,
+            "x": x.tobytes(),
+            "y": y.tobytes(),
+            "rows": often.astype("<i4").tobytes(),
+            "labels": state.data.column_titles(often),
+            "named": list(range(min(often.size, NAMED))),
+            "groups": [],
+            "color": "",
+            "values": [],
+            "total": int(often.size),
         }
         fitted, at = state.fitted_row(row)
-        if parts.get("scatter") and fitted is not None and not problem:
-            plane, signs = parts["scatter"], signs_of(shown or fitted)
-            x, y = (float(fitted.W[at, k] * signs[k]) for k in (plane["a"], plane["b"]))
-            plane["person"] = {"name": self.asked, "x": x, "y": y}
-        return parts
+        if fitted is not None and not problem and often.size:
+            w = self._weights(fitted, at)
+            # As far away as columns are: only the direction of a person means something here
+            size = math.sqrt(float(np.mean(x**2 + y**2))) / (math.hypot(w[a], w[b]) or 1.0)
+            plane["person"] = {"name": self.asked, "x": float(w[a] * size), "y": float(w[b] * size)}
+        return plane
+
+    def _weights(self, fitted: FittedValues, at: int) -> Any:
+        """Return the weights of a row for the components as the page numbers them."""
+        assert self.state.shown is not None
+        order, signs = order_of(self.state.shown)
+        return np.asarray(fitted.W[at])[order] * signs
 
     def _first_row(self) -> None:
         """Ask for the first row."""
         self.asked = str(self.state.data.labels("rows")[0])
 
     def _ask(self, message: Mapping[str, Any]) -> None:
-        """Change the row, or look for an item that the new person can rate."""
+        """Change the row, the order of the list, or look for an item that can be rated."""
         name, text = message["name"], value_of(message["value"], "text")
         self.search = text if name == "search" else ""
         if name == "row":
@@ -103,6 +149,10 @@ class CompletionView(ModelView):
             self.asked = text.strip()
         elif name == "item" and text:
             self.state.person.offer(text)
+        elif name == "sort" and text in SORTS:
+            self.sort = text
+        elif name == "least" and text.isdecimal():
+            self.state.least = int(text)
 
     def _row(self) -> tuple[int | None, str]:
         """Return the row that is asked for, None for the new person, and what is wrong with it."""
@@ -113,53 +163,70 @@ class CompletionView(ModelView):
         except ValueError as error:
             return 0, str(error)
 
-    def _query(self, problem: str) -> list[dict[str, Any]]:
-        """Return the inputs above the tables."""
+    def _fields(self, problem: str) -> list[dict[str, Any]]:
+        """Return the inputs above the list of ratings."""
         data, person = self.state.data, self.state.person
         rows = [YOU, *map(str, data.labels("rows")[:MOST_SUGGESTIONS])]
-        query = [Field("row", "Person", "text", rows, help="Label of a row, such as a user")]
+        fields = [Field("row", "Person", "text", rows, help="Label of a row, such as a user")]
         if self.asked == YOU:
             found = data.column_titles(person.search(self.search))
             about = "Words of a title, to rate it, too"
-            query.append(Field("item", "Add", "text", found, help=about, searched=True))
+            fields = [Field("item", "+ title", "text", found, help=about, searched=True)]
         values = {"row": self.asked, "item": ""}
-        return [field.shown(values, {"row": problem}) for field in query]
+        return [field.shown(values, {"row": problem}) for field in fields]
 
-    def _tables(self, row: int | None) -> list[dict[str, Any]]:
-        """Return the tables of the ratings and of the best predictions for the others."""
-        rated, best = self.state.entries(row, LISTED)
-        predicted = "fit" if self.state.draws is None else "draws"
-        ratings = self._ratings(row, rated, predicted)
-        if not best:
-            return [ratings, table("top", ("predictions come with a fit",), [])]
-        # A new person has all columns from the start: stars stay where they are
-        columns = {"suggested": [e.label for e in best]}
-        columns[predicted] = [number_text(e.predicted, 3) for e in best]
-        columns["n"] = [str(e.n_ratings) for e in best]
-        if row is None:
-            columns["for you"] = [_text("{:+.2f}", e.for_you) for e in best]
-        if row is None or self.state.draws is not None:
-            ends = [_text("{:.3g} – {:.3g}", e.low, e.high) for e in best]
-            columns[f"{100 * LEVEL:.0f} % interval"] = ends
-        rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
-        return [ratings, table("top", list(columns), rows, ids=[e.column for e in best])]
-
-    def _ratings(self, row: int | None, rated: list[Entry], predicted: str) -> dict[str, Any]:
-        """Return the ratings of a row, marked if they are hidden, or those of the new person."""
-        ids, rows = [entry.column for entry in rated], []
+    def _lists(self, row: int | None, problem: str) -> dict[str, Any]:
+        """Return the ratings of a row or of the new person, and the best of the other columns."""
+        sort = self.sort if row is None else self.sort.replace("for_you", "highest")
+        rated, best = ([], []) if problem else self.state.entries(row, LISTED, sort)
         hidden = set() if row is None else set(self.state.hidden_of(row).tolist())
+        person, known = self.state.person, []
         for entry in rated:
-            label = f"{HIDDEN if entry.column in hidden else ''}{entry.label}"
-            value = "" if row is None else f"{entry.observed:g}"
-            rows.append([label, value, number_text(entry.predicted, 3)])
+            line = self._line(entry) | {"hidden": entry.column in hidden}
+            if row is None:
+                rating = person.ratings.get(entry.column)
+                line["number"] = 0 if rating is None else person.levels.index(rating) + 1
+            else:
+                line["rating"] = f"{entry.observed:g}"
+            known.append(line)
+        return {
+            "you": row is None,
+            "person": self.asked,
+            "turn": self.before if row is None else YOU,
+            "fields": self._fields(problem),
+            "levels": person.levels,
+            "known": known,
+            "top": [self._line(entry, row is None) | {"n": entry.n_ratings} for entry in best],
+            "sort": sort,
+            "least": self.state.least,
+            "about": self._about(row),
+        }
+
+    def _line(self, entry: Entry, for_you: bool = False) -> dict[str, Any]:
+        """Return one column of the data with its prediction; its interval on the scale."""
+        low, high = self.state.person.ends or (math.nan, math.nan)
+        line: dict[str, Any] = {"column": entry.column, "title": entry.label}
+        line["predicted"] = "" if math.isnan(entry.predicted) else f"{entry.predicted:.1f}"
+        line["text"], line["ends"] = "", None
+        if not math.isnan(entry.low):
+            line["text"] = f"{100 * LEVEL:.0f} %: {entry.low:.3g} to {entry.high:.3g}"
+            ends = np.array([entry.low, entry.high, entry.predicted])
+            if high > low:
+                line["ends"] = np.clip((ends - low) / (high - low), 0, 1).round(3).tolist()
+        if for_you and not math.isnan(entry.for_you):
+            line["for_you"] = f"{entry.for_you:+.1f}"
+        return line
+
+    def _about(self, row: int | None) -> str:
+        """Return how generous the new person is; what is missing for suggestions."""
+        if self.state.shown is None:
+            return "suggestions come with a fit"
         if row is not None:
-            name = f"rated ({HIDDEN}hidden)" if hidden else "rated"
-            return table("known", (name, "value", predicted), rows, ids=ids)
-        levels, ratings = self.state.person.levels, self.state.person.ratings
-        stars = [levels.index(ratings[k]) + 1 if k in ratings else 0 for k in ids]
-        rows = [[label, number] for label, _, number in rows]  # the page has stars for the value
-        shown = table("known", ("your ratings", "", predicted), rows, ids=ids)
-        return shown | {"ratings": levels, "rated": stars}
+            return ""
+        if not self.state.person.ratings:
+            return "give some stars: suggestions follow"
+        more = self.state.generosity
+        return f"you rate {abs(more):.1f} {'above' if more >= 0 else 'below'} most people"
 
     def _typical(self, shown: FittedValues | None) -> str:
         """Return the rows of the chosen component in words."""
@@ -168,8 +235,3 @@ class CompletionView(ModelView):
             return ""
         named = ", ".join(str(label) for label in self.state.data.labels("rows")[rows])
         return f"rows with most of component {self.factors.chosen}: {named}"
-
-
-def _text(form: str, *numbers: float) -> str:
-    """Return numbers as text; an empty one for NaN."""
-    return "" if math.isnan(numbers[0]) else form.format(*numbers)

@@ -8,16 +8,16 @@ import numpy as np
 
 from nmd_lab._messages import message_of_chains
 from nmd_lab.result.selection import choice_in_words
-from nmd_lab.result.summary import posterior_facts
-from nmd_lab.result.summary_parts import headline
+from nmd_lab.result.summary import headline_of, posterior_facts
 
 from .background import Latest
-from .charts import Panel, curves_part, size_text, table, texts, trials_charts
+from .charts import curves_chart, table, texts, trials_charts
 from .history import History
 from .matrix_state import FittedState
 from .pictures import Frame, drawn_at, frame_of, pictures_part
 from .tables import Grid, Order
 from .view import View
+from .words import Number, size_words
 
 
 class ResultView(View):
@@ -49,18 +49,28 @@ class ResultView(View):
     @property
     def title(self) -> str:
         """What is shown, and its size."""
-        return size_text(self.name, self.outcome._shape)
+        return size_words(f"a {self.name} of {{}} × {{}}", self.outcome._shape)
 
     def cannot_run(self) -> str:
         """Return why nothing runs here."""
         return f"a {self.name} holds no data: give the data to make a new one"
 
-    def headline(self) -> dict[str, Any] | None:
+    def number(self) -> Number | None:
         """Return the error of a fit, or the mean standard deviation of a posterior."""
-        if self.state.posterior is None or self.outcome._labels.table is not None:
-            return super().headline() if self.state.posterior is None else None
-        words = "standard deviation of a prediction, on average"
-        return headline(float(np.mean(self._drawn(self.frame())[1])), words, {})
+        if self.state.posterior is None:
+            fit = self.outcome
+            return self._chosen_number(fit) if fit.selection.sizes["trial"] else super().number()
+        if self.outcome._labels.table is not None:
+            return None
+        spread = float(np.mean(self._drawn(self.frame())[1]))
+        return Number(spread, "A prediction is uncertain by ", " on average (standard deviation)")
+
+    def _chosen_number(self, fit: Any) -> Number | None:
+        """Return the error by which the model was chosen."""
+        if "validation_rmse" in fit.history:
+            return super().number()
+        of = headline_of(fit)
+        return Number(float(of["value"]), "Its error is ", f" {of['text']}")
 
     def _drawn(self, frame: Frame) -> tuple[Any, Any]:
         """Return mean and standard deviation of the posterior where pictures are shown."""
@@ -68,8 +78,7 @@ class ResultView(View):
 
     def frame(self) -> Frame:
         """Return which entries are shown: rows that were picked or of a component, or all."""
-        fitted = self.outcome._fitted if self.state.posterior is None else None
-        rows = self.factors.shown_rows(fitted, self.selection, self.outcome._shape[0])
+        rows = self.factors.shown_rows(self._fitted, self.selection, self.outcome._shape[0])
         return frame_of(self.outcome._shape, self.state.picture, rows=rows)
 
     def parts(self, history: History) -> dict[str, Any]:
@@ -80,13 +89,15 @@ class ResultView(View):
             shown, spread = self._drawn(frame)
             more: dict[str, Any] = {}
         else:
-            fitted, facts, spread = outcome._fitted, self._facts(), None
+            fitted, facts, spread = self._fitted, self._facts(), None
+            assert fitted is not None
             shown = frame.means(outcome._shape, fitted.without(self.factors.off(fitted)).block)
             more = {
-                "curves": curves_part(self._panels, self.state.fit.recording),
+                "curves": curves_chart(self._labels, self.state.fit.recording),
                 "dots": trials_charts(outcome),
                 **self.factors.parts(fitted, frame, outcome._labels, ""),
                 "drawing": self.factors.drawing(fitted, frame, outcome._labels),
+                "facts": {},
             }
         limits = float(np.nanmin(shown)), float(np.nanmax(shown))
         names = texts(outcome._labels, "rows")
@@ -108,25 +119,24 @@ class ResultView(View):
         assert outcome._labels.table is not None
         nothing, fitted = np.full(outcome._shape, np.nan), None
         if posterior is None:
-            fitted = outcome._fitted.without(self.factors.off(outcome._fitted))
+            fitted = self._fitted.without(self.factors.off(self._fitted))
         return Grid(outcome._labels.table, nothing, nothing, fitted, posterior)
 
     def _grid(self, names: list[str]) -> dict[str, Any]:
         """Return the cells of a table, and the one that was picked."""
-        fitted = self.outcome._fitted if self.state.posterior is None else None
-        rows = self.factors.shown_rows(fitted, self.selection, self.outcome._shape[0])
-        picked = self.selection or {}
-        return {
-            "grid": self._table.shown(rows, names, self._order),
-            "facts": {"cell": self._table.cell(picked.get("row"), picked.get("column"))},
-        }
+        rows = self.factors.shown_rows(self._fitted, self.selection, self.outcome._shape[0])
+        return {"grid": self._table.shown(rows, names, self._order), "facts": {}}
 
     @property
-    def _panels(self) -> list[Panel]:
-        """The curves of a fit: held-out errors first, if it has some."""
-        panels = [Panel("relative error", {"relative_error": "observed"})]
-        held_out = Panel("error of held-out entries (RMSE)", {"held_out": "held out"}, "held_out")
-        return [held_out, *panels] if "validation_rmse" in self.outcome.history else panels
+    def _labels(self) -> dict[str, str]:
+        """The curves of a fit: the errors of hidden entries, or else those of all."""
+        hidden = "validation_rmse" in self.outcome.history
+        return {"held_out": "hidden"} if hidden else {"relative_error": "seen"}
+
+    @property
+    def _fitted(self) -> Any:
+        """The model of a fit with its components by size; None of a posterior."""
+        return None if self.state.posterior else self.factors.sorted(self.outcome._fitted)
 
     def _facts(self) -> Any:
         """Return names and texts of the details of a fit."""

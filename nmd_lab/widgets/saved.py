@@ -124,28 +124,36 @@ def shown_by(explorer: Any) -> Record:
     """Return all that an explorer shows, without what needs Python and without paths."""
     shown = {name: each for name, each in explorer.get_state().items() if not name.startswith("_")}
     status, facts, pictures = shown["status"], dict(shown["facts"] or {}), shown["pictures"]
-    work, off = explorer.state.said_work, {"disabled": True, "title": NEEDS_PYTHON}
-    buttons = {name: each | off for name, each in status["buttons"].items()}
-    if "intervals" in (shown["dots"] or {}):  # the draws are on the page
-        buttons.pop("sample", None)
+    work = explorer.state.said_work
     said = "" if work.phase == "ready" else f"{work.message}; "
     said += f"saved by nmd_lab {__version__}, nothing is fitted here"
     if "iterations" in facts:
         every = len(facts["iterations"]) // MOST_ITERATIONS + 1
         facts["iterations"] = sorted({*facts["iterations"][::-every], facts["iteration"]} - {None})
-    if "query" in facts:
-        facts["query"] = [each | {"options": []} for each in facts["query"]]
+    if "shapes" in facts:  # a click on one would fit it
+        facts["shapes"] = []
+    if "lists" in facts:
+        fields = [each | {"options": []} for each in facts["lists"]["fields"]]
+        known = [each | {"rating": each.get("rating", "")} for each in facts["lists"]["known"]]
+        facts["lists"] = facts["lists"] | {"fields": fields, "known": known}
     if pictures:
         pictures = {name: compact(each) for name, each in pictures.items()} | {"can_brush": False}
     return shown | {
         "status": status
-        | {"message": said, "failed": False, "save": NEEDS_PYTHON, "buttons": buttons},
+        | {
+            "message": said,
+            "failed": False,
+            "save": NEEDS_PYTHON,
+            "buttons": {},
+            "folder": "",
+            "phase": "finished",
+        },
         "facts": facts,
         "pictures": pictures,
         "modelled": compact(shown["modelled"]),
-        "tables": [without_stars(each) for each in shown["tables"] or []],
         "code_text": re.sub(r'(\(\s*")[^"\n]*/', r"\1", shown["code_text"] or ""),
         "controls": [],
+        "runs": [],
         "static_id": "",
     }
 
@@ -154,15 +162,6 @@ def compact(value: Any) -> Any:
     """Return many numbers as codes in 8 bits, and anything else as it is."""
     is_large = isinstance(value, bytes) and len(value) > EXACT
     return {"floats": _as_bytes(value)} if is_large else value
-
-
-def without_stars(table: Record) -> Record:
-    """Return a table with texts in the place of stars, by which a reader could rate."""
-    if "rated" not in table:
-        return table
-    texts = [str(table["ratings"][k - 1]) if k else "" for k in table["rated"]]
-    rows = [[name, text, *rest] for (name, *rest), text in zip(table["rows"], texts, strict=True)]
-    return {k: v for k, v in table.items() if k not in ("rated", "ratings")} | {"rows": rows}
 
 
 def questions(shown: Record) -> dict[str, tuple[list[Record], Record | None]]:

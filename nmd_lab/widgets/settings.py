@@ -34,7 +34,7 @@ class Field(NamedTuple):
     label: str  # in front of the input
     kind: Literal["choice", "integer", "number", "share", "text"]
     options: Sequence[str] = ()  # options of a choice, or suggestions for a text
-    group: str = ""  # heading above the field
+    group: str = ""  # popover with the field; without one, it is an argument of `explore` alone
     help: str = ""  # tooltip of one line
     option_labels: Mapping[str, str] = MappingProxyType({})  # where names alone would not do
     auto: bool = False  # whether "auto" is a value, which is then chosen by held-out entries
@@ -149,11 +149,6 @@ class FitState:
         """Continue the fit."""
         self.active = self.fit
         self.fit.proceed(self.values["iterations"])
-
-    def reset(self) -> None:
-        """Forget the fit."""
-        self.fitted_settings = {}
-        self.fit.reset()
 
     def keep(self) -> dict[str, Any]:
         """Return what `recall` needs to come back to the present fit."""

@@ -80,11 +80,11 @@ class StudyState(FitState):
     """The results of a study, the layout of their chart, and a repeated fit."""
 
     fields = (
-        Field("metric", "Measure", "choice", group="Picture"),
-        Field("x", "Along x", "choice", group="Picture"),
-        Field("color", "Colour", "choice", group="Picture"),
-        Field("panel", "Panels", "choice", group="Picture"),
-        ITERATIONS._replace(group="The fit of a point"),
+        Field("metric", "Measure", "choice", group="data"),
+        Field("x", "Along x", "choice", group="data"),
+        Field("color", "Colour", "choice", group="data"),
+        Field("panel", "Panels", "choice", group="data"),
+        ITERATIONS,
     )
 
     def __init__(self, study: Study | xr.Dataset | str | os.PathLike[str], **values: Any) -> None:
@@ -204,11 +204,6 @@ class StudyState(FitState):
             self.values["iterations"],
             choose=choose if is_open(cell.arguments) else None,
         )
-
-    def reset(self) -> None:
-        """Forget the fit."""
-        self.fitted_point = None
-        super().reset()
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats the fit, or that draws the chart if there is none."""

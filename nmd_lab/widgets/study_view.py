@@ -14,21 +14,19 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from nmd_lab.result import netcdf
-from nmd_lab.result.summary_parts import headline
 from nmd_lab.studies.grid import CONDITIONS
 from nmd_lab.studies.plots import label_text
 
 from .background import Latest, many
-from .charts import Panel, chart, curves_part, series, table
+from .charts import chart, curves_chart, series, table
 from .history import History
 from .study_state import NO_DIMENSION, ChartPoint, StudyState, is_numeric
 from .view import View
+from .words import Number, Piece, two_digits
 
 CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by held-out entries
 MOST_CELLS = 12  # largest number of fits of a point, or of points, that are listed
 CLEARLY = 0.975  # quantile of Student's t beyond which a paired difference is called clear
-
-PANELS = (Panel("relative error", {"relative_error": "observed"}),)
 
 
 class StudyView(View):
@@ -74,23 +72,26 @@ class StudyView(View):
     @property
     def title(self) -> str:
         """The size of the study."""
-        return f"study of {many(math.prod(self.state.results.sizes.values()), 'fit')}"
+        return f"a study of {many(math.prod(self.state.results.sizes.values()), 'fit')}"
 
     @property
-    def model(self) -> str:
-        """The model of the lowest point; those of the other conditions are in the list."""
+    def model(self) -> list[Piece]:
+        """The model that is best over all conditions."""
         best = self._best()
-        return "" if best is None else f"best: {_words(_model(best))}"
+        return [] if best is None else [("best is ", ""), (_words(_model(best)), "again")]
 
-    def headline(self) -> dict[str, Any] | None:
+    def number(self) -> Number | None:
         """Return the lowest mean of the measure, and the difference from the next model."""
         models = self._compared()
         if not models:
             return None
         scores, conditions = _scores(models[0]), len(models[0])
         where = _labels_text(_conditions(models[0][0])) if self._n_conditions > 1 else ""
-        where = f"mean of {conditions} conditions" if conditions > 1 else where and f"at {where}"
-        return headline(float(scores.mean()), where, {}) | {"rivals": self._difference(models)}
+        where = f", mean of {conditions} conditions" if conditions > 1 else where and f" at {where}"
+        metric = self.state.results[self.state.values["metric"]]
+        name = str(metric.attrs.get("long_name", self.state.values["metric"]))
+        error, words = float(scores.mean()), f"Its {name} is "
+        return Number(error, words, where + self._difference(models), value=two_digits(error))
 
     def _difference(self, models: list[list[ChartPoint]]) -> str:
         """Return the paired difference of the next model in the same conditions in words."""
@@ -103,7 +104,7 @@ class StudyView(View):
         by_seed = (_scores(others[0]) - _scores(best)).mean(axis=0)
         more = float(by_seed.mean())
         places = max(0, 1 - math.floor(math.log10(more))) if more > 0 else 2
-        text = f"· {_words(changed)}: {more:.{places}f} worse"
+        text = f"; {_words(changed)} is {more:.{places}f} worse"
         if by_seed.size < 2:
             return f"{text}, with one seed"
         error = float(by_seed.std(ddof=1) / np.sqrt(by_seed.size))
@@ -145,7 +146,7 @@ class StudyView(View):
                 "point": next((k for k, p in enumerate(self.points) if p.labels == labels), None)
             },
             "tables": [about],
-            "curves": curves_part(PANELS, self.state.fit.recording, history.overlays(self.state)),
+            "curves": curves_chart({"relative_error": "seen"}, self.state.fit.recording),
         }
 
     def _choose(self, message: Mapping[str, Any]) -> None:

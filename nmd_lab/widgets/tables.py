@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 MOST_SHOWN, BINS = 200, 14  # rows that are shown at once, and bars of a histogram
 MOST_CHECKED, LEAST_SURE = 5000, 12  # cells that are looked at (a sample of more), and listed
-LEVELS = (LEVEL, 0.5)  # probabilities of the intervals of a single cell
+LIKELY = 3  # classes of a cell that are named
 SEEN, HIDDEN, MISSING = 0, 1, 2  # cells: seen by the fit, hidden from it, or missing in the data
 
 
@@ -78,13 +78,16 @@ class Grid(NamedTuple):
         data = self._numbers(column, self.original[:, at])
         low, high, bars = _scale(column, self._known(column, at))
         shown, model, sure = data[rows], np.full(rows.size, np.nan), np.full(rows.size, "", object)
+        size, ends = (high - low) or 1.0, np.full(rows.size, None, object)
         state = np.where(np.isnan(self.observed[rows][:, at[0]]), HIDDEN, SEEN)
         state[np.isnan(shown)] = MISSING
         unseen = np.flatnonzero(state != SEEN)
-        model[unseen], sure[unseen] = self._model(column, rows[unseen], at)
+        model[unseen], sure[unseen], drawn = self._model(column, rows[unseen], at)
+        for k, pair in zip(unseen, drawn, strict=False):
+            ends[k] = np.clip((pair - low) / size, 0, 1).round(3).tolist()
         has_order = column.kind in ("number", "ordered", "values")
         share = np.where(state == MISSING, model, shown) - low
-        share = np.clip(np.nan_to_num(share * has_order / ((high - low) or 1.0)), 0, 1)
+        share = np.clip(np.nan_to_num(share * has_order / size), 0, 1)
         return {
             "name": str(column.name),
             "at": int(at[0]),
@@ -93,10 +96,11 @@ class Grid(NamedTuple):
             "high": _text(column, high),
             "state": state.tolist(),
             "data": [_text(column, x) for x in shown],
-            "model": [_text(column, x) for x in model],
+            "model": [_text(column, x, 3) for x in model],
             "sure": sure.tolist(),
             "share": share.round(3).tolist(),
-            "zero": float(np.clip(-low / ((high - low) or 1.0), 0, 1).round(3)),
+            "ends": ends.tolist(),
+            "zero": float(np.clip(-low / size, 0, 1).round(3)),
         }
 
     def _known(self, column: TypedColumn, at: Array) -> Array:
@@ -124,17 +128,19 @@ class Grid(NamedTuple):
             return positions
         return np.asarray(values[:, 0], dtype=float)
 
-    def _model(self, column: TypedColumn, rows: Array, at: Array) -> tuple[Array, list[str]]:
-        """Return what the model expects, one number a row, and how sure it is; NaN without one."""
+    def _model(self, column: TypedColumn, rows: Array, at: Array) -> tuple[Array, list[str], Array]:
+        """Return what the model expects, one number a row, how sure it is, and intervals."""
+        nothing = np.empty((0, 2))
         if (shares := self._shares(column, rows, at)) is not None:
-            return shares.argmax(axis=1), [f"{100 * most:.0f} %" for most in shares.max(axis=1)]
+            return shares.argmax(axis=1), [_likely(column, each) for each in shares], nothing
         if self.posterior is not None and rows.size:
             cells = entries_at(rows, np.full(rows.size, at[0]))
             ends = np.asarray(self.posterior.predict_interval(cells, level=LEVEL))
-            return self.posterior.predict(cells), [_ends(low, high) for low, high in ends]
+            words = [f"{100 * LEVEL:.0f} % in {_ends(low, high)}" for low, high in ends]
+            return self.posterior.predict(cells), words, ends
         if self.fitted is None:
-            return np.full(rows.size, np.nan), [""] * rows.size
-        return self._numbers(column, self.fitted.block(rows, at)), [""] * rows.size
+            return np.full(rows.size, np.nan), [""] * rows.size, nothing
+        return self._numbers(column, self.fitted.block(rows, at)), [""] * rows.size, nothing
 
     def _shares(self, column: TypedColumn, rows: Array, at: Array) -> Array | None:
         """Return the probability of each class; None for numbers, and levels without draws."""
@@ -147,29 +153,6 @@ class Grid(NamedTuple):
             return np.hstack([1 - shares, shares])
         shares += np.finfo(float).tiny
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
-
-    def cell(self, row: int | None, at: int | None) -> dict[str, Any] | None:
-        """Return the prediction of one cell: probabilities of classes, or nested intervals."""
-        found = [(column, where) for column, where in self.table.blocks() if at in where]
-        if row is None or not found or not 0 <= row < len(self.original):
-            return None
-        ((column, where),), rows = found, np.array([row])
-        ((model,), _), shares = self._model(column, rows, where), self._shares(column, rows, where)
-        if np.isnan(model):
-            return None
-        data = self._numbers(column, self.original[rows][:, where])[0]
-        text = "missing" if np.isnan(data) else f"data {_text(column, data)}"
-        named = [] if shares is None else zip(column.classes, shares[0].tolist(), strict=True)
-        cell, intervals = entries_at(rows, where[:1]), []
-        if self.posterior is not None and not column.is_class:
-            ends = [(p, self.posterior.predict_interval(cell, level=p)[0]) for p in LEVELS]
-            intervals = [f"{100 * p:.0f} %: {_ends(*pair)}" for p, pair in ends]
-        return {
-            "title": f"{column.name}, row {row}",
-            "text": f"{text}, model {_text(column, model)}",
-            "bars": [[str(name), share] for name, share in named],
-            "intervals": intervals,
-        }
 
     def least_sure(self, names: list[str]) -> dict[str, Any] | None:
         """Return a table of the cells that the model is least sure of; None without draws."""
@@ -190,8 +173,8 @@ class Grid(NamedTuple):
             if cell["kind"] == "number":
                 filled, sure = _text(column, float(predicted)), _ends(*interval)
             rows.append([f"{column.name}, row {names[row] if names else row}", filled, sure])
-        head = ("least sure", "filled with", f"{100 * LEVEL:.0f} % interval, or how sure")
-        said = "compared with the column alone: the spread of a number, the chance to be wrong"
+        head = ("cell", "filled with", f"{100 * LEVEL:.0f} % interval")
+        said = "Cells where the model knows least"
         said += f"; ⚠ {warning}" if (warning := doubt(self.posterior)) else ""
         return table("unsure", head, rows, ids=at.tolist(), caption=said)
 
@@ -207,18 +190,24 @@ def _scale(column: TypedColumn, data: Array) -> tuple[float, float, list[float]]
     return low, high, (counts / max(counts.max(), 1)).round(3).tolist()
 
 
-def _text(column: TypedColumn, number: float) -> str:
+def _likely(column: TypedColumn, shares: Array) -> str:
+    """Return the most probable classes of a cell, with their probabilities."""
+    likely = np.argsort(-shares, kind="stable")[:LIKELY]
+    return ", ".join(f"{column.classes[k]} {100 * shares[k]:.0f} %" for k in likely)
+
+
+def _text(column: TypedColumn, number: float, digits: int = 4) -> str:
     """Return a value of a column as text; an empty one for NaN."""
     if np.isnan(number):
         return ""
     if not column.is_class:
-        return _short(number)
+        return _short(number, digits)
     return str(column.classes[int(np.clip(round(number), 0, len(column.classes) - 1))])
 
 
-def _short(number: float) -> str:
-    """Return a number with about four significant digits, without an exponent below a million."""
-    return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else f"{number:.4g}"
+def _short(number: float, digits: int = 4) -> str:
+    """Return a number with so many significant digits, without an exponent below a million."""
+    return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else f"{number:.{digits}g}"
 
 
 def _ends(low: float, high: float) -> str:

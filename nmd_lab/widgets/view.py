@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,26 +11,25 @@ from typing import Any
 from nmd_lab._runtime.checks import sentence
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.selection import as_text
-from nmd_lab.result.summary import headline_of
+from nmd_lab.result.summary import validation_error
 from nmd_lab.solver.selection.record import in_words
 
 from .background import Latest
-from .charts import Panel, calibration_chart, curves_part, model_text, trials_charts
+from .charts import calibration_chart, curves_chart, errors_by_shape, trials_charts
 from .code import name_in_notebook
 from .components import FactorsPart
 from .history import History
 from .model_state import ModelState
 from .pictures import Frame
 from .settings import FitState
+from .words import Number, Piece, model_words, shapes
 
 Action = Callable[[Mapping[str, Any]], Any]
 """What a message of the front end does; a view that it returns is shown from then on."""
 
 BUTTONS = {  # labels and tooltips of the buttons that all views have, by their action
-    "run": ("Run", "Fit with these settings, from the start"),
-    "stop": ("Stop", "Stop at the next iteration"),
-    "continue": ("Continue", "Continue where it stopped"),
-    "reset": ("Reset", "Forget the fit"),
+    "run": ("fit again", "Fit with these settings, from the start"),
+    "continue": ("resume", "Continue where it stopped"),
 }
 QUICK = 1.0  # seconds of a fit up to which a change of a setting fits again
 
@@ -74,7 +73,7 @@ class View:
     def select(self, selection: dict[str, Any] | None) -> None:
         """Take what was picked: "row", "column", "pixel" in a picture, and the list "rows"."""
         self.selection = selection
-        if (selection or {}).get("rows"):  # they are shown in the place of those of a component
+        if selection is None or selection.get("rows"):  # in the place of those of a component
             self.factors.chosen = None
 
     @property
@@ -94,13 +93,25 @@ class View:
         return ""
 
     @property
-    def model(self) -> str:
-        """The model that is shown, in a few words."""
-        return "" if self.result is None else model_text(self.result)
+    def model(self) -> list[Piece]:
+        """The model that is shown, in words that open popovers."""
+        return [] if self.result is None else model_words(self.result)
 
-    def headline(self) -> dict[str, Any] | None:
-        """Return the one number in the bar, or None before a fit."""
-        return None if self.result is None else headline_of(self.result)
+    def number(self) -> Number | None:
+        """Return the one number of the sentence, or None before a fit."""
+        if self.result is None:
+            return None
+        if (error := validation_error(self.result)) is not None:
+            return Number(error, "Hidden entries are guessed to ")
+        where = "The relative error is ", " where seen; nothing is hidden"
+        return Number(self.result._returned("relative_error"), *where, sign="")
+
+    def sentence(self, number: Number | None) -> list[Piece]:
+        """Return the words about data, model and error."""
+        pieces: list[Piece] = [(self.title, "data")]
+        if model := self.model:
+            pieces += [(": ", ""), *model, (". ", "")]
+        return pieces if number is None else pieces + number.pieces
 
     def cannot_run(self) -> str:
         """Return why no fit can be started now, or an empty string."""
@@ -149,9 +160,12 @@ class View:
         if result is not None and result.stop_reason.code == "callback":
             seconds *= max(fit.planned, 1) / max(fit.done, 1)  # somebody stopped it before its end
         if name != "data" and seconds >= QUICK:
-            return f"changed: Run takes about {in_words(seconds)}"
+            return f"changed: ⟲ takes about {in_words(seconds)}"
         self.state.start(looks=name == "data")
         return ""
+
+    def idle(self) -> None:
+        """Do what is for the background, when nothing runs."""
 
     def close(self) -> None:
         """Stop everything, and forget it."""
@@ -161,36 +175,46 @@ class View:
 
 
 class ModelView(View):
-    """A view with the buttons "Find everything" and "How sure?"."""
+    """A view that can choose its settings, and draw from the posterior of its model."""
 
     state: ModelState
     opens = True
-    panels: Sequence[Panel]
+    curves: Mapping[str, str]  # labels of the curves
     other_models: Collection[str]  # settings that make another model: its components are all on
 
     def __init__(self, state: ModelState, filename: str, source: tuple[Any, str]) -> None:
         super().__init__(state, filename, source)
         labels = ", ".join(field.label for field in state.fields if field.auto)
-        choosing = f"Choose {labels} by held-out entries, and fit with them"
+        choosing = f"Choose {labels} by hidden entries, and fit with them"
         sampling = "Draw from the posterior of this model: predictions with intervals"
-        self.buttons = {"choose": ("Find everything", choosing), "sample": ("How sure?", sampling)}
-        self._lost = Latest[str]()
+        self.buttons = {
+            "choose": ("choose everything", choosing),
+            "sample": ("draw intervals", sampling),
+        }
+        self._lost, self._shapes = Latest[str](), Latest[list[dict[str, Any]]]()
         self.actions |= self.factors.actions | {
             "choose": self._choose,
             "sample": self._how_sure,
+            "point": self._fit_with,
         }
 
     def parts(
-        self, history: History, where: str = "", sizes: Mapping[str, float] = MappingProxyType({})
+        self, history: History, sizes: Mapping[str, float] = MappingProxyType({})
     ) -> dict[str, Any]:
         """Return the curves and the charts; subclasses add the others."""
         fit, found = self.state.fit, self.state.findings
         intervals = {} if found is None else {"intervals": calibration_chart(found)}
-        past = history.overlays(self.state)
+        tried, f = errors_by_shape(fit.result), str(self.state.values["nonlinearity"])
         return {
-            "curves": curves_part(self.panels, fit.recording, past, where, sizes),
+            "curves": curves_chart(self.curves, fit.recording, sizes),
             "dots": intervals | trials_charts(fit.result),
+            "facts": {"shapes": self._shapes(lambda: shapes(f, tried), f, tried)},
         }
+
+    @property
+    def draws_itself(self) -> bool:
+        """Whether it draws from the posterior in the background."""
+        return True
 
     def lost(self, fitted: FittedValues | None, size: float | None = None) -> str:
         """Return what is lost without some components; `size` makes an error one of the unit."""
@@ -200,9 +224,9 @@ class ModelView(View):
 
         def said() -> str:
             before, after = ((size or 1.0) * e for e in self.state.loss_without(fitted, off))
-            what = "error where seen" if size else "relative error"
+            what = "error where seen ±" if size else "relative error "
             named = ", ".join(map(str, off))
-            return f"without component {named}: {what} {as_text(before, 3)} → {as_text(after, 3)}"
+            return f"without component {named}: {what}{as_text(before, 2)} → {as_text(after, 2)}"
 
         return self._lost(said, fitted.H, off)
 
@@ -217,19 +241,34 @@ class ModelView(View):
             self.state.set(name, "auto")
         self.start()
 
+    def _fit_with(self, message: Mapping[str, Any]) -> None:
+        """Fit with the number of components of a point that was clicked."""
+        self.state.set("rank", int(message["id"]))
+        self.start()
+
+    def idle(self) -> None:
+        """Draw from the posterior in the background, once a fit has ended."""
+        state = self.state
+        fitted = state.fit.phase == "finished" and bool(state.errors) and not state.changed
+        waits = fitted and state.sample.phase == "ready"
+        if waits and self.draws_itself and not state.cannot_sample():
+            state.sample_now(idle=True)
+
     def _how_sure(self, _: Mapping[str, Any]) -> None:
         """Draw from the posterior with the present settings."""
         if problem := self.state.cannot_sample():
             raise ValueError(problem)
-        self.state.sample_now()
+        if self.state.sample.phase == "running":  # in the background: now everybody can see it
+            self.state.active = self.state.sample
+        else:
+            self.state.sample_now()
 
     def why_disabled(self, name: str) -> str:
         """Return why a button has no use now, or an empty string."""
         if name == "sample":
             return self.state.cannot_sample()
-        chosen = ["rank"] if name == "scan" else self.state.choosable
         problems = self.state.problems().items()
-        return next((text for each, text in problems if each not in chosen), "")
+        return next((text for each, text in problems if each not in self.state.choosable), "")
 
     def why(self) -> str:
         """Return the sentence on the choice of the model, or an empty string."""
@@ -241,16 +280,16 @@ def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
     """Return the status of the work that was begun last, or of an error in a view."""
     active, running = view.state.said_work, view.state.said_work.phase == "running"
     try:
+        number = view.number()
         bar = {
-            "headline": view.headline(),
-            "title": view.title,
-            "model": view.model,
+            "headline": None if number is None else number.record,
+            "sentence": [list(piece) for piece in view.sentence(number)],
             "why": view.why(),
             "buttons": buttons(view, reasons(view) if view.can_fit else {}),
         }
     except Exception as error:
         plain = buttons(view, dict.fromkeys(BUTTONS, ""))
-        bar = {"headline": None, "title": "", "model": "", "why": "", "buttons": plain}
+        bar = {"headline": None, "sentence": [["", ""]], "why": "", "buttons": plain}
         note = sentence(error), True
     message, failed = note or (active.message, active.phase == "failed")
     return {
@@ -262,6 +301,7 @@ def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
         "left": seconds_left(active) if running and not note else "",
         "warnings": list(active.warnings),
         "filename": view.filename,
+        "folder": Path.cwd().as_posix(),
         "save": "" if view.result is not None else "there is no result yet",
         **bar,
     }
@@ -276,12 +316,10 @@ def reasons(view: View) -> dict[str, str]:
         ended = result is not None and result.stop_reason.code == "converged"
         more = "the fit has converged" if ended else "there is nothing to continue from"
     elif state.changed:
-        more = "the settings have changed: Run starts a new fit"
+        more = "the settings have changed: a new fit is needed"
     return {
         "run": busy or view.cannot_run(),
-        "stop": "" if busy else "nothing runs",
         "continue": busy or more,
-        "reset": "" if phase != "ready" else "there is nothing to forget",
         **{name: busy or view.why_disabled(name) for name in view.buttons},
     }
 

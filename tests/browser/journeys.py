@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 STATUS = ".nmd-status"
+PICTURES = "document.querySelector('.nmd-pictures').pictures"
 ENDED = "^(done|stopped)"  # of a fit, in the status
 
 
@@ -26,33 +27,18 @@ def number_after(word, text):
     return float(re.search(rf"{word} ([\d.e-]+)", text).group(1))
 
 
-def frames(page):
-    return page.evaluate("document.querySelector('.nmd-curves').frames")
-
-
 def drawn(page):
-    """Return how often the reconstruction was drawn."""
-    return page.evaluate("document.querySelector('.nmd-pictures').pictures.frames")
-
-
-def wait_for_frames(page, what, more=1):
-    """Wait until curves or pictures were drawn some more times."""
-    seen = what(page)
-    where = {"frames": "curves').frames", "drawn": "pictures').pictures.frames"}[what.__name__]
-    page.wait_for_function(
-        f"at => document.querySelector('.nmd-{where} >= at", arg=seen + more, polling=20
-    )
+    """Return how often the model was drawn."""
+    return page.evaluate(f"{PICTURES}.frames")
 
 
 def watch_and_stop(page, *, pictures=False):
-    """See curves and pictures change while it runs; stop; return the iteration at which it is."""
+    """See the model change while it runs; stop; return the iteration at which it is."""
     status_says(page, r"running: iteration \d+")
-    wait_for_frames(page, frames, 3)
     if pictures:
-        wait_for_frames(page, drawn, 3)
+        page.wait_for_function(f"at => {PICTURES}.frames >= at", arg=drawn(page) + 3, polling=20)
     said = page.inner_text(STATUS)
     assert said.startswith("running")
-    assert page.locator(".nmd-run").is_disabled()
     page.click(".nmd-stop")
     planned = number_after("of", said)
     said = status_says(page, r"stopped after \d+ iterations")
@@ -60,23 +46,24 @@ def watch_and_stop(page, *, pictures=False):
     return int(number_after("stopped after", said))
 
 
-def from_menu(page, name):
-    """Press a button of the menu next to Run."""
-    page.click(".nmd-menu summary")
-    page.click(f".nmd-menu .nmd-{name}")
+def press(page, popover, name):
+    """Press a button of a popover, which closes then."""
+    page.click(f".nmd-action.nmd-{popover}, .nmd-word-{popover}")
+    page.click(f".nmd-popover .nmd-{name}")
+    page.wait_for_selector(".nmd-popover", state="detached")
 
 
 def stop_and_go_on(page, *, pictures=False):
-    """Stop a run, go on and stop it again, later."""
+    """Stop a run, resume it and stop it again, later."""
     first = watch_and_stop(page, pictures=pictures)
-    from_menu(page, "continue")
+    press(page, "again", "continue")
     assert watch_and_stop(page, pictures=pictures) > first
 
 
 def paint(page, mode, begin, end):
     """Drag the brush over the stage, between two places (y, x) in fractions of it."""
     page.get_by_role("button", name=mode, exact=True).click()
-    canvas = page.locator(".nmd-picture-box canvas")
+    canvas = page.locator(".nmd-picture-area canvas")
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
     at = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for y, x in (begin, end)]

@@ -25,8 +25,8 @@ def test_an_explorer(show):
     holes = "each => each.pictures.values.seen.filter(Number.isNaN).length"
     pictures = page.locator(".nmd-pictures")
     begun = pictures.evaluate(holes)
-    paint(page, "hide", (0.1, 0.1), (0.2, 0.2))
-    status_says(page, r"^(?!running).*done in")
+    paint(page, "solid", (0.1, 0.1), (0.2, 0.2))
+    status_says(page, r"^(?!running).*(done in|stopped after)")
     assert pictures.evaluate(holes) > begun
     assert shown.errors == []
     explorer = page.locator(".nmd-explorer")

@@ -8,19 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from explorer_page import done, plain, sure
-from journeys import status_says, violations
+from journeys import PICTURES, status_says, violations
 from people import people, with_holes
 from site_modules import site_module
-from test_frame import STILL
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
+from nmd_lab.widgets.components import oriented
 
 pytestmark = pytest.mark.browser
 
 EVIL = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
-MODEL = "() => [...document.querySelector('.nmd-pictures').pictures.values.reconstruction]"
-DRAWN = "() => [...document.querySelector('.nmd-scatter').scatter.drawing.values]"
+MODEL = f"() => [...{PICTURES}.values.model]"
+DRAWN = "() => document.querySelector('.nmd-plane').plane.values?.length === 64"
 
 
 @contextlib.contextmanager
@@ -45,47 +45,38 @@ def digits():
 
 def test_digits(chromium, tmp_path):
     explorer = digits()
-    fitted, ids = explorer.result._fitted, explorer.pictures["ids"]
+    fitted, ids = oriented(explorer.result._fitted), explorer.pictures["ids"]
+    sentence = "".join(text for text, *_ in explorer.status["sentence"])
     with opened(chromium, explorer.save(tmp_path / "digits.html"), "dark") as page:
         assert page.get_attribute(".nmd-explorer", "data-theme") == "dark"
-        headline = explorer.status["headline"]
-        assert page.inner_text(".nmd-headline").startswith(headline["value"])
+        assert " ".join(page.inner_text(".nmd-sentence").split()) == " ".join(sentence.split())
         np.testing.assert_allclose(page.evaluate(MODEL), fitted.block(ids).ravel(), atol=1e-6)
 
-        # A component goes off and on
-        name = page.locator("button.nmd-component").nth(1).get_attribute("aria-label")
-        page.click(f"[aria-label='{name}']")
-        page.wait_for_selector(f"[aria-label='{name}'][aria-pressed=false]")
-        without = fitted.without([int(name.split()[-1])]).block(ids).ravel()
+        # A component goes off and on, and the first two are those of the fit
+        component = page.locator(".nmd-component").nth(1)
+        component.click()
+        component.click()
+        page.locator(".nmd-words", has_text="without component 1").wait_for()
+        without = fitted.without([1]).block(ids).ravel()
         np.testing.assert_allclose(page.evaluate(MODEL), without, atol=1e-6)
-        page.click(f"[aria-label='{name}']")
-        page.wait_for_selector(f"[aria-label='{name}'][aria-pressed=true]")
+        page.click(".nmd-all-on")
+        page.wait_for_selector(".nmd-all-on", state="detached")
         np.testing.assert_allclose(page.evaluate(MODEL), fitted.block(ids).ravel(), atol=1e-6)
+        first = fitted.without(range(2, fitted.H.shape[0])).block(ids).ravel()
+        built = page.evaluate(f"() => [...{PICTURES}.factors.first(2)]")
+        np.testing.assert_allclose(built, first, atol=1e-3)
 
-        # The plane draws under the pointer, a pixel has its numbers, and the edge moves
-        plane = page.locator(".nmd-scatter canvas").first.bounding_box()
+        # The plane draws under the pointer, a pixel has its numbers, and the dividers move
+        plane = page.locator(".nmd-plane canvas").first.bounding_box()
         page.mouse.move(plane["x"] + 0.6 * plane["width"], plane["y"] + 0.4 * plane["height"])
-        page.wait_for_selector(".nmd-drawing.nmd-drawn")
-        assert len(page.evaluate(DRAWN)) == 64
+        page.wait_for_function(DRAWN)
         page.hover(".nmd-pictures canvas", position={"x": 5, "y": 5})
-        assert "data 0, model 0" in page.inner_text(".nmd-pictures > .nmd-read")
-        edge = page.locator(".nmd-edge")
-        before = edge.bounding_box()["x"]
-        page.locator(".nmd-layers input").press("ArrowRight")
-        assert edge.bounding_box()["x"] > before
-        page.select_option(".nmd-scatter select >> nth=0", "3")
-        page.wait_for_selector(".nmd-scatter > canvas[aria-label*='component 3 and component 1']")
-        page.click("button:has-text('doubt')")
-        assert "standard deviation" in page.inner_text(".nmd-pictures > .nmd-read")
+        assert "data 0, model 0" in page.inner_text(".nmd-pictures .nmd-read")
+        page.locator(".nmd-picture-area canvas").press("Space")
+        assert page.evaluate(f"() => {PICTURES}.share") in (0, 1)
 
-        page.click("[role=tab]:has-text('How sure')")
-        page.wait_for_selector("[role=tabpanel]:not([hidden]) svg")
-        assert "needs Python" not in page.inner_text("[role=tabpanel]:not([hidden])")
-
-        # What needs Python is disabled, and says so
-        run = page.locator("button.nmd-run")
-        assert run.is_disabled()
-        assert "needs Python" in run.get_attribute("title")
+        # Nothing that needs Python looks alive
+        assert page.locator(".nmd-again, .nmd-stop, .nmd-brush:visible").count() == 0
         assert violations(page, ".nmd-explorer") == []
 
 
@@ -151,15 +142,16 @@ def test_a_table_is_sorted_and_a_cell_has_its_interval(chromium, tmp_path):
     explorer = table()
     missing = explorer.grid["columns"][0]["state"].index(2)
     with opened(chromium, explorer.save(tmp_path / "table.html")) as page:
-        assert page.inner_text(".nmd-grid-stage thead button >> nth=0") == EVIL
-        cell = page.locator(".nmd-grid-stage tbody tr").nth(missing).locator("td").first
-        cell.click()
-        page.wait_for_selector(".nmd-cell-box:not([hidden])")
-        interval = page.inner_text(".nmd-cell-box")
-        assert explorer.grid["columns"][0]["sure"][missing] in interval
-        page.click(".nmd-grid-stage thead button >> nth=0")
+        heads, cells = page.locator("thead button"), page.locator("tbody tr")
+        assert heads.first.inner_text() == EVIL
+        cells.nth(missing).locator("td").first.hover()
+        note = page.locator(
+            ".nmd-read output", has_text=explorer.grid["columns"][0]["sure"][missing]
+        )
+        note.wait_for()
+        heads.first.click()
         page.wait_for_selector("[aria-sort=ascending]")
-        shown = page.locator(".nmd-grid-stage tbody tr th").all_inner_texts()
+        shown = page.locator("tbody tr th").all_inner_texts()
         explorer._receive(None, {"do": "arrange", "column": 0}, [])
         assert shown == explorer.grid["labels"]
 
@@ -175,16 +167,12 @@ explorer
 def test_saving_leaves_the_page_in_a_notebook_as_it_is(notebook):
     page = notebook.page
     notebook.show(NOTEBOOK)
-    done = status_says(page, "^done")
-    page.wait_for_function(STILL, polling=1000)
-    before = page.inner_text(".nmd-frame")
+    status_says(page, "^done")
+    parts = f"[document.querySelector('.nmd-sentence').textContent, ...{PICTURES}.values.model]"
+    before = page.evaluate(parts)
     notebook.run("explorer.save('digits.html')")
-    saved = status_says(page, "^saved as .*digits.html")
-    assert page.inner_text(".nmd-frame") == before.replace(done, saved)
-    page.click("[role=tab]:has-text('Runs')")
-    page.fill(".nmd-keeper input", "again.html")
-    page.click("button:has-text('save')")
-    status_says(page, "^saved as .*again.html")
+    status_says(page, "^saved as .*digits.html")
+    assert page.evaluate(parts) == before
 
 
 @pytest.mark.exhaustive
@@ -193,9 +181,7 @@ def test_the_page_try_it(chromium, tmp_path):
     module.DIGITS, module.RANK, module.STEP = 60, 4, 6
     module.write(tmp_path)
     with opened(chromium, tmp_path / "try_digits.html") as page:
-        assert page.locator("button.nmd-component").count() == 4
+        assert page.locator(".nmd-component").count() == 4
     with opened(chromium, tmp_path / "try_picture.html") as page:
-        page.click("button:has-text('doubt')")
-        assert "none (grey) to " in page.inner_text(".nmd-corner.nmd-right")
-        page.click("[role=tab]:has-text('How sure')")
-        page.wait_for_selector("[role=tabpanel]:not([hidden]) svg")
+        page.get_by_role("button", name="uncertainty", exact=True).click()
+        assert page.locator(".nmd-component").count() > 1

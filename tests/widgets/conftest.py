@@ -40,7 +40,8 @@ def kept(record: Any) -> Any:
     if isinstance(record, bytes | memoryview):
         return f"{len(bytes(record))} bytes"
     if isinstance(record, str):
-        return re.sub(r"[\d.]+ s$", "a moment", record)
+        here = record.replace(Path.cwd().as_posix(), "the folder")
+        return re.sub(r"[\d.]+ s$", "a moment", here)
     return float(f"{record:.4g}") if isinstance(record, float) else record
 
 

@@ -31,6 +31,21 @@ def said(explorer):
     return explorer.status["message"]
 
 
+def sentence(explorer):
+    """Return the sentence on top."""
+    return "".join(words for words, _ in explorer.status["sentence"]).replace("\N{WORD JOINER}", "")
+
+
+def lists(explorer, name):
+    """Return the lines of the ratings of a person ("known") or of suggestions ("top")."""
+    return explorer.facts["lists"][name]
+
+
+def columns_of(lines):
+    """Return the columns of the data of lines."""
+    return [line["column"] for line in lines]
+
+
 def table(explorer, name):
     """Return a table."""
     return next(each for each in explorer.tables if each["name"] == name)
@@ -61,7 +76,7 @@ def done(explorer):
 
 
 def sure(explorer):
-    """Press "How sure?", wait for the draws, and return the explorer."""
+    """Draw intervals, wait for the draws, and return the explorer."""
     explorer.how_sure()
     assert explorer.join(PATIENCE)
     return explorer
@@ -75,6 +90,7 @@ def repeats(state, **variable):
 
 
 def arrays_of(curves):
-    """Return the points (2, n) of the curves of a page by key."""
-    every = [curve for panel in curves["panels"] for curve in panel["curves"] if curve["points"]]
-    return {curve["key"]: np.frombuffer(curve["points"], "<f8").reshape(2, -1) for curve in every}
+    """Return the points (2, n) of the curves of a page by label."""
+    return {
+        line["label"]: np.array([line["x"], line["y"]]) for line in curves["panels"][0]["series"]
+    }

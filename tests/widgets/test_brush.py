@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, arrays_of, done, picture, plain, repeats, said, sure
+from explorer_page import act, arrays_of, done, picture, plain, repeats, said, sentence, sure
 from hypothesis import given
 from hypothesis import strategies as st
 from waiting import PATIENCE
@@ -85,13 +85,12 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     truth, model = X[hidden], explorer.result.reconstruct().values[hidden]
     error = np.linalg.norm(truth - model) / np.linalg.norm(truth)
     assert explorer.fit.recording.held_out[explorer.result._n_iter] == pytest.approx(error)
-    panel, points = explorer.curves["panels"][0], arrays_of(explorer.curves)
-    assert panel["lowest"] is None  # the first iterates remember the pixels
-    (before_peak, at_peak), after = points["remembered"][1][-2:], points["held_out"][1]
-    assert before_peak < at_peak == after[0] == max(points["held_out"][1])
+    points = arrays_of(explorer.curves)  # the first iterates remember the pixels
+    (before_peak, at_peak), after = points["seen before"][1][-2:], points["hidden"][1]
+    assert before_peak < at_peak == after[0] == max(points["hidden"][1])
     size = np.sqrt(np.mean(truth**2))  # shown in the unit of the data
     assert at_peak == pytest.approx(size * max(explorer.fit.recording.held_out.values()))
-    assert explorer.runs[-1]["held_out"] == f"{size * error:.4g}"
+    assert explorer.runs[-1]["off"] == pytest.approx(size * error)
     painted(explorer, [(20, 30)], 20, hide=False)
     assert not np.isnan(picture(explorer, "seen")).any()
 
@@ -151,13 +150,13 @@ def test_the_headline_has_the_error_where_the_brush_has_hidden():
     X = np.outer(np.linspace(0.2, 1, 40), np.linspace(1, 2, 60))
     X += np.random.default_rng(0).normal(scale=0.02, size=X.shape)
     explorer = done(plain(widgets.explore, X, rank=1, missing=0.2, alpha=0.1, iterations=40))
-    assert "where you painted" not in explorer.status["headline"]["text"]
+    assert "where you painted" not in sentence(explorer)
     painted(explorer, [(20, 30)], 6)
     hidden = explorer.state.paint.signs < 0
     error = np.sqrt(np.mean((X - explorer.result.reconstruct().values)[hidden] ** 2))
-    assert f", {error:.2g} where you painted" in explorer.status["headline"]["text"]
+    assert f", ±{error:.2g} where you painted" in sentence(explorer)
     act(explorer, "unpaint")
-    assert "where you painted" not in explorer.status["headline"]["text"]
+    assert "where you painted" not in sentence(explorer)
 
 
 def test_a_posterior_goes_with_its_paint():

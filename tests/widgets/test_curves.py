@@ -12,8 +12,9 @@ from waiting import PATIENCE, wait_for
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.metrics import relative_error
-from nmd_lab.widgets.background import HiddenEntries, is_measured
-from nmd_lab.widgets.charts import MOST_POINTS, Panel, curves_part
+from nmd_lab.widgets.background import is_measured
+from nmd_lab.widgets.charts import MOST_POINTS, curves_chart
+from nmd_lab.widgets.hidden_entries import HiddenEntries
 from nmd_lab.widgets.matrix_state import DecompositionState
 from nmd_lab.widgets.ratings_state import CompletionState
 
@@ -52,9 +53,8 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
     assert 1 < best < 120
     rows, columns = explorer.state.fitted_data.hidden
     size = np.sqrt(np.mean(digits.values[rows, columns] ** 2))  # shown in the unit of the data
-    shown = dict(zip(*arrays_of(explorer.curves)["held_out"], strict=True))
+    shown = dict(zip(*arrays_of(explorer.curves)["hidden"], strict=True))
     assert shown == pytest.approx({k: size * error for k, error in held_out.items()})
-    assert explorer.curves["panels"][0]["lowest"] == "held_out"
 
 
 def test_stop_measures_where_it_stands(small):
@@ -113,10 +113,7 @@ def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
     assert some.error(state.fit.state) != everything.error(state.fit.state)
 
 
-PANELS = [
-    Panel("error", {"a": "seen", "held_out": "held out"}, lowest="held_out"),
-    Panel("other", {"b": "b"}),
-]
+LABELS = {"a": "seen", "held_out": "hidden"}
 
 
 def recording(held_out=(), **curves):
@@ -127,40 +124,18 @@ def recording(held_out=(), **curves):
 
 def test_all_numbers_arrive_as_they_are():
     a = np.geomspace(1, 1e-300, MOST_POINTS)
-    b = np.full(a.size, np.inf)
-    points = arrays_of(curves_part(PANELS, recording(a=a, b=b, other=a)))
-    assert list(points) == ["a", "b"]
-    np.testing.assert_array_equal(points["a"], [np.arange(1, a.size + 1), a])
-    np.testing.assert_array_equal(points["b"][1], b)
-    assert curves_part(PANELS, recording()) is None
+    points = arrays_of(curves_chart(LABELS, recording({1: 0.5}, a=a, other=a)))
+    assert list(points) == ["seen", "hidden"]
+    np.testing.assert_array_equal(points["seen"], [np.arange(1, a.size + 1), a])
+    assert curves_chart(LABELS, recording()) is None
 
 
 def test_a_long_curve_is_thinned_but_keeps_its_ends_and_its_minimum():
     numbers = np.linspace(2, 1, 3000)
     numbers[1234], numbers[77] = 0.25, 0.0
-    x, y = arrays_of(curves_part(PANELS, recording(enumerate(numbers, 1))))["held_out"]
+    x, y = arrays_of(curves_chart(LABELS, recording(enumerate(numbers, 1))))["hidden"]
     assert x.size <= MOST_POINTS
     assert (x[0], x[-1]) == (1, 3000)
     assert np.all(np.diff(x) > 0)
     assert y[x == 1235] == [0.25]
     np.testing.assert_array_equal(y, numbers[x.astype(int) - 1])
-
-
-def test_held_out_errors_have_one_colour_in_all_explorers_and_runs_have_others():
-    both = Panel("error", {"relative_error": "seen", "held_out": "hidden"})
-    alone = Panel("held out", {"held_out": "hidden"})
-    run = recording({1: 0.5}, relative_error=[4.0])
-    part = curves_part([both, alone], run, [("run 3", run)])
-    first, second = ({c["key"]: c["color"] for c in panel["curves"]} for panel in part["panels"])
-    assert second.items() <= first.items()
-    assert len(set(first.values())) == len(first) == 4
-
-
-def test_other_runs_have_curves_of_their_own():
-    part = curves_part(PANELS, recording(a=[2.0, 1.0]), [("run 3", recording({1: 0.5}, a=[4.0]))])
-    labels = [[each["label"] for each in panel["curves"]] for panel in part["panels"]]
-    assert labels == [["seen", "held out", "seen, run 3", "held out, run 3"], ["b"]]
-    assert [each["past"] for each in part["panels"][0]["curves"]] == [False, False, True, True]
-    assert {key: points[1].tolist() for key, points in arrays_of(part).items()} == {
-        "a": [2, 1], "a run 3": [4], "held_out run 3": [0.5],
-    }  # fmt: skip

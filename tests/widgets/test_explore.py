@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, enter, picture, plain, said
+from explorer_page import act, enter, picture, plain, said, sentence
 from PIL import Image
 from waiting import PATIENCE, wait_for
 
@@ -113,10 +113,12 @@ def test_a_long_choice_is_left_to_the_user_and_its_time_is_said(digits, monkeypa
     explorer = widgets.explore(digits)
     act(explorer, "opened")
     assert explorer.join(PATIENCE)
-    assert said(explorer).startswith("a first look, at the simplest model; “find everything” takes")
+    assert said(explorer).startswith(
+        "a first look, at the simplest model; ⟲, choose everything, takes"
+    )
     assert explorer.rank == "auto"
     assert explorer.result.rank == 10
-    assert explorer.status["headline"]["rivals"].startswith("· column means")
+    assert [each["name"] for each in explorer.status["headline"]["rivals"]] == ["average"]
     code = explorer.code().replace("X = ...", "X = nmd.datasets.digits(80)")
     variables = {}
     exec(code, variables)  # the code repeats the model that is shown
@@ -135,7 +137,7 @@ def test_a_changed_setting_fits_again_if_that_is_quick(digits, monkeypatch):
     assert explorer.fit.phase == "finished"
     monkeypatch.setattr(view, "QUICK", 0.0)
     enter(explorer, "rank", "2")
-    assert said(explorer).startswith("changed: Run takes about")
+    assert said(explorer).startswith("changed: ⟲ takes about")
     assert explorer.result.rank == 3
 
 
@@ -147,7 +149,7 @@ def test_a_fit_that_was_stopped_early_does_not_count_as_quick(digits):
     assert explorer.join(PATIENCE)
     enter(explorer, "rank", "3")
     assert explorer.fit.phase == "stopped"
-    assert said(explorer).startswith("changed: Run takes about")
+    assert said(explorer).startswith("changed: ⟲ takes about")
 
 
 LONG = pd.DataFrame(
@@ -278,7 +280,7 @@ def test_fits_of_other_kinds():
     explorer = widgets.explore(completed)
     errors = completed.history.validation_rmse
     assert list(explorer.fit.recording.held_out.values()) == errors.values.tolist()
-    assert explorer.curves["panels"][0]["lowest"] == "held_out"
+    assert explorer.curves["panels"][0]["series"][0]["label"] == "hidden"
     photograph = datasets.photograph("flower", size=(40, 60))
     for other in (
         completed,
@@ -313,11 +315,11 @@ def test_rows_that_seem_to_be_pictures_are_named_and_one_click_undoes_it():
     waves = rng.uniform(0.1, 0.4, (40, 2, 1, 1))
     X = np.sin(waves[:, 0] * x + waves[:, 1] * y).reshape(40, -1)
     explorer = plain(widgets.explore, X)
-    assert explorer.status["title"] == "your X 40 × 720, each row as a picture of 30 × 24"
+    assert sentence(explorer) == "40 rows, shown as pictures of 30 × 24"
     assert explorer.pictures["layout"] == "rows"
-    assert explorer.status["buttons"]["flat"]["label"] == "Rows as numbers"
+    assert explorer.status["buttons"]["flat"]["label"] == "rows as numbers"
     act(explorer, "flat")
-    assert explorer.status["title"] == "your X 40 × 720"
+    assert sentence(explorer) == "a matrix of 40 × 720"
     assert explorer.pictures["layout"] == "matrix"
     noise = plain(widgets.explore, rng.normal(size=(40, 720)))
     assert "flat" not in noise.status["buttons"]

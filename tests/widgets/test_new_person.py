@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, done, said, sure, table
+from explorer_page import act, columns_of, done, lists, said, sure
 from scipy import sparse
 
 pytest.importorskip("anywidget")
@@ -13,7 +13,7 @@ pytest.importorskip("anywidget")
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.result.summary import validation_error
-from nmd_lab.widgets.components import signs_of
+from nmd_lab.widgets.components import order_of
 from nmd_lab.widgets.ratings import DEFAULT_COLUMNS, NewPerson, as_ratings
 
 RATINGS = datasets.make_ratings(60, 40, 800, random_state=0)
@@ -30,8 +30,25 @@ def explorer():
 
 def rated(explorer):
     """Return the numbers of the ratings among the levels, by column."""
-    known = table(explorer, "known")
-    return dict(zip(known["ids"], known["rated"], strict=True))
+    return {line["column"]: line["number"] for line in lists(explorer, "known")}
+
+
+def offered(explorer):
+    """Return the columns that are offered to the new person."""
+    return columns_of(lists(explorer, "known"))
+
+
+def direction(explorer):
+    """Return where the plane has the new person, as a direction."""
+    x, y = (explorer.scatter["person"][axis] for axis in "xy")
+    return np.array([x, y]) / np.hypot(x, y)
+
+
+def folded(explorer):
+    """Return the direction of the folded-in weights of the two largest components."""
+    order, signs = order_of(explorer.result._fitted)
+    w = (explorer.result.fold_in(series(explorer)).values[0, order] * signs)[:2]
+    return w / np.hypot(*w)
 
 
 def series(explorer):
@@ -43,71 +60,88 @@ def series(explorer):
 def test_the_items_with_most_ratings_are_offered(explorer):
     counts = RATINGS["item"].value_counts()
     labels = explorer.state.data.labels("columns")
-    offered = [counts[labels[k]] for k in table(explorer, "known")["ids"]]
-    assert offered == counts.to_numpy()[:8].tolist()
+    assert [counts[labels[k]] for k in offered(explorer)] == counts.to_numpy()[:8].tolist()
     assert set(rated(explorer).values()) == {0}
-    assert len(table(explorer, "top")["rows"]) == 40  # what suits all
+    assert len(lists(explorer, "top")) == 40  # what suits all
 
 
 def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
-    fit, before = explorer.result, explorer.scatter["person"]
-    first = table(explorer, "top")["rows"]
-    a, b = table(explorer, "known")["ids"][:2]
+    fit, before = explorer.result, direction(explorer)
+    first = lists(explorer, "top")
+    a, b = offered(explorer)[:2]
     act(explorer, "rate", column=a, number=len(explorer.state.person.levels))
     act(explorer, "rate", column=b, number=1)
-    w = fit.fold_in(series(explorer)).values * signs_of(fit._fitted)
     other = fit.append(series(explorer))
-    assert explorer.scatter["person"] != before
-    assert explorer.scatter["person"]["x"] == pytest.approx(float(w[0, 0]))
-    assert explorer.scatter["person"]["y"] == pytest.approx(float(w[0, 1]))
-    top = table(explorer, "top")
-    assert top["rows"] != first
-    assert not {a, b} & set(top["ids"])
+    assert not np.allclose(direction(explorer), before)
+    np.testing.assert_allclose(direction(explorer), folded(explorer), rtol=1e-5)
+    act(explorer, "ask", name="sort", value="highest")
+    top = lists(explorer, "top")
+    assert top != first
+    assert not {a, b} & set(columns_of(top))
     expected = other.top("you", 38, exclude=series(explorer))
-    assert top["ids"] == expected.position.values.tolist()
+    assert columns_of(top) == expected.position.values.tolist()
     assert explorer.result is fit  # which has not run again
+    more = np.mean(other.predict("you", fit.H.indexes["item"]) - nobody(explorer))
+    assert explorer.facts["lists"]["about"].startswith(f"you rate {abs(more):.1f} ")
+
+
+def nobody(explorer):
+    """Return the predictions for somebody without ratings."""
+    items = explorer.result.H.indexes["item"]
+    row = pd.Series(np.nan, items, name="nobody")
+    return explorer.result.append(row, unknown="offsets").predict("nobody", items)
 
 
 def test_for_you_is_the_difference_from_somebody_equally_generous_without_ratings(explorer):
-    head = ["suggested", "fit", "n", "for you", "90 % interval"]
-    assert table(explorer, "top")["head"] == head  # there is room from the start
-    assert {*table(explorer, "top")["rows"][0][3:]} == {""}
-    act(explorer, "rate", column=table(explorer, "known")["ids"][0], number=1)
-    top = table(explorer, "top")
-    fit = explorer.result
+    assert not any("for_you" in line for line in lists(explorer, "top"))
+    act(explorer, "rate", column=offered(explorer)[0], number=1)
+    top, fit = lists(explorer, "top"), explorer.result
     items = fit.H.indexes["item"]
-    nobody = fit.append(pd.Series(np.nan, items, name="nobody"), unknown="offsets")
-    added = fit.append(series(explorer)).predict("you", items) - nobody.predict("nobody", items)
-    assert top["head"] == head
-    shown = [float(row[3]) for row in top["rows"]]
-    np.testing.assert_allclose((added - np.mean(added))[top["ids"]], shown, atol=0.006)
+    added = fit.append(series(explorer)).predict("you", items) - nobody(explorer)
+    alone = added - np.mean(added)
+    shown = [float(line["for_you"]) for line in top]
+    np.testing.assert_allclose(alone[columns_of(top)], shown, atol=0.051)
+    assert columns_of(top)[0] == np.argmax(
+        np.where(np.arange(40) == offered(explorer)[0], -9, alone)
+    )
     assert max(shown) > 0 > min(shown)  # it moves films against each other, not all of them up
     counts = RATINGS["item"].value_counts()
-    assert [int(row[2]) for row in top["rows"]] == [counts[items[k]] for k in top["ids"]]
+    assert [line["n"] for line in top] == [counts[items[k]] for k in columns_of(top)]
+
+
+def test_films_with_few_ratings_are_left_out(explorer):
+    counts = RATINGS["item"].value_counts()
+    act(explorer, "ask", name="least", value="20")
+    labels = explorer.state.data.labels("columns")
+    assert {labels[k] for k in columns_of(lists(explorer, "top"))} == set(
+        counts[counts >= 20].index
+    )
+    assert len(np.frombuffer(explorer.scatter["rows"], "<i4")) == (counts >= 20).sum()
 
 
 def test_a_posterior_gives_the_new_person_intervals_within_the_scale(explorer):
-    a, b = table(explorer, "known")["ids"][:2]
+    a, b = offered(explorer)[:2]
     explorer.state.set("draws", 40)
     sure(explorer)
     act(explorer, "rate", column=a, number=5)
     act(explorer, "rate", column=b, number=1)
-    top, posterior = table(explorer, "top"), explorer.posterior
-    drawn = posterior.fold_in(series(explorer))
-    ends = drawn.predict_interval(np.zeros(len(top["ids"]), int), top["ids"], level=0.9).clip(1, 5)
-    assert top["head"] == ["suggested", "draws", "n", "for you", "90 % interval"]
-    shown = np.array([row[-1].split(" – ") for row in top["rows"]], dtype=float)
+    top, posterior = lists(explorer, "top"), explorer.posterior
+    drawn, at = posterior.fold_in(series(explorer)), columns_of(top)
+    ends = drawn.predict_interval(np.zeros(len(at), int), at, level=0.9).clip(1, 5)
+    shown = 1 + 4 * np.array([line["ends"][:2] for line in top])
     np.testing.assert_allclose(shown, ends, atol=0.006)
+    act(explorer, "ask", name="sort", value="surest")
+    lows = [line["ends"][0] for line in lists(explorer, "top")]
+    assert lows == sorted(lows, reverse=True)
 
 
 def test_a_new_fit_folds_the_row_in_again(explorer):
-    act(explorer, "rate", column=table(explorer, "known")["ids"][0], number=1)
-    before = explorer.scatter["person"]
+    act(explorer, "rate", column=offered(explorer)[0], number=1)
+    before = direction(explorer)
     explorer.state.set("alpha", 8.0)
     done(explorer)
-    w = explorer.result.fold_in(series(explorer)).values * signs_of(explorer.result._fitted)
-    assert explorer.scatter["person"]["x"] == pytest.approx(float(w[0, 0]))
-    assert explorer.scatter["person"] != before
+    np.testing.assert_allclose(direction(explorer), folded(explorer), rtol=1e-5)
+    assert not np.allclose(direction(explorer), before)
 
 
 @pytest.mark.parametrize(
@@ -127,12 +161,12 @@ def test_any_item_can_be_looked_for():
     explorer = done(widgets.explore(TITLED, **MODEL))
     act(explorer, "ask", name="row", value="you")
     act(explorer, "ask", name="search", value="film")
-    assert len(explorer.facts["query"][1]["options"]) == 12
+    assert len(lists(explorer, "fields")[0]["options"]) == 12
     act(explorer, "ask", name="search", value="M 07")
-    assert explorer.facts["query"][1]["options"] == [["Film 07", "Film 07"]]
+    assert lists(explorer, "fields")[0]["options"] == [["Film 07", "Film 07"]]
     act(explorer, "ask", name="item", value="film 07")
-    assert table(explorer, "known")["rows"][0][0] == "Film 07"
-    assert explorer.facts["query"][1]["options"] == []
+    assert lists(explorer, "known")[0]["title"] == "Film 07"
+    assert lists(explorer, "fields")[0]["options"] == []
     act(explorer, "ask", name="item", value="nothing")
     assert "no title holds 'nothing'" in said(explorer)
 
@@ -150,7 +184,8 @@ def test_copied_code_suggests_the_same(labelled, capsys):
     exec(explorer.state.code("X"), names)
     you = {"row": "you", "exclude": names["you"]} if labelled else {"row": -1, "exclude": [5, 2]}
     best = names["fit"].append(names["you"]).top(**you)
-    assert best.position.values.tolist() == table(explorer, "top")["ids"][:10]
+    act(explorer, "ask", name="sort", value="highest")
+    assert best.position.values.tolist() == columns_of(lists(explorer, "top"))[:10]
     assert str(best) in capsys.readouterr().out
 
 
@@ -164,11 +199,11 @@ def test_the_headline_has_rivals_at_the_same_entries(nonlinearity):
     seen, held_out = entries[~hidden], entries[hidden]
     means = seen.groupby("j")["x"].mean().reindex(held_out["j"]).fillna(seen["x"].mean())
     error = np.sqrt(np.mean((held_out["x"].to_numpy() - means.to_numpy()) ** 2))
-    assert state.errors["item's mean"] == pytest.approx(error)
+    assert state.errors["average"] == pytest.approx(error)
     shown = explorer.status["headline"]
     assert float(shown["value"]) == pytest.approx(validation_error(fit), abs=0.005)
-    assert shown["text"] == "off at held-out entries"
-    assert float(shown["rivals"].split()[3]) == pytest.approx(error, abs=0.005)
+    assert shown["rivals"][0]["name"] == "average"
+    assert shown["rivals"][0]["off"] == pytest.approx(error)
     assert ("linear" in state.errors) == (nonlinearity == "minmax")
     if nonlinearity == "minmax":
         named = state.arguments() | {"nonlinearity": "identity", "max_iter": fit._n_iter}

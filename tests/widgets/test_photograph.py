@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
-from explorer_page import act, control, done, enter, picture, said
+from explorer_page import act, control, done, enter, picture, said, sentence
 from PIL import Image
 from scipy.interpolate import griddata
 from sklearn.datasets import load_sample_image
 from waiting import PATIENCE, wait_for
 
 from nmd_lab import datasets, widgets
-from nmd_lab.widgets.photograph_state import is_photograph
+from nmd_lab.widgets.photograph_state import PhotographState, is_photograph
 from nmd_lab.widgets.photograph_view import areas_of
 
 OPEN = []
@@ -91,12 +91,14 @@ def test_the_numbers_are_those_of_the_pixels():
     )
     rival = np.where(np.isnan(linear), nearest, linear) - X[hidden]
     expected = [np.sqrt(np.mean(each**2)) for each in (off, rival)]
-    rows = explorer.tables[0]["rows"]
-    assert [name for name, _ in rows] == ["patches", "interpolation"]
-    np.testing.assert_allclose([float(error) for _, error in rows], expected, rtol=0.01)
-    assert explorer.status["headline"]["value"] == f"{expected[0]:.2g}"
+    shown = explorer.status["headline"]
+    assert [each["name"] for each in shown["rivals"]] == ["interpolation"]
+    np.testing.assert_allclose([shown["off"], shown["rivals"][0]["off"]], expected, rtol=0.01)
+    assert f"Hidden pixels are guessed to ±{expected[0]:.2g} of " in sentence(explorer)
     covered = np.abs(off) < 1.645 * explorer.result["std"].values[hidden]
-    assert f"{100 * covered.mean():.0f} % of the 90 % intervals" in said(explorer)
+    assert f"90 % intervals cover {100 * covered.mean():.0f} % of the hidden values" in said(
+        explorer
+    )
     shown = picture(explorer, "reconstruction")[0, ..., 0]
     np.testing.assert_allclose(shown, explorer.result["picture"].values, rtol=1e-6)
     np.testing.assert_array_equal(shown[~hidden], X[~hidden].astype(np.float32))
@@ -130,7 +132,7 @@ def test_rain_hides_seventy_percent_and_less_is_known_below_a_solid_stroke():
         assert explorer.join(PATIENCE)
         off = (explorer.result["picture"].values - X)[~explorer.state.mask]
         errors.append(np.sqrt(np.mean(off**2)))
-        assert f"{errors[-1]:.2g} where you painted" in explorer.status["headline"]["text"]
+        assert f"{errors[-1]:.2g} where you painted" in sentence(explorer)
     assert errors[0] < 0.7 * errors[1]
     assert "no more than a guess" in explorer.status["warnings"][0]
 
@@ -220,21 +222,20 @@ def test_changed_settings_fill_again():
     repeats(explorer, photo())
     enter(explorer, "groups", "0")
     assert "groups" in control(explorer, "groups")["problem"]
-    act(explorer, "reset")
-    assert explorer.result is None
 
 
 def test_the_same_picture_is_a_matrix_on_request():
     explorer = filled()
     act(explorer, "turn")
-    assert explorer.status["title"] == "your X 80 × 100"
+    assert sentence(explorer).startswith("a photograph of 80 × 100")
+    assert explorer.state.values["rank"] == "auto"
     assert "turn" in explorer.status["buttons"]
     act(explorer, "turn")
-    assert explorer.status["title"] == "photograph 80 × 100"
+    assert isinstance(explorer.state, PhotographState)
     of_rank = explore(photo(), rank=3)
     assert of_rank.rank == 3
     act(of_rank, "turn")
-    assert of_rank.status["title"] == "photograph 80 × 100"
+    assert isinstance(of_rank.state, PhotographState)
 
 
 def test_a_data_set_and_a_file_are_named_in_the_code(tmp_path):

@@ -5,7 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, arrays_of, done, enter, picture, plain, sure, table
+from explorer_page import (
+    act,
+    arrays_of,
+    columns_of,
+    done,
+    enter,
+    lists,
+    picture,
+    plain,
+    sentence,
+    sure,
+    table,
+)
 from people import people, with_holes
 from sklearn.datasets import load_sample_image
 
@@ -42,17 +54,14 @@ def test_session_of_pictures(session):
     session.step("another rank, and picked rows", explorer)
     session.step("done again", done(explorer))
     act(explorer, "history", number=1, what="back")
-    act(explorer, "history", number=2, what="overlay")
-    act(explorer, "history", number=2, what="beside")
-    session.step("back to the first run, with the second beside it", explorer)
+    act(explorer, "history", number=2, what="left")
+    session.step("back to the first run, with the second left of the dividers", explorer)
     act(explorer, "brush", hide=True, picture=1, points=[(3, 3), (4, 4)], radius=1.5)
     assert explorer.join()
     session.step("painted", explorer)
     enter(explorer, "tol", "0.9")
     enter(explorer, "iterations", "1000")
     session.step("converged", done(explorer))
-    act(explorer, "reset")
-    session.step("forgotten", explorer)
     act(explorer, "nosuch")
     session.step("an unknown message", explorer)
 
@@ -89,7 +98,7 @@ def test_session_of_ratings(session, monkeypatch):
     session.step("a row, and the rows of a component", explorer)
     act(explorer, "ask", name="row", value="you")
     session.step("a new person", explorer)
-    act(explorer, "rate", column=table(explorer, "known")["ids"][0], number=5)
+    act(explorer, "rate", column=lists(explorer, "known")[0]["column"], number=5)
     session.step("with a rating", explorer)
     act(explorer, "ask", name="row", value="12345")
     session.step("nobody", explorer)
@@ -139,10 +148,10 @@ def test_pictures():
     np.testing.assert_allclose([numbers(plane, "x"), numbers(plane, "y")], W.T[[3, 1]], rtol=1e-6)
     assert plane["groups"] == X.digit.values.clip(max=8).tolist()
     curves, unit = arrays_of(explorer.curves), explorer.state.hidden.sizes["relative_error"]
-    np.testing.assert_allclose(curves["relative_error"][1], unit * fit.history.relative_error)
+    np.testing.assert_allclose(curves["seen"][1], unit * fit.history.relative_error)
     unseen = np.isnan(explorer.state.data.observed)
     off = np.sqrt(np.mean((model - X.values)[unseen] ** 2))
-    assert curves["held_out"][1, -1] == pytest.approx(off)
+    assert curves["hidden"][1, -1] == pytest.approx(off)
     assert float(explorer.status["headline"]["value"]) == pytest.approx(off, rel=0.05)
 
 
@@ -161,7 +170,7 @@ def test_rows_of_a_component_and_rows_that_are_picked():
     assert explorer.pictures["ids"] == before
 
 
-def test_a_picture_with_doubt():
+def test_a_picture_with_its_uncertainty():
     X = np.random.default_rng(0).random((30, 40))
     explorer = done(plain(widgets.Explorer, X, rank=2, iterations=10, missing=0.3, draws=10))
     posterior, hidden = sure(explorer).posterior, np.isnan(explorer.state.data.observed)
@@ -173,7 +182,8 @@ def test_a_picture_with_doubt():
     for promised, held in zip(line["x"], line["y"], strict=True):
         low, high = posterior.predict_interval(some, level=promised / 100).T
         assert held == pytest.approx(100 * np.mean((low <= x) & (x <= high)))
-    assert chart["title"].startswith(f"{held:.0f} % of the 90 % intervals cover the held-out value")
+    assert chart["title"].startswith(f"90 % intervals cover {held:.0f} % of the hidden values")
+    assert chart["title"] in sentence(explorer)
     assert explorer.status["why"] == ""  # nothing was chosen, and draws are no reason
 
 
@@ -182,16 +192,20 @@ def test_ratings():
     explorer = done(widgets.Explorer(data="generated", iterations=20, **settings))
     fit, entries = explorer.result, explorer.state.observations
     act(explorer, "select", row=11)
+    act(explorer, "ask", name="least", value="1")
     rated = entries.indices[entries.indptr[11] : entries.indptr[12]]
     predicted = fit.predict(np.full(entries.shape[1], 11), np.arange(entries.shape[1]))
     predicted[rated] = -np.inf
-    best, top = np.argsort(-predicted, kind="stable")[:50], table(explorer, "top")
-    assert top["ids"] == best.tolist()
-    assert [row[1] for row in top["rows"]] == [f"{predicted[k]:#.3g}" for k in best]
-    known = table(explorer, "known")
-    assert set(known["ids"]) == set(rated[:50]) or len(known["ids"]) == 50
-    person, W = explorer.scatter["person"], oriented(fit._fitted).W[11]
-    assert (person["x"], person["y"]) == (W[0], W[1])
+    best, top = np.argsort(-predicted, kind="stable")[:50], lists(explorer, "top")
+    assert columns_of(top) == best.tolist()
+    assert [line["predicted"] for line in top] == [f"{predicted[k]:.1f}" for k in best]
+    known = columns_of(lists(explorer, "known"))
+    assert set(known) == set(rated[:50]) or len(known) == 50
+    often = np.frombuffer(explorer.scatter["rows"], "<i4")
+    fitted = oriented(fit._fitted)
+    np.testing.assert_allclose(numbers(explorer.scatter, "x"), fitted.H[0, often], rtol=1e-6)
+    person, w = explorer.scatter["person"], fitted.W[11]
+    assert person["y"] / person["x"] == pytest.approx(w[1] / w[0], rel=1e-5)
 
 
 def test_a_study():
@@ -219,18 +233,21 @@ def test_a_fit_and_a_posterior():
     explorer = widgets.explore(fit)
     model = np.frombuffer(explorer.modelled, "<f4")
     np.testing.assert_allclose(model, fit.reconstruct().values.ravel(), 1e-5)
-    order = np.argsort(-np.abs(fit.H.values[1]), kind="stable")[:5]
+    H = oriented(fit._fitted).H[1]
+    order = np.argsort(-np.abs(H), kind="stable")[:5]
     listed = [label for label, _ in explorer.components["lists"][1]]
     assert listed == [X.columns[k] for k in order]
-    errors = arrays_of(explorer.curves)["relative_error"][1]
+    errors = arrays_of(explorer.curves)["seen"][1]
     np.testing.assert_array_equal(errors, fit.history.relative_error)
 
 
-def drawn(sent, k):
-    """Return what the page draws for the row at position k, in the order of the pixels."""
+def drawn(sent, k, first=None):
+    """Return what the page draws for the k-th row on the stage, of the first components alone."""
     rank, f = sent["rank"], numbers(sent, "table")
-    W, H = numbers(sent, "W").reshape(-1, rank), numbers(sent, "H").reshape(rank, -1)
-    return np.interp(W[k] @ H, np.linspace(sent["low"], sent["high"], f.size), f)
+    W, H = numbers(sent, "shown").reshape(-1, rank), numbers(sent, "H").reshape(rank, -1)
+    on = np.ones(rank, bool)
+    on[rank - 2 if first is None else first : rank - 2] = False  # offsets are the last two
+    return np.interp(W[k, on] @ H[on], np.linspace(sent["low"], sent["high"], f.size), f)
 
 
 def of_digits(X=None, **settings):
@@ -260,11 +277,37 @@ def test_offsets_are_drawn_and_components_that_are_off_are_not():
     np.testing.assert_allclose(drawn(explorer.drawing, 4), fit.reconstruct().values[4], atol=1e-3)
     assert explorer.drawing["data"] is None
     act(explorer, "component", k=1, what="off")
-    expected = fit._fitted.without([1]).block([3])
+    expected = oriented(fit._fitted).without([1]).block([3])
     np.testing.assert_allclose(drawn(explorer.drawing, 3), expected.ravel(), atol=1e-3)
 
 
-def test_the_data_are_sent_once_in_bytes_with_their_holes():
+def test_the_first_components_are_drawn_and_compared_with_the_data():
+    explorer = done(plain(widgets.explore, datasets.digits(60), rank=4, iterations=20, missing=0.2))
+    fitted, sent = oriented(explorer.result._fitted), explorer.drawing
+    observed, ids = explorer.state.data.observed, explorer.pictures["ids"]
+    sizes = np.linalg.norm(fitted.W, axis=0) * np.linalg.norm(fitted.H, axis=1)
+    assert np.all(np.diff(sizes) <= 0)  # the largest first
+    for k in range(5):
+        alone = fitted.without(range(k, 4))
+        np.testing.assert_allclose(drawn(sent, 7, k), alone.block([ids[7]])[0], atol=1e-3)
+        off = np.sqrt(np.nanmean((alone.block() - observed) ** 2))
+        assert sent["errors"][k] == pytest.approx(off, rel=1e-5)
+
+
+def test_components_are_explained_by_the_groups_of_the_rows():
+    X = datasets.digits(200)
+    explorer = done(plain(widgets.explore, X, rank=6, iterations=30))
+    W, words = oriented(explorer.result._fitted).W, explorer.components["words"]
+    for k in range(6):
+        strong = W[:, k] > 0.5 * np.percentile(W[:, k], 98)
+        shares = [np.mean(strong[X.digit.values == digit]) for digit in range(10)]
+        most = int(np.argmax(shares))
+        assert f"strong in {100 * max(shares):.0f} % of digit " in words[k]
+        if sorted(shares)[-2] < max(shares):
+            assert f"of digit {most};" in words[k]
+
+
+def test_the_data_are_sent_once_in_bytes_with_what_is_missing():
     X = datasets.digits(40).copy()
     X[3, 5] = np.nan
     explorer, sent = of_digits(X, iterations=5), []
@@ -274,7 +317,6 @@ def test_the_data_are_sent_once_in_bytes_with_their_holes():
     decoded = np.where(codes == 255, np.nan, values).reshape(40, -1)
     np.testing.assert_allclose(decoded, X.values.reshape(40, -1), atol=1 / 254)
     explorer.observe(sent.append, "drawing")
-    act(explorer, "lasso", rows=[1, 2])
     act(explorer, "plane", a=1, b=2)
     assert sent == []
 

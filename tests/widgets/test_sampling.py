@@ -8,7 +8,7 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from explorer_page import act, button, enter, plain, said, sure, table
+from explorer_page import act, button, enter, lists, plain, said, sure
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
@@ -69,7 +69,7 @@ def test_the_code_repeats_the_draws(validation):
     i, j, x = entries.entries()
     low, high = posterior.predict_interval(i, j).T
     assert found.held[0.9] == pytest.approx(np.mean((low <= x) & (x <= high)), abs=0.01)
-    assert f"{100 * found.held[0.9]:.0f} % of the 90 % intervals" in state.sample.message
+    assert f"90 % intervals cover {100 * found.held[0.9]:.0f} % of" in state.sample.message
 
 
 @pytest.mark.parametrize("keep_all", [True, False])
@@ -97,7 +97,7 @@ def test_stop_while_tuning_leaves_nothing(monkeypatch):
     assert "sample" not in state.code()
 
 
-def test_a_new_run_and_reset_forget_the_posterior():
+def test_a_new_run_forgets_the_posterior():
     state = CompletionState(**MODEL, draws=3)
     sampled(state)
     state.start()
@@ -110,8 +110,6 @@ def test_a_new_run_and_reset_forget_the_posterior():
     assert state.posterior is not None  # it does not depend on the fit
     state.fit.join(PATIENCE)
     assert "nmd.sample" in state.code()
-    state.reset()
-    assert (state.posterior, state.fit.result, state.active.phase) == (None, None, "ready")
 
 
 @pytest.mark.parametrize(
@@ -145,7 +143,7 @@ def test_the_warning_is_that_of_sample_in_short(draws):
     plt.close("all")
     sentence = str(caught[0].message)
     advice, why = warning.split(": ")
-    assert advice == "more draws (⚙) may help"
+    assert advice == "more draws may help"
     share = re.search(r"(\d+%) of the predictions", sentence)
     assert why in sentence if share is None else why.endswith(f"differ in {share[1]} of cells")
 
@@ -154,7 +152,8 @@ def test_entries_have_intervals():
     state = CompletionState(**MODEL, draws=20)
     posterior = sampled(state)
     row, n = 7, posterior._shape[1]
-    observed, best = state.entries(row, 6)
+    state.least = 1
+    observed, best = state.entries(row, 6, "highest")
     known = state.observations.indices[slice(*state.observations.indptr[row : row + 2])]
     mean = posterior.predict(np.full(n, row), np.arange(n))
     labels = state.data.labels("columns")
@@ -191,20 +190,18 @@ def test_a_posterior_does_not_see_what_is_hidden_or_painted_over():
 
 def test_the_explorer_shows_draws_while_they_are_of_its_data():
     explorer = widgets.Explorer(data="generated")
-    assert "press Run, which chooses it" in button(explorer, "sample")["title"]
+    assert "⟲ chooses it" in button(explorer, "sample")["title"]
     with pytest.raises(ValueError, match="the nonlinearity is not chosen yet"):
         explorer.how_sure()
     explorer = sure(widgets.Explorer(**MODEL, draws=20))
     assert explorer.posterior.draws.sizes["draw"] == 20
     assert explorer.status["done"] == explorer.status["planned"] == TUNE + 20
     assert explorer.state.sample.findings.held_out
-    best = explorer.state.entries(0, 10)[1][0]
-    assert table(explorer, "top")["rows"][0][-1] == f"{best.low:.3g} – {best.high:.3g}"
+    best = explorer.state.entries(0, 10, "highest")[1][0]
+    assert lists(explorer, "top")[0]["text"] == f"90 %: {best.low:.3g} to {best.high:.3g}"
     other = next(each for each in explorer.state.options["data"] if each != "generated")
     enter(explorer, "data", other)
-    assert "interval" not in str(table(explorer, "top")["head"])
-    act(explorer, "reset")
-    assert explorer.posterior is None
+    assert not any(line["ends"] for line in lists(explorer, "top"))
     assert "intervals" not in explorer.dots
     explorer.state.set("draws", 100_000)
     explorer.how_sure()
@@ -215,3 +212,21 @@ def test_the_explorer_shows_draws_while_they_are_of_its_data():
     assert explorer.join(PATIENCE)
     assert "stopped" in said(explorer)
     assert not button(explorer, "run")["disabled"]
+
+
+def test_an_open_page_draws_in_the_background_and_a_new_run_ends_that():
+    explorer = widgets.Explorer(**MODEL, draws=20)
+    act(explorer, "opened")
+    assert explorer.join(PATIENCE)
+    wait_for(lambda: lists(explorer, "top")[0]["ends"])
+    assert said(explorer).startswith("stopped after 5 iterations")  # the status is that of the fit
+    assert explorer.posterior.draws.sizes["draw"] == 20
+    enter(explorer, "draws", "100000")
+    explorer.start()
+    assert explorer.join(PATIENCE)
+    wait_for(lambda: explorer.state.sample.phase == "running")
+    assert not button(explorer, "run")["disabled"]
+    act(explorer, "sample")  # from now on it is shown, and can be stopped
+    wait_for(lambda: "sampling: sweep" in said(explorer))
+    act(explorer, "stop")
+    assert explorer.join(PATIENCE)

@@ -18,6 +18,7 @@ import nmd_lab as nmd
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets import explorer as explorer_module
 from nmd_lab.widgets import saved
+from nmd_lab.widgets.components import oriented
 
 EVIL = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
 OFF = '{"do":"component","k":1,"what":"off"}'
@@ -40,7 +41,7 @@ def floats(record, value):
 def test_answers_are_the_numbers_of_the_model(tmp_path):
     explorer = digits()
     record = record_in(explorer.save(tmp_path / "digits.html"))
-    fitted, ids = explorer.result._fitted, explorer.pictures["ids"]
+    fitted, ids = oriented(explorer.result._fitted), explorer.pictures["ids"]
     without = floats(record, record["answers"][OFF]["modelled"])
     np.testing.assert_allclose(without, fitted.without([1]).block(ids).ravel(), atol=1e-6)
     shown = floats(record, record["shown"]["modelled"])
@@ -159,7 +160,7 @@ def test_the_button_saves_either(tmp_path):
 
 def test_there_must_be_a_result_no_run_and_no_question(tmp_path):
     explorer = plain(widgets.Explorer, datasets.digits(40), iterations=10**8, tol=0, rho="1")
-    with pytest.raises(ValueError, match="no result yet: press Run"):
+    with pytest.raises(ValueError, match="no result yet: fit first"):
         explorer.save(tmp_path / "page.html")
     explorer.start()
     explorer.state.fit.phase = "running"

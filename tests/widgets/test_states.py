@@ -66,7 +66,7 @@ def test_the_rival_is_the_linear_model_of_the_same_entries(small):
         relative_error(small, each, observed=hidden)
         for each in (fit.reconstruct().values, linear.reconstruct().values, means)
     ]
-    assert list(state.errors) == ["this model", "linear", "column means"]
+    assert list(state.errors) == ["this model", "linear", "average"]
     assert list(state.errors.values()) == pytest.approx(expected)
     assert state.fit.recording.held_out[20] == pytest.approx(state.errors["this model"])
     state.set("missing", 0.0)
@@ -89,11 +89,11 @@ COLUMNS = {"row": "who", "column": "film", "value": "stars"}
 def test_observed_and_best_entries_of_a_row():
     state = CompletionState(TABLE, **COLUMNS, rank=1, alpha=15.0, iterations=5, validation=0.0)
     row = state.data.find(" cy ")
-    observed, best = state.entries(row, 5)
+    observed, best = state.entries(row, 5, "highest")
     assert [(e.label, e.observed) for e in observed] == [("Nine", 5.0), ("Eight", 1.0)]
     assert best == []
     fit = run(state)
-    observed, best = state.entries(row, 5)
+    observed, best = state.entries(row, 5, "highest")
     expected = fit.top(row, 5, exclude=[8, 9])
     assert [e.label for e in best] == [{6: "Six", 7: "Seven"}[int(c)] for c in expected.film]
     assert [e.predicted for e in best] == pytest.approx(expected.values)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import act, done, picture, sure, table
+from explorer_page import act, done, picture, sentence, sure, table
 
 import nmd_lab as nmd
 from nmd_lab import widgets
 from nmd_lab.data.inputs import observe
 from nmd_lab.solver.held_out import HeldOut
+from nmd_lab.widgets.components import order_of
 
 SETTINGS = {"rank": 2, "alpha": 0.5, "nonlinearity": "identity", "iterations": 20, "draws": 20}
 
@@ -56,22 +57,35 @@ def test_each_column_has_its_own_scale_and_histogram(explorer, frame):
     np.testing.assert_allclose(shown["place"]["bars"], counts / counts.max(), atol=1e-3)
 
 
-def test_the_bar_is_about_what_the_cells_show(frame):
+def test_the_sentence_is_about_what_the_cells_show(frame):
     explorer = done(widgets.explore(frame, missing=0.1, **SETTINGS))
-    of_fit = explorer.status["headline"]["value"]
-    assert explorer.status["model"].startswith("2 components")
+    of_fit, data = sentence(explorer), explorer.state.fitted_data
+
+    def judged(model):
+        predicted, at = model.reconstruct().values, data.hidden
+        number = at[1] < 2
+        units = explorer.result._fitted.model
+        off = units.in_units((data.original - predicted)[at][number], *(k[number] for k in at))
+        hidden = np.isnan(data.observed)
+        rows, classes = np.flatnonzero(hidden[:, 3]), slice(3, 6)
+        right = predicted[rows, classes].argmax(1) == data.original[rows, classes].argmax(1)
+        rows = np.flatnonzero(hidden[:, 2])
+        member = (predicted[rows, 2] > 0.5) == (data.original[rows, 2] > 0.5)
+        return np.sqrt(np.mean(off**2)), np.mean(np.concatenate([right, member]))
+
+    error, right = judged(explorer.result)
+    assert explorer.status["headline"]["off"] == pytest.approx(error)
+    assert f"±{error:.2g} SD, {100 * right:.0f} % of classes" in of_fit
+    assert "2 components" in of_fit
     sure(explorer)
-    posterior, data = explorer.posterior, explorer.state.fitted_data
-    assert explorer.status["model"] == f"{posterior.rank} components · by column, draws"
-    at = data.hidden
-    off = (data.original - posterior.reconstruct().values)[at]
-    units = explorer.result._fitted.model.in_units(off, *at)
-    shown = explorer.status["headline"]
-    assert float(shown["value"]) == pytest.approx(np.sqrt(np.mean(units**2)), rel=0.02)
-    assert f"the fit {of_fit}" in shown["rivals"]
+    error, right = judged(explorer.posterior)
+    assert explorer.status["headline"]["off"] == pytest.approx(error, rel=1e-5)
+    assert f" SD, {100 * right:.0f} % of classes" in sentence(explorer)
+    assert f"{explorer.posterior.rank} components, a shape for each column, drawn" in sentence(
+        explorer
+    )
     act(explorer, "component", k=0, what="off")  # from now on the cells are those of the fit
-    assert explorer.status["headline"]["value"] == of_fit
-    assert explorer.status["model"].startswith("2 components")
+    assert sentence(explorer).startswith(of_fit.partition(";")[0])
 
 
 def test_bars_of_a_column_with_both_signs_begin_at_zero():
@@ -94,21 +108,8 @@ def test_cells_say_whether_they_are_seen_hidden_or_filled(explorer, frame):
     unseen = missing | hidden
     np.testing.assert_array_equal(np.array(shown["model"]) != "", unseen)
     filled = [float(each) for each in shown["model"] if each]
-    np.testing.assert_allclose(filled, model[unseen], rtol=1e-3)
+    np.testing.assert_allclose(filled, model[unseen], rtol=6e-3)
     assert columns(explorer)["place"]["data"] == frame["place"].astype(str).tolist()
-
-
-def test_a_cell_that_is_picked_says_what_the_model_expects(explorer, frame):
-    at = columns(explorer)["place"]["at"]
-    act(explorer, "select", row=3, column=at)
-    cell = explorer.facts["cell"]
-    assert cell["title"] == "place, row 3"
-    assert cell["text"].startswith(f"data {frame['place'][3]}, model ")
-    names, shares = zip(*cell["bars"], strict=True)
-    assert names == ("a", "b", "c")
-    assert sum(shares) == pytest.approx(1)
-    fitted = np.clip(explorer.fit.result._fitted.block([3], np.arange(at, at + 3))[0], 0, 1)
-    np.testing.assert_allclose(shares, fitted / fitted.sum())
 
 
 def modelled(explorer, name="reconstruction"):
@@ -122,35 +123,30 @@ def test_a_held_out_error_is_that_of_the_library(explorer):
     expected = HeldOut(unseen, fit._kinds).rmse(last.W_aug, last.H_aug)
     assert explorer.fit.recording.held_out[20] == pytest.approx(expected)
     assert expected < 0.8  # the best constants have about 1
-    listed = float(table(explorer, "errors")["rows"][0][-1])
-    assert listed == pytest.approx(expected, rel=1e-3)
 
 
 def test_components_are_switched_off_in_every_column(explorer):
     act(explorer, "component", what="off", k=1)
     fit = explorer.result
     m, n = fit._shape
-    alone = fit.predict(np.arange(m)[:, None], np.arange(n), without=[1]).reshape(m, n)
+    without = order_of(fit._fitted)[0][[1]]  # the second largest one
+    alone = fit.predict(np.arange(m)[:, None], np.arange(n), without=without).reshape(m, n)
     np.testing.assert_allclose(modelled(explorer), alone, rtol=1e-6)
     act(explorer, "component", what="off", k=1)
 
 
-def test_filled_cells_have_the_intervals_of_the_posterior(explorer):
+def test_filled_cells_have_the_intervals_of_the_posterior(explorer, frame):
     assert not any(columns(explorer)["income"]["sure"])
     sure(explorer)
     shown = columns(explorer)["income"]
     low, high = explorer.posterior.predict_interval([0], [1], level=0.9)[0]
-    assert [float(each) for each in shown["sure"][0].split(" – ")] == pytest.approx(
-        [low, high], rel=1e-4
-    )
+    assert shown["sure"][0] == f"90 % in {low:.0f} – {high:.0f}"
+    ends = np.array(shown["ends"][0]) * np.ptp(frame["income"].dropna()) + frame["income"].min()
+    np.testing.assert_allclose(ends, [low, high], atol=0.001 * np.ptp(frame["income"].dropna()))
     seen = shown["state"].index(0)
-    assert shown["sure"][seen] == ""
+    assert (shown["sure"][seen], shown["ends"][seen]) == ("", None)
     mean = explorer.posterior.predict([0], [1])[0]
     assert float(shown["model"][0]) == pytest.approx(mean, rel=1e-3)
-    act(explorer, "select", row=0, column=1)
-    intervals = explorer.facts["cell"]["intervals"]
-    assert [text.split(":")[0] for text in intervals] == ["90 %", "50 %"]
-    assert intervals[0].endswith(shown["sure"][0])
 
 
 def test_filled_classes_have_the_probability_of_the_fit_and_then_of_the_draws(frame):
@@ -158,15 +154,15 @@ def test_filled_classes_have_the_probability_of_the_fit_and_then_of_the_draws(fr
     for _ in ("fit", "draws"):
         shown = columns(explorer)["place"]
         row = next(k for k, state in enumerate(shown["state"]) if state)
-        act(explorer, "select", row=row, column=shown["at"])
-        name, most = max(explorer.facts["cell"]["bars"], key=lambda bar: bar[1])
-        assert (shown["model"][row], shown["sure"][row]) == (name, f"{100 * most:.0f} %")
-        assert f"model {name}" in explorer.facts["cell"]["text"]
+        assert shown["sure"][row].startswith(f"{shown['model'][row]} ")
         if explorer.posterior is None:
+            fitted = explorer.result._fitted.block([row], np.arange(shown["at"], shown["at"] + 3))
+            shares = np.clip(fitted[0], 0, 1)
+            assert f" {100 * shares.max() / shares.sum():.0f} %" in shown["sure"][row]
             sure(explorer)
             assert explorer.grid["drawn"]
     share = explorer.posterior.probabilities("place", rows=[row]).max(axis=1).iloc[0]
-    assert most == pytest.approx(share)
+    assert f" {100 * share:.0f} %" in shown["sure"][row]
     act(explorer, "component", k=0, what="off")  # which only the fit can be without
     assert not explorer.grid["drawn"]
 
@@ -229,7 +225,7 @@ def test_the_cells_that_the_model_is_least_sure_of_are_listed(frame):
     frame = frame.assign(income=frame["income"].fillna(3e4))  # only the fit misses cells
     settings = {"rank": 2, "alpha": 0.1, "nonlinearity": "identity", "draws": 60}
     explorer = done(widgets.explore(frame, missing=0.2, **settings))
-    assert [each["name"] for each in explorer.tables] == ["errors"]
+    assert explorer.tables == []
     sure(explorer)
     seen, _ = nmd.split_observed(frame, 0.2, random_state=0)
     expected = nmd.sample(seen, draws=60, random_state=0)  # an f of their own for columns
@@ -246,8 +242,6 @@ def test_the_cells_that_the_model_is_least_sure_of_are_listed(frame):
     assert float(shown[0]) <= float(unsure["rows"][numbers[0]][1]) <= float(shown[1])
     categories = [cells for cells in unsure["rows"] if cells[0].startswith("place")]
     assert all(cells[1] in "abc" and cells[2].endswith("% sure") for cells in categories)
-    act(explorer, "select", row=row, column=column)
-    assert explorer.facts["cell"]["title"] == unsure["rows"][numbers[0]][0]
 
 
 @pytest.mark.parametrize("drawn", [False, True])
@@ -261,11 +255,9 @@ def test_a_result_of_a_table_is_shown_as_a_table(frame, drawn):
     shown = columns(explorer)
     assert list(shown) == list(frame.columns)
     means = outcome.reconstruct().values[:, 0]
-    np.testing.assert_allclose([float(x) for x in shown["age"]["model"]], means, rtol=2e-3)
+    np.testing.assert_allclose([float(x) for x in shown["age"]["model"]], means, rtol=6e-3)
     assert set(shown["place"]["model"]) <= set(frame["place"].cat.categories)
     assert all(shown["age"]["sure"]) == drawn
     act(explorer, "arrange", column=0)
     sorted_ages = [float(x) for x in columns(explorer)["age"]["model"]]
     assert sorted_ages == sorted(sorted_ages)
-    act(explorer, "select", row=3, column=0)
-    assert explorer.facts["cell"]["title"] == "age, row 3"

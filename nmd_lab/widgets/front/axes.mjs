@@ -97,4 +97,4 @@ export class Axes {
 }
 
 /** Return a text of an SVG drawing, centred at a place. */
-export const svgText = (text, x, y, more) => svg("text", { x, y, "text-anchor": "middle", ...more }, text);
+export const svgText = (text, x, y, ...more) => svg("text", { x, y, "text-anchor": "middle" }, ...more, text);

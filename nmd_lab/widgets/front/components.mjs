@@ -1,97 +1,79 @@
-// The strip of components, largest first: pictures, bars or lists of labels; a click switches one off.
+// The strip: the model built component by component, and the components, the largest first, each explained in words.
 
-import { button, html, keyOf, numbers, set, short, stopAt } from "./dom.mjs";
-import { PictureSheet, mosaicOf, pictureScale } from "./mosaic.mjs";
+import { button, draw, h, keyOf, made, numbers, short, stopAt } from "./dom.mjs";
+import { Sheet, mosaicOf, pictureScale } from "./mosaic.mjs";
+
+const ORANGE = "#d55e00", BLUE = "#0072b2";
 
 export class Components {
-  constructor(send) {
-    this.send = send;
-    this.said = html("span.nmd-caption", { role: "status" });
-    this.hint = html("span.nmd-hint");
-    this.on = button("", () => this.data.off.forEach((k) => send({ do: "component", k, what: "off" })), { class: "nmd-all-on", hidden: true });
-    const keydown = (event) => this.step(event), name = "components, orange adds, blue takes away";
-    this.grid = html("div.nmd-gallery", { role: "group", "aria-label": "components", keydown });
-    this.element = html("section.nmd-components", { "aria-label": name }, this.grid,
-      html("p.nmd-strip-note", this.on, this.said, this.hint));
+  constructor(send, pictures) {
+    Object.assign(this, { send, pictures, sheets: [], at: null });
+    this.element = made(h("section.nmd-components", { "aria-label": "components" }));
   }
 
   show(data) {
-    this.grid.hidden = !data;
-    if (data === this.data) return;
+    const fresh = data !== this.data;
     this.data = data;
-    this.said.textContent = data?.said ?? "";
-    if (!data) return;
-    const colours = data.kind === "list" ? "" : "orange adds, blue takes away; ";
-    this.hint.textContent = data.captions
-      ? `${data.count} groups of patches, each with its four strongest patterns; a click shows where a group is`
-      : `${data.total > data.count ? `${data.count} of ` : ""}${data.total} components, the largest first; ${colours}a click switches one off`;
-    this.on.textContent = `${data.off.length} of ${data.count} off: switch all on`;
-    this.on.hidden = !data.off.length;
-    this.hint.hidden = Boolean(data.off.length || data.said);
-    const key = `${data.kind} ${data.count} ${Boolean(data.captions)}`;
-    if (key !== this.key) this.rebuild(data);
-    this.key = key;
+    if (fresh && data && data.kind !== "list") this.paint(data);
+    this.draw();
+  }
+
+  /** Draw the components as pictures or bars, each on a scale of its own. */
+  paint(data) {
     const values = numbers(data.values), size = data.height * data.width;
-    this.tiles.forEach((tile, k) => {
-      this.describe(tile, k, data);
-      const own = values.subarray(k * size, (k + 1) * size); // on a scale of its own: the bar has its share
-      const largest = own.reduce((most, each) => Math.max(most, Math.abs(each) || 0), 0) || 1;
-      if (data.kind === "bars") drawBars(tile.sheet.canvas, own, largest);
-      if (data.kind !== "image") return;
-      tile.sheet.resize(mosaicOf({ count: 1, height: data.height, width: data.width }));
-      tile.sheet.fill(own, { ...pictureScale("signed", -largest, largest), hole: 0 });
+    while (this.sheets.length < data.count) this.sheets.push(new Sheet());
+    this.sheets.slice(0, data.count).forEach((sheet, k) => {
+      const each = values.subarray(k * size, (k + 1) * size);
+      const largest = each.reduce((most, value) => Math.max(most, Math.abs(value) || 0), 0) || 1;
+      if (data.kind === "bars") return drawBars(sheet.canvas, each, largest);
+      sheet.resize(mosaicOf({ count: 1, height: data.height, width: data.width }));
+      sheet.fill(each, { ...pictureScale("signed", -largest, largest), missing: 0 });
     });
-    const order = data.shares.map((_, k) => k).sort((a, b) => data.shares[b] - data.shares[a]);
-    if (order.every((k, at) => this.grid.children[at] === this.tiles[k].element)) return;
-    this.grid.replaceChildren(...order.map((k) => this.tiles[k].element));
-    stopAt(this.grid, "button");
   }
 
-  rebuild({ kind, count, captions }) {
-    this.tiles = Array.from({ length: count }, (_, k) => {
-      const act = (what) => () => this.send({ do: "component", k, what });
-      const sheet = new PictureSheet();
-      const picture = kind === "list" ? html("span", { "aria-hidden": "true" }) : sheet.canvas;
-      picture.className = "nmd-component-picture";
-      const main = button(picture, act(captions ? "rows" : "off"), { class: "nmd-component" });
-      main.append(html("span.nmd-share", { "aria-hidden": "true" }));
-      const title = `Rows that are strongest in component ${k}`, label = `rows with most of component ${k}`;
-      const show = () => {
-        if (this.data.chosen !== k) this.send({ do: "clear" }); // picked rows would hide them
-        act("rows")();
-      };
-      const rows = button(`rows of ${k}`, show, { class: "nmd-rows", title, "aria-label": label });
-      return { main, rows, picture, sheet, element: html(`div.nmd-kind-${kind}`, main, rows) };
-    });
-    this.grid.replaceChildren();
+  draw() {
+    const { data, pictures } = this;
+    if (!data) return draw(this.element);
+    const tiles = Array.from({ length: data.count }, (_, k) => this.tile(k));
+    const line = this.at === null || data.off.includes(this.at) ? data.said || data.hint : data.words[this.at];
+    const on = data.off.length ? button(`${data.off.length} off: switch all on`, () => this.send({ do: "component", what: "on" }), { class: "nmd-all-on" }) : null;
+    draw(this.element, h("div.nmd-strip-head", pictures.factors ? this.builder() : null, on, h("span.nmd-words", { role: "status", title: line }, line)),
+      h("div.nmd-gallery", { role: "group", "aria-label": data.things, keydown: (event) => this.step(event) }, tiles));
+    stopAt(this.element, ".nmd-component");
   }
 
-  /** Move the focus by arrows: all buttons are one tab stop, those of rows below the others. */
+  /** Return what builds the model from its first components. */
+  builder() {
+    const { pictures } = this, { factors, built } = pictures, { rank, data: { errors } } = factors;
+    const k = built ?? rank, off = errors?.length ? `: ±${short(errors[k], 2)} off the data` : "";
+    return h("div.nmd-build", button(pictures.playing ? "■" : "▶", () => pictures.play(), { "aria-label": "build the model component by component" }),
+      h("input", { type: "range", min: 0, max: rank, value: k, "aria-label": "number of components that are built",
+        input: ({ target }) => pictures.build(Number(target.value)) }), h("output", `first ${k} of ${rank}${off}`));
+  }
+
+  tile(k) {
+    const { data } = this, off = data.off.includes(k), pinned = data.chosen === k, list = data.lists[k] ?? [];
+    const look = (at) => () => {
+      this.at = at;
+      this.pictures.light(at);
+      this.draw();
+    };
+    const line = ([label, number]) => h("span", `${number < 0 ? "−" : "+"} ${label}`);
+    const picture = data.kind === "list" ? h("span.nmd-component-picture", { "aria-hidden": "true" }, list.slice(0, 3).map(line)) : this.sheets[k].canvas;
+    return h(`div.nmd-kind-${data.kind}`, { key: `${data.kind} ${k}` }, button([picture, h("span.nmd-share", { style: `width: ${(100 * data.shares[k]) / data.shares[0]}%` })],
+      () => this.send({ do: "component", k, what: (pinned || off) && !data.captions ? "off" : "rows" }), {
+        class: "nmd-component", "aria-pressed": pinned, "data-off": off || null, "aria-label": `${data.thing} ${k}: ${data.words[k]}`, title: data.words[k],
+        pointerenter: look(k), pointerleave: look(null), focus: look(k), blur: look(null),
+      }), h("span.nmd-number", off ? `${k} off` : data.captions?.[k] ?? `${k} · ${short(100 * data.shares[k], data.shares[k] < 0.01 ? 1 : 2)} %`));
+  }
+
+  /** Move the focus by arrows: all tiles are one tab stop. */
   step(event) {
-    const buttons = [...this.grid.querySelectorAll("button")], at = buttons.indexOf(event.target), { length } = buttons;
-    const above = at - (at % 2);
-    const next = keyOf(event, {
-      ArrowRight: (at + 2) % length, ArrowLeft: (at - 2 + length) % length, ArrowUp: above, ArrowDown: above + 1,
-    });
+    const all = [...this.element.querySelectorAll(".nmd-component")], at = all.indexOf(event.target), { length } = all;
+    const next = keyOf(event, { ArrowRight: (at + 1) % length, ArrowLeft: (at - 1 + length) % length });
     if (next === undefined) return;
-    stopAt(this.grid, "button", buttons[next]);
-    buttons[next].focus();
-  }
-
-  describe({ main, rows, picture }, k, data) {
-    const off = data.off.includes(k), share = `${short(100 * data.shares[k], 2)} %`, list = data.lists[k] ?? [];
-    const what = data.captions ? `Group ${k}, ${share} of the patches; click: where it is`
-      : `Component ${k}, ${share} of what the model adds; click: ${off ? "on" : "off"}`;
-    const labels = list.map(([label]) => label).join(", ");
-    if (data.captions) rows.textContent = `${k}: ${data.captions[k]}`;
-    set(main, {
-      "aria-pressed": !off, "aria-label": `${data.captions ? "group" : "component"} ${k}${labels && `: ${labels}`}`,
-      title: [what, list.map(([label, number]) => `${label} ${short(number, 2)}`).join(", ")].filter(Boolean).join(". "),
-    });
-    main.lastChild.style.width = `${(100 * data.shares[k]) / Math.max(...data.shares)}%`;
-    rows.setAttribute("aria-pressed", data.chosen === k);
-    const line = ([label, number]) => html("span", `${number < 0 ? "−" : "+"} ${label}`);
-    if (data.kind === "list") picture.replaceChildren(...list.slice(0, 3).map(line));
+    stopAt(this.element, ".nmd-component", all[next]);
+    all[next].focus();
   }
 }
 
@@ -100,7 +82,7 @@ function drawBars(canvas, values, largest) {
   const context = canvas.getContext("2d"), wide = 64 / values.length;
   values.forEach((value, k) => {
     const height = (Math.abs(value) / largest) * 24;
-    context.fillStyle = value > 0 ? "#d55e00" : "#0072b2";
+    context.fillStyle = value > 0 ? ORANGE : BLUE;
     context.fillRect(k * wide, value > 0 ? 24 - height : 24, Math.max(1, wide - 0.5), height);
   });
 }

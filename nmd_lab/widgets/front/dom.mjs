@@ -1,32 +1,83 @@
-// Elements, numbers and words that all parts of an explorer use.
+// Descriptions of elements and what brings a page in line with them; numbers and colours of all parts.
 
-/** Return a function that makes elements: "tag.class", then attributes (functions become listeners) and children. */
-const maker = (create) => (name, ...rest) => {
-  const [tag, ...classes] = name.split("."), made = create(tag);
-  if (classes.length) made.setAttribute("class", classes.join(" "));
-  for (const each of rest.filter((part) => part !== null)) {
-    if (each.constructor === Object) set(made, each);
-    else made.append(each);
-  }
-  return made;
-};
-export const html = maker((tag) => document.createElement(tag));
-export const svg = maker((tag) => document.createElementNS("http://www.w3.org/2000/svg", tag));
+const SVG = "http://www.w3.org/2000/svg", LIVE = ["value", "checked", "disabled"]; // properties, not attributes
 
-/** Set attributes of an element; null, and false where it is no word of ARIA, takes one away. */
-export function set(element, attributes) {
-  for (const [name, value] of Object.entries(attributes)) {
-    const aria = name.startsWith("aria-");
-    if (typeof value === "function") element.addEventListener(name, value);
-    else if ((value ?? null) === null || (value === false && !aria)) element.removeAttribute(name);
-    else element.setAttribute(name, value === true && !aria ? "" : value);
+/** An element as it should be: its tag, attributes (functions listen), children, and a key that finds it again. */
+class Described {
+  constructor(name, rest, space = null) {
+    const [tag, ...classes] = name.split(".");
+    Object.assign(this, { tag, space, children: [], attributes: classes.length ? { class: classes.join(" ") } : {} });
+    for (const each of rest.flat(Infinity)) {
+      if (each?.constructor === Object) Object.assign(this.attributes, each);
+      else if (isChild(each)) this.children.push(each);
+    }
+    this.key = this.attributes.key;
+    delete this.attributes.key;
   }
-  return element;
+}
+const isChild = (each) => (each ?? false) !== false && each !== "";
+export const h = (name, ...rest) => new Described(name, rest);
+export const svg = (name, ...rest) => new Described(name, rest, SVG);
+export const button = (text, click, ...rest) => h("button", { type: "button", click }, ...rest, text);
+
+function created(described) {
+  const { tag, space } = described, node = space ? document.createElementNS(space, tag) : document.createElement(tag);
+  Object.assign(node, { described: { tag, key: described.key, attributes: {} }, heard: {} });
+  adapt(node, described);
+  return node;
 }
 
-/** Return a button with a text. */
-export function button(text, click, attributes = {}) {
-  return html("button", { type: "button", click, ...attributes }, text);
+/** Make an element that no other description takes over. */
+export const made = (described) => Object.assign(created(described), { owned: true });
+
+/** Bring the children of an element in line with descriptions, texts and elements; what fits is used again. */
+export function draw(parent, ...given) {
+  const children = given.flat(Infinity).filter(isChild), keyed = new Map(), wanted = new Set(children.map((child) => child.key ?? child));
+  for (const node of [...parent.childNodes]) {
+    const name = node.owned ? node : node.described?.key;
+    if (name !== undefined && !wanted.has(name)) node.remove();
+    else keyed.set(name, node);
+  }
+  let next = parent.firstChild;
+  for (const child of children) {
+    let node = child;
+    if (child instanceof Described) {
+      const { key, tag } = child, old = key === undefined ? next : keyed.get(key);
+      const fits = old?.described?.tag === tag && old.described.key === key && !old.owned;
+      node = fits ? old : created(child);
+      if (fits) adapt(node, child);
+    } else if (!(child instanceof Node)) {
+      node = next?.nodeType === 3 ? next : document.createTextNode("");
+      if (node.data !== String(child)) node.data = child;
+    }
+    if (node === next) next = next.nextSibling;
+    else parent.insertBefore(node, next);
+  }
+  while (next) {
+    const gone = next;
+    next = next.nextSibling;
+    gone.remove();
+  }
+}
+
+function adapt(node, { attributes, children }) {
+  const before = node.described.attributes;
+  for (const name of Object.keys(before)) if (!(name in attributes)) put(node, name, null);
+  for (const [name, value] of Object.entries(attributes)) if (value !== before[name] || LIVE.includes(name)) put(node, name, value);
+  node.described.attributes = attributes;
+  draw(node, children);
+}
+
+/** Set an attribute, a listener or a property; null, and false where it is no word of ARIA, takes one away. */
+function put(node, name, value) {
+  if (typeof value === "function" || name in node.heard) {
+    if (!(name in node.heard)) node.addEventListener(name, (event) => node.heard[name]?.(event));
+    node.heard[name] = value;
+  } else if (LIVE.includes(name) && name in node) {
+    const text = value ?? false;
+    if (node[name] !== text && !(name === "value" && node.matches(":focus"))) node[name] = text;
+  } else if ((value ?? null) === null || (value === false && !name.startsWith("aria-"))) node.removeAttribute(name);
+  else node.setAttribute(name, value === true && !name.startsWith("aria-") ? "" : value);
 }
 
 /** Return what a table has for the key of an event, which then does nothing else. */
@@ -38,29 +89,20 @@ export function keyOf(event, table) {
   return found;
 }
 
-/** Replace the children of an element; the focus stays in what is at the same place of a selector. */
-export function replace(element, children, selector) {
-  const at = [...element.querySelectorAll(selector)].findIndex((each) => each.matches(":focus"));
-  element.replaceChildren(...children);
-  element.querySelectorAll(selector)[at]?.focus();
+/** Make one of the elements of a selector a tab stop: the one that is, unless another is given; the others are none. */
+export function stopAt(element, selector, stop) {
+  const all = [...element.querySelectorAll(selector)], one = stop ?? all.find((each) => each.getAttribute("tabindex") === "0") ?? all[0];
+  for (const each of all) each.tabIndex = each === one ? 0 : -1;
 }
 
-/** Make one of the elements of a selector a tab stop, the first unless another is given, and the others none. */
-export function stopAt(element, selector, stop = element.querySelector(selector)) {
-  for (const each of element.querySelectorAll(selector)) each.tabIndex = each === stop ? 0 : -1;
-}
-
-/** Return an element whose buttons of a selector are one tab stop: keys move between them, by numbers. */
-export function oneStop(element, selector, steps) {
-  stopAt(element, selector);
-  return set(element, {
-    focusin: ({ target }) => target.matches(selector) && stopAt(element, selector, target),
-    keydown: (event) => {
-      const all = [...element.querySelectorAll(selector)], at = all.indexOf(event.target), by = at < 0 ? undefined : keyOf(event, steps);
-      if (by) all[clamp(at + by, 0, all.length - 1)].focus();
-    },
-  });
-}
+/** Return listeners by which keys move between the elements of a selector, by numbers; `stopAt` makes them one tab stop. */
+export const steps = (selector, moves) => ({
+  focusin: ({ target, currentTarget }) => target.matches(selector) && stopAt(currentTarget, selector, target),
+  keydown: (event) => {
+    const all = [...event.currentTarget.querySelectorAll(selector)], at = all.indexOf(event.target), by = at < 0 ? undefined : keyOf(event, moves);
+    if (by) all[clamp(at + by, 0, all.length - 1)].focus();
+  },
+});
 
 /** Return the numbers in the bytes that Python has sent; none for nothing. */
 export function numbers(bytes, Kind = Float32Array) {
@@ -69,9 +111,7 @@ export function numbers(bytes, Kind = Float32Array) {
 }
 
 /** Return a number with so many significant digits, and a dash for NaN. */
-export function short(number, digits = 4) {
-  return Number.isFinite(number) ? String(Number(number.toPrecision(digits))) : "–";
-}
+export const short = (number, digits = 3) => (Number.isFinite(number) ? String(Number(number.toPrecision(digits))) : "–");
 
 /** Return a number between two others. */
 export const clamp = (number, low, high) => Math.min(high, Math.max(low, number));
@@ -87,7 +127,7 @@ export function pageColors(element) {
 
 /** Return whether the page around an element is dark, and so its text light. */
 export function isDark(element) {
-  const context = html("canvas", { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+  const context = made(h("canvas", { width: 1, height: 1 })).getContext("2d", { willReadFrequently: true });
   context.fillStyle = getComputedStyle(element).color;
   context.fillRect(0, 0, 1, 1);
   const [red, green, blue] = context.getImageData(0, 0, 1, 1).data;

@@ -1,66 +1,22 @@
-// The frame of an explorer, whose parts never move: bar, stage, inspector with tabs, strip of components.
+// The frame of an explorer: a sentence whose words are its controls, the stage at full width, and the strip of components.
 
-import { button, clamp, html, isDark, keyOf, set } from "./dom.mjs";
-import { Controls } from "./controls.mjs";
-import { Curves } from "./curves.mjs";
-import { Pictures } from "./pictures.mjs";
+import { button, clamp, draw, h, isDark, keyOf, made, svg } from "./dom.mjs";
+import { Chart } from "./chart.mjs";
 import { Components } from "./components.mjs";
-import { DotChart } from "./dots.mjs";
-import { Scatter } from "./scatter.mjs";
-import { CellBox, Grid } from "./grid.mjs";
-import { Runs, Tables } from "./runs.mjs";
+import { controls } from "./controls.mjs";
+import { Factors } from "./factors.mjs";
+import { Grid } from "./grid.mjs";
+import { Pictures } from "./pictures.mjs";
+import { Plane } from "./plane.mjs";
+import { Ratings } from "./ratings.mjs";
 
 const RESTARTED = "The kernel was restarted or has ended: run the cell again to work with this explorer.";
 const FILES = ".csv,.tsv,.txt,.gz,.data,.npy,.npz,.mtx,.nc,.png,.jpg,.jpeg,.tif,.tiff,.bmp";
-
 const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 10 MiB
-
 const PARTS = ["controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "drawing",
   "dots", "tables", "runs", "code_text", "selection"];
-
-const TABS = { error: "Error", why: "Why this rank", sure: "How sure", runs: "Runs", solver: "⚙" };
-const TAB_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
-
-let pageCount = 0;
-
-/** Panels of which one is shown: a panel replaces another, and nothing moves. */
-class Tabs {
-  constructor(panels, opened) {
-    const id = `nmd-tabs-${(pageCount += 1)}`;
-    Object.assign(this, { panels, opened, buttons: {} });
-    for (const [name, panel] of Object.entries(panels)) {
-      const about = { role: "tab", id: `${id}-${name}`, "aria-controls": `${id}-${name}-panel` };
-      this.buttons[name] = button(TABS[name], () => this.open(name), about);
-      set(panel, { role: "tabpanel", id: about["aria-controls"], "aria-labelledby": about.id, tabindex: 0 });
-    }
-    this.buttons.solver.setAttribute("aria-label", "Solver");
-    const list = html("div.nmd-tablist", { role: "tablist", "aria-label": "inspector",
-      keydown: (event) => this.step(event) }, ...Object.values(this.buttons));
-    this.element = html("aside.nmd-inspector", { "aria-label": "inspector" }, list, ...Object.values(panels));
-    this.open("error", false);
-  }
-
-  open(name, told = true) {
-    this.at = name;
-    for (const [each, tab] of Object.entries(this.buttons)) {
-      set(tab, { "aria-selected": each === name, tabindex: each === name ? 0 : -1 });
-      this.panels[each].hidden = each !== name;
-    }
-    if (told) this.opened(name);
-  }
-
-  step(event) {
-    const shown = Object.values(this.buttons).filter((tab) => !tab.hidden), at = shown.indexOf(event.target);
-    const by = keyOf(event, TAB_STEPS);
-    if (by) shown[clamp(at + by, 0, shown.length - 1)].focus();
-  }
-
-  /** Hide tabs that have no use for this explorer. */
-  allow(names) {
-    for (const [name, tab] of Object.entries(this.buttons)) tab.hidden = !names.includes(name);
-    if (!names.includes(this.at)) this.open(names[0], false);
-  }
-}
+const POPOVERS = { data: "the data", components: "the components", shape: "the shape of the model", number: "the error", again: "fit again", more: "more" };
+const RUNS = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 };
 
 /** Everything in the frame. */
 class Page {
@@ -73,227 +29,238 @@ class Page {
         this.ended();
       }
     };
-    const parts = { pictures: Pictures, grid: Grid, cell: CellBox, curves: Curves, components: Components,
-      scatter: Scatter, tables: Tables, found: Tables, doubts: Tables, runs: Runs };
-    for (const [name, Part] of Object.entries(parts)) this[name] = new Part(send);
-    this.charts = {};
-    this.buttons = {};
-    this.progress = html("progress", { max: 1, value: 0, "aria-label": "progress of the run" });
-    this.said = html("div.nmd-status", { role: "status", "aria-live": "polite" });
-    this.frame = html("div.nmd-frame", this.bar(), this.progress, this.said, this.middle(),
-      this.inspector(), this.components.element);
+    this.pictures = new Pictures(send, () => this.components.draw());
+    this.components = new Components(send, this.pictures);
+    for (const [name, Part] of Object.entries({ plane: Plane, grid: Grid, ratings: Ratings })) this[name] = new Part(send);
+    this.charts = { curves: new Chart(send, "curves"), ranks: new Chart(send, "ranks"), intervals: new Chart(send, "intervals"), study: new Chart(send, "study", 400) };
+    this.frame = made(h("div.nmd-frame", { keydown: (event) => this.opened && keyOf(event, { Escape: () => this.open(null) })?.(),
+      pointerdown: ({ target }) => this.opened && !target.closest(".nmd-popover, [aria-haspopup]") && this.open(null) }));
     el.append(this.frame);
   }
 
-  /** Return the bar: the data, the model, one number, and what can be done. */
-  bar() {
-    this.about = html("div.nmd-about", html("strong"), html("span"));
-    this.headline = html("output.nmd-headline");
-    this.running = html("span.nmd-running-buttons");
-    this.menu = html("div.nmd-menu-list", { role: "group", "aria-label": "more ways to run" });
-    const about = { "aria-label": "more ways to run", title: "find the rank, find everything, and more" };
-    const summary = html("summary", about, "▾"), close = (isOver) => { if (isOver) this.more.open = false; };
-    this.more = html("details.nmd-menu", {
-      focusout: (event) => close(!this.more.contains(event.relatedTarget)),
-      click: (event) => close(event.target.closest("button")),
+  get(name) { return this.model.get(name); }
+
+  /** Open a popover, or close it. */
+  open(name) {
+    const opener = this.frame.querySelector('[aria-expanded="true"]');
+    this.opened = name === this.opened ? null : name;
+    this.draw();
+    if (!this.opened) opener?.focus({ preventScroll: true });
+    else this.frame.querySelector(".nmd-popover :is(button, input, select):not(:disabled)")?.focus({ preventScroll: true });
+  }
+
+  /** Take what has changed, and show it. */
+  show() {
+    const selection = this.get("selection"), facts = this.get("facts") ?? {}, pictures = this.get("pictures"), drawing = this.get("drawing");
+    const grid = this.get("grid"), dots = this.get("dots") ?? {}, { row, column, pixel, rows } = selection ?? {};
+    if (drawing !== this.drawing) Object.assign(this, { drawing, factors: drawing?.shown ? new Factors(drawing) : null });
+    this.stage = facts.stage ?? (facts.asked ? "question" : grid ? "table" : dots.study ? "study" : facts.lists ? "ratings" : "pictures");
+    this.draw();
+    this.grid.show(grid, selection);
+    this.pictures.show(grid ? null : pictures, this.get("modelled"), this.factors, { row, column: pictures?.layout === "matrix" ? column : pixel ?? column });
+    this.charts.study.show(dots.study ?? null, facts.point ?? null);
+    this.components.show(this.get("components"));
+    const things = this.get("scatter")?.things;
+    this.plane.show(this.get("scatter"), drawing, this.pictures.scale, things ? [column].filter(Number.isFinite) : rows?.length ? rows : [row].filter(Number.isFinite));
+    this.ratings.show(facts.lists ?? null, column);
+  }
+
+  /** Draw the frame: all that is no picture. */
+  draw() {
+    const status = this.get("status"), facts = this.get("facts") ?? {}, { stage, frame } = this, running = status.phase === "running";
+    frame.dataset.stage = stage;
+    this.texts(status, running);
+    const { done, planned } = status;
+    draw(frame, h("div.nmd-bar", h("p.nmd-sentence", this.sentence), this.actions(status, running)), this.popover(status),
+      h("progress", { max: planned, value: Math.min(done, planned), "aria-label": "progress of the run", style: `visibility: ${running ? "visible" : "hidden"}` }),
+      h(`div.nmd-status.nmd-${this.kind}`, { role: "status", "aria-live": "polite", title: [this.message, ...status.warnings].join("\n") }, this.message,
+        status.warnings.length ? h("span.nmd-warning", ` ⚠ ${status.warnings[0]}`) : null),
+      h("section.nmd-stage", { "aria-label": "data and model" }, this.question(facts.asked), this.pictures.element, this.grid.element, this.ratings.element,
+        this.charts.study.element, stage === "study" && h("div.nmd-points", this.tables(), this.curves()), stage === "table" ? null : this.plane.element),
+      this.components.element);
+    if (this.dead) this.silence();
+  }
+
+  /** Find the sentence and the message; while a run has no number yet, that of the one before stays. */
+  texts(status, running) {
+    const { message, failed, left, phase, sentence } = status, [[data]] = sentence;
+    const has = (pieces) => pieces.some(([, opens]) => opens === "number"), old = running && !has(sentence) && this.pieces?.[0][0] === data && has(this.pieces);
+    if (!old) this.pieces = sentence;
+    const word = ([text, opens, about], k) => (opens ? button(text, () => this.open(opens), { key: `${opens} ${k}`, "aria-haspopup": "dialog",
+      "aria-expanded": this.opened === opens, title: about ?? null, class: `nmd-word nmd-word-${opens}${old && opens === "number" ? " nmd-old" : ""}` }) : text);
+    this.sentence = [this.pieces.map(word), this.runs()];
+    Object.assign(this, this.dead ? { message: RESTARTED, kind: "failed" } : this.local ?? { message: left ? `${message}, ${left}` : phase === "ready" && !failed ? "" : message, kind: failed ? "failed" : phase });
+  }
+
+  actions({ buttons }, running) {
+    const opener = (name, text, about) => button(text, () => this.open(name), { key: name, class: `nmd-action nmd-${name}`, "aria-haspopup": "dialog",
+      "aria-expanded": this.opened === name, "aria-label": about, title: about });
+    const copy = button(this.copied ? "copied" : "code", () => this.copy(), { key: "code", class: "nmd-action nmd-copy", title: "Copy the code that repeats this" });
+    const stop = button("■ stop", () => this.send({ do: "stop" }), { key: "stop", class: "nmd-action nmd-stop" });
+    return h("div.nmd-actions", { role: "group", "aria-label": "run" }, buttons.run && (running ? stop : opener("again", "⟲", "fit again")), copy, opener("more", "⋯", "open, save, runs, uncertainty"));
+  }
+
+  /** Return the errors of runs and rivals on one bar: a click, or an arrow, shows a run left of the dividers. */
+  runs() {
+    const runs = (this.get("runs") ?? []).filter(({ off }) => Number.isFinite(off)), { rivals = [] } = this.get("status").headline ?? {};
+    if (!runs.length) return null;
+    const all = [...runs.map(({ off }) => off), ...rivals.map(({ off }) => off)], low = Math.min(...all), high = Math.max(...all);
+    const place = (off) => 6 + (high > low ? (off - low) / (high - low) : 0.5) * 88, chosen = runs.find(({ left }) => left);
+    const pick = (run) => run && this.send({ do: "history", number: run.number, what: "left" });
+    const nearest = ({ currentTarget, clientX }) => {
+      const { left, width } = currentTarget.getBoundingClientRect(), at = (100 * (clientX - left)) / width;
+      pick(runs.reduce((a, b) => (Math.abs(place(b.off) - at) < Math.abs(place(a.off) - at) ? b : a)));
+    };
+    const text = chosen ? `run ${chosen.number}: ${chosen.text}, ±${chosen.error}` : "none";
+    return h("span.nmd-runs", { key: "runs", role: "slider", tabindex: 0, "aria-label": "run left of the dividers", "aria-valuemin": 0, "aria-valuemax": runs.length,
+      "aria-valuenow": chosen ? runs.indexOf(chosen) + 1 : 0, "aria-valuetext": text, title: `errors of runs (dots) and rivals (lines); left of the dividers: ${text}`, click: nearest,
       keydown: (event) => {
-        close(event.key === "Escape");
-        if (event.key === "Escape") summary.focus();
-      },
-    }, summary, this.menu);
-    const title = "Copy the code that repeats this";
-    this.copying = button("code", () => this.copy(), { class: "nmd-copy-button", title });
-    this.saving = button("save", () => this.send({ do: "save", filename: this.filename.value }));
-    const actions = html("div.nmd-toolbar", { role: "group", "aria-label": "run" },
-      this.running, this.more, this.copying, this.saving);
-    return html("div.nmd-bar", this.about, this.headline, actions);
+        const by = keyOf(event, RUNS);
+        if (by) pick(runs[clamp(runs.indexOf(chosen) + by, 0, runs.length - 1)]);
+      } }, rivals.map(({ off }) => h("i", { style: `left: ${place(off)}%` })),
+    runs.map(({ off, current, left }) => h("b", { style: `left: ${place(off)}%`, "data-now": current || null, "data-left": left || null })));
   }
 
-  /** Return the stage: pictures, a table or lists, and the plane. */
-  middle() {
-    const { send } = this, rate = () => {
-      this.say("one moment …", "running");
-      this.shownStatus = null;  // the next one is shown, even if it is the same
-      send({ do: "ask", name: "row", value: this.person });
-    };
-    // Where there is no room for both, two buttons turn from the pictures to the plane
-    const sides = ["data", "plane"].map((name) => button(name, () => {
-      this.stage.dataset.side = name;
-      for (const each of sides) each.setAttribute("aria-pressed", each.textContent === name);
-    }, { "aria-pressed": name === "data" }));
-    this.turn = html("div.nmd-turn", { role: "group", "aria-label": "what the stage shows" }, ...sides);
-    this.mending = html("div.nmd-mending", { role: "group", "aria-label": "what to do with the data" });
-    this.query = new Controls((name, value) => send({ do: "ask", name, value }), "which row");
-    this.you = button("☆ rate some yourself", rate);
-    this.lists = html("div.nmd-lists", html("div.nmd-query", this.you, this.query.element), this.tables.element);
-    this.stage = html("section.nmd-stage", { "aria-label": "data and model" },
-      this.turn, this.mending, this.pictures.element, this.grid.element, this.lists, this.scatter.element);
-    return this.stage;
+  popover(status) {
+    const name = this.opened, make = name && { data: () => this.aboutData(status), components: () => this.aboutComponents(status), shape: () => this.aboutShape(status),
+      number: () => this.aboutNumber(status), again: () => this.aboutRuns(status), more: () => this.aboutMore(status) }[name];
+    if (!make) return null;
+    const opener = this.frame.querySelector(`[aria-expanded="true"]`) ?? this.frame.querySelector(`.nmd-word-${name}, .nmd-${name}`);
+    const left = clamp(opener?.offsetLeft ?? 0, 0, Math.max(0, this.frame.clientWidth - 322));
+    return h("div.nmd-popover", { key: `popover ${name}`, role: "dialog", "aria-label": POPOVERS[name], style: `left: ${left}px` }, make());
   }
 
-  /** Return the inspector beside the stage. */
-  inspector() {
-    const panel = (...children) => html("div.nmd-panel", ...children);
-    this.controls = new Controls((name, value) => this.send({ do: "set", name, value }));
-    this.notes = html("div", { role: "status" });
-    this.reason = html("p.nmd-choice");
-    this.asking = html("div.nmd-asks");
-    this.unsure = html("p.nmd-choice");
-    this.filename = html("input", { type: "text", "aria-label": "file that Save writes" });
-    this.code = html("textarea", { readonly: true, spellcheck: "false", "aria-label": "code that repeats this" });
-    const keeper = html("div.nmd-keeper", html("label", "save as ", this.filename), this.code);
-    const panels = {
-      error: panel(this.notes, this.curves.element, this.found.element),
-      why: panel(this.reason),
-      sure: panel(this.asking, this.unsure, this.doubts.element, this.cell.element),
-      runs: panel(this.runs.element, keeper),
-      solver: panel(this.controls.element, this.opener()),
-    };
-    this.places = { ranks: panels.why, intervals: panels.sure };
-    this.tabs = new Tabs(panels, (name) => name === "sure" && this.ask());
-    return this.tabs.element;
+  /** Return the fields of a popover. */
+  fields(group, besides = []) {
+    const fields = (this.get("controls") ?? []).filter((each) => each.group === group && !besides.includes(each.name));
+    return controls(fields, (name, value) => this.send({ do: "set", name, value }));
+  }
+
+  acts({ buttons }, ...names) {
+    return h("div.nmd-acts", names.filter((name) => buttons[name]).map((name) => {
+      const { label, disabled, title } = buttons[name];
+      return button(label, () => this.act(name), { key: name, disabled, title, class: `nmd-${name}` });
+    }));
+  }
+
+  act(name) {
+    this.send({ do: name });
+    this.open(null);
+  }
+
+  aboutData(status) {
+    return [this.fields("data"), this.acts(status, "turn", "flat"), this.stage === "study" ? null : this.opener()];
+  }
+
+  aboutComponents(status) {
+    const field = (this.get("controls") ?? []).find(({ name }) => name === "rank"), now = Number(field?.value) || this.get("components")?.total || 1;
+    const set = (value) => this.send({ do: "set", name: "rank", value: String(Math.max(1, value)) });
+    this.charts.ranks.show(this.get("dots")?.ranks ?? null, now);
+    return [field && h("div.nmd-stepper", button("−", () => set(now - 1), { "aria-label": "one component less" }), controls([field], (name, value) => this.send({ do: "set", name, value })),
+      button("+", () => set(now + 1), { "aria-label": "one component more" })), h("p", status.why), this.charts.ranks.element, this.fields("components", ["rank"]), this.stage === "table" ? this.plane.element : null];
+  }
+
+  aboutShape() {
+    const { shapes = [] } = this.get("facts") ?? {};
+    return [h("div.nmd-shapes", { role: "group", "aria-label": "shapes" }, shapes.map(({ name, text, error, path, chosen }) =>
+      button([svg("svg", { viewBox: "0 0 40 24", width: 40, height: 24, "aria-hidden": "true" }, svg("path", { d: path })), h("span", text), error && h("small", `±${error}`)],
+        () => this.send({ do: "set", name: "nonlinearity", value: name }), { key: name, "aria-pressed": chosen }))), this.fields("shape", ["nonlinearity"])];
+  }
+
+  aboutNumber() {
+    const { rivals = [], name, value, off } = this.get("status").headline ?? {}, all = [{ name: name ?? "this model", value, off }, ...rivals];
+    const most = Math.max(...all.map((each) => each.off));
+    const bar = (each, k) => h("div.nmd-rival", { key: each.name }, h("span", each.name), h("i", { class: k ? "" : "nmd-this", style: `width: ${(100 * each.off) / most}px` }), `±${each.value}`);
+    return [rivals.length ? h("div", all.map(bar)) : null, this.curves(), this.tables(), this.get("status").warnings.map((text) => h("p.nmd-warning", text))];
+  }
+
+  curves() {
+    const curves = this.get("curves"), facts = this.get("facts") ?? {}, { iterations, iteration } = facts;
+    this.charts.curves.show(curves && (this.drawnCurves?.of === curves && this.drawnCurves.facts === facts ? this.drawnCurves.chart
+      : (this.drawnCurves = { of: curves, facts, chart: { ...curves, iterations, iteration } }).chart));
+    return this.charts.curves.element;
+  }
+
+  aboutRuns(status) {
+    return [this.acts(status, "run", "continue", "choose"), this.fields("again")];
+  }
+
+  aboutMore(status) {
+    const runs = this.get("runs") ?? [], { intervals } = this.get("dots") ?? {};
+    const back = (number) => () => this.send({ do: "history", number, what: "back" });
+    const line = ({ number, text, error, current }) => h("li", { key: number, "aria-current": current || null }, `${text} `, error && `±${error} `,
+      button("back", back(number), { disabled: current, "aria-label": `go back to run ${number}` }));
+    const save = ({ currentTarget }) => this.send({ do: "save", filename: currentTarget.parentElement.querySelector("input").value });
+    this.charts.intervals.show(intervals ?? null);
+    return [this.acts(status, "sample"), this.charts.intervals.element, this.fields("uncertainty"), runs.length ? [h("strong", "Runs"), h("ol.nmd-run-list", runs.map(line))] : null,
+      h("strong", "Save"), h("div.nmd-line", h("input", { type: "text", value: status.filename, "aria-label": "file", key: status.filename }),
+        button("save", save, { disabled: Boolean(status.save), title: status.save || null, class: "nmd-save" })), h("p.nmd-folder", `in ${status.folder}`), this.opener()];
   }
 
   /** Return what opens a file: by upload, by a drop, or by its path. */
   opener() {
     const read = async (file) => {
       if (!file) return;
-      if (file.size > MOST_BYTES) this.say(`${file.name} is too large for an upload: give its path.`, "failed");
+      if (file.size > MOST_BYTES) this.say(`${file.name} is too large for an upload: give its path.`);
       else this.send({ do: "open", name: file.name }, [await file.arrayBuffer()]);
     };
-    const dragover = (event) => event.preventDefault(), drop = (event) => {
+    const drop = (event) => {
       event.preventDefault();
       read(event.dataTransfer.files[0]);
     };
-    const file = html("input", { type: "file", accept: FILES, "aria-label": "file to upload" });
-    const path = html("input", { type: "text", placeholder: "path on the kernel's machine", "aria-label": "path of a file" });
-    set(file, { change: () => read(file.files[0]) });
-    set(path, { change: () => path.value && this.send({ do: "open", name: path.value }) });
-    return html("details.nmd-opener", { dragover, drop }, html("summary", "Open a file"), file, path);
+    return h("div.nmd-opener", { dragover: (event) => event.preventDefault(), drop }, h("strong", "Open a file"),
+      h("input", { type: "file", accept: FILES, "aria-label": "file to upload", change: ({ target }) => read(target.files[0]) }),
+      h("input", { type: "text", placeholder: "or its path", "aria-label": "path of a file", change: ({ target }) => target.value && this.send({ do: "open", name: target.value }) }));
+  }
+
+  /** Return what is wrong with the data, and a button for each way to put it right. */
+  question(asked) {
+    if (!asked) return null;
+    const ways = asked.ways.map((way) => button(way, () => this.send({ do: "mend", way }), { key: way }));
+    return h("div.nmd-mending", { role: "group", "aria-label": "what to do with the data" }, h("p", asked.fault), ways);
+  }
+
+  /** Return small tables of texts; a row that stands for an entry can be picked. */
+  tables() {
+    return (this.get("tables") ?? []).map(({ name, caption, head, rows, ids }) => h("div.nmd-table-box", { key: name, tabindex: 0, role: "group", "aria-label": caption || name }, caption ? h("p", caption) : null,
+      h(`table.nmd-table.nmd-${name}`, head.some(Boolean) ? h("thead", h("tr", head.map((text) => h("th", { scope: "col" }, text)))) : null, h("tbody", rows.map((texts, k) => h("tr", texts.map((text, j) =>
+        h(j ? "td" : "th", { scope: j ? null : "row" }, ids && !j ? button(text, () => this.send({ do: "select", row: ids[k][0], column: ids[k][1] })) : text))))))));
   }
 
   async copy() {
+    const code = this.get("code_text") ?? "";
     try {
-      await navigator.clipboard.writeText(this.code.value);
+      await navigator.clipboard.writeText(code);
     } catch {
-      this.tabs.open("runs");
-      this.code.select();
+      const area = made(h("textarea", { "aria-hidden": "true" }));
+      this.frame.append(area);
+      area.value = code;
+      area.select();
       document.execCommand("copy");
+      area.remove();
     }
-    this.copying.textContent = "copied";
-    setTimeout(() => { this.copying.textContent = "code"; }, 1500);
+    this.copied = true;
+    this.draw();
+    setTimeout(() => {
+      this.copied = false;
+      this.draw();
+    }, 1500);
   }
 
-  /** Ask how sure the model is when the tab is opened, unless that was asked before. */
-  ask() {
-    if (this.buttons.sample && !this.buttons.sample.disabled && !this.model.get("dots")?.intervals) this.send({ do: "sample" });
+  /** Show a message of the page itself. */
+  say(message) {
+    this.local = { message, kind: "failed" };
+    this.draw();
   }
 
-  /** Show all parts of the page; what has not changed stays as it is. */
-  show() {
-    const get = (name) => this.model.get(name), selection = get("selection"), facts = get("facts") ?? {};
-    const pictures = get("pictures"), grid = get("grid"), dots = get("dots") ?? {}, tables = get("tables") ?? [];
-    const { row, column, pixel, rows } = selection ?? {}, isMatrix = pictures?.layout === "matrix";
-    const stage = grid ? "table" : dots.study ? "study" : facts.query && !pictures?.count ? "ratings" : facts.stage ?? "pictures";
-    this.frame.dataset.stage = stage;
-    this.controls.show(get("controls"));
-    this.status(get("status"), stage);
-    this.grid.show(grid, selection);
-    if (this.cell.show(facts.cell)) this.tabs.open("sure", false);
-    this.pictures.show(grid ? null : pictures, get("modelled"), { row, column: isMatrix ? column : pixel ?? column });
-    this.showCharts(dots, facts.point ?? null);
-    this.curves.show(get("curves"), facts);
-    this.components.show(get("components"));
-    this.scatter.show(get("scatter"), rows?.length ? rows : [row].filter(Number.isFinite));
-    this.scatter.drawing.show(get("drawing"), pictures);
-    this.scatter.element.hidden = this.turn.hidden = stage === "study" || stage === "photograph";
-    this.mend(facts.asked);
-    this.lists.hidden = !facts.query;
-    this.query.show(facts.query);
-    this.person = facts.you ?? "you";
-    this.you.setAttribute("aria-pressed", Boolean(facts.you));
-    this.tables.show(facts.query ? tables : [], column);
-    this.found.show(facts.query ? [] : tables.filter(({ name }) => name !== "unsure"), column);
-    this.doubts.show(tables.filter(({ name }) => name === "unsure"));
-    this.runs.show(get("runs"));
-    const code = get("code_text") ?? "";
-    if (this.code.value !== code) this.code.value = code;
-  }
-
-  /** Show what is wrong with the data, and a button for each way to put it right. */
-  mend(asked) {
-    this.mending.hidden = !asked;
-    if (!asked) return;
-    const ways = asked.ways.map((way) => button(way, () => this.send({ do: "mend", way })));
-    this.mending.replaceChildren(html("p", asked.fault), ...ways);
-  }
-
-  status(status, stage) {
-    if (!status || status === this.shownStatus) return;
-    this.shownStatus = status;
-    const { phase, message, failed, done, planned, left, warnings, why, buttons, save, filename, title, model } = status;
-    const names = Object.keys(buttons);
-    if (names.join() !== Object.keys(this.buttons).join()) this.rebuild(buttons);
-    for (const name of names) set(this.buttons[name], { disabled: buttons[name].disabled, title: buttons[name].title });
-    Object.assign(this.progress, { max: planned, value: Math.min(done, planned) });
-    this.progress.style.visibility = phase === "running" ? "visible" : "hidden";
-    this.say(left ? `${message}, ${left}` : message, failed ? "failed" : phase, warnings);
-    this.about.title = `${title}: ${model}`;
-    [title, model].forEach((text, k) => { this.about.children[k].textContent = text; });
-    this.showHeadline(status.headline, phase === "running" && title === this.headlined);
-    this.headlined = title;
-    this.notes.replaceChildren(...warnings.map((text) => html("div.nmd-warning", `Warning: ${text}`)));
-    this.reason.textContent = why;
-    this.unsure.textContent = buttons.sample?.disabled && phase !== "running" ? buttons.sample.title : "";
-    const uses = { why: names.includes("choose") || this.charts.ranks, sure: names.includes("sample") || this.model.get("dots")?.intervals,
-      solver: this.model.get("controls")?.length };
-    this.tabs.allow(Object.keys(TABS).filter((name) => !(name in uses) || uses[name]));
-    this.tabs.buttons.error.textContent = stage === "study" ? "Point" : TABS.error;
-    set(this.saving, { disabled: Boolean(save), title: save || "Write the result to the file" });
-    if (filename !== this.offered) this.filename.value = this.offered = filename;
-  }
-
-  /** Show the one number of the bar, beside that of the rivals; while a fit runs, that of the one before stays. */
-  showHeadline(headline, stays) {
-    const { value, text, rivals, worse } = headline ?? {}, isOld = !headline && stays;
-    this.headline.classList.toggle("nmd-old", isOld);
-    if (isOld) return;
-    this.headline.replaceChildren(...(headline ? [html("strong", value), ` ${text} `, html("span", rivals)] : []));
-    this.headline.classList.toggle("nmd-warning", Boolean(worse));
-    this.headline.title = headline ? `${value} ${text} ${rivals}` : "";
-  }
-
-  /** Show the status line; a warning stands behind it, and in the inspector. */
-  say(message, kind, warnings = []) {
-    const more = warnings.length ? html("span.nmd-warning", ` ⚠ ${warnings[0]}`) : "";
-    this.said.replaceChildren(message, more);
-    set(this.said, { title: [message, ...warnings].join("\n"), class: `nmd-status nmd-${kind}` });
-  }
-
-  /** Say that nobody listens any more. */
+  /** Show that nobody listens any more. */
   ended() {
-    this.say(RESTARTED, "failed");
-    const live = this.frame.querySelectorAll("button, input, select");
-    for (const each of live) each.disabled = each !== this.copying && !each.closest("[role=tablist]");
+    this.dead = true;
+    this.draw();
   }
 
-  rebuild(buttons) {
-    this.buttons = Object.fromEntries(Object.entries(buttons).map(([name, { label }]) =>
-      [name, button(label, () => this.send({ do: name }), { class: `nmd-${name}` })]));
-    const { sample, run, stop, ...rest } = this.buttons, others = Object.values(rest);
-    this.running.replaceChildren(...[run, stop].filter(Boolean));
-    this.menu.replaceChildren(...others);
-    this.more.hidden = !others.length;
-    this.asking.replaceChildren(...[sample].filter(Boolean));
-  }
-
-  showCharts(charts, point) {
-    for (const name of Object.keys(charts)) {
-      if (this.charts[name]) continue;
-      this.charts[name] = new DotChart(this.send, name);
-      (this.places[name] ?? this.stage).append(this.charts[name].element);
-    }
-    for (const [name, chart] of Object.entries(this.charts)) chart.show(charts[name] ?? null, point);
+  silence() {
+    for (const each of this.frame.querySelectorAll("button, input, select")) each.disabled = !each.matches(".nmd-copy");
   }
 }
 
@@ -301,8 +268,8 @@ function render({ model, el }) {
   el.classList.add("nmd-explorer");
   // Keys belong to the controls: JupyterLab would take arrows, letters and more for its shortcuts
   el.addEventListener("keydown", (event) => event.ctrlKey || event.metaKey || event.stopPropagation());
-  // A picture for readers without a kernel is not needed beside the living explorer
-  el.append(html("style", `.nmd-static[data-explorer="${model.get("static_id")}"] { display: none; }`));
+  // A picture for readers without a kernel is not needed next to the living explorer
+  el.append(made(h("style", `.nmd-static[data-explorer="${model.get("static_id")}"] { display: none; }`)));
   const page = new Page(model, el);
   let asked = false;
   const show = () => {
@@ -311,20 +278,21 @@ function render({ model, el }) {
     page.show();
   };
   const change = () => {
+    page.local = null;
     if (!asked) requestAnimationFrame(show);
     asked = true;
   };
   const ended = () => page.ended();
   const theme = new MutationObserver(change);
   for (const each of [document.documentElement, document.body]) theme.observe(each, { attributes: true });
-  for (const part of PARTS) model.on(`change:${part}`, change);
+  for (const name of PARTS) model.on(`change:${name}`, change);
   model.on("comm_live_update", ended);
   show();
   change();
   page.send({ do: "opened" });
   return () => {
     theme.disconnect();
-    for (const part of PARTS) model.off(`change:${part}`, change);
+    for (const name of PARTS) model.off(`change:${name}`, change);
     model.off("comm_live_update", ended);
   };
 }

@@ -1,9 +1,8 @@
 // What a saved file has in the place of a kernel: the record of a page, and its answers to what a reader does.
 
-import { decodedValues } from "./drawing.mjs";
+import { decodedValues } from "./factors.mjs";
 
 const SAVED_CELLS = ["state", "data", "model", "sure", "share"]; // lists of a column of a table, one item a row
-const SAVED_SEEN = "no interval in this file";
 const SAVED_PYTHON = "This needs Python: the page is a saved file";
 
 const bytesOf = (text) => Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
@@ -39,6 +38,7 @@ export class Recorded {
   /** Do what the kernel did, as far as that was recorded. */
   send(message) {
     const { do: what, ...picked } = message;
+    if (what === "component" && picked.what === "on") return this.restore();
     const ways = { opened: () => null, clear: () => this.change({ selection: null }), lasso: () => this.change({ selection: picked }),
       select: () => this.select(picked), plane: () => this.turn(picked), arrange: () => this.arrange(picked) };
     (ways[what] ?? (() => this.answer(JSON.stringify(message))))();
@@ -48,7 +48,12 @@ export class Recorded {
   answer(text) {
     if (!(text in this.answers)) return this.change({ status: { ...this.get("status"), message: SAVED_PYTHON } });
     this.last = text === this.last ? null : text;
-    const changed = this.last ? this.merged(this.first, this.answers[text]) : {}, { grid, scatter, selection } = this.shown;
+    this.restore(this.last ? this.merged(this.first, this.answers[text]) : {});
+  }
+
+  /** Show the first record again, but for the order of a table, the plane and the selection, with some changes. */
+  restore(changed = {}) {
+    const { grid, scatter, selection } = this.shown;
     this.change({ ...this.first, grid, scatter, selection, ...changed });
   }
 
@@ -58,18 +63,12 @@ export class Recorded {
     return Object.fromEntries(Object.entries(this.revived(changes)).map(both));
   }
 
-  /** Pick an entry; of the cell of a table, show the values that the table has. */
+  /** Pick an entry. */
   select(picked) {
-    const { pictures, grid, facts, selection } = this.shown, { picture, y, x, row, column } = picked;
-    const isMatrix = pictures?.layout === "matrix", pixel = () => ({ pixel: y * pictures.width + x,
+    const { pictures, selection } = this.shown, { picture, y, x } = picked, isMatrix = pictures?.layout === "matrix";
+    const pixel = () => ({ pixel: y * pictures.width + x,
       row: isMatrix ? y * pictures.step : pictures.ids[picture], column: isMatrix ? x * pictures.step : null });
     this.change({ selection: { ...selection, ...(y >= 0 ? pixel() : picked) } });
-    const at = grid?.rows.indexOf(row), found = grid?.columns.find((each) => each.at === column);
-    if (!found || at < 0) return;
-    const [data, model, sure] = ["data", "model", "sure"].map((name) => found[name][at]);
-    const text = [data ? `data ${data}` : "missing", model && `model ${model}`].filter(Boolean).join(", ");
-    const intervals = sure ? [sure.endsWith("%") ? `probability ${sure}` : `90 %: ${sure}`] : [SAVED_SEEN];
-    this.change({ facts: { ...facts, cell: { title: `${found.name}, row ${row}`, text, bars: [], intervals } } });
   }
 
   /** Show the plane of two components, each of which was recorded with itself. */
@@ -102,5 +101,5 @@ export async function openRecord(render) {
   const record = await new Response(stream).json();
   render({ model: new Recorded(record), el });
   el.dataset.leftOut = record.left_out.join(" ");
-  for (const where of [".nmd-query", ...(record.left_out.includes("off") ? [".nmd-gallery"] : [])]) el.querySelector(where)?.toggleAttribute("inert", true);
+  for (const where of record.left_out.includes("off") ? [".nmd-gallery"] : []) el.querySelector(where)?.toggleAttribute("inert", true);
 }

@@ -2,60 +2,78 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import {
-  PICTURE_PALETTES, absoluteLimit, channelMeans, discSpans, fillMosaic, mosaicCorner, mosaicOf, mosaicPixel, pictureScale,
-  strokePoints, tintMosaic,
+  PALETTES, Sheet, absoluteLimit, channelMeans, columnsOf, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints, tileCorner,
 } from "../../../nmd_lab/widgets/front/mosaic.mjs";
 
 const colorOf = (pixel) => [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255, pixel >>> 24];
 
+/** Return a sheet of pixels alone, without a canvas. */
+function sheetOf(about) {
+  const mosaic = mosaicOf(about), wide = mosaic.columns * mosaic.width;
+  return Object.assign(Object.create(Sheet.prototype), { mosaic, wide, pixels: new Uint32Array(wide * mosaic.rows * mosaic.height), changed() {} });
+}
+
 function filled(values, about, scale) {
-  const mosaic = mosaicOf(about), pixels = new Uint32Array(mosaic.across * mosaic.down);
-  fillMosaic(pixels, Float32Array.from(values), mosaic, scale);
-  return [...pixels].map(colorOf);
+  const sheet = sheetOf(about);
+  sheet.fill(Float32Array.from(values), scale);
+  return [...sheet.pixels].map(colorOf);
 }
 
 test("palettes go from dark to bright, and from blue over white to orange", () => {
-  assert.deepEqual(PICTURE_PALETTES.gray(77), [77, 77, 77]);
-  assert.deepEqual(PICTURE_PALETTES.signed(128), [255, 255, 255]);
-  const [negative, positive] = [PICTURE_PALETTES.signed(1), PICTURE_PALETTES.signed(255)];
+  assert.deepEqual(PALETTES.gray(77), [77, 77, 77]);
+  assert.deepEqual(PALETTES.signed(128), [255, 255, 255]);
+  const [negative, positive] = [PALETTES.signed(1), PALETTES.signed(255)];
   assert.ok(negative[2] > negative[0] && positive[0] > positive[2]);
 });
 
 test("pixels of a mosaic are found again, and gaps are none", () => {
   const mosaic = mosaicOf({ count: 5, height: 3, width: 2 });
-  assert.deepEqual([mosaic.columns, mosaic.across, mosaic.down], [3, 8, 7]);
+  assert.deepEqual([mosaic.columns, mosaic.rows, mosaic.gap.toFixed(2)], [3, 2, "0.15"]);
   for (let picture = 0; picture < 5; picture++) for (let y = 0; y < 3; y++) for (let x = 0; x < 2; x++) {
-    const [left, top] = mosaicCorner(mosaic, picture);
-    assert.deepEqual(mosaicPixel(mosaic, [left + x + 0.4, top + y + 0.9]), { picture, y, x });
+    const [left, top] = tileCorner(mosaic, picture), { share, ...found } = pixelAt(mosaic, [left + x + 0.4, top + y + 0.9]);
+    assert.deepEqual(found, { picture, y, x });
+    assert.ok(Math.abs(share - (x + 0.4) / 2) < 1e-6);
   }
-  for (const place of [[2.5, 0], [0, 3.1], [7, 6], [-0.1, 0], [8, 0], [NaN, 0]]) assert.equal(mosaicPixel(mosaic, place), null);
+  for (const place of [[2.1, 0], [0, 3.1], [6, 6], [-0.1, 0], [8, 0], [NaN, 0]]) assert.equal(pixelAt(mosaic, place), null);
 });
 
-test("gray values, holes and gaps get their colors", () => {
+test("tiles get the number of columns with which they are largest", () => {
+  assert.equal(columnsOf({ count: 28, height: 8, width: 8 }, 810, 460), 7);
+  assert.equal(columnsOf({ count: 28, height: 8, width: 8 }, 300, 900), 3);
+  assert.equal(columnsOf({ count: 1, height: 427, width: 640 }, 840, 560), 1);
+});
+
+test("gray values and missing ones get their colours, tile after tile", () => {
   const pixels = filled([0, 1, NaN, 0.5, -9, 9], { count: 2, height: 1, width: 3 }, pictureScale("gray", 0, 1));
-  const hole = [127, 155, 184, 255], gray = (entry) => [entry, entry, entry, 255];
-  assert.deepEqual(pixels, [gray(0), gray(255), hole, [0, 0, 0, 0], gray(128), gray(0), gray(255)]);
+  const missing = [127, 155, 184, 255], gray = (entry) => [entry, entry, entry, 255];
+  assert.deepEqual(pixels, [gray(0), gray(255), missing, gray(128), gray(0), gray(255)]);
 });
 
 test("zero is white on the signed scale, and a scale without width has no NaN", () => {
   const [zero, least] = filled([0, -2], { count: 1, height: 1, width: 2 }, pictureScale("signed", -2, 1));
-  assert.deepEqual([zero, least], [[255, 255, 255, 255], [...PICTURE_PALETTES.signed(1), 255]]);
+  assert.deepEqual([zero, least], [[255, 255, 255, 255], [...PALETTES.signed(1), 255]]);
   assert.deepEqual(filled([0], { count: 1, height: 1, width: 1 }, pictureScale("signed", 0, 0))[0], [255, 255, 255, 255]);
   assert.deepEqual(filled([3], { count: 1, height: 1, width: 1 }, pictureScale("gray", 3, 3))[0], [0, 0, 0, 255]);
 });
 
-test("colors have three values a pixel, and one NaN makes a hole", () => {
+test("colors have three values a pixel, and one NaN makes it missing", () => {
   const pixels = filled([0, 1, 2, 1, NaN, 1], { count: 1, height: 1, width: 2 }, pictureScale("rgb", 0, 2));
   assert.deepEqual(pixels, [[0, 128, 255, 255], [127, 155, 184, 255]]);
 });
 
-test("doubt is colour: none leaves the grey of the picture, and more makes it purple", () => {
-  const mosaic = mosaicOf({ count: 1, height: 1, width: 4 }), pixels = new Uint32Array(4), about = { low: 0, high: 2, most: 5 };
-  tintMosaic(pixels, Float32Array.from([1, 2, 2, NaN]), Float32Array.from([0, 5, 2.5, NaN]), mosaic, about);
-  const [none, all, half, hole] = [...pixels].map(colorOf);
+test("uncertainty is colour: none leaves the grey of the picture, and more makes it purple", () => {
+  const sheet = sheetOf({ count: 1, height: 1, width: 4 });
+  sheet.tint(Float32Array.from([1, 2, 2, NaN]), Float32Array.from([0, 5, 2.5, NaN]), { low: 0, high: 2 }, 5);
+  const [none, all, half, missing] = [...sheet.pixels].map(colorOf);
   assert.deepEqual([none, all], [[128, 128, 128, 255], [170, 51, 119, 255]]);
   assert.deepEqual(half, [213, 153, 187, 255]);
-  assert.deepEqual(hole, [0, 0, 0, 255]);
+  assert.deepEqual(missing, [0, 0, 0, 255]);
+});
+
+test("what a component adds is orange, and what it takes away is blue", () => {
+  const sheet = sheetOf({ count: 1, height: 1, width: 2 });
+  sheet.tint(Float32Array.from([1, 1]), Float32Array.from([3, -3]), { low: 0, high: 2 }, 3, true);
+  assert.deepEqual([...sheet.pixels].map(colorOf), [[213, 94, 0, 255], [0, 114, 178, 255]]);
 });
 
 test("a disc has the pixels whose centres are near, and stays in the picture", () => {

@@ -60,19 +60,6 @@ test("a table is sorted by a column, and again the other way round, missing cell
   assert.deepEqual([model.get("grid").labels, model.get("grid").reverse], [["f", "t", "s"], true]);
 });
 
-test("a cell has the values of the table", () => {
-  const grid = { rows: [5, 6, 7], columns: [column, { ...column, at: 1, sure: ["", "80 %", ""] }] };
-  const model = recorded({ grid, facts: { query: 1 }, pictures: { layout: "matrix" } });
-  const cellAt = (row, at) => {
-    model.send({ do: "select", row, column: at });
-    return model.get("facts").cell;
-  };
-  assert.deepEqual(cellAt(6, 0), { title: "size, row 6", text: "missing, model 2", bars: [], intervals: ["90 %: 1 – 4"] });
-  assert.deepEqual([model.get("selection"), model.get("facts").query], [{ row: 6, column: 0 }, 1]);
-  assert.deepEqual(cellAt(6, 1).intervals, ["probability 80 %"]);
-  assert.deepEqual([cellAt(5, 0).text, cellAt(5, 0).intervals], ["data 3", ["no interval in this file"]]);
-});
-
 test("a pixel of a picture is one of a row, and of a matrix an entry", () => {
   const rows = recorded({ pictures: { layout: "rows", ids: [3, 9], width: 8 } });
   rows.send({ do: "select", picture: 1, y: 2, x: 3 });

@@ -1,10 +1,11 @@
-// The rows of a matrix in the plane of two components, on a canvas: lasso, selection and values.
+// Rows, or films, in the plane of two components, on a canvas: lasso, selection, names, and what the model draws there.
 
-import { clamp, html, keyOf, numbers, pageColors, short } from "./dom.mjs";
+import { clamp, draw, h, keyOf, made, numbers, pageColors, short } from "./dom.mjs";
 import { Axes, linearTicks, nearestDot, rangeOf, tickText } from "./axes.mjs";
-import { Drawing, nearMean } from "./drawing.mjs";
+import { decodedValues, drawnValues, nearMean } from "./factors.mjs";
+import { Sheet, mosaicOf, pictureScale } from "./mosaic.mjs";
 
-const SCATTER_REACH = 12, SCATTER_MANY = 2000, SCATTER_DRAG = 4;
+const DOT_REACH = 12, MANY = 2000, DRAGGED = 4, DRAWN = 96, LINE = 13;
 
 /** Return the positions of the points inside a closed polygon of [x, y] (even-odd rule). */
 export function insideOf(polygon, xs, ys) {
@@ -21,8 +22,8 @@ export function insideOf(polygon, xs, ys) {
 }
 
 /** Return a range around the middle 98 % of numbers, and around another: the rest stands at the edge. */
-export function mostOf(numbers, other) {
-  const sorted = numbers.slice().sort(), cut = Math.floor(sorted.length / 100);
+export function mostOf(values, other) {
+  const sorted = values.slice().sort(), cut = Math.floor(sorted.length / 100);
   return rangeOf([...sorted.subarray(cut, sorted.length - cut), other]);
 }
 
@@ -31,55 +32,59 @@ function circle(pen, x, y, r) {
   pen.arc(x, y, r, 0, 2 * Math.PI);
 }
 
-/** The rows as points that a lasso, a click or the keyboard selects. */
-export class Scatter {
+/** Points that a lasso, a click or the keyboard selects. */
+export class Plane {
   constructor(send) {
-    Object.assign(this, { send, data: null, at: null, lasso: null, selected: new Set(), rows: [] });
-    const change = () => {
-      const [a, b] = this.choices.map(({ value }) => Number(value));
-      send({ do: "plane", a, b });
-    };
-    this.choices = ["a", "b"].map(() => html("select", { change }));
-    const labels = ["plane of", "and"].map((text, k) => html("label", text, this.choices[k]));
-    const head = html("div.nmd-scatter-head", ...labels);
-    this.canvas = html("canvas", {
+    Object.assign(this, { send, data: null, at: null, lasso: null, selected: new Set(), rows: [], width: 290, said: "" });
+    this.canvas = made(h("canvas", {
       role: "img", tabindex: 0, keydown: (event) => this.press(event),
       pointerdown: (event) => this.down(event), pointermove: (event) => this.move(this.placeOf(event)),
       pointerup: (event) => this.lasso && this.release(this.placeOf(event)),
       pointerleave: () => this.look(null), pointercancel: () => this.drop(),
-    });
-    this.base = html("canvas");
-    this.note = html("div.nmd-scatter-note");
-    this.read = html("output.nmd-read");
-    this.drawing = new Drawing();
-    this.element = html("div.nmd-scatter.nmd-nothing", head, this.canvas, this.note, this.drawing.element, this.read);
-    this.element.scatter = this;
-    new ResizeObserver(() => ![0, this.width].includes(this.canvas.clientWidth) && this.draw()).observe(this.element);
+    }));
+    this.base = made(h("canvas"));
+    this.sheets = [new Sheet(), new Sheet()];
+    this.drawn = made(h("div.nmd-drawn", { hidden: true, "aria-hidden": "true" }, this.sheets.map(({ canvas }, k) =>
+      h("figure", canvas, h("figcaption", k ? "nearest" : "model here")))));
+    this.element = made(h("div.nmd-plane"));
+    this.element.plane = this;
+    this.box = made(h("div.nmd-plane-box", this.canvas, this.drawn));
+    new ResizeObserver(() => this.draw()).observe(this.box);
   }
 
-  /** Show other points, or nothing for null, with these rows selected. */
-  show(data, selectedRows = []) {
+  /** Show other points, or nothing for null, with these rows selected; the factors draw. */
+  show(data, drawing, scale, selectedRows = []) {
     Object.assign(this, { data, selected: new Set(selectedRows), orders: {} });
     this.element.classList.toggle("nmd-nothing", !data);
     if (!data) return;
     [this.x, this.y, this.rows] = [numbers(data.x), numbers(data.y), numbers(data.rows, Int32Array)];
     if (this.at >= this.rows.length) this.at = null;
-    const option = (_, c) => html("option", { value: c }, String(c));
-    this.choices.forEach((choice, k) => {
-      if (choice.length !== data.rank) choice.replaceChildren(...Array.from({ length: data.rank }, option));
-      choice.value = String(k ? data.b : data.a);
-    });
-    this.note.replaceChildren(...this.legend());
+    if (drawing !== this.drawing) this.take(drawing);
+    this.scale = scale;
+    this.write();
     this.draw();
   }
 
-  /** Return what stands below the plane: whose ring it is, and the colours. */
-  legend() {
-    const { total, color, values, person } = this.data, colorOf = pageColors(this.canvas);
-    const sampled = total > this.rows.length ? `a sample of ${this.rows.length} of ${total} rows` : "";
-    const named = (values ?? []).map((text, k) => html("span", { style: "display: inline-block; margin-right: 4px" },
-      html("span", { "aria-hidden": "true", style: `color: ${colorOf(k)}` }, "● "), `${text} `));
-    return [sampled, color ? `${color}: ` : "", person ? html("b", `○ ${person.name} `) : "", ...named];
+  /** Take the numbers to draw with. */
+  take(drawing) {
+    this.drawing = drawing;
+    this.drawn.hidden = true;
+    if (!drawing?.W) return;
+    Object.assign(this, { W: numbers(drawing.W), H: numbers(drawing.H), table: numbers(drawing.table), codes: numbers(drawing.data?.codes, Uint8Array) });
+    for (const sheet of this.sheets) sheet.resize(mosaicOf({ count: 1, height: drawing.height, width: drawing.width }));
+    this.drawn.classList.toggle("nmd-flat", drawing.height === 1);
+  }
+
+  /** Bring the texts in line: which components, whose ring it is, and the colours. */
+  write() {
+    const { a, b, rank, total, color, values, person } = this.data, colorOf = pageColors(this.canvas);
+    const options = (one) => Array.from({ length: rank }, (_, c) => h("option", { value: c, selected: c === one }, String(c)));
+    const choose = (name) => ({ target }) => this.send({ do: "plane", a, b, [name]: Number(target.value) });
+    const sample = total > this.rows.length ? `a sample of ${this.rows.length} of ${total}; ` : "";
+    const named = (values ?? []).map((text, k) => h("span.nmd-key", h("span", { "aria-hidden": "true", style: `color: ${colorOf(k)}` }, "●"), ` ${text}`));
+    draw(this.element, h("div.nmd-plane-head", ["a", "b"].map((name, k) => h("label", k ? "up " : "across ",
+      h("select", { change: choose(name), value: String(k ? b : a) }, options(k ? b : a))))), this.box,
+    h("div.nmd-plane-note", sample, color && `${color}: `, person && h("b", `○ ${person.name} `), named), h("output.nmd-read", this.said));
   }
 
   placeOf(event) {
@@ -88,23 +93,29 @@ export class Scatter {
   }
 
   /** Return the point near a place, or null. */
-  near(place, reach = SCATTER_REACH) {
+  near(place, reach = DOT_REACH) {
     const k = nearestDot(this.positions.left, this.positions.top, ...place, reach);
     return k < 0 ? null : k;
   }
 
-  /** Draw what the model has at a place. */
+  /** Draw f(WH) at a place next to it, and the nearest row. */
   sketch(place) {
-    const k = this.near(place, Infinity), { data, drawing } = this;
-    if (k === null || !drawing.data) return;
-    const w = nearMean(drawing.W, this.positions, place);
+    const k = this.near(place, Infinity), { data, drawing, drawn, width } = this;
+    drawn.hidden = k === null || !drawing?.W || Boolean(this.lasso);
+    if (drawn.hidden) return;
+    const w = nearMean(this.W, this.positions, place), size = drawing.height * drawing.width * drawing.channels;
     [w[data.a], w[data.b]] = this.axes.valuesAt(...place);
-    drawing.draw(w, k, this.nameOf(k));
+    this.values = drawnValues(w, this.H, drawing, this.table);
+    this.sheets[0].fill(this.values, this.scale);
+    if (drawing.data) this.sheets[1].fill(decodedValues(this.codes.subarray(k * size, (k + 1) * size), drawing.data), this.scale);
+    const left = place[0] > width / 2 ? place[0] - 2 * DRAWN - 24 : place[0] + 16;
+    drawn.style.left = `${clamp(left, 0, Math.max(0, width - 2 * DRAWN - 8))}px`;
+    drawn.style.top = `${place[1] > this.height / 2 ? place[1] - DRAWN - 40 : place[1] + 16}px`;
   }
 
   nameOf(k) {
     const label = this.data.labels?.[k];
-    return `row ${this.rows[k]}${label ? ` (${label})` : ""}`;
+    return this.data.things ? label : `row ${this.rows[k]}${label ? ` (${label})` : ""}`;
   }
 
   down(event) {
@@ -114,15 +125,16 @@ export class Scatter {
   }
 
   move(place) {
+    if (!this.data) return;
     this.lasso?.push(place);
     this.look(this.lasso ? null : this.near(place));
     this.sketch(place);
   }
 
-  /** Select what the lasso holds, or the point under a click. */
+  /** Select what is in the lasso, or the point under a click. */
   release(place) {
     const path = [...this.lasso, place], [[left, top]] = path, near = this.near(place);
-    const click = path.every(([x, y]) => Math.hypot(x - left, y - top) < SCATTER_DRAG);
+    const click = path.every(([x, y]) => Math.hypot(x - left, y - top) < DRAGGED);
     const inside = click ? [near].filter((k) => k !== null) : insideOf(path, this.positions.left, this.positions.top);
     this.drop();
     this.select(inside.map((k) => this.rows[k]));
@@ -136,7 +148,7 @@ export class Scatter {
   select(rows) {
     this.selected = new Set(rows);
     this.draw();
-    this.send({ do: "lasso", rows });
+    this.send(this.data.things ? { do: "select", column: rows[0] ?? null } : { do: "lasso", rows });
   }
 
   /** Select the row under the cursor, too; or no longer. */
@@ -165,24 +177,26 @@ export class Scatter {
 
   /** Show the row and the values of a point; nothing for null. */
   look(k) {
-    const { a, b } = this.data ?? {};
-    const said = () => `${this.nameOf(k)}: component ${a} ${short(this.x[k])}, component ${b} ${short(this.y[k])}`;
+    const { a, b, things } = this.data ?? {};
+    if (k === null) this.drawn.hidden = true;
+    const values = () => (things ? "" : `: component ${a} ${short(this.x[k])}, component ${b} ${short(this.y[k])}`);
+    const said = k === null ? "" : `${this.nameOf(k)}${values()}`;
     this.at = k;
-    this.read.textContent = k === null ? "" : said();
+    if (said !== this.said) {
+      this.said = said;
+      this.element.querySelector(".nmd-read").textContent = said;
+    }
     this.paint();
   }
 
   /** Set the size of the canvas and the places of the points, and draw everything but the cursor. */
   draw() {
-    if (!this.data) return;
-    this.width = this.canvas.clientWidth || this.width || 560;
-    const others = Number(getComputedStyle(this.element).getPropertyValue("--nmd-others")); // pixels above and below the plane
-    this.height = Math.round(clamp(this.width, 200, clamp(this.element.clientHeight - others, 200, 420)));
-    this.canvas.style.height = `${this.height}px`;
+    if (!this.data || !this.box.clientWidth) return;
+    [this.width, this.height] = [this.box.clientWidth, Math.max(80, this.box.clientHeight)];
     this.ratio = globalThis.devicePixelRatio || 1;
     const [width, height] = [this.width, this.height].map((size) => Math.round(size * this.ratio));
     for (const each of [this.canvas, this.base]) Object.assign(each, { width, height });
-    const { a, b, person } = this.data, box = { left: 42, right: this.width - 8, top: 8, bottom: this.height - 34 };
+    const { a, b, person, things } = this.data, box = { left: 38, right: this.width - 6, top: 6, bottom: this.height - 32 };
     const axes = new Axes(box, ...["x", "y"].map((axis) => (person ? mostOf(this[axis], person[axis]) : rangeOf(this[axis]))));
     this.axes = axes;
     this.positions = { left: this.x.map((x) => axes.across(x)), top: this.y.map((y) => axes.up(y)) };
@@ -190,9 +204,10 @@ export class Scatter {
     pen.scale(this.ratio, this.ratio);
     this.frame(pen);
     this.dots(pen);
-    const what = `${person ? `ring of ${person.name} among ` : ""}${this.rows.length} rows`;
+    if (things) this.names(pen);
+    const what = `${person ? `ring of ${person.name} among ` : ""}${this.rows.length} ${things ?? "rows"}`;
     this.canvas.setAttribute("aria-label", `${what} by component ${a} and component ${b}, ${this.selected.size} selected`);
-    this.look(this.at);
+    this.paint();
   }
 
   /** Draw the ticks, the names of the components and the lines at zero. */
@@ -210,24 +225,20 @@ export class Scatter {
     if (ys[0] < 0 && ys[1] > 0) line(0.4, left, axes.up(0), right - left, 0);
     for (const tick of linearTicks(...xs, 4)) pen.fillText(tickText(tick), axes.across(tick), bottom + 14);
     pen.fillText(`component ${data.a}`, (left + right) / 2, this.height - 5);
-    pen.save();
     pen.textAlign = "right";
-    for (const tick of linearTicks(...ys, 5)) pen.fillText(tickText(tick), left - 5, axes.up(tick) + 4);
-    pen.textAlign = "center";
-    pen.translate(11, (top + bottom) / 2);
-    pen.rotate(-Math.PI / 2);
-    pen.fillText(`component ${data.b}`, 0, 0);
-    pen.restore();
+    for (const tick of linearTicks(...ys, 5)) pen.fillText(tickText(tick), left - 4, axes.up(tick) + 4);
+    pen.textAlign = "left";
+    pen.fillText(`component ${data.b}`, left + 4, top + 12);
   }
 
-  /** Draw all points, the selected ones last, larger and with an outline, and a ring around the person that is asked for. */
+  /** Draw all points, the selected ones last, larger and with an outline, and a ring around the person. */
   dots(pen) {
-    const colorOf = pageColors(this.canvas), { groups, person } = this.data, { left, top } = this.positions;
+    const colorOf = pageColors(this.canvas), { groups, person, things } = this.data, { left, top } = this.positions;
     const [chosen, others] = [[], []];
     this.rows.forEach((row, k) => (this.selected.has(row) ? chosen : others).push(k));
-    const faint = this.selected.size || person ? 0.3 : 0.75;
+    const faint = this.selected.size || things ? 0.3 : 0.75;
     for (const [points, size, alpha] of [[others, 3, faint], [chosen, 5, 1]]) {
-      const many = points.length > SCATTER_MANY, r = many ? size / 2 : size;
+      const many = points.length > MANY, r = many ? size / 2 : size;
       pen.globalAlpha = alpha;
       for (const k of points) {
         pen.fillStyle = colorOf(groups[k] ?? 0);
@@ -240,11 +251,25 @@ export class Scatter {
         if (alpha === 1) pen.stroke();
       }
     }
+    pen.globalAlpha = 1;
     if (!person) return;
-    const strokeStyle = getComputedStyle(this.canvas).getPropertyValue("--nmd-star");
-    Object.assign(pen, { globalAlpha: 1, lineWidth: 3, strokeStyle });
+    Object.assign(pen, { lineWidth: 3, strokeStyle: getComputedStyle(this.canvas).getPropertyValue("--nmd-mark") });
     circle(pen, this.axes.across(person.x), this.axes.up(person.y), 7);
     pen.stroke();
+  }
+
+  /** Write the names of the points that have most room, the first ones first. */
+  names(pen) {
+    const { left: lefts, top: tops } = this.positions, { left, right, top, bottom } = this.axes, taken = [];
+    Object.assign(pen, { textAlign: "left", fillStyle: getComputedStyle(this.canvas).color });
+    for (const k of this.data.named) {
+      const text = this.data.labels[k].replace(/ \(\d{4}\)$/, ""), wide = pen.measureText(text).width;
+      const box = { x: clamp(lefts[k] + 5, left, right - wide), y: clamp(tops[k], top + LINE, bottom - 2), wide };
+      const free = taken.every(({ x, y, wide: other }) => box.x > x + other || x > box.x + wide || Math.abs(box.y - y) > LINE);
+      if (!free || wide > (right - left) / 2) continue;
+      taken.push(box);
+      pen.fillText(text, box.x, box.y + 4);
+    }
   }
 
   /** Draw the lasso and the ring of the cursor over the points, once in a frame. */
@@ -252,6 +277,7 @@ export class Scatter {
     if (this.painting || !this.data) return;
     this.painting = requestAnimationFrame(() => {
       this.painting = null;
+      if (!this.positions) return;
       const pen = this.canvas.getContext("2d"), { left, top } = this.positions;
       this.canvas.width += 0; // which clears it
       pen.drawImage(this.base, 0, 0);

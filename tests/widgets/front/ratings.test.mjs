@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { levelAt } from "../../../nmd_lab/widgets/front/stars.mjs";
+import { levelAt } from "../../../nmd_lab/widgets/front/ratings.mjs";
 
 test("a place on a star is its rating", () => {
   assert.deepEqual([0.1, 0.3, 0.5, 0.7, 0.9].map((share) => levelAt(share, 5)), [1, 2, 3, 4, 5]);

@@ -2,11 +2,11 @@
 import assert from "node:assert";
 import test from "node:test";
 
-import { decodedValues, drawnValues, nearMean } from "../../../nmd_lab/widgets/front/drawing.mjs";
+import { Factors, decodedValues, drawnValues, nearMean } from "../../../nmd_lab/widgets/front/factors.mjs";
 
 const close = (a, b, most = 1e-5) => a.forEach((each, k) => assert.ok(Math.abs(each - b[k]) < most, `${a} ${b}`));
 
-test("f(wH) is read from the table, which goes on as a line", () => {
+test("f(wH) is read from the table, which continues as a line", () => {
   const table = Float32Array.from({ length: 201 }, (_, k) => Math.max(0, k / 100 - 1)), range = { low: -1, high: 1 };
   close(drawnValues([2, -1], Float32Array.of(0.1, 0.2, 3, 0.5, 0.1, 1), range, table), [0, 0.3, 5]);
   close(drawnValues([1], Float32Array.of(-9, -1, 1, 9), range, table), [0, 0, 1, 9]);
@@ -25,4 +25,13 @@ test("at a dot the mean is its row, and halfway between two it is half of both",
 
 test("bytes become numbers, and 255 none", () => {
   assert.deepEqual([...decodedValues(Uint8Array.of(0, 127, 254, 255), { low: -1, high: 1 })], [-1, 0, 1, NaN]);
+});
+
+test("the first components are summed with the offsets, forwards and backwards, and one is alone", () => {
+  const bytes = (numbers) => new DataView(Float32Array.from(numbers).buffer), table = Float32Array.from({ length: 41 }, (_, k) => k - 20);
+  const W = [[1, 2, 0.5, 1], [-1, 3, 0, 1]], H = [[1, 2], [3, -1], [1, 1], [0, 4]]; // two components, offsets of rows and of columns
+  const factors = new Factors({ rank: 4, low: -20, high: 20, shown: bytes(W.flat()), H: bytes(H.flat()), table: bytes(table) });
+  const sum = (k) => W.flatMap((w) => [0, 1].map((p) => [...[0, 1].slice(0, k), 2, 3].reduce((all, c) => all + w[c] * H[c][p], 0)));
+  for (const k of [0, 2, 1, 0, 1, 2]) close(factors.first(k), sum(k), 1e-4);
+  close(factors.alone(1), [6, -2, 9, -3]);
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert";
 import test from "node:test";
 
-import { cutText, dotPoints, nextHere, roomyTicks } from "../../../nmd_lab/widgets/front/dots.mjs";
+import { cutText, dotPoints, nextHere, roomyTicks } from "../../../nmd_lab/widgets/front/chart.mjs";
 
 const series = { label: "8", x: [2, 1, 3], y: [0.2, 0.1, null], low: [0.1, null, 0], high: [0.3, null, 1], ids: ["b", "a", "c"] };
 const names = ["two", "one", "three"];

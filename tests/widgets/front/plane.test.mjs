@@ -3,7 +3,7 @@ import assert from "node:assert";
 import test from "node:test";
 
 import { rangeOf, linearTicks, nearestDot, tickText } from "../../../nmd_lab/widgets/front/axes.mjs";
-import { insideOf, mostOf } from "../../../nmd_lab/widgets/front/scatter.mjs";
+import { insideOf, mostOf } from "../../../nmd_lab/widgets/front/plane.mjs";
 
 /** Return numbers between 0 and 1 that are the same in each run. */
 function someNumbers(count, seed = 7) {

@@ -1,0 +1,236 @@
+// Points with error bars, lines with bands and curves over iterations: panels with one y axis, a colour for each label.
+
+import { clamp, draw, h, keyOf, made, pageColors, short, stopAt, svg } from "./dom.mjs";
+import { Axes, linearTicks, logTicks, nearest, nearestDot, rangeOf, svgText, tickText, wholeTicks } from "./axes.mjs";
+
+const LEFT = 52, RIGHT = 10, BETWEEN = 18, LETTER = 6.3;
+const BUTTONS = 150, REACH = 24, ON_ANOTHER = 6;
+
+/** Return the points that the axes can show, of all panels, with the label of their series. */
+export function dotPoints({ panels, joined, log }) {
+  const bar = (number) => (Number.isFinite(number) ? number : null);
+  return panels.flatMap(({ series }, panel) => series.flatMap((one, number) => {
+    const points = Array.from(one.x, (x, k) => ({
+      panel, number, x, y: one.y[k], low: bar(one.low?.[k]), high: bar(one.high?.[k]),
+      label: one.label, id: one.ids?.[k] ?? null, name: one.names?.[k] ?? "",
+    })).filter(({ y }) => Number.isFinite(y) && (!log || y > 0));
+    return joined ? points.sort((a, b) => a.x - b.x) : points;
+  }));
+}
+
+/** Return the point that a click chooses: where several lie on one another, the one after that which is chosen. */
+export function nextHere(points, point, chosen) {
+  const here = points.filter(({ left, top }) => Math.hypot(left - point.left, top - point.top) < ON_ANOTHER);
+  const at = here.findIndex(({ id }) => id !== null && id === chosen);
+  return { here, next: at < 0 ? point : here[(at + 1) % here.length] };
+}
+
+/** Return a text that is at most so many pixels wide. */
+export const cutText = (text, width) =>
+  text.length * LETTER > width ? `${text.slice(0, Math.max(1, Math.floor(width / LETTER) - 1))}…` : text;
+
+/** Return the ticks (lefts are ascending) that do not touch, each as wide as its text or so many pixels. */
+export function roomyTicks(ticks, wide = 0) {
+  let end = -Infinity;
+  return ticks.filter(({ left, text }) => {
+    const half = (wide || text.length * LETTER + 4) / 2, fits = left - half >= end;
+    if (fits) end = left + half;
+    return fits;
+  });
+}
+
+export class Chart {
+  constructor(send, name, tall = 130) {
+    Object.assign(this, { send, name, tall, data: null, points: [] });
+    this.element = made(h("div.nmd-chart", { hidden: true }));
+    this.element.chart = this;
+    new ResizeObserver(() => ![0, this.space].includes(this.element.clientWidth) && this.draw()).observe(this.element);
+  }
+
+  /** Show other data, or nothing for null; a ring marks the selected point. */
+  show(data, selected = null) {
+    this.element.hidden = !data;
+    if (data === this.data && selected === this.selected) return;
+    Object.assign(this, { data, selected });
+    this.draw();
+  }
+
+  get drawing() { return this.element.querySelector("svg"); }
+
+  /** Return the point of an event: its circle, or the nearest one. */
+  under({ target, clientX, clientY }) {
+    const box = this.drawing.getBoundingClientRect(), scale = this.width / box.width;
+    const [lefts, tops] = ["left", "top"].map((side) => this.points.map((point) => point[side]));
+    const near = nearestDot(lefts, tops, (clientX - box.left) * scale, (clientY - box.top) * scale, this.data.log ? Infinity : REACH);
+    return this.points[target.getAttribute("data-point") ?? near] ?? null;
+  }
+
+  press(point, clicked = false) {
+    const next = point && clicked ? nextHere(this.points, point, this.selected).next : point;
+    if (next && this.slides) this.send({ do: "iteration", iteration: this.data.iterations[nearest(this.data.iterations, next.x)] });
+    else if (next?.button) this.send({ do: "point", chart: this.name, id: next.id });
+  }
+
+  /** Show the name and the value of a point; nothing without one. */
+  look(point) {
+    this.at = point;
+    const { here, next } = point ? nextHere(this.points, point, this.selected) : { here: [] };
+    const named = here.find(({ id }) => id !== null && id === this.selected) ?? point;
+    const bar = named && named.low !== null ? ` (${short(named.low)} to ${short(named.high)})` : "";
+    const more = here.length > 1 && next.button ? `, ${here.length} points here: click again` : "";
+    const name = this.data.log ? `${named?.label}, iteration ${named?.x}` : named?.name;
+    this.said = named ? `${name}: ${short(named.y, 2)}${bar}${more}` : "";
+    this.paint();
+  }
+
+  get slides() { return this.data?.iterations?.length > 1; }
+
+  slide(event) {
+    const { iterations, iteration } = this.data, at = iterations.indexOf(iteration ?? iterations.at(-1)), last = iterations.length - 1;
+    const next = keyOf(event, { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last });
+    if (next !== undefined) this.send({ do: "iteration", iteration: iterations[clamp(next, 0, last)] });
+  }
+
+  /** Find the places of everything, and draw. */
+  draw() {
+    const { data } = this;
+    this.points = data ? dotPoints(data) : [];
+    if (!data) return;
+    this.measure();
+    const few = this.points.length <= BUTTONS && !data.log;
+    for (const point of this.points) {
+      const { panel, x, y, low, high, label, id } = point, axes = this.panels[panel];
+      Object.assign(point, { left: axes.across(x), top: axes.up(y), button: few && id !== null });
+      point.ends = low === null ? null : [axes.up(low), axes.up(high)];
+      point.color = this.colors[this.labels.indexOf(label)];
+    }
+    this.look(null);
+  }
+
+  paint() {
+    const { data, points, at, slides, width, height } = this, grouped = points.some((point) => point.button);
+    const least = points.reduce((a, b) => (a && a.y <= b.y ? a : b), null);
+    const lowest = least ? `, lowest ${data.y} ${short(least.y, 2)} (${least.name || least.x})` : "";
+    const look = (event) => this.look(this.under(event));
+    const parts = [this.legend, data.panels.map(({ title }, k) => this.grid(title, this.panels[k], k === 0)), this.marks(), this.dots()];
+    if (at) parts.push(svg("circle", { cx: at.left, cy: at.top, r: 6.5, fill: "none", stroke: "currentColor", opacity: 0.6 }));
+    if (slides) parts.push(this.upright(data.iteration ?? data.iterations.at(-1)));
+    const roving = { focusin: look, keydown: (event) => {
+      const focused = points[event.target.getAttribute?.("data-point")], all = points.filter((point) => point.button);
+      const by = focused && keyOf(event, { ArrowRight: 1, ArrowLeft: -1, Enter: 0, " ": 0 });
+      if (by === 0) this.press(focused);
+      else if (by) this.drawing.querySelector(`[data-point="${points.indexOf(all[clamp(all.indexOf(focused) + by, 0, all.length - 1)])}"]`).focus();
+    }, focusout: () => this.look(null) };
+    draw(this.element, data.title ? h("strong", data.title) : null, svg("svg", {
+      viewBox: `0 0 ${width} ${height}`, width, height, role: slides ? "slider" : grouped ? "group" : "img",
+      "aria-label": `${data.title || data.y}: ${points.length} points${lowest}`, tabindex: slides ? 0 : null,
+      "aria-valuemin": slides ? data.iterations[0] : null, "aria-valuemax": slides ? data.iterations.at(-1) : null,
+      "aria-valuenow": slides ? data.iteration ?? data.iterations.at(-1) : null,
+      pointermove: look, pointerleave: () => this.look(null), click: (event) => this.press(this.under(event), true),
+      ...(slides ? { keydown: (event) => this.slide(event) } : roving),
+    }, parts), h("output.nmd-read", { "aria-live": "off" }, this.said));
+    if (grouped) stopAt(this.element, "[role=button]");
+  }
+
+  upright(x) {
+    const { across, top, bottom } = { ...this.panels[0], across: this.panels[0].across(x) };
+    return svg("line", { x1: across, x2: across, y1: top, y2: bottom, stroke: "currentColor", "stroke-width": 2, opacity: 0.6 });
+  }
+
+  /** Set colours, legend, axes of the panels, and the size of the drawing. */
+  measure() {
+    const { panels, ticks, joined, diagonal, log } = this.data;
+    this.space = this.element.clientWidth || this.space || 276;
+    this.width = clamp(this.space, 240, 860);
+    const end = this.setLegend(), top = end + (panels.some(({ title }) => title) ? 20 : 8), bottom = top + this.tall;
+    let xs = [...this.points.map(({ x }) => x), ...(ticks ?? []).map(([x]) => x)];
+    let ys = this.points.flatMap(({ y, low, high }) => [y, low ?? y, high ?? y]);
+    if (diagonal) xs = ys = [...xs, ...ys];
+    xs = log ? [0, 1.02 * Math.max(1, ...xs)] : rangeOf(xs, false, ticks && !joined ? 0.5 / Math.max(1, ticks.length - 1) : 0.06);
+    const wide = (this.width - LEFT - RIGHT - BETWEEN * (panels.length - 1)) / panels.length;
+    this.panels = panels.map((_, k) => {
+      const left = LEFT + k * (wide + BETWEEN);
+      return new Axes({ left, right: left + wide, wide, top, bottom }, xs, rangeOf(ys, log, 0.08), log);
+    });
+    this.ticks = this.xTicks(this.panels[0]);
+    const longest = Math.max(0, ...this.ticks.map(({ text }) => text.length * LETTER));
+    this.height = bottom + (this.turned ? 0.71 * longest : 4) + 32;
+  }
+
+  /** Return the ticks of the first panel: turned or cut where the texts have no room. */
+  xTicks(axes) {
+    const { ticks, joined } = this.data;
+    const kind = this.points.every(({ x }) => Number.isInteger(x)) ? wholeTicks : linearTicks;
+    const given = ticks ?? kind(...axes.xs).map((tick) => [tick, tickText(tick)]);
+    const all = given.map(([x, full]) => ({ x, left: axes.across(x), text: full, full })).sort((a, b) => a.x - b.x);
+    const cut = (width) => all.map((tick) => ({ ...tick, text: cutText(tick.text, width(tick)) }));
+    const fit = roomyTicks(all);
+    this.turned = Boolean(ticks) && !joined && all.length > 4 && fit.length < all.length;
+    if (this.turned) return roomyTicks(cut(({ left }) => Math.min(180, (left - 2) / 0.71)), 14);
+    return fit.length === all.length || !ticks || joined ? fit : cut(() => axes.wide / all.length - 4);
+  }
+
+  /** Make the legend, in as many lines as it needs; return where it ends. */
+  setLegend() {
+    this.labels = [...new Set(this.data.panels.flatMap(({ series }) => series.map(({ label }) => label)))];
+    const colorOf = pageColors(this.element);
+    this.colors = this.labels.map((_, k) => colorOf(k));
+    let [left, end] = [4, 18];
+    const shown = this.labels.some(Boolean) ? [this.data.color, ...this.labels] : [];
+    this.legend = shown.flatMap((label, k) => {
+      const wide = label.length * LETTER + (k ? 26 : 10);
+      if (left + wide > this.width && left > 4) [left, end] = [4, end + 16];
+      const at = left, y = end - 5, more = { "text-anchor": "start", opacity: k ? 1 : 0.75 };
+      left += label ? wide : 0;
+      const dot = k ? svg("circle", { cx: at + 5, cy: y - 4, r: 4, fill: this.colors[k - 1] }) : null;
+      return [dot, svgText(label, at + (k ? 13 : 0), y, more)];
+    });
+    return shown.length ? end : 0;
+  }
+
+  /** Return the grid, the ticks and the titles of a panel, with the line y = x if it is asked for. */
+  grid(title, axes, first) {
+    const { left, right, top, bottom, wide, ys } = axes, pen = { stroke: "currentColor", opacity: 0.5 }, { data } = this;
+    const parts = axes.rows(data.log ? logTicks(...ys) : linearTicks(...ys, 4), first);
+    for (const { x, text, full } of this.ticks) {
+      const at = axes.across(x), below = bottom + 14;
+      const turn = this.turned ? { "text-anchor": "end", dx: 4, transform: `rotate(-45 ${at} ${below})` } : {};
+      parts.push(svgText(text, at, below, turn, text === full ? null : svg("title", full)));
+    }
+    parts.push(svg("line", { x1: left, x2: right, y1: bottom, y2: bottom, ...pen }));
+    parts.push(svgText(cutText(title, wide), (left + right) / 2, top - 7));
+    if (first) {
+      const middle = (top + bottom) / 2;
+      parts.push(svgText(data.x, (LEFT + this.width - RIGHT) / 2, this.height - 4));
+      parts.push(svgText(cutText(data.y, this.height), 11, middle, { transform: `rotate(-90 11 ${middle})` }));
+    }
+    return data.diagonal ? [...parts, svg("line", { x1: left, y1: bottom, x2: right, y2: top, "stroke-dasharray": "4 3", ...pen })] : parts;
+  }
+
+  /** Return the lines and bands, or the error bars, of all series. */
+  marks() {
+    return this.data.panels.flatMap(({ series }, panel) => series.flatMap((_, number) => {
+      const points = this.points.filter((point) => point.panel === panel && point.number === number);
+      const stroke = points[0]?.color, barred = points.filter(({ ends }) => ends);
+      const pen = { fill: "none", stroke, "stroke-width": 1.5 };
+      const bar = ({ left, ends: [low, high] }) => `M${left} ${low}V${high}m-3 0h6M${left - 3} ${low}h6`;
+      if (!this.data.joined) return svg("path", { ...pen, d: barred.map(bar).join(""), opacity: 0.7 });
+      const edge = (k) => barred.map(({ left, ends }) => `${left},${ends[k]}`);
+      const band = [...edge(0), ...edge(1).reverse()].join(" ");
+      const line = points.map(({ left, top }) => `${left},${top}`).join(" ");
+      return [svg("polygon", { points: band, fill: stroke, opacity: 0.18 }), svg("polyline", { ...pen, points: line })];
+    }));
+  }
+
+  /** Return the circles of all points, and rings around the selected ones. */
+  dots() {
+    if (this.data.log) return [];
+    const r = this.points.length > BUTTONS ? 2 : 4;
+    return this.points.flatMap((point, k) => {
+      const { left: cx, top: cy, name, y, id, color: fill } = point, chosen = id !== null && id === this.selected;
+      const role = { role: "button", "data-point": k, "aria-label": `${name}: ${short(y, 2)}`, "aria-pressed": chosen };
+      const ring = { cx, cy, r: 8, fill: "none", stroke: "currentColor", "stroke-width": 2 };
+      return [svg("circle", { key: `dot ${k}`, cx, cy, r, fill, ...(point.button ? role : {}) }), chosen ? svg("circle.nmd-chosen", ring) : null];
+    });
+  }
+}

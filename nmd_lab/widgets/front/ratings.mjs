@@ -1,0 +1,70 @@
+// Ratings: those of a person, with stars for a new one, and the films that suit best, each on one line with its interval.
+
+import { button, clamp, draw, h, keyOf, made, stopAt, steps } from "./dom.mjs";
+import { controls } from "./controls.mjs";
+
+const SORTS = { for_you: "for you", highest: "highest", surest: "surest" };
+const MOVES = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
+
+/** Return the number of the rating at a share of the width, from 1. */
+export const levelAt = (share, count) => clamp(Math.ceil(share * count), 1, count);
+
+/** Return stars that show the rating with a number among all, from 1; `rate(number)` hears of another, and of 0 for none. */
+function stars(name, levels, number, rate) {
+  const count = levels.length, text = number ? String(levels[number - 1]) : "not rated";
+  const under = ({ currentTarget, clientX }) => {
+    const { left, width } = currentTarget.getBoundingClientRect();
+    return levelAt((clientX - left) / width, count);
+  };
+  const [more, less] = [Math.min(count, number + 1), Math.max(0, number - 1)];
+  const keys = { ArrowRight: more, ArrowUp: more, ArrowLeft: less, ArrowDown: less, Home: 1, End: count, Delete: 0 };
+  return h("span.nmd-stars", {
+    role: "slider", tabindex: 0, title: text, "aria-label": `rating of ${name}`, "aria-valuetext": text, style: `--filled: ${(100 * number) / count}%`,
+    "aria-valuemin": 0, "aria-valuemax": count, "aria-valuenow": number, "data-number": number,
+    keydown: (event) => {
+      const next = keyOf(event, keys);
+      if (next !== undefined) rate(next);
+    },
+    pointermove: (event) => event.currentTarget.style.setProperty("--filled", `${(100 * under(event)) / count}%`),
+    pointerleave: ({ currentTarget }) => currentTarget.style.setProperty("--filled", `${(100 * currentTarget.dataset.number) / count}%`),
+    click: (event) => rate(under(event) === number ? 0 : under(event)),
+  }, "★".repeat(count > 5 && count % 2 === 0 ? count / 2 : count));
+}
+
+export class Ratings {
+  constructor(send) {
+    this.send = send;
+    this.element = made(h("div.nmd-lists", { hidden: true }));
+  }
+
+  show(data, selected) {
+    this.element.hidden = !data;
+    if (!data || (data === this.data && selected === this.selected)) return;
+    Object.assign(this, { data, selected });
+    const ask = (name, value) => this.send({ do: "ask", name, value }), { you, fields, known, top, about, sort, least } = data;
+    const sorts = you ? SORTS : { highest: SORTS.highest, surest: SORTS.surest };
+    draw(this.element, h("section.nmd-known", { "aria-label": "ratings" },
+      h("div.nmd-list-head", h("strong", you ? "YOU" : "RATED"), button(you ? "somebody else" : "☆ you", () => ask("row", data.turn), { class: "nmd-turn" })),
+      h("div.nmd-query", controls(fields, ask)),
+      h("ol", { tabindex: 0, "aria-label": "ratings of this person" }, known.map((each) => this.line(each, you)))),
+    h("section.nmd-top", { "aria-label": "suggestions" }, h("div.nmd-list-head", h("strong", "FOR ", you ? "YOU" : data.person),
+      h("label", "by ", h("select.nmd-sort", { value: sort, change: ({ target }) => ask("sort", target.value) },
+        Object.entries(sorts).map(([name, text]) => h("option", { value: name, selected: name === sort }, text)))),
+      h("label", "at least ", h("input.nmd-least", { value: String(least), inputmode: "numeric", change: ({ target }) => ask("least", target.value) }), " ratings")),
+    h("p.nmd-about-you", about),
+    h("ol", steps("li button", MOVES), { tabindex: 0, "aria-label": "suggestions" }, top.map((each) => this.line(each, false)))));
+    for (const list of this.element.querySelectorAll("ol")) stopAt(list, "li button");
+  }
+
+  /** Return one film: its title, stars or a rating, what is for this person alone, and the prediction with its interval. */
+  line({ column, title, rating, number, predicted, ends, text, for_you, n, hidden }, rated) {
+    const rate = (level) => this.send({ do: "rate", column, number: level });
+    const bar = ends && h("span.nmd-interval", { title: text, "aria-hidden": "true" }, h("i", { style: `left: ${100 * ends[0]}%; width: ${100 * (ends[1] - ends[0])}%` }),
+      h("b", { style: `left: ${100 * ends[2]}%` }));
+    return h("li", { key: column, "aria-current": column === this.selected || null },
+      rated ? stars(title, this.data.levels, number, rate) : null,
+      h("button.nmd-title", { type: "button", title: hidden ? `${title}: hidden from the model` : title, click: () => this.send({ do: "select", column }) }, hidden ? "● " : "", title),
+      rating !== undefined && h("span.nmd-rating", rating), for_you !== undefined && h("span.nmd-for-you", for_you),
+      h("span.nmd-predicted", { title: text }, predicted), bar, n !== undefined && h("small", { title: `${n} ratings` }, String(n)));
+  }
+}

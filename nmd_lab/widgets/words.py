@@ -1,0 +1,117 @@
+"""The sentence of an explorer: the data, the model and its error in words, some of which open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmd_lab.model.nonlinearities import NONLINEARITIES
+from nmd_lab.result.selection import as_text
+from nmd_lab.result.summary_parts import WORSE
+
+from .background import many
+
+Piece = tuple[str, str]  # words, and the popover that they open, or an empty string
+SHAPES = {  # f in words, of which some have bounds
+    "identity": "linear",
+    "relu": "cut off at 0",
+    "minmax": "kept between {} and {}",
+    "modulus": "of absolute values",
+    "square": "of squares",
+    "monotone": "of a learned shape",
+    "mixed": "a shape for each column",
+}
+
+CURVES = {
+    "identity": "linear",
+    "relu": "cut off at 0",
+    "minmax": "between bounds",
+    "modulus": "absolute value",
+    "square": "square",
+}
+ENDS, POINTS = (-1.5, 1.5), 41  # of a curve
+WIDE, HIGH = 40, 24  # of its drawing, in pixels
+
+
+class Number(NamedTuple):
+    """The error of a model where entries are hidden, compared with that of rivals."""
+
+    error: float
+    before: str  # words in front of the number
+    after: str = ""  # and behind it
+    rivals: Mapping[str, float] = {}
+    sign: str = "±"
+    name: str = "this model"
+    more: str = ""  # words behind the rivals
+    value: str = ""  # the number, if it is not the error
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The words; the number opens what is known of the error."""
+        rivals = ", ".join(f"{name} {self.sign}{two_digits(e)}" for name, e in self.rivals.items())
+        after = f"{self.after}; {rivals}" if rivals else self.after
+        shown = self.value or f"{self.sign}{two_digits(self.error)}"
+        return [(self.before, ""), (shown, "number"), (f"{after}{self.more}.", "")]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The numbers as the page draws them."""
+        rivals = [
+            {"name": name, "value": two_digits(e), "off": e} for name, e in self.rivals.items()
+        ]
+        worse = any(self.error > WORSE * e for e in self.rivals.values())
+        value = two_digits(self.error)
+        about = {"name": self.name, "value": value, "off": self.error}
+        return about | {"rivals": rivals, "worse": worse}
+
+
+def two_digits(error: float) -> str:
+    """Return an error with two digits, from 1 on behind the point.
+
+    >>> two_digits(0.1518), two_digits(1.234), two_digits(math.nan)
+    ('0.15', '1.23', '–')
+    """
+    return "–" if math.isnan(error) else as_text(error, 2 + (error >= 1))
+
+
+def model_words(fit: Any) -> list[Piece]:
+    """Return the number of components and the shape of a fit or a posterior."""
+    f = fit.nonlinearity
+    words = SHAPES.get(str(f.name), f"with {f.label.split(':')[0] if f.label else f.name}")
+    ends = [as_text(end, 3) for end in f.parameters] if str(f.name) == "minmax" else []
+    shape = words.format(*ends)
+    return [(many(fit.rank, "component"), "components"), (", ", ""), (shape, "shape")]
+
+
+def size_words(what: str, shape: tuple[int, int], share: float = 1.0) -> str:
+    """Return what data are, their size, and the fraction that is known if that is not all."""
+    percent = as_text(100 * share, 2) if share < 0.995 else f"{min(100 * share, 99.9):.1f}"
+    m, n = shape
+    return what.format(m, n) + (f", {percent} % known" if share < 1 else "")
+
+
+def shapes(chosen: str, errors: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return the curves, and the lowest errors where entries are hidden."""
+    return [
+        {
+            "name": name,
+            "text": text,
+            "path": _path(name),
+            "error": two_digits(errors[name]) if name in errors else "",
+            "chosen": name == chosen,
+        }
+        for name, text in CURVES.items()
+    ]
+
+
+def _path(name: str) -> str:
+    """Return the path of a curve in an SVG drawing."""
+    t = np.linspace(*ENDS, POINTS)
+    f = NONLINEARITIES[name](*((-0.7, 0.7) if name == "minmax" else ()))
+    x = np.asarray(f(t), dtype=float)
+    across = np.linspace(2, WIDE - 2, POINTS)
+    up = HIGH - 3 - (x - x.min()) / (np.ptp(x) or 1) * (HIGH - 6)
+    return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(across, up, strict=True))
