@@ -146,7 +146,7 @@ def normal_wishart(rows, rng):
 
 def test_posterior_of_a_mixed_table_is_that_of_a_plain_gibbs_sampler():
     frame, sweeps = people(), 2000
-    posterior = nmd.sample(frame, 1, "identity", draws=sweeps, tune=200, random_state=2)
+    posterior = nmd.sample(frame, 1, "identity", groups=1, draws=sweeps, tune=200, random_state=2)
     i, j = np.divmod(np.arange(frame.size), 4)
     ours = posterior._linear_at(i, j)
     for noise, at, v in posterior._by_noise(posterior._predictives, j, ours):
