@@ -242,7 +242,7 @@ def explore(X: Any = None, **options: Any) -> Explorer:
     >>> import nmd_lab as nmd
     >>> explorer = nmd.widgets.explore(nmd.datasets.digits(20))
     >>> explorer.view.title
-    'your X 20 × 64'
+    '20 pictures of 8 × 8'
 
     A table of measurements:
 
