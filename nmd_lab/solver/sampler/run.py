@@ -170,7 +170,8 @@ class Chains:
         def sweep(k: int) -> None:
             now.members[k].state = self._engine.step(problems[k], now.members[k].state)
 
-        in_threads(sweep, turns, self._options.compute.threads or all_threads())
+        threads = self._options.compute.threads or all_threads()
+        in_threads(sweep, turns, min(threads, len(turns)))
         return turns
 
     def _begin(self, k: int, rng: np.random.Generator) -> Member:
