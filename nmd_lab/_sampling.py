@@ -66,7 +66,7 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng), interruption)
     drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
     decided = replace(asked, tune=ensemble.warm_up)
-    posterior = package(problem, observations, decided, drawn, reason, is_table=is_table)
+    posterior = package(ensemble.problem, observations, decided, drawn, reason, is_table=is_table)
     warn(message_of_limits(posterior, observations), stacklevel=4)
     return posterior
 

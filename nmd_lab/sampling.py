@@ -82,16 +82,18 @@ def sample(
     draws : int, default 300
         Number of sweeps after tuning, of each chain.
     tune : int, optional
-        Number of sweeps before them, which are not kept; by default 100, or 120 of a member.
+        Number of sweeps before them, which are not kept; by default 100, or 90 of a member.
     chains : int, default 1
         Number of chains, or of ensembles.
     groups : "auto" or int, default "auto"
         Upper bound for the number of groups of rows.  The rows of a group share a Gaussian prior,
         so that relations between columns may be curved or differ between groups; superfluous groups
         stay empty.  "auto": if each column has a noise level of its own, a chain is an ensemble of
-        three to seven members with at most 1, 8 or 30 groups, one for 40 draws.  Their fractions of
-        the draws depend on their predictions of hidden cells.  A table of more than 250,000 cells
-        has one member, with the best of these numbers.  Otherwise 1.
+        three to seven members with at most 1, 8 or 30 groups, one for 40 draws.  Unless `rank`,
+        `init` or limits are given, some have as many components as columns, up to 64, and take
+        levels for numbers.  Their fractions of the draws depend on their predictions of hidden
+        cells.  A table of more than 250,000 cells has one member, with the best of these numbers of
+        groups.  Otherwise 1.
     noise_by : {"auto", "columns", "one"}, default "auto"
         Noise levels.  "columns": each column has its own units and noise level.  "one": all columns
         share one.  "auto": "columns" for columns of several kinds, and for a DataFrame of numbers

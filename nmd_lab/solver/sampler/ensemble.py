@@ -3,8 +3,8 @@
 Chains with groups find different groupings, each at a mode of its own.  The mean of several of them
 predicts better than each, and depends less on the seed.  Each chain is a member of the ensemble:
 
-1. The members are tuned while a tenth of the cells is hidden.  The first one has no groups, and
-   the others begin with groups by k-means of the rows of WH.
+1. The members are tuned while a tenth of the cells is hidden.  Their groups are at first those of
+   k-means of the rows of WH.  Some members are of full rank (`full_rank`).
 2. The weights of the members maximise the log score of their mixture at the hidden cells
    (Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian predictive
    distributions", Bayesian Analysis 13, 917-1007, 2018).  Members of one size share a weight.
@@ -18,15 +18,17 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import first_of_cells, test_set
 from nmd_lab.model.cut_points import interval_mass
 from nmd_lab.solver.options import SampleOptions
 
-from .chain import Chain, ChainStart
+from .chain import Chain, ChainStart, Draw, with_groups
 from .cut_points import ends_in_rows
+from .first_state import COLUMNS
+from .full_rank import full_rank, with_cut_points, with_rank
 from .latent_sweep import ChainState
 from .prepare import problem_of
 from .problem import SampledProblem
@@ -35,7 +37,7 @@ from .sampled_model import knows_T
 HIDDEN = 0.1
 """Fraction of the observed cells that is hidden while the members are tuned."""
 
-ALONE, MEMBER = 100, 120
+ALONE, MEMBER = 100, 90
 """Sweeps in which a single chain is tuned, and at most each member before it is scored."""
 
 RARE = 10
@@ -55,6 +57,21 @@ PRIOR = 0.1
 
 ROUNDS = 300
 """Iterations of the weights."""
+
+
+class Size(NamedTuple):
+    """Size of a member.
+
+    Attributes
+    ----------
+    groups : int
+        Largest number of groups of rows.
+    is_full : bool
+        Whether it is of full rank, and levels are numbers.
+    """
+
+    groups: int
+    is_full: bool = False
 
 
 class Hidden(NamedTuple):
@@ -135,6 +152,10 @@ class Ensemble:
 
     Attributes
     ----------
+    problem : SampledProblem
+        Problem in whose form all draws are kept, with the rank of the member with most components.
+    sizes : tuple of Size
+        Size of each member.
     problems : list of SampledProblem
         Problem of each member, with all cells; members of one size share it.
     trials : list of SampledProblem
@@ -153,6 +174,8 @@ class Ensemble:
         Number of sweeps of all members whose draws count.
     """
 
+    problem: SampledProblem
+    sizes: tuple[Size, ...]
     problems: list[SampledProblem]
     trials: list[SampledProblem]
     observations: Observations
@@ -162,10 +185,29 @@ class Ensemble:
     returned: int
     draws: int
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Largest number of groups of each member."""
-        return tuple(problem.n_groups for problem in self.problems)
+    def init(self, k: int, asked: Any) -> Any:
+        """Return the start of a member, where `asked` is that of the options."""
+        has_all = self.sizes[k].is_full and self.problems[k].rank == self.problem.shape[1]
+        return COLUMNS if has_all else asked
+
+    def form(self, k: int) -> SampledProblem:
+        """Return the problem in whose form the draws of a member are kept."""
+        return replace(self.problem, rank=self.problems[k].rank)
+
+    def kept(self, k: int, state: ChainState) -> ChainState:
+        """Return the state of a member in this form."""
+        if self.sizes[k].is_full:
+            return with_cut_points(self.problem, self.problems[k], state)
+        return state
+
+    def draw(self, k: int, state: ChainState) -> Draw:
+        """Return the draw of a member, with as many groups and components as the largest."""
+        draw = Chain().iterate(self.problems[k], self.kept(k, state))
+        if len(self.problems) == 1:
+            return draw
+        draw = with_groups(draw, max(size.groups for size in self.sizes))
+        rank = self.problems[k].rank
+        return with_rank(draw, rank, self.problem.rank - rank) | {"member": np.array(k, np.int16)}
 
     @property
     def all_tuned(self) -> int:
@@ -205,7 +247,7 @@ class Ensemble:
     def score(self, k: int, member: Member) -> None:
         """Add the densities of the hidden cells, given the state of a member."""
         assert self.hidden is not None
-        now = self.hidden.log_densities(self.trials[k], member.state)
+        now = self.hidden.log_densities(self.form(k), self.kept(k, member.state))
         member.log_densities = np.logaddexp(member.log_densities, now)
 
     def weigh(self, members: list[Member]) -> None:
@@ -227,15 +269,15 @@ def _in_turn(counts: NDArray[np.intp]) -> NDArray[np.intp]:
     return order[np.argsort(at, kind="stable")]
 
 
-def stacked(log_densities: NDArray[np.float64], sizes: ArrayLike) -> NDArray[np.float64]:
+def stacked(log_densities: NDArray[np.float64], sizes: tuple[Size, ...]) -> NDArray[np.float64]:
     """Return the weights of the members, given their log-densities (n_members, n_hidden).
 
-    Members with equal numbers of groups have equal weights: which of them is ahead is chance, and
-    the values would move with the seed.  The weights of the numbers maximise the log score of the
-    mixture, with a weak prior for equal weights.
+    Members of one size have equal weights: which of them is ahead is chance, and the values would
+    move with the seed.  The weights of the sizes maximise the log score of the mixture, with a weak
+    prior for equal weights.
     """
-    distinct, at, counts = np.unique(sizes, return_inverse=True, return_counts=True)
-    n_sizes, n_hidden = distinct.size, log_densities.shape[1]
+    distinct, at, counts = np.unique(sizes, axis=0, return_inverse=True, return_counts=True)
+    n_sizes, n_hidden = len(distinct), log_densities.shape[1]
     weights = np.full(n_sizes, 1 / n_sizes)
     all_densities = np.exp(log_densities - log_densities.max(axis=0))
     densities = np.stack([all_densities[at == k].mean(axis=0) for k in range(n_sizes)])
@@ -249,17 +291,17 @@ def make_ensemble(
     problem: SampledProblem,
     observations: Observations,
     options: SampleOptions,
-    sizes: tuple[int, ...],
+    sizes: tuple[Size, ...],
     rng: np.random.Generator,
 ) -> Ensemble:
-    """Return the members with these numbers of groups.
+    """Return the members of these sizes.
 
     Cells of a rare level or class are not hidden, since its cut point would drift without them.
     """
     tune, draws = options.tune, options.draws
     if len(sizes) == 1:
-        one, alone = replace(problem, n_groups=sizes[0]), ALONE if tune is None else tune
-        return Ensemble([one], [one], observations, None, alone, 0, 0, draws)
+        one, alone = replace(problem, n_groups=sizes[0].groups), ALONE if tune is None else tune
+        return Ensemble(one, sizes, [one], [one], observations, None, alone, 0, 0, draws)
     _, j, x = observations.entries()
     common, at = np.ones(x.size, bool), np.flatnonzero((np.array(problem.noises) == "ordinal")[j])
     if at.size:
@@ -272,12 +314,27 @@ def make_ensemble(
     is_hidden[common] = test_set(observations.select(common), HIDDEN, rng)
     observed, hidden = observations.select(~is_hidden), observations.select(is_hidden)
     trial = problem_of(observed, options, problem.rank, problem.units_of_X, problem.noises)
-    problems, trials = (  # the members have threads of their own
-        {size: replace(each, n_groups=size, threads=1) for size in sizes}
-        for each in (problem, trial)
-    )
-    both = [problems[size] for size in sizes], [trials[size] for size in sizes]
+    problems = _of_sizes(problem, observations, options, sizes)
+    trials = _of_sizes(trial, observed, options, sizes)
+    form = replace(problem, rank=max(each.rank for each in problems))
     before, returned = (most if tune is None else min(tune, most) for most in (MEMBER, RETURNED))
     scored = min(SCORED, draws)
     cells, tuned, returned = Hidden.of(trial, hidden), before + scored, returned * len(sizes)
-    return Ensemble(*both, observed, cells, tuned, scored, returned, draws)
+    members = sizes, problems, trials
+    return Ensemble(form, *members, observed, cells, tuned, scored, returned, draws)
+
+
+def _of_sizes(
+    problem: SampledProblem,
+    observations: Observations,
+    options: SampleOptions,
+    sizes: tuple[Size, ...],
+) -> list[SampledProblem]:
+    """Return the problem of each size, which equal sizes share."""
+    of_rank = {False: problem}
+    if any(size.is_full for size in sizes):
+        of_rank[True] = full_rank(problem, observations, options)
+    made = {  # the members have threads of their own
+        size: replace(of_rank[size.is_full], n_groups=size.groups, threads=1) for size in sizes
+    }
+    return [made[size] for size in sizes]

@@ -1,4 +1,7 @@
-"""The state with which a chain begins: at singular vectors, at a short fit, or at a given fit."""
+"""The state with which a chain begins: at singular vectors, at a short fit, or at a given fit.
+
+A chain with as many components as columns may begin at the columns: W is T, and H the identity.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,13 @@ cells.
 There a chain leaves small components faster than large ones that have fitted noise; with many data
 it is the other way round."""
 
+COLUMNS = "columns"
+"""Name of the start at the columns."""
+
+PRECISION = 1000.0
+"""First precision of the noise there, in units of the variance of a column: nearly all of T is
+WH."""
+
 FEW = 1 << 18
 """Number of entries that counts as few."""
 
@@ -51,6 +61,8 @@ def first_chain(
     if not is_name:
         factors = _factors_of_fit(problem, init, *factors)
     state = Chain().init(problem, ChainStart(*factors, seed, tune))
+    if is_name and init == COLUMNS:
+        state.rho[:] = PRECISION / problem.prior.spread**2
     for k, kind in enumerate(problem.model.kinds):
         if not kind.loss.noise_model.shape:  # β is 1 in the units of X
             of_objective = problem.units_of_X.of_objective
@@ -89,6 +101,11 @@ def _first_factors(
     if init == "random":
         for vectors, unit in zip((rows, columns), units, strict=True):
             vectors[:] = SMALL * unit * rng.standard_normal(vectors.shape)
+        return rows, columns
+    if init == COLUMNS:
+        i = np.repeat(np.arange(m), np.diff(problem.starts))
+        rows[i, problem.column_of] = _starting_T(problem)
+        columns[:, :n] = np.eye(n)
         return rows, columns
     if init == "svd":
         fill = 0.0 if problem.mean or problem.n_entries == m * n else problem.mean_of_T

@@ -21,9 +21,10 @@ from nmd_lab.data.split import some_rows
 from nmd_lab.solver.loop import Stopping, loop, nothing
 from nmd_lab.solver.options import SampleOptions
 
-from .chain import Chain, Draw, with_groups
-from .ensemble import SCORED, Ensemble, Member, make_ensemble, stacked
+from .chain import Chain, Draw
+from .ensemble import SCORED, Ensemble, Member, Size, make_ensemble, stacked
 from .first_state import first_chain
+from .full_rank import can_be_full
 from .latent_sweep import ChainState
 from .prepare import problem_of
 from .problem import SampledProblem
@@ -104,7 +105,7 @@ class Chains:
         rng: np.random.Generator,
     ) -> None:
         self._ensemble, self._options = ensemble, options
-        self._problem = problem = ensemble.problems[0]
+        self._problem = problem = ensemble.problem
         self._engine, self._state = Chain(), state
         self._streams = [new_stream(rng) for _ in range(options.chains)]
         self._warm_up, self._thin = ensemble.warm_up, options.step(problem.numbers)
@@ -179,23 +180,18 @@ class Chains:
         ensemble = self._ensemble
         if k:
             rng = np.random.default_rng([self._state.members[0].state.seed, k])
-        start = ensemble.trials[k], ensemble.observations, self._options.init, ensemble.tuned
+        init = ensemble.init(k, self._options.init)
+        start = ensemble.trials[k], ensemble.observations, init, ensemble.tuned
         return ensemble.member(first_chain(*start, rng))
 
     def _record(self, k: int, state: ChainState, number: int) -> None:
         """Record a sweep of a member; `number` counts from 1 after the warm-up."""
-        now, problem = self._state, self._ensemble.problems[k]
+        now, ensemble = self._state, self._ensemble
         now.log_likelihood[-1].append(state.log_likelihood)
-        now.products[-1].append(problem.at(state.rows, state.columns, *self._probes))
+        kept = ensemble.kept(k, state)
+        now.products[-1].append(ensemble.form(k).at(kept.rows, kept.columns, *self._probes))
         if number % self._thin == 0:
-            now.draws[-1].append(self._draw(k, problem, state))
-
-    def _draw(self, k: int, problem: SampledProblem, state: ChainState) -> Draw:
-        """Return the draw of a member, with as many groups as the largest one."""
-        draw, most = self._engine.iterate(problem, state), max(self._ensemble.sizes)
-        if len(self._ensemble.problems) > 1:
-            draw = with_groups(draw, most) | {"member": np.array(k, np.int16)}
-        return draw
+            now.draws[-1].append(ensemble.draw(k, state))
 
     def _draws(self) -> dict[str, Any]:
         """Return the arrays of all draws; of a chain without any the last state.
@@ -205,7 +201,7 @@ class Chains:
         now, n_chains = self._state, len(self._state.draws)
         if not now.draws[-1]:
             k = len(now.members) - 1
-            now.draws[-1].append(self._draw(k, self._ensemble.trials[k], now.members[k].state))
+            now.draws[-1].append(self._ensemble.draw(k, now.members[k].state))
         lengths = [len(chain) for chain in now.draws]
         if n_chains > 1 and (n_chains - 1) * min(lengths[:-1]) > n_chains * lengths[-1]:
             n_chains -= 1
@@ -230,8 +226,12 @@ class Chains:
         }
 
 
-SIZES = (1, 8, 30, 8, 30, 8, 30)
-"""Largest number of groups of each member."""
+SIZES = tuple(map(Size, (1, 8, 30, 8, 30, 8, 30)))
+"""Sizes of the members.  The first three are those of which one is chosen for a large X."""
+
+FULL, FACTORS = (tuple(Size(groups, is_full) for groups in (8, 30)) for is_full in (True, False))
+SIZES_WITH_FULL = FULL[0], *FACTORS, *FULL, *FACTORS[::-1]
+"""Sizes of the members where some may be of full rank."""
 
 FEWEST, DRAWS_OF_A_MEMBER = 3, 40
 """Number of members for few draws, and of draws for each of more members."""
@@ -251,13 +251,15 @@ def ensemble_for(
     interruption: Interruption,
 ) -> Ensemble:
     """Return the members of a chain; of a large X, some rows choose one number of groups."""
-    sizes: tuple[int, ...] = (problem.n_groups,)
     m, n = problem.shape
     largest = m // ROWS_OF_A_GROUP
-    if is_auto(options.groups) and problem.by_column and largest >= 2:
+    if not (is_auto(options.groups) and problem.by_column and largest >= 2):
+        sizes: tuple[Size, ...] = (Size(problem.n_groups),)
+        return make_ensemble(problem, observations, options, sizes, rng)
+    if observations.n_observed <= MOST_CELLS:
+        most = SIZES_WITH_FULL if can_be_full(problem, options) else SIZES
         number = max(FEWEST, options.draws // DRAWS_OF_A_MEMBER)
-        sizes = tuple(min(size, largest) for size in SIZES[:number])
-    if len(sizes) == 1 or observations.n_observed <= MOST_CELLS:
+        sizes = tuple(size._replace(groups=min(size.groups, largest)) for size in most[:number])
         return make_ensemble(problem, observations, options, sizes, rng)
     few, state = some_rows(observations, MOST_CELLS // n, rng), PosteriorState(rng)
     limit = None if options.time_limit is None else SHARE_OF_TIME * options.time_limit
@@ -265,12 +267,13 @@ def ensemble_for(
         options, chains=1, draws=SCORED, callback=None, progress=False, time_limit=limit
     )
     trial = problem_of(few, options, problem.rank, problem.units_of_X, problem.noises)
+    sizes = SIZES[:FEWEST]
     some = make_ensemble(trial, few, quickly, sizes, rng)
     Chains(some, quickly, state, rng).run(interruption, nothing)
-    best = 1
-    if len(state.members) == len(sizes):
-        weights = stacked(np.array([member.log_densities for member in state.members]), sizes)
-        best = int(np.bincount(sizes, weights).argmax())
+    best = SIZES[0]
+    if len(state.members) == FEWEST:
+        logs = np.array([member.log_densities for member in state.members])
+        best = sizes[int(stacked(logs, sizes).argmax())]
     return make_ensemble(problem, observations, options, (best,), rng)
 
 

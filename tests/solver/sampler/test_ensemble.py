@@ -14,7 +14,7 @@ from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.inputs import observe
 from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.sampler import run
-from nmd_lab.solver.sampler.ensemble import PRIOR, stacked
+from nmd_lab.solver.sampler.ensemble import PRIOR, Size, stacked
 from nmd_lab.solver.sampler.first_state import first_chain
 from nmd_lab.solver.sampler.prepare import prepare_sample
 from nmd_lab.solver.sampler.run import SIZES, ensemble_for
@@ -50,7 +50,7 @@ def prepared(frame, **options):
 
 
 def test_weights_maximise_the_log_score_of_the_mixture():
-    """Members with equal numbers of groups have equal weights."""
+    """Members of one size have equal weights."""
     logs = np.random.default_rng(0).normal(size=(4, 60)) * [[1.0], [0.5], [2.0], [1.0]]
     densities = np.exp([logs[0], np.logaddexp(logs[1], logs[3]) - np.log(2), logs[2]])
 
@@ -60,11 +60,13 @@ def test_weights_maximise_the_log_score_of_the_mixture():
         return -np.log(w @ densities).sum() - PRIOR * np.log(w).sum()
 
     best = np.exp(minimize(loss, np.zeros(3), tol=1e-12).x)[[0, 1, 2, 1]] / [1, 2, 1, 2]
-    np.testing.assert_allclose(stacked(logs, (1, 8, 30, 8)), best / best.sum(), atol=1e-3)
+    np.testing.assert_allclose(
+        stacked(logs, tuple(map(Size, (1, 8, 30, 8)))), best / best.sum(), atol=1e-3
+    )
 
 
 def test_the_densities_of_hidden_cells_are_those_of_scipy():
-    ensemble = prepared(mixed())
+    ensemble = prepared(mixed(), rank=5)
     problem, hidden = ensemble.trials[0], ensemble.hidden
     state = first_chain(problem, ensemble.observations, "auto", 5, np.random.default_rng(0))
     state.rho[:] = np.random.default_rng(1).gamma(5.0, size=state.rho.size)
@@ -99,7 +101,7 @@ def test_rare_levels_stay_visible():
     rare = frame["ash"].cat.categories[-1]
     frame.loc[frame["ash"].eq(rare).to_numpy().nonzero()[0][5:], "ash"] = np.nan
     ensemble = prepared(frame)
-    levels = [problem.levels[2].counts for problem in (ensemble.trials[0], ensemble.problems[0])]
+    levels = [problem.levels[2].counts for problem in (ensemble.trials[1], ensemble.problems[1])]
     assert levels[0][-1] == levels[1][-1] == 5
     assert levels[0].sum() < levels[1].sum()
 

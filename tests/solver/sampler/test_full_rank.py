@@ -1,0 +1,127 @@
+"""Members of full rank: exact relations of columns, and their draws in the form of the others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from sklearn.linear_model import LinearRegression
+
+import nmd_lab as nmd
+from nmd_lab._runtime.progress import Interruption
+from nmd_lab.data.inputs import observe
+from nmd_lab.solver.options import SampleOptions
+from nmd_lab.solver.sampler.chain import Chain
+from nmd_lab.solver.sampler.first_state import first_chain
+from nmd_lab.solver.sampler.full_rank import with_rank
+from nmd_lab.solver.sampler.prepare import prepare_sample
+from nmd_lab.solver.sampler.run import ensemble_for
+
+
+def answers(m=300, seed=0):
+    """Return a generated survey: eight answers of three levels, two classes, and their score."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 3, (m, 8))
+    frame = pd.DataFrame({f"q{j}": pd.Categorical(codes[:, j], ordered=True) for j in range(8)})
+    frame["group"] = pd.Categorical(np.array(["a", "b", "c"])[rng.integers(0, 3, m)])
+    return frame.assign(score=codes.sum(axis=1) + 0.0)
+
+
+def hidden_answers(seed=0):
+    frame = answers(seed=seed)
+    hidden = np.random.default_rng(1).random(len(frame)) < 0.2
+    return frame.assign(q0=frame["q0"].mask(hidden)), frame["q0"].cat.codes.to_numpy(), hidden
+
+
+def prepared(frame, **options):
+    asked = SampleOptions(draws=40, tune=3, random_state=0, **options)
+    observations = observe(frame, **asked.of_data)
+    problem = prepare_sample(observations, asked, is_table=True)
+    return ensemble_for(problem, observations, asked, np.random.default_rng(0), Interruption())
+
+
+def after_sweeps(ensemble, k=0):
+    trial, rng = ensemble.trials[k], np.random.default_rng(0)
+    state = first_chain(trial, ensemble.observations, ensemble.init(k, "auto"), 3, rng)
+    for _ in range(4):
+        state = Chain().step(trial, state)
+    return state
+
+
+def test_an_answer_follows_from_the_score_as_in_regression():
+    """No few components know that a column is the sum of eight others."""
+    seen, codes, hidden = hidden_answers()
+    posterior = nmd.sample(seen, draws=80, random_state=0)
+    expected = posterior.probabilities("q0").to_numpy()[hidden] @ np.arange(3)
+    error = np.sqrt(np.mean((expected - codes[hidden]) ** 2))
+    factors = nmd.sample(seen, 6, draws=80, random_state=0)
+    of_factors = factors.probabilities("q0").to_numpy()[hidden] @ np.arange(3)
+    others = seen.drop(columns=["q0", "group"]).astype(float)
+    line = LinearRegression().fit(others[~hidden], codes[~hidden])
+    assert np.abs(line.predict(others[hidden]) - codes[hidden]).max() < 1e-6
+    assert error < 0.3
+    assert error < 0.5 * np.sqrt(np.mean((of_factors - codes[hidden]) ** 2))
+
+
+def test_cut_points_give_the_probabilities_of_numbers_with_normal_noise():
+    """A level is what lies between the middles of its neighbours, in the units of the member."""
+    ensemble = prepared(answers())
+    full, state = ensemble.trials[0], after_sweeps(ensemble)
+    kept = ensemble.kept(0, state)
+    i, j = np.arange(20), np.full(20, 3)
+    centre, size = full.units_of_kinds[3]
+    mean = centre + size * full.at(state.rows, state.columns, i, j)
+    ends = np.array([-np.inf, 0.5, 1.5, np.inf])
+    expected = np.diff(norm.cdf(ends, mean[:, None], size / np.sqrt(state.rho[3])))
+    v = ensemble.form(0).at(kept.rows, kept.columns, i, j)
+    found = np.diff(norm.cdf(kept.cuts[3].ends, v[:, None]))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    numbers = ensemble.form(0).at(kept.rows, kept.columns, i, np.full(20, 11))
+    np.testing.assert_allclose(numbers, full.at(state.rows, state.columns, i, np.full(20, 11)))
+
+
+def test_the_state_is_not_changed_by_its_form():
+    ensemble = prepared(answers())
+    state = after_sweeps(ensemble)
+    before = state.columns.copy(), state.rho.copy()
+    ensemble.kept(0, state)
+    assert np.array_equal(state.columns, before[0])
+    assert np.array_equal(state.rho, before[1])
+
+
+def test_added_components_change_no_prediction():
+    ensemble = prepared(answers())
+    draw = Chain().iterate(ensemble.form(0), ensemble.kept(0, after_sweeps(ensemble)))
+    rank = ensemble.problems[0].rank
+    more = with_rank(draw, rank, 3)
+    products = [
+        each["rows"] @ each["columns"][:, :-1].T + each["columns"][:, -1] for each in (draw, more)
+    ]
+    np.testing.assert_allclose(*products, rtol=1e-6)
+    assert more["row_means"].shape == (8, rank + 3)
+    assert (np.linalg.slogdet(more["row_precisions"])[0] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "has_some"),
+    [({}, True), ({"rank": 4}, False), ({"init": "svd"}, False), ({"offsets": "both"}, False)],
+)
+def test_some_members_are_of_full_rank_unless_something_else_is_asked_for(options, has_some):
+    ensemble = prepared(answers(), **options)
+    assert any(size.is_full for size in ensemble.sizes) == has_some
+    assert ensemble.problem.rank == (12 if has_some else options.get("rank", 9))
+
+
+def test_limits_leave_members_of_full_rank_out():
+    frame = answers()
+    limits = pd.DataFrame(False, frame.index, frame.columns)
+    limits.loc[:20, "score"] = True
+    assert not any(size.is_full for size in prepared(frame, at_most=limits).sizes)
+
+
+def test_draws_of_both_kinds_have_one_rank(tmp_path):
+    posterior = nmd.sample(answers(), draws=40, tune=3, random_state=0)
+    assert posterior.rank == 12
+    posterior.save(tmp_path / "posterior.nc")
+    assert nmd.load(tmp_path / "posterior.nc").draws.identical(posterior.draws)
