@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -255,17 +255,19 @@ T = TypeVar("T")
 PLAIN = (str, int, float, bool, tuple, list, dict)  # types that are compared by value
 
 
-class Latest(Generic[T]):
-    """The last value, and what it was made of: all but plain objects are compared by identity."""
+class Memo:
+    """Values by name, and what they are of: all but plain objects are compared by identity."""
 
     def __init__(self) -> None:
-        self._last: tuple[tuple[Any, ...], T] | None = None
+        self._kept: dict[str, tuple[tuple[Any, ...], Any]] = {}
 
-    def __call__(self, make: Callable[[], T], *of: Any) -> T:
-        """Return the last value if it is of the same objects, or else a new one."""
-        if self._last is None or not all(map(_same, self._last[0], of)):
-            self._last = of, make()
-        return self._last[1]
+    def __call__(self, name: str, make: Callable[[], T], *of: Any) -> T:
+        """Return the last value with a name if it is of the same objects, or else a new one."""
+        kept = self._kept.get(name)
+        if kept is None or not all(map(_same, kept[0], of)):
+            kept = self._kept[name] = of, make()
+        value: T = kept[1]
+        return value
 
 
 def _same(a: Any, b: Any) -> bool:

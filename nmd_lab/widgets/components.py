@@ -12,7 +12,7 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.selection import as_text
 
-from .background import Latest, in_sample
+from .background import Memo, in_sample
 from .charts import colours, groups, texts
 from .pictures import MOST_ROWS, Frame, drawing_part
 
@@ -29,9 +29,7 @@ class FactorsPart:
     """Components, some of which are switched off, and rows in the plane of two of them."""
 
     def __init__(self) -> None:
-        self._points = Latest[dict[str, Any]]()
-        self._drawing, self._words = Latest[dict[str, Any] | None](), Latest[list[str]]()
-        self._sorted = Latest[FittedValues]()
+        self._memo = Memo()
         self.actions = {"component": self._act, "plane": self._act}
         self.forget()
 
@@ -45,7 +43,7 @@ class FactorsPart:
         """Return a model with its components as the page numbers them, see `oriented`."""
         if fitted is None:
             return None
-        return self._sorted(lambda: oriented(fitted), fitted.W, fitted.H)
+        return self._memo("sorted", lambda: oriented(fitted), fitted.W, fitted.H)
 
     def off(self, fitted: FittedValues | None) -> list[int]:
         """Return the components of a model that are switched off."""
@@ -77,7 +75,8 @@ class FactorsPart:
             return {}
         names = texts(labels, "columns") if columns is None else columns
         components = components_part(fitted.W, fitted.H, frame, names)
-        words = self._words(lambda: in_words(fitted, components, labels), fitted.W, fitted.H)
+        of = fitted.W, fitted.H
+        words = self._memo("words", lambda: in_words(fitted, components, labels), *of)
         switched = {"off": self.off(fitted), "chosen": self.chosen, "said": said, "words": words}
         return {"components": components | switched, "scatter": self._scatter(fitted.W, labels)}
 
@@ -85,7 +84,7 @@ class FactorsPart:
         """Return the rows in the plane of two components; None with fewer."""
         if (rank := W.shape[1]) < 2:
             return None
-        points = self._points(lambda: points_of(labels), labels)
+        points = self._memo("points", lambda: points_of(labels), labels)
         a, b = (min(k, rank - 1) for k in self.plane)
         rows = points["rows"]
         x, y = (np.ascontiguousarray(W[rows, k], dtype="<f4").tobytes() for k in (a, b))
@@ -103,8 +102,10 @@ class FactorsPart:
         """Return what the page draws the model with; the same while the model and X are."""
         if fitted is None:
             return None
-        off, rows = self.off(fitted), self._points(lambda: points_of(labels), labels)["rows"]
-        return self._drawing(
+        off = self.off(fitted)
+        rows = self._memo("points", lambda: points_of(labels), labels)["rows"]
+        return self._memo(
+            "drawing",
             lambda: drawing_part(fitted, off, frame, rows, X, seen),
             *(fitted.W, fitted.H, X, rows, frame, off),
         )

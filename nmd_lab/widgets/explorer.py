@@ -143,14 +143,16 @@ class Explorer(Page):
         return self.state.posterior
 
     def choose(self) -> None:
-        """Choose all settings that may be "auto", and fit with them, as "find everything" does.
+        """Choose all settings that may be "auto", and fit with them.
 
         Raises
         ------
         ValueError
             If another setting is wrong, or if there are no data to fit.
         """
-        self.view.act("choose")
+        for name in getattr(self.state, "choosable", ()):
+            self.state.set(name, "auto")
+        self.start()
 
     def how_sure(self) -> None:
         """Draw from the posterior with the present settings, as How sure? does.

@@ -150,14 +150,12 @@ def fitting_code(
     return lines + first + fit(result, data.paint, init=Code("fit"))
 
 
-def loading_lines(source: str | None, making: str, *, is_own: bool) -> str:
+def loading_lines(source: str | None, making: str) -> str:
     """Return the lines that give X."""
-    if making:
-        lines = "" if source == "images" else f"images = {source or '...'}  # your data\n"
-        return f"{lines}X = images{making}\n"
-    if source == "X":
-        return ""
-    return f"X = {source or '...'}{'  # your data' if is_own else ''}\n"
+    about = "" if source is not None and source.startswith("nmd.") else "  # your data"
+    name = "images" if making else "X"
+    lines = "" if source == name else f"{name} = {source or '...'}{about}\n"
+    return f"{lines}X = images{making}\n" if making else lines
 
 
 def guessed_shape(

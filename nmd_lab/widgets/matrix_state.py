@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -25,8 +25,8 @@ from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
 from nmd_lab.solver.settings import ADMM
 
-from .background import Latest, Measure
-from .code import MATRICES, PRINT_ERROR, call, load_matrix
+from .background import Measure, Memo
+from .code import PRINT_ERROR, call
 from .hidden_entries import HiddenEntries
 from .matrix_data import (
     NO_PICTURE,
@@ -44,10 +44,8 @@ from .settings import Field, FitState, check_option, prepared
 
 MOST_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too, at most
 THIS = "this model"  # name of the fit among its rivals
-OWN_DATA = "your X"  # option for the data that the user gave
 HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
-SHAPES = ("auto", "none")  # suggestions for the shape of a picture: from labels or values, or none
-OF_DATA = ("data", "missing", "seed")  # settings that change the data of a fit
+OF_DATA = ("missing", "seed")  # settings that change the data of a fit
 BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
 NOTHING_HIDDEN = HiddenEntries(np.empty((0, 0)), np.empty(0, np.intp), np.empty(0, np.intp))
 JOIN = 5.0  # longest time that a stroke of the brush waits for a run to stop, in seconds
@@ -71,11 +69,9 @@ class DecompositionState(ModelState):
     """
 
     fields = (
-        Field("data", "Data", "choice", group="data"),
         Field("missing", "Hidden", "share", (), "data", "Fraction of hidden entries", value=HIDDEN,
               check=lambda share: check_share("missing", share)),
-        Field("shape", "Picture", "text", SHAPES, "data",
-              "Height x width of the picture that each row is", value="auto"),
+        Field("shape", "Picture", "text", value="auto"),
         Field("seed", "Seed", "integer", (), "again", "Seed of hidden entries and of the start",
               value=0, check=check_option("random_state")),
         F, LOW, HIGH,
@@ -88,24 +84,19 @@ class DecompositionState(ModelState):
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 10, "alpha": 1.0})
     fit_attributes = (*ModelState.fit_attributes, "fitted_data", "paint", "before_brush")
-    lengths = (*ModelState.lengths, "shape")
     hidden_share = "missing"
     fitted_data: MatrixData | None = None
     paint: Paint | None = None  # what the brush has done
     sampled_paint: Paint | None = None  # and had done before the posterior was drawn
 
-    def __init__(self, X: Any = None, shape: tuple[int, int] | None = None, **values: Any) -> None:
+    def __init__(self, X: Any, shape: tuple[int, int] | None = None, **values: Any) -> None:
         if is_sparse(X):
             raise TypeError("X is sparse: give X.toarray().")
         self.given, self._matrix = X, as_matrix(X)
         self.X = self._matrix.matrix
-        self.options = {"data": ([OWN_DATA] if X is not None else []) + list(MATRICES)}
-        self._data, self._guess = Latest[MatrixData](), Latest[tuple[int, int] | None]()
-        self._shape = Latest[tuple[int, int]]()
-        first = {"data": self.options["data"][0]}
-        if shape is not None:
-            first["shape"] = " x ".join(map(str, shape))
-        super().__init__(first, values)
+        self._memo = Memo()
+        text = "auto" if shape is None else " x ".join(map(str, shape))
+        super().__init__({"shape": text}, values)
 
     def _clear(self) -> None:
         super()._clear()
@@ -116,25 +107,19 @@ class DecompositionState(ModelState):
         """The entries where the iterates of the fit are measured."""
         return NOTHING_HIDDEN if self.fitted_data is None else self.fitted_data.unseen
 
-    def source(self) -> Any:
-        """Return the original matrix."""
-        return self.X if self.values["data"] == OWN_DATA else load_matrix(self.values["data"])
-
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int]:
         """Shape of the matrix that is fitted; categories have a column for each."""
-        X = self.source()
-        return self._shape(lambda: observe_dense(X).shape, X)
+        return observe_dense(self.X).shape
 
     def data_with(self, paint: Paint | None) -> MatrixData:
         """Return the data with the gaps of the present settings, and some paint."""
         values = self.values
 
         def made() -> MatrixData:
-            channels = self._matrix.channels if values["data"] == OWN_DATA else 1
-            return MatrixData(self.source(), values, self._layout(), channels, paint)
+            return MatrixData(self.X, values, self._layout(), self._matrix.channels, paint)
 
-        return self._data(made, *(values[name] for name in (*OF_DATA, "shape")), paint)
+        return self._memo("data", made, *(values[name] for name in (*OF_DATA, "shape")), paint)
 
     @property
     def data(self) -> MatrixData:
@@ -150,19 +135,18 @@ class DecompositionState(ModelState):
             return as_shape(text)
         return self.guessed
 
-    @property
+    @cached_property
     def guessed(self) -> tuple[int, int] | None:
         """Height and width of the pictures that rows of plain numbers seem to be."""
-        X = self.source()
-        if type(X) is not np.ndarray or self._matrix.channels > 1:
+        if type(self.X) is not np.ndarray or self._matrix.channels > 1:
             return None
-        return self._guess(lambda: guessed_shape(np.asarray(X, dtype=float)), X)
+        return guessed_shape(np.asarray(self.X, dtype=float))
 
     def _check_shape(self) -> None:
         """Raise an error if rows cannot be pictures of the given shape."""
         layout = self._layout()
         if layout is not None and layout != NO_PICTURE:
-            picture_of(xr.DataArray(np.zeros(np.shape(self.source())[1])), layout)
+            picture_of(xr.DataArray(np.zeros(np.shape(self.X)[1])), layout)
 
     def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the arguments of the fit without the matrix."""
@@ -181,10 +165,7 @@ class DecompositionState(ModelState):
 
     def unused(self) -> list[str]:
         """Return the names of the settings that have no effect now."""
-        unused, values = super().unused(), self.values
-        if self._matrix.channels > 1 and values["data"] == OWN_DATA:
-            unused.append("shape")
-        return unused
+        return [*super().unused(), *(["shape"] if self._matrix.channels > 1 else [])]
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""
@@ -196,16 +177,7 @@ class DecompositionState(ModelState):
             model = make_model(self.nonlinearity(), values["loss"])
             model.loss.check_data(*self.data.observed_limits)
 
-        return super().checks() | {
-            "shape": self._check_shape,
-            "loss": loss,
-        }
-
-    def set(self, name: str, value: Any) -> None:
-        """Change a setting; other data have no paint."""
-        super().set(name, value)
-        if name == "data":
-            self.paint = None
+        return super().checks() | {"shape": self._check_shape, "loss": loss}
 
     @property
     def draws(self) -> Posterior | None:
@@ -216,7 +188,7 @@ class DecompositionState(ModelState):
     def to_sample(self) -> tuple[Any, Any]:
         """Return the data of the sampler, and what is not hidden or painted over."""
         self.sampled_paint = self.paint
-        return self.source(), self.data.mask
+        return self.X, self.data.mask
 
     def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
         """Take the present data as those of the fit, which measures the entries it does not see."""
@@ -224,21 +196,15 @@ class DecompositionState(ModelState):
         options = {"absent_are_zeros": not data.has_holes, "observed": data.mask}
         return data.seen, options, data.unseen.error if data.unseen.count else None
 
-    def unpaint(self) -> None:
-        """Go back to the fit before the first stroke; without one, fit again without paint."""
-        if self.before_brush is not None and not self.changed:
-            self.recall(self.before_brush)
+    def undo(self) -> None:
+        """Take the last stroke of the brush back; of the first one, come back to the fit before."""
+        paint = None if self.paint is None else self.paint.before
+        before = self.before_brush
+        if before is not None and before["paint"] is paint and not self.changed:
+            self.recall(before)
             self.fit.tell()
         else:
-            self.repaint(None)
-
-    def undo(self) -> None:
-        """Take the last stroke of the brush back."""
-        before = None if self.paint is None else self.paint.before
-        if before is not None and before.n_painted:
-            self.repaint(before)
-        else:
-            self.unpaint()
+            self.repaint(paint)
 
     def repaint(self, paint: Paint | None) -> None:
         """Take other painted entries, and fit again from the factors before the first stroke."""
@@ -289,9 +255,7 @@ class DecompositionState(ModelState):
         data, arguments = self.fitted_data, self._arguments
         if result is None or not arguments or data is None:
             result, before, data, arguments = None, None, self.data, self.arguments()
-        is_own = data.values["data"] == OWN_DATA
-        source = name if is_own else MATRICES[data.values["data"]].code
-        load = loading_lines(source, self._matrix.code if is_own else "", is_own=is_own)
+        load = loading_lines(name, self._matrix.code)
         body = fitting_code(data, arguments, result, before)
         imports = "import numpy as np\n\n" if "np." in body else ""
         head = f"{imports}import nmd_lab as nmd\n{self.imports}\n{load}"

@@ -14,7 +14,7 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import as_text
 from nmd_lab.solver.state import State
 
-from .background import Latest, in_sample
+from .background import in_sample
 from .charts import row_texts, texts
 from .history import History, PastRun
 from .matrix_data import MatrixData
@@ -35,24 +35,17 @@ class DecompositionView(ModelView):
 
     state: DecompositionState
     curves = MappingProxyType({"relative_error": "seen", "held_out": "hidden"})
-    other_models = ("data", "rank")
 
     def __init__(self, state: DecompositionState) -> None:
         super().__init__(state, "fit.nc", (state.given, "given"))
         self._chosen_iteration: tuple[Any, int, int] | None = None
-        self._frames, self._still = Latest[Frame](), Latest[dict[str, Any]]()
-        self._doubts, self._order = Latest[dict[str, Any] | None](), Order()
-        self._painted, self._drawn = Latest[float](), Latest[tuple[Any, Any]]()
-        self._errors = Latest[tuple[float, float]]()
-        self._photographed = Latest[bool]()
-        self._judged = Latest[tuple[Any, Any, Any]]()
+        self._order = Order()
         if state.guessed is not None:
             self.buttons["flat"] = "rows as numbers", "No longer show each row as a picture"
         self.actions |= {
             "flat": lambda _: self.state.set("shape", "none"),
             "brush": self._brush,
             "undo": lambda _: self.state.undo(),
-            "unpaint": lambda _: self.state.unpaint(),
             "iteration": self._show_iteration,
             "arrange": self._order.arrange,
         }
@@ -84,8 +77,8 @@ class DecompositionView(ModelView):
         """Return whether the matrix is one picture, whose rows are no cases."""
         if data.picture is not None or data.labels.table is not None:
             return False
-        source = self.state.source()
-        return data.channels > 1 or self._photographed(lambda: is_photograph(source), source)
+        X = self.state.X
+        return data.channels > 1 or self.memo("is photograph", lambda: is_photograph(X))
 
     @property
     def _drawn_table(self) -> Posterior | None:
@@ -119,10 +112,11 @@ class DecompositionView(ModelView):
         before = f"Hidden {'pixels' if is_picture else 'entries'} are guessed to "
         after, fit = f" of {low}…\N{WORD JOINER}{high}", self.result
         if (earlier := self._earlier()) is not None:
-            error = hidden.in_units(self._painted(lambda: hidden.error(earlier), earlier))
+            error = hidden.in_units(self.memo("painted", lambda: hidden.error(earlier), earlier))
             after += f" by iteration {earlier.iteration}"
         elif (paint := data.paint) is not None:
-            painted = self._painted(lambda: hidden.error(fit, paint.signs < 0), fit, paint)
+            where = paint.signs < 0
+            painted = self.memo("painted", lambda: hidden.error(fit, where), fit, paint)
             if not math.isnan(painted):
                 after += f", ±{two_digits(hidden.in_units(painted))} where you painted"
         return Number(error, before, after, dict(rivals), more=self._covered())
@@ -142,7 +136,7 @@ class DecompositionView(ModelView):
         def judged(predicted: Any) -> tuple[float, float]:
             return hidden.of_table(table, predicted, units, data.shape)
 
-        numbers, right = self._errors(lambda: judged(hidden.predicted(shown)), shown, fit)
+        numbers, right = self.memo("errors", lambda: judged(hidden.predicted(shown)), shown, fit)
         by_means, commonest = judged(hidden.means(data.observed))
         if math.isnan(numbers):
             after, value = f", average {100 * commonest:.0f} %", f"{100 * right:.0f} %"
@@ -189,7 +183,7 @@ class DecompositionView(ModelView):
             some = in_sample(x.size, MOST_JUDGED)
             return x[some], rows[some], columns[some]
 
-        return self._judged(sample, data)
+        return self.memo("seen", sample, data)
 
     def _grid(
         self, data: MatrixData, fitted: Any, shown: Any, posterior: Posterior | None
@@ -198,7 +192,7 @@ class DecompositionView(ModelView):
         assert data.labels.table is not None
         drawn = Grid(data.labels.table, data.original, data.observed, shown, posterior)
         names = texts(data.labels, "rows")
-        doubts = self._doubts(lambda: drawn.least_sure(names), data, posterior)
+        doubts = self.memo("doubts", lambda: drawn.least_sure(names), data, posterior)
         grid = drawn._replace(posterior=None) if self.factors.off(fitted) else drawn
         return {
             "tables": [] if doubts is None else [doubts],
@@ -250,9 +244,8 @@ class DecompositionView(ModelView):
         """Return which entries are shown: selected rows, those of a component, or all."""
         rows = self._rows(data, fitted)
         key = None if rows is None else rows.tolist()
-        return self._frames(
-            lambda: frame_of(data.shape, data.picture, data.channels, rows), data, key
-        )
+        of_data = data.shape, data.picture, data.channels
+        return self.memo("frame", lambda: frame_of(*of_data, rows), data, key)
 
     def _pictures(
         self, data: MatrixData, frame: Frame, history: History, posterior: Posterior | None
@@ -276,11 +269,11 @@ class DecompositionView(ModelView):
                 n_painted=0 if paint is None else paint.n_painted,
             )
 
-        return self._still(pictures, data, frame, run, posterior)
+        return self.memo("pictures", pictures, data, frame, run and run.fit, posterior)
 
     def _drawn_at(self, posterior: Posterior, frame: Frame) -> tuple[Any, Any]:
         """Return mean and standard deviation of a posterior where pictures are shown."""
-        return self._drawn(lambda: drawn_at(posterior, frame), posterior, frame)
+        return self.memo("drawn", lambda: drawn_at(posterior, frame), posterior, frame)
 
     def _show_iteration(self, message: Mapping[str, Any]) -> None:
         """Show an earlier iterate; the last one follows the fit."""

@@ -55,13 +55,10 @@ ITERATIONS = Field(
     "iterations", "Iterations", "integer", (), "again", "Number of each run",
     check=check_option("max_iter"),
 )  # fmt: skip
-DRAWS = Field(
-    "draws", "Draws", "integer", (), "uncertainty", "Sweeps of the sampler after tuning",
-    check=lambda draws: SampleOptions(draws=draws),
-)  # fmt: skip
+DRAWS = Field("draws", "Draws", "integer", check=lambda draws: SampleOptions(draws=draws))
 
 # Settings that have to be right for the sampler
-SAMPLED = ("data", "validation", "missing", "seed", "high", "rank", "draws")
+SAMPLED = ("validation", "missing", "seed", "high", "rank", "draws")
 
 
 class ModelState(FitState):
@@ -70,8 +67,7 @@ class ModelState(FitState):
     A choice puts numbers in the place of "auto", and the fit begins as one with these numbers does.
     """
 
-    lengths: tuple[str, ...] = ("iterations", "draws")
-    fit_attributes = (*FitState.fit_attributes, "decided", "errors", "_arguments")
+    fit_attributes: tuple[str, ...] = ("fitted_settings", "decided", "errors", "_arguments")
     hidden_share: str  # the setting for the number of entries that neither fit nor sampler sees
 
     def __init__(self, first: Mapping[str, Any], values: Mapping[str, Any]) -> None:
@@ -82,13 +78,6 @@ class ModelState(FitState):
         self.sampled_settings: dict[str, Any] = {}  # with which it was started, without `lengths`
         self._earlier: dict[str, Any] | None = None
         self.fit.giving_up, self.fit.finishing = self._bring_back, self._compare
-
-    def set(self, name: str, value: Any) -> None:
-        """Change a setting; what was chosen for other data is to be chosen again."""
-        super().set(name, value)
-        if name == "data":
-            chosen = (each for each in self.choosable if each in self.decided)
-            self.values |= {k: "auto" for k in chosen if self.values[k] == self.decided[k]}
 
     def _clear(self) -> None:
         """Forget what belongs to a fit."""
@@ -153,10 +142,8 @@ class ModelState(FitState):
 
     def unused(self) -> list[str]:
         """Return the names of the settings that have no effect now."""
-        only = ["data"] if len(self.options["data"]) == 1 else []
         name = self.values["nonlinearity"]
-        bounded = name != "auto" and has_bounds(NONLINEARITIES[name])
-        return only if bounded else [*only, "low", "high"]
+        return [] if name != "auto" and has_bounds(NONLINEARITIES[name]) else ["low", "high"]
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""
@@ -208,6 +195,17 @@ class ModelState(FitState):
             look=look if chooses and looks else None,
         )
 
+    def keep(self) -> dict[str, Any]:
+        """Return what `recall` needs to come back to the present fit."""
+        return {name: getattr(self, name) for name in self.fit_attributes} | {
+            "fit": self.fit.keep()
+        }
+
+    def recall(self, kept: Mapping[str, Any]) -> None:
+        """Come back to a fit; the settings stay."""
+        self.fit.recall(kept["fit"])
+        self.__dict__ |= {name: each for name, each in kept.items() if name != "fit"}
+
     def _forget(self) -> None:
         """Forget the fit and the posterior, and tell nobody."""
         self.active, self.sampled_settings = self.fit, {}
@@ -219,10 +217,8 @@ class ModelState(FitState):
         """Come back to the fit before a choice that was not made; the settings stay."""
         if self._earlier is None:
             return
-        self.fit.recall(self._earlier["fit"])
-        for name in self.fit_attributes:
-            if name != "paint":  # which is the user's, as the settings are
-                setattr(self, name, self._earlier[name])
+        # The paint is the user's, as the settings are
+        self.recall({name: each for name, each in self._earlier.items() if name != "paint"})
         self.fit.message = f"{NO_CHOICE}; the earlier fit is shown"
 
     def _settle(self, settings: dict[str, Any], found: Mapping[str, Any]) -> None:
@@ -250,9 +246,8 @@ class ModelState(FitState):
 
     @property
     def draws(self) -> Posterior | None:
-        """The posterior if it is of the chosen data."""
-        of = self.sampled_settings.get("data")
-        return self.posterior if of == self.values["data"] else None
+        """The posterior if it is of the present data."""
+        return self.posterior
 
     @property
     def findings(self) -> Findings | None:
@@ -274,15 +269,11 @@ class ModelState(FitState):
         return next((problems[name] for name in SAMPLED if name in problems), "")
 
     def sample_now(self, *, idle: bool = False) -> None:
-        """Draw from the posterior with the present settings; a fit of the same data stays.
+        """Draw from the posterior with the present settings; the fit stays.
 
         If `idle`, the draws are made in the background, and the status remains that of the fit.
         """
         values, (X, observed) = self.values, self.to_sample()
-        if self.fitted_settings.get("data") != values["data"]:
-            self.fit.reset(tell=False)
-            self._clear()
-            self.fitted_settings = {}
         self.active = self.fit if idle else self.sample
         self.sampled_settings = self._settings(values)
         options = {"draws": values["draws"], "random_state": values["seed"]}

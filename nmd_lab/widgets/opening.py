@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from PIL import Image
 
+from nmd_lab._runtime.checks import check_word
 from nmd_lab.data.labels import RESULT_ATTRIBUTE, is_frame
 from nmd_lab.data.long_table import RepeatedPairs
 from nmd_lab.data.readers import read_file
@@ -21,7 +22,7 @@ from nmd_lab.result.files import result_of
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.studies import Study
 
-from .code import MATRICES, call, load_matrix, ratings_choices
+from .code import call, library
 from .matrix_state import DecompositionState, FittedState
 from .matrix_view import DecompositionView
 from .mending import MendingView, ways_with_repeats, ways_with_text
@@ -73,8 +74,20 @@ def read_picture(path: Path) -> tuple[Any, str, str]:
     return picture / 255, f"a picture of {size} in colours", f"{code} / 255"
 
 
+def view_of_library(data: str | None = None, **options: Any) -> View:
+    """Return the view of a data set of the library, which offers the others."""
+    sets = library()
+    name = next(iter(sets)) if data is None else data
+    check_word("data", name, sets)
+    view = view_of(sets[name].load(), **options)
+    view.data_code, view.offered = sets[name].code, (name, *sets.keys() - {name})
+    return view
+
+
 def view_of(X: Any, **options: Any) -> View:
     """Return the view that suits what `explore` takes, but no path."""
+    if X is None:
+        return view_of_library(**options)
     if isinstance(X, xr.Dataset) and kind_of_dataset(X) == "fit":
         X = result_of(X)
     if isinstance(X, Decomposition | Posterior):
@@ -82,8 +95,7 @@ def view_of(X: Any, **options: Any) -> View:
     if isinstance(X, Study) or (isinstance(X, xr.Dataset) and kind_of_dataset(X) == "study"):
         return StudyView(StudyState(X, **options), X)
     asked = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
-    is_rated = X is None and options.get("data") in ratings_choices()
-    if is_rated or table_columns(X, asked) is not None or is_sparse(X):
+    if table_columns(X, asked) is not None or is_sparse(X):
         try:
             return CompletionView(CompletionState(X, **options))
         except RepeatedPairs as fault:
@@ -99,27 +111,20 @@ def view_of_matrix(X: Any, *, by_patches: bool = True, **options: Any) -> View:
 
     The options of a model of its rows and columns do, such as `rank`.
     """
-    label = options.get("data") if X is None else None
-    photo = load_matrix(label) if label in MATRICES else X
-    source = {} if label is None else {"data": label}
-    shown = {name: value for name, value in options.items() if name not in source}
-    fields = {field.name for field in PhotographState.fields}
-    if not is_photograph(photo):
+    if not is_photograph(X):
         return DecompositionView(DecompositionState(X, **options))
-    if by_patches and set(shown) <= fields:
-        view: View = PhotographView(PhotographState(photo, **shown))
-        view.data_code = MATRICES[label].code if label is not None else None
+    by_patches &= set(options) <= {field.name for field in PhotographState.fields}
+    if by_patches:
+        view: View = PhotographView(PhotographState(X, **options))
         about = "as a matrix", "Fit the rows and columns of pixels by f(WH)"
-        other = partial(view_of_matrix, X, by_patches=False, **source)
     else:
         view = DecompositionView(DecompositionState(X, **options))
         about = "by patches", "Fill the picture by groups of its patches"
-        other = partial(view_of_matrix, X, **source)
 
     def turn(_: Any) -> View:
-        turned = other()
-        turned.data_code, turned.state.imports = view.data_code, view.state.imports
-        turned.said = about[0]
+        turned = view_of_matrix(X, by_patches=not by_patches)
+        turned.data_code, turned.offered = view.data_code, view.offered
+        turned.state.imports, turned.said = view.state.imports, about[0]
         return turned
 
     view.buttons["turn"], view.actions["turn"] = about, turn
@@ -158,6 +163,10 @@ def view_of_file(path: Path, **options: Any) -> View:
 
 def view_opened(message: Mapping[str, Any], buffers: Sequence[Any]) -> View:
     """Return the view of a file that has a path on this machine, or that was uploaded."""
+    if "data" in message:
+        view = view_of_library(message["data"])
+        view.said = f"{message['data']} is shown"
+        return view
     name = message["name"]
     if not buffers:
         view = view_of_file(Path(name).expanduser())

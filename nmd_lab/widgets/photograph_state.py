@@ -13,7 +13,7 @@ from nmd_lab._runtime.checks import check_integer, check_share
 from nmd_lab.data.patches import CHANNELS, Grid
 from nmd_lab.inpainting import GROUPS, PASSES, default_grid
 
-from .background import Latest
+from .background import Memo
 from .code import call
 from .live_fill import Box, FillRequest, LiveFill
 from .matrix_state import HIDDEN
@@ -65,7 +65,6 @@ class PhotographState(FitState):
         Field("seed", "Seed", "integer", (), "again", "Seed of hidden pixels and of the groups",
               value=0, check=check_option("random_state")),
     )  # fmt: skip
-    lengths: tuple[str, ...] = ()
 
     def __init__(self, X: Any, **values: Any) -> None:
         super().__init__({}, values)
@@ -76,7 +75,7 @@ class PhotographState(FitState):
         self.fill = LiveFill()
         self.active, self.works = self.fill, [self.fill]
         self.paint: Paint | None = None
-        self._masks = Latest[NDArray[np.bool_]]()
+        self._memo = Memo()
 
     @property
     def grid(self) -> Grid:
@@ -108,7 +107,7 @@ class PhotographState(FitState):
             seen = np.random.default_rng(seed).random(self.shape) >= share
             return seen if paint is None else paint.mask(seen)
 
-        return self._masks(mask, seed, share, paint)
+        return self._memo("mask", mask, seed, share, paint)
 
     @property
     def visible(self) -> Array:

@@ -16,7 +16,7 @@ from nmd_lab._inpainting import NOISE
 from nmd_lab.data.patches import CHANNELS, Average, Grid
 from nmd_lab.result.selection import as_text
 
-from .background import Latest, many
+from .background import many
 from .charts import calibration_chart
 from .history import History
 from .paint import Paint
@@ -40,12 +40,9 @@ class PhotographView(View):
     def __init__(self, state: PhotographState) -> None:
         super().__init__(state, "picture.nc", (state.picture, "picture"))
         self.group: int | None = None  # group whose pixels are shown
-        self._still, self._tiles = Latest[dict[str, Any]](), Latest[dict[str, Any]]()
-        self._areas = Latest[Array]()
         self.actions |= {
             "brush": self._brush,
             "undo": lambda _: self.state.undo(),
-            "unpaint": lambda _: self.state.repaint(None),
             "component": self._show_group,
         }
 
@@ -87,10 +84,6 @@ class PhotographView(View):
         found = self.state.fill.findings
         covered = "" if found is None else f"; {found.summary}"
         return Number(error, "Hidden pixels are guessed to ", after, dict(rivals), more=covered)
-
-    def why_disabled(self, name: str) -> str:
-        """Return why a button has no use now; they always have."""
-        return ""
 
     def follow(self, name: str) -> str:
         """Fill again after a setting was changed on the page."""
@@ -142,11 +135,11 @@ class PhotographView(View):
             # Without hidden pixels both sides of the divider would be alike
             return pictures_part(frame, limits, [], shown, **more) | {"many_missing": True}
 
-        return self._still(pictures, state.mask, filled, group)
+        return self.memo("pictures", pictures, state.mask, filled, group)
 
     def _pixels_of(self, group: int, filled: xr.Dataset) -> Array:
         """Return the filled picture where patches are of a group; NaN elsewhere."""
-        areas = self._areas(lambda: areas_of(self.state.grid, filled), filled)
+        areas = self.memo("areas", lambda: areas_of(self.state.grid, filled), filled)
         pixels = filled["picture"].to_numpy().astype(float)
         return np.where(areas[group] >= MOSTLY, pixels, np.nan)
 
@@ -155,7 +148,7 @@ class PhotographView(View):
         filled = self.result
         if filled is None:
             return None
-        tiles = self._tiles(lambda: tiles_of(self.state.grid, filled), filled)
+        tiles = self.memo("tiles", lambda: tiles_of(self.state.grid, filled), filled)
         return tiles | {"chosen": self.group, "off": []}
 
     def _show_group(self, message: Mapping[str, Any]) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import check_share
-from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
@@ -20,18 +19,17 @@ from nmd_lab.result.summary import validation_error
 from nmd_lab.solver.options import OFFSETS
 from nmd_lab.solver.settings import ADMM, SPLITS
 
-from .background import Latest, Measure, Positions, error_of_means, in_sample
-from .code import fit_call, ratings_choices
+from .background import Measure, Positions, error_of_means, in_sample
+from .code import fit_call
 from .live_sample import LEVEL
 from .matrix_state import MOST_COMPARED as MOST_FITTED
 from .model_state import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState, Numbers
-from .ratings import DEFAULT_COLUMNS, NewPerson, Ratings, as_ratings, reading_code, table_columns
+from .ratings import DEFAULT_COLUMNS, NewPerson, as_ratings, reading_code, table_columns
 from .settings import WITHOUT_RIDGE, Field, check_option, default_nonlinearity
 
 MOST_COMPARED = 50_000  # entries at which errors without components are compared, at most
 LEAST, ENOUGH = 20, 30  # ratings of a column that is suggested, where so many have them
 SORTS = ("for_you", "highest", "surest")  # orders of the suggestions
-OWN_DATA = "your ratings"  # option for the data that the user gave
 
 
 class Entry(NamedTuple):
@@ -51,7 +49,6 @@ class CompletionState(ModelState):
     """Partly observed entries, a model of them, a fit and draws that can be stopped."""
 
     fields = (
-        Field("data", "Data", "choice", group="data"),
         Field("validation", "Hidden", "share", (), "data", "Fraction of hidden ratings",
               value=0.1, check=lambda share: check_share("validation", share)),
         Field("seed", "Seed", "integer", (), "again", "Seed of hidden ratings and of the start",
@@ -67,13 +64,11 @@ class CompletionState(ModelState):
         ITERATIONS._replace(value=200), DRAWS._replace(value=300),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 8, "alpha": 15.0, "offset_alpha": 5.0})
-    fit_attributes = (*ModelState.fit_attributes, "fitted_entries")
     hidden_share = "validation"
-    fitted_entries: SparseObservations | None = None
 
     def __init__(
         self,
-        ratings: Any = None,
+        ratings: Any,
         *,
         row: str = DEFAULT_COLUMNS["row"],
         column: str = DEFAULT_COLUMNS["column"],
@@ -81,38 +76,21 @@ class CompletionState(ModelState):
         titles: Mapping[Any, str] | None = None,
         **values: Any,
     ) -> None:
-        self.ratings, self._titles = ratings, titles
-        asked = {"row": row, "column": column, "value": value}
-        self.columns = table_columns(ratings, asked) or asked
-        choices = ([OWN_DATA] if ratings is not None else []) + list(ratings_choices())
-        self.options = {"data": choices}
-        self._loaded, self._person = Latest[Ratings](), Latest[NewPerson]()
-        self._counts = Latest[Numbers]()
-        self._least: int | None = None
+        self.ratings = ratings
+        self.columns = table_columns(ratings, {"row": row, "column": column, "value": value})
+        self.data = as_ratings(ratings, self.columns, titles)
+        self.observations = self.data.observations
+        self.person = NewPerson(self.data)  # somebody who is not in the data
+        self.counts = self.person.counts
+        enough = int((self.counts >= LEAST).sum()) >= ENOUGH
+        self.least = LEAST if enough else 1  # number of ratings from which a column is suggested
         self._unseen: Positions | None = None
         alpha = values.get("alpha", "auto")
         offsets = "auto" if alpha == "auto" else "both"
         first = {"nonlinearity": default_nonlinearity(alpha), "offsets": offsets}
-        super().__init__({"data": choices[0], **first}, values)
+        super().__init__(first, values)
         ends = zip(("low", "high"), self.observations.range(), strict=True)
         self.values |= {name: values.get(name, end) for name, end in ends}
-
-    @property
-    def data(self) -> Ratings:
-        """The chosen data."""
-        name = self.values["data"]
-
-        def load() -> Ratings:
-            if name == OWN_DATA:
-                return as_ratings(self.ratings, self.columns, self._titles)
-            return as_ratings(ratings_choices()[name].load(), DEFAULT_COLUMNS, None)
-
-        return self._loaded(load, name)
-
-    @property
-    def observations(self) -> SparseObservations:
-        """The observed entries of the chosen data."""
-        return self.data.observations
 
     def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the arguments of the fit without the data."""
@@ -152,44 +130,20 @@ class CompletionState(ModelState):
         return self.data.matrix, None
 
     def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
-        """Take the present data as those of the fit, which holds out entries itself."""
-        self.fitted_entries = self.observations
+        """Return the data; the fit holds out entries itself."""
         return self.data.matrix, {}, None
 
     def compared(self, fit: Decomposition) -> dict[str, float]:
         """Return the held-out errors of the means of columns, and of a linear model."""
-        hidden, entries = self.fit.hidden, self.fitted_entries
-        if hidden is None or entries is None:
+        hidden, entries = self.fit.hidden, self.observations
+        if hidden is None:
             return {}
         found = {"average": error_of_means(entries, hidden)}
-        few = self.is_fitted and entries.n_observed <= MOST_FITTED
+        few = entries.n_observed <= MOST_FITTED
         if fit.nonlinearity.name != "identity" and few:
             linear = self._rival(fit, self.data.matrix, {"nonlinearity": "identity"})
             found["linear"] = validation_error(linear) or math.nan
         return found
-
-    @property
-    def person(self) -> NewPerson:
-        """Somebody who is not in the chosen data."""
-        return self._person(lambda: NewPerson(self.data), self.data)
-
-    @property
-    def counts(self) -> NDArray[Any]:
-        """The number of ratings of each column."""
-        entries = self.observations
-        return self._counts(
-            lambda: np.bincount(entries.indices, minlength=entries.shape[1]), entries
-        )
-
-    @property
-    def least(self) -> int:
-        """Number of ratings from which a column is suggested."""
-        enough = int((self.counts >= LEAST).sum()) >= ENOUGH
-        return (LEAST if enough else 1) if self._least is None else self._least
-
-    @least.setter
-    def least(self, number: int) -> None:
-        self._least = number
 
     @property
     def generosity(self) -> float:
@@ -252,15 +206,10 @@ class CompletionState(ModelState):
         shown = self.fit if self.draws is None else self.sample
         if shown.phase != "running":
             self._unseen = shown.unseen
-        if self._unseen is None or (self.draws is None and not self.is_fitted):
+        if self._unseen is None:
             return np.empty(0, np.intp)
         rows, columns = self._unseen
         return np.asarray(columns[rows == row])
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether the fit is of the chosen data."""
-        return self.fitted_entries is self.observations
 
     def _predicted(self, row: int | None, *, rated: bool = True) -> Numbers:
         """Return what posterior or fit predict for a row or for the new person; NaN without one."""
@@ -280,14 +229,14 @@ class CompletionState(ModelState):
         """Return the model of a row and its position there; a new person needs a fit that ended."""
         if row is not None:
             return self.shown, row
-        result = self.fit.result if self.is_fitted and self.fit.phase != "running" else None
+        result = None if self.fit.phase == "running" else self.fit.result
         return (None if result is None else self.person.folded(result, rated=rated)), 0
 
     @property
     def shown(self) -> FittedValues | None:
         """The last iterate while the fit runs, and then the result; None without a fit."""
         last = self.fit.state if self.fit.phase == "running" else self.fit.result or self.fit.state
-        return None if last is None or not self.is_fitted else last._fitted
+        return None if last is None else last._fitted
 
     def observed(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return a sample of the ratings: values, rows and columns."""
@@ -297,23 +246,13 @@ class CompletionState(ModelState):
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats fit and draws, or makes a fit if there is neither."""
-        result, values, arguments = self.fit.result, self.values, self.arguments()
-        if result is not None and self._arguments:
-            values, arguments = values | self.fitted_settings, self._arguments
-        else:
-            result = None
-            values = values if self.posterior is None else values | self.sampled_settings
-        if values["data"] == OWN_DATA:
-            data, columns = name or "...", self.columns
-            from_table = table_columns(self.ratings, columns) is not None
-        else:
-            data, columns = ratings_choices()[values["data"]].code, DEFAULT_COLUMNS
-            from_table = True
-        lines = ""
-        if from_table:
-            lines, data = reading_code(data, columns), "observed"
+        arguments = self._arguments or self.arguments()
+        result = self.fit.result if self._arguments else None
+        lines, data = "", name or "..."
+        if self.columns is not None:
+            lines, data = reading_code(data, self.columns), "observed"
         drawn = self.sample_code(data)
         fitted = fit_call(result, "complete", data, arguments)
         calls = fitted if not drawn else drawn if result is None else f"{fitted}\n{drawn}"
-        rated = self.person.code() if result is not None and self.is_fitted else ""
+        rated = "" if result is None else self.person.code()
         return f"import nmd_lab as nmd\n{self.imports}\n{lines}{calls}{rated}"

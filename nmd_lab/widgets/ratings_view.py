@@ -32,13 +32,12 @@ class CompletionView(ModelView):
 
     state: CompletionState
     curves = MappingProxyType({"held_out": "hidden"})
-    other_models = ("data",)
 
     def __init__(self, state: CompletionState) -> None:
         super().__init__(state, "completion.nc", (state.ratings, "ratings"))
         self.before = self.search = ""
         self.sort: str = SORTS[0]
-        self._first_row()
+        self.asked = str(state.data.labels("rows")[0])
         self.actions |= {
             "ask": self._ask,
             "rate": lambda m: self.state.person.rate(m["column"], m["number"]),
@@ -58,12 +57,6 @@ class CompletionView(ModelView):
         named = (("rows", labels.rows), ("columns", labels.columns))
         who, what = (f"{dims[0]}s" if len(dims) == 1 else plain for plain, dims in named)
         return who, what
-
-    def setting_changed(self, name: str) -> None:
-        """Ask for the first row of other data."""
-        super().setting_changed(name)
-        if name == "data":
-            self._first_row()
 
     def number(self) -> Number | None:
         """Return the error where ratings are hidden, compared with that of the rivals."""
@@ -135,10 +128,6 @@ class CompletionView(ModelView):
         assert self.state.shown is not None
         order, signs = order_of(self.state.shown)
         return np.asarray(fitted.W[at])[order] * signs
-
-    def _first_row(self) -> None:
-        """Ask for the first row."""
-        self.asked = str(self.state.data.labels("rows")[0])
 
     def _ask(self, message: Mapping[str, Any]) -> None:
         """Change the row, the order of the list, or look for an item that can be rated."""

@@ -10,7 +10,6 @@ from nmd_lab._messages import message_of_chains
 from nmd_lab.result.selection import choice_in_words
 from nmd_lab.result.summary import headline_of, posterior_facts
 
-from .background import Latest
 from .charts import curves_chart, table, texts, trials_charts
 from .history import History
 from .matrix_state import FittedState
@@ -31,8 +30,7 @@ class ResultView(View):
         self.name = "fit" if state.posterior is None else "posterior"
         source = None if state.path is not None else outcome
         super().__init__(state, f"{self.name}-copy.nc", (source, "decomposition"))
-        self._pictured, self._order = Latest[tuple[Any, Any]](), Order()
-        self._doubts = Latest[dict[str, Any] | None]()
+        self._order = Order()
         self.actions["arrange"] = self._order.arrange
         if state.posterior is None:
             state.fit.show(outcome)
@@ -74,7 +72,7 @@ class ResultView(View):
 
     def _drawn(self, frame: Frame) -> tuple[Any, Any]:
         """Return mean and standard deviation of the posterior where pictures are shown."""
-        return self._pictured(lambda: drawn_at(self.outcome, frame), frame.rows.tolist())
+        return self.memo("drawn", lambda: drawn_at(self.outcome, frame), frame.rows.tolist())
 
     def frame(self) -> Frame:
         """Return which entries are shown: rows that were picked or of a component, or all."""
@@ -104,7 +102,7 @@ class ResultView(View):
         tables = [table("facts", ("", ""), [(name, text) for name, text in facts if text])]
         if outcome._labels.table is not None:
             more |= self._grid(names)
-            doubts = self._doubts(lambda: self._table.least_sure(names), outcome)
+            doubts = self.memo("doubts", lambda: self._table.least_sure(names))
             tables += [] if doubts is None else [doubts]
         return more | {
             "pictures": pictures_part(frame, limits, names, {"spread": spread}),

@@ -64,8 +64,7 @@ class FitState:
     fields: Sequence[Field] = ()
     options: Mapping[str, Sequence[str]] = MappingProxyType({})  # those that depend on the data
     numbers: Mapping[str, Any] = MappingProxyType({})  # what an input shows as "auto" is turned off
-    lengths: tuple[str, ...] = ("iterations",)  # settings that change no model
-    fit_attributes: tuple[str, ...] = ("fitted_settings",)  # those that belong to one fit
+    lengths = ("iterations", "draws", "shape")  # settings that change no model
     imports = ""  # lines of the copied code that import what reads the data of the user
 
     def __init__(self, first: Mapping[str, Any], values: Mapping[str, Any]) -> None:
@@ -123,9 +122,10 @@ class FitState:
         return None
 
     def controls(self) -> list[dict[str, Any]]:
-        """Return the fields as the page shows them."""
+        """Return those fields that the page shows."""
         problems, unused = self.problems(), self.unused()
-        return [field.shown(self.values, problems, unused) for field in self.fields]
+        shown = (field for field in self.fields if field.group)
+        return [field.shown(self.values, problems, unused) for field in shown]
 
     @property
     def said_work(self) -> Background:
@@ -149,18 +149,6 @@ class FitState:
         """Continue the fit."""
         self.active = self.fit
         self.fit.proceed(self.values["iterations"])
-
-    def keep(self) -> dict[str, Any]:
-        """Return what `recall` needs to come back to the present fit."""
-        saved: dict[str, Any] = {name: getattr(self, name) for name in self.fit_attributes}
-        return saved | {"fit": self.fit.keep(), "values": dict(self.fitted_settings)}
-
-    def recall(self, saved: dict[str, Any]) -> None:
-        """Come back to a fit, and to its settings."""
-        self.fit.recall(saved["fit"])
-        for name in self.fit_attributes:
-            setattr(self, name, saved[name])
-        self.values |= saved["values"]
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats the fit; empty where nothing was done."""

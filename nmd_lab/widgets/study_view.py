@@ -17,7 +17,7 @@ from nmd_lab.result import netcdf
 from nmd_lab.studies.grid import CONDITIONS
 from nmd_lab.studies.plots import label_text
 
-from .background import Latest, many
+from .background import many
 from .charts import chart, curves_chart, series, table
 from .history import History
 from .study_state import NO_DIMENSION, ChartPoint, StudyState, is_numeric
@@ -39,8 +39,6 @@ class StudyView(View):
         super().__init__(state, "study-fit.nc", (study if state.path is None else None, attribute))
         self.points: list[ChartPoint] = []
         self._shown: dict[str, Any] | None = None
-        self._drawn = Latest[dict[str, Any]]()
-        self._cells = Latest[xr.Dataset]()
         self.actions["point"] = self._choose
 
     @property
@@ -49,7 +47,7 @@ class StudyView(View):
         chosen = self.state.selected
         if self.state.fit.result is not None or chosen is None:
             return self.state.fit.result
-        return self._cells(lambda: self.state.cells(chosen), chosen)
+        return self.memo("cells", lambda: self.state.cells(chosen), chosen)
 
     def cannot_run(self) -> str:
         """Return why the fit of the point cannot be repeated, or an empty string."""
@@ -137,7 +135,7 @@ class StudyView(View):
         wrong = {"color", "panel"} & set(self.state.problems())
         if self._shown is None or not wrong:  # meanwhile, the chart before it stays
             layout = (values[name] for name in ("metric", "x", "color", "panel"))
-            self._shown = self._drawn(self._chart, *layout)
+            self._shown = self.memo("chart", self._chart, *layout)
         labels = None if chosen is None else chosen.labels
         about = self._ranking() if chosen is None else self._about(chosen)
         return {

@@ -70,7 +70,6 @@ class Grid(NamedTuple):
             "rows": page.tolist(),
             "labels": [names[row] if names else str(row) for row in page],
             "columns": [self._column(column, at, page) for column, at in self.table.blocks()],
-            "drawn": self.posterior is not None,
         }
 
     def _column(self, column: TypedColumn, at: Array, rows: Array) -> dict[str, Any]:

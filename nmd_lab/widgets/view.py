@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,14 +14,14 @@ from nmd_lab.result.selection import as_text
 from nmd_lab.result.summary import validation_error
 from nmd_lab.solver.selection.record import in_words
 
-from .background import Latest
+from .background import Memo
 from .charts import calibration_chart, curves_chart, errors_by_shape, trials_charts
 from .code import name_in_notebook
 from .components import FactorsPart
 from .history import History
 from .model_state import ModelState
 from .pictures import Frame
-from .settings import FitState
+from .settings import Field, FitState
 from .words import Number, Piece, model_words, shapes
 
 Action = Callable[[Mapping[str, Any]], Any]
@@ -51,6 +51,8 @@ class View:
         self.selection: dict[str, Any] | None = None
         self.data_code: str | None = None  # code that gives the data, if they are from a file
         self.said = ""  # a line about these data
+        self.offered: tuple[str, ...] = ()  # data sets of the library, the present one first
+        self.memo = Memo()
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return the parts of the page between the buttons and the runs, by their names."""
@@ -119,7 +121,7 @@ class View:
 
     def why_disabled(self, name: str) -> str:
         """Return why a button of `buttons` has no use now, or an empty string."""
-        raise NotImplementedError(name)
+        return ""
 
     def start(self) -> None:
         """Start a fit with the present settings, if it can run."""
@@ -159,10 +161,18 @@ class View:
         seconds = 0.0 if result is None else float(result.history.seconds[-1])
         if result is not None and result.stop_reason.code == "callback":
             seconds *= max(fit.planned, 1) / max(fit.done, 1)  # somebody stopped it before its end
-        if name != "data" and seconds >= QUICK:
+        if seconds >= QUICK:
             return f"changed: ⟲ takes about {in_words(seconds)}"
-        self.state.start(looks=name == "data")
+        self.state.start()
         return ""
+
+    def controls(self) -> list[dict[str, Any]]:
+        """Return the settings as the page shows them, before them the data sets of the library."""
+        if not self.can_fit:
+            return []
+        data = Field("data", "Data", "choice", sorted(self.offered), "data")
+        offered = [data.shown({"data": self.offered[0]}, {})] if self.offered else []
+        return offered + self.state.controls()
 
     def idle(self) -> None:
         """Do what is for the background, when nothing runs."""
@@ -180,20 +190,12 @@ class ModelView(View):
     state: ModelState
     opens = True
     curves: Mapping[str, str]  # labels of the curves
-    other_models: Collection[str]  # settings that make another model: its components are all on
 
     def __init__(self, state: ModelState, filename: str, source: tuple[Any, str]) -> None:
         super().__init__(state, filename, source)
-        labels = ", ".join(field.label for field in state.fields if field.auto)
-        choosing = f"Choose {labels} by hidden entries, and fit with them"
         sampling = "Draw from the posterior of this model: predictions with intervals"
-        self.buttons = {
-            "choose": ("choose everything", choosing),
-            "sample": ("draw intervals", sampling),
-        }
-        self._lost, self._shapes = Latest[str](), Latest[list[dict[str, Any]]]()
+        self.buttons["sample"] = "draw intervals", sampling
         self.actions |= self.factors.actions | {
-            "choose": self._choose,
             "sample": self._how_sure,
             "point": self._fit_with,
         }
@@ -208,7 +210,7 @@ class ModelView(View):
         return {
             "curves": curves_chart(self.curves, fit.recording, sizes),
             "dots": intervals | trials_charts(fit.result),
-            "facts": {"shapes": self._shapes(lambda: shapes(f, tried), f, tried)},
+            "facts": {"shapes": self.memo("shapes", lambda: shapes(f, tried), f, tried)},
         }
 
     @property
@@ -228,18 +230,12 @@ class ModelView(View):
             named = ", ".join(map(str, off))
             return f"without component {named}: {what}{as_text(before, 2)} → {as_text(after, 2)}"
 
-        return self._lost(said, fitted.H, off)
+        return self.memo("lost", said, fitted.H, off)
 
     def setting_changed(self, name: str) -> None:
         """Switch on the components of another model."""
-        if name in self.other_models:
+        if name == "rank":
             self.factors.forget()
-
-    def _choose(self, _: Mapping[str, Any]) -> None:
-        """Choose all settings that may be "auto", and fit with them."""
-        for name in self.state.choosable:
-            self.state.set(name, "auto")
-        self.start()
 
     def _fit_with(self, message: Mapping[str, Any]) -> None:
         """Fit with the number of components of a point that was clicked."""
@@ -265,10 +261,7 @@ class ModelView(View):
 
     def why_disabled(self, name: str) -> str:
         """Return why a button has no use now, or an empty string."""
-        if name == "sample":
-            return self.state.cannot_sample()
-        problems = self.state.problems().items()
-        return next((text for each, text in problems if each not in self.state.choosable), "")
+        return self.state.cannot_sample() if name == "sample" else ""
 
     def why(self) -> str:
         """Return the sentence on the choice of the model, or an empty string."""

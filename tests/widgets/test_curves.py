@@ -14,6 +14,7 @@ from nmd_lab import datasets, widgets
 from nmd_lab.metrics import relative_error
 from nmd_lab.widgets.background import is_measured
 from nmd_lab.widgets.charts import MOST_POINTS, curves_chart
+from nmd_lab.widgets.code import library
 from nmd_lab.widgets.hidden_entries import HiddenEntries
 from nmd_lab.widgets.matrix_state import DecompositionState
 from nmd_lab.widgets.ratings_state import CompletionState
@@ -68,7 +69,7 @@ def test_stop_measures_where_it_stands(small):
 
 def test_completion_shows_the_error_of_each_iteration():
     settings = {"rank": 3, "alpha": 5.0, "iterations": 30, "validation": 0.2, "patience": 30}
-    state = CompletionState(data="generated", **settings)
+    state = CompletionState(library()["generated"].load(), **settings)
     state.start()
     state.fit.join(PATIENCE)
     history = state.fit.result.history
