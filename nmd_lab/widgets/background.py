@@ -44,12 +44,12 @@ class Background:
         self.warnings: tuple[str, ...] = ()  # what the same work outside an explorer would warn of
         self.planned = 0  # number of steps at the end of the present run
         self.began, self.done_before = 0.0, 0  # time and number of steps at its beginning
-        self._next_look = 0.0
+        self._next_look, self._done = 0.0, 0
 
     @property
     def done(self) -> int:
         """Number of steps that are done."""
-        raise NotImplementedError
+        return self._done
 
     def stop(self) -> None:
         """Ask running work to stop at its next step."""
@@ -79,9 +79,11 @@ class Background:
 
     def _begin(self, work: Callable[[threading.Event], Any], name: str) -> None:
         """Run work in a thread; its argument is set when it is to stop, and tells runs apart."""
-        stop = self._stop = threading.Event()
-        self.phase, self.message = "running", STARTING
-        self.began, self.done_before = time.perf_counter(), self.done
+        with self._lock:
+            self._stop.set()
+            stop = self._stop = threading.Event()
+            self.phase, self.message = "running", STARTING
+            self.began, self.done_before = time.perf_counter(), self.done
 
         def guarded() -> None:
             try:

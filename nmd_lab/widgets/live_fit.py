@@ -78,11 +78,6 @@ class LiveFit(Background):
         return self.recording.state
 
     @property
-    def held_out(self) -> dict[int, float]:
-        """Errors of iterates at the held-out entries, by iteration."""
-        return self.recording.held_out
-
-    @property
     def done(self) -> int:
         """Number of the last iteration."""
         return 0 if self.state is None else self.state.iteration

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -19,17 +17,15 @@ from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.model import make_model
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.files import load
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
 from nmd_lab.solver.settings import ADMM
 
-from .background import Measure, Memo
-from .code import PRINT_ERROR, call
-from .hidden_entries import HiddenEntries
+from .background import Measure, Memo, in_sample
 from .matrix_data import (
     NO_PICTURE,
+    HiddenEntries,
     MatrixData,
     as_matrix,
     as_shape,
@@ -38,9 +34,20 @@ from .matrix_data import (
     guessed_shape,
     loading_lines,
 )
-from .model_state import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState, Numbers
+from .model_state import (
+    ALPHA,
+    DRAWS,
+    HIGH,
+    ITERATIONS,
+    LOW,
+    MOST_JUDGED,
+    RANK,
+    F,
+    ModelState,
+    Numbers,
+)
 from .paint import Paint, mask_code
-from .settings import Field, FitState, check_option, prepared
+from .settings import Field, check_option, prepared
 
 MOST_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too, at most
 THIS = "this model"  # name of the fit among its rivals
@@ -229,12 +236,13 @@ class DecompositionState(ModelState):
         make = partial(prepared, X, arguments)
         self.fit.start(make, BRUSH_ITERATIONS, measure, remembers=remembers)
 
-    def observed(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Return what the fit has seen: values, rows and columns."""
+    def known(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Return some of what the fit has seen: values, rows and columns."""
         assert self.fitted_data is not None
         observed = self.fitted_data.observed
         rows, columns = np.nonzero(~np.isnan(observed))
-        return observed[rows, columns], rows, columns
+        some = in_sample(rows.size, MOST_JUDGED)
+        return observed[rows[some], columns[some]], rows[some], columns[some]
 
     def compared(self, fit: Decomposition) -> dict[str, float]:
         """Return the held-out errors of the fit, of a linear one, and of the means of columns."""
@@ -269,35 +277,3 @@ class DecompositionState(ModelState):
         if not (drawn and masked and self.paint is not None) or paint is self.paint:
             return drawn
         return mask_code(gaps_code(values)[1], self.paint) + drawn
-
-
-class FittedState(FitState):
-    """A finished fit or a posterior, without the data that it was made of."""
-
-    def __init__(
-        self,
-        fit: Decomposition | Posterior | str | os.PathLike[str],
-        shape: tuple[int, int] | None = None,
-    ) -> None:
-        super().__init__({}, {})
-        self.path = Path(fit) if isinstance(fit, str | os.PathLike) else None
-        self.decomposition: Any = load(fit) if isinstance(fit, str | os.PathLike) else fit
-        row = self.decomposition._labels.label_columns(np.zeros((1, self.decomposition._shape[1])))
-        self.picture = picture_of(row.isel(component=0, drop=True), shape)
-
-    @property
-    def posterior(self) -> Posterior | None:
-        """The posterior, if it is one."""
-        return self.decomposition if isinstance(self.decomposition, Posterior) else None
-
-    def code(self, name: str | None = None) -> str:
-        """Return a notebook cell that shows the same without an explorer."""
-        source = name or "..."
-        if self.path is not None:
-            source = call("nmd.load", f'"{self.path.as_posix()}"')
-        if self.posterior is not None:
-            return f"import nmd_lab as nmd\n\nposterior = {source}\nprint(posterior)\n"
-        reading = "" if source == "fit" else f"fit = {source}\n"
-        plots = "fit.plot.convergence()\nfit.plot.components()\n"
-        plots += "fit.plot.selection()\n" if self.decomposition.selection.sizes["trial"] else ""
-        return f"import nmd_lab as nmd\n\n{reading}{PRINT_ERROR}{plots}"

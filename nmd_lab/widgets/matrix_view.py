@@ -14,7 +14,6 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import as_text
 from nmd_lab.solver.state import State
 
-from .background import in_sample
 from .charts import row_texts, texts
 from .history import History, PastRun
 from .matrix_data import MatrixData
@@ -27,7 +26,6 @@ from .view import ModelView
 from .words import Number, Piece, model_words, size_words, two_digits
 
 MOST_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background, at most
-MOST_JUDGED = 20_000  # seen entries at which the first components are compared, at most
 
 
 class DecompositionView(ModelView):
@@ -171,19 +169,9 @@ class DecompositionView(ModelView):
         if self._is_photograph(data):
             parts["facts"]["stage"], parts["scatter"] = "photograph", None
         if data.labels.table is None and not running:
-            seen = None if fitted is None else self._seen(data)
+            seen = None if fitted is None else self.memo("known", self.state.known, data)
             parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original, seen)
         return parts
-
-    def _seen(self, data: MatrixData) -> tuple[Any, Any, Any]:
-        """Return some seen values, their rows and columns."""
-
-        def sample() -> tuple[Any, Any, Any]:
-            x, rows, columns = self.state.observed()
-            some = in_sample(x.size, MOST_JUDGED)
-            return x[some], rows[some], columns[some]
-
-        return self.memo("seen", sample, data)
 
     def _grid(
         self, data: MatrixData, fitted: Any, shown: Any, posterior: Posterior | None

@@ -57,6 +57,8 @@ ITERATIONS = Field(
 )  # fmt: skip
 DRAWS = Field("draws", "Draws", "integer", check=lambda draws: SampleOptions(draws=draws))
 
+MOST_JUDGED = 20_000  # known entries at which components are judged, at most
+
 # Settings that have to be right for the sampler
 SAMPLED = ("validation", "missing", "seed", "high", "rank", "draws")
 
@@ -67,7 +69,7 @@ class ModelState(FitState):
     A choice puts numbers in the place of "auto", and the fit begins as one with these numbers does.
     """
 
-    fit_attributes: tuple[str, ...] = ("fitted_settings", "decided", "errors", "_arguments")
+    fit_attributes: tuple[str, ...] = ("fitted_settings", "errors", "_arguments")
     hidden_share: str  # the setting for the number of entries that neither fit nor sampler sees
 
     def __init__(self, first: Mapping[str, Any], values: Mapping[str, Any]) -> None:
@@ -81,7 +83,6 @@ class ModelState(FitState):
 
     def _clear(self) -> None:
         """Forget what belongs to a fit."""
-        self.decided: dict[str, Any] = {}  # what the last run found for "auto"; a new dict for each
         self.errors: dict[str, float] = {}  # of the fit and its rivals, at entries it has not seen
         self._arguments: dict[str, Any] = {}
 
@@ -102,8 +103,8 @@ class ModelState(FitState):
         """Return the data of the sampler, and which entries it sees if not a random fraction."""
         raise NotImplementedError
 
-    def observed(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Return known entries by which the components are judged: values, rows and columns."""
+    def known(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Return some entries by which components are judged: values, rows and columns."""
         raise NotImplementedError
 
     def compared(self, fit: Decomposition) -> dict[str, float]:
@@ -119,7 +120,7 @@ class ModelState(FitState):
 
     def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
         """Return the error at known entries with and without some components."""
-        x, rows, columns = self.observed()
+        x, rows, columns = self.known()
         with_all, without = (
             error_at(each.model, x, each.at(rows, columns), rows, columns)
             for each in (fitted, fitted.without(list(off)))
@@ -226,11 +227,10 @@ class ModelState(FitState):
         names = [name for name in self.choosable if settings.get(name) == "auto" and name in found]
         if "nonlinearity" in names:
             names += [name for name in ("low", "high") if name in found]
-        self.decided = {name: found[name] for name in names}
-        for name, value in self.decided.items():
+        for name in names:
             if self.values[name] == settings[name]:
-                self.values[name] = value
-        settings |= self.decided
+                self.values[name] = found[name]
+            settings[name] = found[name]
         self.fitted_settings = self._settings(settings)
         self._arguments = self.arguments(settings)
 

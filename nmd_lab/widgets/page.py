@@ -105,7 +105,8 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         self.view, self.history = view, History()
         for work in view.state.works:
             work.listeners.append(self._refresh)
-        self._settings_changed()
+        self._show_settings()
+        self._refresh()
 
     @property
     def state(self) -> Any:
@@ -238,7 +239,8 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         """Change a setting."""
         self.state.set(name, value)
         self.view.setting_changed(name)
-        self._settings_changed()
+        self._show_settings()
+        self._refresh()
 
     def _setting_given(self, change: Any) -> None:
         """Change the setting whose trait was set from outside."""
@@ -253,12 +255,6 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
     def _selection_given(self, change: Any) -> None:
         """Tell the view what was picked."""
         self.view.select(change.new)
-        self._refresh()
-
-    def _settings_changed(self) -> None:
-        """Show the settings, which `_refresh` leaves alone during a run, and everything else."""
-        if self.state.active.phase == "running":
-            self._show_settings()
         self._refresh()
 
     def _show_settings(self) -> None:

@@ -130,7 +130,7 @@ class PhotographState(FitState):
         self.fitted_settings = self._settings(self.values)
         values = self.values
         named = values["method"], values["groups"], values["seed"]
-        self.fill.start(FillRequest(self.X, self.mask, *named), touched)
+        self.fill.start(FillRequest(self.X, self.visible, self.grid, *named), touched)
 
     def repaint(self, paint: Paint | None) -> None:
         """Take other painted pixels, and fill them and then all of the picture anew."""

@@ -85,12 +85,6 @@ class PhotographView(View):
         covered = "" if found is None else f"; {found.summary}"
         return Number(error, "Hidden pixels are guessed to ", after, dict(rivals), more=covered)
 
-    def follow(self, name: str) -> str:
-        """Fill again after a setting was changed on the page."""
-        if not self.cannot_run():
-            self.state.start()
-        return ""
-
     def write(self, path: Path) -> None:
         """Write the filled picture to a file."""
         assert self.result is not None

@@ -22,12 +22,22 @@ from nmd_lab.solver.settings import ADMM, SPLITS
 from .background import Measure, Positions, error_of_means, in_sample
 from .code import fit_call
 from .live_sample import LEVEL
-from .matrix_state import MOST_COMPARED as MOST_FITTED
-from .model_state import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState, Numbers
+from .matrix_state import MOST_COMPARED
+from .model_state import (
+    ALPHA,
+    DRAWS,
+    HIGH,
+    ITERATIONS,
+    LOW,
+    MOST_JUDGED,
+    RANK,
+    F,
+    ModelState,
+    Numbers,
+)
 from .ratings import DEFAULT_COLUMNS, NewPerson, as_ratings, reading_code, table_columns
 from .settings import WITHOUT_RIDGE, Field, check_option, default_nonlinearity
 
-MOST_COMPARED = 50_000  # entries at which errors without components are compared, at most
 LEAST, ENOUGH = 20, 30  # ratings of a column that is suggested, where so many have them
 SORTS = ("for_you", "highest", "surest")  # orders of the suggestions
 
@@ -43,6 +53,27 @@ class Entry(NamedTuple):
     high: float
     for_you: float  # prediction above that for somebody without ratings who is equally generous
     n_ratings: int  # of the column, by anybody
+
+
+class Row(NamedTuple):
+    """A row of a model; NaN for what is not known of it."""
+
+    model: Any  # fitted values, a posterior or None
+    at: int  # its position there
+    n: int  # number of columns
+
+    def predicted(self) -> Numbers:
+        """Return the predictions of all columns."""
+        if isinstance(self.model, Posterior):
+            return np.asarray(self.model.predict(entries_at(self.at, np.arange(self.n))))
+        nothing = np.full(self.n, np.nan)
+        return nothing if self.model is None else np.asarray(self.model.block([self.at])[0])
+
+    def intervals(self, columns: Numbers) -> Numbers:
+        """Return the ends of the intervals of some columns, which draws have."""
+        if not isinstance(self.model, Posterior) or not columns.size:
+            return np.full((columns.size, 2), np.nan)
+        return np.asarray(self.model.predict_interval(entries_at(self.at, columns), level=LEVEL))
 
 
 class CompletionState(ModelState):
@@ -139,7 +170,7 @@ class CompletionState(ModelState):
         if hidden is None:
             return {}
         found = {"average": error_of_means(entries, hidden)}
-        few = entries.n_observed <= MOST_FITTED
+        few = entries.n_observed <= MOST_COMPARED
         if fit.nonlinearity.name != "identity" and few:
             linear = self._rival(fit, self.data.matrix, {"nonlinearity": "identity"})
             found["linear"] = validation_error(linear) or math.nan
@@ -148,7 +179,7 @@ class CompletionState(ModelState):
     @property
     def generosity(self) -> float:
         """How much higher the new person rates than people without ratings."""
-        return float((self._predicted(None) - self._predicted(None, rated=False)).mean())
+        return float((self.row(None).predicted() - self.row(None, rated=False).predicted()).mean())
 
     def entries(self, row: int | None, top: int, sort: str) -> tuple[list[Entry], list[Entry]]:
         """Return the ratings of a row, or of the new person, and the first of the others."""
@@ -163,43 +194,32 @@ class CompletionState(ModelState):
             rated, values = entries.indices[of_row].astype(np.intp), entries.values[of_row]
             order = np.lexsort((-values, ~np.isin(rated, self.hidden_of(row))))[:top]
             columns, values = rated[order], values[order]
-        predicted, for_you = self._predicted(row), np.full(self.shape[1], np.nan)
+        of, enough = self.row(row), self.counts >= self.least
+        predicted, for_you = of.predicted(), np.full(self.shape[1], np.nan)
         if row is None and self.person.ratings:
-            added = predicted - self._predicted(None, rated=False)
+            added = predicted - self.row(None, rated=False).predicted()
             for_you = added - added.mean()
-        by = {"for_you": for_you, "surest": self._low(row)}.get(sort, predicted)
+        by = for_you if sort == "for_you" else predicted
+        if sort == "surest":
+            by = np.full(self.shape[1], np.nan)
+            by[enough] = of.intervals(np.flatnonzero(enough))[:, 0]
         by = predicted if np.isnan(by).all() else by
-        left_out = np.isnan(predicted) | (self.counts < self.least)
-        others = np.where(left_out, -np.inf, by)
+        others = np.where(np.isnan(predicted) | ~enough, -np.inf, by)
         others[rated] = -np.inf
         best = np.argsort(-others, kind="stable")[:top]
         best = best[others[best] > -np.inf]
-        return (
-            self._entries(row, columns, values, predicted, for_you),
-            self._entries(row, best, np.full(best.size, np.nan), predicted, for_you),
-        )
 
-    def _low(self, row: int | None) -> Numbers:
-        """Return the lower end of the interval of each column with enough ratings; or NaN."""
-        (model, at), low = self._model_of(row), np.full(self.shape[1], np.nan)
-        if isinstance(model, Posterior):
-            columns = np.flatnonzero(self.counts >= self.least)
-            ends = model.predict_interval(entries_at(at, columns), level=LEVEL)
-            low[columns] = np.asarray(ends)[:, 0]
-        return low
+        def listed(columns: Numbers, values: Numbers) -> list[Entry]:
+            scale = self.person.ends or (-np.inf, np.inf)
+            ends = of.intervals(columns).clip(*scale).T
+            about = values, predicted[columns].clip(*scale), *ends, for_you[columns]
+            numbers = columns, *about, self.counts[columns]
+            titles = self.data.column_titles(columns)
+            return [
+                Entry(*each) for each in zip(titles, *(x.tolist() for x in numbers), strict=True)
+            ]
 
-    def _entries(self, row: int | None, columns: Numbers, *numbers: Numbers) -> list[Entry]:
-        """Return the entries of some columns, with their intervals if there is a posterior."""
-        values, predicted, for_you = numbers
-        ends, (model, at) = np.full((columns.size, 2), np.nan), self._model_of(row)
-        if isinstance(model, Posterior) and columns.size:
-            ends = np.asarray(model.predict_interval(entries_at(at, columns), level=LEVEL))
-        scale = self.person.ends or (-np.inf, np.inf)
-        titles = self.data.column_titles(columns)
-        about = values, predicted[columns].clip(*scale), *ends.clip(*scale).T, for_you[columns]
-        about = *about, self.counts[columns]
-        each = zip(titles, columns.tolist(), *(some.tolist() for some in about), strict=True)
-        return [Entry(*entry) for entry in each]
+        return listed(columns, values), listed(best, np.full(best.size, np.nan))
 
     def hidden_of(self, row: int) -> NDArray[Any]:
         """Return the columns of a row that the model has not seen; while it runs, the last."""
@@ -211,26 +231,23 @@ class CompletionState(ModelState):
         rows, columns = self._unseen
         return np.asarray(columns[rows == row])
 
-    def _predicted(self, row: int | None, *, rated: bool = True) -> Numbers:
-        """Return what posterior or fit predict for a row or for the new person; NaN without one."""
-        n, (model, at) = self.shape[1], self._model_of(row, rated=rated)
-        if isinstance(model, Posterior):
-            return np.asarray(model.predict(entries_at(at, np.arange(n))))
-        return np.full(n, np.nan) if model is None else np.asarray(model.block([at])[0])
-
-    def _model_of(self, row: int | None, *, rated: bool = True) -> tuple[Any, int]:
-        """Return posterior or fit of a row, or of the new person, and its position there."""
-        draws = self.draws
-        if draws is None:
+    def row(self, row: int | None, *, rated: bool = True) -> Row:
+        """Return a row, or the new person, of the draws or else of the fit."""
+        if self.draws is None:
             return self.fitted_row(row, rated=rated)
-        return (draws, row) if row is not None else (self.person.folded(draws, rated=rated), 0)
-
-    def fitted_row(self, row: int | None, *, rated: bool = True) -> tuple[FittedValues | None, int]:
-        """Return the model of a row and its position there; a new person needs a fit that ended."""
+        n = self.shape[1]
         if row is not None:
-            return self.shown, row
+            return Row(self.draws, row, n)
+        return Row(self.person.folded(self.draws, rated=rated), 0, n)
+
+    def fitted_row(self, row: int | None, *, rated: bool = True) -> Row:
+        """Return a row of the fit; a new person needs one that has ended."""
+        if row is not None:
+            return Row(self.shown, row, self.shape[1])
         result = None if self.fit.phase == "running" else self.fit.result
-        return (None if result is None else self.person.folded(result, rated=rated)), 0
+        return Row(
+            None if result is None else self.person.folded(result, rated=rated), 0, self.shape[1]
+        )
 
     @property
     def shown(self) -> FittedValues | None:
@@ -238,10 +255,10 @@ class CompletionState(ModelState):
         last = self.fit.state if self.fit.phase == "running" else self.fit.result or self.fit.state
         return None if last is None else last._fitted
 
-    def observed(self) -> tuple[Numbers, Numbers, Numbers]:
+    def known(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return a sample of the ratings: values, rows and columns."""
         entries = self.observations
-        rows, columns, x = entries.select(in_sample(entries.n_observed, MOST_COMPARED)).entries()
+        rows, columns, x = entries.select(in_sample(entries.n_observed, MOST_JUDGED)).entries()
         return x, rows, columns
 
     def code(self, name: str | None = None) -> str:

@@ -115,19 +115,14 @@ class CompletionView(ModelView):
             "values": [],
             "total": int(often.size),
         }
-        fitted, at = state.fitted_row(row)
-        if fitted is not None and not problem and often.size:
-            w = self._weights(fitted, at)
+        of = state.fitted_row(row)
+        if of.model is not None and not problem and often.size:
+            order, signs = order_of(state.shown or shown)
+            w = np.asarray(of.model.W[of.at])[order] * signs
             # As far away as columns are: only the direction of a person means something here
             size = math.sqrt(float(np.mean(x**2 + y**2))) / (math.hypot(w[a], w[b]) or 1.0)
             plane["person"] = {"name": self.asked, "x": float(w[a] * size), "y": float(w[b] * size)}
         return plane
-
-    def _weights(self, fitted: FittedValues, at: int) -> Any:
-        """Return the weights of a row for the components as the page numbers them."""
-        assert self.state.shown is not None
-        order, signs = order_of(self.state.shown)
-        return np.asarray(fitted.W[at])[order] * signs
 
     def _ask(self, message: Mapping[str, Any]) -> None:
         """Change the row, the order of the list, or look for an item that can be rated."""

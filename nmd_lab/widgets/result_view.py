@@ -7,30 +7,59 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._messages import message_of_chains
+from nmd_lab.data.labels import picture_of
+from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import choice_in_words
 from nmd_lab.result.summary import headline_of, posterior_facts
 
 from .charts import curves_chart, table, texts, trials_charts
+from .code import PRINT_ERROR
 from .history import History
-from .matrix_state import FittedState
 from .pictures import Frame, drawn_at, frame_of, pictures_part
+from .settings import FitState
 from .tables import Grid, Order
 from .view import View
 from .words import Number, size_words
+
+
+class FittedState(FitState):
+    """A finished fit or a posterior, without the data that it was made of."""
+
+    def __init__(
+        self, fit: Decomposition | Posterior, shape: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__({}, {})
+        self.decomposition: Any = fit
+        row = fit._labels.label_columns(np.zeros((1, fit._shape[1])))
+        self.picture = picture_of(row.isel(component=0, drop=True), shape)
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """The posterior, if it is one."""
+        return self.decomposition if isinstance(self.decomposition, Posterior) else None
+
+    def code(self, name: str | None = None) -> str:
+        """Return a notebook cell that shows the same without an explorer."""
+        source = name or "..."
+        if self.posterior is not None:
+            return f"import nmd_lab as nmd\n\nposterior = {source}\nprint(posterior)\n"
+        reading = "" if source == "fit" else f"fit = {source}\n"
+        plots = "fit.plot.convergence()\nfit.plot.components()\n"
+        plots += "fit.plot.selection()\n" if self.decomposition.selection.sizes["trial"] else ""
+        return f"import nmd_lab as nmd\n\n{reading}{PRINT_ERROR}{plots}"
 
 
 class ResultView(View):
     """A fit or a posterior, of whose data nothing is known: nothing can be fitted here."""
 
     state: FittedState
-    can_fit = False
 
     def __init__(self, state: FittedState) -> None:
         outcome = self.outcome = state.decomposition
         self.name = "fit" if state.posterior is None else "posterior"
-        source = None if state.path is not None else outcome
-        super().__init__(state, f"{self.name}-copy.nc", (source, "decomposition"))
-        self._order = Order()
+        super().__init__(state, f"{self.name}-copy.nc", (outcome, "decomposition"))
+        self.buttons, self._order = {}, Order()
         self.actions["arrange"] = self._order.arrange
         if state.posterior is None:
             state.fit.show(outcome)

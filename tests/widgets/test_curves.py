@@ -15,7 +15,7 @@ from nmd_lab.metrics import relative_error
 from nmd_lab.widgets.background import is_measured
 from nmd_lab.widgets.charts import MOST_POINTS, curves_chart
 from nmd_lab.widgets.code import library
-from nmd_lab.widgets.hidden_entries import HiddenEntries
+from nmd_lab.widgets.matrix_data import HiddenEntries
 from nmd_lab.widgets.matrix_state import DecompositionState
 from nmd_lab.widgets.ratings_state import CompletionState
 

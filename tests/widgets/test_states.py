@@ -175,7 +175,7 @@ def test_a_fit_of_a_study_is_repeated(study):
 
 def test_results_alone_show_but_do_not_fit(study, tmp_path, capsys):
     netcdf.write(study.results, tmp_path / "study.nc")
-    for given in (study.results, tmp_path / "study.nc"):
+    for given in (study.results, netcdf.read(tmp_path / "study.nc")):
         state = StudyState(given)
         state.choose(state.points()[0])
         assert "give the Study itself" in state.why_not()

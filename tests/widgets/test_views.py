@@ -84,7 +84,7 @@ def test_other_data_are_shown_without_the_old_model():
     assert picture(explorer, "seen").shape[1:3] == explorer.state.shape
     assert before.result is explorer.modelled is explorer.components is explorer.scatter is None
     explorer.stop()
-    assert 'X = nmd.datasets.photograph("china", ' in explorer.code()
+    assert 'X = nmd.datasets.photograph(name="china", ' in explorer.code()
 
 
 def test_a_model_of_other_entries_is_not_shown():
@@ -263,8 +263,9 @@ def test_the_number_is_of_the_iterate_on_the_stage():
 
 def test_wrong_starts_are_refused_or_said_beside_their_controls():
     for name, value in [("loss", 0.1), ("data", "foo"), ("nonlinearity", "foo")]:
+        X = None if name == "data" else datasets.digits(20)
         with pytest.raises(ValueError, match=f"{name}={value!r} is unknown"):
-            plain(widgets.Explorer, datasets.digits(20), **{name: value})
+            plain(widgets.Explorer, X, **{name: value})
     explorer = plain(widgets.Explorer, datasets.digits(20), missing=2.0)
     assert "missing=2.0 is out of range" in control(explorer, "missing")["problem"]
     with pytest.raises(ValueError, match=r"missing=2\.0"):
