@@ -29,7 +29,6 @@ def curves_chart(
     labels: Mapping[str, str],
     recording: Recording | Any,
     sizes: Mapping[str, float] = MappingProxyType({}),
-    y: str = "error",
 ) -> Chart | None:
     """Return curves by their labels, errors multiplied by sizes; None if there are no points."""
     found = points_of(recording, list(labels), sizes)
@@ -39,7 +38,7 @@ def curves_chart(
     thinned = {named[key]: _thinned(*points) for key, points in found.items()}
     lines = [series(label, x, y, []) for label, (x, y) in thinned.items()]
     panels = [{"title": "", "series": lines}]
-    return chart("", "iteration", y, panels, joined=True, log=True)
+    return chart("", "iteration", "error", panels, joined=True, log=True)
 
 
 def points_of(recording: Any, keys: Sequence[str], sizes: Mapping[str, float]) -> dict[str, Points]:

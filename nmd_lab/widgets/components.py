@@ -85,11 +85,13 @@ class FactorsPart:
         if (rank := W.shape[1]) < 2:
             return None
         points = self._memo("points", lambda: points_of(labels), labels)
+        rows, (a, b) = points["rows"], self.shown_plane(rank)
+        return points | plane_part(rank, (a, b), (W[rows, a], W[rows, b]), rows)
+
+    def shown_plane(self, rank: int) -> tuple[int, int]:
+        """Return the two components of the plane, of so many."""
         a, b = (min(k, rank - 1) for k in self.plane)
-        rows = points["rows"]
-        x, y = (np.ascontiguousarray(W[rows, k], dtype="<f4").tobytes() for k in (a, b))
-        about = {"rank": rank, "a": a, "b": b, "x": x, "y": y}
-        return points | about | {"rows": rows.astype("<i4").tobytes()}
+        return a, b
 
     def drawing(
         self,
@@ -157,18 +159,30 @@ def components_part(
         values = (size * H)[:count, None, :: max(1, -(-H.shape[1] // BARS))]
     squares = np.square(size[:, 0] * np.linalg.norm(H, axis=1)).astype(float)
     of = f"{count} of {H.shape[0]}" if H.shape[0] > count else str(count)
+    shares = (squares / (squares.sum() or 1.0)).tolist()[:count]
+    about = {"thing": "component", "hint": HINT.format(of), "total": H.shape[0], "lists": lists}
+    return tiles_part(kind, values, shares) | about
+
+
+def tiles_part(kind: str, values: Array, shares: Sequence[float]) -> dict[str, Any]:
+    """Return small pictures (count, height, width), and the part that each has of the model."""
     return {
         "kind": kind,
-        "thing": "component",
-        "hint": HINT.format(of),
-        "count": count,
-        "total": H.shape[0],
+        "count": len(values),
         "height": values.shape[1],
         "width": values.shape[2],
         "values": np.ascontiguousarray(values, dtype="<f4").tobytes(),
-        "lists": lists,
-        "shares": (squares / (squares.sum() or 1.0)).tolist()[:count],
+        "shares": list(shares),
     }
+
+
+def plane_part(
+    rank: int, plane: tuple[int, int], at: tuple[Array, Array], rows: Array
+) -> dict[str, Any]:
+    """Return points in the plane of two components: their places, and rows or columns."""
+    x, y = (np.ascontiguousarray(each, dtype="<f4").tobytes() for each in at)
+    about = {"rank": rank, "a": plane[0], "b": plane[1]}
+    return about | {"x": x, "y": y, "rows": rows.astype("<i4").tobytes()}
 
 
 def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> list[str]:

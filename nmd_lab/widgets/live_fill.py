@@ -16,11 +16,7 @@ from nmd_lab._inpainting import Plan, fill_by_groups, refill
 from nmd_lab._runtime.checks import as_generator, new_stream
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab.data.patches import Grid
-from nmd_lab.inpainting import (
-    PASSES,
-    filled_dataset,
-    guess_in_words,
-)
+from nmd_lab.inpainting import PASSES, filled_dataset, guess_in_words
 
 from .background import Background
 from .live_sample import LEVELS, Findings

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from nmd_lab._runtime.checks import check_share
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import picture_of
 from nmd_lab.data.sparse import is_sparse
@@ -34,24 +33,12 @@ from .matrix_data import (
     guessed_shape,
     loading_lines,
 )
-from .model_state import (
-    ALPHA,
-    DRAWS,
-    HIGH,
-    ITERATIONS,
-    LOW,
-    MOST_JUDGED,
-    RANK,
-    F,
-    ModelState,
-    Numbers,
-)
+from .model_state import DRAWS, ITERATIONS, MODEL, MOST_JUDGED, ModelState, Numbers
 from .paint import Paint, mask_code
-from .settings import Field, check_option, prepared
+from .settings import Field, hidden_fields, prepared
 
 MOST_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too, at most
 THIS = "this model"  # name of the fit among its rivals
-HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
 OF_DATA = ("missing", "seed")  # settings that change the data of a fit
 BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
 NOTHING_HIDDEN = HiddenEntries(np.empty((0, 0)), np.empty(0, np.intp), np.empty(0, np.intp))
@@ -76,17 +63,13 @@ class DecompositionState(ModelState):
     """
 
     fields = (
-        Field("missing", "Hidden", "share", (), "data", "Fraction of hidden entries", value=HIDDEN,
-              check=lambda share: check_share("missing", share)),
-        Field("shape", "Picture", "text", value="auto"),
-        Field("seed", "Seed", "integer", (), "again", "Seed of hidden entries and of the start",
-              value=0, check=check_option("random_state")),
-        F, LOW, HIGH,
+        *hidden_fields("missing", "entries"),
+        Field("shape", value="auto"),
+        *MODEL,
         Field("loss", "Loss", "choice", tuple(LOSSES), "again", "",
               {name: loss.label for name, loss in LOSSES.items()}, value="frobenius"),
-        RANK, ALPHA,
-        Field("rho", "Penalty ρ", "text", value="auto", check=as_rho),
-        Field("tol", "Tolerance", "number", value=Options().tol, check=check_option("tol")),
+        Field("rho", value="auto", check=as_rho),
+        Field("tol", value=Options().tol, check="tol"),
         ITERATIONS._replace(value=300), DRAWS._replace(value=150),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 10, "alpha": 1.0})
@@ -152,7 +135,7 @@ class DecompositionState(ModelState):
     def _check_shape(self) -> None:
         """Raise an error if rows cannot be pictures of the given shape."""
         layout = self._layout()
-        if layout is not None and layout != NO_PICTURE:
+        if layout is not None and layout != NO_PICTURE and self._matrix.channels == 1:
             picture_of(xr.DataArray(np.zeros(np.shape(self.X)[1])), layout)
 
     def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -169,10 +152,6 @@ class DecompositionState(ModelState):
             "random_state": values["seed"],
             "max_iter": values["iterations"],
         }
-
-    def unused(self) -> list[str]:
-        """Return the names of the settings that have no effect now."""
-        return [*super().unused(), *(["shape"] if self._matrix.channels > 1 else [])]
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""

@@ -36,7 +36,7 @@ class DecompositionView(ModelView):
 
     def __init__(self, state: DecompositionState) -> None:
         super().__init__(state, "fit.nc", (state.given, "given"))
-        self._chosen_iteration: tuple[Any, int, int] | None = None
+        self._chosen: tuple[Any, State | None] = None, None  # a run, and an iterate of it
         self._order = Order()
         if state.guessed is not None:
             self.buttons["flat"] = "rows as numbers", "No longer show each row as a picture"
@@ -109,20 +109,16 @@ class DecompositionView(ModelView):
         is_picture = data.picture is not None or self._is_photograph(data)
         before = f"Hidden {'pixels' if is_picture else 'entries'} are guessed to "
         after, fit = f" of {low}…\N{WORD JOINER}{high}", self.result
-        if (earlier := self._earlier()) is not None:
-            error = hidden.in_units(self.memo("painted", lambda: hidden.error(earlier), earlier))
-            after += f" by iteration {earlier.iteration}"
+        shown = self._shown_state()
+        if shown is not None and shown.iteration < self.state.fit.done:
+            error = hidden.in_units(self.memo("painted", lambda: hidden.error(shown), shown))
+            after += f" by iteration {shown.iteration}"
         elif (paint := data.paint) is not None:
             where = paint.signs < 0
             painted = self.memo("painted", lambda: hidden.error(fit, where), fit, paint)
             if not math.isnan(painted):
                 after += f", ±{two_digits(hidden.in_units(painted))} where you painted"
-        return Number(error, before, after, dict(rivals), more=self._covered())
-
-    def _covered(self) -> str:
-        """Return the coverage of the intervals in words, if there are some."""
-        found = self.state.findings
-        return "" if found is None else f"; {found.summary}"
+        return Number(error, before, after, dict(rivals), more=self.covered())
 
     def _number_of_table(self, data: MatrixData) -> Number:
         """Return the error of numbers, in SD, and the fraction of classes that are guessed."""
@@ -141,7 +137,7 @@ class DecompositionView(ModelView):
             return Number(1 - right, "Hidden classes are guessed right in ", after, value=value)
         classes = "" if math.isnan(right) else f", {100 * right:.0f} % of classes"
         average = "" if math.isnan(right) else f" and {100 * commonest:.0f} %"
-        more = f"{average}{self._covered()}"
+        more = f"{average}{self.covered()}"
         before, after = "Hidden numbers are guessed to ", f" SD{classes}"
         return Number(numbers, before, after, {"average": by_means}, more=more)
 
@@ -154,8 +150,7 @@ class DecompositionView(ModelView):
         parts["facts"] |= {"iterations": iterations, "iteration": state and state.iteration}
         if data is None:
             return parts
-        fitted = self.factors.sorted(None if state is None else state._fitted)
-        frame, posterior = self._frame_of(data, fitted), self.state.draws
+        fitted, frame, posterior = self._fitted(), self._frame_of(data), self.state.draws
         parts["pictures"] = self._pictures(data, frame, history, posterior)
         shown = None if fitted is None else fitted.without(self.factors.off(fitted))
         if shown is not None:
@@ -184,15 +179,13 @@ class DecompositionView(ModelView):
         grid = drawn._replace(posterior=None) if self.factors.off(fitted) else drawn
         return {
             "tables": [] if doubts is None else [doubts],
-            "grid": grid.shown(self._rows(data, fitted), names, self._order),
+            "grid": grid.shown(self._rows(data), names, self._order),
         }
 
     def frame(self) -> Frame | None:
         """Return which entries are shown as pictures; None without data."""
         data = self._data()
-        state = self._shown_state()
-        fitted = self.factors.sorted(None if state is None else state._fitted)
-        return None if data is None else self._frame_of(data, fitted)
+        return None if data is None else self._frame_of(data)
 
     def _data(self) -> MatrixData | None:
         """Return the data of the settings, or those of the fit where the settings are wrong."""
@@ -211,26 +204,25 @@ class DecompositionView(ModelView):
             return fit.state
         if any(self.state.values[name] != fitted.get(name) for name in OF_DATA):
             return None
-        if self._chosen_iteration is None or self._chosen_iteration[:2] != self._run():
-            return fit.state
-        return fit.recording.snapshots[self._chosen_iteration[2]]
+        run, chosen = self._chosen
+        return chosen if run == self._run() else fit.state
 
-    def _earlier(self) -> State | None:
-        """Return the iterate that was chosen, unless it is the last one."""
-        shown = self._shown_state()
-        return shown if shown is not None and shown.iteration < self.state.fit.done else None
+    def _fitted(self) -> FittedValues | None:
+        """Return the model of this iterate, the largest component first."""
+        state = self._shown_state()
+        return self.factors.sorted(None if state is None else state._fitted)
 
     def _run(self) -> tuple[Any, int]:
         """Return what tells the present run from others, and from its continuation."""
         return self.state.fit.recording, self.state.fit.done
 
-    def _rows(self, data: MatrixData, fitted: FittedValues | None) -> Any:
+    def _rows(self, data: MatrixData) -> Any:
         """Return selected rows, or those of a component; None for neither."""
-        return self.factors.shown_rows(fitted, self.selection, data.shape[0])
+        return self.factors.shown_rows(self._fitted(), self.selection, data.shape[0])
 
-    def _frame_of(self, data: MatrixData, fitted: FittedValues | None) -> Frame:
+    def _frame_of(self, data: MatrixData) -> Frame:
         """Return which entries are shown: selected rows, those of a component, or all."""
-        rows = self._rows(data, fitted)
+        rows = self._rows(data)
         key = None if rows is None else rows.tolist()
         of_data = data.shape, data.picture, data.channels
         return self.memo("frame", lambda: frame_of(*of_data, rows), data, key)
@@ -242,20 +234,15 @@ class DecompositionView(ModelView):
         run: PastRun | None = history.runs.get(history.left or 0)
 
         def pictures() -> dict[str, Any]:
-            paint, same = self.state.paint, run if run and run.fit._shape == data.shape else None
             layers = {"original": at(frame, data.original), "seen": at(frame, data.observed)}
             if posterior is not None:
                 layers["spread"] = self._drawn_at(posterior, frame)[1]
-            if same is not None:
-                layers["beside"] = frame.means(data.shape, same.fit._fitted.block)
-            return pictures_part(
-                frame,
-                data.limits,
-                row_texts(data.labels),
-                layers,
-                beside_title="" if same is None else history.words(same),
-                n_painted=0 if paint is None else paint.n_painted,
-            )
+            if run is not None:
+                layers["beside"] = frame.means(data.shape, run.fit._fitted.block)
+            paint, more = self.state.paint, dict[str, Any]()
+            more["beside_title"] = "" if run is None else history.words(run)
+            more["n_painted"] = 0 if paint is None else paint.n_painted
+            return pictures_part(frame, data.limits, row_texts(data.labels), layers, **more)
 
         return self.memo("pictures", pictures, data, frame, run and run.fit, posterior)
 
@@ -268,7 +255,7 @@ class DecompositionView(ModelView):
         iteration = int(message["iteration"])
         if iteration not in self.state.fit.recording.snapshots.iterations:
             raise ValueError(f"iteration {iteration} is not kept: choose another.")
-        self._chosen_iteration = *self._run(), iteration
+        self._chosen = self._run(), self.state.fit.recording.snapshots[iteration]
 
     def _brush(self, stroke: Mapping[str, Any]) -> None:
         """Hide or reveal what the brush has touched, and continue from the present factors."""

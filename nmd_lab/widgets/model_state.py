@@ -25,37 +25,25 @@ from .background import Background, Measure, error_at
 from .code import Code, call
 from .live_fit import NO_CHOICE, Keep
 from .live_sample import Findings, LiveSample, SampleSettings
-from .settings import (
-    Field,
-    FitState,
-    check_option,
-    choice_for,
-    has_bounds,
-    is_open,
-    prepared,
-    settings_of,
-)
+from .settings import Field, FitState, choice_for, has_bounds, is_open, prepared, settings_of
 
 Numbers = NDArray[Any]
 
-F = Field(
-    "nonlinearity", "Shape f", "choice", ("auto", *NONLINEARITIES), "shape", "X ≈ f(W H)",
-    {name: f.label for name, f in NONLINEARITIES.items()}, auto=True, value="auto",
-)  # fmt: skip
-LOW = Field("low", "Lower bound", "number", value=0.0)
-HIGH = Field("high", "Upper bound", "number", value=1.0)
-RANK = Field(
-    "rank", "Components", "integer", (), "components", "Their number", auto=True, value="auto"
-)
-ALPHA = Field(
-    "alpha", "Ridge", "number", (), "again", "Keeps W and H small", auto=True, value="auto",
-    check=check_option("alpha"),
+# The settings of a model, and the lengths of its fit and of its chains
+MODEL = (
+    Field("nonlinearity", "Shape f", "choice", ("auto", *NONLINEARITIES), "shape", "X ≈ f(W H)",
+          {name: f.label for name, f in NONLINEARITIES.items()}, auto=True, value="auto"),
+    Field("low", value=0.0),
+    Field("high", value=1.0),
+    Field("rank", "Components", "integer", (), "components", "Their number", auto=True,
+          value="auto"),
+    Field("alpha", "Ridge", "number", (), "again", "Keeps W and H small", auto=True, value="auto",
+          check="alpha"),
 )  # fmt: skip
 ITERATIONS = Field(
-    "iterations", "Iterations", "integer", (), "again", "Number of each run",
-    check=check_option("max_iter"),
-)  # fmt: skip
-DRAWS = Field("draws", "Draws", "integer", check=lambda draws: SampleOptions(draws=draws))
+    "iterations", "Iterations", "integer", (), "again", "Number of each run", check="max_iter"
+)
+DRAWS = Field("draws", check=lambda draws: SampleOptions(draws=draws))
 
 MOST_JUDGED = 20_000  # known entries at which components are judged, at most
 
@@ -140,11 +128,6 @@ class ModelState(FitState):
             return name
         bounds = {"a": values["low"], "b": values["high"]}
         return NONLINEARITIES[name](**bounds)
-
-    def unused(self) -> list[str]:
-        """Return the names of the settings that have no effect now."""
-        name = self.values["nonlinearity"]
-        return [] if name != "auto" and has_bounds(NONLINEARITIES[name]) else ["low", "high"]
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""

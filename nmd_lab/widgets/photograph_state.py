@@ -16,10 +16,9 @@ from nmd_lab.inpainting import GROUPS, PASSES, default_grid
 from .background import Memo
 from .code import call
 from .live_fill import Box, FillRequest, LiveFill
-from .matrix_state import HIDDEN
 from .paint import Paint
 from .pictures import Frame, frame_of
-from .settings import Field, FitState, check_option
+from .settings import Field, FitState, hidden_fields
 
 LEAST, LONGEST = 48, 4.0  # pixels along a side, and ratio of the sides, of a matrix with a picture
 ALIKE = 0.6  # ratio of differences of neighbouring pixels to those of any two, of a picture
@@ -56,14 +55,11 @@ class PhotographState(FitState):
     """A photograph, the pixels that are hidden or painted over, and its filling by patches."""
 
     fields = (
-        Field("missing", "Hidden", "share", (), "data", "Fraction of hidden pixels", value=HIDDEN,
-              check=lambda share: check_share("missing", share)),
+        *hidden_fields("missing", "pixels"),
         Field("method", "Method", "choice", tuple(PASSES), "again",
               "sample is nearer to the truth, and takes longer", value="complete"),
         Field("groups", "Groups", "integer", (), "components", "Groups of patches at most",
               value=GROUPS, check=lambda n: check_integer("groups", n, 1)),
-        Field("seed", "Seed", "integer", (), "again", "Seed of hidden pixels and of the groups",
-              value=0, check=check_option("random_state")),
     )  # fmt: skip
 
     def __init__(self, X: Any, **values: Any) -> None:

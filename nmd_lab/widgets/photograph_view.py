@@ -18,6 +18,7 @@ from nmd_lab.result.selection import as_text
 
 from .background import many
 from .charts import calibration_chart
+from .components import tiles_part
 from .history import History
 from .paint import Paint
 from .photograph_state import PhotographState
@@ -170,15 +171,9 @@ def tiles_of(grid: Grid, filled: xr.Dataset) -> dict[str, Any]:
                 picture = picture.mean(axis=-1)
             top, left = (n // PATTERNS) * (height + 1), (n % PATTERNS) * (width + 1)
             tile[top : top + height, left : left + width] = picture
-    return {
-        "kind": "image",
-        "count": count,
+    return tiles_part("image", tiles, weights.tolist()) | {
         "total": count,
-        "height": tiles.shape[1],
-        "width": tiles.shape[2],
-        "values": np.ascontiguousarray(tiles, dtype="<f4").tobytes(),
         "lists": [],
-        "shares": weights.tolist(),
         "captions": [f"{100 * weight:.2g} %" for weight in weights],
         "words": [f"{100 * w:.2g} % of the patches; click: where they are" for w in weights],
         "thing": "group",

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import check_share
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
@@ -23,20 +22,9 @@ from .background import Measure, Positions, error_of_means, in_sample
 from .code import fit_call
 from .live_sample import LEVEL
 from .matrix_state import MOST_COMPARED
-from .model_state import (
-    ALPHA,
-    DRAWS,
-    HIGH,
-    ITERATIONS,
-    LOW,
-    MOST_JUDGED,
-    RANK,
-    F,
-    ModelState,
-    Numbers,
-)
+from .model_state import DRAWS, ITERATIONS, MODEL, MOST_JUDGED, ModelState, Numbers
 from .ratings import DEFAULT_COLUMNS, NewPerson, as_ratings, reading_code, table_columns
-from .settings import WITHOUT_RIDGE, Field, check_option, default_nonlinearity
+from .settings import WITHOUT_RIDGE, Field, default_nonlinearity, hidden_fields
 
 LEAST, ENOUGH = 20, 30  # ratings of a column that is suggested, where so many have them
 SORTS = ("for_you", "highest", "surest")  # orders of the suggestions
@@ -80,18 +68,14 @@ class CompletionState(ModelState):
     """Partly observed entries, a model of them, a fit and draws that can be stopped."""
 
     fields = (
-        Field("validation", "Hidden", "share", (), "data", "Fraction of hidden ratings",
-              value=0.1, check=lambda share: check_share("validation", share)),
-        Field("seed", "Seed", "integer", (), "again", "Seed of hidden ratings and of the start",
-              value=0, check=check_option("random_state")),
-        F, LOW, HIGH, RANK, ALPHA,
+        *hidden_fields("validation", "ratings"),
+        *MODEL,
         Field("offsets", "Offsets", "choice", OFFSETS, "again", "Offsets added to W H", auto=True),
         Field("offset_alpha", "Their ridge", "number", (), "again",
               "Keeps the offsets of rows and columns small", auto=True, value="auto",
-              check=check_option("offset_alpha")),
-        Field("split", "Split", "choice", SPLITS, value="auto"),
-        Field("patience", "Patience", "integer", value=20,
-              check=lambda patience: ADMM(patience=patience)),
+              check="offset_alpha"),
+        Field("split", "", "choice", SPLITS, value="auto"),
+        Field("patience", value=20, check=lambda patience: ADMM(patience=patience)),
         ITERATIONS._replace(value=200), DRAWS._replace(value=300),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 8, "alpha": 15.0, "offset_alpha": 5.0})
@@ -149,12 +133,7 @@ class CompletionState(ModelState):
 
     def unused(self) -> list[str]:
         """Return the names of the settings that have no effect now."""
-        unused = super().unused()
-        if self.values["validation"] == 0:
-            unused.append("patience")
-        if self.values["offsets"] in WITHOUT_RIDGE:
-            unused.append("offset_alpha")
-        return unused
+        return ["offset_alpha"] if self.values["offsets"] in WITHOUT_RIDGE else []
 
     def to_sample(self) -> tuple[Any, Any]:
         """Return the data of the sampler, of which it sees a random fraction."""

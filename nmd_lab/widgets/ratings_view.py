@@ -13,7 +13,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.summary import validation_error
 
 from .charts import texts
-from .components import order_of
+from .components import order_of, plane_part
 from .history import History
 from .live_sample import LEVEL
 from .ratings_state import SORTS, CompletionState, Entry
@@ -63,11 +63,10 @@ class CompletionView(ModelView):
         error = None if self.result is None else validation_error(self.result)
         if error is None:
             return super().number()
-        ends, found = self.state.person.ends, self.state.findings
+        ends = self.state.person.ends
         after = "" if ends is None else f" of {ends[0]:g}…\N{WORD JOINER}{ends[1]:g}"
-        covered = "" if found is None else f"; {found.summary}"
         before = "Hidden ratings are guessed to "
-        return Number(error, before, after, self.state.errors, more=covered)
+        return Number(error, before, after, self.state.errors, more=self.covered())
 
     def select(self, selection: dict[str, Any] | None) -> None:
         """Show the entries of the row that was picked, also if it is the only one of a lasso."""
@@ -96,18 +95,12 @@ class CompletionView(ModelView):
         """Return the columns in the plane of two components, and where the person points."""
         if shown is None or (rank := shown.H.shape[0]) < 2:
             return None
-        state, (a, b) = self.state, (min(k, rank - 1) for k in self.factors.plane)
+        state, (a, b) = self.state, self.factors.shown_plane(rank)
         often = np.argsort(-state.counts, kind="stable")[:MOST_MAPPED]
         often = often[state.counts[often] >= state.least]
-        x, y = (np.ascontiguousarray(shown.H[k, often], dtype="<f4") for k in (a, b))
-        plane = {
+        x, y = shown.H[a, often], shown.H[b, often]
+        plane = plane_part(rank, (a, b), (x, y), often) | {
             "things": self._things[1],
-            "rank": rank,
-            "a": a,
-            "b": b,
-            "x": x.tobytes(),
-            "y": y.tobytes(),
-            "rows": often.astype("<i4").tobytes(),
             "labels": state.data.column_titles(often),
             "named": list(range(min(often.size, NAMED))),
             "groups": [],

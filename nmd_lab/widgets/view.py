@@ -216,6 +216,11 @@ class ModelView(View):
             "facts": {"shapes": self.memo("shapes", lambda: shapes(f, tried), f, tried)},
         }
 
+    def covered(self) -> str:
+        """Return the coverage of the intervals in words, if there are some."""
+        found = self.state.findings
+        return "" if found is None else f"; {found.summary}"
+
     @property
     def draws_itself(self) -> bool:
         """Whether it draws from the posterior in the background."""
