@@ -140,7 +140,7 @@ class Explorer(Page):
     @property
     def posterior(self) -> Any:
         """Draws from the posterior; None until the sampler has stopped."""
-        return self.state.posterior
+        return getattr(self.state, "posterior", None)
 
     def choose(self) -> None:
         """Choose all settings that may be "auto", and fit with them.

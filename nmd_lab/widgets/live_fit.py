@@ -163,7 +163,7 @@ class LiveFit(Background):
         goes_on = left < SOON and not stop.is_set()
         found: dict[str, Any] = {"_resumable": fit, "result": result, "planned": planned}
         if not goes_on:
-            took = f"⟲, choose everything, takes about {left:.0f} s"
+            took = f"⟲ chooses one, which takes about {left:.0f} s"
             found["message"] = f"a first look, at the simplest model; {took}"
             found |= {"planned": self.done, "phase": "stopped"}
         if not self._update(stop, **found):

@@ -16,7 +16,6 @@ from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.model import make_model
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
 from nmd_lab.solver.settings import ADMM
@@ -77,7 +76,6 @@ class DecompositionState(ModelState):
     hidden_share = "missing"
     fitted_data: MatrixData | None = None
     paint: Paint | None = None  # what the brush has done
-    sampled_paint: Paint | None = None  # and had done before the posterior was drawn
 
     def __init__(self, X: Any, shape: tuple[int, int] | None = None, **values: Any) -> None:
         if is_sparse(X):
@@ -165,15 +163,14 @@ class DecompositionState(ModelState):
 
         return super().checks() | {"shape": self._check_shape, "loss": loss}
 
-    @property
-    def draws(self) -> Posterior | None:
-        """The posterior if it is of the present data, with their gaps and paint."""
-        same = all(self.sampled_settings.get(name) == self.values[name] for name in OF_DATA)
-        return self.posterior if same and self.sampled_paint is self.paint else None
+    def set(self, name: str, value: Any) -> None:
+        """Change a setting; draws are of entries that the data have hidden."""
+        if name in OF_DATA and self.values[name] != value:
+            self.forget_draws()
+        super().set(name, value)
 
     def to_sample(self) -> tuple[Any, Any]:
         """Return the data of the sampler, and what is not hidden or painted over."""
-        self.sampled_paint = self.paint
         return self.X, self.data.mask
 
     def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
@@ -187,6 +184,7 @@ class DecompositionState(ModelState):
         paint = None if self.paint is None else self.paint.before
         before = self.before_brush
         if before is not None and before["paint"] is paint and not self.changed:
+            self.forget_draws()
             self.recall(before)
             self.fit.tell()
         else:
@@ -203,12 +201,11 @@ class DecompositionState(ModelState):
         if before is None and self.fit.result is not None:
             before = self.keep()
         self.paint = paint
+        self.forget_draws()
         if before is None or not self._arguments or self.changed:
             return  # the paint only counts in the next run
         X, options, measure = self.to_fit()
         self.errors, self.before_brush = {}, before
-        if self.sample.phase != "running":
-            self.active = self.fit
         init, length = before["fit"]["result"], {"max_iter": BRUSH_ITERATIONS}
         arguments = self._arguments | options | length | {"absent_are_zeros": False, "init": init}
         remembers = not np.isnan(before["fitted_data"].observed[data.hidden]).all()
@@ -250,9 +247,9 @@ class DecompositionState(ModelState):
 
     def _drawn_code(self, paint: Paint | None) -> str:
         """Return the lines that make the posterior, with the mask of its paint."""
-        values, settings = self.values | self.sampled_settings, self.sample.settings
+        settings = self.sample.settings
         drawn = self.sample_code("X")
         masked = settings is not None and settings.observed is not None
         if not (drawn and masked and self.paint is not None) or paint is self.paint:
             return drawn
-        return mask_code(gaps_code(values)[1], self.paint) + drawn
+        return mask_code(gaps_code(self.values)[1], self.paint) + drawn

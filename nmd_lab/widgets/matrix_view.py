@@ -84,7 +84,7 @@ class DecompositionView(ModelView):
         data = self.state.fitted_data
         is_table = data is not None and data.labels.table is not None
         fitted = None if self.result is None else self.result._fitted
-        return self.state.draws if is_table and not self.factors.off(fitted) else None
+        return self.state.posterior if is_table and not self.factors.off(fitted) else None
 
     @property
     def model(self) -> list[Piece]:
@@ -150,7 +150,7 @@ class DecompositionView(ModelView):
         parts["facts"] |= {"iterations": iterations, "iteration": state and state.iteration}
         if data is None:
             return parts
-        fitted, frame, posterior = self._fitted(), self._frame_of(data), self.state.draws
+        fitted, frame, posterior = self._fitted(), self._frame_of(data), self.state.posterior
         parts["pictures"] = self._pictures(data, frame, history, posterior)
         shown = None if fitted is None else fitted.without(self.factors.off(fitted))
         if shown is not None:

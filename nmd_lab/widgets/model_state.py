@@ -21,10 +21,10 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.request import Decided
 
-from .background import Background, Measure, error_at
+from .background import Measure, error_at
 from .code import Code, call
 from .live_fit import NO_CHOICE, Keep
-from .live_sample import Findings, LiveSample, SampleSettings
+from .live_sample import LiveSample, SampleSettings
 from .settings import Field, FitState, choice_for, has_bounds, is_open, prepared, settings_of
 
 Numbers = NDArray[Any]
@@ -62,10 +62,9 @@ class ModelState(FitState):
 
     def __init__(self, first: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         self._clear()
-        super().__init__(first, values)
         self.sample = LiveSample()
+        super().__init__(first, values)
         self.works = [self.sample, self.fit]
-        self.sampled_settings: dict[str, Any] = {}  # with which it was started, without `lengths`
         self._earlier: dict[str, Any] | None = None
         self.fit.giving_up, self.fit.finishing = self._bring_back, self._compare
 
@@ -192,10 +191,14 @@ class ModelState(FitState):
 
     def _forget(self) -> None:
         """Forget the fit and the posterior, and tell nobody."""
-        self.active, self.sampled_settings = self.fit, {}
-        self.sample.reset(tell=False)
+        self.forget_draws()
         self.fit.reset(tell=False)  # first: from now on a running choice changes nothing
         self._clear()
+
+    def forget_draws(self) -> None:
+        """Forget the posterior, which is of other data, and tell nobody."""
+        self.active = self.fit
+        self.sample.reset(tell=False)
 
     def _bring_back(self) -> None:
         """Come back to the fit before a choice that was not made; the settings stay."""
@@ -227,22 +230,6 @@ class ModelState(FitState):
         """Draws from the posterior; None until they have been asked for."""
         return self.sample.posterior
 
-    @property
-    def draws(self) -> Posterior | None:
-        """The posterior if it is of the present data."""
-        return self.posterior
-
-    @property
-    def findings(self) -> Findings | None:
-        """The findings of the posterior, if it is of the present data."""
-        return None if self.draws is None else self.sample.findings
-
-    @property
-    def said_work(self) -> Background:
-        """The work that was begun last, but not a posterior of other data."""
-        other = self.active is self.sample and self.posterior is not None and self.draws is None
-        return self.fit if other else self.active
-
     def cannot_sample(self) -> str:
         """Return why no draws can be made with the present settings, or an empty string."""
         for name in ("nonlinearity", "rank"):
@@ -258,7 +245,6 @@ class ModelState(FitState):
         """
         values, (X, observed) = self.values, self.to_sample()
         self.active = self.fit if idle else self.sample
-        self.sampled_settings = self._settings(values)
         options = {"draws": values["draws"], "random_state": values["seed"]}
         rank, f, share = values["rank"], self.nonlinearity(), values[self.hidden_share]
         if is_frame(X) and observe_dense(X).labels.table is not None:  # f is drawn by column

@@ -202,7 +202,7 @@ class CompletionState(ModelState):
 
     def hidden_of(self, row: int) -> NDArray[Any]:
         """Return the columns of a row that the model has not seen; while it runs, the last."""
-        shown = self.fit if self.draws is None else self.sample
+        shown = self.fit if self.posterior is None else self.sample
         if shown.phase != "running":
             self._unseen = shown.unseen
         if self._unseen is None:
@@ -212,12 +212,12 @@ class CompletionState(ModelState):
 
     def row(self, row: int | None, *, rated: bool = True) -> Row:
         """Return a row, or the new person, of the draws or else of the fit."""
-        if self.draws is None:
+        if self.posterior is None:
             return self.fitted_row(row, rated=rated)
         n = self.shape[1]
         if row is not None:
-            return Row(self.draws, row, n)
-        return Row(self.person.folded(self.draws, rated=rated), 0, n)
+            return Row(self.posterior, row, n)
+        return Row(self.person.folded(self.posterior, rated=rated), 0, n)
 
     def fitted_row(self, row: int | None, *, rated: bool = True) -> Row:
         """Return a row of the fit; a new person needs one that has ended."""

@@ -134,11 +134,6 @@ class FitState:
                     problems[name] = message
         return problems
 
-    @property
-    def posterior(self) -> Any:
-        """Draws from the posterior; None without any."""
-        return None
-
     def controls(self) -> list[dict[str, Any]]:
         """Return those fields that the page shows."""
         problems, unused = self.problems(), self.unused()

@@ -207,7 +207,7 @@ class ModelView(View):
         self, history: History, sizes: Mapping[str, float] = MappingProxyType({})
     ) -> dict[str, Any]:
         """Return the curves and the charts; subclasses add the others."""
-        fit, found = self.state.fit, self.state.findings
+        fit, found = self.state.fit, self.state.sample.findings
         intervals = {} if found is None else {"intervals": calibration_chart(found)}
         tried, f = errors_by_shape(fit.result), str(self.state.values["nonlinearity"])
         return {
@@ -218,7 +218,7 @@ class ModelView(View):
 
     def covered(self) -> str:
         """Return the coverage of the intervals in words, if there are some."""
-        found = self.state.findings
+        found = self.state.sample.findings
         return "" if found is None else f"; {found.summary}"
 
     @property
