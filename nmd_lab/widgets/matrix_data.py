@@ -51,21 +51,6 @@ def as_matrix(X: Any) -> Given:
     return Given(X[..., :3].reshape(len(X), -1), 3, "[..., :3].reshape(len(images), -1)")
 
 
-def as_shape(text: str) -> tuple[int, int]:
-    """Return the height and width in a text.
-
-    >>> as_shape("8 x 6")
-    (8, 6)
-    """
-    sides = text.lower().replace("×", "x").replace(",", "x").strip("() ").split("x")
-    if len(sides) != 2 or not all(side.strip().isdecimal() for side in sides):
-        raise ValueError(
-            f"shape={text!r} is no shape: give auto, none, or height x width, as 28 x 28."
-        )
-    height, width = (int(side) for side in sides)
-    return height, width
-
-
 def with_gaps(X: Any, values: Mapping[str, Any]) -> Any:
     """Return X without the entries that are hidden at random."""
     share = float(values["missing"])
@@ -200,11 +185,6 @@ class MatrixData:
         return HiddenEntries(self.original, rows, columns, seen=self.observed)
 
     @cached_property
-    def observed_limits(self) -> tuple[float, float]:
-        """The smallest and the largest value that the fit sees."""
-        return float(np.nanmin(self.observed)), float(np.nanmax(self.observed))
-
-    @cached_property
     def limits(self) -> tuple[float, float]:
         """The smallest and the largest original value."""
         return float(np.nanmin(self.original)), float(np.nanmax(self.original))
@@ -252,7 +232,7 @@ def guessed_shape(
         return None
     some = X[np.unique(np.linspace(0, m - 1, min(m, 200)).astype(int))]
     shuffled = np.random.default_rng(0).permutation(n)
-    any_two = _difference(some, some[:, shuffled])
+    any_two = mean_difference(some, some[:, shuffled])
     best, shape = share, None
     for width in range(6, n // 6 + 1):
         height = n // width
@@ -260,7 +240,7 @@ def guessed_shape(
             continue
         # Pixels one below the other are alike, more than those a column further left or right
         below, left, right = (
-            _difference(some[:, :-lag], some[:, lag:]) / (any_two or 1.0)
+            mean_difference(some[:, :-lag], some[:, lag:]) / (any_two or 1.0)
             for lag in (width, width - 2, width + 2)
         )
         if below < best and below < 0.97 * min(left, right):
@@ -268,7 +248,7 @@ def guessed_shape(
     return shape
 
 
-def _difference(a: NDArray[Any], b: NDArray[Any]) -> float:
+def mean_difference(a: NDArray[Any], b: NDArray[Any]) -> float:
     """Return the mean absolute difference of entries that are both there."""
     with np.errstate(all="ignore"):
         differences = np.abs(a - b)

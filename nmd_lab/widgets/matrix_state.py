@@ -26,7 +26,6 @@ from .matrix_data import (
     HiddenEntries,
     MatrixData,
     as_matrix,
-    as_shape,
     fitting_code,
     gaps_code,
     guessed_shape,
@@ -44,16 +43,6 @@ NOTHING_HIDDEN = HiddenEntries(np.empty((0, 0)), np.empty(0, np.intp), np.empty(
 JOIN = 5.0  # longest time that a stroke of the brush waits for a run to stop, in seconds
 
 
-def as_rho(text: str) -> Any:
-    """Return the name of a penalty rule or a fixed penalty."""
-    try:
-        rho: str | float = float(text)
-    except ValueError:
-        rho = text.strip()
-    as_penalty_rule(rho)
-    return rho
-
-
 class DecompositionState(ModelState):
     """A matrix, a model of it, and a fit that can be stopped.
 
@@ -63,11 +52,11 @@ class DecompositionState(ModelState):
 
     fields = (
         *hidden_fields("missing", "entries"),
-        Field("shape", value="auto"),
+        Field("shape"),  # height and width of the picture that each row is; None: what rows seem
         *MODEL,
         Field("loss", "Loss", "choice", tuple(LOSSES), "again", "",
               {name: loss.label for name, loss in LOSSES.items()}, value="frobenius"),
-        Field("rho", value="auto", check=as_rho),
+        Field("rho", value="auto", check=as_penalty_rule),
         Field("tol", value=Options().tol, check="tol"),
         ITERATIONS._replace(value=300), DRAWS._replace(value=150),
     )  # fmt: skip
@@ -77,14 +66,13 @@ class DecompositionState(ModelState):
     fitted_data: MatrixData | None = None
     paint: Paint | None = None  # what the brush has done
 
-    def __init__(self, X: Any, shape: tuple[int, int] | None = None, **values: Any) -> None:
+    def __init__(self, X: Any, **values: Any) -> None:
         if is_sparse(X):
             raise TypeError("X is sparse: give X.toarray().")
         self.given, self._matrix = X, as_matrix(X)
         self.X = self._matrix.matrix
         self._memo = Memo()
-        text = "auto" if shape is None else " x ".join(map(str, shape))
-        super().__init__({"shape": text}, values)
+        super().__init__({}, values)
 
     def _clear(self) -> None:
         super()._clear()
@@ -116,12 +104,7 @@ class DecompositionState(ModelState):
 
     def _layout(self) -> tuple[int, int] | None:
         """Return the shape of the picture that each row is; None for that of the labels, if any."""
-        text = self.values["shape"].strip()
-        if text == "none":
-            return NO_PICTURE
-        if text != "auto":
-            return as_shape(text)
-        return self.guessed
+        return self.values["shape"] or self.guessed
 
     @cached_property
     def guessed(self) -> tuple[int, int] | None:
@@ -143,7 +126,7 @@ class DecompositionState(ModelState):
             "rank": values["rank"],
             "nonlinearity": self.nonlinearity(values),
             "loss": values["loss"],
-            "solver": ADMM(rho=as_rho(values["rho"])),
+            "solver": ADMM(rho=values["rho"]),
             "alpha": values["alpha"],
             "offsets": "none",
             "tol": values["tol"],
@@ -159,7 +142,8 @@ class DecompositionState(ModelState):
             if not 0 <= values["missing"] < 1 or values["nonlinearity"] == "auto":
                 return  # a choice is of those that go with the data
             model = make_model(self.nonlinearity(), values["loss"])
-            model.loss.check_data(*self.data.observed_limits)
+            observed = self.data.observed
+            model.loss.check_data(float(np.nanmin(observed)), float(np.nanmax(observed)))
 
         return super().checks() | {"shape": self._check_shape, "loss": loss}
 

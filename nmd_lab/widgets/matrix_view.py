@@ -16,7 +16,7 @@ from nmd_lab.solver.state import State
 
 from .charts import row_texts, texts
 from .history import History, PastRun
-from .matrix_data import MatrixData
+from .matrix_data import NO_PICTURE, MatrixData
 from .matrix_state import OF_DATA, THIS, DecompositionState
 from .paint import Paint
 from .photograph_state import is_photograph
@@ -41,7 +41,7 @@ class DecompositionView(ModelView):
         if state.guessed is not None:
             self.buttons["flat"] = "rows as numbers", "No longer show each row as a picture"
         self.actions |= {
-            "flat": lambda _: self.state.set("shape", "none"),
+            "flat": lambda _: self.state.set("shape", NO_PICTURE),
             "brush": self._brush,
             "undo": lambda _: self.state.undo(),
             "iteration": self._show_iteration,
@@ -59,7 +59,7 @@ class DecompositionView(ModelView):
             return size_words("{} rows × {} columns", (m, len(data.labels.table.columns)), share)
         if data.picture is not None:
             kind = f"pictures of {data.picture.shape[0]} × {data.picture.shape[1]}"
-            guessed = self.state.values["shape"] == "auto" and self.state.guessed is not None
+            guessed = self.state.values["shape"] is None and self.state.guessed is not None
             words = f"{{}} rows, shown as {kind}" if guessed else f"{{}} {kind}"
             return size_words(words, (m, n), share)
         what = "a photograph of {} × {}" if self._is_photograph(data) else "a matrix of {} × {}"

@@ -16,6 +16,7 @@ from nmd_lab.inpainting import GROUPS, PASSES, default_grid
 from .background import Memo
 from .code import call
 from .live_fill import Box, FillRequest, LiveFill
+from .matrix_data import mean_difference
 from .paint import Paint
 from .pictures import Frame, frame_of
 from .settings import Field, FitState, hidden_fields
@@ -28,16 +29,13 @@ Array = NDArray[Any]
 
 def is_photograph(X: Any) -> bool:
     """Return whether data are one picture: in colours, or with neighbouring pixels alike."""
-    if isinstance(X, xr.DataArray):
-        in_colours = X.ndim == 3 and X.dims[-1] in CHANNELS and X.shape[-1] in (3, 4)
-    else:
-        in_colours = isinstance(X, np.ndarray) and X.ndim == 3 and X.shape[-1] in (3, 4)
-    sides = np.shape(X)[:2] if in_colours or type(X) in (np.ndarray, xr.DataArray) else ()
-    if len(sides) != 2 or np.asarray(X).dtype.kind not in "fiu":
+    if type(X) not in (np.ndarray, xr.DataArray) or X.dtype.kind not in "fiu":
         return False
-    if in_colours:
-        return bool(min(sides) >= LEAST // 2)
-    if np.ndim(X) != 2 or min(sides) < LEAST or max(sides) > LONGEST * min(sides):
+    sides = X.shape[:2]
+    if X.ndim == 3:
+        named = isinstance(X, np.ndarray) or X.dims[-1] in CHANNELS
+        return named and X.shape[-1] in (3, 4) and min(sides) >= LEAST // 2
+    if X.ndim != 2 or min(sides) < LEAST or max(sides) > LONGEST * min(sides):
         return False
     pixels = np.asarray(X, dtype=float)
     return all(_are_alike(each) for each in (pixels, pixels.T))
@@ -46,9 +44,8 @@ def is_photograph(X: Any) -> bool:
 def _are_alike(pixels: Array) -> bool:
     """Return whether rows are like the next ones, compared with any two."""
     other = np.random.default_rng(0).permutation(len(pixels))
-    differences = np.abs(np.diff(pixels, axis=0)), np.abs(pixels - pixels[other])
-    next_one, any_two = (float(np.nansum(d)) / max((d >= 0).sum(), 1) for d in differences)
-    return bool(next_one < ALIKE * any_two)
+    next_one = mean_difference(pixels[1:], pixels[:-1])
+    return next_one < ALIKE * mean_difference(pixels, pixels[other])
 
 
 class PhotographState(FitState):

@@ -194,12 +194,9 @@ def drawing_part(
     with np.errstate(all="ignore"):
         table = fitted.model.expected(step * (np.round(low / step) + np.arange(STEPS + 1)))
     is_rows = frame.picture is not None
-    height, width = frame.picture.shape if frame.picture else (frame.height, frame.width)
     codes = X is not None and is_rows and rows.size * n <= MOST_VALUES
     return {
-        "height": height,
-        "width": width,
-        "channels": frame.channels,
+        **frame.size,
         "rank": H.shape[0],
         "W": np.ascontiguousarray(W, dtype="<f4").tobytes() if is_rows else None,
         "shown": np.ascontiguousarray(shown, dtype="<f4").tobytes(),

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.browser
 
 DIGITS = """
 import nmd_lab as nmd
-settings = {"iterations": 100_000_000, "rho": "1", "tol": 0}
+settings = {"iterations": 100_000_000, "rho": 1.0, "tol": 0}
 model = {"nonlinearity": "relu", "rank": 10, "alpha": 0.0}
 explorer = nmd.widgets.Explorer(nmd.datasets.digits(600), **settings, **model)
 explorer

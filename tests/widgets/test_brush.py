@@ -131,7 +131,7 @@ def test_rain_hides_seventy_percent_and_leaves_solid_strokes_hidden():
 
 
 def test_a_brush_during_a_run_goes_on_from_where_it_was():
-    explorer = plain(widgets.Explorer, smooth(), rank=3, iterations=100_000_000, tol=0, rho="1")
+    explorer = plain(widgets.Explorer, smooth(), rank=3, iterations=100_000_000, tol=0, rho=1.0)
     explorer.start()
     painted(explorer, [(10, 10)], 4)
     assert explorer.fit.phase == "finished"

@@ -59,7 +59,7 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
 
 
 def test_stop_measures_where_it_stands(small):
-    state = plain(DecompositionState, small, rank=4, iterations=ENDLESS, missing=0.2, rho="1")
+    state = plain(DecompositionState, small, rank=4, iterations=ENDLESS, missing=0.2, rho=1.0)
     state.start()
     wait_for(lambda: state.fit.state is not None and state.fit.state.iteration > 40)
     state.fit.stop()
@@ -79,7 +79,7 @@ def test_completion_shows_the_error_of_each_iteration():
 
 
 def test_what_is_read_does_not_change_while_it_runs(small):
-    settings = {"iterations": ENDLESS, "tol": 0.0, "rho": "1"}
+    settings = {"iterations": ENDLESS, "tol": 0.0, "rho": 1.0}
     state = plain(DecompositionState, small, rank=4, missing=0.2, **settings)
     state.start()
     wait_for(lambda: state.fit.state is not None)

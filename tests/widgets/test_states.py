@@ -24,7 +24,7 @@ SETTINGS = [
     {},
     {"missing": 0.3, "seed": 3, "loss": "l1"},
     {"nonlinearity": "minmax", "low": 0.5, "high": 2.0, "alpha": 0.5},
-    {"loss": "kl", "rho": "0.7"},
+    {"loss": "kl", "rho": 0.7},
     {"missing": 0.6, "nonlinearity": "identity"},
 ]
 

@@ -98,13 +98,12 @@ def test_a_plain_array_of_pictures_is_seen_as_pictures():
     X = datasets.digits(80).values
     explorer = plain(widgets.Explorer, X)
     assert (explorer.pictures["height"], explorer.pictures["width"]) == (8, 8)
-    enter(explorer, "shape", "4 x 16")
+    explorer.state.set("shape", (4, 16))
+    act(explorer, "clear")
     assert (explorer.pictures["height"], explorer.pictures["width"]) == (4, 16)
-    enter(explorer, "shape", "none")
+    act(explorer, "flat")
     assert explorer.pictures["layout"] == "matrix"
-    enter(explorer, "shape", "8 by 8")
-    assert "give auto, none, or height x width" in explorer.state.problems()["shape"]
-    enter(explorer, "shape", "7 x 8")
+    explorer.state.set("shape", (7, 8))
     assert "does not hold 64 columns" in explorer.state.problems()["shape"]
 
 
