@@ -261,14 +261,14 @@ class Memo:
     """Values by name, and what they are of: all but plain objects are compared by identity."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[tuple[Any, ...], Any]] = {}
+        self._values: dict[str, tuple[tuple[Any, ...], Any]] = {}
 
     def __call__(self, name: str, make: Callable[[], T], *of: Any) -> T:
         """Return the last value with a name if it is of the same objects, or else a new one."""
-        kept = self._kept.get(name)
-        if kept is None or not all(map(_same, kept[0], of)):
-            kept = self._kept[name] = of, make()
-        value: T = kept[1]
+        last = self._values.get(name)
+        if last is None or not all(map(_same, last[0], of)):
+            last = self._values[name] = of, make()
+        value: T = last[1]
         return value
 
 

@@ -184,10 +184,10 @@ class ModelState(FitState):
             "fit": self.fit.keep()
         }
 
-    def recall(self, kept: Mapping[str, Any]) -> None:
+    def recall(self, saved: Mapping[str, Any]) -> None:
         """Come back to a fit; the settings stay."""
-        self.fit.recall(kept["fit"])
-        self.__dict__ |= {name: each for name, each in kept.items() if name != "fit"}
+        self.fit.recall(saved["fit"])
+        self.__dict__ |= {name: each for name, each in saved.items() if name != "fit"}
 
     def _forget(self) -> None:
         """Forget the fit and the posterior, and tell nobody."""
