@@ -30,12 +30,13 @@ class Explorer(Page):
         Starting values of the controls.  By default, what can be chosen is "auto", and a tenth of
         the entries is hidden, at which models are compared.
 
-        - A matrix: `shape` (height and width of the picture that each row is), data, missing, seed,
+        - Without X: `data`, the name of a data set of the library.
+        - A matrix: `shape` (height and width of the picture that each row is), missing, seed,
           nonlinearity, low, high, loss, rank, alpha, rho, tol, iterations, draws.
         - A photograph by patches: missing, method, groups, seed; with other options it is a matrix.
         - Ratings: `row`, `column` and `value` (names of the columns of a long table), `titles` (a
-          mapping by column label), data, validation, seed, nonlinearity, low, high, rank, alpha,
-          offsets, offset_alpha, split, patience, iterations, draws.
+          mapping by column label), validation, seed, nonlinearity, low, high, rank, alpha, offsets,
+          offset_alpha, split, patience, iterations, draws.
         - A study: metric, x, color, panel, iterations.  A fit or a posterior: `shape`.
         - A file of data, in addition: `variable`, `row`, `column`, `value`, `header` and `index`;
           see `nmd_lab.data.readers.read_matrix`.

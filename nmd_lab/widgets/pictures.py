@@ -204,7 +204,7 @@ def drawing_part(
         "low": float(low),
         "high": float(high),
         "table": np.ascontiguousarray(table, dtype="<f4").tobytes(),
-        "data": _as_bytes(frame.arranged(X[rows])) if codes and X is not None else None,
+        "data": as_bytes(frame.arranged(X[rows])) if codes and X is not None else None,
         "errors": [] if seen is None else errors_of_first(fitted, every_W, every_H, *seen),
     }
 
@@ -222,7 +222,7 @@ def errors_of_first(
     return errors
 
 
-def _as_bytes(values: bytes) -> dict[str, Any]:
+def as_bytes(values: bytes) -> dict[str, Any]:
     """Return float32 numbers as bytes 0 to 254, 255 for NaN, and what 0 and 254 stand for."""
     numbers = np.frombuffer(values, "<f4")
     low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
