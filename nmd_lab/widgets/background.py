@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,12 +44,12 @@ class Background:
         self.warnings: tuple[str, ...] = ()  # what the same work outside an explorer would warn of
         self.planned = 0  # number of steps at the end of the present run
         self.began, self.done_before = 0.0, 0  # time and number of steps at its beginning
-        self._next_look = 0.0
+        self._next_look, self._done = 0.0, 0
 
     @property
     def done(self) -> int:
         """Number of steps that are done."""
-        raise NotImplementedError
+        return self._done
 
     def stop(self) -> None:
         """Ask running work to stop at its next step."""
@@ -79,9 +79,11 @@ class Background:
 
     def _begin(self, work: Callable[[threading.Event], Any], name: str) -> None:
         """Run work in a thread; its argument is set when it is to stop, and tells runs apart."""
-        stop = self._stop = threading.Event()
-        self.phase, self.message = "running", STARTING
-        self.began, self.done_before = time.perf_counter(), self.done
+        with self._lock:
+            self._stop.set()
+            stop = self._stop = threading.Event()
+            self.phase, self.message = "running", STARTING
+            self.began, self.done_before = time.perf_counter(), self.done
 
         def guarded() -> None:
             try:
@@ -255,17 +257,19 @@ T = TypeVar("T")
 PLAIN = (str, int, float, bool, tuple, list, dict)  # types that are compared by value
 
 
-class Latest(Generic[T]):
-    """The last value, and what it was made of: all but plain objects are compared by identity."""
+class Memo:
+    """Values by name, and what they are of: all but plain objects are compared by identity."""
 
     def __init__(self) -> None:
-        self._last: tuple[tuple[Any, ...], T] | None = None
+        self._values: dict[str, tuple[tuple[Any, ...], Any]] = {}
 
-    def __call__(self, make: Callable[[], T], *of: Any) -> T:
-        """Return the last value if it is of the same objects, or else a new one."""
-        if self._last is None or not all(map(_same, self._last[0], of)):
-            self._last = of, make()
-        return self._last[1]
+    def __call__(self, name: str, make: Callable[[], T], *of: Any) -> T:
+        """Return the last value with a name if it is of the same objects, or else a new one."""
+        last = self._values.get(name)
+        if last is None or not all(map(_same, last[0], of)):
+            last = self._values[name] = of, make()
+        value: T = last[1]
+        return value
 
 
 def _same(a: Any, b: Any) -> bool:

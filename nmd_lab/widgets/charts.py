@@ -29,7 +29,6 @@ def curves_chart(
     labels: Mapping[str, str],
     recording: Recording | Any,
     sizes: Mapping[str, float] = MappingProxyType({}),
-    y: str = "error",
 ) -> Chart | None:
     """Return curves by their labels, errors multiplied by sizes; None if there are no points."""
     found = points_of(recording, list(labels), sizes)
@@ -39,7 +38,7 @@ def curves_chart(
     thinned = {named[key]: _thinned(*points) for key, points in found.items()}
     lines = [series(label, x, y, []) for label, (x, y) in thinned.items()]
     panels = [{"title": "", "series": lines}]
-    return chart("", "iteration", y, panels, joined=True, log=True)
+    return chart("", "iteration", "error", panels, joined=True, log=True)
 
 
 def points_of(recording: Any, keys: Sequence[str], sizes: Mapping[str, float]) -> dict[str, Points]:
@@ -98,23 +97,16 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
     """
     if fit is None or not fit.selection.sizes[TRIAL]:
         return {}
-    trials = fit.selection
-    names = ["nonlinearity", "loss", "rank", "alpha", "error", "spread"]
-    table = trials[names].to_dataframe()
-    table, lines = table[np.isfinite(table["error"])], []
-    if table["rank"].nunique() < 2:
+    names = ["nonlinearity", "rank", "alpha", "error", "spread"]
+    trials = fit.selection[names].to_dataframe().sort_values("error", kind="stable")
+    best = trials[np.isfinite(trials["error"])].drop_duplicates("rank").sort_values("rank")
+    if len(best) < 2:
         return {}
-    for (f, loss), model in table.groupby(["nonlinearity", "loss"], sort=False):
-        ordered = model.sort_values("error", kind="stable")
-        best = ordered.drop_duplicates("rank").sort_values("rank")
-        ranks, alphas = best["rank"].tolist(), best["alpha"].tolist()
-        pairs = zip(ranks, alphas, strict=True)
-        said = [f"{f}, {k} components, ridge {as_text(x)}" for k, x in pairs]
-        errors, spread = best["error"].to_numpy(), np.nan_to_num(best["spread"])
-        ends = errors - spread, errors + spread
-        name = f if loss == "frobenius" else f"{f}, {loss}"
-        lines.append(series(name, ranks, errors, said, ends, ranks))
-    panels = [{"title": "", "series": lines}]
+    ranks, errors, spread = best["rank"].tolist(), best["error"], best["spread"].fillna(0)
+    models = zip(best["nonlinearity"], ranks, best["alpha"], strict=True)
+    said = [f"{f}, {k} components, ridge {as_text(alpha)}" for f, k, alpha in models]
+    line = series("", ranks, errors, said, (errors - spread, errors + spread), ranks)
+    panels = [{"title": "", "series": [line]}]
     return {"ranks": chart("", "components", "error where hidden", panels, joined=True)}
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
-from functools import cache
 from typing import Any, NamedTuple
-
-import xarray as xr
 
 from nmd_lab import datasets
 from nmd_lab.datasets.movielens import small_folder
@@ -96,44 +93,30 @@ def name_in_notebook(value: Any) -> str | None:
     )
 
 
-class DataChoice(NamedTuple):
+class DataSet(NamedTuple):
     """A data set of `nmd_lab.datasets`."""
 
     name: str  # name of the function that loads it
     arguments: dict[str, Any]  # arguments of the function
-    variable: str | None = None  # of the loaded Dataset; None: everything that is loaded
 
     @property
     def code(self) -> str:
         """Code that loads the data."""
-        loading = call(f"nmd.datasets.{self.name}", **self.arguments)
-        return f"{loading}.{self.variable}" if self.variable else loading
+        return call(f"nmd.datasets.{self.name}", **self.arguments)
 
     def load(self) -> Any:
         """Return the data."""
-        function: Callable[..., Any] = getattr(datasets, self.name)
-        data = function(**self.arguments)
-        return data[self.variable] if self.variable else data
+        return getattr(datasets, self.name)(**self.arguments)
 
 
-MATRICES = {  # which need no download
-    "digits": DataChoice("digits", {}),
-    "photograph of a flower": DataChoice("photograph", {"name": "flower", "size": (213, 320)}),
-    "photograph of a palace": DataChoice("photograph", {"name": "china", "size": (213, 320)}),
-}
-RATINGS = {"n_users": 400, "n_items": 300, "n_ratings": 12_000, "random_state": 0}
-
-
-def ratings_choices() -> dict[str, DataChoice]:
-    """Return the tables of ratings that are available on this machine, by their labels."""
-    generated = {"generated": DataChoice("make_ratings", RATINGS)}
-    if small_folder() is None:
-        return generated
-    return {"MovieLens, small": DataChoice("movielens_small", {})} | generated
-
-
-@cache
-def load_matrix(label: str) -> xr.DataArray:
-    """Return the matrix of a label; all callers share it, so it must not be changed."""
-    loaded: xr.DataArray = MATRICES[label].load()
-    return loaded
+def library() -> dict[str, DataSet]:
+    """Return the data sets that an explorer offers without data, none of which is downloaded."""
+    sets = {
+        "digits": DataSet("digits", {}),
+        "photograph of a flower": DataSet("photograph", {"name": "flower", "size": (213, 320)}),
+        "photograph of a palace": DataSet("photograph", {"name": "china", "size": (213, 320)}),
+    }
+    if small_folder() is not None:
+        sets["MovieLens, small"] = DataSet("movielens_small", {})
+    size = {"n_users": 400, "n_items": 300, "n_ratings": 12_000}
+    return sets | {"generated": DataSet("make_ratings", {**size, "random_state": 0})}

@@ -12,7 +12,7 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.selection import as_text
 
-from .background import Latest, in_sample
+from .background import Memo, in_sample
 from .charts import colours, groups, texts
 from .pictures import MOST_ROWS, Frame, drawing_part
 
@@ -29,9 +29,7 @@ class FactorsPart:
     """Components, some of which are switched off, and rows in the plane of two of them."""
 
     def __init__(self) -> None:
-        self._points = Latest[dict[str, Any]]()
-        self._drawing, self._words = Latest[dict[str, Any] | None](), Latest[list[str]]()
-        self._sorted = Latest[FittedValues]()
+        self._memo = Memo()
         self.actions = {"component": self._act, "plane": self._act}
         self.forget()
 
@@ -45,7 +43,7 @@ class FactorsPart:
         """Return a model with its components as the page numbers them, see `oriented`."""
         if fitted is None:
             return None
-        return self._sorted(lambda: oriented(fitted), fitted.W, fitted.H)
+        return self._memo("sorted", lambda: oriented(fitted), fitted.W, fitted.H)
 
     def off(self, fitted: FittedValues | None) -> list[int]:
         """Return the components of a model that are switched off."""
@@ -77,7 +75,8 @@ class FactorsPart:
             return {}
         names = texts(labels, "columns") if columns is None else columns
         components = components_part(fitted.W, fitted.H, frame, names)
-        words = self._words(lambda: in_words(fitted, components, labels), fitted.W, fitted.H)
+        of = fitted.W, fitted.H
+        words = self._memo("words", lambda: in_words(fitted, components, labels), *of)
         switched = {"off": self.off(fitted), "chosen": self.chosen, "said": said, "words": words}
         return {"components": components | switched, "scatter": self._scatter(fitted.W, labels)}
 
@@ -85,12 +84,14 @@ class FactorsPart:
         """Return the rows in the plane of two components; None with fewer."""
         if (rank := W.shape[1]) < 2:
             return None
-        points = self._points(lambda: points_of(labels), labels)
+        points = self._memo("points", lambda: points_of(labels), labels)
+        rows, (a, b) = points["rows"], self.shown_plane(rank)
+        return points | plane_part(rank, (a, b), (W[rows, a], W[rows, b]), rows)
+
+    def shown_plane(self, rank: int) -> tuple[int, int]:
+        """Return the two components of the plane, of so many."""
         a, b = (min(k, rank - 1) for k in self.plane)
-        rows = points["rows"]
-        x, y = (np.ascontiguousarray(W[rows, k], dtype="<f4").tobytes() for k in (a, b))
-        about = {"rank": rank, "a": a, "b": b, "x": x, "y": y}
-        return points | about | {"rows": rows.astype("<i4").tobytes()}
+        return a, b
 
     def drawing(
         self,
@@ -103,8 +104,10 @@ class FactorsPart:
         """Return what the page draws the model with; the same while the model and X are."""
         if fitted is None:
             return None
-        off, rows = self.off(fitted), self._points(lambda: points_of(labels), labels)["rows"]
-        return self._drawing(
+        off = self.off(fitted)
+        rows = self._memo("points", lambda: points_of(labels), labels)["rows"]
+        return self._memo(
+            "drawing",
             lambda: drawing_part(fitted, off, frame, rows, X, seen),
             *(fitted.W, fitted.H, X, rows, frame, off),
         )
@@ -156,18 +159,30 @@ def components_part(
         values = (size * H)[:count, None, :: max(1, -(-H.shape[1] // BARS))]
     squares = np.square(size[:, 0] * np.linalg.norm(H, axis=1)).astype(float)
     of = f"{count} of {H.shape[0]}" if H.shape[0] > count else str(count)
+    shares = (squares / (squares.sum() or 1.0)).tolist()[:count]
+    about = {"thing": "component", "hint": HINT.format(of), "total": H.shape[0], "lists": lists}
+    return tiles_part(kind, values, shares) | about
+
+
+def tiles_part(kind: str, values: Array, shares: Sequence[float]) -> dict[str, Any]:
+    """Return small pictures (count, height, width), and the part that each has of the model."""
     return {
         "kind": kind,
-        "thing": "component",
-        "hint": HINT.format(of),
-        "count": count,
-        "total": H.shape[0],
+        "count": len(values),
         "height": values.shape[1],
         "width": values.shape[2],
         "values": np.ascontiguousarray(values, dtype="<f4").tobytes(),
-        "lists": lists,
-        "shares": (squares / (squares.sum() or 1.0)).tolist()[:count],
+        "shares": list(shares),
     }
+
+
+def plane_part(
+    rank: int, plane: tuple[int, int], at: tuple[Array, Array], rows: Array
+) -> dict[str, Any]:
+    """Return points in the plane of two components: their places, and rows or columns."""
+    x, y = (np.ascontiguousarray(each, dtype="<f4").tobytes() for each in at)
+    about = {"rank": rank, "a": plane[0], "b": plane[1]}
+    return about | {"x": x, "y": y, "rows": rows.astype("<i4").tobytes()}
 
 
 def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> list[str]:

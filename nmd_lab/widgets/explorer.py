@@ -30,12 +30,13 @@ class Explorer(Page):
         Starting values of the controls.  By default, what can be chosen is "auto", and a tenth of
         the entries is hidden, at which models are compared.
 
-        - A matrix: `shape` (height and width of the picture that each row is), data, missing, seed,
+        - Without X: `data`, the name of a data set of the library.
+        - A matrix: `shape` (height and width of the picture that each row is), missing, seed,
           nonlinearity, low, high, loss, rank, alpha, rho, tol, iterations, draws.
         - A photograph by patches: missing, method, groups, seed; with other options it is a matrix.
         - Ratings: `row`, `column` and `value` (names of the columns of a long table), `titles` (a
-          mapping by column label), data, validation, seed, nonlinearity, low, high, rank, alpha,
-          offsets, offset_alpha, split, patience, iterations, draws.
+          mapping by column label), validation, seed, nonlinearity, low, high, rank, alpha, offsets,
+          offset_alpha, split, patience, iterations, draws.
         - A study: metric, x, color, panel, iterations.  A fit or a posterior: `shape`.
         - A file of data, in addition: `variable`, `row`, `column`, `value`, `header` and `index`;
           see `nmd_lab.data.readers.read_matrix`.
@@ -140,17 +141,19 @@ class Explorer(Page):
     @property
     def posterior(self) -> Any:
         """Draws from the posterior; None until the sampler has stopped."""
-        return self.state.posterior
+        return getattr(self.state, "posterior", None)
 
     def choose(self) -> None:
-        """Choose all settings that may be "auto", and fit with them, as "find everything" does.
+        """Choose all settings that may be "auto", and fit with them.
 
         Raises
         ------
         ValueError
             If another setting is wrong, or if there are no data to fit.
         """
-        self.view.act("choose")
+        for name in getattr(self.state, "choosable", ()):
+            self.state.set(name, "auto")
+        self.start()
 
     def how_sure(self) -> None:
         """Draw from the posterior with the present settings, as How sure? does.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import count
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -15,13 +16,7 @@ from nmd_lab._inpainting import Plan, fill_by_groups, refill
 from nmd_lab._runtime.checks import as_generator, new_stream
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab.data.patches import Grid
-from nmd_lab.inpainting import (
-    PASSES,
-    default_grid,
-    filled_dataset,
-    guess_in_words,
-    seen_pixels,
-)
+from nmd_lab.inpainting import PASSES, filled_dataset, guess_in_words
 
 from .background import Background
 from .live_sample import LEVELS, Findings
@@ -34,10 +29,6 @@ Array = NDArray[Any]
 Box = tuple[slice, slice]  # rows and columns
 
 
-# What is shown until the next run has ended, and what is to be filled first
-KEPT = ("filled", "mean", "errors", "findings", "_touched")
-
-
 class Stopped(Exception):
     """A filling that was asked to stop."""
 
@@ -46,29 +37,19 @@ class FillRequest(NamedTuple):
     """What `inpaint` is called with."""
 
     picture: Any  # (y, x) or (y, x, channel)
-    mask: NDArray[np.bool_]  # (y, x), the pixels that it sees
+    visible: Array  # the pixels that it sees; NaN for the others
+    grid: Grid  # the places of the patches
     method: str
     groups: int
     seed: int
 
-    @property
-    def grid(self) -> Grid:
-        """The places of the patches."""
-        return default_grid(self.picture, self.method)
-
-    @property
-    def visible(self) -> Array:
-        """The pixels that are seen; NaN for the others."""
-        pixels, seen = seen_pixels(self.picture, self.mask)
-        return np.where(seen, pixels, np.nan)
-
-    def fill(self, visible: Array, tell: Any) -> xr.Dataset:
+    def fill(self, tell: Any) -> xr.Dataset:
         """Return what `inpaint` returns."""
         plan = Plan(self.groups, PASSES[self.method], tell=tell)
         rng = new_stream(as_generator(self.seed))
         with one_thread():
-            mean, std, groups = fill_by_groups(visible, self.grid, plan, rng)
-        return filled_dataset(self.picture, ~np.isnan(visible), mean, std, groups)
+            mean, std, groups = fill_by_groups(self.visible, self.grid, plan, rng)
+        return filled_dataset(self.picture, ~np.isnan(self.visible), mean, std, groups)
 
 
 class LiveFill(Background):
@@ -85,31 +66,20 @@ class LiveFill(Background):
         self.errors: dict[str, float] = {}  # at known pixels that it does not see, by model
         self.findings: Findings | None = None  # coverage of its intervals there
         self._touched: list[Box] = []  # pixels that strokes have touched, and not filled yet
-        self._begun = 0  # number of steps that have begun
-
-    @property
-    def done(self) -> int:
-        """Number of steps that are done."""
-        return max(self._begun - 1, 0)
 
     def start(self, request: FillRequest, touched: Box | None = None) -> None:
         """Fill a photograph; what a stroke has touched comes first, with the groups as they are."""
-        shown = {name: getattr(self, name) for name in KEPT}
-        self.reset(tell=False)
         with self._lock:
-            self.__dict__ |= shown
             self._touched += [] if touched is None else [touched]
-        self.planned = PASSES[request.method] + STEPS
+        self.planned, self._done = PASSES[request.method] + STEPS, 0
         self._begin(lambda stop: self._work(request, stop), "nmd-fill")
 
     def _work(self, request: FillRequest, stop: threading.Event) -> None:
         """Fill the picture; `stop` tells this run from later ones."""
-        self._show_progress(stop, "looking at what is hidden", now=True)
-        visible = request.visible
-        is_stroke = bool(self._touched)
+        visible, is_stroke, steps = request.visible, bool(self._touched), count()
         if is_stroke:
             with self._one_stroke:
-                self._refill(request, visible, stop)
+                self._refill(request, stop)
             stop.wait(CALM)
 
         def tell(step: str, mean: Array | None) -> None:
@@ -117,11 +87,11 @@ class LiveFill(Background):
                 raise Stopped
             if mean is not None and not is_stroke:
                 self._update(stop, mean=np.where(np.isnan(visible), mean, visible))
-            self._update(stop, _begun=self._begun + 1)
+            self._update(stop, _done=next(steps))
             self._show_progress(stop, step, now=True)
 
         try:
-            filled = request.fill(visible, tell)
+            filled = request.fill(tell)
         except Stopped:
             nothing: dict[str, Any] = {"filled": None, "errors": {}, "findings": None}
             message = "stopped before it was done"
@@ -129,7 +99,7 @@ class LiveFill(Background):
                 self.tell()
             return
         self._show_progress(stop, "comparing with interpolation", now=True)
-        errors, findings = compared(request, visible, filled)
+        errors, findings = compared(request, filled)
         guess = guess_in_words(visible, request.grid)
         if self._update(
             stop,
@@ -143,8 +113,9 @@ class LiveFill(Background):
         ):
             self.tell()
 
-    def _refill(self, request: FillRequest, visible: Array, stop: threading.Event) -> None:
+    def _refill(self, request: FillRequest, stop: threading.Event) -> None:
         """Fill what strokes have touched, and show it, even if another stroke has followed."""
+        visible = request.visible
         with self._lock:
             groups, before = self.filled, self.mean
             if stop.is_set() or not self._touched or groups is None or before is None:
@@ -171,11 +142,9 @@ def around(*boxes: Box) -> Box:
     return rows, columns
 
 
-def compared(
-    request: FillRequest, visible: Array, filled: xr.Dataset
-) -> tuple[dict[str, float], Findings | None]:
+def compared(request: FillRequest, filled: xr.Dataset) -> tuple[dict[str, float], Findings | None]:
     """Return errors of the filled picture and of interpolation, and the coverage of intervals."""
-    truth = np.asarray(request.picture, dtype=float)
+    truth, visible = np.asarray(request.picture, dtype=float), request.visible
     hidden = np.isnan(visible) & ~np.isnan(truth)
     if not hidden.any():
         return {}, None

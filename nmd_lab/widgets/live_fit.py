@@ -78,11 +78,6 @@ class LiveFit(Background):
         return self.recording.state
 
     @property
-    def held_out(self) -> dict[int, float]:
-        """Errors of iterates at the held-out entries, by iteration."""
-        return self.recording.held_out
-
-    @property
     def done(self) -> int:
         """Number of the last iteration."""
         return 0 if self.state is None else self.state.iteration
@@ -168,7 +163,7 @@ class LiveFit(Background):
         goes_on = left < SOON and not stop.is_set()
         found: dict[str, Any] = {"_resumable": fit, "result": result, "planned": planned}
         if not goes_on:
-            took = f"⟲, choose everything, takes about {left:.0f} s"
+            took = f"⟲ chooses one, which takes about {left:.0f} s"
             found["message"] = f"a first look, at the simplest model; {took}"
             found |= {"planned": self.done, "phase": "stopped"}
         if not self._update(stop, **found):

@@ -97,12 +97,6 @@ class LiveSample(Background):
         self.findings: Findings | None = None  # their results at held-out entries
         self.settings: SampleSettings | None = None  # what they were drawn with
         self.unseen: Positions | None = None  # entries that the sampler has not seen
-        self._done = 0
-
-    @property
-    def done(self) -> int:
-        """Number of sweeps that are done."""
-        return self._done
 
     def start(self, X: Any, settings: SampleSettings, *, idle: bool = False) -> None:
         """Draw from the posterior; if `idle`, other threads go first on Linux."""

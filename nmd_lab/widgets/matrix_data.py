@@ -1,7 +1,8 @@
-"""The matrix of an explorer, without some entries and under the brush; its code."""
+"""The matrix of an explorer, without some entries and under the brush; errors there; its code."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,10 +14,15 @@ from numpy.typing import NDArray
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import Picture, picture_of
 from nmd_lab.data.split import split_observed
+from nmd_lab.data.typed_table import TypedTable
+from nmd_lab.model.model import Model
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.entries import entries_at
+from nmd_lab.result.posterior import Posterior
+from nmd_lab.solver.state import State
 
+from .background import REMEMBERED, error_at, in_sample
 from .code import Code, call, fit_call
-from .hidden_entries import HiddenEntries
 from .paint import Paint, mask_code
 
 NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever their labels
@@ -45,21 +51,6 @@ def as_matrix(X: Any) -> Given:
     return Given(X[..., :3].reshape(len(X), -1), 3, "[..., :3].reshape(len(images), -1)")
 
 
-def as_shape(text: str) -> tuple[int, int]:
-    """Return the height and width in a text.
-
-    >>> as_shape("8 x 6")
-    (8, 6)
-    """
-    sides = text.lower().replace("×", "x").replace(",", "x").strip("() ").split("x")
-    if len(sides) != 2 or not all(side.strip().isdecimal() for side in sides):
-        raise ValueError(
-            f"shape={text!r} is no shape: give auto, none, or height x width, as 28 x 28."
-        )
-    height, width = (int(side) for side in sides)
-    return height, width
-
-
 def with_gaps(X: Any, values: Mapping[str, Any]) -> Any:
     """Return X without the entries that are hidden at random."""
     share = float(values["missing"])
@@ -73,6 +64,85 @@ def gaps_code(values: Mapping[str, Any]) -> tuple[str, str]:
         return "", "X"
     split = call("nmd.split_observed", "X", repr(share), random_state=int(values["seed"]))
     return f"seen, held_out = {split}\n", "seen"
+
+
+class HiddenEntries:
+    """Entries that a fit does not see, to measure the error of its iterates there."""
+
+    def __init__(
+        self,
+        truth: NDArray[np.floating],
+        rows: NDArray[np.intp],
+        columns: NDArray[np.intp],
+        most: int = 100_000,
+        seen: NDArray[np.floating] | None = None,
+    ) -> None:
+        self.count = rows.size
+        self._seen = None if seen is None else _size(seen[~np.isnan(seen)])
+        drawn = in_sample(self.count, most)
+        self._at = rows[drawn], columns[drawn]
+        self._truth = truth[self._at]
+        self.is_mixed = False
+
+    def in_units(self, error: float) -> float:
+        """Return an error as the root mean square of differences, in the unit of the data."""
+        return error if self.is_mixed else error * _size(self._truth)
+
+    @property
+    def sizes(self) -> dict[str, float]:
+        """Factors of relative errors that give them the unit of the data, by their names."""
+        if self.is_mixed or self._seen is None or not self.count:
+            return {}
+        size = self.in_units(1.0)
+        return {"relative_error": self._seen, "held_out": size, REMEMBERED: size}
+
+    def means(self, seen: NDArray[np.floating]) -> NDArray[Any]:
+        """Return the mean of what is seen of the column of each entry."""
+        counts = np.count_nonzero(~np.isnan(seen), axis=0)
+        return np.asarray((np.nansum(seen, axis=0) / np.maximum(counts, 1))[self._at[1]])
+
+    def predicted(self, model: State | Decomposition | Posterior) -> NDArray[Any]:
+        """Return the predictions of a model at the entries."""
+        if isinstance(model, Posterior):
+            return np.asarray(model.predict(entries_at(*self._at)))
+        return np.asarray(model._fitted.at(*self._at))
+
+    def of_table(
+        self, table: TypedTable, predicted: NDArray[Any], units: Model, shape: tuple[int, int]
+    ) -> tuple[float, float]:
+        """Return the error of numbers in SD, and the fraction of classes that are right; or NaN."""
+        is_number = np.array([not column.is_class for column in table.of_matrix])[self._at[1]]
+        some = tuple(at[is_number] for at in self._at)
+        off = units.in_units((self._truth - predicted)[is_number], *some)
+        X, filled, right = np.full(shape, np.nan), np.full(shape, np.nan), []
+        X[self._at], filled[self._at] = self._truth, predicted
+        for column, where in table.blocks():
+            rows = np.flatnonzero(~np.isnan(X[:, where]).any(axis=1))
+            if column.is_class and rows.size:
+                both = (column.nearest(each[np.ix_(rows, where)]) for each in (X, filled))
+                right.append(np.equal(*both))
+        numbers = float(np.sqrt(np.mean(np.square(off)))) if off.size else math.nan
+        return numbers, float(np.mean(np.concatenate(right))) if right else math.nan
+
+    def error_of_means(self, seen: NDArray[np.floating], state: State | Decomposition) -> float:
+        """Return the error of the mean of what is seen of each column."""
+        return error_at(state._fitted.model, self._truth, self.means(seen), *self._at)
+
+    def error(self, state: State | Decomposition, within: NDArray[np.bool_] | None = None) -> float:
+        """Return the error of f(WH) at the entries, or at those of them that a mask has."""
+        fitted, truth, at = state._fitted, self._truth, self._at
+        self.is_mixed = fitted.model.is_mixed
+        if within is not None:
+            some = within[at]
+            truth, at = truth[some], (at[0][some], at[1][some])
+        error = error_at(fitted.model, truth, fitted.at(*at), *at)
+        is_whole = within is None or self.is_mixed
+        return error if is_whole else error * _size(truth) / _size(self._truth)
+
+
+def _size(x: NDArray[np.floating]) -> float:
+    """Return the root mean square; 1 if all is zero."""
+    return float(np.sqrt(np.mean(np.square(x)))) or 1.0 if x.size else 1.0
 
 
 class MatrixData:
@@ -115,11 +185,6 @@ class MatrixData:
         return HiddenEntries(self.original, rows, columns, seen=self.observed)
 
     @cached_property
-    def observed_limits(self) -> tuple[float, float]:
-        """The smallest and the largest value that the fit sees."""
-        return float(np.nanmin(self.observed)), float(np.nanmax(self.observed))
-
-    @cached_property
     def limits(self) -> tuple[float, float]:
         """The smallest and the largest original value."""
         return float(np.nanmin(self.original)), float(np.nanmax(self.original))
@@ -150,14 +215,12 @@ def fitting_code(
     return lines + first + fit(result, data.paint, init=Code("fit"))
 
 
-def loading_lines(source: str | None, making: str, *, is_own: bool) -> str:
+def loading_lines(source: str | None, making: str) -> str:
     """Return the lines that give X."""
-    if making:
-        lines = "" if source == "images" else f"images = {source or '...'}  # your data\n"
-        return f"{lines}X = images{making}\n"
-    if source == "X":
-        return ""
-    return f"X = {source or '...'}{'  # your data' if is_own else ''}\n"
+    about = "" if source is not None and source.startswith("nmd.") else "  # your data"
+    name = "images" if making else "X"
+    lines = "" if source == name else f"{name} = {source or '...'}{about}\n"
+    return f"{lines}X = images{making}\n" if making else lines
 
 
 def guessed_shape(
@@ -169,7 +232,7 @@ def guessed_shape(
         return None
     some = X[np.unique(np.linspace(0, m - 1, min(m, 200)).astype(int))]
     shuffled = np.random.default_rng(0).permutation(n)
-    any_two = _difference(some, some[:, shuffled])
+    any_two = mean_difference(some, some[:, shuffled])
     best, shape = share, None
     for width in range(6, n // 6 + 1):
         height = n // width
@@ -177,7 +240,7 @@ def guessed_shape(
             continue
         # Pixels one below the other are alike, more than those a column further left or right
         below, left, right = (
-            _difference(some[:, :-lag], some[:, lag:]) / (any_two or 1.0)
+            mean_difference(some[:, :-lag], some[:, lag:]) / (any_two or 1.0)
             for lag in (width, width - 2, width + 2)
         )
         if below < best and below < 0.97 * min(left, right):
@@ -185,7 +248,7 @@ def guessed_shape(
     return shape
 
 
-def _difference(a: NDArray[Any], b: NDArray[Any]) -> float:
+def mean_difference(a: NDArray[Any], b: NDArray[Any]) -> float:
     """Return the mean absolute difference of entries that are both there."""
     with np.errstate(all="ignore"):
         differences = np.abs(a - b)

@@ -2,65 +2,45 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from functools import partial
-from pathlib import Path
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from nmd_lab._runtime.checks import check_share
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.model import make_model
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.files import load
-from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.options import Options
 from nmd_lab.solver.penalty import as_penalty_rule
 from nmd_lab.solver.settings import ADMM
 
-from .background import Latest, Measure
-from .code import MATRICES, PRINT_ERROR, call, load_matrix
-from .hidden_entries import HiddenEntries
+from .background import Measure, Memo, in_sample
 from .matrix_data import (
     NO_PICTURE,
+    HiddenEntries,
     MatrixData,
     as_matrix,
-    as_shape,
     fitting_code,
     gaps_code,
     guessed_shape,
     loading_lines,
 )
-from .model_state import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState, Numbers
+from .model_state import DRAWS, ITERATIONS, MODEL, MOST_JUDGED, ModelState, Numbers
 from .paint import Paint, mask_code
-from .settings import Field, FitState, check_option, prepared
+from .settings import Field, hidden_fields, prepared
 
 MOST_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too, at most
 THIS = "this model"  # name of the fit among its rivals
-OWN_DATA = "your X"  # option for the data that the user gave
-HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
-SHAPES = ("auto", "none")  # suggestions for the shape of a picture: from labels or values, or none
-OF_DATA = ("data", "missing", "seed")  # settings that change the data of a fit
+OF_DATA = ("missing", "seed")  # settings that change the data of a fit
 BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
 NOTHING_HIDDEN = HiddenEntries(np.empty((0, 0)), np.empty(0, np.intp), np.empty(0, np.intp))
 JOIN = 5.0  # longest time that a stroke of the brush waits for a run to stop, in seconds
-
-
-def as_rho(text: str) -> Any:
-    """Return the name of a penalty rule or a fixed penalty."""
-    try:
-        rho: str | float = float(text)
-    except ValueError:
-        rho = text.strip()
-    as_penalty_rule(rho)
-    return rho
 
 
 class DecompositionState(ModelState):
@@ -71,41 +51,28 @@ class DecompositionState(ModelState):
     """
 
     fields = (
-        Field("data", "Data", "choice", group="data"),
-        Field("missing", "Hidden", "share", (), "data", "Fraction of hidden entries", value=HIDDEN,
-              check=lambda share: check_share("missing", share)),
-        Field("shape", "Picture", "text", SHAPES, "data",
-              "Height x width of the picture that each row is", value="auto"),
-        Field("seed", "Seed", "integer", (), "again", "Seed of hidden entries and of the start",
-              value=0, check=check_option("random_state")),
-        F, LOW, HIGH,
+        *hidden_fields("missing", "entries"),
+        Field("shape"),  # height and width of the picture that each row is; None: what rows seem
+        *MODEL,
         Field("loss", "Loss", "choice", tuple(LOSSES), "again", "",
               {name: loss.label for name, loss in LOSSES.items()}, value="frobenius"),
-        RANK, ALPHA,
-        Field("rho", "Penalty ρ", "text", value="auto", check=as_rho),
-        Field("tol", "Tolerance", "number", value=Options().tol, check=check_option("tol")),
+        Field("rho", value="auto", check=as_penalty_rule),
+        Field("tol", value=Options().tol, check="tol"),
         ITERATIONS._replace(value=300), DRAWS._replace(value=150),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 10, "alpha": 1.0})
     fit_attributes = (*ModelState.fit_attributes, "fitted_data", "paint", "before_brush")
-    lengths = (*ModelState.lengths, "shape")
     hidden_share = "missing"
     fitted_data: MatrixData | None = None
     paint: Paint | None = None  # what the brush has done
-    sampled_paint: Paint | None = None  # and had done before the posterior was drawn
 
-    def __init__(self, X: Any = None, shape: tuple[int, int] | None = None, **values: Any) -> None:
+    def __init__(self, X: Any, **values: Any) -> None:
         if is_sparse(X):
             raise TypeError("X is sparse: give X.toarray().")
         self.given, self._matrix = X, as_matrix(X)
         self.X = self._matrix.matrix
-        self.options = {"data": ([OWN_DATA] if X is not None else []) + list(MATRICES)}
-        self._data, self._guess = Latest[MatrixData](), Latest[tuple[int, int] | None]()
-        self._shape = Latest[tuple[int, int]]()
-        first = {"data": self.options["data"][0]}
-        if shape is not None:
-            first["shape"] = " x ".join(map(str, shape))
-        super().__init__(first, values)
+        self._memo = Memo()
+        super().__init__({}, values)
 
     def _clear(self) -> None:
         super()._clear()
@@ -116,25 +83,19 @@ class DecompositionState(ModelState):
         """The entries where the iterates of the fit are measured."""
         return NOTHING_HIDDEN if self.fitted_data is None else self.fitted_data.unseen
 
-    def source(self) -> Any:
-        """Return the original matrix."""
-        return self.X if self.values["data"] == OWN_DATA else load_matrix(self.values["data"])
-
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int]:
         """Shape of the matrix that is fitted; categories have a column for each."""
-        X = self.source()
-        return self._shape(lambda: observe_dense(X).shape, X)
+        return observe_dense(self.X).shape
 
     def data_with(self, paint: Paint | None) -> MatrixData:
         """Return the data with the gaps of the present settings, and some paint."""
         values = self.values
 
         def made() -> MatrixData:
-            channels = self._matrix.channels if values["data"] == OWN_DATA else 1
-            return MatrixData(self.source(), values, self._layout(), channels, paint)
+            return MatrixData(self.X, values, self._layout(), self._matrix.channels, paint)
 
-        return self._data(made, *(values[name] for name in (*OF_DATA, "shape")), paint)
+        return self._memo("data", made, *(values[name] for name in (*OF_DATA, "shape")), paint)
 
     @property
     def data(self) -> MatrixData:
@@ -143,26 +104,20 @@ class DecompositionState(ModelState):
 
     def _layout(self) -> tuple[int, int] | None:
         """Return the shape of the picture that each row is; None for that of the labels, if any."""
-        text = self.values["shape"].strip()
-        if text == "none":
-            return NO_PICTURE
-        if text != "auto":
-            return as_shape(text)
-        return self.guessed
+        return self.values["shape"] or self.guessed
 
-    @property
+    @cached_property
     def guessed(self) -> tuple[int, int] | None:
         """Height and width of the pictures that rows of plain numbers seem to be."""
-        X = self.source()
-        if type(X) is not np.ndarray or self._matrix.channels > 1:
+        if type(self.X) is not np.ndarray or self._matrix.channels > 1:
             return None
-        return self._guess(lambda: guessed_shape(np.asarray(X, dtype=float)), X)
+        return guessed_shape(np.asarray(self.X, dtype=float))
 
     def _check_shape(self) -> None:
         """Raise an error if rows cannot be pictures of the given shape."""
         layout = self._layout()
-        if layout is not None and layout != NO_PICTURE:
-            picture_of(xr.DataArray(np.zeros(np.shape(self.source())[1])), layout)
+        if layout is not None and layout != NO_PICTURE and self._matrix.channels == 1:
+            picture_of(xr.DataArray(np.zeros(np.shape(self.X)[1])), layout)
 
     def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the arguments of the fit without the matrix."""
@@ -171,20 +126,13 @@ class DecompositionState(ModelState):
             "rank": values["rank"],
             "nonlinearity": self.nonlinearity(values),
             "loss": values["loss"],
-            "solver": ADMM(rho=as_rho(values["rho"])),
+            "solver": ADMM(rho=values["rho"]),
             "alpha": values["alpha"],
             "offsets": "none",
             "tol": values["tol"],
             "random_state": values["seed"],
             "max_iter": values["iterations"],
         }
-
-    def unused(self) -> list[str]:
-        """Return the names of the settings that have no effect now."""
-        unused, values = super().unused(), self.values
-        if self._matrix.channels > 1 and values["data"] == OWN_DATA:
-            unused.append("shape")
-        return unused
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""
@@ -194,29 +142,20 @@ class DecompositionState(ModelState):
             if not 0 <= values["missing"] < 1 or values["nonlinearity"] == "auto":
                 return  # a choice is of those that go with the data
             model = make_model(self.nonlinearity(), values["loss"])
-            model.loss.check_data(*self.data.observed_limits)
+            observed = self.data.observed
+            model.loss.check_data(float(np.nanmin(observed)), float(np.nanmax(observed)))
 
-        return super().checks() | {
-            "shape": self._check_shape,
-            "loss": loss,
-        }
+        return super().checks() | {"shape": self._check_shape, "loss": loss}
 
     def set(self, name: str, value: Any) -> None:
-        """Change a setting; other data have no paint."""
+        """Change a setting; draws are of entries that the data have hidden."""
+        if name in OF_DATA and self.values[name] != value:
+            self.forget_draws()
         super().set(name, value)
-        if name == "data":
-            self.paint = None
-
-    @property
-    def draws(self) -> Posterior | None:
-        """The posterior if it is of the present data, with their gaps and paint."""
-        same = all(self.sampled_settings.get(name) == self.values[name] for name in OF_DATA)
-        return self.posterior if same and self.sampled_paint is self.paint else None
 
     def to_sample(self) -> tuple[Any, Any]:
         """Return the data of the sampler, and what is not hidden or painted over."""
-        self.sampled_paint = self.paint
-        return self.source(), self.data.mask
+        return self.X, self.data.mask
 
     def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
         """Take the present data as those of the fit, which measures the entries it does not see."""
@@ -224,21 +163,16 @@ class DecompositionState(ModelState):
         options = {"absent_are_zeros": not data.has_holes, "observed": data.mask}
         return data.seen, options, data.unseen.error if data.unseen.count else None
 
-    def unpaint(self) -> None:
-        """Go back to the fit before the first stroke; without one, fit again without paint."""
-        if self.before_brush is not None and not self.changed:
-            self.recall(self.before_brush)
+    def undo(self) -> None:
+        """Take the last stroke of the brush back; of the first one, come back to the fit before."""
+        paint = None if self.paint is None else self.paint.before
+        before = self.before_brush
+        if before is not None and before["paint"] is paint and not self.changed:
+            self.forget_draws()
+            self.recall(before)
             self.fit.tell()
         else:
-            self.repaint(None)
-
-    def undo(self) -> None:
-        """Take the last stroke of the brush back."""
-        before = None if self.paint is None else self.paint.before
-        if before is not None and before.n_painted:
-            self.repaint(before)
-        else:
-            self.unpaint()
+            self.repaint(paint)
 
     def repaint(self, paint: Paint | None) -> None:
         """Take other painted entries, and fit again from the factors before the first stroke."""
@@ -251,24 +185,24 @@ class DecompositionState(ModelState):
         if before is None and self.fit.result is not None:
             before = self.keep()
         self.paint = paint
+        self.forget_draws()
         if before is None or not self._arguments or self.changed:
             return  # the paint only counts in the next run
         X, options, measure = self.to_fit()
         self.errors, self.before_brush = {}, before
-        if self.sample.phase != "running":
-            self.active = self.fit
         init, length = before["fit"]["result"], {"max_iter": BRUSH_ITERATIONS}
         arguments = self._arguments | options | length | {"absent_are_zeros": False, "init": init}
         remembers = not np.isnan(before["fitted_data"].observed[data.hidden]).all()
         make = partial(prepared, X, arguments)
         self.fit.start(make, BRUSH_ITERATIONS, measure, remembers=remembers)
 
-    def observed(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Return what the fit has seen: values, rows and columns."""
+    def known(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Return some of what the fit has seen: values, rows and columns."""
         assert self.fitted_data is not None
         observed = self.fitted_data.observed
         rows, columns = np.nonzero(~np.isnan(observed))
-        return observed[rows, columns], rows, columns
+        some = in_sample(rows.size, MOST_JUDGED)
+        return observed[rows[some], columns[some]], rows[some], columns[some]
 
     def compared(self, fit: Decomposition) -> dict[str, float]:
         """Return the held-out errors of the fit, of a linear one, and of the means of columns."""
@@ -289,9 +223,7 @@ class DecompositionState(ModelState):
         data, arguments = self.fitted_data, self._arguments
         if result is None or not arguments or data is None:
             result, before, data, arguments = None, None, self.data, self.arguments()
-        is_own = data.values["data"] == OWN_DATA
-        source = name if is_own else MATRICES[data.values["data"]].code
-        load = loading_lines(source, self._matrix.code if is_own else "", is_own=is_own)
+        load = loading_lines(name, self._matrix.code)
         body = fitting_code(data, arguments, result, before)
         imports = "import numpy as np\n\n" if "np." in body else ""
         head = f"{imports}import nmd_lab as nmd\n{self.imports}\n{load}"
@@ -299,41 +231,9 @@ class DecompositionState(ModelState):
 
     def _drawn_code(self, paint: Paint | None) -> str:
         """Return the lines that make the posterior, with the mask of its paint."""
-        values, settings = self.values | self.sampled_settings, self.sample.settings
+        settings = self.sample.settings
         drawn = self.sample_code("X")
         masked = settings is not None and settings.observed is not None
         if not (drawn and masked and self.paint is not None) or paint is self.paint:
             return drawn
-        return mask_code(gaps_code(values)[1], self.paint) + drawn
-
-
-class FittedState(FitState):
-    """A finished fit or a posterior, without the data that it was made of."""
-
-    def __init__(
-        self,
-        fit: Decomposition | Posterior | str | os.PathLike[str],
-        shape: tuple[int, int] | None = None,
-    ) -> None:
-        super().__init__({}, {})
-        self.path = Path(fit) if isinstance(fit, str | os.PathLike) else None
-        self.decomposition: Any = load(fit) if isinstance(fit, str | os.PathLike) else fit
-        row = self.decomposition._labels.label_columns(np.zeros((1, self.decomposition._shape[1])))
-        self.picture = picture_of(row.isel(component=0, drop=True), shape)
-
-    @property
-    def posterior(self) -> Posterior | None:
-        """The posterior, if it is one."""
-        return self.decomposition if isinstance(self.decomposition, Posterior) else None
-
-    def code(self, name: str | None = None) -> str:
-        """Return a notebook cell that shows the same without an explorer."""
-        source = name or "..."
-        if self.path is not None:
-            source = call("nmd.load", f'"{self.path.as_posix()}"')
-        if self.posterior is not None:
-            return f"import nmd_lab as nmd\n\nposterior = {source}\nprint(posterior)\n"
-        reading = "" if source == "fit" else f"fit = {source}\n"
-        plots = "fit.plot.convergence()\nfit.plot.components()\n"
-        plots += "fit.plot.selection()\n" if self.decomposition.selection.sizes["trial"] else ""
-        return f"import nmd_lab as nmd\n\n{reading}{PRINT_ERROR}{plots}"
+        return mask_code(gaps_code(self.values)[1], self.paint) + drawn

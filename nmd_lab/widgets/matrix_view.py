@@ -14,10 +14,9 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import as_text
 from nmd_lab.solver.state import State
 
-from .background import Latest, in_sample
 from .charts import row_texts, texts
 from .history import History, PastRun
-from .matrix_data import MatrixData
+from .matrix_data import NO_PICTURE, MatrixData
 from .matrix_state import OF_DATA, THIS, DecompositionState
 from .paint import Paint
 from .photograph_state import is_photograph
@@ -27,7 +26,6 @@ from .view import ModelView
 from .words import Number, Piece, model_words, size_words, two_digits
 
 MOST_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background, at most
-MOST_JUDGED = 20_000  # seen entries at which the first components are compared, at most
 
 
 class DecompositionView(ModelView):
@@ -35,24 +33,17 @@ class DecompositionView(ModelView):
 
     state: DecompositionState
     curves = MappingProxyType({"relative_error": "seen", "held_out": "hidden"})
-    other_models = ("data", "rank")
 
     def __init__(self, state: DecompositionState) -> None:
         super().__init__(state, "fit.nc", (state.given, "given"))
-        self._chosen_iteration: tuple[Any, int, int] | None = None
-        self._frames, self._still = Latest[Frame](), Latest[dict[str, Any]]()
-        self._doubts, self._order = Latest[dict[str, Any] | None](), Order()
-        self._painted, self._drawn = Latest[float](), Latest[tuple[Any, Any]]()
-        self._errors = Latest[tuple[float, float]]()
-        self._photographed = Latest[bool]()
-        self._judged = Latest[tuple[Any, Any, Any]]()
+        self._chosen: tuple[Any, State | None] = None, None  # a run, and an iterate of it
+        self._order = Order()
         if state.guessed is not None:
             self.buttons["flat"] = "rows as numbers", "No longer show each row as a picture"
         self.actions |= {
-            "flat": lambda _: self.state.set("shape", "none"),
+            "flat": lambda _: self.state.set("shape", NO_PICTURE),
             "brush": self._brush,
             "undo": lambda _: self.state.undo(),
-            "unpaint": lambda _: self.state.unpaint(),
             "iteration": self._show_iteration,
             "arrange": self._order.arrange,
         }
@@ -68,7 +59,7 @@ class DecompositionView(ModelView):
             return size_words("{} rows × {} columns", (m, len(data.labels.table.columns)), share)
         if data.picture is not None:
             kind = f"pictures of {data.picture.shape[0]} × {data.picture.shape[1]}"
-            guessed = self.state.values["shape"] == "auto" and self.state.guessed is not None
+            guessed = self.state.values["shape"] is None and self.state.guessed is not None
             words = f"{{}} rows, shown as {kind}" if guessed else f"{{}} {kind}"
             return size_words(words, (m, n), share)
         what = "a photograph of {} × {}" if self._is_photograph(data) else "a matrix of {} × {}"
@@ -84,8 +75,8 @@ class DecompositionView(ModelView):
         """Return whether the matrix is one picture, whose rows are no cases."""
         if data.picture is not None or data.labels.table is not None:
             return False
-        source = self.state.source()
-        return data.channels > 1 or self._photographed(lambda: is_photograph(source), source)
+        X = self.state.X
+        return data.channels > 1 or self.memo("is photograph", lambda: is_photograph(X))
 
     @property
     def _drawn_table(self) -> Posterior | None:
@@ -93,7 +84,7 @@ class DecompositionView(ModelView):
         data = self.state.fitted_data
         is_table = data is not None and data.labels.table is not None
         fitted = None if self.result is None else self.result._fitted
-        return self.state.draws if is_table and not self.factors.off(fitted) else None
+        return self.state.posterior if is_table and not self.factors.off(fitted) else None
 
     @property
     def model(self) -> list[Piece]:
@@ -118,19 +109,16 @@ class DecompositionView(ModelView):
         is_picture = data.picture is not None or self._is_photograph(data)
         before = f"Hidden {'pixels' if is_picture else 'entries'} are guessed to "
         after, fit = f" of {low}…\N{WORD JOINER}{high}", self.result
-        if (earlier := self._earlier()) is not None:
-            error = hidden.in_units(self._painted(lambda: hidden.error(earlier), earlier))
-            after += f" by iteration {earlier.iteration}"
+        shown = self._shown_state()
+        if shown is not None and shown.iteration < self.state.fit.done:
+            error = hidden.in_units(self.memo("painted", lambda: hidden.error(shown), shown))
+            after += f" by iteration {shown.iteration}"
         elif (paint := data.paint) is not None:
-            painted = self._painted(lambda: hidden.error(fit, paint.signs < 0), fit, paint)
+            where = paint.signs < 0
+            painted = self.memo("painted", lambda: hidden.error(fit, where), fit, paint)
             if not math.isnan(painted):
                 after += f", ±{two_digits(hidden.in_units(painted))} where you painted"
-        return Number(error, before, after, dict(rivals), more=self._covered())
-
-    def _covered(self) -> str:
-        """Return the coverage of the intervals in words, if there are some."""
-        found = self.state.findings
-        return "" if found is None else f"; {found.summary}"
+        return Number(error, before, after, dict(rivals), more=self.covered())
 
     def _number_of_table(self, data: MatrixData) -> Number:
         """Return the error of numbers, in SD, and the fraction of classes that are guessed."""
@@ -142,14 +130,14 @@ class DecompositionView(ModelView):
         def judged(predicted: Any) -> tuple[float, float]:
             return hidden.of_table(table, predicted, units, data.shape)
 
-        numbers, right = self._errors(lambda: judged(hidden.predicted(shown)), shown, fit)
+        numbers, right = self.memo("errors", lambda: judged(hidden.predicted(shown)), shown, fit)
         by_means, commonest = judged(hidden.means(data.observed))
         if math.isnan(numbers):
             after, value = f", average {100 * commonest:.0f} %", f"{100 * right:.0f} %"
             return Number(1 - right, "Hidden classes are guessed right in ", after, value=value)
         classes = "" if math.isnan(right) else f", {100 * right:.0f} % of classes"
         average = "" if math.isnan(right) else f" and {100 * commonest:.0f} %"
-        more = f"{average}{self._covered()}"
+        more = f"{average}{self.covered()}"
         before, after = "Hidden numbers are guessed to ", f" SD{classes}"
         return Number(numbers, before, after, {"average": by_means}, more=more)
 
@@ -162,8 +150,7 @@ class DecompositionView(ModelView):
         parts["facts"] |= {"iterations": iterations, "iteration": state and state.iteration}
         if data is None:
             return parts
-        fitted = self.factors.sorted(None if state is None else state._fitted)
-        frame, posterior = self._frame_of(data, fitted), self.state.draws
+        fitted, frame, posterior = self._fitted(), self._frame_of(data), self.state.posterior
         parts["pictures"] = self._pictures(data, frame, history, posterior)
         shown = None if fitted is None else fitted.without(self.factors.off(fitted))
         if shown is not None:
@@ -177,19 +164,9 @@ class DecompositionView(ModelView):
         if self._is_photograph(data):
             parts["facts"]["stage"], parts["scatter"] = "photograph", None
         if data.labels.table is None and not running:
-            seen = None if fitted is None else self._seen(data)
+            seen = None if fitted is None else self.memo("known", self.state.known, data)
             parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original, seen)
         return parts
-
-    def _seen(self, data: MatrixData) -> tuple[Any, Any, Any]:
-        """Return some seen values, their rows and columns."""
-
-        def sample() -> tuple[Any, Any, Any]:
-            x, rows, columns = self.state.observed()
-            some = in_sample(x.size, MOST_JUDGED)
-            return x[some], rows[some], columns[some]
-
-        return self._judged(sample, data)
 
     def _grid(
         self, data: MatrixData, fitted: Any, shown: Any, posterior: Posterior | None
@@ -198,19 +175,17 @@ class DecompositionView(ModelView):
         assert data.labels.table is not None
         drawn = Grid(data.labels.table, data.original, data.observed, shown, posterior)
         names = texts(data.labels, "rows")
-        doubts = self._doubts(lambda: drawn.least_sure(names), data, posterior)
+        doubts = self.memo("doubts", lambda: drawn.least_sure(names), data, posterior)
         grid = drawn._replace(posterior=None) if self.factors.off(fitted) else drawn
         return {
             "tables": [] if doubts is None else [doubts],
-            "grid": grid.shown(self._rows(data, fitted), names, self._order),
+            "grid": grid.shown(self._rows(data), names, self._order),
         }
 
     def frame(self) -> Frame | None:
         """Return which entries are shown as pictures; None without data."""
         data = self._data()
-        state = self._shown_state()
-        fitted = self.factors.sorted(None if state is None else state._fitted)
-        return None if data is None else self._frame_of(data, fitted)
+        return None if data is None else self._frame_of(data)
 
     def _data(self) -> MatrixData | None:
         """Return the data of the settings, or those of the fit where the settings are wrong."""
@@ -229,30 +204,28 @@ class DecompositionView(ModelView):
             return fit.state
         if any(self.state.values[name] != fitted.get(name) for name in OF_DATA):
             return None
-        if self._chosen_iteration is None or self._chosen_iteration[:2] != self._run():
-            return fit.state
-        return fit.recording.snapshots[self._chosen_iteration[2]]
+        run, chosen = self._chosen
+        return chosen if run == self._run() else fit.state
 
-    def _earlier(self) -> State | None:
-        """Return the iterate that was chosen, unless it is the last one."""
-        shown = self._shown_state()
-        return shown if shown is not None and shown.iteration < self.state.fit.done else None
+    def _fitted(self) -> FittedValues | None:
+        """Return the model of this iterate, the largest component first."""
+        state = self._shown_state()
+        return self.factors.sorted(None if state is None else state._fitted)
 
     def _run(self) -> tuple[Any, int]:
         """Return what tells the present run from others, and from its continuation."""
         return self.state.fit.recording, self.state.fit.done
 
-    def _rows(self, data: MatrixData, fitted: FittedValues | None) -> Any:
+    def _rows(self, data: MatrixData) -> Any:
         """Return selected rows, or those of a component; None for neither."""
-        return self.factors.shown_rows(fitted, self.selection, data.shape[0])
+        return self.factors.shown_rows(self._fitted(), self.selection, data.shape[0])
 
-    def _frame_of(self, data: MatrixData, fitted: FittedValues | None) -> Frame:
+    def _frame_of(self, data: MatrixData) -> Frame:
         """Return which entries are shown: selected rows, those of a component, or all."""
-        rows = self._rows(data, fitted)
+        rows = self._rows(data)
         key = None if rows is None else rows.tolist()
-        return self._frames(
-            lambda: frame_of(data.shape, data.picture, data.channels, rows), data, key
-        )
+        of_data = data.shape, data.picture, data.channels
+        return self.memo("frame", lambda: frame_of(*of_data, rows), data, key)
 
     def _pictures(
         self, data: MatrixData, frame: Frame, history: History, posterior: Posterior | None
@@ -261,33 +234,28 @@ class DecompositionView(ModelView):
         run: PastRun | None = history.runs.get(history.left or 0)
 
         def pictures() -> dict[str, Any]:
-            paint, same = self.state.paint, run if run and run.fit._shape == data.shape else None
             layers = {"original": at(frame, data.original), "seen": at(frame, data.observed)}
             if posterior is not None:
                 layers["spread"] = self._drawn_at(posterior, frame)[1]
-            if same is not None:
-                layers["beside"] = frame.means(data.shape, same.fit._fitted.block)
-            return pictures_part(
-                frame,
-                data.limits,
-                row_texts(data.labels),
-                layers,
-                beside_title="" if same is None else history.words(same),
-                n_painted=0 if paint is None else paint.n_painted,
-            )
+            if run is not None:
+                layers["beside"] = frame.means(data.shape, run.fit._fitted.block)
+            paint, more = self.state.paint, dict[str, Any]()
+            more["beside_title"] = "" if run is None else history.words(run)
+            more["n_painted"] = 0 if paint is None else paint.n_painted
+            return pictures_part(frame, data.limits, row_texts(data.labels), layers, **more)
 
-        return self._still(pictures, data, frame, run, posterior)
+        return self.memo("pictures", pictures, data, frame, run and run.fit, posterior)
 
     def _drawn_at(self, posterior: Posterior, frame: Frame) -> tuple[Any, Any]:
         """Return mean and standard deviation of a posterior where pictures are shown."""
-        return self._drawn(lambda: drawn_at(posterior, frame), posterior, frame)
+        return self.memo("drawn", lambda: drawn_at(posterior, frame), posterior, frame)
 
     def _show_iteration(self, message: Mapping[str, Any]) -> None:
         """Show an earlier iterate; the last one follows the fit."""
         iteration = int(message["iteration"])
         if iteration not in self.state.fit.recording.snapshots.iterations:
             raise ValueError(f"iteration {iteration} is not kept: choose another.")
-        self._chosen_iteration = *self._run(), iteration
+        self._chosen = self._run(), self.state.fit.recording.snapshots[iteration]
 
     def _brush(self, stroke: Mapping[str, Any]) -> None:
         """Hide or reveal what the brush has touched, and continue from the present factors."""

@@ -21,47 +21,34 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.request import Decided
 
-from .background import Background, Measure, error_at
+from .background import Measure, error_at
 from .code import Code, call
 from .live_fit import NO_CHOICE, Keep
-from .live_sample import Findings, LiveSample, SampleSettings
-from .settings import (
-    Field,
-    FitState,
-    check_option,
-    choice_for,
-    has_bounds,
-    is_open,
-    prepared,
-    settings_of,
-)
+from .live_sample import LiveSample, SampleSettings
+from .settings import Field, FitState, choice_for, has_bounds, is_open, prepared, settings_of
 
 Numbers = NDArray[Any]
 
-F = Field(
-    "nonlinearity", "Shape f", "choice", ("auto", *NONLINEARITIES), "shape", "X ≈ f(W H)",
-    {name: f.label for name, f in NONLINEARITIES.items()}, auto=True, value="auto",
-)  # fmt: skip
-LOW = Field("low", "Lower bound", "number", value=0.0)
-HIGH = Field("high", "Upper bound", "number", value=1.0)
-RANK = Field(
-    "rank", "Components", "integer", (), "components", "Their number", auto=True, value="auto"
-)
-ALPHA = Field(
-    "alpha", "Ridge", "number", (), "again", "Keeps W and H small", auto=True, value="auto",
-    check=check_option("alpha"),
+# The settings of a model, and the lengths of its fit and of its chains
+MODEL = (
+    Field("nonlinearity", "Shape f", "choice", ("auto", *NONLINEARITIES), "shape", "X ≈ f(W H)",
+          {name: f.label for name, f in NONLINEARITIES.items()}, auto=True, value="auto"),
+    Field("low", value=0.0),
+    Field("high", value=1.0),
+    Field("rank", "Components", "integer", (), "components", "Their number", auto=True,
+          value="auto"),
+    Field("alpha", "Ridge", "number", (), "again", "Keeps W and H small", auto=True, value="auto",
+          check="alpha"),
 )  # fmt: skip
 ITERATIONS = Field(
-    "iterations", "Iterations", "integer", (), "again", "Number of each run",
-    check=check_option("max_iter"),
-)  # fmt: skip
-DRAWS = Field(
-    "draws", "Draws", "integer", (), "uncertainty", "Sweeps of the sampler after tuning",
-    check=lambda draws: SampleOptions(draws=draws),
-)  # fmt: skip
+    "iterations", "Iterations", "integer", (), "again", "Number of each run", check="max_iter"
+)
+DRAWS = Field("draws", check=lambda draws: SampleOptions(draws=draws))
+
+MOST_JUDGED = 20_000  # known entries at which components are judged, at most
 
 # Settings that have to be right for the sampler
-SAMPLED = ("data", "validation", "missing", "seed", "high", "rank", "draws")
+SAMPLED = ("validation", "missing", "seed", "high", "rank", "draws")
 
 
 class ModelState(FitState):
@@ -70,29 +57,19 @@ class ModelState(FitState):
     A choice puts numbers in the place of "auto", and the fit begins as one with these numbers does.
     """
 
-    lengths: tuple[str, ...] = ("iterations", "draws")
-    fit_attributes = (*FitState.fit_attributes, "decided", "errors", "_arguments")
+    fit_attributes: tuple[str, ...] = ("fitted_settings", "errors", "_arguments")
     hidden_share: str  # the setting for the number of entries that neither fit nor sampler sees
 
     def __init__(self, first: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         self._clear()
-        super().__init__(first, values)
         self.sample = LiveSample()
+        super().__init__(first, values)
         self.works = [self.sample, self.fit]
-        self.sampled_settings: dict[str, Any] = {}  # with which it was started, without `lengths`
         self._earlier: dict[str, Any] | None = None
         self.fit.giving_up, self.fit.finishing = self._bring_back, self._compare
 
-    def set(self, name: str, value: Any) -> None:
-        """Change a setting; what was chosen for other data is to be chosen again."""
-        super().set(name, value)
-        if name == "data":
-            chosen = (each for each in self.choosable if each in self.decided)
-            self.values |= {k: "auto" for k in chosen if self.values[k] == self.decided[k]}
-
     def _clear(self) -> None:
         """Forget what belongs to a fit."""
-        self.decided: dict[str, Any] = {}  # what the last run found for "auto"; a new dict for each
         self.errors: dict[str, float] = {}  # of the fit and its rivals, at entries it has not seen
         self._arguments: dict[str, Any] = {}
 
@@ -113,8 +90,8 @@ class ModelState(FitState):
         """Return the data of the sampler, and which entries it sees if not a random fraction."""
         raise NotImplementedError
 
-    def observed(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Return known entries by which the components are judged: values, rows and columns."""
+    def known(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Return some entries by which components are judged: values, rows and columns."""
         raise NotImplementedError
 
     def compared(self, fit: Decomposition) -> dict[str, float]:
@@ -130,7 +107,7 @@ class ModelState(FitState):
 
     def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
         """Return the error at known entries with and without some components."""
-        x, rows, columns = self.observed()
+        x, rows, columns = self.known()
         with_all, without = (
             error_at(each.model, x, each.at(rows, columns), rows, columns)
             for each in (fitted, fitted.without(list(off)))
@@ -150,13 +127,6 @@ class ModelState(FitState):
             return name
         bounds = {"a": values["low"], "b": values["high"]}
         return NONLINEARITIES[name](**bounds)
-
-    def unused(self) -> list[str]:
-        """Return the names of the settings that have no effect now."""
-        only = ["data"] if len(self.options["data"]) == 1 else []
-        name = self.values["nonlinearity"]
-        bounded = name != "auto" and has_bounds(NONLINEARITIES[name])
-        return only if bounded else [*only, "low", "high"]
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""
@@ -208,21 +178,34 @@ class ModelState(FitState):
             look=look if chooses and looks else None,
         )
 
+    def keep(self) -> dict[str, Any]:
+        """Return what `recall` needs to come back to the present fit."""
+        return {name: getattr(self, name) for name in self.fit_attributes} | {
+            "fit": self.fit.keep()
+        }
+
+    def recall(self, saved: Mapping[str, Any]) -> None:
+        """Come back to a fit; the settings stay."""
+        self.fit.recall(saved["fit"])
+        self.__dict__ |= {name: each for name, each in saved.items() if name != "fit"}
+
     def _forget(self) -> None:
         """Forget the fit and the posterior, and tell nobody."""
-        self.active, self.sampled_settings = self.fit, {}
-        self.sample.reset(tell=False)
+        self.forget_draws()
         self.fit.reset(tell=False)  # first: from now on a running choice changes nothing
         self._clear()
+
+    def forget_draws(self) -> None:
+        """Forget the posterior, which is of other data, and tell nobody."""
+        self.active = self.fit
+        self.sample.reset(tell=False)
 
     def _bring_back(self) -> None:
         """Come back to the fit before a choice that was not made; the settings stay."""
         if self._earlier is None:
             return
-        self.fit.recall(self._earlier["fit"])
-        for name in self.fit_attributes:
-            if name != "paint":  # which is the user's, as the settings are
-                setattr(self, name, self._earlier[name])
+        # The paint is the user's, as the settings are
+        self.recall({name: each for name, each in self._earlier.items() if name != "paint"})
         self.fit.message = f"{NO_CHOICE}; the earlier fit is shown"
 
     def _settle(self, settings: dict[str, Any], found: Mapping[str, Any]) -> None:
@@ -230,11 +213,10 @@ class ModelState(FitState):
         names = [name for name in self.choosable if settings.get(name) == "auto" and name in found]
         if "nonlinearity" in names:
             names += [name for name in ("low", "high") if name in found]
-        self.decided = {name: found[name] for name in names}
-        for name, value in self.decided.items():
+        for name in names:
             if self.values[name] == settings[name]:
-                self.values[name] = value
-        settings |= self.decided
+                self.values[name] = found[name]
+            settings[name] = found[name]
         self.fitted_settings = self._settings(settings)
         self._arguments = self.arguments(settings)
 
@@ -248,23 +230,6 @@ class ModelState(FitState):
         """Draws from the posterior; None until they have been asked for."""
         return self.sample.posterior
 
-    @property
-    def draws(self) -> Posterior | None:
-        """The posterior if it is of the chosen data."""
-        of = self.sampled_settings.get("data")
-        return self.posterior if of == self.values["data"] else None
-
-    @property
-    def findings(self) -> Findings | None:
-        """The findings of the posterior, if it is of the present data."""
-        return None if self.draws is None else self.sample.findings
-
-    @property
-    def said_work(self) -> Background:
-        """The work that was begun last, but not a posterior of other data."""
-        other = self.active is self.sample and self.posterior is not None and self.draws is None
-        return self.fit if other else self.active
-
     def cannot_sample(self) -> str:
         """Return why no draws can be made with the present settings, or an empty string."""
         for name in ("nonlinearity", "rank"):
@@ -274,17 +239,12 @@ class ModelState(FitState):
         return next((problems[name] for name in SAMPLED if name in problems), "")
 
     def sample_now(self, *, idle: bool = False) -> None:
-        """Draw from the posterior with the present settings; a fit of the same data stays.
+        """Draw from the posterior with the present settings; the fit stays.
 
         If `idle`, the draws are made in the background, and the status remains that of the fit.
         """
         values, (X, observed) = self.values, self.to_sample()
-        if self.fitted_settings.get("data") != values["data"]:
-            self.fit.reset(tell=False)
-            self._clear()
-            self.fitted_settings = {}
         self.active = self.fit if idle else self.sample
-        self.sampled_settings = self._settings(values)
         options = {"draws": values["draws"], "random_state": values["seed"]}
         rank, f, share = values["rank"], self.nonlinearity(), values[self.hidden_share]
         if is_frame(X) and observe_dense(X).labels.table is not None:  # f is drawn by column

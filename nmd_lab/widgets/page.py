@@ -105,7 +105,8 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         self.view, self.history = view, History()
         for work in view.state.works:
             work.listeners.append(self._refresh)
-        self._settings_changed()
+        self._show_settings()
+        self._refresh()
 
     @property
     def state(self) -> Any:
@@ -192,7 +193,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
             "select": lambda m: self.select(**self.view.place(m)),
             "clear": lambda _: setattr(self, "selection", None),
             "lasso": lambda m: self.select(rows=list(m["rows"])),
-            "history": lambda m: self.history.act(self.state, m["number"], m["what"]),
+            "history": lambda m: self.history.show_left(m["number"]),
             "open": lambda m: self._view_opened(m, buffers),
             **self.view.actions,
         }
@@ -222,22 +223,24 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         self._is_open = True
         self.view.begin()
 
-    def _set(self, name: str, value: Any) -> None:
-        """Change a setting to what the user entered."""
+    def _set(self, name: str, value: Any) -> View | None:
+        """Change a setting to what the user entered; other data have a view of their own."""
+        if name == "data":
+            return self._view_opened({"data": value}, [])
         kind = next((each.kind for each in self.state.fields if each.name == name), "text")
         if value == "" and name in self.state.numbers:  # "auto" was turned off
             value = self.state.numbers[name]
         self._change(name, value_of(value, kind))
         if self._is_open and (said := self.view.follow(name)):
             self._tell(said)
+        return None
 
     def _change(self, name: str, value: Any) -> None:
-        """Change a setting; other data have other rows."""
+        """Change a setting."""
         self.state.set(name, value)
         self.view.setting_changed(name)
-        if name == "data":
-            self.selection = None
-        self._settings_changed()
+        self._show_settings()
+        self._refresh()
 
     def _setting_given(self, change: Any) -> None:
         """Change the setting whose trait was set from outside."""
@@ -254,16 +257,10 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         self.view.select(change.new)
         self._refresh()
 
-    def _settings_changed(self) -> None:
-        """Show the settings, which `_refresh` leaves alone during a run, and everything else."""
-        if self.state.active.phase == "running":
-            self._show_settings()
-        self._refresh()
-
     def _show_settings(self) -> None:
         """Show the settings in the controls and the traits."""
         with self._lock:
-            self.controls = self.state.controls() if self.view.can_fit else []
+            self.controls = self.view.controls()
             self._reflecting = True
             try:
                 for name in SETTINGS:

@@ -38,7 +38,8 @@ class Paint:
         """Return the paint after a stroke: discs of a radius around points of a picture."""
         result = Paint(self.signs.shape)
         result.signs = self.signs.copy()
-        result.before = self.before if stroke.get("goes_on") else self
+        before = self if self.n_painted else None
+        result.before = self.before if stroke.get("goes_on") else before
         picture, radius = int(stroke["picture"]), float(stroke["radius"])
         step, sign = frame.step, HIDDEN if stroke["hide"] else REVEALED
         if stroke.get("rain"):

@@ -13,13 +13,13 @@ from nmd_lab._runtime.checks import check_integer, check_share
 from nmd_lab.data.patches import CHANNELS, Grid
 from nmd_lab.inpainting import GROUPS, PASSES, default_grid
 
-from .background import Latest
+from .background import Memo
 from .code import call
 from .live_fill import Box, FillRequest, LiveFill
-from .matrix_state import HIDDEN
+from .matrix_data import mean_difference
 from .paint import Paint
 from .pictures import Frame, frame_of
-from .settings import Field, FitState, check_option
+from .settings import Field, FitState, hidden_fields
 
 LEAST, LONGEST = 48, 4.0  # pixels along a side, and ratio of the sides, of a matrix with a picture
 ALIKE = 0.6  # ratio of differences of neighbouring pixels to those of any two, of a picture
@@ -29,16 +29,13 @@ Array = NDArray[Any]
 
 def is_photograph(X: Any) -> bool:
     """Return whether data are one picture: in colours, or with neighbouring pixels alike."""
-    if isinstance(X, xr.DataArray):
-        in_colours = X.ndim == 3 and X.dims[-1] in CHANNELS and X.shape[-1] in (3, 4)
-    else:
-        in_colours = isinstance(X, np.ndarray) and X.ndim == 3 and X.shape[-1] in (3, 4)
-    sides = np.shape(X)[:2] if in_colours or type(X) in (np.ndarray, xr.DataArray) else ()
-    if len(sides) != 2 or np.asarray(X).dtype.kind not in "fiu":
+    if type(X) not in (np.ndarray, xr.DataArray) or X.dtype.kind not in "fiu":
         return False
-    if in_colours:
-        return bool(min(sides) >= LEAST // 2)
-    if np.ndim(X) != 2 or min(sides) < LEAST or max(sides) > LONGEST * min(sides):
+    sides = X.shape[:2]
+    if X.ndim == 3:
+        named = isinstance(X, np.ndarray) or X.dims[-1] in CHANNELS
+        return named and X.shape[-1] in (3, 4) and min(sides) >= LEAST // 2
+    if X.ndim != 2 or min(sides) < LEAST or max(sides) > LONGEST * min(sides):
         return False
     pixels = np.asarray(X, dtype=float)
     return all(_are_alike(each) for each in (pixels, pixels.T))
@@ -47,25 +44,20 @@ def is_photograph(X: Any) -> bool:
 def _are_alike(pixels: Array) -> bool:
     """Return whether rows are like the next ones, compared with any two."""
     other = np.random.default_rng(0).permutation(len(pixels))
-    differences = np.abs(np.diff(pixels, axis=0)), np.abs(pixels - pixels[other])
-    next_one, any_two = (float(np.nansum(d)) / max((d >= 0).sum(), 1) for d in differences)
-    return bool(next_one < ALIKE * any_two)
+    next_one = mean_difference(pixels[1:], pixels[:-1])
+    return next_one < ALIKE * mean_difference(pixels, pixels[other])
 
 
 class PhotographState(FitState):
     """A photograph, the pixels that are hidden or painted over, and its filling by patches."""
 
     fields = (
-        Field("missing", "Hidden", "share", (), "data", "Fraction of hidden pixels", value=HIDDEN,
-              check=lambda share: check_share("missing", share)),
+        *hidden_fields("missing", "pixels"),
         Field("method", "Method", "choice", tuple(PASSES), "again",
               "sample is nearer to the truth, and takes longer", value="complete"),
         Field("groups", "Groups", "integer", (), "components", "Groups of patches at most",
               value=GROUPS, check=lambda n: check_integer("groups", n, 1)),
-        Field("seed", "Seed", "integer", (), "again", "Seed of hidden pixels and of the groups",
-              value=0, check=check_option("random_state")),
     )  # fmt: skip
-    lengths: tuple[str, ...] = ()
 
     def __init__(self, X: Any, **values: Any) -> None:
         super().__init__({}, values)
@@ -76,7 +68,7 @@ class PhotographState(FitState):
         self.fill = LiveFill()
         self.active, self.works = self.fill, [self.fill]
         self.paint: Paint | None = None
-        self._masks = Latest[NDArray[np.bool_]]()
+        self._memo = Memo()
 
     @property
     def grid(self) -> Grid:
@@ -108,7 +100,7 @@ class PhotographState(FitState):
             seen = np.random.default_rng(seed).random(self.shape) >= share
             return seen if paint is None else paint.mask(seen)
 
-        return self._masks(mask, seed, share, paint)
+        return self._memo("mask", mask, seed, share, paint)
 
     @property
     def visible(self) -> Array:
@@ -131,7 +123,7 @@ class PhotographState(FitState):
         self.fitted_settings = self._settings(self.values)
         values = self.values
         named = values["method"], values["groups"], values["seed"]
-        self.fill.start(FillRequest(self.X, self.mask, *named), touched)
+        self.fill.start(FillRequest(self.X, self.visible, self.grid, *named), touched)
 
     def repaint(self, paint: Paint | None) -> None:
         """Take other painted pixels, and fill them and then all of the picture anew."""

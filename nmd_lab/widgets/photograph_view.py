@@ -16,8 +16,9 @@ from nmd_lab._inpainting import NOISE
 from nmd_lab.data.patches import CHANNELS, Average, Grid
 from nmd_lab.result.selection import as_text
 
-from .background import Latest, many
+from .background import many
 from .charts import calibration_chart
+from .components import tiles_part
 from .history import History
 from .paint import Paint
 from .photograph_state import PhotographState
@@ -40,12 +41,9 @@ class PhotographView(View):
     def __init__(self, state: PhotographState) -> None:
         super().__init__(state, "picture.nc", (state.picture, "picture"))
         self.group: int | None = None  # group whose pixels are shown
-        self._still, self._tiles = Latest[dict[str, Any]](), Latest[dict[str, Any]]()
-        self._areas = Latest[Array]()
         self.actions |= {
             "brush": self._brush,
             "undo": lambda _: self.state.undo(),
-            "unpaint": lambda _: self.state.repaint(None),
             "component": self._show_group,
         }
 
@@ -87,16 +85,6 @@ class PhotographView(View):
         found = self.state.fill.findings
         covered = "" if found is None else f"; {found.summary}"
         return Number(error, "Hidden pixels are guessed to ", after, dict(rivals), more=covered)
-
-    def why_disabled(self, name: str) -> str:
-        """Return why a button has no use now; they always have."""
-        return ""
-
-    def follow(self, name: str) -> str:
-        """Fill again after a setting was changed on the page."""
-        if not self.cannot_run():
-            self.state.start()
-        return ""
 
     def write(self, path: Path) -> None:
         """Write the filled picture to a file."""
@@ -142,11 +130,11 @@ class PhotographView(View):
             # Without hidden pixels both sides of the divider would be alike
             return pictures_part(frame, limits, [], shown, **more) | {"many_missing": True}
 
-        return self._still(pictures, state.mask, filled, group)
+        return self.memo("pictures", pictures, state.mask, filled, group)
 
     def _pixels_of(self, group: int, filled: xr.Dataset) -> Array:
         """Return the filled picture where patches are of a group; NaN elsewhere."""
-        areas = self._areas(lambda: areas_of(self.state.grid, filled), filled)
+        areas = self.memo("areas", lambda: areas_of(self.state.grid, filled), filled)
         pixels = filled["picture"].to_numpy().astype(float)
         return np.where(areas[group] >= MOSTLY, pixels, np.nan)
 
@@ -155,7 +143,7 @@ class PhotographView(View):
         filled = self.result
         if filled is None:
             return None
-        tiles = self._tiles(lambda: tiles_of(self.state.grid, filled), filled)
+        tiles = self.memo("tiles", lambda: tiles_of(self.state.grid, filled), filled)
         return tiles | {"chosen": self.group, "off": []}
 
     def _show_group(self, message: Mapping[str, Any]) -> None:
@@ -183,15 +171,9 @@ def tiles_of(grid: Grid, filled: xr.Dataset) -> dict[str, Any]:
                 picture = picture.mean(axis=-1)
             top, left = (n // PATTERNS) * (height + 1), (n % PATTERNS) * (width + 1)
             tile[top : top + height, left : left + width] = picture
-    return {
-        "kind": "image",
-        "count": count,
+    return tiles_part("image", tiles, weights.tolist()) | {
         "total": count,
-        "height": tiles.shape[1],
-        "width": tiles.shape[2],
-        "values": np.ascontiguousarray(tiles, dtype="<f4").tobytes(),
         "lists": [],
-        "shares": weights.tolist(),
         "captions": [f"{100 * weight:.2g} %" for weight in weights],
         "words": [f"{100 * w:.2g} % of the patches; click: where they are" for w in weights],
         "thing": "group",

@@ -194,12 +194,9 @@ def drawing_part(
     with np.errstate(all="ignore"):
         table = fitted.model.expected(step * (np.round(low / step) + np.arange(STEPS + 1)))
     is_rows = frame.picture is not None
-    height, width = frame.picture.shape if frame.picture else (frame.height, frame.width)
     codes = X is not None and is_rows and rows.size * n <= MOST_VALUES
     return {
-        "height": height,
-        "width": width,
-        "channels": frame.channels,
+        **frame.size,
         "rank": H.shape[0],
         "W": np.ascontiguousarray(W, dtype="<f4").tobytes() if is_rows else None,
         "shown": np.ascontiguousarray(shown, dtype="<f4").tobytes(),
@@ -207,7 +204,7 @@ def drawing_part(
         "low": float(low),
         "high": float(high),
         "table": np.ascontiguousarray(table, dtype="<f4").tobytes(),
-        "data": _as_bytes(frame.arranged(X[rows])) if codes and X is not None else None,
+        "data": as_bytes(frame.arranged(X[rows])) if codes and X is not None else None,
         "errors": [] if seen is None else errors_of_first(fitted, every_W, every_H, *seen),
     }
 
@@ -225,7 +222,7 @@ def errors_of_first(
     return errors
 
 
-def _as_bytes(values: bytes) -> dict[str, Any]:
+def as_bytes(values: bytes) -> dict[str, Any]:
     """Return float32 numbers as bytes 0 to 254, 255 for NaN, and what 0 and 254 stand for."""
     numbers = np.frombuffer(values, "<f4")
     low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -18,7 +17,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
 
-from .background import Latest
+from .background import Memo
 from .code import call, expression
 
 # Columns of a long table that hold the labels and the values unless others are named
@@ -56,9 +55,11 @@ class Ratings(NamedTuple):
         return names.index(name)
 
 
-def as_ratings(X: Any, columns: Mapping[str, str], titles: Mapping[Any, str] | None) -> Ratings:
-    """Return data as sparse observations."""
-    if table_columns(X, columns) is not None:
+def as_ratings(
+    X: Any, columns: Mapping[str, str] | None, titles: Mapping[Any, str] | None
+) -> Ratings:
+    """Return data, a long table if they have columns, as sparse observations."""
+    if columns is not None:
         if titles is None and "title" in X.columns:
             distinct = X.drop_duplicates(columns["column"])
             titles = dict(zip(distinct[columns["column"]], distinct["title"], strict=True))
@@ -92,10 +93,10 @@ class NewPerson:
         self.data = data
         self.ratings: dict[int, float] = {}
         entries = data.observations
-        counts = np.bincount(entries.indices, minlength=entries.shape[1])
-        self._by_count = np.argsort(-counts, kind="stable").tolist()
+        self.counts = np.bincount(entries.indices, minlength=entries.shape[1])
+        self._by_count = np.argsort(-self.counts, kind="stable").tolist()
         self.offered: list[int] = self._by_count[:OFFERED]
-        self._folded: defaultdict[Any, Latest[Any]] = defaultdict(Latest)
+        self._memo = Memo()
         self._titles = [title.casefold() for title in data.column_titles()]
         found = np.unique(entries.values).astype(float)
         ends = float(found[0]), float(found[-1])
@@ -137,7 +138,7 @@ class NewPerson:
                 offsets = offsets._replace(rows=w.coords["offset"].values)
             return model._fitted._replace(W=w.values, offsets=offsets)
 
-        return self._folded[type(model), bool(ratings)](folded, model, ratings)
+        return self._memo(f"{type(model).__name__} {bool(ratings)}", folded, model, ratings)
 
     def code(self) -> str:
         """Return the code that prints the suggestions; an empty string without ratings."""

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.checks import check_share
-from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.entries import entries_at
@@ -20,18 +18,16 @@ from nmd_lab.result.summary import validation_error
 from nmd_lab.solver.options import OFFSETS
 from nmd_lab.solver.settings import ADMM, SPLITS
 
-from .background import Latest, Measure, Positions, error_of_means, in_sample
-from .code import fit_call, ratings_choices
+from .background import Measure, Positions, error_of_means, in_sample
+from .code import fit_call
 from .live_sample import LEVEL
-from .matrix_state import MOST_COMPARED as MOST_FITTED
-from .model_state import ALPHA, DRAWS, HIGH, ITERATIONS, LOW, RANK, F, ModelState, Numbers
-from .ratings import DEFAULT_COLUMNS, NewPerson, Ratings, as_ratings, reading_code, table_columns
-from .settings import WITHOUT_RIDGE, Field, check_option, default_nonlinearity
+from .matrix_state import MOST_COMPARED
+from .model_state import DRAWS, ITERATIONS, MODEL, MOST_JUDGED, ModelState, Numbers
+from .ratings import DEFAULT_COLUMNS, NewPerson, as_ratings, reading_code, table_columns
+from .settings import WITHOUT_RIDGE, Field, default_nonlinearity, hidden_fields
 
-MOST_COMPARED = 50_000  # entries at which errors without components are compared, at most
 LEAST, ENOUGH = 20, 30  # ratings of a column that is suggested, where so many have them
 SORTS = ("for_you", "highest", "surest")  # orders of the suggestions
-OWN_DATA = "your ratings"  # option for the data that the user gave
 
 
 class Entry(NamedTuple):
@@ -47,33 +43,47 @@ class Entry(NamedTuple):
     n_ratings: int  # of the column, by anybody
 
 
+class Row(NamedTuple):
+    """A row of a model; NaN for what is not known of it."""
+
+    model: Any  # fitted values, a posterior or None
+    at: int  # its position there
+    n: int  # number of columns
+
+    def predicted(self) -> Numbers:
+        """Return the predictions of all columns."""
+        if isinstance(self.model, Posterior):
+            return np.asarray(self.model.predict(entries_at(self.at, np.arange(self.n))))
+        nothing = np.full(self.n, np.nan)
+        return nothing if self.model is None else np.asarray(self.model.block([self.at])[0])
+
+    def intervals(self, columns: Numbers) -> Numbers:
+        """Return the ends of the intervals of some columns, which draws have."""
+        if not isinstance(self.model, Posterior) or not columns.size:
+            return np.full((columns.size, 2), np.nan)
+        return np.asarray(self.model.predict_interval(entries_at(self.at, columns), level=LEVEL))
+
+
 class CompletionState(ModelState):
     """Partly observed entries, a model of them, a fit and draws that can be stopped."""
 
     fields = (
-        Field("data", "Data", "choice", group="data"),
-        Field("validation", "Hidden", "share", (), "data", "Fraction of hidden ratings",
-              value=0.1, check=lambda share: check_share("validation", share)),
-        Field("seed", "Seed", "integer", (), "again", "Seed of hidden ratings and of the start",
-              value=0, check=check_option("random_state")),
-        F, LOW, HIGH, RANK, ALPHA,
+        *hidden_fields("validation", "ratings"),
+        *MODEL,
         Field("offsets", "Offsets", "choice", OFFSETS, "again", "Offsets added to W H", auto=True),
         Field("offset_alpha", "Their ridge", "number", (), "again",
               "Keeps the offsets of rows and columns small", auto=True, value="auto",
-              check=check_option("offset_alpha")),
-        Field("split", "Split", "choice", SPLITS, value="auto"),
-        Field("patience", "Patience", "integer", value=20,
-              check=lambda patience: ADMM(patience=patience)),
+              check="offset_alpha"),
+        Field("split", "", "choice", SPLITS, value="auto"),
+        Field("patience", value=20, check=lambda patience: ADMM(patience=patience)),
         ITERATIONS._replace(value=200), DRAWS._replace(value=300),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 8, "alpha": 15.0, "offset_alpha": 5.0})
-    fit_attributes = (*ModelState.fit_attributes, "fitted_entries")
     hidden_share = "validation"
-    fitted_entries: SparseObservations | None = None
 
     def __init__(
         self,
-        ratings: Any = None,
+        ratings: Any,
         *,
         row: str = DEFAULT_COLUMNS["row"],
         column: str = DEFAULT_COLUMNS["column"],
@@ -81,38 +91,21 @@ class CompletionState(ModelState):
         titles: Mapping[Any, str] | None = None,
         **values: Any,
     ) -> None:
-        self.ratings, self._titles = ratings, titles
-        asked = {"row": row, "column": column, "value": value}
-        self.columns = table_columns(ratings, asked) or asked
-        choices = ([OWN_DATA] if ratings is not None else []) + list(ratings_choices())
-        self.options = {"data": choices}
-        self._loaded, self._person = Latest[Ratings](), Latest[NewPerson]()
-        self._counts = Latest[Numbers]()
-        self._least: int | None = None
+        self.ratings = ratings
+        self.columns = table_columns(ratings, {"row": row, "column": column, "value": value})
+        self.data = as_ratings(ratings, self.columns, titles)
+        self.observations = self.data.observations
+        self.person = NewPerson(self.data)  # somebody who is not in the data
+        self.counts = self.person.counts
+        enough = int((self.counts >= LEAST).sum()) >= ENOUGH
+        self.least = LEAST if enough else 1  # number of ratings from which a column is suggested
         self._unseen: Positions | None = None
         alpha = values.get("alpha", "auto")
         offsets = "auto" if alpha == "auto" else "both"
         first = {"nonlinearity": default_nonlinearity(alpha), "offsets": offsets}
-        super().__init__({"data": choices[0], **first}, values)
+        super().__init__(first, values)
         ends = zip(("low", "high"), self.observations.range(), strict=True)
         self.values |= {name: values.get(name, end) for name, end in ends}
-
-    @property
-    def data(self) -> Ratings:
-        """The chosen data."""
-        name = self.values["data"]
-
-        def load() -> Ratings:
-            if name == OWN_DATA:
-                return as_ratings(self.ratings, self.columns, self._titles)
-            return as_ratings(ratings_choices()[name].load(), DEFAULT_COLUMNS, None)
-
-        return self._loaded(load, name)
-
-    @property
-    def observations(self) -> SparseObservations:
-        """The observed entries of the chosen data."""
-        return self.data.observations
 
     def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the arguments of the fit without the data."""
@@ -140,61 +133,32 @@ class CompletionState(ModelState):
 
     def unused(self) -> list[str]:
         """Return the names of the settings that have no effect now."""
-        unused = super().unused()
-        if self.values["validation"] == 0:
-            unused.append("patience")
-        if self.values["offsets"] in WITHOUT_RIDGE:
-            unused.append("offset_alpha")
-        return unused
+        return ["offset_alpha"] if self.values["offsets"] in WITHOUT_RIDGE else []
 
     def to_sample(self) -> tuple[Any, Any]:
         """Return the data of the sampler, of which it sees a random fraction."""
         return self.data.matrix, None
 
     def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
-        """Take the present data as those of the fit, which holds out entries itself."""
-        self.fitted_entries = self.observations
+        """Return the data; the fit holds out entries itself."""
         return self.data.matrix, {}, None
 
     def compared(self, fit: Decomposition) -> dict[str, float]:
         """Return the held-out errors of the means of columns, and of a linear model."""
-        hidden, entries = self.fit.hidden, self.fitted_entries
-        if hidden is None or entries is None:
+        hidden, entries = self.fit.hidden, self.observations
+        if hidden is None:
             return {}
         found = {"average": error_of_means(entries, hidden)}
-        few = self.is_fitted and entries.n_observed <= MOST_FITTED
+        few = entries.n_observed <= MOST_COMPARED
         if fit.nonlinearity.name != "identity" and few:
             linear = self._rival(fit, self.data.matrix, {"nonlinearity": "identity"})
             found["linear"] = validation_error(linear) or math.nan
         return found
 
     @property
-    def person(self) -> NewPerson:
-        """Somebody who is not in the chosen data."""
-        return self._person(lambda: NewPerson(self.data), self.data)
-
-    @property
-    def counts(self) -> NDArray[Any]:
-        """The number of ratings of each column."""
-        entries = self.observations
-        return self._counts(
-            lambda: np.bincount(entries.indices, minlength=entries.shape[1]), entries
-        )
-
-    @property
-    def least(self) -> int:
-        """Number of ratings from which a column is suggested."""
-        enough = int((self.counts >= LEAST).sum()) >= ENOUGH
-        return (LEAST if enough else 1) if self._least is None else self._least
-
-    @least.setter
-    def least(self, number: int) -> None:
-        self._least = number
-
-    @property
     def generosity(self) -> float:
         """How much higher the new person rates than people without ratings."""
-        return float((self._predicted(None) - self._predicted(None, rated=False)).mean())
+        return float((self.row(None).predicted() - self.row(None, rated=False).predicted()).mean())
 
     def entries(self, row: int | None, top: int, sort: str) -> tuple[list[Entry], list[Entry]]:
         """Return the ratings of a row, or of the new person, and the first of the others."""
@@ -209,111 +173,82 @@ class CompletionState(ModelState):
             rated, values = entries.indices[of_row].astype(np.intp), entries.values[of_row]
             order = np.lexsort((-values, ~np.isin(rated, self.hidden_of(row))))[:top]
             columns, values = rated[order], values[order]
-        predicted, for_you = self._predicted(row), np.full(self.shape[1], np.nan)
+        of, enough = self.row(row), self.counts >= self.least
+        predicted, for_you = of.predicted(), np.full(self.shape[1], np.nan)
         if row is None and self.person.ratings:
-            added = predicted - self._predicted(None, rated=False)
+            added = predicted - self.row(None, rated=False).predicted()
             for_you = added - added.mean()
-        by = {"for_you": for_you, "surest": self._low(row)}.get(sort, predicted)
+        by = for_you if sort == "for_you" else predicted
+        if sort == "surest":
+            by = np.full(self.shape[1], np.nan)
+            by[enough] = of.intervals(np.flatnonzero(enough))[:, 0]
         by = predicted if np.isnan(by).all() else by
-        left_out = np.isnan(predicted) | (self.counts < self.least)
-        others = np.where(left_out, -np.inf, by)
+        others = np.where(np.isnan(predicted) | ~enough, -np.inf, by)
         others[rated] = -np.inf
         best = np.argsort(-others, kind="stable")[:top]
         best = best[others[best] > -np.inf]
-        return (
-            self._entries(row, columns, values, predicted, for_you),
-            self._entries(row, best, np.full(best.size, np.nan), predicted, for_you),
-        )
 
-    def _low(self, row: int | None) -> Numbers:
-        """Return the lower end of the interval of each column with enough ratings; or NaN."""
-        (model, at), low = self._model_of(row), np.full(self.shape[1], np.nan)
-        if isinstance(model, Posterior):
-            columns = np.flatnonzero(self.counts >= self.least)
-            ends = model.predict_interval(entries_at(at, columns), level=LEVEL)
-            low[columns] = np.asarray(ends)[:, 0]
-        return low
+        def listed(columns: Numbers, values: Numbers) -> list[Entry]:
+            scale = self.person.ends or (-np.inf, np.inf)
+            ends = of.intervals(columns).clip(*scale).T
+            about = values, predicted[columns].clip(*scale), *ends, for_you[columns]
+            numbers = columns, *about, self.counts[columns]
+            titles = self.data.column_titles(columns)
+            return [
+                Entry(*each) for each in zip(titles, *(x.tolist() for x in numbers), strict=True)
+            ]
 
-    def _entries(self, row: int | None, columns: Numbers, *numbers: Numbers) -> list[Entry]:
-        """Return the entries of some columns, with their intervals if there is a posterior."""
-        values, predicted, for_you = numbers
-        ends, (model, at) = np.full((columns.size, 2), np.nan), self._model_of(row)
-        if isinstance(model, Posterior) and columns.size:
-            ends = np.asarray(model.predict_interval(entries_at(at, columns), level=LEVEL))
-        scale = self.person.ends or (-np.inf, np.inf)
-        titles = self.data.column_titles(columns)
-        about = values, predicted[columns].clip(*scale), *ends.clip(*scale).T, for_you[columns]
-        about = *about, self.counts[columns]
-        each = zip(titles, columns.tolist(), *(some.tolist() for some in about), strict=True)
-        return [Entry(*entry) for entry in each]
+        return listed(columns, values), listed(best, np.full(best.size, np.nan))
 
     def hidden_of(self, row: int) -> NDArray[Any]:
         """Return the columns of a row that the model has not seen; while it runs, the last."""
-        shown = self.fit if self.draws is None else self.sample
+        shown = self.fit if self.posterior is None else self.sample
         if shown.phase != "running":
             self._unseen = shown.unseen
-        if self._unseen is None or (self.draws is None and not self.is_fitted):
+        if self._unseen is None:
             return np.empty(0, np.intp)
         rows, columns = self._unseen
         return np.asarray(columns[rows == row])
 
-    @property
-    def is_fitted(self) -> bool:
-        """Whether the fit is of the chosen data."""
-        return self.fitted_entries is self.observations
-
-    def _predicted(self, row: int | None, *, rated: bool = True) -> Numbers:
-        """Return what posterior or fit predict for a row or for the new person; NaN without one."""
-        n, (model, at) = self.shape[1], self._model_of(row, rated=rated)
-        if isinstance(model, Posterior):
-            return np.asarray(model.predict(entries_at(at, np.arange(n))))
-        return np.full(n, np.nan) if model is None else np.asarray(model.block([at])[0])
-
-    def _model_of(self, row: int | None, *, rated: bool = True) -> tuple[Any, int]:
-        """Return posterior or fit of a row, or of the new person, and its position there."""
-        draws = self.draws
-        if draws is None:
+    def row(self, row: int | None, *, rated: bool = True) -> Row:
+        """Return a row, or the new person, of the draws or else of the fit."""
+        if self.posterior is None:
             return self.fitted_row(row, rated=rated)
-        return (draws, row) if row is not None else (self.person.folded(draws, rated=rated), 0)
-
-    def fitted_row(self, row: int | None, *, rated: bool = True) -> tuple[FittedValues | None, int]:
-        """Return the model of a row and its position there; a new person needs a fit that ended."""
+        n = self.shape[1]
         if row is not None:
-            return self.shown, row
-        result = self.fit.result if self.is_fitted and self.fit.phase != "running" else None
-        return (None if result is None else self.person.folded(result, rated=rated)), 0
+            return Row(self.posterior, row, n)
+        return Row(self.person.folded(self.posterior, rated=rated), 0, n)
+
+    def fitted_row(self, row: int | None, *, rated: bool = True) -> Row:
+        """Return a row of the fit; a new person needs one that has ended."""
+        if row is not None:
+            return Row(self.shown, row, self.shape[1])
+        result = None if self.fit.phase == "running" else self.fit.result
+        return Row(
+            None if result is None else self.person.folded(result, rated=rated), 0, self.shape[1]
+        )
 
     @property
     def shown(self) -> FittedValues | None:
         """The last iterate while the fit runs, and then the result; None without a fit."""
         last = self.fit.state if self.fit.phase == "running" else self.fit.result or self.fit.state
-        return None if last is None or not self.is_fitted else last._fitted
+        return None if last is None else last._fitted
 
-    def observed(self) -> tuple[Numbers, Numbers, Numbers]:
+    def known(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return a sample of the ratings: values, rows and columns."""
         entries = self.observations
-        rows, columns, x = entries.select(in_sample(entries.n_observed, MOST_COMPARED)).entries()
+        rows, columns, x = entries.select(in_sample(entries.n_observed, MOST_JUDGED)).entries()
         return x, rows, columns
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats fit and draws, or makes a fit if there is neither."""
-        result, values, arguments = self.fit.result, self.values, self.arguments()
-        if result is not None and self._arguments:
-            values, arguments = values | self.fitted_settings, self._arguments
-        else:
-            result = None
-            values = values if self.posterior is None else values | self.sampled_settings
-        if values["data"] == OWN_DATA:
-            data, columns = name or "...", self.columns
-            from_table = table_columns(self.ratings, columns) is not None
-        else:
-            data, columns = ratings_choices()[values["data"]].code, DEFAULT_COLUMNS
-            from_table = True
-        lines = ""
-        if from_table:
-            lines, data = reading_code(data, columns), "observed"
+        arguments = self._arguments or self.arguments()
+        result = self.fit.result if self._arguments else None
+        lines, data = "", name or "..."
+        if self.columns is not None:
+            lines, data = reading_code(data, self.columns), "observed"
         drawn = self.sample_code(data)
         fitted = fit_call(result, "complete", data, arguments)
         calls = fitted if not drawn else drawn if result is None else f"{fitted}\n{drawn}"
-        rated = self.person.code() if result is not None and self.is_fitted else ""
+        rated = "" if result is None else self.person.code()
         return f"import nmd_lab as nmd\n{self.imports}\n{lines}{calls}{rated}"

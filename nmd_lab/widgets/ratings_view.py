@@ -13,7 +13,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.summary import validation_error
 
 from .charts import texts
-from .components import order_of
+from .components import order_of, plane_part
 from .history import History
 from .live_sample import LEVEL
 from .ratings_state import SORTS, CompletionState, Entry
@@ -32,13 +32,12 @@ class CompletionView(ModelView):
 
     state: CompletionState
     curves = MappingProxyType({"held_out": "hidden"})
-    other_models = ("data",)
 
     def __init__(self, state: CompletionState) -> None:
         super().__init__(state, "completion.nc", (state.ratings, "ratings"))
         self.before = self.search = ""
         self.sort: str = SORTS[0]
-        self._first_row()
+        self.asked = str(state.data.labels("rows")[0])
         self.actions |= {
             "ask": self._ask,
             "rate": lambda m: self.state.person.rate(m["column"], m["number"]),
@@ -59,22 +58,15 @@ class CompletionView(ModelView):
         who, what = (f"{dims[0]}s" if len(dims) == 1 else plain for plain, dims in named)
         return who, what
 
-    def setting_changed(self, name: str) -> None:
-        """Ask for the first row of other data."""
-        super().setting_changed(name)
-        if name == "data":
-            self._first_row()
-
     def number(self) -> Number | None:
         """Return the error where ratings are hidden, compared with that of the rivals."""
         error = None if self.result is None else validation_error(self.result)
         if error is None:
             return super().number()
-        ends, found = self.state.person.ends, self.state.findings
+        ends = self.state.person.ends
         after = "" if ends is None else f" of {ends[0]:g}…\N{WORD JOINER}{ends[1]:g}"
-        covered = "" if found is None else f"; {found.summary}"
         before = "Hidden ratings are guessed to "
-        return Number(error, before, after, self.state.errors, more=covered)
+        return Number(error, before, after, self.state.errors, more=self.covered())
 
     def select(self, selection: dict[str, Any] | None) -> None:
         """Show the entries of the row that was picked, also if it is the only one of a lasso."""
@@ -103,18 +95,12 @@ class CompletionView(ModelView):
         """Return the columns in the plane of two components, and where the person points."""
         if shown is None or (rank := shown.H.shape[0]) < 2:
             return None
-        state, (a, b) = self.state, (min(k, rank - 1) for k in self.factors.plane)
+        state, (a, b) = self.state, self.factors.shown_plane(rank)
         often = np.argsort(-state.counts, kind="stable")[:MOST_MAPPED]
         often = often[state.counts[often] >= state.least]
-        x, y = (np.ascontiguousarray(shown.H[k, often], dtype="<f4") for k in (a, b))
-        plane = {
+        x, y = shown.H[a, often], shown.H[b, often]
+        plane = plane_part(rank, (a, b), (x, y), often) | {
             "things": self._things[1],
-            "rank": rank,
-            "a": a,
-            "b": b,
-            "x": x.tobytes(),
-            "y": y.tobytes(),
-            "rows": often.astype("<i4").tobytes(),
             "labels": state.data.column_titles(often),
             "named": list(range(min(often.size, NAMED))),
             "groups": [],
@@ -122,23 +108,14 @@ class CompletionView(ModelView):
             "values": [],
             "total": int(often.size),
         }
-        fitted, at = state.fitted_row(row)
-        if fitted is not None and not problem and often.size:
-            w = self._weights(fitted, at)
+        of = state.fitted_row(row)
+        if of.model is not None and not problem and often.size:
+            order, signs = order_of(state.shown or shown)
+            w = np.asarray(of.model.W[of.at])[order] * signs
             # As far away as columns are: only the direction of a person means something here
             size = math.sqrt(float(np.mean(x**2 + y**2))) / (math.hypot(w[a], w[b]) or 1.0)
             plane["person"] = {"name": self.asked, "x": float(w[a] * size), "y": float(w[b] * size)}
         return plane
-
-    def _weights(self, fitted: FittedValues, at: int) -> Any:
-        """Return the weights of a row for the components as the page numbers them."""
-        assert self.state.shown is not None
-        order, signs = order_of(self.state.shown)
-        return np.asarray(fitted.W[at])[order] * signs
-
-    def _first_row(self) -> None:
-        """Ask for the first row."""
-        self.asked = str(self.state.data.labels("rows")[0])
 
     def _ask(self, message: Mapping[str, Any]) -> None:
         """Change the row, the order of the list, or look for an item that can be rated."""

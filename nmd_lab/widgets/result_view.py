@@ -7,32 +7,59 @@ from typing import Any
 import numpy as np
 
 from nmd_lab._messages import message_of_chains
+from nmd_lab.data.labels import picture_of
+from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.selection import choice_in_words
 from nmd_lab.result.summary import headline_of, posterior_facts
 
-from .background import Latest
 from .charts import curves_chart, table, texts, trials_charts
+from .code import PRINT_ERROR
 from .history import History
-from .matrix_state import FittedState
 from .pictures import Frame, drawn_at, frame_of, pictures_part
+from .settings import FitState
 from .tables import Grid, Order
 from .view import View
 from .words import Number, size_words
+
+
+class FittedState(FitState):
+    """A finished fit or a posterior, without the data that it was made of."""
+
+    def __init__(
+        self, fit: Decomposition | Posterior, shape: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__({}, {})
+        self.decomposition: Any = fit
+        row = fit._labels.label_columns(np.zeros((1, fit._shape[1])))
+        self.picture = picture_of(row.isel(component=0, drop=True), shape)
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """The posterior, if it is one."""
+        return self.decomposition if isinstance(self.decomposition, Posterior) else None
+
+    def code(self, name: str | None = None) -> str:
+        """Return a notebook cell that shows the same without an explorer."""
+        source = name or "..."
+        if self.posterior is not None:
+            return f"import nmd_lab as nmd\n\nposterior = {source}\nprint(posterior)\n"
+        reading = "" if source == "fit" else f"fit = {source}\n"
+        plots = "fit.plot.convergence()\nfit.plot.components()\n"
+        plots += "fit.plot.selection()\n" if self.decomposition.selection.sizes["trial"] else ""
+        return f"import nmd_lab as nmd\n\n{reading}{PRINT_ERROR}{plots}"
 
 
 class ResultView(View):
     """A fit or a posterior, of whose data nothing is known: nothing can be fitted here."""
 
     state: FittedState
-    can_fit = False
 
     def __init__(self, state: FittedState) -> None:
         outcome = self.outcome = state.decomposition
         self.name = "fit" if state.posterior is None else "posterior"
-        source = None if state.path is not None else outcome
-        super().__init__(state, f"{self.name}-copy.nc", (source, "decomposition"))
-        self._pictured, self._order = Latest[tuple[Any, Any]](), Order()
-        self._doubts = Latest[dict[str, Any] | None]()
+        super().__init__(state, f"{self.name}-copy.nc", (outcome, "decomposition"))
+        self.buttons, self._order = {}, Order()
         self.actions["arrange"] = self._order.arrange
         if state.posterior is None:
             state.fit.show(outcome)
@@ -56,96 +83,76 @@ class ResultView(View):
         return f"a {self.name} holds no data: give the data to make a new one"
 
     def number(self) -> Number | None:
-        """Return the error of a fit, or the mean standard deviation of a posterior."""
+        """Return the error of a fit, by which it was chosen, or the mean SD of a posterior."""
+        outcome = self.outcome
         if self.state.posterior is None:
-            fit = self.outcome
-            return self._chosen_number(fit) if fit.selection.sizes["trial"] else super().number()
-        if self.outcome._labels.table is not None:
+            if not outcome.selection.sizes["trial"] or "validation_rmse" in outcome.history:
+                return super().number()
+            of = headline_of(outcome)
+            return Number(float(of["value"]), "Its error is ", f" {of['text']}")
+        if outcome._labels.table is not None:
             return None
         spread = float(np.mean(self._drawn(self.frame())[1]))
         return Number(spread, "A prediction is uncertain by ", " on average (standard deviation)")
 
-    def _chosen_number(self, fit: Any) -> Number | None:
-        """Return the error by which the model was chosen."""
-        if "validation_rmse" in fit.history:
-            return super().number()
-        of = headline_of(fit)
-        return Number(float(of["value"]), "Its error is ", f" {of['text']}")
-
     def _drawn(self, frame: Frame) -> tuple[Any, Any]:
         """Return mean and standard deviation of the posterior where pictures are shown."""
-        return self._pictured(lambda: drawn_at(self.outcome, frame), frame.rows.tolist())
-
-    def frame(self) -> Frame:
-        """Return which entries are shown: rows that were picked or of a component, or all."""
-        rows = self.factors.shown_rows(self._fitted, self.selection, self.outcome._shape[0])
-        return frame_of(self.outcome._shape, self.state.picture, rows=rows)
-
-    def parts(self, history: History) -> dict[str, Any]:
-        """Return facts and pictures, and of a fit curves, trials, components and plane."""
-        outcome, frame, posterior = self.outcome, self.frame(), self.state.posterior
-        if posterior is not None:
-            facts = posterior_facts(outcome).items()
-            shown, spread = self._drawn(frame)
-            more: dict[str, Any] = {}
-        else:
-            fitted, facts, spread = self._fitted, self._facts(), None
-            assert fitted is not None
-            shown = frame.means(outcome._shape, fitted.without(self.factors.off(fitted)).block)
-            more = {
-                "curves": curves_chart(self._labels, self.state.fit.recording),
-                "dots": trials_charts(outcome),
-                **self.factors.parts(fitted, frame, outcome._labels, ""),
-                "drawing": self.factors.drawing(fitted, frame, outcome._labels),
-                "facts": {},
-            }
-        limits = float(np.nanmin(shown)), float(np.nanmax(shown))
-        names = texts(outcome._labels, "rows")
-        tables = [table("facts", ("", ""), [(name, text) for name, text in facts if text])]
-        if outcome._labels.table is not None:
-            more |= self._grid(names)
-            doubts = self._doubts(lambda: self._table.least_sure(names), outcome)
-            tables += [] if doubts is None else [doubts]
-        return more | {
-            "pictures": pictures_part(frame, limits, names, {"spread": spread}),
-            "modelled": frame.arranged(shown),
-            "tables": tables,
-        }
-
-    @property
-    def _table(self) -> Grid:
-        """The predictions of all cells of a table, without its data."""
-        outcome, posterior = self.outcome, self.state.posterior
-        assert outcome._labels.table is not None
-        nothing, fitted = np.full(outcome._shape, np.nan), None
-        if posterior is None:
-            fitted = self._fitted.without(self.factors.off(self._fitted))
-        return Grid(outcome._labels.table, nothing, nothing, fitted, posterior)
-
-    def _grid(self, names: list[str]) -> dict[str, Any]:
-        """Return the cells of a table, and the one that was picked."""
-        rows = self.factors.shown_rows(self._fitted, self.selection, self.outcome._shape[0])
-        return {"grid": self._table.shown(rows, names, self._order), "facts": {}}
-
-    @property
-    def _labels(self) -> dict[str, str]:
-        """The curves of a fit: the errors of hidden entries, or else those of all."""
-        hidden = "validation_rmse" in self.outcome.history
-        return {"held_out": "hidden"} if hidden else {"relative_error": "seen"}
+        return self.memo("drawn", lambda: drawn_at(self.outcome, frame), frame.rows.tolist())
 
     @property
     def _fitted(self) -> Any:
         """The model of a fit with its components by size; None of a posterior."""
         return None if self.state.posterior else self.factors.sorted(self.outcome._fitted)
 
-    def _facts(self) -> Any:
+    def _rows(self) -> Any:
+        """Return rows that were picked or those of a component; None for all."""
+        return self.factors.shown_rows(self._fitted, self.selection, self.outcome._shape[0])
+
+    def frame(self) -> Frame:
+        """Return which entries are shown."""
+        return frame_of(self.outcome._shape, self.state.picture, rows=self._rows())
+
+    def parts(self, history: History) -> dict[str, Any]:
+        """Return facts and pictures, of a fit curves, trials, components and plane, or a table."""
+        outcome, frame, fitted = self.outcome, self.frame(), self._fitted
+        names, labels, without = texts(outcome._labels, "rows"), outcome._labels, None
+        parts: dict[str, Any] = {"facts": {}}
+        if fitted is None:
+            facts, (shown, spread) = posterior_facts(outcome), self._drawn(frame)
+        else:
+            facts, spread = self._facts(), None
+            without = fitted.without(self.factors.off(fitted))
+            shown = frame.means(outcome._shape, without.block)
+            hidden = "validation_rmse" in outcome.history
+            curves = {"held_out": "hidden"} if hidden else {"relative_error": "seen"}
+            parts |= {
+                "curves": curves_chart(curves, self.state.fit.recording),
+                "dots": trials_charts(outcome),
+                **self.factors.parts(fitted, frame, labels, ""),
+                "drawing": self.factors.drawing(fitted, frame, labels),
+            }
+        tables = [table("facts", ("", ""), [pair for pair in facts.items() if pair[1]])]
+        if labels.table is not None:
+            nothing = np.full(outcome._shape, np.nan)
+            grid = Grid(labels.table, nothing, nothing, without, self.state.posterior)
+            parts["grid"] = grid.shown(self._rows(), names, self._order)
+            doubts = self.memo("doubts", lambda: grid.least_sure(names))
+            tables += [] if doubts is None else [doubts]
+        limits = float(np.nanmin(shown)), float(np.nanmax(shown))
+        return parts | {
+            "pictures": pictures_part(frame, limits, names, {"spread": spread}),
+            "modelled": frame.arranged(shown),
+            "tables": tables,
+        }
+
+    def _facts(self) -> dict[str, str]:
         """Return names and texts of the details of a fit."""
         fit = self.outcome
-        return [
-            ("model", f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, rank {fit.rank}"),
-            ("size", f"{fit._shape[0]} x {fit._shape[1]}"),
-            ("relative error", f"{fit.relative_error:.4g}"),
-            ("iterations", f"{fit._n_iter} in {float(fit.history.seconds[-1]):.2f} s"),
-            ("ended", str(fit.stop_reason)),
-            *choice_in_words(fit.selection).items(),
-        ]
+        return {
+            "model": f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, rank {fit.rank}",
+            "size": f"{fit._shape[0]} x {fit._shape[1]}",
+            "relative error": f"{fit.relative_error:.4g}",
+            "iterations": f"{fit._n_iter} in {float(fit.history.seconds[-1]):.2f} s",
+            "ended": str(fit.stop_reason),
+            **choice_in_words(fit.selection),
+        }

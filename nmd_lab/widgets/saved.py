@@ -20,7 +20,7 @@ from typing import Any
 from nmd_lab._version import __version__
 
 from .page import as_script, script, style
-from .pictures import _as_bytes
+from .pictures import as_bytes
 
 NEEDS_PYTHON = "This needs Python: the page is a saved file"
 TOO_LARGE = "switching a component off needs Python: the answers would make the file too large"
@@ -161,7 +161,7 @@ def shown_by(explorer: Any) -> Record:
 def compact(value: Any) -> Any:
     """Return many numbers as codes in 8 bits, and anything else as it is."""
     is_large = isinstance(value, bytes) and len(value) > EXACT
-    return {"floats": _as_bytes(value)} if is_large else value
+    return {"floats": as_bytes(value)} if is_large else value
 
 
 def questions(shown: Record) -> dict[str, tuple[list[Record], Record | None]]:

@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from nmd_lab._runtime.checks import check_word, is_auto, sentence
+from nmd_lab._runtime.checks import check_share, check_word, is_auto, sentence
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.inputs import form_of
@@ -19,28 +19,32 @@ from nmd_lab.solver.request import Decided
 from .background import Background
 from .live_fit import LiveFit
 
+HIDDEN = 0.1  # fraction of the entries that are hidden at first, to tell a model by
+
 Check = Callable[[Any], Any]  # raises an error if a value is wrong
-
-
-def check_option(name: str) -> Check:
-    """Return what checks an option of a fit as a fit does."""
-    return lambda value: Options.of({name: value})
 
 
 class Field(NamedTuple):
     """One setting."""
 
     name: str
-    label: str  # in front of the input
-    kind: Literal["choice", "integer", "number", "share", "text"]
+    label: str = ""  # in front of the input
+    kind: Literal["choice", "integer", "number", "share", "text"] = "text"
     options: Sequence[str] = ()  # options of a choice, or suggestions for a text
     group: str = ""  # popover with the field; without one, it is an argument of `explore` alone
     help: str = ""  # tooltip of one line
     option_labels: Mapping[str, str] = MappingProxyType({})  # where names alone would not do
     auto: bool = False  # whether "auto" is a value, which is then chosen by held-out entries
     value: Any = None  # at first
-    check: Check | None = None  # what is right whatever the other settings are
+    check: Check | str | None = None  # refuses wrong values, or names an option of a fit that does
     searched: bool = False  # whether each letter that is entered searches
+
+    def verify(self, value: Any) -> None:
+        """Raise an error if a value is wrong whatever the other settings are."""
+        if isinstance(self.check, str):
+            Options.of({self.check: value})
+        elif self.check is not None:
+            self.check(value)
 
     def shown(
         self, values: Mapping[str, Any], problems: Mapping[str, str], unused: Collection[str] = ()
@@ -58,14 +62,31 @@ class Field(NamedTuple):
         }
 
 
+def hidden_fields(name: str, what: str) -> tuple[Field, Field]:
+    """Return the fraction of what is hidden at random, and the seed."""
+    check, said = partial(check_share, name), f"Seed of hidden {what} and of the start"
+    return (
+        Field(
+            name,
+            "Hidden",
+            "share",
+            (),
+            "data",
+            f"Fraction of hidden {what}",
+            value=HIDDEN,
+            check=check,
+        ),
+        Field("seed", "Seed", "integer", (), "again", said, value=0, check="random_state"),
+    )
+
+
 class FitState:
     """Settings with one sentence for each that is wrong, and a fit with them."""
 
     fields: Sequence[Field] = ()
     options: Mapping[str, Sequence[str]] = MappingProxyType({})  # those that depend on the data
     numbers: Mapping[str, Any] = MappingProxyType({})  # what an input shows as "auto" is turned off
-    lengths: tuple[str, ...] = ("iterations",)  # settings that change no model
-    fit_attributes: tuple[str, ...] = ("fitted_settings",)  # those that belong to one fit
+    lengths = ("iterations", "draws", "shape")  # settings that change no model
     imports = ""  # lines of the copied code that import what reads the data of the user
 
     def __init__(self, first: Mapping[str, Any], values: Mapping[str, Any]) -> None:
@@ -96,11 +117,7 @@ class FitState:
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""
-        return {
-            field.name: partial(field.check, self.values[field.name])
-            for field in self.fields
-            if field.check is not None
-        }
+        return {each.name: partial(each.verify, self.values[each.name]) for each in self.fields}
 
     def problems(self) -> dict[str, str]:
         """Return what is wrong and what to do, by the name of each wrong setting."""
@@ -117,15 +134,11 @@ class FitState:
                     problems[name] = message
         return problems
 
-    @property
-    def posterior(self) -> Any:
-        """Draws from the posterior; None without any."""
-        return None
-
     def controls(self) -> list[dict[str, Any]]:
-        """Return the fields as the page shows them."""
+        """Return those fields that the page shows."""
         problems, unused = self.problems(), self.unused()
-        return [field.shown(self.values, problems, unused) for field in self.fields]
+        shown = (field for field in self.fields if field.group)
+        return [field.shown(self.values, problems, unused) for field in shown]
 
     @property
     def said_work(self) -> Background:
@@ -149,18 +162,6 @@ class FitState:
         """Continue the fit."""
         self.active = self.fit
         self.fit.proceed(self.values["iterations"])
-
-    def keep(self) -> dict[str, Any]:
-        """Return what `recall` needs to come back to the present fit."""
-        saved: dict[str, Any] = {name: getattr(self, name) for name in self.fit_attributes}
-        return saved | {"fit": self.fit.keep(), "values": dict(self.fitted_settings)}
-
-    def recall(self, saved: dict[str, Any]) -> None:
-        """Come back to a fit, and to its settings."""
-        self.fit.recall(saved["fit"])
-        for name in self.fit_attributes:
-            setattr(self, name, saved[name])
-        self.values |= saved["values"]
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that repeats the fit; empty where nothing was done."""

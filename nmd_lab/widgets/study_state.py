@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +12,6 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.fit import complete
-from nmd_lab.result import netcdf
 from nmd_lab.studies import Study
 from nmd_lab.studies.grid import ALGORITHM, select
 from nmd_lab.studies.plots import label_text
@@ -87,13 +84,9 @@ class StudyState(FitState):
         ITERATIONS,
     )
 
-    def __init__(self, study: Study | xr.Dataset | str | os.PathLike[str], **values: Any) -> None:
+    def __init__(self, study: Study | xr.Dataset, **values: Any) -> None:
         self.study = study if isinstance(study, Study) else None
-        self.path = Path(study) if isinstance(study, str | os.PathLike) else None
-        if isinstance(study, Study):
-            self.results = study.results
-        else:
-            self.results = study if isinstance(study, xr.Dataset) else netcdf.read(study)
+        self.results = study.results if isinstance(study, Study) else study
         sizes = {str(dim): size for dim, size in self.results.sizes.items() if dim != "seed"}
         if not sizes:
             raise ValueError("results has no dimension but the seed: give a study that varies one.")
@@ -214,16 +207,13 @@ class StudyState(FitState):
             items = [f'"{option}": {expression(value)}' for option, value in other.items()]
             fit = call("nmd.complete", "cell.X", f"**cell.arguments | {{{', '.join(items)}}}")
             return f"import nmd_lab as nmd\n\ncell = {cell}\nfit = {fit}\n{PRINT_ERROR}"
-        reading, results = "", name or "results"
-        if self.path is not None:
-            reading = "from nmd_lab.result import netcdf\n"
-            results = call("netcdf.read", f'"{self.path.as_posix()}"')
-        elif self.study is not None:
-            results = f"{study}.results"
+        results = name or "results" if self.study is None else f"{study}.results"
         shown = {option: self.values[option] for option in ("metric", "color")}
         options = {option: value for option, value in shown.items() if value != NO_DIMENSION}
         chart = call("StudyPlots(results).error", f'"{self.values["x"]}"', **options)
-        lines = f"import nmd_lab as nmd\n{reading}from nmd_lab.studies.plots import StudyPlots\n\n"
+        lines = (
+            f"import nmd_lab as nmd\n{self.imports}from nmd_lab.studies.plots import StudyPlots\n\n"
+        )
         lines += f"results = {results}\n{chart}\n"
         if self.selected is None:
             return lines

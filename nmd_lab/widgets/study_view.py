@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
-from numpy.typing import NDArray
 from scipy import stats
 
 from nmd_lab.result import netcdf
-from nmd_lab.studies.grid import CONDITIONS
 from nmd_lab.studies.plots import label_text
+from nmd_lab.studies.summary import labels_of, ranked
 
-from .background import Latest, many
+from .background import many
 from .charts import chart, curves_chart, series, table
 from .history import History
 from .study_state import NO_DIMENSION, ChartPoint, StudyState, is_numeric
@@ -36,11 +36,9 @@ class StudyView(View):
 
     def __init__(self, state: StudyState, study: Any) -> None:
         attribute = "results" if state.study is None else "study"
-        super().__init__(state, "study-fit.nc", (study if state.path is None else None, attribute))
+        super().__init__(state, "study-fit.nc", (study, attribute))
         self.points: list[ChartPoint] = []
         self._shown: dict[str, Any] | None = None
-        self._drawn = Latest[dict[str, Any]]()
-        self._cells = Latest[xr.Dataset]()
         self.actions["point"] = self._choose
 
     @property
@@ -49,7 +47,7 @@ class StudyView(View):
         chosen = self.state.selected
         if self.state.fit.result is not None or chosen is None:
             return self.state.fit.result
-        return self._cells(lambda: self.state.cells(chosen), chosen)
+        return self.memo("cells", lambda: self.state.cells(chosen), chosen)
 
     def cannot_run(self) -> str:
         """Return why the fit of the point cannot be repeated, or an empty string."""
@@ -75,61 +73,54 @@ class StudyView(View):
         return f"a study of {many(math.prod(self.state.results.sizes.values()), 'fit')}"
 
     @property
+    def _models(self) -> pd.DataFrame:
+        """The errors of the models in all conditions, the best model first."""
+        state, metric = self.state, self.state.values["metric"]
+        return self.memo("models", lambda: ranked(state.results, metric), metric)
+
+    def _labels(self, place: int = 0) -> dict[str, Any]:
+        """Return the labels of a model, the best one by default."""
+        return labels_of(self.state.results, self._models.index[place])
+
+    @property
     def model(self) -> list[Piece]:
         """The model that is best over all conditions."""
-        best = self._best()
-        return [] if best is None else [("best is ", ""), (_words(_model(best)), "again")]
+        return [] if self._models.empty else [("best is ", ""), (_words(self._labels()), "again")]
 
     def number(self) -> Number | None:
         """Return the lowest mean of the measure, and the difference from the next model."""
-        models = self._compared()
-        if not models:
+        models, results = self._models, self.state.results
+        if models.empty:
             return None
-        scores, conditions = _scores(models[0]), len(models[0])
-        where = _labels_text(_conditions(models[0][0])) if self._n_conditions > 1 else ""
-        where = f", mean of {conditions} conditions" if conditions > 1 else where and f" at {where}"
-        metric = self.state.results[self.state.values["metric"]]
-        name = str(metric.attrs.get("long_name", self.state.values["metric"]))
-        error, words = float(scores.mean()), f"Its {name} is "
-        return Number(error, words, where + self._difference(models), value=two_digits(error))
+        conditions = models.shape[1] // results.sizes["seed"]
+        where = f", mean of {conditions} conditions" if conditions > 1 else ""
+        metric = results[self.state.values["metric"]]
+        name = str(metric.attrs.get("long_name", metric.name))
+        error = float(models.to_numpy()[0].mean())
+        after = where + self._difference(models)
+        return Number(error, f"Its {name} is ", after, value=two_digits(error))
 
-    def _difference(self, models: list[list[ChartPoint]]) -> str:
-        """Return the paired difference of the next model in the same conditions in words."""
-        best, places_of = models[0], [str(_conditions(point)) for point in models[0]]
-        others = [each for each in models[1:] if [str(_conditions(p)) for p in each] == places_of]
-        if not others:
+    def _difference(self, models: pd.DataFrame) -> str:
+        """Return the paired difference of the next model in words."""
+        if len(models) < 2:
             return ""
-        other, labels = others[0][0], _model(best[0])
-        changed = {k: label for k, label in _model(other).items() if label != labels.get(k)}
-        by_seed = (_scores(others[0]) - _scores(best)).mean(axis=0)
+        best, other = self._labels(), self._labels(1)
+        changed = {name: label for name, label in other.items() if label != best.get(name)}
+        by_seed = (models.iloc[1] - models.iloc[0]).groupby("seed").mean().to_numpy()
         more = float(by_seed.mean())
         places = max(0, 1 - math.floor(math.log10(more))) if more > 0 else 2
         text = f"; {_words(changed)} is {more:.{places}f} worse"
         if by_seed.size < 2:
             return f"{text}, with one seed"
-        error = float(by_seed.std(ddof=1) / np.sqrt(by_seed.size))
-        clear = more > stats.t.ppf(CLEARLY, by_seed.size - 1) * error
-        text += f"{',' if clear else ', not'} clearly"
-        return f"{text} (paired, SE {error:.{places}f}, {by_seed.size} seeds)"
-
-    @property
-    def _n_conditions(self) -> int:
-        """Number of the conditions that the chart tells apart."""
-        return len({_labels_text(_conditions(point)) for point in self.points})
-
-    def _compared(self) -> list[list[ChartPoint]]:
-        """Return the points of each model that has most conditions, the lowest mean first."""
-        by_model: dict[str, list[ChartPoint]] = {}
-        for point in self.points:
-            by_model.setdefault(str(_model(point)), []).append(point)
-        most = max(map(len, by_model.values()), default=0)
-        complete = [points for points in by_model.values() if len(points) == most]
-        return sorted(complete, key=lambda points: float(_scores(points).mean()))
+        error = float(stats.sem(by_seed))
+        text += "," if more > stats.t.ppf(CLEARLY, by_seed.size - 1) * error else ", not"
+        return f"{text} clearly (paired, SE {error:.{places}f}, {by_seed.size} seeds)"
 
     def _best(self) -> ChartPoint | None:
         """Return the point of the best model where its conditions are hardest."""
-        models = self._compared()
-        return max(models[0], key=lambda point: point.mean) if models else None
+        labels = {} if self._models.empty else self._labels()
+        points = [point for point in self.points if labels.items() <= point.labels.items()]
+        return max(points, key=lambda point: point.mean, default=None)
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return the chart, the details of the chosen point, and its curves."""
@@ -137,7 +128,7 @@ class StudyView(View):
         wrong = {"color", "panel"} & set(self.state.problems())
         if self._shown is None or not wrong:  # meanwhile, the chart before it stays
             layout = (values[name] for name in ("metric", "x", "color", "panel"))
-            self._shown = self._drawn(self._chart, *layout)
+            self._shown = self.memo("chart", self._chart, *layout)
         labels = None if chosen is None else chosen.labels
         about = self._ranking() if chosen is None else self._about(chosen)
         return {
@@ -179,18 +170,16 @@ class StudyView(View):
         )
 
     def _ranking(self) -> dict[str, Any]:
-        """Return the table of the points, the best of each condition first."""
-        points = sorted(self.points, key=lambda each: (_labels_text(_conditions(each)), each.mean))
-        dims = list(dict.fromkeys(dim for point in points for dim in point.labels))
+        """Return the table of the models, the best one first."""
+        models, metric = self._models, label_text(self.state.values["metric"])
+        spread = models.T.groupby("seed").mean().std().fillna(0)
         rows = [
-            [label_text(point.labels.get(dim, "")) for dim in dims]
-            + [f"{point.mean:.4g}", f"{point.spread:.2g}"]
-            for point in points
+            [*map(label_text, self._labels(k).values()), f"{mean:.4g}", f"{spread.iloc[k]:.2g}"]
+            for k, mean in enumerate(models.mean(axis=1))
         ]
-        head = [*map(label_text, dims), label_text(self.state.values["metric"]), "SD"]
-        said = f"the best{' of each condition' if self._n_conditions > 1 else ''} first; "
-        said += "a click on a point shows the fits behind it, and another one this list"
-        return _shortened(head, rows, said, "points")
+        head = [*map(label_text, self._labels() if rows else ()), metric, "SD"]
+        said = "the best model first; a click on a point shows the fits behind it"
+        return _shortened(head, rows, said, "models")
 
     def _about(self, point: ChartPoint) -> dict[str, Any]:
         """Return the table of the fits behind a point."""
@@ -233,21 +222,6 @@ def _shortened(head: list[str], rows: list[list[str]], caption: str, what: str) 
     if len(rows) > MOST_CELLS:
         caption += f" (the first {MOST_CELLS} of {len(rows)} {what})"
     return table("details", head, rows[:MOST_CELLS], caption=caption)
-
-
-def _scores(points: list[ChartPoint]) -> NDArray[np.floating]:
-    """Return the errors (conditions, seeds) of points."""
-    return np.concatenate([point.scores for point in points])
-
-
-def _conditions(point: ChartPoint) -> dict[str, Any]:
-    """Return the labels of a point that describe the data."""
-    return {name: label for name, label in point.labels.items() if name in CONDITIONS}
-
-
-def _model(point: ChartPoint) -> dict[str, Any]:
-    """Return the labels of a point that describe the model."""
-    return {name: label for name, label in point.labels.items() if name not in CONDITIONS}
 
 
 def _words(labels: Mapping[str, Any]) -> str:

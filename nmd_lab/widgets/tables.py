@@ -70,21 +70,21 @@ class Grid(NamedTuple):
             "rows": page.tolist(),
             "labels": [names[row] if names else str(row) for row in page],
             "columns": [self._column(column, at, page) for column, at in self.table.blocks()],
-            "drawn": self.posterior is not None,
         }
 
     def _column(self, column: TypedColumn, at: Array, rows: Array) -> dict[str, Any]:
         """Return the head and the cells of a column; the model is that of cells it has not seen."""
         data = self._numbers(column, self.original[:, at])
         low, high, bars = _scale(column, self._known(column, at))
-        shown, model, sure = data[rows], np.full(rows.size, np.nan), np.full(rows.size, "", object)
-        size, ends = (high - low) or 1.0, np.full(rows.size, None, object)
+        shown, model, size = data[rows], np.full(rows.size, np.nan), (high - low) or 1.0
+        sure, ends = np.full(rows.size, "", object), np.full(rows.size, None, object)
         state = np.where(np.isnan(self.observed[rows][:, at[0]]), HIDDEN, SEEN)
         state[np.isnan(shown)] = MISSING
-        unseen = np.flatnonzero(state != SEEN)
-        model[unseen], sure[unseen], drawn = self._model(column, rows[unseen], at)
-        for k, pair in zip(unseen, drawn, strict=False):
-            ends[k] = np.clip((pair - low) / size, 0, 1).round(3).tolist()
+        if (unseen := np.flatnonzero(state != SEEN)).size:
+            model[unseen] = self._expected(column, rows[unseen], at)
+            sure[unseen], drawn = self._sure(column, rows[unseen], at)
+            for k, pair in zip(unseen, drawn, strict=False):
+                ends[k] = np.clip((pair - low) / size, 0, 1).round(3).tolist()
         has_order = column.kind in ("number", "ordered", "values")
         share = np.where(state == MISSING, model, shown) - low
         share = np.clip(np.nan_to_num(share * has_order / size), 0, 1)
@@ -106,11 +106,12 @@ class Grid(NamedTuple):
     def _known(self, column: TypedColumn, at: Array) -> Array:
         """Return one number a row: of the data, or of the predictions without any data."""
         data = self._numbers(column, self.original[:, at])
-        return data if np.isfinite(data).any() else self._expected(column, at)
+        if np.isfinite(data).any():
+            return data
+        return self._expected(column, np.arange(len(self.original)), at)
 
-    def _expected(self, column: TypedColumn, at: Array) -> Array:
-        """Return the prediction for each row, as one number."""
-        rows = np.arange(len(self.original))
+    def _expected(self, column: TypedColumn, rows: Array, at: Array) -> Array:
+        """Return the predictions for some rows, one number each."""
         if (shares := self._shares(column, rows, at)) is not None:
             return np.asarray(shares.argmax(axis=1), dtype=float)
         if self.posterior is not None:
@@ -128,19 +129,15 @@ class Grid(NamedTuple):
             return positions
         return np.asarray(values[:, 0], dtype=float)
 
-    def _model(self, column: TypedColumn, rows: Array, at: Array) -> tuple[Array, list[str], Array]:
-        """Return what the model expects, one number a row, how sure it is, and intervals."""
-        nothing = np.empty((0, 2))
+    def _sure(self, column: TypedColumn, rows: Array, at: Array) -> tuple[list[str], Array]:
+        """Return how sure the predictions are, in words, and the intervals that draws have."""
         if (shares := self._shares(column, rows, at)) is not None:
-            return shares.argmax(axis=1), [_likely(column, each) for each in shares], nothing
-        if self.posterior is not None and rows.size:
-            cells = entries_at(rows, np.full(rows.size, at[0]))
-            ends = np.asarray(self.posterior.predict_interval(cells, level=LEVEL))
-            words = [f"{100 * LEVEL:.0f} % in {_ends(low, high)}" for low, high in ends]
-            return self.posterior.predict(cells), words, ends
-        if self.fitted is None:
-            return np.full(rows.size, np.nan), [""] * rows.size, nothing
-        return self._numbers(column, self.fitted.block(rows, at)), [""] * rows.size, nothing
+            return [_likely(column, each) for each in shares], np.empty((0, 2))
+        if self.posterior is None:
+            return [""] * rows.size, np.empty((0, 2))
+        cells = entries_at(rows, np.full(rows.size, at[0]))
+        ends = np.asarray(self.posterior.predict_interval(cells, level=LEVEL))
+        return [f"{100 * LEVEL:.0f} % in {_ends(low, high)}" for low, high in ends], ends
 
     def _shares(self, column: TypedColumn, rows: Array, at: Array) -> Array | None:
         """Return the probability of each class; None for numbers, and levels without draws."""

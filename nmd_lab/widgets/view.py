@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,14 +14,14 @@ from nmd_lab.result.selection import as_text
 from nmd_lab.result.summary import validation_error
 from nmd_lab.solver.selection.record import in_words
 
-from .background import Latest
+from .background import Memo
 from .charts import calibration_chart, curves_chart, errors_by_shape, trials_charts
 from .code import name_in_notebook
 from .components import FactorsPart
 from .history import History
 from .model_state import ModelState
 from .pictures import Frame
-from .settings import FitState
+from .settings import Field, FitState
 from .words import Number, Piece, model_words, shapes
 
 Action = Callable[[Mapping[str, Any]], Any]
@@ -37,7 +37,6 @@ QUICK = 1.0  # seconds of a fit up to which a change of a setting fits again
 class View:
     """The base of the views; by default, there is nothing to fit."""
 
-    can_fit = True  # whether there are data to fit, and so buttons and controls
     opens = False  # whether a fit begins by itself when the page is opened
 
     def __init__(
@@ -47,17 +46,21 @@ class View:
         self.source = source  # what the user gave, and the attribute of the state that holds it
         self.actions: dict[str, Action] = {}
         self.factors = FactorsPart()
-        self.buttons: dict[str, tuple[str, str]] = {}  # more labels and tooltips, by their action
+        self.buttons = dict(BUTTONS)  # labels and tooltips, by their action
         self.selection: dict[str, Any] | None = None
         self.data_code: str | None = None  # code that gives the data, if they are from a file
         self.said = ""  # a line about these data
+        self.offered: tuple[str, ...] = ()  # data sets of the library, the present one first
+        self.memo = Memo()
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return the parts of the page between the buttons and the runs, by their names."""
         raise NotImplementedError
 
     def setting_changed(self, name: str) -> None:
-        """Adapt what is shown to a setting that has changed."""
+        """Adapt what is shown to a setting that has changed: another model has all components."""
+        if name == "rank":
+            self.factors.forget()
 
     def frame(self) -> Frame | None:
         """Return which entries are shown as pictures; None without pictures."""
@@ -117,19 +120,23 @@ class View:
         """Return why no fit can be started now, or an empty string."""
         return next(iter(self.state.problems().values()), "")
 
-    def why_disabled(self, name: str) -> str:
-        """Return why a button of `buttons` has no use now, or an empty string."""
-        raise NotImplementedError(name)
+    def why_not(self, name: str) -> str:
+        """Return why a button has no use now, or an empty string."""
+        fit = self.state.fit
+        if self.state.active.phase == "running":
+            return "it is running"
+        if name != "continue":
+            return self.cannot_run() if name == "run" else ""
+        if fit.can_proceed:
+            return "the settings have changed: a new fit is needed" if self.state.changed else ""
+        converged = fit.result is not None and fit.result.stop_reason.code == "converged"
+        return "the fit has converged" if converged else "there is nothing to continue from"
 
     def start(self) -> None:
         """Start a fit with the present settings, if it can run."""
         if problem := self.cannot_run():
             raise ValueError(problem)
         self.state.start()
-
-    def why(self) -> str:
-        """Return the sentence on the choice of the model, or an empty string."""
-        return ""
 
     def write(self, path: Path) -> None:
         """Write the result to a file."""
@@ -159,10 +166,16 @@ class View:
         seconds = 0.0 if result is None else float(result.history.seconds[-1])
         if result is not None and result.stop_reason.code == "callback":
             seconds *= max(fit.planned, 1) / max(fit.done, 1)  # somebody stopped it before its end
-        if name != "data" and seconds >= QUICK:
+        if seconds >= QUICK:
             return f"changed: ⟲ takes about {in_words(seconds)}"
-        self.state.start(looks=name == "data")
+        self.state.start()
         return ""
+
+    def controls(self) -> list[dict[str, Any]]:
+        """Return the settings as the page shows them, before them the data sets of the library."""
+        data = Field("data", "Data", "choice", sorted(self.offered), "data")
+        offered = [data.shown({"data": self.offered[0]}, {})] if self.offered else []
+        return offered + self.state.controls()
 
     def idle(self) -> None:
         """Do what is for the background, when nothing runs."""
@@ -180,20 +193,12 @@ class ModelView(View):
     state: ModelState
     opens = True
     curves: Mapping[str, str]  # labels of the curves
-    other_models: Collection[str]  # settings that make another model: its components are all on
 
     def __init__(self, state: ModelState, filename: str, source: tuple[Any, str]) -> None:
         super().__init__(state, filename, source)
-        labels = ", ".join(field.label for field in state.fields if field.auto)
-        choosing = f"Choose {labels} by hidden entries, and fit with them"
         sampling = "Draw from the posterior of this model: predictions with intervals"
-        self.buttons = {
-            "choose": ("choose everything", choosing),
-            "sample": ("draw intervals", sampling),
-        }
-        self._lost, self._shapes = Latest[str](), Latest[list[dict[str, Any]]]()
+        self.buttons["sample"] = "draw intervals", sampling
         self.actions |= self.factors.actions | {
-            "choose": self._choose,
             "sample": self._how_sure,
             "point": self._fit_with,
         }
@@ -202,14 +207,19 @@ class ModelView(View):
         self, history: History, sizes: Mapping[str, float] = MappingProxyType({})
     ) -> dict[str, Any]:
         """Return the curves and the charts; subclasses add the others."""
-        fit, found = self.state.fit, self.state.findings
+        fit, found = self.state.fit, self.state.sample.findings
         intervals = {} if found is None else {"intervals": calibration_chart(found)}
         tried, f = errors_by_shape(fit.result), str(self.state.values["nonlinearity"])
         return {
             "curves": curves_chart(self.curves, fit.recording, sizes),
             "dots": intervals | trials_charts(fit.result),
-            "facts": {"shapes": self._shapes(lambda: shapes(f, tried), f, tried)},
+            "facts": {"shapes": self.memo("shapes", lambda: shapes(f, tried), f, tried)},
         }
+
+    def covered(self) -> str:
+        """Return the coverage of the intervals in words, if there are some."""
+        found = self.state.sample.findings
+        return "" if found is None else f"; {found.summary}"
 
     @property
     def draws_itself(self) -> bool:
@@ -228,18 +238,7 @@ class ModelView(View):
             named = ", ".join(map(str, off))
             return f"without component {named}: {what}{as_text(before, 2)} → {as_text(after, 2)}"
 
-        return self._lost(said, fitted.H, off)
-
-    def setting_changed(self, name: str) -> None:
-        """Switch on the components of another model."""
-        if name in self.other_models:
-            self.factors.forget()
-
-    def _choose(self, _: Mapping[str, Any]) -> None:
-        """Choose all settings that may be "auto", and fit with them."""
-        for name in self.state.choosable:
-            self.state.set(name, "auto")
-        self.start()
+        return self.memo("lost", said, fitted.H, off)
 
     def _fit_with(self, message: Mapping[str, Any]) -> None:
         """Fit with the number of components of a point that was clicked."""
@@ -263,33 +262,20 @@ class ModelView(View):
         else:
             self.state.sample_now()
 
-    def why_disabled(self, name: str) -> str:
+    def why_not(self, name: str) -> str:
         """Return why a button has no use now, or an empty string."""
-        if name == "sample":
-            return self.state.cannot_sample()
-        problems = self.state.problems().items()
-        return next((text for each, text in problems if each not in self.state.choosable), "")
-
-    def why(self) -> str:
-        """Return the sentence on the choice of the model, or an empty string."""
-        fit = self.state.fit.result
-        return "" if fit is None else str(fit.selection.attrs.get("sentence", ""))
+        return super().why_not(name) or (self.state.cannot_sample() if name == "sample" else "")
 
 
 def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
     """Return the status of the work that was begun last, or of an error in a view."""
-    active, running = view.state.said_work, view.state.said_work.phase == "running"
+    active, fit = view.state.said_work, view.state.fit.result
+    headline, pieces, why_not = None, [("", "")], dict.fromkeys(view.buttons, "")
     try:
         number = view.number()
-        bar = {
-            "headline": None if number is None else number.record,
-            "sentence": [list(piece) for piece in view.sentence(number)],
-            "why": view.why(),
-            "buttons": buttons(view, reasons(view) if view.can_fit else {}),
-        }
+        headline, pieces = number and number.record, view.sentence(number)
+        why_not = {name: view.why_not(name) for name in view.buttons}
     except Exception as error:
-        plain = buttons(view, dict.fromkeys(BUTTONS, ""))
-        bar = {"headline": None, "sentence": [["", ""]], "why": "", "buttons": plain}
         note = sentence(error), True
     message, failed = note or (active.message, active.phase == "failed")
     return {
@@ -298,38 +284,18 @@ def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
         "failed": failed,
         "done": active.done,
         "planned": max(active.planned, 1),
-        "left": seconds_left(active) if running and not note else "",
+        "left": seconds_left(active) if active.phase == "running" and not note else "",
         "warnings": list(active.warnings),
         "filename": view.filename,
         "folder": Path.cwd().as_posix(),
         "save": "" if view.result is not None else "there is no result yet",
-        **bar,
-    }
-
-
-def reasons(view: View) -> dict[str, str]:
-    """Return why each button has no use now, an empty string if it has, by its action."""
-    state, phase = view.state, view.state.active.phase
-    busy, more = "it is running" if phase == "running" else "", ""
-    if not state.fit.can_proceed:
-        result = state.fit.result
-        ended = result is not None and result.stop_reason.code == "converged"
-        more = "the fit has converged" if ended else "there is nothing to continue from"
-    elif state.changed:
-        more = "the settings have changed: a new fit is needed"
-    return {
-        "run": busy or view.cannot_run(),
-        "continue": busy or more,
-        **{name: busy or view.why_disabled(name) for name in view.buttons},
-    }
-
-
-def buttons(view: View, why: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Return label, tooltip and state of each button, by the name of its action."""
-    about = BUTTONS | view.buttons
-    return {
-        name: {"label": about[name][0], "disabled": bool(text), "title": text or about[name][1]}
-        for name, text in why.items()
+        "headline": headline,
+        "sentence": [list(piece) for piece in pieces],
+        "why": "" if fit is None else str(fit.selection.attrs.get("sentence", "")),
+        "buttons": {
+            name: {"label": label, "disabled": bool(why_not[name]), "title": why_not[name] or about}
+            for name, (label, about) in view.buttons.items()
+        },
     }
 
 

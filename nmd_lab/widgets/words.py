@@ -10,7 +10,6 @@ import numpy as np
 
 from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.result.selection import as_text
-from nmd_lab.result.summary_parts import WORSE
 
 from .background import many
 
@@ -62,10 +61,9 @@ class Number(NamedTuple):
         rivals = [
             {"name": name, "value": two_digits(e), "off": e} for name, e in self.rivals.items()
         ]
-        worse = any(self.error > WORSE * e for e in self.rivals.values())
         value = two_digits(self.error)
         about = {"name": self.name, "value": value, "off": self.error}
-        return about | {"rivals": rivals, "worse": worse}
+        return about | {"rivals": rivals}
 
 
 def two_digits(error: float) -> str:

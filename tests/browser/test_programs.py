@@ -12,7 +12,7 @@ import nmd_lab as nmd
 
 explorer = nmd.widgets.Explorer(
     nmd.datasets.digits(200), rank=5, nonlinearity="relu", alpha=0.0, iterations=100_000_000,
-    rho="1", tol=0,
+    rho=1.0, tol=0,
 )
 explorer
 """

@@ -16,7 +16,7 @@ import nmd_lab as nmd
 from nmd_lab import datasets
 from nmd_lab.datasets import _files
 from nmd_lab.datasets.movielens import CHECKOUT
-from nmd_lab.widgets.code import ratings_choices
+from nmd_lab.widgets.code import library
 
 MOVIELENS_MODULE = sys.modules["nmd_lab.datasets.movielens"]  # the function has this name, too
 
@@ -116,7 +116,7 @@ def test_small_ratings_that_are_nowhere_say_how_to_get_them(tmp_path, no_data, i
 
 
 def test_the_explorer_offers_no_ratings_that_it_would_have_to_download(no_data, installed):
-    assert list(ratings_choices()) == ["generated"]
+    assert [name for name, each in library().items() if "ratings" in each.code] == ["generated"]
 
 
 def test_without_pooch_the_remedy_is_told(monkeypatch, no_data):

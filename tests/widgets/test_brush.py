@@ -18,6 +18,12 @@ from nmd_lab.widgets.pictures import frame_of
 TENTHS = st.integers(-30, 150).map(lambda number: number / 10)
 
 
+def unpaint(explorer):
+    """Take all strokes back."""
+    while explorer.state.before_brush is not None:
+        act(explorer, "undo")
+
+
 def smooth(size=(40, 60)):
     y, x = np.mgrid[0 : 1 : size[0] * 1j, 0 : 1 : size[1] * 1j]
     return 0.5 + 0.3 * np.sin(5 * x) * np.cos(3 * y) + 0.2 * x * y
@@ -125,7 +131,7 @@ def test_rain_hides_seventy_percent_and_leaves_solid_strokes_hidden():
 
 
 def test_a_brush_during_a_run_goes_on_from_where_it_was():
-    explorer = plain(widgets.Explorer, smooth(), rank=3, iterations=100_000_000, tol=0, rho="1")
+    explorer = plain(widgets.Explorer, smooth(), rank=3, iterations=100_000_000, tol=0, rho=1.0)
     explorer.start()
     painted(explorer, [(10, 10)], 4)
     assert explorer.fit.phase == "finished"
@@ -155,7 +161,7 @@ def test_the_headline_has_the_error_where_the_brush_has_hidden():
     hidden = explorer.state.paint.signs < 0
     error = np.sqrt(np.mean((X - explorer.result.reconstruct().values)[hidden] ** 2))
     assert f", ±{error:.2g} where you painted" in sentence(explorer)
-    act(explorer, "unpaint")
+    unpaint(explorer)
     assert "where you painted" not in sentence(explorer)
 
 
@@ -166,7 +172,7 @@ def test_a_posterior_goes_with_its_paint():
     sure(explorer)
     assert "intervals cover" in said(explorer)
     assert explorer.pictures["spread"] is not None
-    act(explorer, "unpaint")
+    unpaint(explorer)
     assert "intervals cover" not in said(explorer)
     assert explorer.pictures["spread"] is None
     assert "intervals" not in explorer.dots
@@ -189,7 +195,7 @@ def test_strokes_are_taken_back_and_forgotten_and_repeated_by_the_code_each_time
     assert explorer.result is first
     painted(explorer, [(10, 10)], 4)
     painted(explorer, [(20, 30)], 4)
-    act(explorer, "unpaint")
+    unpaint(explorer)
     assert explorer.result is first
     assert explorer.pictures["n_painted"] == 0
     act(explorer, "continue")
@@ -200,9 +206,9 @@ def test_strokes_are_taken_back_and_forgotten_and_repeated_by_the_code_each_time
     repeats(explorer, X=X)
     painted(explorer, [(20, 30)], 4)
     repeats(explorer, X=X)
-    act(explorer, "unpaint")  # back to the run, which has paint of its own
+    unpaint(explorer)  # back to the run, which has paint of its own
     repeats(explorer, X=X)
-    act(explorer, "unpaint")
+    act(explorer, "undo")
     assert explorer.join(PATIENCE)
     assert not np.isnan(explorer.state.fitted_data.observed).any()
     act(explorer, "brush", hide=True, picture=0, points=[(20, 30)], radius=100)

@@ -14,7 +14,8 @@ from nmd_lab import datasets, widgets
 from nmd_lab.metrics import relative_error
 from nmd_lab.widgets.background import is_measured
 from nmd_lab.widgets.charts import MOST_POINTS, curves_chart
-from nmd_lab.widgets.hidden_entries import HiddenEntries
+from nmd_lab.widgets.code import library
+from nmd_lab.widgets.matrix_data import HiddenEntries
 from nmd_lab.widgets.matrix_state import DecompositionState
 from nmd_lab.widgets.ratings_state import CompletionState
 
@@ -58,7 +59,7 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
 
 
 def test_stop_measures_where_it_stands(small):
-    state = plain(DecompositionState, small, rank=4, iterations=ENDLESS, missing=0.2, rho="1")
+    state = plain(DecompositionState, small, rank=4, iterations=ENDLESS, missing=0.2, rho=1.0)
     state.start()
     wait_for(lambda: state.fit.state is not None and state.fit.state.iteration > 40)
     state.fit.stop()
@@ -68,7 +69,7 @@ def test_stop_measures_where_it_stands(small):
 
 def test_completion_shows_the_error_of_each_iteration():
     settings = {"rank": 3, "alpha": 5.0, "iterations": 30, "validation": 0.2, "patience": 30}
-    state = CompletionState(data="generated", **settings)
+    state = CompletionState(library()["generated"].load(), **settings)
     state.start()
     state.fit.join(PATIENCE)
     history = state.fit.result.history
@@ -78,7 +79,7 @@ def test_completion_shows_the_error_of_each_iteration():
 
 
 def test_what_is_read_does_not_change_while_it_runs(small):
-    settings = {"iterations": ENDLESS, "tol": 0.0, "rho": "1"}
+    settings = {"iterations": ENDLESS, "tol": 0.0, "rho": 1.0}
     state = plain(DecompositionState, small, rank=4, missing=0.2, **settings)
     state.start()
     wait_for(lambda: state.fit.state is not None)
@@ -101,13 +102,11 @@ def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
     state.fit.join(PATIENCE)
     rows, columns = np.nonzero(np.ones(small.shape))
     everything = HiddenEntries(small, rows, columns)
-    assert everything.sample == ""
     W, H = fit._factors
     assert everything.error(state.fit.state) == pytest.approx(
         relative_error(small, np.maximum(W @ H, 0))
     )
     some = HiddenEntries(small, rows, columns, most=50)
-    assert some.sample == f"held-out error: of a sample of 50 of {small.size} hidden entries"
     again = HiddenEntries(small, rows, columns, most=50)
     assert some.error(state.fit.state) == again.error(state.fit.state)
     assert some.error(state.fit.state) != everything.error(state.fit.state)

@@ -114,7 +114,7 @@ def test_a_long_choice_is_left_to_the_user_and_its_time_is_said(digits, monkeypa
     act(explorer, "opened")
     assert explorer.join(PATIENCE)
     assert said(explorer).startswith(
-        "a first look, at the simplest model; ⟲, choose everything, takes"
+        "a first look, at the simplest model; ⟲ chooses one, which takes"
     )
     assert explorer.rank == "auto"
     assert explorer.result.rank == 10
@@ -142,7 +142,7 @@ def test_a_changed_setting_fits_again_if_that_is_quick(digits, monkeypatch):
 
 
 def test_a_fit_that_was_stopped_early_does_not_count_as_quick(digits):
-    explorer = plain(widgets.explore, digits, iterations=10**12, tol=0.0, rho="1")
+    explorer = plain(widgets.explore, digits, iterations=10**12, tol=0.0, rho=1.0)
     act(explorer, "opened")
     wait_for(lambda: explorer.fit.done > 0)
     explorer.stop()

@@ -127,7 +127,7 @@ def test_rain_hides_seventy_percent_and_less_is_known_below_a_solid_stroke():
     assert hidden[disc].mean() == pytest.approx(0.7, abs=0.07)
     errors = []
     for rain in (True, False):
-        act(explorer, "unpaint")
+        act(explorer, "undo")
         act(explorer, "brush", hide=True, rain=rain, picture=0, points=[(40, 50)], radius=12)
         assert explorer.join(PATIENCE)
         off = (explorer.result["picture"].values - X)[~explorer.state.mask]
@@ -168,7 +168,8 @@ def test_strokes_are_taken_back_and_forgotten():
     assert explorer.join(PATIENCE)
     xr.testing.assert_identical(explorer.result, once)
     rains(explorer, [(60, 60)])
-    act(explorer, "unpaint")
+    for _ in range(2):
+        act(explorer, "undo")
     assert explorer.join(PATIENCE)
     xr.testing.assert_identical(explorer.result, first)
     repeats(explorer, X)

@@ -8,16 +8,18 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from explorer_page import act, button, enter, lists, plain, said, sure
+from explorer_page import act, button, lists, plain, said, sure
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import widgets
+from nmd_lab.widgets.code import library
 from nmd_lab.widgets.live_sample import LiveSample
 from nmd_lab.widgets.ratings_state import CompletionState
 
 TUNE = 100
-MODEL = {"data": "generated", "rank": 2, "alpha": 15.0, "iterations": 5}
+GENERATED = library()["generated"].load()
+MODEL = {"rank": 2, "alpha": 15.0, "iterations": 5}
 
 
 def sampled(state):
@@ -54,12 +56,14 @@ def same_draws(first, second):
 
 @pytest.mark.parametrize("validation", [0.0, 0.2])
 def test_the_code_repeats_the_draws(validation):
-    state = CompletionState(**MODEL, draws=20, validation=validation, offsets="rows", seed=3)
+    state = CompletionState(
+        GENERATED, **MODEL, draws=20, validation=validation, offsets="rows", seed=3
+    )
     posterior = sampled(state)
     assert (state.sample.phase, state.sample.done, state.sample.planned) == (
         "finished", TUNE + 20, TUNE + 20,
     )  # fmt: skip
-    code = state.code()
+    code = state.code(library()["generated"].code)
     assert "complete" not in code
     names = executed(code)
     same_draws(names["posterior"], posterior)
@@ -78,27 +82,27 @@ def test_stop_keeps_what_there_is(monkeypatch, keep_all):
         options = "nmd_lab.solver.options.KEPT_BYTES"
         monkeypatch.setattr(options, 4 * 700 * 3 * 30)
     stop_at(monkeypatch, TUNE + 37)
-    state = CompletionState(**MODEL, draws=500, offsets="none")
+    state = CompletionState(GENERATED, **MODEL, draws=500, offsets="none")
     posterior = sampled(state)
     assert state.sample.phase == "stopped"
     assert state.sample.message.startswith("stopped after 37 draws; ")
     assert (posterior.draws.sizes["draw"] == 37) == keep_all
     monkeypatch.undo()
-    same_draws(executed(state.code())["posterior"], posterior)
+    same_draws(executed(state.code(library()["generated"].code))["posterior"], posterior)
 
 
 def test_stop_while_tuning_leaves_nothing(monkeypatch):
     stop_at(monkeypatch, 30)
-    state = CompletionState(**MODEL)
+    state = CompletionState(GENERATED, **MODEL)
     state.sample_now()
     assert state.sample.join(PATIENCE)
     assert (state.sample.phase, state.posterior) == ("stopped", None)
     assert state.sample.message.startswith("stopped before the first draw")
-    assert "sample" not in state.code()
+    assert "sample" not in state.code(library()["generated"].code)
 
 
 def test_a_new_run_forgets_the_posterior():
-    state = CompletionState(**MODEL, draws=3)
+    state = CompletionState(GENERATED, **MODEL, draws=3)
     sampled(state)
     state.start()
     assert state.posterior is None
@@ -109,7 +113,7 @@ def test_a_new_run_forgets_the_posterior():
     assert state.active is state.fit
     assert state.posterior is not None  # it does not depend on the fit
     state.fit.join(PATIENCE)
-    assert "nmd.sample" in state.code()
+    assert "nmd.sample" in state.code(library()["generated"].code)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +128,7 @@ def test_a_new_run_forgets_the_posterior():
     ],
 )
 def test_why_there_can_be_no_draws(settings, reason):
-    state = CompletionState(**MODEL | settings)
+    state = CompletionState(GENERATED, **MODEL | settings)
     why = state.cannot_sample()
     assert why.startswith(reason)
     assert bool(why) == bool(reason)
@@ -132,14 +136,14 @@ def test_why_there_can_be_no_draws(settings, reason):
 
 @pytest.mark.parametrize("draws", [3, 10])
 def test_the_warning_is_that_of_sample_in_short(draws):
-    state = CompletionState(**MODEL | {"rank": 4}, draws=draws)
+    state = CompletionState(GENERATED, **MODEL | {"rank": 4}, draws=draws)
     with warnings.catch_warnings(record=True) as outside:  # the thread of the sampler is silent
         warnings.simplefilter("always")
         sampled(state)
     assert outside == []
     (warning,) = state.sample.warnings
     with pytest.warns(nmd.warnings.NotConvergedWarning) as caught:
-        exec(state.code(), {})
+        exec(state.code(library()["generated"].code), {})
     plt.close("all")
     sentence = str(caught[0].message)
     advice, why = warning.split(": ")
@@ -149,7 +153,7 @@ def test_the_warning_is_that_of_sample_in_short(draws):
 
 
 def test_entries_have_intervals():
-    state = CompletionState(**MODEL, draws=20)
+    state = CompletionState(GENERATED, **MODEL, draws=20)
     posterior = sampled(state)
     row, n = 7, posterior._shape[1]
     state.least = 1
@@ -193,21 +197,17 @@ def test_the_explorer_shows_draws_while_they_are_of_its_data():
     assert "⟲ chooses it" in button(explorer, "sample")["title"]
     with pytest.raises(ValueError, match="the nonlinearity is not chosen yet"):
         explorer.how_sure()
-    explorer = sure(widgets.Explorer(**MODEL, draws=20))
+    explorer = sure(widgets.Explorer(GENERATED, **MODEL, draws=20))
     assert explorer.posterior.draws.sizes["draw"] == 20
     assert explorer.status["done"] == explorer.status["planned"] == TUNE + 20
     assert explorer.state.sample.findings.held_out
     best = explorer.state.entries(0, 10, "highest")[1][0]
     assert lists(explorer, "top")[0]["text"] == f"90 %: {best.low:.3g} to {best.high:.3g}"
-    other = next(each for each in explorer.state.options["data"] if each != "generated")
-    enter(explorer, "data", other)
-    assert not any(line["ends"] for line in lists(explorer, "top"))
-    assert "intervals" not in explorer.dots
     explorer.state.set("draws", 100_000)
     explorer.how_sure()
     wait_for(lambda: "sampling: sweep" in said(explorer))
     disabled = {name for name, each in explorer.status["buttons"].items() if each["disabled"]}
-    assert disabled == {"run", "continue", "choose", "sample"}
+    assert disabled == {"run", "continue", "sample"}
     act(explorer, "stop")
     assert explorer.join(PATIENCE)
     assert "stopped" in said(explorer)
@@ -215,13 +215,13 @@ def test_the_explorer_shows_draws_while_they_are_of_its_data():
 
 
 def test_an_open_page_draws_in_the_background_and_a_new_run_ends_that():
-    explorer = widgets.Explorer(**MODEL, draws=20)
+    explorer = widgets.Explorer(GENERATED, **MODEL, draws=20)
     act(explorer, "opened")
     assert explorer.join(PATIENCE)
     wait_for(lambda: lists(explorer, "top")[0]["ends"])
     assert said(explorer).startswith("stopped after 5 iterations")  # the status is that of the fit
     assert explorer.posterior.draws.sizes["draw"] == 20
-    enter(explorer, "draws", "100000")
+    explorer.state.set("draws", 100_000)
     explorer.start()
     assert explorer.join(PATIENCE)
     wait_for(lambda: explorer.state.sample.phase == "running")

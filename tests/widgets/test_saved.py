@@ -159,7 +159,7 @@ def test_the_button_saves_either(tmp_path):
 
 
 def test_there_must_be_a_result_no_run_and_no_question(tmp_path):
-    explorer = plain(widgets.Explorer, datasets.digits(40), iterations=10**8, tol=0, rho="1")
+    explorer = plain(widgets.Explorer, datasets.digits(40), iterations=10**8, tol=0, rho=1.0)
     with pytest.raises(ValueError, match="no result yet: fit first"):
         explorer.save(tmp_path / "page.html")
     explorer.start()

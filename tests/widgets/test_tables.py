@@ -160,11 +160,10 @@ def test_filled_classes_have_the_probability_of_the_fit_and_then_of_the_draws(fr
             shares = np.clip(fitted[0], 0, 1)
             assert f" {100 * shares.max() / shares.sum():.0f} %" in shown["sure"][row]
             sure(explorer)
-            assert explorer.grid["drawn"]
     share = explorer.posterior.probabilities("place", rows=[row]).max(axis=1).iloc[0]
     assert f" {100 * share:.0f} %" in shown["sure"][row]
     act(explorer, "component", k=0, what="off")  # which only the fit can be without
-    assert not explorer.grid["drawn"]
+    assert columns(explorer)["place"]["sure"][row] != shown["sure"][row]
 
 
 def test_a_click_on_a_head_sorts_and_another_one_reverses(frame):

@@ -106,7 +106,7 @@ class Page {
     if (!runs.length) return null;
     const all = [...runs.map(({ off }) => off), ...rivals.map(({ off }) => off)], low = Math.min(...all), high = Math.max(...all);
     const place = (off) => 6 + (high > low ? (off - low) / (high - low) : 0.5) * 88, chosen = runs.find(({ left }) => left);
-    const pick = (run) => run && this.send({ do: "history", number: run.number, what: "left" });
+    const pick = (run) => run && this.send({ do: "history", number: run.number });
     const nearest = ({ currentTarget, clientX }) => {
       const { left, width } = currentTarget.getBoundingClientRect(), at = (100 * (clientX - left)) / width;
       pick(runs.reduce((a, b) => (Math.abs(place(b.off) - at) < Math.abs(place(a.off) - at) ? b : a)));
@@ -182,14 +182,12 @@ class Page {
   }
 
   aboutRuns(status) {
-    return [this.acts(status, "run", "continue", "choose"), this.fields("again")];
+    return [this.acts(status, "run", "continue"), this.fields("again")];
   }
 
   aboutMore(status) {
     const runs = this.get("runs") ?? [], { intervals } = this.get("dots") ?? {};
-    const back = (number) => () => this.send({ do: "history", number, what: "back" });
-    const line = ({ number, text, error, current }) => h("li", { key: number, "aria-current": current || null }, `${text} `, error && `±${error} `,
-      button("back", back(number), { disabled: current, "aria-label": `go back to run ${number}` }));
+    const line = ({ number, text, error, current }) => h("li", { key: number, "aria-current": current || null }, `${text} `, error && `±${error}`);
     const save = ({ currentTarget }) => this.send({ do: "save", filename: currentTarget.parentElement.querySelector("input").value });
     this.charts.intervals.show(intervals ?? null);
     return [this.acts(status, "sample"), this.charts.intervals.element, this.fields("uncertainty"), runs.length ? [h("strong", "Runs"), h("ol.nmd-run-list", runs.map(line))] : null,
