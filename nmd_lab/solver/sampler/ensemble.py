@@ -194,7 +194,7 @@ class Ensemble:
         """Return the problem in whose form the draws of a member are kept."""
         return replace(self.problem, rank=self.problems[k].rank)
 
-    def kept(self, k: int, state: ChainState) -> ChainState:
+    def in_form(self, k: int, state: ChainState) -> ChainState:
         """Return the state of a member in this form."""
         if self.sizes[k].is_full:
             return with_cut_points(self.problem, self.problems[k], state)
@@ -202,7 +202,7 @@ class Ensemble:
 
     def draw(self, k: int, state: ChainState) -> Draw:
         """Return the draw of a member, with as many groups and components as the largest."""
-        draw = Chain().iterate(self.problems[k], self.kept(k, state))
+        draw = Chain().iterate(self.problems[k], self.in_form(k, state))
         if len(self.problems) == 1:
             return draw
         draw = with_groups(draw, max(size.groups for size in self.sizes))
@@ -247,7 +247,7 @@ class Ensemble:
     def score(self, k: int, member: Member) -> None:
         """Add the densities of the hidden cells, given the state of a member."""
         assert self.hidden is not None
-        now = self.hidden.log_densities(self.form(k), self.kept(k, member.state))
+        now = self.hidden.log_densities(self.form(k), self.in_form(k, member.state))
         member.log_densities = np.logaddexp(member.log_densities, now)
 
     def weigh(self, members: list[Member]) -> None:
@@ -334,7 +334,7 @@ def _of_sizes(
     of_rank = {False: problem}
     if any(size.is_full for size in sizes):
         of_rank[True] = full_rank(problem, observations, options)
-    made = {  # the members have threads of their own
+    of_size = {  # the members have threads of their own
         size: replace(of_rank[size.is_full], n_groups=size.groups, threads=1) for size in sizes
     }
-    return [made[size] for size in sizes]
+    return [of_size[size] for size in sizes]

@@ -188,8 +188,8 @@ class Chains:
         """Record a sweep of a member; `number` counts from 1 after the warm-up."""
         now, ensemble = self._state, self._ensemble
         now.log_likelihood[-1].append(state.log_likelihood)
-        kept = ensemble.kept(k, state)
-        now.products[-1].append(ensemble.form(k).at(kept.rows, kept.columns, *self._probes))
+        form = ensemble.in_form(k, state)
+        now.products[-1].append(ensemble.form(k).at(form.rows, form.columns, *self._probes))
         if number % self._thin == 0:
             now.draws[-1].append(ensemble.draw(k, state))
 

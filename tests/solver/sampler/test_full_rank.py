@@ -68,7 +68,7 @@ def test_cut_points_give_the_probabilities_of_numbers_with_normal_noise():
     """A level is what lies between the middles of its neighbours, in the units of the member."""
     ensemble = prepared(answers())
     full, state = ensemble.trials[0], after_sweeps(ensemble)
-    kept = ensemble.kept(0, state)
+    kept = ensemble.in_form(0, state)
     i, j = np.arange(20), np.full(20, 3)
     centre, size = full.units_of_kinds[3]
     mean = centre + size * full.at(state.rows, state.columns, i, j)
@@ -85,14 +85,14 @@ def test_the_state_is_not_changed_by_its_form():
     ensemble = prepared(answers())
     state = after_sweeps(ensemble)
     before = state.columns.copy(), state.rho.copy()
-    ensemble.kept(0, state)
+    ensemble.in_form(0, state)
     assert np.array_equal(state.columns, before[0])
     assert np.array_equal(state.rho, before[1])
 
 
 def test_added_components_change_no_prediction():
     ensemble = prepared(answers())
-    draw = Chain().iterate(ensemble.form(0), ensemble.kept(0, after_sweeps(ensemble)))
+    draw = Chain().iterate(ensemble.form(0), ensemble.in_form(0, after_sweeps(ensemble)))
     rank = ensemble.problems[0].rank
     more = with_rank(draw, rank, 3)
     products = [
