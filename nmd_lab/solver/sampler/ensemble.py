@@ -314,8 +314,14 @@ def make_ensemble(
     is_hidden[common] = test_set(observations.select(common), HIDDEN, rng)
     observed, hidden = observations.select(~is_hidden), observations.select(is_hidden)
     trial = problem_of(observed, options, problem.rank, problem.units_of_X, problem.noises)
-    problems = _of_sizes(problem, observations, options, sizes)
-    trials = _of_sizes(trial, observed, options, sizes)
+    pairs = {False: (problem, trial)}
+    if any(size.is_full for size in sizes):
+        full = full_rank(problem, observations, options)
+        units = full.rank, full.units_of_X, full.noises
+        pairs[True] = full, problem_of(observed, options, *units)
+    problems, trials = (
+        _of_sizes([pairs[size.is_full][k] for size in sizes], sizes) for k in (0, 1)
+    )
     form = replace(problem, rank=max(each.rank for each in problems))
     before, returned = (most if tune is None else min(tune, most) for most in (MEMBER, RETURNED))
     scored = min(SCORED, draws)
@@ -324,17 +330,10 @@ def make_ensemble(
     return Ensemble(form, *members, observed, cells, tuned, scored, returned, draws)
 
 
-def _of_sizes(
-    problem: SampledProblem,
-    observations: Observations,
-    options: SampleOptions,
-    sizes: tuple[Size, ...],
-) -> list[SampledProblem]:
-    """Return the problem of each size, which equal sizes share."""
-    of_rank = {False: problem}
-    if any(size.is_full for size in sizes):
-        of_rank[True] = full_rank(problem, observations, options)
+def _of_sizes(problems: list[SampledProblem], sizes: tuple[Size, ...]) -> list[SampledProblem]:
+    """Return problems with so many groups; those of equal sizes are one."""
     of_size = {  # the members have threads of their own
-        size: replace(of_rank[size.is_full], n_groups=size.groups, threads=1) for size in sizes
+        size: replace(problem, n_groups=size.groups, threads=1)
+        for problem, size in zip(problems, sizes, strict=True)
     }
     return [of_size[size] for size in sizes]

@@ -125,3 +125,11 @@ def test_draws_of_both_kinds_have_one_rank(tmp_path):
     assert posterior.rank == 12
     posterior.save(tmp_path / "posterior.nc")
     assert nmd.load(tmp_path / "posterior.nc").draws.identical(posterior.draws)
+
+
+def test_units_do_not_depend_on_the_hidden_cells():
+    """A member goes on with all cells where it stood without the hidden ones."""
+    ensemble = prepared(answers())
+    for trial, problem in zip(ensemble.trials, ensemble.problems, strict=True):
+        assert np.array_equal(trial.units_of_kinds, problem.units_of_kinds)
+        assert trial.n_entries < problem.n_entries
