@@ -11,7 +11,6 @@ import numpy as np
 
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.result.selection import as_text
 from nmd_lab.solver.state import State
 
 from .background import Latest, in_sample
@@ -24,7 +23,7 @@ from .photograph_state import is_photograph
 from .pictures import Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid, Order
 from .view import ModelView
-from .words import Number, Piece, model_words, size_words, two_digits
+from .words import Number, Piece, model_words, rounded_ends, size_words, two_digits
 
 MOST_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background, at most
 MOST_JUDGED = 20_000  # seen entries at which the first components are compared, at most
@@ -114,7 +113,7 @@ class DecompositionView(ModelView):
         if hidden.is_mixed and data.labels.table is not None:
             return self._number_of_table(data)
         (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
-        low, high = (as_text(end, 3) for end in data.limits)
+        low, high = rounded_ends(*data.limits)
         is_picture = data.picture is not None or self._is_photograph(data)
         before = f"Hidden {'pixels' if is_picture else 'entries'} are guessed to "
         after, fit = f" of {low}…\N{WORD JOINER}{high}", self.result

@@ -14,7 +14,6 @@ from scipy.stats import multivariate_normal
 
 from nmd_lab._inpainting import NOISE
 from nmd_lab.data.patches import CHANNELS, Average, Grid
-from nmd_lab.result.selection import as_text
 
 from .background import Latest, many
 from .charts import calibration_chart
@@ -23,7 +22,7 @@ from .paint import Paint
 from .photograph_state import PhotographState
 from .pictures import Frame, at, frame_of, pictures_part
 from .view import View
-from .words import Number, Piece, size_words, two_digits
+from .words import Number, Piece, rounded_ends, size_words, two_digits
 
 PATTERNS = 2  # patterns of a group along each side of its tile
 MOSTLY = 0.5  # fraction of the patches of a pixel that make it one of a group
@@ -76,7 +75,7 @@ class PhotographView(View):
         if not errors or self.result is None or self.state.fill.phase == "running":
             return None
         (_, error), *rivals = errors.items()
-        low, high = (as_text(end(self.state.pixels), 3) for end in (np.nanmin, np.nanmax))
+        low, high = rounded_ends(np.nanmin(self.state.pixels), np.nanmax(self.state.pixels))
         after, painted = f" of {low}…\N{WORD JOINER}{high}", math.nan
         if paint is not None:
             hidden = (paint.signs < 0) & ~self.state.mask

@@ -14,10 +14,14 @@ from .background import Latest
 from .charts import curves_chart, table, texts, trials_charts
 from .history import History
 from .matrix_state import FittedState
+from .photograph_state import is_photograph
 from .pictures import Frame, drawn_at, frame_of, pictures_part
 from .tables import Grid, Order
 from .view import View
 from .words import Number, size_words
+
+
+EDGE = 1.0  # percentage of the values that may lie beyond each end of the scale
 
 
 class ResultView(View):
@@ -36,6 +40,7 @@ class ResultView(View):
         self.actions["arrange"] = self._order.arrange
         if state.posterior is None:
             state.fit.show(outcome)
+            state.fit.message = ""  # nothing can go on here
             self.actions |= self.factors.actions
         else:
             state.fit.phase, state.fit.message = "finished", str(outcome.stop_reason)
@@ -99,8 +104,11 @@ class ResultView(View):
                 "drawing": self.factors.drawing(fitted, frame, outcome._labels),
                 "facts": {},
             }
-        limits = float(np.nanmin(shown)), float(np.nanmax(shown))
+        # As of the data: a linear model goes a little beyond them
+        limits = tuple(map(float, np.nanpercentile(shown, (EDGE, 100 - EDGE))))
         names = texts(outcome._labels, "rows")
+        if self._pictured_as(outcome, frame, shown):
+            more |= {"facts": {"stage": "photograph"}, "scatter": None}
         tables = [table("facts", ("", ""), [(name, text) for name, text in facts if text])]
         if outcome._labels.table is not None:
             more |= self._grid(names)
@@ -111,6 +119,12 @@ class ResultView(View):
             "modelled": frame.arranged(shown),
             "tables": tables,
         }
+
+    @staticmethod
+    def _pictured_as(outcome: Any, frame: Frame, shown: Any) -> bool:
+        """Return whether a matrix is one picture, as its explorer shows the data."""
+        of_cases = frame.picture is not None or outcome._labels.table is not None
+        return not of_cases and is_photograph(shown)
 
     @property
     def _table(self) -> Grid:

@@ -77,6 +77,21 @@ def two_digits(error: float) -> str:
     return "–" if math.isnan(error) else as_text(error, 2 + (error >= 1))
 
 
+def rounded_ends(low: float, high: float) -> list[str]:
+    """Return the ends of a range with as few digits as move them by at most a hundredth of it.
+
+    >>> rounded_ends(0.00392, 1.0), rounded_ends(-0.7, 254.0)
+    (['0', '1'], ['0', '254'])
+    """
+
+    def text(end: float) -> str:
+        rounded = ["0", *(as_text(end, digits) for digits in (1, 2, 3))]
+        near = (each for each in rounded if abs(float(each) - end) <= 0.01 * (high - low))
+        return next(near, rounded[-1])
+
+    return [text(float(low)), text(float(high))]
+
+
 def model_words(fit: Any) -> list[Piece]:
     """Return the number of components and the shape of a fit or a posterior."""
     f = fit.nonlinearity

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from explorer_page import done, plain, sure
-from journeys import PICTURES, status_says, violations
+from journeys import ENDED, PICTURES, status_says, violations
 from people import people, with_holes
 from site_modules import site_module
 
@@ -158,7 +158,8 @@ def test_a_table_is_sorted_and_a_cell_has_its_interval(chromium, tmp_path):
 
 NOTEBOOK = """
 import nmd_lab as nmd
-explorer = nmd.widgets.explore(nmd.datasets.digits(150), rank=5, missing=0.1, iterations=30)
+settings = {"rank": 5, "missing": 0.1, "iterations": 30, "draws": 20}
+explorer = nmd.widgets.explore(nmd.datasets.digits(150), **settings)
 explorer
 """
 
@@ -167,7 +168,8 @@ explorer
 def test_saving_leaves_the_page_in_a_notebook_as_it_is(notebook):
     page = notebook.page
     notebook.show(NOTEBOOK)
-    status_says(page, "^done")
+    status_says(page, ENDED)
+    page.locator(".nmd-sentence", has_text="intervals cover").wait_for()  # the last thing to come
     parts = f"[document.querySelector('.nmd-sentence').textContent, ...{PICTURES}.values.model]"
     before = page.evaluate(parts)
     notebook.run("explorer.save('digits.html')")
