@@ -18,12 +18,20 @@ from .charts import row_texts, texts
 from .history import History, PastRun
 from .matrix_data import MatrixData
 from .matrix_state import OF_DATA, THIS, DecompositionState
-from .paint import Paint
+from .paint import HIDDEN, Paint
 from .photograph_state import is_photograph
 from .pictures import Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid, Order
 from .view import ModelView
-from .words import Number, Piece, model_words, rounded_ends, size_words, two_digits
+from .words import (
+    Number,
+    Piece,
+    model_words,
+    painted_words,
+    rounded_ends,
+    size_words,
+    two_digits,
+)
 
 MOST_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background, at most
 MOST_JUDGED = 20_000  # seen entries at which the first components are compared, at most
@@ -42,6 +50,7 @@ class DecompositionView(ModelView):
         self._frames, self._still = Latest[Frame](), Latest[dict[str, Any]]()
         self._doubts, self._order = Latest[dict[str, Any] | None](), Order()
         self._painted, self._drawn = Latest[float](), Latest[tuple[Any, Any]]()
+        self._brushed = Latest[tuple[float, float]]()
         self._errors = Latest[tuple[float, float]]()
         self._photographed = Latest[bool]()
         self._judged = Latest[tuple[Any, Any, Any]]()
@@ -116,15 +125,34 @@ class DecompositionView(ModelView):
         low, high = rounded_ends(*data.limits)
         is_picture = data.picture is not None or self._is_photograph(data)
         before = f"Hidden {'pixels' if is_picture else 'entries'} are guessed to "
-        after, fit = f" of {low}…\N{WORD JOINER}{high}", self.result
+        after = f" of {low}…\N{WORD JOINER}{high}"
         if (earlier := self._earlier()) is not None:
             error = hidden.in_units(self._painted(lambda: hidden.error(earlier), earlier))
             after += f" by iteration {earlier.iteration}"
-        elif (paint := data.paint) is not None:
-            painted = self._painted(lambda: hidden.error(fit, paint.signs < 0), fit, paint)
-            if not math.isnan(painted):
-                after += f", ±{two_digits(hidden.in_units(painted))} where you painted"
+        elif not math.isnan(painted := self._where_painted()[0]):
+            after += f", ±{two_digits(painted)} where you painted"
         return Number(error, before, after, dict(rivals), more=self._covered())
+
+    def _where_painted(self) -> tuple[float, float]:
+        """Return the errors of the fit and of the average where the brush has hidden, or NaN."""
+        data, fit, hidden = self.state.fitted_data, self.result, self.state.hidden
+        if data is None or data.paint is None or fit is None or not hidden.count:
+            return math.nan, math.nan
+        under = data.paint.signs < 0
+
+        def errors() -> tuple[float, float]:
+            found = hidden.error(fit, under), hidden.error_of_means(data.observed, fit, under)
+            return hidden.in_units(found[0]), hidden.in_units(found[1])
+
+        return self._brushed(errors, fit, data.paint)
+
+    def _note(self) -> str:
+        """Return the words about a solid stroke, below which nothing can be known."""
+        data = self.state.fitted_data
+        if data is None or data.paint is None or self.state.fit.phase == "running":
+            return ""
+        errors = self._where_painted() if (data.paint.signs == HIDDEN).any() else (math.nan,) * 2
+        return "" if math.isnan(errors[0]) else painted_words(*errors)
 
     def _covered(self) -> str:
         """Return the coverage of the intervals in words, if there are some."""
@@ -164,6 +192,7 @@ class DecompositionView(ModelView):
         fitted = self.factors.sorted(None if state is None else state._fitted)
         frame, posterior = self._frame_of(data, fitted), self.state.draws
         parts["pictures"] = self._pictures(data, frame, history, posterior)
+        parts["facts"]["painted"] = self._note()
         shown = None if fitted is None else fitted.without(self.factors.off(fitted))
         if shown is not None:
             parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))

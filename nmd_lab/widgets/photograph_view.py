@@ -18,11 +18,11 @@ from nmd_lab.data.patches import CHANNELS, Average, Grid
 from .background import Latest, many
 from .charts import calibration_chart
 from .history import History
-from .paint import Paint
+from .paint import HIDDEN, Paint
 from .photograph_state import PhotographState
 from .pictures import Frame, at, frame_of, pictures_part
 from .view import View
-from .words import Number, Piece, rounded_ends, size_words, two_digits
+from .words import Number, Piece, painted_words, rounded_ends, size_words, two_digits
 
 PATTERNS = 2  # patterns of a group along each side of its tile
 MOSTLY = 0.5  # fraction of the patches of a pixel that make it one of a group
@@ -78,14 +78,31 @@ class PhotographView(View):
         low, high = rounded_ends(np.nanmin(self.state.pixels), np.nanmax(self.state.pixels))
         after, painted = f" of {low}…\N{WORD JOINER}{high}", math.nan
         if paint is not None:
-            hidden = (paint.signs < 0) & ~self.state.mask
-            off = (self.result["picture"].to_numpy() - self.state.pixels)[hidden]
-            painted = float(np.sqrt(np.nanmean(off**2))) if np.isfinite(off).any() else math.nan
+            painted = self._where_painted(paint)[0]
         if not math.isnan(painted):
             after += f", ±{two_digits(painted)} where you painted"
         found = self.state.fill.findings
         covered = "" if found is None else f"; {found.summary}"
         return Number(error, "Hidden pixels are guessed to ", after, dict(rivals), more=covered)
+
+    def _where_painted(self, paint: Paint) -> tuple[float, float]:
+        """Return the errors of the filled picture and of its average where the brush has hidden."""
+        pixels, hidden = self.state.pixels, (paint.signs < 0) & ~self.state.mask
+        guesses = self.result["picture"].to_numpy(), np.nanmean(self.state.visible)
+        squares = (((guess - pixels)[hidden] ** 2) for guess in guesses)
+        each = [
+            float(np.sqrt(np.mean(s[np.isfinite(s)]))) if np.isfinite(s).any() else math.nan
+            for s in squares
+        ]
+        return each[0], each[1]
+
+    def _note(self) -> str:
+        """Return the words about a solid stroke."""
+        paint, fill = self.state.paint, self.state.fill
+        if paint is None or self.result is None or fill.phase == "running":
+            return ""
+        errors = self._where_painted(paint) if (paint.signs == HIDDEN).any() else (math.nan,) * 2
+        return "" if math.isnan(errors[0]) else painted_words(*errors)
 
     def why_disabled(self, name: str) -> str:
         """Return why a button has no use now; they always have."""
@@ -110,7 +127,7 @@ class PhotographView(View):
         """Return the pictures, the groups, errors and the coverage of intervals."""
         state, fill, frame = self.state, self.state.fill, self.state.frame
         parts: dict[str, Any] = {
-            "facts": {"stage": "photograph"},
+            "facts": {"stage": "photograph", "painted": self._note()},
             "pictures": self._pictures(frame),
             "components": self._groups(),
         }

@@ -20,7 +20,6 @@ from .tables import Grid, Order
 from .view import View
 from .words import Number, size_words
 
-
 EDGE = 1.0  # percentage of the values that may lie beyond each end of the scale
 
 

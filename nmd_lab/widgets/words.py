@@ -32,6 +32,7 @@ CURVES = {
     "modulus": "absolute value",
     "square": "square",
 }
+BETTER = 0.9  # part of the error of the average below which a guess is better than it
 ENDS, POINTS = (-1.5, 1.5), 41  # of a curve
 WIDE, HIGH = 40, 24  # of its drawing, in pixels
 
@@ -90,6 +91,17 @@ def rounded_ends(low: float, high: float) -> list[str]:
         return next(near, rounded[-1])
 
     return [text(float(low)), text(float(high))]
+
+
+def painted_words(error: float, average: float) -> str:
+    """Return what is known of a guess where a solid brush has hidden all."""
+    if error < BETTER * average:
+        return f"where you painted: ±{two_digits(error)}; the average ±{two_digits(average)}"
+    why = "solid: a model cannot know what was here"
+    good = "as good as" if error < average / BETTER else "worse than"
+    return (
+        f"{why}: ±{two_digits(error)}, {good} the average (±{two_digits(average)}); rain grows back"
+    )
 
 
 def model_words(fit: Any) -> list[Piece]:

@@ -6,9 +6,11 @@ import { Sheet, mosaicOf, pictureScale } from "./mosaic.mjs";
 const ORANGE = "#d55e00", BLUE = "#0072b2";
 
 export class Components {
-  constructor(send, pictures) {
-    Object.assign(this, { send, pictures, sheets: [], at: null });
+  constructor(send, pictures, plane) {
+    Object.assign(this, { send, pictures, plane, sheets: [], at: null });
     this.element = made(h("section.nmd-components", { "aria-label": "components" }));
+    this.head = made(h("div.nmd-strip-head"));
+    this.gallery = made(h("div.nmd-gallery", { role: "group", keydown: (event) => this.step(event) }));
   }
 
   show(data) {
@@ -32,14 +34,22 @@ export class Components {
   }
 
   draw() {
-    const { data, pictures } = this;
+    const { data } = this;
     if (!data) return draw(this.element);
-    const tiles = Array.from({ length: data.count }, (_, k) => this.tile(k));
+    draw(this.gallery, Array.from({ length: data.count }, (_, k) => this.tile(k)));
+    this.gallery.setAttribute("aria-label", `${data.thing}s`);
+    this.write();
+    draw(this.element, this.head, this.gallery);
+    stopAt(this.element, ".nmd-component");
+  }
+
+  /** Bring the line above the components up to date: what is built, and what one does. */
+  write() {
+    const { data, pictures } = this;
+    if (!data) return;
     const line = this.at === null || data.off.includes(this.at) ? data.said || data.hint : data.words[this.at];
     const on = data.off.length ? button(`${data.off.length} off: switch all on`, () => this.send({ do: "component", what: "on" }), { class: "nmd-all-on" }) : null;
-    draw(this.element, h("div.nmd-strip-head", pictures.factors ? this.builder() : null, on, h("span.nmd-words", { role: "status", title: line }, line)),
-      h("div.nmd-gallery", { role: "group", "aria-label": data.things, keydown: (event) => this.step(event) }, tiles));
-    stopAt(this.element, ".nmd-component");
+    draw(this.head, pictures.factors ? this.builder() : null, on, h("span.nmd-words", { role: "status", title: line }, line));
   }
 
   /** Return what builds the model from its first components. */
@@ -56,7 +66,8 @@ export class Components {
     const look = (at) => () => {
       this.at = at;
       this.pictures.light(at);
-      this.draw();
+      this.plane.slide(at);
+      this.write();
     };
     const line = ([label, number]) => h("span", `${number < 0 ? "−" : "+"} ${label}`);
     const picture = data.kind === "list" ? h("span.nmd-component-picture", { "aria-hidden": "true" }, list.slice(0, 3).map(line)) : this.sheets[k].canvas;

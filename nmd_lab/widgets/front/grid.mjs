@@ -47,7 +47,7 @@ export class Grid {
     const { column, reverse } = this.data, title = `${name}: ${low} to ${high}; click: sort`;
     const sorted = at !== column ? null : reverse ? "descending" : "ascending";
     const drawn = bars.map((share) => h("i", { style: `height: ${Math.max(share ? 1 : 0, 20 * share)}px` }));
-    return h("th", { scope: "col", title, "aria-sort": sorted, click: () => this.send({ do: "arrange", column: at }) }, button(name.split(/(?<=[_ ])/).flatMap((each) => [each, h("wbr")]), null),
+    return h("th", { scope: "col", title, "aria-sort": sorted, click: () => this.send({ do: "arrange", column: at }) }, button(name.split(/(?<=[_ /])/).map((each) => h("span", each)), null),
       h("span.nmd-bars", { "aria-hidden": "true" }, drawn, h("b", { hidden: true })));
   }
 

@@ -121,6 +121,19 @@ export class Sheet {
     this.changed();
   }
 
+  /** Write the colours of entries of a palette, or without one of three numbers 0 to 255; each for `step` rows and columns. */
+  paste(entries, table, step = 1) {
+    const { count, height, width } = this.mosaic, { pixels } = this, channels = table ? 1 : 3, wide = Math.ceil(width / step) * channels;
+    for (let line = 0; line < count * height; line++) {
+      const begin = this.line(Math.floor(line / height), line % height), from = Math.floor(line / step) * wide;
+      for (let x = 0; x < width; x++) {
+        const at = from + ((x / step) | 0) * channels;
+        pixels[begin + x] = table ? table[entries[at]] : 0xff000000 | (entries[at + 2] << 16) | (entries[at + 1] << 8) | entries[at];
+      }
+    }
+    this.changed();
+  }
+
   /** Write grey values with more colour where other numbers are larger: signed ones in two colours, up to `most`. */
   tint(values, others, { low, high }, most, signed = false) {
     const { count, height, width } = this.mosaic, gain = 255 / (high - low || 1);

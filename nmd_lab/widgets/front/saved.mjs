@@ -16,7 +16,7 @@ export class Recorded {
   constructor({ shown, answers, blobs }, images = []) {
     Object.assign(this, { answers, blobs, images, listeners: {}, last: null, chosen: null, picked: [] });
     this.first = this.shown = this.revived(shown);
-    this.off = new Set(this.first.components?.off);
+    this.without = new Set(this.first.components?.off);
     if (this.drawn) this.shown = { ...this.shown, ...this.staged() };
   }
 
@@ -82,7 +82,7 @@ export class Recorded {
 
   /** Switch a component off or on, or show the rows with most of it. */
   turnOff({ k, what }) {
-    const { off } = this;
+    const { without: off } = this;
     if (what === "on") off.clear();
     else if (what === "off") off.delete(k) || off.add(k);
     if (what === "rows") Object.assign(this, { chosen: this.chosen === k ? null : k, picked: [] });
@@ -100,16 +100,16 @@ export class Recorded {
 
   /** Return the rows of a lasso or of a component, as data and by the model without the components that are off. */
   staged() {
-    const { first, off, chosen } = this, now = { ...first, ...(chosen === null ? {} : this.ofComponent(chosen, "rows")), ...this.pictured() };
+    const { first, without: off, chosen } = this, now = { ...first, ...(chosen === null ? {} : this.ofComponent(chosen, "rows")), ...this.pictured() };
     const list = [...off].sort((a, b) => a - b), words = list.length === 1 && this.ofComponent(list[0], "off").components.said;
     const components = { ...first.components, off: list, chosen, said: list.length ? words || `without component ${list.join(", ")}` : first.components.said };
     if (!list.length && !this.picked.length) return { ...now, components };
-    const drawing = { ...now.drawing, H: this.without(list) }, factors = new Factors(drawing);
+    const drawing = { ...now.drawing, H: this.zeroed(list) }, factors = new Factors(drawing);
     return { ...now, components, drawing, modelled: new DataView(factors.first(factors.rank).slice().buffer) };
   }
 
   /** Return H, zero for the components that are off. */
-  without(off) {
+  zeroed(off) {
     const { H, rank } = this.first.drawing, all = numbers(H), size = all.length / rank;
     for (const k of off) all.fill(0, k * size, (k + 1) * size);
     return new DataView(all.buffer);
