@@ -32,7 +32,9 @@ class HiddenEntries:
         self.count, self.sample = rows.size, ""  # words with the number that is used; empty for all
         self._seen = None if seen is None else _size(seen[~np.isnan(seen)])
         if self.count > most:
-            self.sample = f"held-out error: of a sample of {most} of {self.count} hidden entries"
+            self.sample = (
+                f"error where hidden: of a sample of {most} of {self.count} hidden entries"
+            )
         drawn = in_sample(self.count, most)
         self._at = rows[drawn], columns[drawn]
         self._truth = truth[self._at]

@@ -25,7 +25,7 @@ from .view import View
 from .words import Number, Piece, two_digits
 
 CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by held-out entries
-MOST_CELLS = 12  # largest number of fits of a point, or of points, that are listed
+MOST_CELLS = 24  # largest number of fits of a point, or of points, that are listed
 CLEARLY = 0.975  # quantile of Student's t beyond which a paired difference is called clear
 
 
@@ -89,7 +89,7 @@ class StudyView(View):
         where = _labels_text(_conditions(models[0][0])) if self._n_conditions > 1 else ""
         where = f", mean of {conditions} conditions" if conditions > 1 else where and f" at {where}"
         metric = self.state.results[self.state.values["metric"]]
-        name = str(metric.attrs.get("long_name", self.state.values["metric"]))
+        name = _hidden(metric.attrs.get("long_name", self.state.values["metric"]))
         error, words = float(scores.mean()), f"Its {name} is "
         return Number(error, words, where + self._difference(models), value=two_digits(error))
 
@@ -171,7 +171,7 @@ class StudyView(View):
         return chart(
             f"mean over {' and '.join(averaged)}" if averaged else "",
             label_text(x),
-            str(results[metric].attrs.get("long_name", metric)),
+            _hidden(results[metric].attrs.get("long_name", metric)),
             _panels(points, joined, values["panel"]),
             color="" if values["color"] == NO_DIMENSION else label_text(values["color"]),
             ticks=ticks,
@@ -187,7 +187,7 @@ class StudyView(View):
             + [f"{point.mean:.4g}", f"{point.spread:.2g}"]
             for point in points
         ]
-        head = [*map(label_text, dims), label_text(self.state.values["metric"]), "SD"]
+        head = [*map(label_text, dims), _hidden(label_text(self.state.values["metric"])), "SD"]
         said = f"the best{' of each condition' if self._n_conditions > 1 else ''} first; "
         said += "a click on a point shows the fits behind it, and another one this list"
         return _shortened(head, rows, said, "points")
@@ -204,7 +204,7 @@ class StudyView(View):
             [*map(label_text, a), *map(_value_text, b)] for a, b in zip(labels, values, strict=True)
         ]
         caption = f"{_labels_text(point.labels)}: {point.mean:.4g} (SD {point.spread:.2g})"
-        head = [name.replace("_", " ") for name in [*dims, *names]]
+        head = [_hidden(name.replace("_", " ")) for name in [*dims, *names]]
         return _shortened(head, rows, caption, "fits")
 
 
@@ -259,6 +259,11 @@ def _words(labels: Mapping[str, Any]) -> str:
 def _labels_text(labels: Mapping[str, Any]) -> str:
     """Return the labels of a point on one line."""
     return ", ".join(f"{label_text(name)} {label_text(value)}" for name, value in labels.items())
+
+
+def _hidden(name: Any) -> str:
+    """Return the name of a measure with the word that the explorers have."""
+    return str(name).replace("held-out", "hidden").replace("held out", "hidden")
 
 
 def _value_text(value: Any) -> str:

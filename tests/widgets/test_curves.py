@@ -107,7 +107,7 @@ def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
         relative_error(small, np.maximum(W @ H, 0))
     )
     some = HiddenEntries(small, rows, columns, most=50)
-    assert some.sample == f"held-out error: of a sample of 50 of {small.size} hidden entries"
+    assert some.sample == f"error where hidden: of a sample of 50 of {small.size} hidden entries"
     again = HiddenEntries(small, rows, columns, most=50)
     assert some.error(state.fit.state) == again.error(state.fit.state)
     assert some.error(state.fit.state) != everything.error(state.fit.state)
