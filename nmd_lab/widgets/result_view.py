@@ -53,7 +53,10 @@ class ResultView(View):
     @property
     def title(self) -> str:
         """What is shown, and its size."""
-        return size_words(f"a {self.name} of {{}} × {{}}", self.outcome._shape)
+        (m, n), table = self.outcome._shape, self.outcome._labels.table
+        if table is not None:  # classes have several columns of the matrix
+            return size_words(f"a {self.name} of {{}} rows × {{}} columns", (m, len(table.columns)))
+        return size_words(f"a {self.name} of {{}} × {{}}", (m, n))
 
     def cannot_run(self) -> str:
         """Return why nothing runs here."""
