@@ -1,6 +1,6 @@
 // The strip: the model built component by component, and the components, the largest first, each explained in words.
 
-import { button, draw, h, keyOf, made, numbers, short, stopAt } from "./dom.mjs";
+import { button, draw, h, made, numbers, short, steps, stopAt } from "./dom.mjs";
 import { Sheet, mosaicOf, pictureScale } from "./mosaic.mjs";
 
 const ORANGE = "#d55e00", BLUE = "#0072b2";
@@ -10,7 +10,7 @@ export class Components {
     Object.assign(this, { send, pictures, plane, sheets: [], at: null });
     this.element = made(h("section.nmd-components", { "aria-label": "components" }));
     this.head = made(h("div.nmd-strip-head"));
-    this.gallery = made(h("div.nmd-gallery", { role: "group", keydown: (event) => this.step(event) }));
+    this.gallery = made(h("div.nmd-gallery", { role: "group", ...steps(".nmd-component", { ArrowRight: 1, ArrowLeft: -1 }) }));
   }
 
   show(data) {
@@ -76,15 +76,6 @@ export class Components {
         class: "nmd-component", "aria-pressed": pinned, "data-off": off || null, "aria-label": `${data.thing} ${k}: ${data.words[k]}`, title: data.words[k],
         pointerenter: look(k), pointerleave: look(null), focus: look(k), blur: look(null),
       }), h("span.nmd-number", off ? `${k} off` : data.captions?.[k] ?? `${k} · ${short(100 * data.shares[k], data.shares[k] < 0.01 ? 1 : 2)} %`));
-  }
-
-  /** Move the focus by arrows: all tiles are one tab stop. */
-  step(event) {
-    const all = [...this.element.querySelectorAll(".nmd-component")], at = all.indexOf(event.target), { length } = all;
-    const next = keyOf(event, { ArrowRight: (at + 1) % length, ArrowLeft: (at - 1 + length) % length });
-    if (next === undefined) return;
-    stopAt(this.element, ".nmd-component", all[next]);
-    all[next].focus();
   }
 }
 

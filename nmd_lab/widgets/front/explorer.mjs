@@ -76,15 +76,15 @@ class Page {
   /** Draw the frame: all that is no picture. */
   draw() {
     const status = this.get("status"), facts = this.get("facts") ?? {}, { stage, frame } = this, running = status.phase === "running";
-    frame.dataset.stage = stage;
     this.texts(status, running);
-    const { done, planned } = status, alone = stage === "photograph" && !this.get("components");
+    const { done, planned } = status, alone = stage === "photograph" && !status.buttons.run && !this.get("components"); // a posterior
+    frame.dataset.stage = alone ? "alone" : stage;
     draw(frame, h("div.nmd-bar", h("p.nmd-sentence", this.sentence), this.actions(status, running)), this.popover(status),
       h("progress", { max: planned, value: Math.min(done, planned), "aria-label": "progress of the run", style: `visibility: ${running ? "visible" : "hidden"}` }),
       h(`div.nmd-status.nmd-${this.kind}`, { role: "status", "aria-live": "polite", title: [this.message, ...status.warnings].join("\n") }, this.message,
         status.warnings.length ? h("span.nmd-warning", ` ⚠ ${status.warnings[0]}`) : null),
       h("section.nmd-stage", { "aria-label": "data and model" }, this.question(facts.asked), this.pictures.element, this.grid.element, this.ratings.element,
-        this.charts.study.element, stage === "study" && h("div.nmd-points", this.tables(), this.curves()), alone && h("div.nmd-points", this.tables()), stage === "table" ? null : this.plane.element),
+        this.charts.study.element, (alone || stage === "study") && h("div.nmd-points", this.tables(), alone ? null : this.curves()), stage === "table" ? null : this.plane.element),
       this.components.element);
     if (this.dead) this.silence();
   }

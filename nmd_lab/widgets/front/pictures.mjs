@@ -100,7 +100,6 @@ export class Pictures {
     const { data, values, sheets } = this;
     for (const name of ["original", "beside"]) if (values[name]) sheets[name].fill(values[name], this.scale);
     if (values.seen) sheets.seen.fill(values.seen, { ...this.scale, missing: this.hiddenColor });
-    this.notes.seen = data.n_painted ? "filled by the model" : "";
   }
 
   /** Take a frame of the model. */
@@ -256,7 +255,7 @@ export class Pictures {
   /** Bring buttons and texts in line with the layers on both sides of the dividers. */
   describe(left, right) {
     const { values, data, layer, mode, built } = this, both = left !== right, { beside_title, count, height, width, layout } = data;
-    const names = { original: "data", seen: "data, hidden pixels marked", beside: beside_title, lit: `component ${this.lit}: orange adds, blue takes away`,
+    const names = { original: "data", seen: "data, without what is hidden", beside: beside_title, lit: `component ${this.lit}: orange adds, blue takes away`,
       model: built === null ? "model" : `first ${built} of ${this.factors.rank}`, ...LAYERS };
     const titled = (name) => (name ? [names[name], this.notes[name]].filter(Boolean).join(", ") : "");
     const choose = (name) => () => {
