@@ -87,6 +87,7 @@ class PhotographView(View):
 
     def _where_painted(self, paint: Paint) -> tuple[float, float]:
         """Return the errors of the filled picture and of its average where the brush has hidden."""
+        assert self.result is not None
         pixels, hidden = self.state.pixels, (paint.signs < 0) & ~self.state.mask
         guesses = self.result["picture"].to_numpy(), np.nanmean(self.state.visible)
         squares = (((guess - pixels)[hidden] ** 2) for guess in guesses)

@@ -107,7 +107,8 @@ class ResultView(View):
                 "facts": {},
             }
         # As of the data: a linear model goes a little beyond them
-        limits = tuple(map(float, np.nanpercentile(shown, (EDGE, 100 - EDGE))))
+        low, high = np.nanpercentile(shown, (EDGE, 100 - EDGE))
+        limits = float(low), float(high)
         names = texts(outcome._labels, "rows")
         if self._pictured_as(outcome, frame, shown):
             more |= {"facts": {"stage": "photograph"}, "scatter": None}

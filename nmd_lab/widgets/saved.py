@@ -104,7 +104,7 @@ def packed(record: Record) -> str:
 def record_of(explorer: Any) -> Record:
     """Return what an explorer shows, and its answers to messages, by their text."""
     explorer._refresh()
-    factors, off = getattr(explorer.view, "factors", None), list[int]()
+    factors, off = explorer.view.factors, list[int]()
     if explorer.drawing is not None:  # then the page draws without those that are off
         off, factors._off = sorted(factors._off), set()
         explorer._refresh()
@@ -149,7 +149,8 @@ def shown_by(explorer: Any) -> Record:
     shown = {name: each for name, each in explorer.get_state().items() if not name.startswith("_")}
     status, facts, pictures = shown["status"], dict(shown["facts"] or {}), shown["pictures"]
     work = explorer.state.said_work
-    said = "" if work.phase == "ready" else f"{work.message}; "
+    message = work.message.removesuffix(": ⟲ resumes")
+    said = "" if work.phase == "ready" or not message else f"{message}; "
     said += f"saved by nmd_lab {__version__}, nothing is fitted here"
     if "iterations" in facts:
         every = len(facts["iterations"]) // MOST_ITERATIONS + 1

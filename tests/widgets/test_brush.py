@@ -167,7 +167,7 @@ def test_a_solid_stroke_is_called_a_guess_with_its_numbers_and_rain_is_not():
     painted(explorer, [(4, 4)], radius=3.0, number=5)
     under, data = explorer.state.paint.signs < 0, explorer.state.data
     under &= np.isnan(data.observed)
-    means = np.broadcast_to(np.nanmean(data.observed, axis=0), X.shape[:1] + (64,))
+    means = np.broadcast_to(np.nanmean(data.observed, axis=0), (60, 64))
     model = explorer.result.reconstruct().values.reshape(60, 64)
     off, average = (
         np.sqrt(np.mean((guess - data.original)[under] ** 2)) for guess in (model, means)

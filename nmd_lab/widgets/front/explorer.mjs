@@ -187,6 +187,7 @@ class Page {
 
   curves() {
     const curves = this.get("curves"), facts = this.get("facts") ?? {}, { iterations, iteration } = facts;
+    this.charts.curves.tall = this.stage === "study" ? 320 : 130;
     this.charts.curves.show(curves && (this.drawnCurves?.of === curves && this.drawnCurves.facts === facts ? this.drawnCurves.chart
       : (this.drawnCurves = { of: curves, facts, chart: { ...curves, iterations, iteration } }).chart));
     return this.charts.curves.element;
