@@ -208,7 +208,7 @@ def compact(value: Any, most: int = 254) -> Any:
 def compressed(value: Any, sizes: list[int], fill: Any = None) -> Any:
     """Return pictures as WebP, and which of their values are missing; small ones as they are.
 
-    What `fill` has stands where values are missing, so that pictures with holes are one picture.
+    What `fill` has stands where values are missing, so that pictures with gaps are one picture.
     """
     if not isinstance(value, bytes) or len(value) <= EXACT:
         return value
