@@ -130,7 +130,7 @@ def _recorded(explorer: Any) -> Record:
             if what == "iterations":  # components and plane stay those of the last one
                 changed = {name: changed[name] for name in sorted(FRAME & changed.keys())}
             if what == "off" and shown["drawing"]:  # which the page draws
-                changed = {"components": {"said": changed["components"]["said"]}}
+                changed = {"components": {"said": changed["components"].get("said", "")}}
             if "drawing" in changed:  # its table of f draws other rows, too
                 changed["drawing"] = {"shown": changed["drawing"]["shown"]}
             if message is messages[0] and len(messages) * len(packed(changed)) > MOST_ANSWERS:

@@ -62,6 +62,12 @@ def test_a_record_has_the_numbers_with_which_the_page_draws(tmp_path):
     assert most == explorer.pictures["ids"]
 
 
+def test_a_fit_without_its_data_is_saved(tmp_path):
+    fit = nmd.decompose(datasets.digits(40), 3, random_state=0, max_iter=5)
+    record = record_in(widgets.explore(fit).save(tmp_path / "fit.html"))
+    assert record["answers"][OFF] == {"components": {"said": ""}}  # there are no data to compare
+
+
 def test_what_is_off_at_first_can_be_switched_on(tmp_path):
     explorer = digits()
     for k in (0, 2):
