@@ -3,7 +3,7 @@
     PYTHONPATH=tests:tests/browser python docs/screenshots/make.py [name ...]
 
 It needs what the browser tests need.  ``explorers.gif`` is made of screenshots, too: digits that
-are built component by component, the brush, and the stars.
+are built component by component, the plane that draws digits, and a roof that grows back.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from typing import Any
 from own_apps import serve_marimo, serve_voila
 from own_lab import FLAGS, Notebook, find_chromium, serve
 from own_server import Shown
-from PIL import Image
+from PIL import Image, ImageDraw
 from playwright.sync_api import sync_playwright
 
 HERE = Path(__file__).parent
 WIDTH, HEIGHT = 1300, 1000
 WAITING = 300.0
-FRAME, LAST = 110, 1800
-"""Time of a frame of the animated picture, and of the last one of a scene, in milliseconds."""
-GIF_WIDTH = 760
-"""Width of the animated picture, in pixels."""
+BUILDING, MOVING, RAINING = 160, 130, 150
+"""Milliseconds of a frame of each scene of the animated picture."""
+LAST = 900
+"""Milliseconds of the last frame of a scene."""
+GIF_WIDTH, COLORS = 760, 96
+"""Width of the animated picture in pixels, and the number of its colours."""
 
 DECOMPOSITION = """
 import nmd_lab as nmd
@@ -65,23 +67,15 @@ explorer.start(); explorer.join()
 explorer.how_sure(); explorer.join()
 explorer
 """
-BRUSH = """
-import nmd_lab as nmd
-explorer = nmd.widgets.Explorer(
-    data="photograph of a palace", rank=20, alpha=1.0, iterations=60
-)
-explorer.start(); explorer.join()
-explorer
-"""
 DIGITS_CELL = """
 import nmd_lab as nmd
-explorer = nmd.widgets.explore(nmd.datasets.digits(), nonlinearity="relu", rank=12, alpha=1.0)
+explorer = nmd.widgets.explore(nmd.datasets.digits(), nonlinearity="minmax", rank=24, alpha=1.0)
 explorer.start(); explorer.join()
 explorer
 """
-STARS = """
+PALACE_CELL = """
 import nmd_lab as nmd
-explorer = nmd.widgets.explore(nmd.datasets.movielens_small(), rank=8, alpha=15.0, offsets="both")
+explorer = nmd.widgets.explore(data="photograph of a palace")
 explorer.start(); explorer.join()
 explorer
 """
@@ -119,8 +113,12 @@ def in_lab(browser: Any, address: str, folder: Path, name: str, cell: str) -> No
     page.evaluate(THEME, theme)
     page.evaluate(FULL)
     finished(page)
-    page.locator(".nmd-explorer").screenshot(path=HERE / f"{name}.png")
-    notebook.close()
+    if name.startswith("intervals"):
+        page.click(".nmd-tools button:has-text('uncertainty')")
+    page.mouse.move(1, 1)
+    page.wait_for_timeout(300)
+    page.locator(".nmd-frame").screenshot(path=HERE / f"{name}.png")
+    notebook.end_kernels()
     context.close()
 
 
@@ -136,108 +134,107 @@ def in_program(browser: Any, way: Callable[..., Any], name: str) -> None:
 
 
 class Film:
-    """Frames of an explorer that is used.
+    """Frames of an explorer that is used, with the pointer.
 
     Parameters
     ----------
     page : Page
         Page of the browser.
-    pause : int
-        Milliseconds before each frame.
     """
 
-    def __init__(self, page: Any, pause: int = 60) -> None:
-        self.page, self.pause, self.frames = page, pause, list[bytes]()
+    def __init__(self, page: Any) -> None:
+        self.page, self.frames, self.at = page, list[tuple[Image.Image, int]](), (-99.0, -99.0)
 
-    def shoot(self, count: int = 1) -> None:
+    def shoot(self, milliseconds: int, count: int = 1) -> None:
         """Take some frames."""
+        frame = self.page.locator(".nmd-frame")
         for _ in range(count):
-            self.page.wait_for_timeout(self.pause)
-            self.frames.append(self.page.locator(".nmd-frame").screenshot())
+            self.page.wait_for_timeout(60)
+            box, picture = frame.bounding_box(), Image.open(io.BytesIO(frame.screenshot()))
+            picture = picture.convert("RGB")
+            x, y = self.at[0] - box["x"], self.at[1] - box["y"]
+            arrow = [(x + a, y + b) for a, b in ((0, 0), (0, 22), (6, 17), (15, 17))]
+            ImageDraw.Draw(picture).polygon(arrow, fill="black", outline="white", width=2)
+            self.frames.append((picture, milliseconds))
 
-    def move(self, selector: str, places: list[tuple[float, float]], steps: int) -> None:
+    def move(
+        self, selector: str, places: list[tuple[float, float]], steps: int, milliseconds: int
+    ) -> None:
         """Move the pointer along places, in shares of the width and height of an element."""
         box = self.page.locator(selector).first.bounding_box()
         for begin, end in itertools.pairwise(places):
             for k in range(steps + 1):
                 x, y = (p + k / steps * (q - p) for p, q in zip(begin, end, strict=True))
-                self.page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
-                self.shoot()
+                self.at = box["x"] + x * box["width"], box["y"] + y * box["height"]
+                self.page.mouse.move(*self.at)
+                self.shoot(milliseconds)
 
 
 def builds(film: Film) -> None:
-    """Build the digits from their first components, and move over the plane."""
+    """Build the digits from their first components, and move over the plane (7 s)."""
     slider = film.page.locator(".nmd-build input")
-    for k in range(13):
+    film.page.locator(".nmd-tools > input").fill("0")  # the model alone
+    for k in range(25):
         slider.fill(str(k))
-        film.shoot(2)
-    film.move(".nmd-plane canvas", [(0.25, 0.75), (0.5, 0.25), (0.85, 0.5), (0.45, 0.85)], 7)
-    film.shoot(4)
+        film.shoot(2 * BUILDING if k < 3 else BUILDING // 2 if k > 12 else BUILDING)
+    film.shoot(LAST)
+    places = [(0.25, 0.15), (0.6, 0.4), (0.75, 0.85), (0.3, 0.6)]
+    film.move(".nmd-plane canvas", places, 6, MOVING)
 
 
-def brush(film: Film) -> None:
-    """Let rain fall on the photograph, and drag the divider over what grows back."""
+def rains(film: Film) -> None:
+    """Let rain fall on the roof, and see it grow back (5 s)."""
     page, canvas = film.page, ".nmd-picture-area canvas"
+    page.locator(".nmd-tools > input").fill("0")
     page.get_by_role("button", name="rain", exact=True).click()
-    page.get_by_label("brush radius").fill("8")
-    film.move(canvas, [(0.15, 0.3), (0.15, 0.3)], 1)
+    page.get_by_label("brush radius").fill("14")
+    film.move(canvas, [(0.2, 0.3), (0.2, 0.3)], 1, RAINING)
     page.mouse.down()
-    film.move(canvas, [(0.15, 0.3), (0.47, 0.4)], 10)
+    film.move(canvas, [(0.2, 0.3), (0.36, 0.22), (0.46, 0.34)], 6, RAINING)
     page.mouse.up()
-    film.shoot(10)
+    film.shoot(LAST // 2)
+    page.locator(".nmd-status:not(.nmd-running)").wait_for()
+    page.wait_for_timeout(500)
     page.get_by_role("button", name="rain", exact=True).click()
-    for share in (40, 30, 20, 10, 2, 20, 40, 50):
+    for share in (100, 85, 70, 55, 45, 35, 25, 15, 5, 0):
         page.locator(".nmd-tools > input").fill(str(share))
-        film.shoot()
-    film.shoot(3)
+        film.shoot(RAINING)
+    film.shoot(LAST)
 
 
-def stars(film: Film) -> None:
-    """Rate three films."""
-    page = film.page
-    page.click(".nmd-turn")
-    film.shoot(3)
-    for k, number in ((0, 10), (2, 2), (4, 9)):
-        row = page.locator(".nmd-known .nmd-stars").nth(k)
-        box = row.bounding_box()
-        count = int(row.get_attribute("aria-valuemax"))
-        number = min(number, count)
-        row.click(position={"x": (number - 0.5) / count * box["width"], "y": box["height"] / 2})
-        film.shoot(8)
-
-
-SCENES = ((DIGITS_CELL, builds), (BRUSH, brush), (STARS, stars))
+SCENES = ((DIGITS_CELL, builds), (PALACE_CELL, rains))
 """Cell of each scene of the animated picture, and what is done there."""
 
 
 def animated(browser: Any, address: str, folder: Path) -> None:
     """Save an animated picture of the explorers."""
-    frames, durations = [], []
+    frames: list[tuple[Image.Image, int]] = []
     for cell, scene in SCENES:
-        context = browser.new_context(viewport={"width": 1250, "height": HEIGHT})
+        context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT})
         notebook = Notebook(context.new_page(), address, folder)
         notebook.open(f"{scene.__name__}.ipynb", [cell])
         notebook.page.evaluate(THEME, "JupyterLab Light")
         notebook.page.evaluate(FULL)
         finished(notebook.page)
         film = Film(notebook.page)
-        film.shoot()
         scene(film)
         frames += film.frames
-        durations += [FRAME] * (len(film.frames) - 1) + [LAST]
-        notebook.close()
+        notebook.end_kernels()
         context.close()
-    images = [Image.open(io.BytesIO(each)).convert("RGB") for each in frames]
-    height = max(round(GIF_WIDTH * each.height / each.width) for each in images)
     small = []
-    for each in images:
-        sheet = Image.new("RGB", (GIF_WIDTH, height), "white")
-        size = GIF_WIDTH, round(GIF_WIDTH * each.height / each.width)
-        sheet.paste(each.resize(size, Image.Resampling.LANCZOS))
-        small.append(sheet.quantize(128, dither=Image.Dither.NONE))
-    small[0].save(
-        HERE / "explorers.gif", save_all=True, append_images=small[1:], duration=durations, loop=0,
-        optimize=True,
+    for picture, _ in frames:
+        size = GIF_WIDTH, round(GIF_WIDTH * picture.height / picture.width)
+        small.append(picture.resize(size, Image.Resampling.LANCZOS))
+    # One palette for all, so that what stays is the same in the next frame
+    some = small[:: max(1, len(small) // 12)]
+    sheet = Image.new("RGB", (GIF_WIDTH, sum(each.height for each in some)))
+    for k, each in enumerate(some):
+        sheet.paste(each, (0, k * each.height))
+    palette = sheet.quantize(COLORS, dither=Image.Dither.NONE)
+    first, *others = (each.quantize(palette=palette, dither=Image.Dither.NONE) for each in small)
+    first.save(
+        HERE / "explorers.gif", save_all=True, append_images=others,
+        duration=[each for _, each in frames], loop=0, optimize=True,
     )  # fmt: skip
 
 

@@ -256,6 +256,6 @@ def overfit(result: Decomposition, recording: Recording) -> Messages:
     if chosen or hidden is None or recording.measure is None or hidden < max(FAR, OVERFIT * seen):
         return {}
     return {
-        OverfitWarning: f"the error is {hidden:.3g} at held-out entries and {seen:.3g} at observed "
+        OverfitWarning: f"the error is {hidden:.3g} at hidden entries and {seen:.3g} at seen "
         "ones: give a larger ridge (alpha) or a smaller rank."
     }

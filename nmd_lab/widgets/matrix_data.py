@@ -124,19 +124,27 @@ class HiddenEntries:
         numbers = float(np.sqrt(np.mean(np.square(off)))) if off.size else math.nan
         return numbers, float(np.mean(np.concatenate(right))) if right else math.nan
 
-    def error_of_means(self, seen: NDArray[np.floating], state: State | Decomposition) -> float:
-        """Return the error of the mean of what is seen of each column."""
-        return error_at(state._fitted.model, self._truth, self.means(seen), *self._at)
+    def error_of_means(
+        self,
+        seen: NDArray[np.floating],
+        state: State | Decomposition,
+        within: NDArray[np.bool_] | None = None,
+    ) -> float:
+        """Return the error of the mean of what is seen of each column; `within` as of `error`."""
+        return self._error(self.means(seen), state, within)
 
     def error(self, state: State | Decomposition, within: NDArray[np.bool_] | None = None) -> float:
         """Return the error of f(WH) at the entries, or at those of them that a mask has."""
-        fitted, truth, at = state._fitted, self._truth, self._at
-        self.is_mixed = fitted.model.is_mixed
+        self.is_mixed = state._fitted.model.is_mixed
+        return self._error(self.predicted(state), state, within)
+
+    def _error(self, predicted: NDArray[Any], state: Any, within: Any) -> float:
+        model, truth, at = state._fitted.model, self._truth, self._at
         if within is not None:
             some = within[at]
-            truth, at = truth[some], (at[0][some], at[1][some])
-        error = error_at(fitted.model, truth, fitted.at(*at), *at)
-        is_whole = within is None or self.is_mixed
+            truth, predicted, at = truth[some], predicted[some], (at[0][some], at[1][some])
+        error = error_at(model, truth, predicted, *at)
+        is_whole = within is None or model.is_mixed
         return error if is_whole else error * _size(truth) / _size(self._truth)
 
 

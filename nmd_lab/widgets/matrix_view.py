@@ -11,19 +11,26 @@ import numpy as np
 
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.result.selection import as_text
 from nmd_lab.solver.state import State
 
 from .charts import row_texts, texts
 from .history import History, PastRun
 from .matrix_data import NO_PICTURE, MatrixData
 from .matrix_state import OF_DATA, THIS, DecompositionState
-from .paint import Paint
+from .paint import HIDDEN, Paint
 from .photograph_state import is_photograph
 from .pictures import Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid, Order
 from .view import ModelView
-from .words import Number, Piece, model_words, size_words, two_digits
+from .words import (
+    Number,
+    Piece,
+    model_words,
+    painted_words,
+    rounded_ends,
+    size_words,
+    two_digits,
+)
 
 MOST_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background, at most
 
@@ -105,20 +112,38 @@ class DecompositionView(ModelView):
         if hidden.is_mixed and data.labels.table is not None:
             return self._number_of_table(data)
         (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
-        low, high = (as_text(end, 3) for end in data.limits)
+        low, high = rounded_ends(*data.limits)
         is_picture = data.picture is not None or self._is_photograph(data)
         before = f"Hidden {'pixels' if is_picture else 'entries'} are guessed to "
-        after, fit = f" of {low}…\N{WORD JOINER}{high}", self.result
+        after = f" of {low}…\N{WORD JOINER}{high}"
         shown = self._shown_state()
         if shown is not None and shown.iteration < self.state.fit.done:
-            error = hidden.in_units(self.memo("painted", lambda: hidden.error(shown), shown))
+            error = hidden.in_units(self.memo("error", lambda: hidden.error(shown), shown))
             after += f" by iteration {shown.iteration}"
-        elif (paint := data.paint) is not None:
-            where = paint.signs < 0
-            painted = self.memo("painted", lambda: hidden.error(fit, where), fit, paint)
-            if not math.isnan(painted):
-                after += f", ±{two_digits(hidden.in_units(painted))} where you painted"
+        elif not math.isnan(painted := self._where_painted()[0]):
+            after += f", ±{two_digits(painted)} where you painted"
         return Number(error, before, after, dict(rivals), more=self.covered())
+
+    def _where_painted(self) -> tuple[float, float]:
+        """Return the errors of the fit and of the average where the brush has hidden, or NaN."""
+        data, fit, hidden = self.state.fitted_data, self.result, self.state.hidden
+        if data is None or data.paint is None or fit is None or not hidden.count:
+            return math.nan, math.nan
+        under = data.paint.signs < 0
+
+        def errors() -> tuple[float, float]:
+            found = hidden.error(fit, under), hidden.error_of_means(data.observed, fit, under)
+            return hidden.in_units(found[0]), hidden.in_units(found[1])
+
+        return self.memo("painted", errors, fit, data.paint)
+
+    def _note(self) -> str:
+        """Return the words about a solid stroke, below which nothing can be known."""
+        data = self.state.fitted_data
+        if data is None or data.paint is None or self.state.fit.phase == "running":
+            return ""
+        errors = self._where_painted() if (data.paint.signs == HIDDEN).any() else (math.nan,) * 2
+        return "" if math.isnan(errors[0]) else painted_words(*errors)
 
     def _number_of_table(self, data: MatrixData) -> Number:
         """Return the error of numbers, in SD, and the fraction of classes that are guessed."""
@@ -152,6 +177,7 @@ class DecompositionView(ModelView):
             return parts
         fitted, frame, posterior = self._fitted(), self._frame_of(data), self.state.posterior
         parts["pictures"] = self._pictures(data, frame, history, posterior)
+        parts["facts"]["painted"] = self._note()
         shown = None if fitted is None else fitted.without(self.factors.off(fitted))
         if shown is not None:
             parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))

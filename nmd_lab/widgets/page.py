@@ -90,7 +90,7 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         self._lock = threading.RLock()
         self._note: tuple[str, bool] | None = None
         self._saved: set[Path] = set()
-        self._reflecting = self._recording = False
+        self._reflecting = self._recording = self._ran = False
         self._picture: Any = None
         self._is_open = False
         super().__init__()
@@ -283,6 +283,9 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         with self._lock, self.hold_sync():
             try:
                 running = self.state.active.phase == "running"
+                if self._ran and not running and self._note and not self._note[1]:
+                    self._note = None  # what was said at the beginning of a run ends with it
+                self._ran = running
                 if not running:
                     self._show_settings()  # a choice may have put numbers in the place of "auto"
                     if not self.state.problems() or self.view.result is not None:

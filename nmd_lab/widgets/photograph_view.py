@@ -14,17 +14,16 @@ from scipy.stats import multivariate_normal
 
 from nmd_lab._inpainting import NOISE
 from nmd_lab.data.patches import CHANNELS, Average, Grid
-from nmd_lab.result.selection import as_text
 
 from .background import many
 from .charts import calibration_chart
 from .components import tiles_part
 from .history import History
-from .paint import Paint
+from .paint import HIDDEN, Paint
 from .photograph_state import PhotographState
 from .pictures import Frame, at, frame_of, pictures_part
 from .view import View
-from .words import Number, Piece, size_words, two_digits
+from .words import Number, Piece, painted_words, rounded_ends, size_words, two_digits
 
 PATTERNS = 2  # patterns of a group along each side of its tile
 MOSTLY = 0.5  # fraction of the patches of a pixel that make it one of a group
@@ -74,17 +73,35 @@ class PhotographView(View):
         if not errors or self.result is None or self.state.fill.phase == "running":
             return None
         (_, error), *rivals = errors.items()
-        low, high = (as_text(end(self.state.pixels), 3) for end in (np.nanmin, np.nanmax))
+        low, high = rounded_ends(np.nanmin(self.state.pixels), np.nanmax(self.state.pixels))
         after, painted = f" of {low}…\N{WORD JOINER}{high}", math.nan
         if paint is not None:
-            hidden = (paint.signs < 0) & ~self.state.mask
-            off = (self.result["picture"].to_numpy() - self.state.pixels)[hidden]
-            painted = float(np.sqrt(np.nanmean(off**2))) if np.isfinite(off).any() else math.nan
+            painted = self._where_painted(paint)[0]
         if not math.isnan(painted):
             after += f", ±{two_digits(painted)} where you painted"
         found = self.state.fill.findings
         covered = "" if found is None else f"; {found.summary}"
         return Number(error, "Hidden pixels are guessed to ", after, dict(rivals), more=covered)
+
+    def _where_painted(self, paint: Paint) -> tuple[float, float]:
+        """Return the errors of the filled picture and of its average where the brush has hidden."""
+        assert self.result is not None
+        pixels, hidden = self.state.pixels, (paint.signs < 0) & ~self.state.mask
+        guesses = self.result["picture"].to_numpy(), np.nanmean(self.state.visible)
+        squares = (((guess - pixels)[hidden] ** 2) for guess in guesses)
+        each = [
+            float(np.sqrt(np.mean(s[np.isfinite(s)]))) if np.isfinite(s).any() else math.nan
+            for s in squares
+        ]
+        return each[0], each[1]
+
+    def _note(self) -> str:
+        """Return the words about a solid stroke."""
+        paint, fill = self.state.paint, self.state.fill
+        if paint is None or self.result is None or fill.phase == "running":
+            return ""
+        errors = self._where_painted(paint) if (paint.signs == HIDDEN).any() else (math.nan,) * 2
+        return "" if math.isnan(errors[0]) else painted_words(*errors)
 
     def write(self, path: Path) -> None:
         """Write the filled picture to a file."""
@@ -99,7 +116,7 @@ class PhotographView(View):
         """Return the pictures, the groups, errors and the coverage of intervals."""
         state, fill, frame = self.state, self.state.fill, self.state.frame
         parts: dict[str, Any] = {
-            "facts": {"stage": "photograph"},
+            "facts": {"stage": "photograph", "painted": self._note()},
             "pictures": self._pictures(frame),
             "components": self._groups(),
         }

@@ -13,7 +13,7 @@ from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.summary import validation_error
 
 from .charts import texts
-from .components import order_of, plane_part
+from .components import MOST_COMPONENTS, order_of, plane_part
 from .history import History
 from .live_sample import LEVEL
 from .ratings_state import SORTS, CompletionState, Entry
@@ -24,6 +24,7 @@ from .words import Number
 MOST_SUGGESTIONS = 500  # number of row labels that are suggested
 LISTED = 50  # largest number of entries in a list
 MOST_MAPPED, NAMED = 3000, 120  # columns in the map, the most rated ones, and candidates for a name
+NEAR = 6  # number of columns that light up beside one
 YOU = "you"  # label of a person who is not in the data
 
 
@@ -108,6 +109,9 @@ class CompletionView(ModelView):
             "values": [],
             "total": int(often.size),
         }
+        if state.active.phase != "running":  # along which things slide
+            every = np.ascontiguousarray(shown.H[:, often], dtype="<f4")
+            plane["every"] = every[:MOST_COMPONENTS].tobytes()
         of = state.fitted_row(row)
         if of.model is not None and not problem and often.size:
             order, signs = order_of(state.shown or shown)
@@ -183,6 +187,7 @@ class CompletionView(ModelView):
         """Return one column of the data with its prediction; its interval on the scale."""
         low, high = self.state.person.ends or (math.nan, math.nan)
         line: dict[str, Any] = {"column": entry.column, "title": entry.label}
+        line["near"] = self._near(entry.column)
         line["predicted"] = "" if math.isnan(entry.predicted) else f"{entry.predicted:.1f}"
         line["text"], line["ends"] = "", None
         if not math.isnan(entry.low):
@@ -193,6 +198,21 @@ class CompletionView(ModelView):
         if for_you and not math.isnan(entry.for_you):
             line["for_you"] = f"{entry.for_you:+.1f}"
         return line
+
+    def _near(self, column: int) -> list[int]:
+        """Return the columns with enough ratings that are most like one."""
+        shown, counts = self.state.shown, self.state.counts
+        if shown is None or self.state.active.phase == "running":
+            return []
+
+        def directions() -> tuple[Any, Any]:
+            often = np.flatnonzero(counts >= self.state.least)
+            H = np.asarray(shown.H) / (np.linalg.norm(shown.H, axis=0) + 1e-12)
+            return often, H
+
+        often, H = self.memo("directions", directions, shown.H, self.state.least)
+        like = often[np.argsort(-(H[:, column] @ H[:, often]), kind="stable")[: NEAR + 1]]
+        return [int(k) for k in like if k != column][:NEAR]
 
     def _about(self, row: int | None) -> str:
         """Return how generous the new person is; what is missing for suggestions."""

@@ -16,11 +16,14 @@ from nmd_lab.result.summary import headline_of, posterior_facts
 from .charts import curves_chart, table, texts, trials_charts
 from .code import PRINT_ERROR
 from .history import History
+from .photograph_state import is_photograph
 from .pictures import Frame, drawn_at, frame_of, pictures_part
 from .settings import FitState
 from .tables import Grid, Order
 from .view import View
 from .words import Number, size_words
+
+EDGE = 1.0  # percentage of the values that may lie beyond each end of the scale
 
 
 class FittedState(FitState):
@@ -63,6 +66,7 @@ class ResultView(View):
         self.actions["arrange"] = self._order.arrange
         if state.posterior is None:
             state.fit.show(outcome)
+            state.fit.message = ""  # nothing can go on here
             self.actions |= self.factors.actions
         else:
             state.fit.phase, state.fit.message = "finished", str(outcome.stop_reason)
@@ -76,7 +80,10 @@ class ResultView(View):
     @property
     def title(self) -> str:
         """What is shown, and its size."""
-        return size_words(f"a {self.name} of {{}} × {{}}", self.outcome._shape)
+        (m, n), table = self.outcome._shape, self.outcome._labels.table
+        if table is not None:  # classes have several columns of the matrix
+            return size_words(f"a {self.name} of {{}} rows × {{}} columns", (m, len(table.columns)))
+        return size_words(f"a {self.name} of {{}} × {{}}", (m, n))
 
     def cannot_run(self) -> str:
         """Return why nothing runs here."""
@@ -138,7 +145,11 @@ class ResultView(View):
             parts["grid"] = grid.shown(self._rows(), names, self._order)
             doubts = self.memo("doubts", lambda: grid.least_sure(names))
             tables += [] if doubts is None else [doubts]
-        limits = float(np.nanmin(shown)), float(np.nanmax(shown))
+        # As of the data: a linear model goes a little beyond them
+        low, high = np.nanpercentile(shown, (EDGE, 100 - EDGE))
+        limits = float(low), float(high)
+        if frame.picture is None and labels.table is None and is_photograph(shown):
+            parts |= {"facts": {"stage": "photograph"}, "scatter": None}  # as of its data
         return parts | {
             "pictures": pictures_part(frame, limits, names, {"spread": spread}),
             "modelled": frame.arranged(shown),

@@ -2,7 +2,8 @@
 
 The file contains the page, the record of all that it shows, and recorded answers to a reader who
 switches a component off or looks at its rows, at an earlier iteration, at another plane or at a
-point of a study.  Pictures of many pixels are in the 8 bits that the page draws.
+point of a study.  Pictures of many pixels are in the 8 bits that the page draws, a photograph as a
+browser compresses one, and many weights of a model in 16 bits.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import io
 import json
 import os
 import re
@@ -17,16 +19,21 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from PIL import Image
+
 from nmd_lab._version import __version__
 
 from .page import as_script, script, style
-from .pictures import as_bytes
+from .pictures import MOST_VALUES, as_bytes
 
 NEEDS_PYTHON = "This needs Python: the page is a saved file"
 TOO_LARGE = "switching a component off needs Python: the answers would make the file too large"
 EXACT = 1 << 14  # bytes of a picture up to which its numbers are written as they are
+WIDE = 65_535  # code of the largest of many weights
 MOST_ANSWERS = 3_000_000  # bytes of the answers of one kind, above which they are left out
 MOST_ITERATIONS = 24  # earlier iterations that can be seen again
+QUALITY = 88  # of a photograph, up to 100
 FRAME = {"modelled", "facts", "status"}  # traits that change with an iteration
 
 Record = dict[str, Any]
@@ -97,6 +104,19 @@ def packed(record: Record) -> str:
 def record_of(explorer: Any) -> Record:
     """Return what an explorer shows, and its answers to messages, by their text."""
     explorer._refresh()
+    factors, off = explorer.view.factors, list[int]()
+    if explorer.drawing is not None:  # then the page draws without those that are off
+        off, factors._off = sorted(factors._off), set()
+        explorer._refresh()
+    record = _recorded(explorer)
+    if off:
+        factors._off = set(off)
+        explorer._refresh()
+        record["shown"]["components"] |= {"off": off, "said": explorer.components["said"]}
+    return record
+
+
+def _recorded(explorer: Any) -> Record:
     selection, shown = explorer.selection, shown_by(explorer)
     answers, left_out = dict[str, Any](), list[str]()
     for what, (messages, back) in questions(shown).items():
@@ -109,6 +129,10 @@ def record_of(explorer: Any) -> Record:
             explorer.selection = selection
             if what == "iterations":  # components and plane stay those of the last one
                 changed = {name: changed[name] for name in sorted(FRAME & changed.keys())}
+            if what == "off" and shown["drawing"]:  # which the page draws
+                changed = {"components": {"said": changed["components"].get("said", "")}}
+            if "drawing" in changed:  # its table of f draws other rows, too
+                changed["drawing"] = {"shown": changed["drawing"]["shown"]}
             if message is messages[0] and len(messages) * len(packed(changed)) > MOST_ANSWERS:
                 left_out.append(what)
                 break
@@ -125,7 +149,8 @@ def shown_by(explorer: Any) -> Record:
     shown = {name: each for name, each in explorer.get_state().items() if not name.startswith("_")}
     status, facts, pictures = shown["status"], dict(shown["facts"] or {}), shown["pictures"]
     work = explorer.state.said_work
-    said = "" if work.phase == "ready" else f"{work.message}; "
+    message = work.message.removesuffix(": ⟲ resumes")
+    said = "" if work.phase == "ready" or not message else f"{message}; "
     said += f"saved by nmd_lab {__version__}, nothing is fitted here"
     if "iterations" in facts:
         every = len(facts["iterations"]) // MOST_ITERATIONS + 1
@@ -136,8 +161,22 @@ def shown_by(explorer: Any) -> Record:
         fields = [each | {"options": []} for each in facts["lists"]["fields"]]
         known = [each | {"rating": each.get("rating", "")} for each in facts["lists"]["known"]]
         facts["lists"] = facts["lists"] | {"fields": fields, "known": known}
+    modelled, drawing = shown["modelled"], shown["drawing"]
+    if pictures and facts.get("stage") == "photograph" and pictures["scale"] != "signed":
+        sizes = [pictures[name] for name in ("count", "height", "width", "channels")]
+        filled = modelled or pictures["original"]
+        fills = {"seen": pictures["original"], "beside": filled}
+        layers = {
+            name: compressed(pictures[name], sizes, fills.get(name))
+            for name in ("original", "seen", "spread", "beside")
+        }
+        pictures, modelled = pictures | layers, compressed(modelled, sizes)
     if pictures:
         pictures = {name: compact(each) for name, each in pictures.items()} | {"can_brush": False}
+    if components := shown["components"]:
+        components = components | {"values": compact(components["values"])}
+    if drawing:
+        drawing = drawing | {name: compact(drawing[name], WIDE) for name in ("W", "shown", "H")}
     return shown | {
         "status": status
         | {
@@ -150,7 +189,9 @@ def shown_by(explorer: Any) -> Record:
         },
         "facts": facts,
         "pictures": pictures,
-        "modelled": compact(shown["modelled"]),
+        "modelled": compact(modelled),
+        "drawing": drawing,
+        "components": components,
         "code_text": re.sub(r'(\(\s*")[^"\n]*/', r"\1", shown["code_text"] or ""),
         "controls": [],
         "runs": [],
@@ -158,34 +199,59 @@ def shown_by(explorer: Any) -> Record:
     }
 
 
-def compact(value: Any) -> Any:
-    """Return many numbers as codes in 8 bits, and anything else as it is."""
+def compact(value: Any, most: int = 254) -> Any:
+    """Return many numbers as codes in 8 or 16 bits, and anything else as it is."""
     is_large = isinstance(value, bytes) and len(value) > EXACT
-    return {"floats": as_bytes(value)} if is_large else value
+    return {"floats": as_bytes(value, most)} if is_large else value
+
+
+def compressed(value: Any, sizes: list[int], fill: Any = None) -> Any:
+    """Return pictures as WebP, and which of their values are missing; small ones as they are.
+
+    What `fill` has stands where values are missing, so that pictures with gaps are one picture.
+    """
+    if not isinstance(value, bytes) or len(value) <= EXACT:
+        return value
+    numbers, (count, height, width, channels) = np.frombuffer(value, "<f4"), sizes
+    if numbers.size != count * height * width * channels:  # one number for each pixel
+        channels = 1
+    filled = numbers if fill is None else np.frombuffer(fill, "<f4")
+    low, high = float(np.nanmin(filled)), float(np.nanmax(filled))
+    missing = np.isnan(numbers)
+    whole = np.where(missing, filled, numbers)
+    codes = np.nan_to_num((whole - low) * (255 / ((high - low) or 1.0)))
+    pixels = np.rint(codes).astype(np.uint8).reshape(count * height, width, channels)
+    file = io.BytesIO()
+    Image.fromarray(np.repeat(pixels, 3 // channels, axis=2)).save(file, "webp", quality=QUALITY)
+    holes = np.packbits(missing).tobytes() if missing.any() else None
+    about = {"low": low, "high": high, "channels": channels, "missing": holes}
+    return {"floats": about | {"image": file.getvalue()}}
 
 
 def questions(shown: Record) -> dict[str, tuple[list[Record], Record | None]]:
     """Return messages of a reader, and the one that takes them back (None: each itself)."""
-    names = "facts", "components", "scatter", "dots"
-    facts, components, plane, dots = (shown[name] or {} for name in names)
+    names = "facts", "components", "scatter", "dots", "pictures"
+    facts, components, plane, dots, pictures = (shown[name] or {} for name in names)
     component = [{"do": "component", "k": k} for k in range(components.get("count", 0))]
     lines = [line for panel in dots.get("study", {}).get("panels", ()) for line in panel["series"]]
     point = {"do": "point", "chart": "study"}
     now, at = facts.get("point"), {"do": "iteration", "iteration": facts.get("iteration")}
+    pixels = pictures["count"] * pictures["height"] * pictures["width"] if pictures else 0
+    # Groups of patches are not switched off; large models are, by the page, without their errors
+    large = shown["drawing"] and pixels * len(component) > MOST_VALUES
+    switched = "captions" not in components and not large
+    cases = not shown["drawing"] or pictures["layout"] == "rows"  # of which a component has most
+    weights = shown["drawing"] and shown["drawing"]["W"]  # those of which are the plane
     return {
-        # Groups of patches are not switched off
-        "off": (
-            [each | {"what": "off"} for each in component if "captions" not in components],
-            None,
-        ),
-        "rows": ([each | {"what": "rows"} for each in component], None),
+        "off": ([each | {"what": "off"} for each in component if switched], None),
+        "rows": ([each | {"what": "rows"} for each in component if cases], None),
         "iterations": ([at | {"iteration": n} for n in facts.get("iterations", ())], at),
         "points": (
             [point | {"id": n} for line in lines for n in line["ids"]],
             None if now is None else point | {"id": now},
         ),
         "plane": (
-            [{"do": "plane", "a": k, "b": k} for k in range(plane.get("rank", 0))],
+            [{"do": "plane", "a": k, "b": k} for k in range(plane.get("rank", 0)) if not weights],
             {"do": "plane", "a": plane.get("a"), "b": plane.get("b")},
         ),
     }
@@ -199,6 +265,5 @@ def changes(now: Record, before: Record) -> Record:
         if not (isinstance(each, dict) and isinstance(old, dict)):
             found |= {} if each == old else {name: each}
         elif entries := {key: value for key, value in each.items() if value != old.get(key)}:
-            # The table of f that draws all components draws some of them, too
-            found[name] = {"H": entries["H"]} if "H" in entries else entries
+            found[name] = entries
     return found

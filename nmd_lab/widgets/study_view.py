@@ -25,7 +25,7 @@ from .view import View
 from .words import Number, Piece, two_digits
 
 CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by held-out entries
-MOST_CELLS = 12  # largest number of fits of a point, or of points, that are listed
+MOST_CELLS = 24  # largest number of fits of a point, or of points, that are listed
 CLEARLY = 0.975  # quantile of Student's t beyond which a paired difference is called clear
 
 
@@ -95,7 +95,7 @@ class StudyView(View):
         conditions = models.shape[1] // results.sizes["seed"]
         where = f", mean of {conditions} conditions" if conditions > 1 else ""
         metric = results[self.state.values["metric"]]
-        name = str(metric.attrs.get("long_name", metric.name))
+        name = _hidden(metric.attrs.get("long_name", metric.name))
         error = float(models.to_numpy()[0].mean())
         after = where + self._difference(models)
         return Number(error, f"Its {name} is ", after, value=two_digits(error))
@@ -162,7 +162,7 @@ class StudyView(View):
         return chart(
             f"mean over {' and '.join(averaged)}" if averaged else "",
             label_text(x),
-            str(results[metric].attrs.get("long_name", metric)),
+            _hidden(results[metric].attrs.get("long_name", metric)),
             _panels(points, joined, values["panel"]),
             color="" if values["color"] == NO_DIMENSION else label_text(values["color"]),
             ticks=ticks,
@@ -171,7 +171,7 @@ class StudyView(View):
 
     def _ranking(self) -> dict[str, Any]:
         """Return the table of the models, the best one first."""
-        models, metric = self._models, label_text(self.state.values["metric"])
+        models, metric = self._models, _hidden(label_text(self.state.values["metric"]))
         spread = models.T.groupby("seed").mean().std().fillna(0)
         rows = [
             [*map(label_text, self._labels(k).values()), f"{mean:.4g}", f"{spread.iloc[k]:.2g}"]
@@ -193,7 +193,7 @@ class StudyView(View):
             [*map(label_text, a), *map(_value_text, b)] for a, b in zip(labels, values, strict=True)
         ]
         caption = f"{_labels_text(point.labels)}: {point.mean:.4g} (SD {point.spread:.2g})"
-        head = [name.replace("_", " ") for name in [*dims, *names]]
+        head = [_hidden(name.replace("_", " ")) for name in [*dims, *names]]
         return _shortened(head, rows, caption, "fits")
 
 
@@ -233,6 +233,11 @@ def _words(labels: Mapping[str, Any]) -> str:
 def _labels_text(labels: Mapping[str, Any]) -> str:
     """Return the labels of a point on one line."""
     return ", ".join(f"{label_text(name)} {label_text(value)}" for name, value in labels.items())
+
+
+def _hidden(name: Any) -> str:
+    """Return the name of a measure with the word that the explorers have."""
+    return str(name).replace("held-out", "hidden").replace("held out", "hidden")
 
 
 def _value_text(value: Any) -> str:

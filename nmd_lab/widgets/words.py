@@ -31,6 +31,7 @@ CURVES = {
     "modulus": "absolute value",
     "square": "square",
 }
+BETTER = 0.9  # part of the error of the average below which a guess is better than it
 ENDS, POINTS = (-1.5, 1.5), 41  # of a curve
 WIDE, HIGH = 40, 24  # of its drawing, in pixels
 
@@ -73,6 +74,32 @@ def two_digits(error: float) -> str:
     ('0.15', '1.23', '–')
     """
     return "–" if math.isnan(error) else as_text(error, 2 + (error >= 1))
+
+
+def rounded_ends(low: float, high: float) -> list[str]:
+    """Return the ends of a range with as few digits as move them by at most a hundredth of it.
+
+    >>> rounded_ends(0.00392, 1.0), rounded_ends(-0.7, 254.0)
+    (['0', '1'], ['0', '254'])
+    """
+
+    def text(end: float) -> str:
+        rounded = ["0", *(as_text(end, digits) for digits in (1, 2, 3))]
+        near = (each for each in rounded if abs(float(each) - end) <= 0.01 * (high - low))
+        return next(near, rounded[-1])
+
+    return [text(float(low)), text(float(high))]
+
+
+def painted_words(error: float, average: float) -> str:
+    """Return what is known of a guess where a solid brush has hidden all."""
+    if error < BETTER * average:
+        return f"where you painted: ±{two_digits(error)}; the average ±{two_digits(average)}"
+    why = "solid: a model cannot know what was here"
+    good = "as good as" if error < average / BETTER else "worse than"
+    return (
+        f"{why}: ±{two_digits(error)}, {good} the average (±{two_digits(average)}); rain grows back"
+    )
 
 
 def model_words(fit: Any) -> list[Piece]:

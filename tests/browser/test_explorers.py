@@ -230,6 +230,9 @@ def test_a_picture_under_the_brush_runs_and_an_upload(notebook, tmp_path):
         page, f"{PICTURES}.data.n_painted", lambda: paint(page, "solid", (0.4, 0.3), (0.4, 0.7))
     )
     status_says(page, ENDED)
+    page.mouse.move(1, 1)
+    known = re.compile(r"the average \(?±")  # what a guess under a solid stroke is worth
+    page.locator(".nmd-pictures .nmd-read", has_text=known).wait_for()
     hidden = np.isnan(values(page, seen)).reshape(213, 320)
     assert hidden[85, 100:220].all()
     assert not hidden[:40].any()
@@ -348,6 +351,14 @@ def test_ratings_with_stars_and_intervals(notebook):
     page.locator(".nmd-about-you", has_text="most people").wait_for()
     added = [float(each) for each in page.locator(".nmd-top .nmd-for-you").all_inner_texts()]
     assert added == sorted(added, reverse=True)
+
+    # A film lights up those that are like it on the map, and films slide along a component
+    page.hover(".nmd-top li >> nth=0")
+    page.wait_for_function(f"{PLANE}.lit.length === 7")
+    page.hover(".nmd-component >> nth=2")
+    page.wait_for_function(f"{PLANE}.along === 2 && {PLANE}.lit.length === 0")
+    page.mouse.move(1, 1)
+    page.wait_for_function(f"{PLANE}.along === null")
     click_star(page, 0, count, count)
     rated(page, 0, 0)
     page.locator(".nmd-item input").fill("apollo")

@@ -116,7 +116,7 @@ def test_nothing_moves_and_nothing_is_cut(notebook, which):
         page.wait_for_selector(".nmd-component[data-off]", state="detached")
         assert places(page, which) == before
         if which == "ratings":
-            page.wait_for_selector(".nmd-interval")  # drawn in the background
+            page.wait_for_selector(".nmd-top .nmd-interval")  # drawn in the background
             assert page.evaluate(ROWS, ".nmd-top ol") >= 14
         if which == "table":
             assert page.evaluate(ROWS, ".nmd-grid-box") >= {1300: 10, 900: 7}[width]

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from explorer_page import done, plain, sure
-from journeys import PICTURES, status_says, violations
+from journeys import ENDED, PICTURES, status_says, violations
 from people import people, with_holes
 from site_modules import site_module
+from sklearn.datasets import load_sample_image
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
@@ -19,6 +20,7 @@ from nmd_lab.widgets.components import oriented
 pytestmark = pytest.mark.browser
 
 EVIL = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
+IDS = f"() => [...{PICTURES}.data.ids]"
 MODEL = f"() => [...{PICTURES}.values.model]"
 DRAWN = "() => document.querySelector('.nmd-plane').plane.values?.length === 64"
 
@@ -52,19 +54,38 @@ def test_digits(chromium, tmp_path):
         assert " ".join(page.inner_text(".nmd-sentence").split()) == " ".join(sentence.split())
         np.testing.assert_allclose(page.evaluate(MODEL), fitted.block(ids).ravel(), atol=1e-6)
 
-        # A component goes off and on, and the first two are those of the fit
-        component = page.locator(".nmd-component").nth(1)
-        component.click()
-        component.click()
-        page.locator(".nmd-words", has_text="without component 1").wait_for()
-        without = fitted.without([1]).block(ids).ravel()
-        np.testing.assert_allclose(page.evaluate(MODEL), without, atol=1e-6)
+        # Components go off one after the other, and all on; the first two are those of the fit
+        component = page.locator(".nmd-component")
+        for off in ([1], [1, 3]):
+            for _ in range(2):  # the first click pins it
+                component.nth(off[-1]).click()
+            named = ", ".join(map(str, off))
+            page.locator(".nmd-words", has_text=f"without component {named}").wait_for()
+            rows = page.evaluate(IDS)
+            without = fitted.without(off).block(rows).ravel()
+            np.testing.assert_allclose(page.evaluate(MODEL), without, atol=1e-3)
         page.click(".nmd-all-on")
         page.wait_for_selector(".nmd-all-on", state="detached")
         np.testing.assert_allclose(page.evaluate(MODEL), fitted.block(ids).ravel(), atol=1e-6)
         first = fitted.without(range(2, fitted.H.shape[0])).block(ids).ravel()
         built = page.evaluate(f"() => [...{PICTURES}.factors.first(2)]")
         np.testing.assert_allclose(built, first, atol=1e-3)
+
+        # A lasso brings the pictures of its rows to the stage
+        page.evaluate("() => document.querySelector('.nmd-plane').plane.select([3, 17, 40])")
+        page.wait_for_function(f"() => ({IDS})().join() === '3,17,40'")
+        np.testing.assert_allclose(
+            page.evaluate(MODEL), fitted.block([3, 17, 40]).ravel(), atol=1e-3
+        )
+        data = page.evaluate(f"() => [...{PICTURES}.values.original]")
+        expected = explorer.state.data.original[[3, 17, 40]].ravel()
+        np.testing.assert_allclose(data, expected, atol=1 / 254)
+        page.evaluate("() => document.querySelector('.nmd-plane').plane.select([])")
+        page.wait_for_function(f"() => ({IDS})().length === {len(ids)}")
+        page.select_option(".nmd-plane select >> nth=0", "3")
+        page.wait_for_function("() => document.querySelector('.nmd-plane').plane.data.a === 3")
+        x = page.evaluate("() => [...document.querySelector('.nmd-plane').plane.x]")
+        np.testing.assert_allclose(x, fitted.W[:, 3], atol=1e-4 * np.ptp(fitted.W))
 
         # The plane draws under the pointer, a pixel has its numbers, and the dividers move
         plane = page.locator(".nmd-plane canvas").first.bounding_box()
@@ -156,9 +177,28 @@ def test_a_table_is_sorted_and_a_cell_has_its_interval(chromium, tmp_path):
         assert shown == explorer.grid["labels"]
 
 
+def test_a_photograph_in_colours(chromium, tmp_path):
+    photo = load_sample_image("china.jpg")[::2, ::2] / 255
+    explorer = done(plain(widgets.explore, photo, rank=5, iterations=5, missing=0.1))
+    path = explorer.save(tmp_path / "photo.html")
+    assert path.stat().st_size < 1_000_000
+    with opened(chromium, path) as page:
+        for name, expected in {
+            "original": photo.reshape(len(photo), -1),
+            "model": explorer.result._fitted.block(),
+        }.items():
+            shown = np.array(page.evaluate(f"() => [...{PICTURES}.values.{name}]"))
+            assert np.sqrt(np.mean((shown - expected.ravel()) ** 2)) < 0.03
+        seen = f"() => [...{PICTURES}.values.seen].map(Number.isNaN)"
+        hidden = np.isnan(explorer.state.data.observed).ravel()
+        np.testing.assert_array_equal(page.evaluate(seen), hidden)
+        assert page.locator(".nmd-plane").is_hidden()
+
+
 NOTEBOOK = """
 import nmd_lab as nmd
-explorer = nmd.widgets.explore(nmd.datasets.digits(150), rank=5, missing=0.1, iterations=30)
+settings = {"rank": 5, "missing": 0.1, "iterations": 30, "draws": 20}
+explorer = nmd.widgets.explore(nmd.datasets.digits(150), **settings)
 explorer
 """
 
@@ -167,7 +207,8 @@ explorer
 def test_saving_leaves_the_page_in_a_notebook_as_it_is(notebook):
     page = notebook.page
     notebook.show(NOTEBOOK)
-    status_says(page, "^done")
+    status_says(page, ENDED)
+    page.locator(".nmd-sentence", has_text="intervals cover").wait_for()  # the last thing to come
     parts = f"[document.querySelector('.nmd-sentence').textContent, ...{PICTURES}.values.model]"
     before = page.evaluate(parts)
     notebook.run("explorer.save('digits.html')")

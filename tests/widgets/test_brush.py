@@ -165,6 +165,27 @@ def test_the_headline_has_the_error_where_the_brush_has_hidden():
     assert "where you painted" not in sentence(explorer)
 
 
+def test_a_solid_stroke_is_called_a_guess_with_its_numbers_and_rain_is_not():
+    X = datasets.digits(60)
+    explorer = done(plain(widgets.explore, X, missing=0.1, iterations=30))
+    painted(explorer, [(4, 4)], radius=2.0, rain=True)
+    assert explorer.facts["painted"] == ""
+    painted(explorer, [(4, 4)], radius=3.0, number=5)
+    under, data = explorer.state.paint.signs < 0, explorer.state.data
+    under &= np.isnan(data.observed)
+    means = np.broadcast_to(np.nanmean(data.observed, axis=0), (60, 64))
+    model = explorer.result.reconstruct().values.reshape(60, 64)
+    off, average = (
+        np.sqrt(np.mean((guess - data.original)[under] ** 2)) for guess in (model, means)
+    )
+    assert off > 0.9 * average
+    said = explorer.facts["painted"]
+    assert said.startswith("solid: a model cannot know what was here: ±")
+    assert f"±{off:.2g}, " in said
+    assert f"the average (±{average:.2g})" in said
+    assert f"±{off:.2g} where you painted" in sentence(explorer)
+
+
 def test_a_posterior_goes_with_its_paint():
     model = {"nonlinearity": "identity", "alpha": 0.1, "draws": 5}
     explorer = done(plain(widgets.Explorer, smooth(), rank=2, iterations=15, **model))

@@ -74,6 +74,7 @@ def test_an_upload_takes_the_place_of_the_data(tmp_path, fit):
     assert "15 columns (movieId)" in said(explorer)
     assert explorer.state.observations.shape == (20, 15)
     assert 'read_matrix("ratings.csv")' in explorer.code_text
+    wait_for(lambda: "15 columns" not in said(explorer))  # a fit has begun by itself, and ended
     fit.save(tmp_path / "fit.nc")
     act(explorer, "open", (tmp_path / "fit.nc").read_bytes(), name="fit.nc")
     assert explorer.result.W.identical(fit.W)

@@ -203,6 +203,13 @@ def test_ratings():
     often = np.frombuffer(explorer.scatter["rows"], "<i4")
     fitted = oriented(fit._fitted)
     np.testing.assert_allclose(numbers(explorer.scatter, "x"), fitted.H[0, often], rtol=1e-6)
+    every = numbers(explorer.scatter, "every").reshape(3, -1)  # along which films slide
+    np.testing.assert_allclose(every, fitted.H[:, often], rtol=1e-6)
+    directions = fitted.H / np.linalg.norm(fitted.H, axis=0)
+    for line in top[:5]:
+        like = directions[:, line["column"]] @ directions
+        like[line["column"]] = -1
+        assert line["near"] == np.argsort(-like, kind="stable")[:6].tolist()
     person, w = explorer.scatter["person"], fitted.W[11]
     assert person["y"] / person["x"] == pytest.approx(w[1] / w[0], rel=1e-5)
 
@@ -238,6 +245,17 @@ def test_a_fit_and_a_posterior():
     assert listed == [X.columns[k] for k in order]
     errors = arrays_of(explorer.curves)["seen"][1]
     np.testing.assert_array_equal(errors, fit.history.relative_error)
+
+
+def test_a_posterior_looks_like_its_data():
+    settings = {"draws": 10, "random_state": 0, "progress": False}
+    digits = widgets.explore(nmd.sample(datasets.digits(60), 6, "identity", **settings))
+    assert np.frombuffer(digits.modelled, "<f4").min() < 0  # a linear model goes beyond the data
+    assert (digits.pictures["scale"], digits.facts) == ("gray", {})
+    photo = nmd.datasets.photograph("china", size=(71, 107))
+    explorer = widgets.explore(nmd.sample(photo, 4, "identity", **settings))
+    assert (explorer.pictures["scale"], explorer.scatter) == ("gray", None)
+    assert explorer.facts == {"stage": "photograph"}
 
 
 def drawn(sent, k, first=None):

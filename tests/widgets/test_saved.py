@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import io
 import json
 import re
 
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 from explorer_page import act, done, plain, said
 from people import people, with_holes
+from PIL import Image
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
@@ -21,6 +23,7 @@ from nmd_lab.widgets import saved
 from nmd_lab.widgets.components import oriented
 
 EVIL = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
+SHAPES = {"W": (-1, 7), "H": (7, -1)}  # of five components, and the offsets of rows and columns
 OFF = '{"do":"component","k":1,"what":"off"}'
 
 
@@ -38,19 +41,41 @@ def floats(record, value):
     return np.frombuffer(base64.b64decode(record["blobs"][value["blob"]]), "<f4")
 
 
-def test_answers_are_the_numbers_of_the_model(tmp_path):
+def test_a_record_has_the_numbers_with_which_the_page_draws(tmp_path):
     explorer = digits()
+    act(explorer, "component", k=1, what="off")
+    off = explorer.components["said"]
+    act(explorer, "component", k=1, what="off")
     record = record_in(explorer.save(tmp_path / "digits.html"))
     fitted, ids = oriented(explorer.result._fitted), explorer.pictures["ids"]
-    without = floats(record, record["answers"][OFF]["modelled"])
-    np.testing.assert_allclose(without, fitted.without([1]).block(ids).ravel(), atol=1e-6)
-    shown = floats(record, record["shown"]["modelled"])
-    np.testing.assert_allclose(shown, fitted.block(ids).ravel(), atol=1e-6)
-    assert sum('"plane"' in message for message in record["answers"]) == fitted.H.shape[0]
+    shown, drawing = record["shown"], record["shown"]["drawing"]
+    np.testing.assert_allclose(
+        floats(record, shown["modelled"]), fitted.block(ids).ravel(), atol=1e-6
+    )
+    W, H = (floats(record, drawing[name]).reshape(shape) for name, shape in SHAPES.items())
+    np.testing.assert_allclose(W[:, :-2], fitted.W, rtol=1e-6)
+    np.testing.assert_allclose(H[:-2], fitted.H, rtol=1e-6)
+    assert record["answers"][OFF] == {"components": {"said": off}}
     rows = json.loads(OFF) | {"what": "rows"}
     most = record["answers"][json.dumps(rows, separators=(",", ":"))]["pictures"]["ids"]
     act(explorer, "component", k=1, what="rows")
     assert most == explorer.pictures["ids"]
+
+
+def test_a_fit_without_its_data_is_saved(tmp_path):
+    fit = nmd.decompose(datasets.digits(40), 3, random_state=0, max_iter=5)
+    record = record_in(widgets.explore(fit).save(tmp_path / "fit.html"))
+    assert record["answers"][OFF] == {"components": {"said": ""}}  # there are no data to compare
+
+
+def test_what_is_off_at_first_can_be_switched_on(tmp_path):
+    explorer = digits()
+    for k in (0, 2):
+        act(explorer, "component", k=k, what="off")
+    record = record_in(explorer.save(tmp_path / "digits.html"))
+    assert record["shown"]["components"]["off"] == explorer.components["off"] == [0, 2]
+    H = floats(record, record["shown"]["drawing"]["H"]).reshape(SHAPES["H"])
+    np.testing.assert_allclose(H[:-2], oriented(explorer.result._fitted).H, rtol=1e-6)
 
 
 def test_the_explorer_stays_as_it_was(tmp_path):
@@ -118,15 +143,40 @@ def test_code_names_files_without_their_folders(tmp_path):
     assert "private" not in json.dumps(record)
 
 
-def test_a_large_picture_is_in_8_bits_and_what_is_left_out_has_a_sentence(tmp_path, monkeypatch):
+def test_a_large_picture_is_in_8_bits(tmp_path):
     X = np.random.default_rng(0).random((150, 140))
     explorer = done(plain(widgets.Explorer, X, rank=3, iterations=3))
-    monkeypatch.setattr(saved, "MOST_ANSWERS", 10_000)
     record = record_in(explorer.save(tmp_path / "picture.html"))
     layer = record["shown"]["pictures"]["original"]["floats"]
     codes = base64.b64decode(record["blobs"][layer["codes"]["blob"]])
     values = layer["low"] + np.frombuffer(codes, np.uint8) / 254 * (layer["high"] - layer["low"])
     np.testing.assert_allclose(values, X.ravel(), atol=1 / 254)
+
+
+def test_a_photograph_is_compressed_and_its_holes_are_kept(tmp_path):
+    photo = nmd.datasets.photograph("china", size=(160, 240)).values
+    explorer = done(plain(widgets.explore, photo, rank=3, iterations=3, missing=0.2))
+    path = explorer.save(tmp_path / "photo.html")
+    record, size = record_in(path), photo.size
+    seen, original = (record["shown"]["pictures"][name]["floats"] for name in ("seen", "original"))
+    assert seen["image"] == original["image"]  # once in the file
+    assert original["missing"] is None
+    holes = np.unpackbits(
+        np.frombuffer(base64.b64decode(record["blobs"][seen["missing"]["blob"]]), np.uint8)
+    )
+    np.testing.assert_array_equal(
+        holes[:size].astype(bool), np.isnan(explorer.state.data.observed).ravel()
+    )
+    image = Image.open(io.BytesIO(base64.b64decode(record["blobs"][original["image"]["blob"]])))
+    values = np.asarray(image.convert("RGB"))[..., 1] / 255 * (original["high"] - original["low"])
+    assert np.sqrt(np.mean((original["low"] + values - photo) ** 2)) < 0.02
+    assert path.stat().st_size < 500_000
+
+
+def test_what_is_left_out_has_a_sentence(tmp_path, monkeypatch):
+    explorer = done(widgets.explore(with_holes(people(30)), rank=2, alpha=1.0, iterations=5))
+    monkeypatch.setattr(saved, "MOST_ANSWERS", 100)
+    record = record_in(explorer.save(tmp_path / "table.html"))
     assert "off" in record["left_out"]
     assert "needs Python" in record["shown"]["components"]["said"]
     assert OFF not in record["answers"]

@@ -4,6 +4,7 @@ import { clamp, draw, h, keyOf, made, pageColors, short, stopAt, svg } from "./d
 import { Axes, linearTicks, logTicks, nearest, nearestDot, rangeOf, svgText, tickText, wholeTicks } from "./axes.mjs";
 
 const LEFT = 52, RIGHT = 10, BETWEEN = 18, LETTER = 6.3;
+const AROUND = 80; // pixels of a chart that fills its place: title, ticks, names of the axes, what is read
 const BUTTONS = 150, REACH = 24, ON_ANOTHER = 6;
 
 /** Return the points that the axes can show, of all panels, with the label of their series. */
@@ -142,7 +143,8 @@ export class Chart {
     const { panels, ticks, joined, diagonal, log } = this.data;
     this.space = this.element.clientWidth || this.space || 276;
     this.width = clamp(this.space, 240, 860);
-    const end = this.setLegend(), top = end + (panels.some(({ title }) => title) ? 20 : 8), bottom = top + this.tall;
+    const end = this.setLegend(), top = end + (panels.some(({ title }) => title) ? 20 : 8);
+    const bottom = top + (this.tall ?? clamp(this.element.parentElement?.clientHeight - top - AROUND, 130, 600));
     let xs = [...this.points.map(({ x }) => x), ...(ticks ?? []).map(([x]) => x)];
     let ys = this.points.flatMap(({ y, low, high }) => [y, low ?? y, high ?? y]);
     if (diagonal) xs = ys = [...xs, ...ys];

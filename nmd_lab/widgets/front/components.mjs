@@ -1,14 +1,16 @@
 // The strip: the model built component by component, and the components, the largest first, each explained in words.
 
-import { button, draw, h, keyOf, made, numbers, short, stopAt } from "./dom.mjs";
+import { button, draw, h, made, numbers, short, steps, stopAt } from "./dom.mjs";
 import { Sheet, mosaicOf, pictureScale } from "./mosaic.mjs";
 
 const ORANGE = "#d55e00", BLUE = "#0072b2";
 
 export class Components {
-  constructor(send, pictures) {
-    Object.assign(this, { send, pictures, sheets: [], at: null });
+  constructor(send, pictures, plane) {
+    Object.assign(this, { send, pictures, plane, sheets: [], at: null });
     this.element = made(h("section.nmd-components", { "aria-label": "components" }));
+    this.head = made(h("div.nmd-strip-head"));
+    this.gallery = made(h("div.nmd-gallery", { role: "group", ...steps(".nmd-component", { ArrowRight: 1, ArrowLeft: -1 }) }));
   }
 
   show(data) {
@@ -32,23 +34,31 @@ export class Components {
   }
 
   draw() {
-    const { data, pictures } = this;
+    const { data } = this;
     if (!data) return draw(this.element);
-    const tiles = Array.from({ length: data.count }, (_, k) => this.tile(k));
+    draw(this.gallery, Array.from({ length: data.count }, (_, k) => this.tile(k)));
+    this.gallery.setAttribute("aria-label", `${data.thing}s`);
+    this.write();
+    draw(this.element, this.head, this.gallery);
+    stopAt(this.element, ".nmd-component");
+  }
+
+  /** Bring the line above the components up to date: what is built, and what one does. */
+  write() {
+    const { data, pictures } = this;
+    if (!data) return;
     const line = this.at === null || data.off.includes(this.at) ? data.said || data.hint : data.words[this.at];
     const on = data.off.length ? button(`${data.off.length} off: switch all on`, () => this.send({ do: "component", what: "on" }), { class: "nmd-all-on" }) : null;
-    draw(this.element, h("div.nmd-strip-head", pictures.factors ? this.builder() : null, on, h("span.nmd-words", { role: "status", title: line }, line)),
-      h("div.nmd-gallery", { role: "group", "aria-label": data.things, keydown: (event) => this.step(event) }, tiles));
-    stopAt(this.element, ".nmd-component");
+    draw(this.head, pictures.factors ? this.builder() : null, on, h("span.nmd-words", { role: "status", title: line }, line));
   }
 
   /** Return what builds the model from its first components. */
   builder() {
     const { pictures } = this, { factors, built } = pictures, { rank, data: { errors } } = factors;
-    const k = built ?? rank, off = errors?.length ? `: ±${short(errors[k], 2)} off the data` : "";
+    const k = built ?? rank, off = errors?.length ? [": ", h("b", `±${short(errors[k], 2)}`), " off the data"] : null;
     return h("div.nmd-build", button(pictures.playing ? "■" : "▶", () => pictures.play(), { "aria-label": "build the model component by component" }),
       h("input", { type: "range", min: 0, max: rank, value: k, "aria-label": "number of components that are built",
-        input: ({ target }) => pictures.build(Number(target.value)) }), h("output", `first ${k} of ${rank}${off}`));
+        input: ({ target }) => pictures.build(Number(target.value)) }), h("output", `first ${k} of ${rank}`, off));
   }
 
   tile(k) {
@@ -56,7 +66,8 @@ export class Components {
     const look = (at) => () => {
       this.at = at;
       this.pictures.light(at);
-      this.draw();
+      this.plane.slide(at);
+      this.write();
     };
     const line = ([label, number]) => h("span", `${number < 0 ? "−" : "+"} ${label}`);
     const picture = data.kind === "list" ? h("span.nmd-component-picture", { "aria-hidden": "true" }, list.slice(0, 3).map(line)) : this.sheets[k].canvas;
@@ -65,15 +76,6 @@ export class Components {
         class: "nmd-component", "aria-pressed": pinned, "data-off": off || null, "aria-label": `${data.thing} ${k}: ${data.words[k]}`, title: data.words[k],
         pointerenter: look(k), pointerleave: look(null), focus: look(k), blur: look(null),
       }), h("span.nmd-number", off ? `${k} off` : data.captions?.[k] ?? `${k} · ${short(100 * data.shares[k], data.shares[k] < 0.01 ? 1 : 2)} %`));
-  }
-
-  /** Move the focus by arrows: all tiles are one tab stop. */
-  step(event) {
-    const all = [...this.element.querySelectorAll(".nmd-component")], at = all.indexOf(event.target), { length } = all;
-    const next = keyOf(event, { ArrowRight: (at + 1) % length, ArrowLeft: (at - 1 + length) % length });
-    if (next === undefined) return;
-    stopAt(this.element, ".nmd-component", all[next]);
-    all[next].focus();
   }
 }
 

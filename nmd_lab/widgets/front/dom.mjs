@@ -121,7 +121,8 @@ const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 
 /** Return what gives the colour of a number, the last one of which is that of the text around an element. */
 export function pageColors(element) {
-  const colors = [...COLORS, getComputedStyle(element).color];
+  const style = getComputedStyle(element), mark = style.getPropertyValue("--nmd-mark").trim() || COLORS[0];
+  const colors = [mark, ...COLORS.slice(1).map((each) => (each === mark ? COLORS[0] : each)), style.color];
   return (k) => colors[k] ?? OTHER;
 }
 

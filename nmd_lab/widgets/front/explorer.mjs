@@ -18,6 +18,12 @@ const PARTS = ["controls", "status", "facts", "pictures", "modelled", "grid", "c
 const POPOVERS = { data: "the data", components: "the components", shape: "the shape of the model", number: "the error", again: "fit again", more: "more" };
 const RUNS = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 };
 
+/** Return the part of a text that stays on the line of the word before it, up to the first space, and the rest. */
+function afterWord(word, text) {
+  const held = word?.[1] ? text.match(/^\S*/)[0] : "";
+  return [held, text.slice(held.length)];
+}
+
 /** Everything in the frame. */
 class Page {
   constructor(model, el) {
@@ -29,10 +35,12 @@ class Page {
         this.ended();
       }
     };
-    this.pictures = new Pictures(send, () => this.components.draw());
-    this.components = new Components(send, this.pictures);
-    for (const [name, Part] of Object.entries({ plane: Plane, grid: Grid, ratings: Ratings })) this[name] = new Part(send);
-    this.charts = { curves: new Chart(send, "curves"), ranks: new Chart(send, "ranks"), intervals: new Chart(send, "intervals"), study: new Chart(send, "study", 400) };
+    this.pictures = new Pictures(send, () => this.components.write());
+    this.plane = new Plane(send);
+    this.grid = new Grid(send);
+    this.ratings = new Ratings(send, this.plane);
+    this.components = new Components(send, this.pictures, this.plane);
+    this.charts = { curves: new Chart(send, "curves"), ranks: new Chart(send, "ranks"), intervals: new Chart(send, "intervals"), study: new Chart(send, "study", null) };
     this.frame = made(h("div.nmd-frame", { keydown: (event) => this.opened && keyOf(event, { Escape: () => this.open(null) })?.(),
       pointerdown: ({ target }) => this.opened && !target.closest(".nmd-popover, [aria-haspopup]") && this.open(null) }));
     el.append(this.frame);
@@ -57,7 +65,7 @@ class Page {
     this.stage = facts.stage ?? (facts.asked ? "question" : grid ? "table" : dots.study ? "study" : facts.lists ? "ratings" : "pictures");
     this.draw();
     this.grid.show(grid, selection);
-    this.pictures.show(grid ? null : pictures, this.get("modelled"), this.factors, { row, column: pictures?.layout === "matrix" ? column : pixel ?? column });
+    this.pictures.show(grid ? null : pictures, this.get("modelled"), this.factors, { row, column: pictures?.layout === "matrix" ? column : pixel ?? column }, facts.painted);
     this.charts.study.show(dots.study ?? null, facts.point ?? null);
     this.components.show(this.get("components"));
     const things = this.get("scatter")?.things;
@@ -68,15 +76,15 @@ class Page {
   /** Draw the frame: all that is no picture. */
   draw() {
     const status = this.get("status"), facts = this.get("facts") ?? {}, { stage, frame } = this, running = status.phase === "running";
-    frame.dataset.stage = stage;
     this.texts(status, running);
-    const { done, planned } = status;
+    const { done, planned } = status, alone = stage === "photograph" && !status.buttons.run && !this.get("components"); // a posterior
+    frame.dataset.stage = alone ? "alone" : stage;
     draw(frame, h("div.nmd-bar", h("p.nmd-sentence", this.sentence), this.actions(status, running)), this.popover(status),
       h("progress", { max: planned, value: Math.min(done, planned), "aria-label": "progress of the run", style: `visibility: ${running ? "visible" : "hidden"}` }),
       h(`div.nmd-status.nmd-${this.kind}`, { role: "status", "aria-live": "polite", title: [this.message, ...status.warnings].join("\n") }, this.message,
         status.warnings.length ? h("span.nmd-warning", ` ⚠ ${status.warnings[0]}`) : null),
       h("section.nmd-stage", { "aria-label": "data and model" }, this.question(facts.asked), this.pictures.element, this.grid.element, this.ratings.element,
-        this.charts.study.element, stage === "study" && h("div.nmd-points", this.tables(), this.curves()), stage === "table" ? null : this.plane.element),
+        this.charts.study.element, (alone || stage === "study") && h("div.nmd-points", this.tables(), alone ? null : this.curves()), stage === "table" ? null : this.plane.element),
       this.components.element);
     if (this.dead) this.silence();
   }
@@ -88,7 +96,10 @@ class Page {
     if (!old) this.pieces = sentence;
     const word = ([text, opens, about], k) => (opens ? button(text, () => this.open(opens), { key: `${opens} ${k}`, "aria-haspopup": "dialog",
       "aria-expanded": this.opened === opens, title: about ?? null, class: `nmd-word nmd-word-${opens}${old && opens === "number" ? " nmd-old" : ""}` }) : text);
-    this.sentence = [this.pieces.map(word), this.runs()];
+    this.sentence = [this.pieces.map((piece, k, all) => {
+      const [held, text] = afterWord(all[k - 1], piece[0]), next = afterWord(piece, all[k + 1]?.[0] ?? "")[0];
+      return piece[1] && next ? h("span.nmd-held", { key: `held ${k}` }, word(piece, k), next) : piece[1] ? word(piece, k) : text;
+    }), this.runs()];
     Object.assign(this, this.dead ? { message: RESTARTED, kind: "failed" } : this.local ?? { message: left ? `${message}, ${left}` : phase === "ready" && !failed ? "" : message, kind: failed ? "failed" : phase });
   }
 
@@ -176,6 +187,7 @@ class Page {
 
   curves() {
     const curves = this.get("curves"), facts = this.get("facts") ?? {}, { iterations, iteration } = facts;
+    this.charts.curves.tall = this.stage === "study" ? 320 : 130;
     this.charts.curves.show(curves && (this.drawnCurves?.of === curves && this.drawnCurves.facts === facts ? this.drawnCurves.chart
       : (this.drawnCurves = { of: curves, facts, chart: { ...curves, iterations, iteration } }).chart));
     return this.charts.curves.element;

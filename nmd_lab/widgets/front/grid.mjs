@@ -28,6 +28,8 @@ export class Grid {
 
   draw() {
     const { columns, rows, labels } = this.data;
+    this.bare = columns.every(({ state }) => state.every((each) => each === 2)); // a model without its data
+    this.box.classList.toggle("nmd-bare", this.bare);
     draw(this.box, h("table", h("thead", h("tr", steps("button", HEADS), h("td"), columns.map((each) => this.top(each)))),
       h("tbody", rows.map((_, k) => h("tr", h("th", { scope: "row" }, labels[k]), columns.map((each, j) => this.cell(each, k, j)))))));
     stopAt(this.box.querySelector("thead"), "button");
@@ -38,7 +40,8 @@ export class Grid {
   write(cell = "") {
     const { begin, page, total, rows } = this.data, more = total > page;
     const turn = (text, title, by, disabled) => more && button(text, () => this.send({ do: "arrange", begin: begin + by * page }), { title, disabled });
-    const all = `rows ${begin + 1} to ${begin + rows.length} of ${total}; italic: missing, filled in; dotted: hidden, data → model`;
+    const marks = this.bare ? "as the model has them" : "italic: missing, filled in; dotted: hidden, data → model";
+    const all = `rows ${begin + 1} to ${begin + rows.length} of ${total}; ${marks}`;
     draw(this.note, turn("‹", "earlier rows", -1, begin === 0), turn("›", "later rows", 1, begin + page >= total), h("output", { "aria-live": "polite" }, cell || all));
   }
 
@@ -47,7 +50,7 @@ export class Grid {
     const { column, reverse } = this.data, title = `${name}: ${low} to ${high}; click: sort`;
     const sorted = at !== column ? null : reverse ? "descending" : "ascending";
     const drawn = bars.map((share) => h("i", { style: `height: ${Math.max(share ? 1 : 0, 20 * share)}px` }));
-    return h("th", { scope: "col", title, "aria-sort": sorted, click: () => this.send({ do: "arrange", column: at }) }, button(name.split(/(?<=[_ ])/).flatMap((each) => [each, h("wbr")]), null),
+    return h("th", { scope: "col", title, "aria-sort": sorted, click: () => this.send({ do: "arrange", column: at }) }, button(name.split(/(?<=[_ /])/).map((each) => h("span", each)), null),
       h("span.nmd-bars", { "aria-hidden": "true" }, drawn, h("b", { hidden: true })));
   }
 
@@ -72,7 +75,7 @@ export class Grid {
     if (!this.data) return;
     if (!column) return this.write();
     const { sure, model, data, state, name } = column, value = data[k] || model[k] || "–";
-    this.write(`${name}, row ${labels[k]}: ${STATES[state[k]]}, ${value}${sure[k] && `; model: ${model[k]}, ${sure[k]}`}`);
+    this.write(`${name}, row ${labels[k]}: ${this.bare ? "" : `${STATES[state[k]]}, `}${value}${sure[k] && `; model: ${model[k]}, ${sure[k]}`}`);
   }
 
   pick(k, j) {

@@ -105,17 +105,34 @@ export class Sheet {
     return (Math.floor(picture / columns) * height + y) * this.wide + (picture % columns) * width;
   }
 
+  /** Write the colour of each pixel, by its number among all, its line of all tiles, and its column. */
+  write(colorOf) {
+    const { count, height, width } = this.mosaic, { pixels } = this;
+    for (let line = 0, k = 0; line < count * height; line++) {
+      const begin = this.line(Math.floor(line / height), line % height);
+      for (let x = 0; x < width; x++, k++) pixels[begin + x] = colorOf(k, line, x);
+    }
+    this.changed();
+  }
+
   /** Write the colours of values; a scale without a table takes three values a pixel. */
   fill(values, { table, missing, gain, base }) {
-    const { count, height, width } = this.mosaic, { pixels } = this;
     const entry = (value) => { const at = value * gain + base; return at < 0 ? 0 : at > 255 ? 255 : (at + 0.5) | 0; };
-    for (let line = 0, from = 0; line < count * height; line++) {
-      const begin = this.line(Math.floor(line / height), line % height);
-      for (let to = begin; to < begin + width; to++) {
-        const value = values[from++];
-        if (table) { pixels[to] = value === value ? table[entry(value)] : missing; continue; }
-        const green = values[from++], blue = values[from++], sum = value + green + blue;
-        pixels[to] = sum === sum ? (255 << 24) | (entry(blue) << 16) | (entry(green) << 8) | entry(value) : missing;
+    const one = (k) => (values[k] === values[k] ? table[entry(values[k])] : missing), three = (k) => {
+      const [red, green, blue] = [values[3 * k], values[3 * k + 1], values[3 * k + 2]], sum = red + green + blue;
+      return sum === sum ? 0xff000000 | (entry(blue) << 16) | (entry(green) << 8) | entry(red) : missing;
+    };
+    this.write(table ? one : three);
+  }
+
+  /** Write the colours of entries of a palette, or without one of three numbers 0 to 255; each for `step` rows and columns. */
+  paste(entries, table, step = 1) {
+    const { count, height, width } = this.mosaic, { pixels } = this, channels = table ? 1 : 3, wide = Math.ceil(width / step) * channels;
+    for (let line = 0; line < count * height; line++) { // `write`, written out for its speed
+      const begin = this.line(Math.floor(line / height), line % height), from = Math.floor(line / step) * wide;
+      for (let x = 0; x < width; x++) {
+        const at = from + ((x / step) | 0) * channels;
+        pixels[begin + x] = table ? table[entries[at]] : 0xff000000 | (entries[at + 2] << 16) | (entries[at + 1] << 8) | entries[at];
       }
     }
     this.changed();
@@ -123,17 +140,13 @@ export class Sheet {
 
   /** Write grey values with more colour where other numbers are larger: signed ones in two colours, up to `most`. */
   tint(values, others, { low, high }, most, signed = false) {
-    const { count, height, width } = this.mosaic, gain = 255 / (high - low || 1);
-    for (let line = 0, from = 0; line < count * height; line++) {
-      const begin = this.line(Math.floor(line / height), line % height);
-      for (let to = begin; to < begin + width; to++, from++) {
-        const grey = Math.min(255, Math.max(0, Math.round((values[from] - low) * gain) || 0)), other = others[from] || 0;
-        const colour = signed ? (other > 0 ? ADDS : TAKES) : UNSURE.map((each) => each * (0.5 + grey / 510));
-        const base = signed ? 90 + grey * 0.4 : grey;
-        this.pixels[to] = packed(blended([base, base, base], colour, Math.min(1, Math.abs(other) / (most || 1))));
-      }
-    }
-    this.changed();
+    const gain = 255 / (high - low || 1);
+    this.write((k) => {
+      const grey = Math.min(255, Math.max(0, Math.round((values[k] - low) * gain) || 0)), other = others[k] || 0;
+      const colour = signed ? (other > 0 ? ADDS : TAKES) : UNSURE.map((each) => each * (0.5 + grey / 510));
+      const base = signed ? 90 + grey * 0.4 : grey;
+      return packed(blended([base, base, base], colour, Math.min(1, Math.abs(other) / (most || 1))));
+    });
   }
 
   /** Take over pixels that have changed. */

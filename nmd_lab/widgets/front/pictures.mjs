@@ -12,6 +12,8 @@ const RAIN = 0.7; // fraction of the pixels under the brush that rain hides
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const GRIP = 10; // pixels next to a divider at which it can be dragged
 const PAUSE = 60; // milliseconds between messages about a stroke of the brush
+const SLOW = 300_000; // numbers of a picture from which every other row and column is drawn while it is built
+const SETTLED = 150; // milliseconds after which all of them are
 const PLAY = 2500; // milliseconds in which all components are built
 
 export class Pictures {
@@ -35,13 +37,14 @@ export class Pictures {
   }
 
   /** Show data, the model, the factors that build it, and the selected entry; only what is new is drawn. */
-  show(data, model, factors, selection) {
+  show(data, model, factors, selection, painted = "") {
     const fresh = data !== this.data;
-    Object.assign(this, { selection });
+    Object.assign(this, { selection, painted });
     if (fresh) this.load(data);
     if (factors !== this.factors) Object.assign(this, { factors, built: null, lit: null });
     if (data?.count && (fresh || model !== this.model)) this.step(model);
     this.model = model;
+    if (data?.count) this.say();
     this.paint();
   }
 
@@ -97,7 +100,6 @@ export class Pictures {
     const { data, values, sheets } = this;
     for (const name of ["original", "beside"]) if (values[name]) sheets[name].fill(values[name], this.scale);
     if (values.seen) sheets.seen.fill(values.seen, { ...this.scale, missing: this.hiddenColor });
-    this.notes.seen = data.n_painted ? "filled by the model" : "";
   }
 
   /** Take a frame of the model. */
@@ -108,9 +110,14 @@ export class Pictures {
   }
 
   restep() {
-    const { values, sheets, data } = this, model = this.built === null ? values.model : this.factors.first(this.built);
-    if (!data || !this.scale) return;
-    if (model) sheets.model.fill(model, this.scale);
+    const { values, sheets, data, scale, built, factors } = this;
+    if (!data || !scale) return;
+    const quick = this.hurries && built !== null && data.count === 1 && factors.sums.length > SLOW, step = quick ? 2 : 1;
+    if (quick) factors.half ??= factors.coarser(data.width, data.channels);
+    const entries = built !== null && this.layer === "compare" ? (quick ? factors.half : factors).entries(built, scale) : null;
+    const model = built === null ? values.model : entries ?? factors.first(built);
+    if (entries) sheets.model.paste(entries, scale.table, step);
+    else if (model) sheets.model.fill(model, scale);
     if (model && values.original && this.layer === "difference") {
       values.difference = channelMeans(values.original, model, data.channels);
       const limit = absoluteLimit(values.difference);
@@ -132,6 +139,12 @@ export class Pictures {
   build(k) {
     this.built = !this.factors || k === null || k >= this.factors.rank ? null : k;
     this.lit = null;
+    this.hurries = true;
+    clearTimeout(this.pause);
+    this.pause = setTimeout(() => {
+      this.hurries = false;
+      this.restep();
+    }, SETTLED);
     this.restep();
     this.changed();
   }
@@ -242,21 +255,21 @@ export class Pictures {
   /** Bring buttons and texts in line with the layers on both sides of the dividers. */
   describe(left, right) {
     const { values, data, layer, mode, built } = this, both = left !== right, { beside_title, count, height, width, layout } = data;
-    const names = { original: "data", seen: "data, hidden pixels marked", beside: beside_title, lit: `component ${this.lit}: orange adds, blue takes away`,
+    const names = { original: "data", seen: "data, without what is hidden", beside: beside_title, lit: `component ${this.lit}: orange adds, blue takes away`,
       model: built === null ? "model" : `first ${built} of ${this.factors.rank}`, ...LAYERS };
     const titled = (name) => (name ? [names[name], this.notes[name]].filter(Boolean).join(", ") : "");
     const choose = (name) => () => {
       this.layer = name;
       this.restep();
     };
-    const swipe = { type: "range", min: 0, max: 100, value: Math.round(100 * this.share), disabled: !both,
+    const swipe = { type: "range", min: 0, max: 100, value: Math.round(100 * this.share), hidden: !both,
       "aria-label": "part of each picture that shows data", input: ({ target }) => this.swipe(target.value / 100) };
     const can = data.can_brush, brush = (name) => button(BRUSHES[name][0], () => {
       this.mode = mode === name ? "" : name;
       this.paint();
     }, { title: BRUSHES[name][1], "aria-pressed": mode === name });
-    draw(this.tools, h("span.nmd-side", both ? titled(left) : ""), h("input", swipe), h("span.nmd-side.nmd-right", titled(right)),
-      Object.entries(LAYERS).map(([name, text]) => button(text, choose(name), { "aria-pressed": layer === name,
+    draw(this.tools, both && h("span.nmd-side", titled(left)), h("input", swipe), h("span.nmd-side.nmd-right", titled(right)),
+      Object.entries(LAYERS).map(([name, text]) => button(name === "compare" && !values.original ? "model" : text, choose(name), { "aria-pressed": layer === name,
         disabled: name === "spread" ? !values.spread : name === "difference" && !(values.original && values.model) })),
       can && h("span.nmd-brushes", { role: "group", "aria-label": "brushes that hide pixels" }, Object.keys(BRUSHES).map(brush),
         h("input", { type: "range", min: 1, max: 40, value: this.size, "aria-label": "brush radius", title: "brush radius",
@@ -308,7 +321,7 @@ export class Pictures {
       const at = ((picture * height + y) * width + x) * channels, each = Array.from(values.subarray(at, at + channels));
       return `${names[name]} ${each.some(Number.isNaN) ? "missing" : each.map((value) => short(value)).join(" / ")}`;
     });
-    this.read.textContent = texts ? `${where}: ${texts.join(", ")}` : "";
+    this.read.textContent = texts ? `${where}: ${texts.join(", ")}` : this.painted;
   }
 
   /** Return the place of the mosaic under the pointer. */

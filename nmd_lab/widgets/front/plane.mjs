@@ -6,6 +6,8 @@ import { decodedValues, drawnValues, nearMean } from "./factors.mjs";
 import { Sheet, mosaicOf, pictureScale } from "./mosaic.mjs";
 
 const DOT_REACH = 12, MANY = 2000, DRAGGED = 4, DRAWN = 96, LINE = 13;
+const THUMB = 26, DIRECTIONS = 10; // size of the pictures at the edges, and their number at most
+const SLIDE = 400; // milliseconds in which films slide along a taste
 
 /** Return the positions of the points inside a closed polygon of [x, y] (even-odd rule). */
 export function insideOf(polygon, xs, ys) {
@@ -35,7 +37,7 @@ function circle(pen, x, y, r) {
 /** Points that a lasso, a click or the keyboard selects. */
 export class Plane {
   constructor(send) {
-    Object.assign(this, { send, data: null, at: null, lasso: null, selected: new Set(), rows: [], width: 290, said: "" });
+    Object.assign(this, { send, data: null, at: null, lasso: null, selected: new Set(), lit: [], rows: [], width: 290, said: "" });
     this.canvas = made(h("canvas", {
       role: "img", tabindex: 0, keydown: (event) => this.press(event),
       pointerdown: (event) => this.down(event), pointermove: (event) => this.move(this.placeOf(event)),
@@ -44,6 +46,7 @@ export class Plane {
     }));
     this.base = made(h("canvas"));
     this.sheets = [new Sheet(), new Sheet()];
+    this.thumb = new Sheet();
     this.drawn = made(h("div.nmd-drawn", { hidden: true, "aria-hidden": "true" }, this.sheets.map(({ canvas }, k) =>
       h("figure", canvas, h("figcaption", k ? "nearest" : "model here")))));
     this.element = made(h("div.nmd-plane"));
@@ -54,7 +57,7 @@ export class Plane {
 
   /** Show other points, or nothing for null, with these rows selected; the factors draw. */
   show(data, drawing, scale, selectedRows = []) {
-    Object.assign(this, { data, selected: new Set(selectedRows), orders: {} });
+    Object.assign(this, { data, selected: new Set(selectedRows), orders: {}, sliding: null, along: null });
     this.element.classList.toggle("nmd-nothing", !data);
     if (!data) return;
     [this.x, this.y, this.rows] = [numbers(data.x), numbers(data.y), numbers(data.rows, Int32Array)];
@@ -85,6 +88,28 @@ export class Plane {
     draw(this.element, h("div.nmd-plane-head", ["a", "b"].map((name, k) => h("label", k ? "up " : "across ",
       h("select", { change: choose(name), value: String(k ? b : a) }, options(k ? b : a))))), this.box,
     h("div.nmd-plane-note", sample, color && `${color}: `, person && h("b", `○ ${person.name} `), named), h("output.nmd-read", this.said));
+  }
+
+  /** Light up some things and their names: those that are like one under the pointer. */
+  light(rows) {
+    this.lit = rows;
+    this.draw();
+  }
+
+  /** Let things slide to their places along a component, or back for null. */
+  slide(k) {
+    const { data } = this, every = numbers(data?.every), size = this.rows.length;
+    if (!every.length || !size) return;
+    const from = this.x, to = k === null ? numbers(data.x) : every.subarray(k * size, (k + 1) * size), began = performance.now();
+    this.sliding = to;
+    const tick = (now) => {
+      if (this.sliding !== to) return;
+      const share = clamp((now - began) / SLIDE, 0, 1);
+      Object.assign(this, { along: share < 1 || k !== null ? k : null, x: from.map((x, i) => x + share * (to[i] - x)) });
+      this.draw();
+      if (share < 1) requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
   }
 
   placeOf(event) {
@@ -196,7 +221,7 @@ export class Plane {
     this.ratio = globalThis.devicePixelRatio || 1;
     const [width, height] = [this.width, this.height].map((size) => Math.round(size * this.ratio));
     for (const each of [this.canvas, this.base]) Object.assign(each, { width, height });
-    const { a, b, person, things } = this.data, box = { left: 38, right: this.width - 6, top: 6, bottom: this.height - 32 };
+    const { a, b, things } = this.data, person = this.along === null && this.data.person, box = { left: 38, right: this.width - 6, top: 6, bottom: this.height - 32 };
     const axes = new Axes(box, ...["x", "y"].map((axis) => (person ? mostOf(this[axis], person[axis]) : rangeOf(this[axis]))));
     this.axes = axes;
     this.positions = { left: this.x.map((x) => axes.across(x)), top: this.y.map((y) => axes.up(y)) };
@@ -205,6 +230,7 @@ export class Plane {
     this.frame(pen);
     this.dots(pen);
     if (things) this.names(pen);
+    else this.thumbs(pen);
     const what = `${person ? `ring of ${person.name} among ` : ""}${this.rows.length} ${things ?? "rows"}`;
     this.canvas.setAttribute("aria-label", `${what} by component ${a} and component ${b}, ${this.selected.size} selected`);
     this.paint();
@@ -224,7 +250,7 @@ export class Plane {
     if (xs[0] < 0 && xs[1] > 0) line(0.4, axes.across(0), top, 0, bottom - top);
     if (ys[0] < 0 && ys[1] > 0) line(0.4, left, axes.up(0), right - left, 0);
     for (const tick of linearTicks(...xs, 4)) pen.fillText(tickText(tick), axes.across(tick), bottom + 14);
-    pen.fillText(`component ${data.a}`, (left + right) / 2, this.height - 5);
+    pen.fillText(`component ${this.along ?? data.a}`, (left + right) / 2, this.height - 5);
     pen.textAlign = "right";
     for (const tick of linearTicks(...ys, 5)) pen.fillText(tickText(tick), left - 4, axes.up(tick) + 4);
     pen.textAlign = "left";
@@ -235,8 +261,9 @@ export class Plane {
   dots(pen) {
     const colorOf = pageColors(this.canvas), { groups, person, things } = this.data, { left, top } = this.positions;
     const [chosen, others] = [[], []];
-    this.rows.forEach((row, k) => (this.selected.has(row) ? chosen : others).push(k));
-    const faint = this.selected.size || things ? 0.3 : 0.75;
+    const marked = new Set([...this.selected, ...this.lit]);
+    this.rows.forEach((row, k) => (marked.has(row) ? chosen : others).push(k));
+    const faint = marked.size || things ? 0.3 : 0.75;
     for (const [points, size, alpha] of [[others, 3, faint], [chosen, 5, 1]]) {
       const many = points.length > MANY, r = many ? size / 2 : size;
       pen.globalAlpha = alpha;
@@ -252,7 +279,7 @@ export class Plane {
       }
     }
     pen.globalAlpha = 1;
-    if (!person) return;
+    if (!person || this.along !== null) return;
     Object.assign(pen, { lineWidth: 3, strokeStyle: getComputedStyle(this.canvas).getPropertyValue("--nmd-mark") });
     circle(pen, this.axes.across(person.x), this.axes.up(person.y), 7);
     pen.stroke();
@@ -262,13 +289,33 @@ export class Plane {
   names(pen) {
     const { left: lefts, top: tops } = this.positions, { left, right, top, bottom } = this.axes, taken = [];
     Object.assign(pen, { textAlign: "left", fillStyle: getComputedStyle(this.canvas).color });
-    for (const k of this.data.named) {
+    const lit = this.lit.map((row) => this.rows.indexOf(row)).filter((k) => k >= 0);
+    for (const k of lit.length ? lit : this.data.named) {
       const text = this.data.labels[k].replace(/ \(\d{4}\)$/, ""), wide = pen.measureText(text).width;
       const box = { x: clamp(lefts[k] + 5, left, right - wide), y: clamp(tops[k], top + LINE, bottom - 2), wide };
       const free = taken.every(({ x, y, wide: other }) => box.x > x + other || x > box.x + wide || Math.abs(box.y - y) > LINE);
       if (!free || wide > (right - left) / 2) continue;
       taken.push(box);
       pen.fillText(text, box.x, box.y + 4);
+    }
+  }
+
+  /** Draw pictures of the rows that are farthest out, in some directions. */
+  thumbs(pen) {
+    const { drawing, positions, axes, scale } = this, { height, width, channels, data } = drawing ?? {};
+    if (!data || height < 2 || !scale) return;
+    const [wide, high] = [axes.right - axes.left, axes.bottom - axes.top], size = height * width * channels, taken = [];
+    this.thumb.resize(mosaicOf({ count: 1, height, width }));
+    for (let n = 0; n < DIRECTIONS; n++) {
+      const [across, up] = [Math.cos, Math.sin].map((f) => f((2 * Math.PI * n) / DIRECTIONS));
+      const far = (k) => (across * positions.left[k]) / wide + (up * positions.top[k]) / high;
+      const k = this.rows.reduce((best, _, each) => (far(each) > far(best) ? each : best), 0);
+      const x = clamp(positions.left[k] - THUMB / 2, axes.left + 1, axes.right - THUMB - 1), y = clamp(positions.top[k] - THUMB / 2, axes.top + 1, axes.bottom - THUMB - 1);
+      if (taken.some(([left, top]) => Math.max(Math.abs(left - x), Math.abs(top - y)) < THUMB + 2)) continue;
+      taken.push([x, y]);
+      this.thumb.fill(decodedValues(this.codes.subarray(k * size, (k + 1) * size), data), scale);
+      Object.assign(pen, { imageSmoothingEnabled: false, lineWidth: 1 }).drawImage(this.thumb.canvas, x, y, THUMB, THUMB);
+      pen.strokeRect(x, y, THUMB, THUMB);
     }
   }
 

@@ -32,8 +32,8 @@ function stars(name, levels, number, rate) {
 }
 
 export class Ratings {
-  constructor(send) {
-    this.send = send;
+  constructor(send, plane) {
+    Object.assign(this, { send, plane });
     this.element = made(h("div.nmd-lists", { hidden: true }));
   }
 
@@ -57,11 +57,13 @@ export class Ratings {
   }
 
   /** Return one film: its title, stars or a rating, what is for this person alone, and the prediction with its interval. */
-  line({ column, title, rating, number, predicted, ends, text, for_you, n, hidden }, rated) {
+  line({ column, title, rating, number, predicted, ends, text, for_you, n, hidden, near }, rated) {
+    const light = (columns) => () => this.plane.light(columns);
     const rate = (level) => this.send({ do: "rate", column, number: level });
     const bar = ends && h("span.nmd-interval", { title: text, "aria-hidden": "true" }, h("i", { style: `left: ${100 * ends[0]}%; width: ${100 * (ends[1] - ends[0])}%` }),
       h("b", { style: `left: ${100 * ends[2]}%` }));
-    return h("li", { key: column, "aria-current": column === this.selected || null },
+    return h("li", { key: column, "aria-current": column === this.selected || null, pointerenter: light([column, ...near]), pointerleave: light([]),
+      focusin: light([column, ...near]), focusout: light([]) },
       rated ? stars(title, this.data.levels, number, rate) : null,
       h("button.nmd-title", { type: "button", title: hidden ? `${title}: hidden from the model` : title, click: () => this.send({ do: "select", column }) }, hidden ? "● " : "", title),
       rating !== undefined && h("span.nmd-rating", rating), for_you !== undefined && h("span.nmd-for-you", for_you),

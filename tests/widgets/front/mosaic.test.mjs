@@ -49,6 +49,15 @@ test("gray values and missing ones get their colours, tile after tile", () => {
   assert.deepEqual(pixels, [gray(0), gray(255), missing, gray(128), gray(0), gray(255)]);
 });
 
+test("entries are those of a palette or three numbers a pixel, each for a square of pixels", () => {
+  const grey = sheetOf({ count: 1, height: 3, width: 3 }), { table } = pictureScale("gray", 0, 1);
+  grey.paste(Uint8Array.of(1, 2, 3, 4), table, 2);
+  assert.deepEqual([...grey.pixels].map((pixel) => colorOf(pixel)[0]), [1, 1, 2, 1, 1, 2, 3, 3, 4]);
+  const colours = sheetOf({ count: 2, height: 1, width: 1 });
+  colours.paste(Uint8Array.of(1, 2, 3, 4, 5, 255));
+  assert.deepEqual([...colours.pixels].map(colorOf), [[1, 2, 3, 255], [4, 5, 255, 255]]);
+});
+
 test("zero is white on the signed scale, and a scale without width has no NaN", () => {
   const [zero, least] = filled([0, -2], { count: 1, height: 1, width: 2 }, pictureScale("signed", -2, 1));
   assert.deepEqual([zero, least], [[255, 255, 255, 255], [...PALETTES.signed(1), 255]]);
