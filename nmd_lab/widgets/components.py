@@ -22,7 +22,10 @@ MOST_COMPONENTS = 60  # largest number of components that are shown
 MOST_POINTS = 20_000  # rows in the plane; of more, a random sample that is always the same
 SIDE, BARS, LISTED = 56, 64, 5  # pixels along a side, bars and labels of a component, at most
 STRONG, HIGHEST = 0.5, 98  # part of a high weight (in percent of the rows) that is called strong
-HINT = "{} components, the largest first: point at one to see its part, click to pin it"
+HINT = (
+    "{} components, the largest first: point at one to see its part, click to pin it, "
+    "and again to switch it off"
+)
 
 
 class FactorsPart:

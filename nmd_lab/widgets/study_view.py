@@ -112,9 +112,10 @@ class StudyView(View):
         text = f"; {_words(changed)} is {more:.{places}f} worse"
         if by_seed.size < 2:
             return f"{text}, with one seed"
-        error = float(stats.sem(by_seed))
-        text += "," if more > stats.t.ppf(CLEARLY, by_seed.size - 1) * error else ", not"
-        return f"{text} clearly (paired, SE {error:.{places}f}, {by_seed.size} seeds)"
+        reach = float(stats.t.ppf(CLEARLY, by_seed.size - 1) * stats.sem(by_seed))
+        text += "," if more > reach else ", not"
+        low, high = (f"{end:.{places}f}" for end in (more - reach, more + reach))
+        return f"{text} clearly (95 % interval {low} to {high}, paired by {by_seed.size} seeds)"
 
     def _best(self) -> ChartPoint | None:
         """Return the point of the best model where its conditions are hardest."""

@@ -302,6 +302,6 @@ def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
 def seconds_left(active: Any) -> str:
     """Return about how long a run will still take; empty in its first second."""
     spent, steps = time.perf_counter() - active.began, active.done - active.done_before
-    if spent < 1 or steps < 1:
+    if spent < 1 or steps < 1 or active.done >= active.planned:
         return ""
     return f"about {in_words(spent / steps * (active.planned - active.done))} left"

@@ -188,12 +188,14 @@ def test_a_study_compares_the_best_model_with_the_next_one_by_seed():
     difference = models[second] - models[first]
     assert explorer.status["headline"]["off"] == pytest.approx(models[first].mean())
     said = re.search(
-        r"([\d.]+) worse, (not )?clearly \(paired, SE ([\d.]+), 3 seeds\)", sentence(explorer)
+        r"([\d.]+) worse, (not )?clearly "
+        r"\(95 % interval (-?[\d.]+) to ([\d.]+), paired by 3 seeds\)",
+        sentence(explorer),
     )
-    worse, hardly, error = said.groups()
+    worse, hardly, *ends = said.groups()
     assert float(worse) == pytest.approx(difference.mean(), rel=0.06)
-    expected = difference.std(ddof=1) / np.sqrt(3)
-    assert float(error) == pytest.approx(expected, abs=0.06 * difference.mean())
+    expected = stats.ttest_1samp(difference, 0).confidence_interval(0.95)
+    assert list(map(float, ends)) == pytest.approx(list(expected), abs=0.06 * difference.mean())
     clear = stats.ttest_rel(models[second], models[first], alternative="greater").pvalue < 0.025
     assert (hardly is None) == clear
     assert "mean of 2 conditions" in sentence(explorer)  # the easier one alone would be lower
