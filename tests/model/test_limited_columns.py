@@ -28,7 +28,7 @@ def posterior(panel):
     _, X, below = panel
     with warnings.catch_warnings():
         warnings.simplefilter("error", nmd.warnings.NMDWarning)
-        return nmd.sample(X, at_most=below, draws=100, random_state=0)
+        return nmd.sample(X, at_most=below, random_state=0)
 
 
 def at_limits(panel, table):

@@ -121,7 +121,7 @@ def test_limits_leave_members_of_full_rank_out():
 
 
 def test_draws_of_both_kinds_have_one_rank(tmp_path):
-    posterior = nmd.sample(answers(), draws=40, tune=3, random_state=0)
+    posterior = nmd.sample(answers(60), draws=40, tune=3, random_state=0)
     assert posterior.rank == 12
     posterior.save(tmp_path / "posterior.nc")
     assert nmd.load(tmp_path / "posterior.nc").draws.identical(posterior.draws)
