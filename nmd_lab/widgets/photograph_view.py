@@ -32,7 +32,7 @@ Array = NDArray[Any]
 
 
 class PhotographView(View):
-    """Pixels as they are seen and filled, how sure, and the groups of patches."""
+    """Pixels as they are seen and filled, their uncertainty, and the groups of patches."""
 
     state: PhotographState
     opens = True

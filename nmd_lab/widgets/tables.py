@@ -130,7 +130,7 @@ class Grid(NamedTuple):
         return np.asarray(values[:, 0], dtype=float)
 
     def _sure(self, column: TypedColumn, rows: Array, at: Array) -> tuple[list[str], Array]:
-        """Return how sure the predictions are, in words, and the intervals that draws have."""
+        """Return the uncertainty of the predictions in words, and the intervals of the draws."""
         if (shares := self._shares(column, rows, at)) is not None:
             return [_likely(column, each) for each in shares], np.empty((0, 2))
         if self.posterior is None:

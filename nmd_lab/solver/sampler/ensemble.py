@@ -201,8 +201,11 @@ class Ensemble:
         return state
 
     def draw(self, k: int, state: ChainState) -> Draw:
-        """Return the draw of a member, with as many groups and components as the largest."""
-        draw = Chain().iterate(self.problems[k], self.in_form(k, state))
+        """Return the draw of a member from its state in this form.
+
+        It has as many groups and components as the largest one.
+        """
+        draw = Chain().iterate(self.problems[k], state)
         if len(self.problems) == 1:
             return draw
         draw = with_groups(draw, max(size.groups for size in self.sizes))

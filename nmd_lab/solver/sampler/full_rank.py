@@ -38,7 +38,7 @@ others."""
 def can_be_full(problem: SampledProblem, options: SampleOptions) -> bool:
     """Return whether a table may have members of full rank: nothing was asked that speaks against.
 
-    Limits of levels, and other noise than the normal one, have no form as numbers.
+    Limits, and other noise than the normal one, have no form as numbers.
     """
     asked = not (is_auto(options.rank) and is_auto(options.init))
     plain = problem.by_column and not problem.row_offsets and problem.limits is None

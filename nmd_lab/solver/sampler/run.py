@@ -188,8 +188,8 @@ class Chains:
         """Record a sweep of a member; `number` counts from 1 after the warm-up."""
         now, ensemble = self._state, self._ensemble
         now.log_likelihood[-1].append(state.log_likelihood)
-        form = ensemble.in_form(k, state)
-        now.products[-1].append(ensemble.form(k).at(form.rows, form.columns, *self._probes))
+        state = ensemble.in_form(k, state)
+        now.products[-1].append(ensemble.form(k).at(state.rows, state.columns, *self._probes))
         if number % self._thin == 0:
             now.draws[-1].append(ensemble.draw(k, state))
 
@@ -200,8 +200,8 @@ class Chains:
         """
         now, n_chains = self._state, len(self._state.draws)
         if not now.draws[-1]:
-            k = len(now.members) - 1
-            now.draws[-1].append(self._ensemble.draw(k, now.members[k].state))
+            ensemble, k = self._ensemble, len(now.members) - 1
+            now.draws[-1].append(ensemble.draw(k, ensemble.in_form(k, now.members[k].state)))
         lengths = [len(chain) for chain in now.draws]
         if n_chains > 1 and (n_chains - 1) * min(lengths[:-1]) > n_chains * lengths[-1]:
             n_chains -= 1
