@@ -1,9 +1,10 @@
-"""How long a posterior takes beside a fit whose settings are chosen, and one with given settings.
+"""How long a posterior takes: beside fits, and for tables of more and more rows.
 
     python benchmarks/posterior_time.py --write
 
 The three run in turn on the ratings that ship and on pictures of digits with 30 % of the pixels
-missing, on one thread; the table of ``docs/sampling.md`` has the medians of three rounds.
+missing, on one thread; the table of ``docs/sampling.md`` has medians of three rounds.  Generated
+tables of fifty columns, with a tenth of the cells missing, get ten copies on all cores, once.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from common.pages import table, write_tables
 from scipy import sparse
 
 import nmd_lab as nmd
 
-RANK, ROUNDS = 20, 3
+RANK, ROUNDS, COPIES = 20, 3, 10
+ROWS = 1_000, 10_000, 100_000
 
 
 def ratings() -> Any:
@@ -69,10 +72,36 @@ def row(name: str, X: Any) -> list[str]:
     return [name, *(f"{each:.1f}" for each in found)]
 
 
+def mixed(m: int) -> pd.DataFrame:
+    """Return a generated table of thirty numbers, eight answers, six scores and six classes."""
+    rng = np.random.default_rng(0)
+    T = rng.normal(size=(m, 8)) @ rng.normal(size=(8, 50)) + 1.5 * rng.normal(size=(m, 50))
+    frame = pd.DataFrame(T, columns=[f"column {j}" for j in range(50)])
+    for j, name in enumerate(frame):
+        levels = np.digitize(T[:, j], [-2, 0, 2])
+        if 30 <= j < 38:
+            frame[name] = pd.array(T[:, j] > 0, dtype="boolean")
+        elif j >= 38:
+            frame[name] = pd.Categorical(levels, ordered=j < 44)
+    return frame.mask(rng.random(frame.shape) < 0.1)
+
+
+def row_of_size(m: int) -> list[str]:
+    """Return the seconds in which the copies of a table of m rows are there."""
+    frame, cores = mixed(m), nmd.Compute(threads=os.cpu_count())
+
+    def copies() -> None:
+        posterior = nmd.sample(frame, draws=COPIES, random_state=0, compute=cores)
+        posterior.impute(frame, n=COPIES)
+
+    found = seconds(copies)
+    return [f"{m:,} x {frame.shape[1]}", f"{found:.0f}", f"{1000 * found / m:.1f}"]
+
+
 def main() -> None:
-    """Print the table, or write it into docs/sampling.md."""
+    """Print the tables, or write them into docs/sampling.md."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write the table into the page")
+    parser.add_argument("--write", action="store_true", help="write the tables into the page")
     given = parser.parse_args()
     head = [
         "data", "`complete(X)`, s", "`complete` with given settings, s",
@@ -81,6 +110,9 @@ def main() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", nmd.warnings.NMDWarning)
         text = table(head, [row("MovieLens small", ratings()), row("digits", digits())])
+        nmd.sample(mixed(300), draws=3, tune=3, random_state=0)  # compiles
+        head = ["generated table", f"{COPIES} copies on all cores, s", "for each row, ms"]
+        text += "\n" + table(head, map(row_of_size, ROWS))
     if given.write:
         write_tables("sampling", "posterior_time", text)
     else:

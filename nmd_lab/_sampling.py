@@ -63,7 +63,7 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     state, rng, save = state_and_save(
         PosteriorState(copy.deepcopy(rng)), rng, asked, observations, model.kinds
     )
-    ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng), interruption)
+    ensemble = ensemble_for(problem, observations, asked, copy.deepcopy(rng))
     drawn, reason = Chains(ensemble, asked, state, rng).run(interruption, save)
     decided = replace(asked, tune=ensemble.warm_up)
     posterior = package(ensemble.problem, observations, decided, drawn, reason, is_table=is_table)

@@ -92,8 +92,8 @@ def sample(
         three to seven members with at most 1, 8 or 30 groups, one for 40 draws.  Unless `rank`,
         `init` or limits are given, some have as many components as columns, up to 64, and take
         levels for numbers.  Their fractions of the draws depend on their predictions of hidden
-        cells.  A table of more than 250,000 cells has one member, with the best of these numbers of
-        groups.  Otherwise 1.
+        cells.  Members of a table of more than 250,000 cells are tuned with some of its rows.
+        Otherwise 1.
     noise_by : {"auto", "columns", "one"}, default "auto"
         Noise levels.  "columns": each column has its own units and noise level.  "one": all columns
         share one.  "auto": "columns" for columns of several kinds, and for a DataFrame of numbers

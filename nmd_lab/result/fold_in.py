@@ -288,7 +288,7 @@ class NewRowsOfPosterior(PosteriorPredictions):
 
     def _draw_rows(self, observations: SparseObservations, seed: int) -> FloatArray:
         """Return draws of new rows."""
-        from nmd_lab.solver.sampler.chain import draw_new_rows
+        from nmd_lab.solver.sampler.new_rows import draw_new_rows
 
         drawn = draw_new_rows(
             observations,
@@ -303,7 +303,7 @@ class NewRowsOfPosterior(PosteriorPredictions):
         return np.stack([vectors.astype(self.draws["W"].dtype) for vectors in drawn])
 
     def _H_draws(self, dtype: Any) -> Iterator[Any]:
-        from nmd_lab.solver.sampler.chain import DrawOfH
+        from nmd_lab.solver.sampler.new_rows import DrawOfH
         from nmd_lab.solver.sampler.priors import RowPrior
 
         _, H, _, of_columns = self._stacked

@@ -58,7 +58,7 @@ LAZY = {
     ("nmd_lab.result.selection", "nmd_lab.solver.settings"): "only a repeated fit needs the solver",
     (
         "nmd_lab.result.fold_in",
-        "nmd_lab.solver.sampler.chain",
+        "nmd_lab.solver.sampler.new_rows",
     ): "only new rows need the sampler",
     (
         "nmd_lab.result.fold_in",

@@ -15,24 +15,19 @@ sampler", 2019.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import Observations
 
-from .cut_points import CutPoints, padded, put
+from .cut_points import CutPoints, padded
 from .latent_sweep import ChainState, all_products, draw_T, products_of_kinds
 from .priors import (
     EVERY,
     SMALLEST,
     UNKNOWN,
-    Groups,
-    Prior,
     RowPrior,
     draw_group_priors,
     draw_precision,
@@ -274,68 +269,3 @@ def T_of(problem: SampledProblem, state: ChainState) -> FloatArray:
     centre, size = problem.units_of_entries
     without_units: FloatArray = (state.T - centre) / size
     return without_units
-
-
-FIRST, SLOW = 3, 5
-"""Draws of T and of new rows for the first draw of H of a member, and for each with noise after f,
-which moves slowly; other ones take one."""
-
-
-class DrawOfH(NamedTuple):
-    """What new rows depend on, of one draw of a chain.
-
-    Attributes
-    ----------
-    columns : ndarray (n, rank [+ 1])
-        Vectors of the columns: components, and the offset if there is one.
-    rho, beta : ndarray (n_levels,)
-        Precisions of the noise before f and after it, of all entries or of each column.
-    row_prior : RowPrior
-        Prior of a row.
-    cuts : ndarray (n_kinds, n_levels - 1) or None
-        Cut points of each kind, NaN where it has fewer; None without levels.
-    member : tuple of int
-        Chain, and member of its ensemble, that made the draw.
-    """
-
-    columns: FloatArray
-    rho: NDArray[np.float64]
-    beta: NDArray[np.float64]
-    row_prior: RowPrior
-    cuts: NDArray[np.float64] | None
-    member: tuple[int, int] = (0, 0)
-
-
-def draw_new_rows(
-    observations: Observations, draws_of_H: Iterator[DrawOfH], seed: int, **fields: Any
-) -> Iterator[FloatArray]:
-    """Yield the vectors (m, rank [+ 1]) of new rows for each draw of H.
-
-    `fields` are those of the problem; the priors of the rows are drawn already.
-    """
-    prior = Prior(1.0, np.ones(len(fields["noises"])))
-    problem = SampledProblem(
-        observations=observations, threads=all_threads(), prior=prior, **fields
-    )
-    states: dict[tuple[int, int], ChainState] = {}  # a member continues from its last draw
-    for number, draw in enumerate(draws_of_H):
-        steps = SLOW if "after" in problem.noises else 1
-        if draw.member not in states:
-            steps = max(steps, FIRST)
-            means, _, shares = draw.row_prior
-            rows = np.tile(shares @ means, (problem.shape[0], 1)).astype(problem.dtype)
-            states[draw.member] = Chain().init(problem, ChainStart(rows, draw.columns, seed))
-            if shares.size > 1:
-                groups = Groups(np.full(len(rows), UNKNOWN), np.empty((0, 0)))
-                states[draw.member].groups = groups
-        state = states[draw.member]
-        state.columns, state.rho, state.beta, state.row_prior, cuts, _ = draw
-        if cuts is not None:
-            put(state.cuts, cuts)
-        for step in range(steps):
-            state.sweep = number * SLOW + step
-            if state.groups is not None:
-                state.groups.labels[:] = UNKNOWN
-            draw_T(problem, state)
-            draw_rows(problem, state, T_of(problem, state))
-        yield state.rows.copy()

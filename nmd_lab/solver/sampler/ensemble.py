@@ -25,11 +25,12 @@ from nmd_lab.data.split import first_of_cells, test_set
 from nmd_lab.model.cut_points import interval_mass
 from nmd_lab.solver.options import SampleOptions
 
-from .chain import Chain, ChainStart, Draw, with_groups
+from .chain import Chain, Draw, with_groups
 from .cut_points import ends_in_rows
 from .first_state import COLUMNS
 from .full_rank import full_rank, with_cut_points, with_rank
 from .latent_sweep import ChainState
+from .new_rows import with_all_cells
 from .prepare import problem_of
 from .problem import SampledProblem
 from .sampled_model import knows_T
@@ -212,6 +213,11 @@ class Ensemble:
         rank = self.problems[k].rank
         return with_rank(draw, rank, self.problem.rank - rank) | {"member": np.array(k, np.int16)}
 
+    def with_all_rows(self, k: int, state: ChainState) -> ChainState:
+        """Return the state of a member with all rows, where only some were tuned with."""
+        problem = self.problems[k]
+        return state if len(state.rows) == problem.shape[0] else with_all_cells(problem, state)
+
     @property
     def all_tuned(self) -> int:
         """Number of sweeps of all members without the hidden cells."""
@@ -260,9 +266,7 @@ class Ensemble:
         counts = np.floor(exact).astype(int)
         counts[np.argsort(counts - exact)[: self.draws - counts.sum()]] += 1
         for member, problem, count in zip(members, self.problems, counts, strict=True):
-            state, member.draws = member.state, int(count)
-            new = Chain().init(problem, ChainStart(state.rows, state.columns, state.seed))
-            member.state = replace(state, T=new.T, x=new.x, tuning=0)
+            member.state, member.draws = with_all_cells(problem, member.state), int(count)
 
 
 def _in_turn(counts: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -293,11 +297,12 @@ def stacked(log_densities: NDArray[np.float64], sizes: tuple[Size, ...]) -> NDAr
 def make_ensemble(
     problem: SampledProblem,
     observations: Observations,
+    few: Observations,
     options: SampleOptions,
     sizes: tuple[Size, ...],
     rng: np.random.Generator,
 ) -> Ensemble:
-    """Return the members of these sizes.
+    """Return the members of these sizes; `few` are the rows with which several are tuned.
 
     Cells of a rare level or class are not hidden, since its cut point would drift without them.
     """
@@ -305,17 +310,17 @@ def make_ensemble(
     if len(sizes) == 1:
         one, alone = replace(problem, n_groups=sizes[0].groups), ALONE if tune is None else tune
         return Ensemble(one, sizes, [one], [one], observations, None, alone, 0, 0, draws)
-    _, j, x = observations.entries()
+    _, j, x = few.entries()
     common, at = np.ones(x.size, bool), np.flatnonzero((np.array(problem.noises) == "ordinal")[j])
     if at.size:
         levels = np.column_stack([j[at], x[at]])
         _, level, counts = np.unique(levels, axis=0, return_inverse=True, return_counts=True)
-        first = first_of_cells(observations)
+        first = first_of_cells(few)
         common[first[at[counts[level.ravel()] < RARE]]] = False
         common = common[first]
     is_hidden = np.zeros(x.size, bool)
-    is_hidden[common] = test_set(observations.select(common), HIDDEN, rng)
-    observed, hidden = observations.select(~is_hidden), observations.select(is_hidden)
+    is_hidden[common] = test_set(few.select(common), HIDDEN, rng)
+    observed, hidden = few.select(~is_hidden), few.select(is_hidden)
     trial = problem_of(observed, options, problem.rank, problem.units_of_X, problem.noises)
     pairs = {False: (problem, trial)}
     if any(size.is_full for size in sizes):

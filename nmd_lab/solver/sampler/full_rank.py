@@ -34,6 +34,9 @@ MOST_COLUMNS = 64
 """Columns of the matrix up to which a member has as many components; with more, as many as
 others."""
 
+MOST_WORK = 1 << 30
+"""Rows times the cube of the columns up to which the same holds, so that a sweep takes seconds."""
+
 
 def can_be_full(problem: SampledProblem, options: SampleOptions) -> bool:
     """Return whether a table may have members of full rank: nothing was asked that speaks against.
@@ -58,7 +61,8 @@ def full_rank(
             kinds[k] = numbers._replace(centre=centre, size=size or 1.0)
             noises[k] = "gaussian"
     (m, n), scaling = problem.shape, Scaling(Model(tuple(kinds), problem.model.which))
-    rank = n if n <= min(MOST_COLUMNS, m) else problem.rank
+    is_full = n <= min(MOST_COLUMNS, m) and m * n**3 <= MOST_WORK
+    rank = n if is_full else problem.rank
     return problem_of(observations, options, rank, scaling, tuple(noises))
 
 

@@ -31,8 +31,8 @@ SHARE = 1 << 13
 BLOCK_ROWS = 256
 """Rows of a dense block; it does not depend on the number of threads, so that draws do not."""
 
-LARGEST = 1 << 22
-"""Largest matrix of which a dense copy is made: 32 MiB."""
+LARGEST = 1 << 24
+"""Largest matrix of which a dense copy is made: 128 MiB."""
 
 Labels = NDArray[np.int64]
 NO_LABELS: Labels = np.empty(0, np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,15 +18,14 @@ from nmd_lab._runtime.progress import Interruption, StopReason
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import some_rows
-from nmd_lab.solver.loop import Stopping, loop, nothing
+from nmd_lab.solver.loop import Stopping, loop
 from nmd_lab.solver.options import SampleOptions
 
 from .chain import Chain, Draw
-from .ensemble import SCORED, Ensemble, Member, Size, make_ensemble, stacked
+from .ensemble import Ensemble, Member, Size, make_ensemble
 from .first_state import first_chain
 from .full_rank import can_be_full
 from .latent_sweep import ChainState
-from .prepare import problem_of
 from .problem import SampledProblem
 
 FLOAT32_RANGE = 60
@@ -35,9 +34,6 @@ FLOAT32_RANGE = 60
 
 N_PROBES = 200
 """Number of entries whose predictions are recorded."""
-
-SHARE_OF_TIME = 0.2
-"""Fraction of a time limit that the choice of a number of groups may take."""
 
 
 class Sweep(NamedTuple):
@@ -201,7 +197,8 @@ class Chains:
         now, n_chains = self._state, len(self._state.draws)
         if not now.draws[-1]:
             ensemble, k = self._ensemble, len(now.members) - 1
-            now.draws[-1].append(ensemble.draw(k, ensemble.in_form(k, now.members[k].state)))
+            state = ensemble.with_all_rows(k, now.members[k].state)
+            now.draws[-1].append(ensemble.draw(k, ensemble.in_form(k, state)))
         lengths = [len(chain) for chain in now.draws]
         if n_chains > 1 and (n_chains - 1) * min(lengths[:-1]) > n_chains * lengths[-1]:
             n_chains -= 1
@@ -227,7 +224,7 @@ class Chains:
 
 
 SIZES = tuple(map(Size, (1, 8, 30, 8, 30, 8, 30)))
-"""Sizes of the members.  The first three are those of which one is chosen for a large X."""
+"""Sizes of the members."""
 
 FULL, FACTORS = (tuple(Size(groups, is_full) for groups in (8, 30)) for is_full in (True, False))
 SIZES_WITH_FULL = FULL[0], *FACTORS, *FULL, *FACTORS[::-1]
@@ -240,7 +237,7 @@ ROWS_OF_A_GROUP = 6
 """Smallest number of rows for each group."""
 
 MOST_CELLS = 250_000
-"""Cells of X for which there is an ensemble; of a larger X, as many choose one number of groups."""
+"""Cells of X up to which members are tuned with all of its rows."""
 
 
 def ensemble_for(
@@ -248,33 +245,19 @@ def ensemble_for(
     observations: Observations,
     options: SampleOptions,
     rng: np.random.Generator,
-    interruption: Interruption,
 ) -> Ensemble:
-    """Return the members of a chain; of a large X, some rows choose one number of groups."""
-    m, n = problem.shape
+    """Return the members of a chain; those of a large X are tuned with some of its rows."""
+    (m, n), few = problem.shape, observations
     largest = m // ROWS_OF_A_GROUP
     if not (is_auto(options.groups) and problem.by_column and largest >= 2):
         sizes: tuple[Size, ...] = (Size(problem.n_groups),)
-        return make_ensemble(problem, observations, options, sizes, rng)
-    if observations.n_observed <= MOST_CELLS:
-        most = SIZES_WITH_FULL if can_be_full(problem, options) else SIZES
-        number = max(FEWEST, options.draws // DRAWS_OF_A_MEMBER)
-        sizes = tuple(size._replace(groups=min(size.groups, largest)) for size in most[:number])
-        return make_ensemble(problem, observations, options, sizes, rng)
-    few, state = some_rows(observations, MOST_CELLS // n, rng), PosteriorState(rng)
-    limit = None if options.time_limit is None else SHARE_OF_TIME * options.time_limit
-    quickly = replace(
-        options, chains=1, draws=SCORED, callback=None, progress=False, time_limit=limit
-    )
-    trial = problem_of(few, options, problem.rank, problem.units_of_X, problem.noises)
-    sizes = SIZES[:FEWEST]
-    some = make_ensemble(trial, few, quickly, sizes, rng)
-    Chains(some, quickly, state, rng).run(interruption, nothing)
-    best = SIZES[0]
-    if len(state.members) == FEWEST:
-        logs = np.array([member.log_densities for member in state.members])
-        best = sizes[int(stacked(logs, sizes).argmax())]
-    return make_ensemble(problem, observations, options, (best,), rng)
+        return make_ensemble(problem, observations, observations, options, sizes, rng)
+    if observations.n_observed > MOST_CELLS:
+        few = some_rows(observations, MOST_CELLS // n, rng)
+    all_sizes = SIZES_WITH_FULL if can_be_full(problem, options) else SIZES
+    number = max(FEWEST, options.draws // DRAWS_OF_A_MEMBER)
+    sizes = tuple(size._replace(groups=min(size.groups, largest)) for size in all_sizes[:number])
+    return make_ensemble(problem, observations, few, options, sizes, rng)
 
 
 def in_units_of_X(drawn: dict[str, Any], problem: SampledProblem) -> dict[str, Any]:

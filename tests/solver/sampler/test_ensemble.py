@@ -10,7 +10,6 @@ from scipy.stats import norm
 from sklearn.datasets import load_wine
 
 import nmd_lab as nmd
-from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.inputs import observe
 from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.sampler import run
@@ -46,7 +45,7 @@ def prepared(frame, **options):
     observations = observe(frame, **asked.of_data)
     problem = prepare_sample(observations, asked, is_table=True)
     rng = np.random.default_rng(1)
-    return ensemble_for(problem, observations, asked, rng, Interruption())
+    return ensemble_for(problem, observations, asked, rng)
 
 
 def test_weights_maximise_the_log_score_of_the_mixture():
@@ -164,11 +163,26 @@ def test_a_time_limit_ends_the_tuning(recwarn):
     assert posterior._n_draws == 1
 
 
-def test_some_rows_choose_one_size_for_a_large_table(monkeypatch):
+def test_members_are_tuned_with_some_rows_of_a_large_table(monkeypatch):
+    """All rows are drawn: of a generated table, as well as by members tuned with all of them."""
+    frame, whole = curve(600), curve(600).fillna(0)
+    few = frame.mask(np.random.default_rng(1).random(frame.shape) < 0.1)
+    at = few.isna() & frame.notna()
+    errors = []
+    for most in (250_000, 800):
+        monkeypatch.setattr(run, "MOST_CELLS", most)
+        filled = nmd.impute(few, draws=40, random_state=0)
+        errors.append(float(((filled - whole)[at] ** 2).mean().mean() ** 0.5))
+    ensemble = prepared(few)
+    assert [each.shape[0] for each in (ensemble.trials[0], ensemble.problems[0])] == [200, 600]
+    assert errors[1] < 1.25 * errors[0] < 0.9 * whole.to_numpy().std()
+
+
+def test_a_large_table_that_is_stopped_early_has_all_rows(monkeypatch):
     monkeypatch.setattr(run, "MOST_CELLS", 400)
-    ensemble = prepared(curve())
-    assert ensemble.hidden is None
-    assert ensemble.sizes[0] in SIZES
+    posterior = nmd.sample(mixed(), time_limit=1e-9, **QUICK)
+    assert posterior.draws.sizes["row"] == 178
+    assert np.isfinite(posterior.draws["W"]).all()
 
 
 @pytest.mark.parametrize("number", [40, 41, 500])

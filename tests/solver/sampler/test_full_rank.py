@@ -9,7 +9,6 @@ from scipy.stats import norm
 from sklearn.linear_model import LinearRegression
 
 import nmd_lab as nmd
-from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.inputs import observe
 from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.sampler.chain import Chain
@@ -38,7 +37,7 @@ def prepared(frame, **options):
     asked = SampleOptions(draws=40, tune=3, random_state=0, **options)
     observations = observe(frame, **asked.of_data)
     problem = prepare_sample(observations, asked, is_table=True)
-    return ensemble_for(problem, observations, asked, np.random.default_rng(0), Interruption())
+    return ensemble_for(problem, observations, asked, np.random.default_rng(0))
 
 
 def after_sweeps(ensemble, k=0):
