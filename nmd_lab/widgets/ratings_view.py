@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.summary import validation_error
 
@@ -16,13 +17,13 @@ from .charts import texts
 from .components import MOST_COMPONENTS, order_of, plane_part
 from .history import History
 from .live_sample import LEVEL
+from .ratings import LISTED
 from .ratings_state import SORTS, CompletionState, Entry
 from .settings import Field, value_of
 from .view import ModelView
 from .words import Number
 
 MOST_SUGGESTIONS = 500  # number of row labels that are suggested
-LISTED = 50  # largest number of entries in a list
 MOST_MAPPED, NAMED = 3000, 120  # columns in the map, the most rated ones, and candidates for a name
 NEAR = 6  # number of columns that light up beside one
 YOU = "you"  # label of a person who is not in the data
@@ -68,6 +69,22 @@ class CompletionView(ModelView):
         after = "" if ends is None else f" of {ends[0]:g}…\N{WORD JOINER}{ends[1]:g}"
         before = "Hidden ratings are guessed to "
         return Number(error, before, after, self.state.errors, more=self.covered())
+
+    def code(self, explorer: Any) -> str:
+        """Return a notebook cell that repeats the fit, and prints the suggestions."""
+        code, state, (row, problem) = super().code(explorer), self.state, self._row()
+        if state.fit.result is None or problem:
+            return code
+        drawn, sort = state.posterior is not None, self._sort(row)
+        given, of = state.data.matrix, "" if state.columns is not None else "observed = X\n"
+        if of and not isinstance(given, SparseObservations):
+            of = "observed = nmd.observations_from_sparse(X)\n"
+        imports = "import numpy as np\nimport pandas as pd\n\n"
+        return f"{imports}{code}{of}{state.person.code(row, sort, state.least, drawn=drawn)}"
+
+    def _sort(self, row: int | None) -> str:
+        """Return the order of the suggestions; those for a row have no difference for it alone."""
+        return self.sort if row is None else self.sort.replace("for_you", "highest")
 
     def select(self, selection: dict[str, Any] | None) -> None:
         """Show the entries of the row that was picked, also if it is the only one of a lasso."""
@@ -158,7 +175,7 @@ class CompletionView(ModelView):
 
     def _lists(self, row: int | None, problem: str) -> dict[str, Any]:
         """Return the ratings of a row or of the new person, and the best of the other columns."""
-        sort = self.sort if row is None else self.sort.replace("for_you", "highest")
+        sort = self._sort(row)
         rated, best = ([], []) if problem else self.state.entries(row, LISTED, sort)
         hidden = set() if row is None else set(self.state.hidden_of(row).tolist())
         person, known = self.state.person, []

@@ -109,6 +109,10 @@ class View:
         where = "The relative error is ", " where seen; nothing is hidden"
         return Number(self.result._returned("relative_error"), *where, sign="")
 
+    def number_of_fit(self) -> Number | None:
+        """Return the number of the fit, whatever is shown."""
+        return self.number()
+
     def sentence(self, number: Number | None) -> list[Piece]:
         """Return the words about data, model and error."""
         pieces: list[Piece] = [(self.title, "data")]
