@@ -101,10 +101,14 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
         return {}
     ranks, errors, spread = best["rank"].tolist(), best["error"], best["spread"].fillna(0)
     models = zip(best["nonlinearity"], ranks, best["alpha"], strict=True)
-    said = [f"{f}, {k} components, ridge {as_text(alpha)}" for f, k, alpha in models]
-    line = series("", ranks, errors, said, (errors - spread, errors + spread), ranks)
+    said = [f"{f}, {k} components, penalty {as_text(alpha)}" for f, k, alpha in models]
+    # In percent: the errors of trials are at other entries than that of the sentence
+    more, low, high = (
+        100 * (e / errors.min() - 1) for e in (errors, errors - spread, errors + spread)
+    )
+    line = series("", ranks, more, said, (low, high), ranks)
     panels = [{"title": "", "series": [line]}]
-    return {"ranks": chart("", "components", "error where hidden", panels, joined=True)}
+    return {"ranks": chart("", "components", "% more error than the best", panels, joined=True)}
 
 
 def errors_by_shape(fit: Decomposition | None) -> dict[str, float]:

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from .view import View
 
 MOST = 12  # number of runs that are kept; the oldest one is forgotten first
-WORDS = {"rank": "{} components", "alpha": "ridge {}", "nonlinearity": "{}"}  # of settings
+WORDS = {  # of settings
+    "rank": "{} components",
+    "alpha": "penalty {}",
+    "offset_alpha": "penalty of offsets {}",
+    "nonlinearity": "{}",
+    "missing": "{} hidden",
+    "validation": "{} hidden",
+}
 
 
 class PastRun(NamedTuple):

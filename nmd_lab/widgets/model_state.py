@@ -37,7 +37,7 @@ MODEL = (
     Field("high", value=1.0),
     Field("rank", "Components", "integer", (), "components", "Their number", auto=True,
           value="auto"),
-    Field("alpha", "Ridge", "number", (), "again", "Keeps W and H small", auto=True, value="auto",
+    Field("alpha", "Penalty", "number", (), "again", "Keeps W and H small", auto=True, value="auto",
           check="alpha"),
 )  # fmt: skip
 ITERATIONS = Field(

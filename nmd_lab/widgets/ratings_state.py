@@ -72,7 +72,7 @@ class CompletionState(ModelState):
         *hidden_fields("validation", "ratings"),
         *MODEL,
         Field("offsets", "Offsets", "choice", OFFSETS, "again", "Offsets added to W H", auto=True),
-        Field("offset_alpha", "Their ridge", "number", (), "again",
+        Field("offset_alpha", "Penalty of offsets", "number", (), "again",
               "Keeps the offsets of rows and columns small", auto=True, value="auto",
               check="offset_alpha"),
         Field("split", "", "choice", SPLITS, value="auto"),

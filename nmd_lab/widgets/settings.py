@@ -234,14 +234,6 @@ def choice_for(
         return prepared(X, {"init": "svd"} | dict(arguments), signals=asked, **more)
 
 
-def chosen_arguments(arguments: Mapping[str, Any], choice: Decided) -> dict[str, Any]:
-    """Return the values of a choice for those arguments of a fit that are "auto"."""
-    named = {"offset_alpha": "auto"} | complete_arguments(arguments)
-    nonlinearity, d = choice.model.shown
-    chosen = {"nonlinearity": nonlinearity, "loss": d.name} | _numbers(choice)
-    return {name: value for name, value in chosen.items() if is_auto(named[name])}
-
-
 def settings_of(choice: Decided) -> dict[str, Any]:
     """Return the chosen values as settings; those of an f with bounds include these."""
     f = choice.model.kinds[0].nonlinearity

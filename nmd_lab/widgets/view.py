@@ -22,7 +22,7 @@ from .history import History
 from .model_state import ModelState
 from .pictures import Frame
 from .settings import Field, FitState
-from .words import Number, Piece, model_words, shapes
+from .words import Number, Piece, choice_words, model_words, shapes
 
 Action = Callable[[Mapping[str, Any]], Any]
 """What a message of the front end does; a view that it returns is shown from then on."""
@@ -214,6 +214,8 @@ class ModelView(View):
         fit, found = self.state.fit, self.state.sample.findings
         intervals = {} if found is None else {"intervals": calibration_chart(found)}
         tried, f = errors_by_shape(fit.result), str(self.state.values["nonlinearity"])
+        if fit.result is not None and not self.state.changed:
+            f = str(fit.result.nonlinearity.name)  # the columns of a table may have their own
         return {
             "curves": curves_chart(self.curves, fit.recording, sizes),
             "dots": intervals | trials_charts(fit.result),
@@ -295,7 +297,7 @@ def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
         "save": "" if view.result is not None else "there is no result yet",
         "headline": headline,
         "sentence": [list(piece) for piece in pieces],
-        "why": "" if fit is None else str(fit.selection.attrs.get("sentence", "")),
+        "why": "" if fit is None else choice_words(fit),
         "buttons": {
             name: {"label": label, "disabled": bool(why_not[name]), "title": why_not[name] or about}
             for name, (label, about) in view.buttons.items()

@@ -369,7 +369,7 @@ def test_ratings_with_stars_and_intervals(notebook):
 
     # Intervals
     press(page, "more", "sample")
-    said = status_says(page, r"sampling: sweep \d+ of \d+(, about .*)?$")  # after the tuning
+    said = status_says(page, r"drawing: \d+ of \d+(, about .*)?$")  # after the tuning
     assert number_after("of", said) == 20_100
     page.click(".nmd-stop")
     said = status_says(page, r"stopped after \d+ draws; 90 % intervals cover \d+ %")
