@@ -17,7 +17,7 @@ from .charts import row_texts, texts
 from .history import History, PastRun
 from .matrix_data import NO_PICTURE, MatrixData
 from .matrix_state import OF_DATA, THIS, DecompositionState
-from .paint import HIDDEN, Paint
+from .paint import Paint
 from .photograph_state import is_photograph
 from .pictures import Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid, Order
@@ -29,7 +29,6 @@ from .words import (
     painted_words,
     rounded_ends,
     size_words,
-    two_digits,
 )
 
 DRAWN = "drawn, as the cells are now"
@@ -122,30 +121,23 @@ class DecompositionView(ModelView):
         is_picture = data.picture is not None or self._is_photograph(data)
         before = f"Hidden {'pixels' if is_picture else 'entries'} are guessed to "
         after = f" of {low}…\N{WORD JOINER}{high}"
-        if not math.isnan(painted := self._where_painted()[0]):
-            after += f", ±{two_digits(painted)} where you painted"
+        after += self._painted[0]
         return Number(error, before, after, dict(rivals), more=self.covered())
 
-    def _where_painted(self) -> tuple[float, float]:
-        """Return the errors of the fit and of the average where the brush has hidden, or NaN."""
+    @property
+    def _painted(self) -> tuple[str, str]:
+        """Words on what was painted: behind the number, and below a solid stroke."""
         data, fit, hidden = self.state.fitted_data, self.result, self.state.hidden
         if data is None or data.paint is None or fit is None or not hidden.count:
-            return math.nan, math.nan
-        under = data.paint.signs < 0
+            return "", ""
+        paint = data.paint
 
-        def errors() -> tuple[float, float]:
+        def words() -> tuple[str, str]:
+            under = paint.signs < 0
             found = hidden.error(fit, under), hidden.error_of_means(data.observed, fit, under)
-            return hidden.in_units(found[0]), hidden.in_units(found[1])
+            return painted_words(paint, *map(hidden.in_units, found))
 
-        return self.memo("painted", errors, fit, data.paint)
-
-    def _note(self) -> str:
-        """Return the words about a solid stroke, below which nothing can be known."""
-        data = self.state.fitted_data
-        if data is None or data.paint is None or self.state.fit.phase == "running":
-            return ""
-        errors = self._where_painted() if (data.paint.signs == HIDDEN).any() else (math.nan,) * 2
-        return "" if math.isnan(errors[0]) else painted_words(*errors)
+        return self.memo("painted", words, fit, paint)
 
     def _number_of_table(self, data: MatrixData, drawn: Posterior | None) -> Number:
         """Return the error of numbers, in SD, and the fraction of classes that are guessed."""
@@ -174,7 +166,7 @@ class DecompositionView(ModelView):
             return parts
         fitted, frame, posterior = self._fitted(), self._frame_of(data), self.state.posterior
         parts["pictures"] = self._pictures(data, frame, history, posterior)
-        parts["facts"]["painted"] = self._note()
+        parts["facts"]["painted"] = self._painted[1]
         shown = None if fitted is None else fitted.without(self.factors.off(fitted))
         if shown is not None:
             parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))

@@ -162,5 +162,5 @@ class PhotographState(FitState):
         filled = call("nmd.inpaint", "X", "mask", **named, random_state=values["seed"])
         lines += f"filled = {filled}\n"
         hidden = float(values["missing"]) > 0 or self.paint is not None
-        off = "np.sqrt(np.nanmean((filled.picture.values - np.asarray(X))[~mask] ** 2))"
+        off = "np.sqrt(np.nanmean((filled.picture.values - np.asarray(X, float))[~mask] ** 2))"
         return lines + (PRINT_HIDDEN.format("pixels", off) if hidden else "")

@@ -12,6 +12,7 @@ from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.result.selection import TIED, TRIAL, as_text
 
 from .background import many
+from .paint import HIDDEN as SOLID
 
 Piece = tuple[str, str]  # words, and the popover that they open, or an empty string
 SHAPES = {  # f in words, of which some have bounds
@@ -91,7 +92,15 @@ def rounded_ends(low: float, high: float) -> list[str]:
     return [text(float(low)), text(float(high))]
 
 
-def painted_words(error: float, average: float) -> str:
+def painted_words(paint: Any, error: float, average: float) -> tuple[str, str]:
+    """Return the words on painted entries behind the number, and those below a solid stroke."""
+    if math.isnan(error):
+        return "", ""
+    below = _below(error, average) if (paint.signs == SOLID).any() else ""
+    return f", ±{two_digits(error)} where you painted", below
+
+
+def _below(error: float, average: float) -> str:
     """Return what is known of a guess where a solid brush has hidden all."""
     if error < BETTER * average:
         return f"where you painted: ±{two_digits(error)}; the average ±{two_digits(average)}"
