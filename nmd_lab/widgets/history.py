@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from nmd_lab.result.selection import as_text
 
 from .settings import FitState
 from .words import two_digits
-
-if TYPE_CHECKING:
-    from .view import View
 
 MOST = 12  # number of runs that are kept; the oldest one is forgotten first
 WORDS = {  # of settings
@@ -41,7 +38,7 @@ class History:
         self.left: int | None = None  # number of that which is left of the dividers
         self._count = 0
 
-    def lines(self, view: View) -> list[dict[str, Any]]:
+    def lines(self, view: Any) -> list[dict[str, Any]]:
         """Keep the present run, if it has ended, with its number; return a line for each run."""
         state, number = view.state, view.number_of_fit()
         if state.fit.result is not None and state.fit.phase in ("stopped", "finished"):

@@ -76,8 +76,8 @@ class CompletionView(ModelView):
         if state.fit.result is None or problem:
             return code
         drawn, sort = state.posterior is not None, self._sort(row)
-        given, of = state.data.matrix, "" if state.columns is not None else "observed = X\n"
-        if of and not isinstance(given, SparseObservations):
+        of = "" if state.columns is not None else "observed = X\n"
+        if of and not isinstance(state.data.matrix, SparseObservations):
             of = "observed = nmd.observations_from_sparse(X)\n"
         imports = "import numpy as np\nimport pandas as pd\n\n"
         return f"{imports}{code}{of}{state.person.code(row, sort, state.least, drawn=drawn)}"

@@ -140,9 +140,9 @@ class StudyState(FitState):
 
     def code(self, name: str | None = None) -> str:
         """Return a notebook cell that prints the means of the models, or that of the point."""
-        metric, given = self.values["metric"], name or "..."
+        metric = self.values["metric"]
         lines = "import nmd_lab as nmd\n\n"
-        lines += f"results = {given}{'' if self.study is None else '.results'}\n"
+        lines += f"results = {name or '...'}{'' if self.study is None else '.results'}\n"
         errors, means = f'results["{metric}"]', [*trials(self.results), "seed"]
         if self.selected is not None:
             at = {d: v for d, v in self.selected.labels.items() if d in self.results.dims}
