@@ -102,9 +102,8 @@ class CompletionView(ModelView):
         row, problem = self._row()
         labels, data = state.observations.labels, state.data
         columns = data.column_titles() if data.titles else texts(labels, "columns")
-        said = "; ".join(filter(None, (self.lost(shown), self._typical(shown))))
         parts = super().parts(history)
-        parts |= self.factors.parts(shown, None, labels, said, columns)
+        parts |= self.factors.parts(shown, None, labels, self.lost(shown), columns)
         parts["facts"] |= {"lists": self._lists(row, problem)}
         parts["scatter"] = self._map(shown, row, problem)
         return parts
@@ -241,11 +240,3 @@ class CompletionView(ModelView):
             return "give some stars: suggestions follow"
         more = self.state.generosity
         return f"you rate {abs(more):.1f} {'above' if more >= 0 else 'below'} most people"
-
-    def _typical(self, shown: FittedValues | None) -> str:
-        """Return the rows of the chosen component in words."""
-        rows = None if shown is None else self.factors.rows(shown)
-        if rows is None:
-            return ""
-        named = ", ".join(str(label) for label in self.state.data.labels("rows")[rows])
-        return f"rows with most of component {self.factors.chosen}: {named}"

@@ -64,19 +64,11 @@ class Field(NamedTuple):
 
 def hidden_fields(name: str, what: str) -> tuple[Field, Field]:
     """Return the fraction of what is hidden at random, and the seed."""
-    check, said = partial(check_share, name), f"Seed of hidden {what} and of the start"
+    part, seed = f"Fraction of hidden {what}", f"Seed of hidden {what} and of the start"
+    check = partial(check_share, name)
     return (
-        Field(
-            name,
-            "Hidden",
-            "share",
-            (),
-            "data",
-            f"Fraction of hidden {what}",
-            value=HIDDEN,
-            check=check,
-        ),
-        Field("seed", "Seed", "integer", (), "again", said, value=0, check="random_state"),
+        Field(name, "Hidden", "share", (), "data", part, value=HIDDEN, check=check),
+        Field("seed", "Seed", "integer", (), "again", seed, value=0, check="random_state"),
     )
 
 
