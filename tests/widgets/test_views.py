@@ -221,7 +221,7 @@ def test_warnings_advise_only_what_the_explorer_has(ratings):
     assert overfit.startswith("predictions of missing entries reach")
     assert ("validation" in overfit) == ratings
     assert ("offsets" in unobserved) == ratings
-    assert overfit.endswith("or a smaller rank.")
+    assert overfit.endswith("or fewer components.")
     assert "a penalty" in overfit
 
 
