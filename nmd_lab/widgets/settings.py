@@ -64,10 +64,10 @@ class Field(NamedTuple):
 
 def hidden_fields(name: str, what: str) -> tuple[Field, Field]:
     """Return the fraction of what is hidden at random, and the seed."""
-    part, seed = f"Fraction of hidden {what}", f"Seed of hidden {what} and of the start"
+    share, seed = f"Fraction of hidden {what}", f"Seed of hidden {what} and of the start"
     check = partial(check_share, name)
     return (
-        Field(name, "Hidden", "share", (), "data", part, value=HIDDEN, check=check),
+        Field(name, "Hidden", "share", (), "data", share, value=HIDDEN, check=check),
         Field("seed", "Seed", "integer", (), "again", seed, value=0, check="random_state"),
     )
 
