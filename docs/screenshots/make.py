@@ -55,7 +55,6 @@ study = nmd.Study(
 )
 study.run(progress=False)
 explorer = nmd.widgets.explore(study, panel="missing")
-explorer.start(); explorer.join()
 explorer
 """
 INTERVALS = """

@@ -26,6 +26,8 @@ from .posterior import Posterior
 from .serialization import UnknownContentError, description_of, fields_of_fit
 
 Kind = Literal["fit", "table"]
+Classes = Iterable[type[Nonlinearity | Loss]]
+Result = Decomposition | Posterior | xr.Dataset
 
 FORMATS = {
     "fit": ".nc (the fit), .npz (W, H and the offsets), .csv or .parquet (a table)",
@@ -158,10 +160,8 @@ def _are_positions(index: Any) -> bool:
     return type(index).__name__ == "RangeIndex" and index.name is None
 
 
-def load(
-    path: str | os.PathLike[str], *, known: Iterable[type[Nonlinearity | Loss]] = ()
-) -> Decomposition | Posterior:
-    """Read what `Decomposition.save` or `Posterior.save` wrote, without executing code of the file.
+def load(path: str | os.PathLike[str], *, known: Classes = ()) -> Result:
+    """Read what `save` of a result or `Study.run` wrote, without executing code of the file.
 
     Parameters
     ----------
@@ -173,8 +173,8 @@ def load(
 
     Returns
     -------
-    Decomposition or Posterior
-        Saved result, with the same values, types, labels and parameters.
+    Decomposition, Posterior or xarray.Dataset
+        Saved result, with the same values, types, labels and parameters; the results of a study.
 
     Raises
     ------
@@ -194,13 +194,13 @@ def load(
     return result_of(netcdf.read(path), known)
 
 
-def result_of(
-    dataset: xr.Dataset, known: Iterable[type[Nonlinearity | Loss]] = ()
-) -> Decomposition | Posterior:
-    """Return the result that a Dataset holds."""
+def result_of(dataset: xr.Dataset, known: Classes = ()) -> Result:
+    """Return the result that a Dataset holds; that of a study is the Dataset."""
     classes = tuple(model if isinstance(model, type) else type(model) for model in known)
     try:
         description = description_of(dataset)
+        if "study" in description:
+            return dataset
         if description.get("kind") == POSTERIOR:
             return Posterior(**fields_of_posterior(dataset, description, classes))
         return Decomposition._from_matrices(**fields_of_fit(dataset, description, classes))

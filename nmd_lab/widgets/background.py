@@ -122,44 +122,15 @@ Measure = Callable[[State | Decomposition], float]
 # Numbers of a state that are kept for each iteration
 CURVES = ("iteration", "relative_error")
 EVERY_UP_TO = 20  # up to here each iteration is measured
-REMEMBERED = "remembered"  # key of the held-out errors of iterates that still remember the entries
 GROWTH = 1.05  # ratio of later measured iterations: about every 5 %
 
 
-class Snapshots:
-    """The iterates at multiples of a stride, which grows with them, and the first and the last."""
-
-    def __init__(self, most: int = 60, least: int = 6, memory: int = 1 << 26) -> None:
-        self._most, self._least, self._memory = most, least, memory
-        self._states: dict[int, State] = {}
-        self._stride = 1
-
-    def add(self, state: State) -> None:
-        """Take the next iterate."""
-        states = self._states | {state.iteration: state}
-        ends = next(iter(states)), state.iteration
-        most = self._memory // (state.W_aug.nbytes + state.H_aug.nbytes)
-        if len(states) >= max(self._least, min(self._most, most)):
-            self._stride *= 2
-        # A new dict, since another thread may be reading the old one
-        self._states = {i: s for i, s in states.items() if i % self._stride == 0 or i in ends}
-
-    @property
-    def iterations(self) -> list[int]:
-        """The iterations that can be asked for, in order."""
-        return list(self._states)
-
-    def __getitem__(self, iteration: int) -> State:
-        return self._states[iteration]
-
-
 class Recording:
-    """The iterates of one fit: curves of all, held-out errors, and snapshots of some."""
+    """The iterates of one fit: curves of all, and held-out errors of some."""
 
     def __init__(self, measure: Measure | None = None, *, remembers: bool = False) -> None:
         self.of_result: float | None = None  # held-out error of the result, an earlier iterate
         self.remembers = remembers  # whether the fit begins at one that has seen these entries
-        self.snapshots = Snapshots()
         self.state: State | None = None  # last iterate
         self.measure = measure  # of the error at entries that are hidden from the fit, if any are
         self._lock = threading.Lock()
@@ -193,7 +164,6 @@ class Recording:
                 numbers.append(getattr(state, name))
             if validation is not None:
                 self._held_out[state.iteration] = validation
-        self.snapshots.add(state)
         self.state = state
 
     def end(self, result: Decomposition) -> None:

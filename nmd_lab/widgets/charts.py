@@ -14,7 +14,7 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.selection import TRIAL, as_text
 
-from .background import REMEMBERED, Recording
+from .background import Recording
 from .live_sample import Findings
 
 MOST_POINTS = 800  # number of points above which a curve is thinned to half as many
@@ -34,8 +34,7 @@ def curves_chart(
     found = points_of(recording, list(labels), sizes)
     if not found:
         return None
-    named = dict(labels) | {REMEMBERED: "seen before"}
-    thinned = {named[key]: _thinned(*points) for key, points in found.items()}
+    thinned = {labels[key]: _thinned(*points) for key, points in found.items()}
     lines = [series(label, x, y, []) for label, (x, y) in thinned.items()]
     panels = [{"title": "", "series": lines}]
     return chart("", "iteration", "error", panels, joined=True, log=True)
@@ -48,12 +47,10 @@ def points_of(recording: Any, keys: Sequence[str], sizes: Mapping[str, float]) -
     found: dict[str, Points] = {key: (iterations, curves[key]) for key in keys if key in curves}
     if "held_out" in keys:
         x, y = tuple(held_out), tuple(held_out.values())
-        # A fit that begins at one that has seen the held-out entries forgets them while their error
-        # rises to its highest: a curve of its own, which does not depend on the model
+        # A fit that begins at one that has seen the hidden entries forgets them while their error
+        # rises to its highest: until then the error is not that of a guess
         end = int(np.argmax(y)) if recording.remembers and y else 0
         found["held_out"] = x[end:], y[end:]
-        if end:
-            found[REMEMBERED] = x[: end + 1], y[: end + 1]
     scaled = {key: (x, [sizes.get(key, 1.0) * each for each in y]) for key, (x, y) in found.items()}
     return {key: points for key, points in scaled.items() if len(points[0])}
 
@@ -104,10 +101,14 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
         return {}
     ranks, errors, spread = best["rank"].tolist(), best["error"], best["spread"].fillna(0)
     models = zip(best["nonlinearity"], ranks, best["alpha"], strict=True)
-    said = [f"{f}, {k} components, ridge {as_text(alpha)}" for f, k, alpha in models]
-    line = series("", ranks, errors, said, (errors - spread, errors + spread), ranks)
+    said = [f"{f}, {k} components, penalty {as_text(alpha)}" for f, k, alpha in models]
+    # In percent: the errors of trials are at other entries than that of the sentence
+    more, low, high = (
+        100 * (e / errors.min() - 1) for e in (errors, errors - spread, errors + spread)
+    )
+    line = series("", ranks, more, said, (low, high), ranks)
     panels = [{"title": "", "series": [line]}]
-    return {"ranks": chart("", "components", "error where hidden", panels, joined=True)}
+    return {"ranks": chart("", "components", "% more error than the best", panels, joined=True)}
 
 
 def errors_by_shape(fit: Decomposition | None) -> dict[str, float]:

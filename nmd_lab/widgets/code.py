@@ -15,7 +15,9 @@ from nmd_lab.solver.settings import ADMM, as_solver
 
 from .settings import default_nonlinearity
 
-PRINT_ERROR = 'print(f"relative error {fit.relative_error:.4g}")\n'  # last line of a cell that fits
+# Lines that print the number of the page
+PRINT_ERROR = 'print(f"relative error {fit.relative_error:.4g}")\n'
+PRINT_HIDDEN = 'print(f"hidden {}: ±{{{}:.3g}}")\n'
 WIDTH = 88  # longest call on one line
 
 
@@ -56,7 +58,7 @@ def call(function: str, *positional: str, **named: Any) -> str:
 
 
 def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> str:
-    """Return the code of a fit and of a line that prints its relative error."""
+    """Return the code of a fit."""
     named = dict(arguments)
     if fit is not None:
         validated = named.get("validation") is not None
@@ -67,7 +69,7 @@ def fit_call(fit: Any, verb: str, data: str, arguments: Mapping[str, Any]) -> st
         defaults["nonlinearity"] = default_nonlinearity(named.get("alpha", defaults["alpha"]))
     defaults["solver"] = as_solver(defaults["solver"])
     named = {name: value for name, value in named.items() if value != defaults[name]}
-    return f"fit = {call(f'nmd.{verb}', data, **named)}\n{PRINT_ERROR}"
+    return f"fit = {call(f'nmd.{verb}', data, **named)}\n"
 
 
 def stopping_arguments(fit: Any, solver: Any, *, validated: bool) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Explorer(Page):
         - Ratings: `row`, `column` and `value` (names of the columns of a long table), `titles` (a
           mapping by column label), validation, seed, nonlinearity, low, high, rank, alpha, offsets,
           offset_alpha, split, patience, iterations, draws.
-        - A study: metric, x, color, panel, iterations.  A fit or a posterior: `shape`.
+        - A study: metric, x, color, panel.  A fit or a posterior: `shape`.
         - A file of data, in addition: `variable`, `row`, `column`, `value`, `header` and `index`;
           see `nmd_lab.data.readers.read_matrix`.
 
@@ -111,8 +111,8 @@ class Explorer(Page):
         Notes
         -----
         A page contains what was shown, with the pictures, the points and the cells behind it, and
-        answers to a reader who moves over it, switches a component off or goes back to an earlier
-        iteration.  Nothing is fitted there, and code in it names files without their folders.
+        answers to a reader who moves over it or switches a component off.  Nothing is fitted there,
+        and code in it names files without their folders.
 
         Examples
         --------

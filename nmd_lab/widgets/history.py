@@ -10,7 +10,14 @@ from .settings import FitState
 from .words import two_digits
 
 MOST = 12  # number of runs that are kept; the oldest one is forgotten first
-WORDS = {"rank": "{} components", "alpha": "ridge {}", "nonlinearity": "{}"}  # of settings
+WORDS = {  # of settings
+    "rank": "{} components",
+    "alpha": "penalty {}",
+    "offset_alpha": "penalty of offsets {}",
+    "nonlinearity": "{}",
+    "missing": "{} hidden",
+    "validation": "{} hidden",
+}
 
 
 class PastRun(NamedTuple):
@@ -18,7 +25,7 @@ class PastRun(NamedTuple):
 
     of: Any  # what these have in common
     fit: Any  # its result
-    error: float | None  # where entries are hidden, in the unit of the data
+    error: float | None  # where entries are hidden, as the sentence has it
     settings: dict[str, Any]
     n_painted: int  # entries that the brush has changed
 
@@ -31,17 +38,19 @@ class History:
         self.left: int | None = None  # number of that which is left of the dividers
         self._count = 0
 
-    def lines(self, state: FitState) -> list[dict[str, Any]]:
-        """Keep the present run if it has ended, and return a line for each run."""
+    def lines(self, view: Any) -> list[dict[str, Any]]:
+        """Keep the present run, if it has ended, with its number; return a line for each run."""
+        state, number = view.state, view.number_of_fit()
         if state.fit.result is not None and state.fit.phase in ("stopped", "finished"):
-            self._keep(state)
+            self._keep(state, number.error if number is not None and number.sign else None)
+        shown = state.fit.result if view.number() == number else None  # else draws are
         return [
             {
                 "number": number,
                 "text": self.words(run),
                 "off": run.error,
                 "error": "" if run.error is None else two_digits(run.error),
-                "current": run.fit is state.fit.result,
+                "current": run.fit is shown,
                 "left": number == self.left,
             }
             for number, run in self.runs.items()
@@ -53,14 +62,12 @@ class History:
             raise ValueError(f"run {number} is not kept: choose another.")
         self.left = None if self.left == number else number
 
-    def _keep(self, state: FitState) -> None:
+    def _keep(self, state: FitState, error: float | None) -> None:
         """Add the present run, or bring its entry up to date."""
-        recording, data = state.fit.recording, getattr(state, "fitted_data", None)
-        of, error = getattr(state, "before_brush", None) or recording, recording.of_result
+        data = getattr(state, "fitted_data", None)
+        of = getattr(state, "before_brush", None) or state.fit.recording
         number = next((k for k, run in self.runs.items() if run.of is of), self._count + 1)
         self._count = max(self._count, number)
-        if data is not None and error is not None:
-            error = data.unseen.in_units(error)
         n_painted = 0 if data is None or data.paint is None else data.paint.n_painted
         run = PastRun(of, state.fit.result, error, state.fitted_settings, n_painted)
         self.runs[number] = run

@@ -26,6 +26,11 @@ ENDS = {  # how a fit ended, by the code of its stop reason; other reasons in th
     "validation": "done in {}; shown is that with the best guesses of hidden entries",
     "max_iter": "stopped after {}: ⟲ resumes",
 }
+PLAIN = {  # words of the library, as the page has them
+    "a ridge (alpha)": "a penalty",
+    "a larger alpha": "a larger penalty",
+    "a smaller rank": "fewer components",
+}
 LOOK = 40  # iterations of a first look, which is shown while settings are chosen
 TRIALS = 300  # iterations of a choice, about, by which its time is told after a first look
 MIXED = 8  # ratio of these iterations for a mixed table, whose trials take long
@@ -240,7 +245,10 @@ class LiveFit(Background):
 
 def _sentences(messages: Messages) -> tuple[str, ...]:
     """Return what a fit would warn of, but not that more iterations help: the curves show it."""
-    return tuple(text for kind, text in messages.items() if kind is not NotConvergedWarning)
+    found = [text for kind, text in messages.items() if kind is not NotConvergedWarning]
+    for words, plain in PLAIN.items():
+        found = [text.replace(words, plain) for text in found]
+    return tuple(found)
 
 
 def _ended(result: Decomposition, why: str = "") -> str:
@@ -257,5 +265,5 @@ def overfit(result: Decomposition, recording: Recording) -> Messages:
         return {}
     return {
         OverfitWarning: f"the error is {hidden:.3g} at hidden entries and {seen:.3g} at seen "
-        "ones: give a larger ridge (alpha) or a smaller rank."
+        "ones: give a larger penalty or fewer components."
     }

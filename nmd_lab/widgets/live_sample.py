@@ -112,7 +112,7 @@ class LiveSample(Background):
 
     def _work(self, X: Any, settings: SampleSettings, stop: threading.Event) -> None:
         """Draw and look at the draws; `stop` tells this run from later ones."""
-        self._show_progress(stop, "preparing the sampler …", now=True)
+        self._show_progress(stop, "preparing the draws …", now=True)
         seen, hidden = settings.parts(X)
         held_out = None if hidden is None else observe(hidden).as_sparse()
         posterior = _drawn(seen, settings, lambda sweep: self._watch(sweep, stop))
@@ -140,8 +140,8 @@ class LiveSample(Background):
         if stop is not self._stop:
             return True
         self._done, self.planned = now.sweep, now.total
-        tuning = ", tuning" if now.tuning else ""
-        self._show_progress(stop, f"sampling: sweep {now.sweep} of {now.total}{tuning}")
+        first = ", the first ones are not kept" if now.tuning else ""
+        self._show_progress(stop, f"drawing: {now.sweep} of {now.total}{first}")
         return stop.is_set()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,18 +13,24 @@ from numpy.typing import NDArray
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import Picture, picture_of
 from nmd_lab.data.split import split_observed
-from nmd_lab.data.typed_table import TypedTable
-from nmd_lab.model.model import Model
 from nmd_lab.result.decomposition import Decomposition
-from nmd_lab.result.entries import entries_at
-from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.state import State
 
-from .background import REMEMBERED, error_at, in_sample
-from .code import Code, call, fit_call
+from .background import error_at, in_sample
+from .code import PRINT_ERROR, PRINT_HIDDEN, Code, call, fit_call
 from .paint import Paint, mask_code
 
 NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever their labels
+BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
+NUMBERS = """numbers = held_out.select_dtypes("number").astype(float)
+off = {0}.reconstruct().to_pandas()[numbers.columns] - numbers
+off /= seen[numbers.columns].astype(float).std(ddof=0)
+print(f"hidden numbers: ±{{np.sqrt(np.nanmean(off**2)):.3g}} SD")
+"""
+CLASSES = """classes = held_out.select_dtypes(exclude="number")
+right = {0}.impute(seen)[classes.columns] == classes
+print(f"hidden classes: {{100 * right.to_numpy()[classes.notna()].mean():.0f}} % right")
+"""
 
 
 class Given(NamedTuple):
@@ -62,7 +67,7 @@ def gaps_code(values: Mapping[str, Any]) -> tuple[str, str]:
     share = float(values["missing"])
     if share <= 0:
         return "", "X"
-    split = call("nmd.split_observed", "X", repr(share), random_state=int(values["seed"]))
+    split = call("nmd.split_observed", "X", test_size=share, random_state=int(values["seed"]))
     return f"seen, held_out = {split}\n", "seen"
 
 
@@ -93,36 +98,7 @@ class HiddenEntries:
         """Factors of relative errors that give them the unit of the data, by their names."""
         if self.is_mixed or self._seen is None or not self.count:
             return {}
-        size = self.in_units(1.0)
-        return {"relative_error": self._seen, "held_out": size, REMEMBERED: size}
-
-    def means(self, seen: NDArray[np.floating]) -> NDArray[Any]:
-        """Return the mean of what is seen of the column of each entry."""
-        counts = np.count_nonzero(~np.isnan(seen), axis=0)
-        return np.asarray((np.nansum(seen, axis=0) / np.maximum(counts, 1))[self._at[1]])
-
-    def predicted(self, model: State | Decomposition | Posterior) -> NDArray[Any]:
-        """Return the predictions of a model at the entries."""
-        if isinstance(model, Posterior):
-            return np.asarray(model.predict(entries_at(*self._at)))
-        return np.asarray(model._fitted.at(*self._at))
-
-    def of_table(
-        self, table: TypedTable, predicted: NDArray[Any], units: Model, shape: tuple[int, int]
-    ) -> tuple[float, float]:
-        """Return the error of numbers in SD, and the fraction of classes that are right; or NaN."""
-        is_number = np.array([not column.is_class for column in table.of_matrix])[self._at[1]]
-        some = tuple(at[is_number] for at in self._at)
-        off = units.in_units((self._truth - predicted)[is_number], *some)
-        X, filled, right = np.full(shape, np.nan), np.full(shape, np.nan), []
-        X[self._at], filled[self._at] = self._truth, predicted
-        for column, where in table.blocks():
-            rows = np.flatnonzero(~np.isnan(X[:, where]).any(axis=1))
-            if column.is_class and rows.size:
-                both = (column.nearest(each[np.ix_(rows, where)]) for each in (X, filled))
-                right.append(np.equal(*both))
-        numbers = float(np.sqrt(np.mean(np.square(off)))) if off.size else math.nan
-        return numbers, float(np.mean(np.concatenate(right))) if right else math.nan
+        return {"relative_error": self._seen, "held_out": self.in_units(1.0)}
 
     def error_of_means(
         self,
@@ -131,12 +107,14 @@ class HiddenEntries:
         within: NDArray[np.bool_] | None = None,
     ) -> float:
         """Return the error of the mean of what is seen of each column; `within` as of `error`."""
-        return self._error(self.means(seen), state, within)
+        counts = np.count_nonzero(~np.isnan(seen), axis=0)
+        means = np.nansum(seen, axis=0) / np.maximum(counts, 1)
+        return self._error(means[self._at[1]], state, within)
 
     def error(self, state: State | Decomposition, within: NDArray[np.bool_] | None = None) -> float:
         """Return the error of f(WH) at the entries, or at those of them that a mask has."""
         self.is_mixed = state._fitted.model.is_mixed
-        return self._error(self.predicted(state), state, within)
+        return self._error(np.asarray(state._fitted.at(*self._at)), state, within)
 
     def _error(self, predicted: NDArray[Any], state: Any, within: Any) -> float:
         model, truth, at = state._fitted.model, self._truth, self._at
@@ -219,8 +197,21 @@ def fitting_code(
 
     if before is None:
         return lines + fit(result, data.paint)
-    first = fit(before["fit"]["result"], before["fitted_data"].paint)
-    return lines + first + fit(result, data.paint, init=Code("fit"))
+    first, now = fit(before["fit"]["result"], before["fitted_data"].paint), {"init": Code("fit")}
+    return lines + first + fit(result, data.paint, **now, max_iter=BRUSH_ITERATIONS)
+
+
+def printing_code(data: MatrixData, model: str = "fit") -> str:
+    """Return the lines that print the number of the page for a model."""
+    if not data.unseen.count:
+        return PRINT_ERROR
+    if data.labels.table is not None:
+        there = {column.is_class for column in data.labels.table.of_matrix}
+        kinds = (NUMBERS, False), (CLASSES, True)
+        return "".join(code.format(model) for code, is_class in kinds if is_class in there)
+    at = "held_out, " if data.mask is None else "X, "
+    at += f"{model}.reconstruct()" + ("" if data.mask is None else ", observed=~mask")
+    return PRINT_HIDDEN.format("entries", f"nmd.metrics.rmse({at})")
 
 
 def loading_lines(source: str | None, making: str) -> str:

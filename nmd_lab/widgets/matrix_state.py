@@ -22,6 +22,7 @@ from nmd_lab.solver.settings import ADMM
 
 from .background import Measure, Memo, in_sample
 from .matrix_data import (
+    BRUSH_ITERATIONS,
     NO_PICTURE,
     HiddenEntries,
     MatrixData,
@@ -30,6 +31,7 @@ from .matrix_data import (
     gaps_code,
     guessed_shape,
     loading_lines,
+    printing_code,
 )
 from .model_state import DRAWS, ITERATIONS, MODEL, MOST_JUDGED, ModelState, Numbers
 from .paint import Paint, mask_code
@@ -38,7 +40,6 @@ from .settings import Field, hidden_fields, prepared
 MOST_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too, at most
 THIS = "this model"  # name of the fit among its rivals
 OF_DATA = ("missing", "seed")  # settings that change the data of a fit
-BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
 NOTHING_HIDDEN = HiddenEntries(np.empty((0, 0)), np.empty(0, np.intp), np.empty(0, np.intp))
 JOIN = 5.0  # longest time that a stroke of the brush waits for a run to stop, in seconds
 
@@ -221,19 +222,20 @@ class DecompositionState(ModelState):
         """Return a notebook cell that repeats the fit, or that makes one if there is none."""
         result, before = self.fit.result, self.before_brush
         data, arguments = self.fitted_data, self._arguments
-        if result is None or not arguments or data is None:
+        if not arguments or data is None or (result is None and before is None):
             result, before, data, arguments = None, None, self.data, self.arguments()
         load = loading_lines(name, self._matrix.code)
-        body = fitting_code(data, arguments, result, before)
+        body = fitting_code(data, arguments, result, before) + printing_code(data)
+        body += self._drawn_code(body, data.paint)
         imports = "import numpy as np\n\n" if "np." in body else ""
-        head = f"{imports}import nmd_lab as nmd\n{self.imports}\n{load}"
-        return head + body + self._drawn_code(data.paint)
+        return f"{imports}import nmd_lab as nmd\n{self.imports}\n{load}{body}"
 
-    def _drawn_code(self, paint: Paint | None) -> str:
+    def _drawn_code(self, before: str, paint: Paint | None) -> str:
         """Return the lines that make the posterior, with the mask of its paint."""
-        settings = self.sample.settings
-        drawn = self.sample_code("X")
-        masked = settings is not None and settings.observed is not None
-        if not (drawn and masked and self.paint is not None) or paint is self.paint:
-            return drawn
-        return mask_code(gaps_code(self.values)[1], self.paint) + drawn
+        settings, drawn = self.sample.settings, self.sample_code("X", before)
+        if settings is None or not drawn:
+            return ""
+        if settings.observed is not None and self.paint is not None and paint is not self.paint:
+            drawn = mask_code(gaps_code(self.values)[1], self.paint) + drawn
+        is_table = self.data.labels.table is not None
+        return drawn + (printing_code(self.data, "posterior") if is_table else "")

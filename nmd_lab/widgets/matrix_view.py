@@ -17,7 +17,7 @@ from .charts import row_texts, texts
 from .history import History, PastRun
 from .matrix_data import NO_PICTURE, MatrixData
 from .matrix_state import OF_DATA, THIS, DecompositionState
-from .paint import HIDDEN, Paint
+from .paint import Paint
 from .photograph_state import is_photograph
 from .pictures import Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid, Order
@@ -29,9 +29,9 @@ from .words import (
     painted_words,
     rounded_ends,
     size_words,
-    two_digits,
 )
 
+DRAWN = "drawn, as the cells are now"
 MOST_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background, at most
 
 
@@ -43,7 +43,6 @@ class DecompositionView(ModelView):
 
     def __init__(self, state: DecompositionState) -> None:
         super().__init__(state, "fit.nc", (state.given, "given"))
-        self._chosen: tuple[Any, State | None] = None, None  # a run, and an iterate of it
         self._order = Order()
         if state.guessed is not None:
             self.buttons["flat"] = "rows as numbers", "No longer show each row as a picture"
@@ -51,7 +50,6 @@ class DecompositionView(ModelView):
             "flat": lambda _: self.state.set("shape", NO_PICTURE),
             "brush": self._brush,
             "undo": lambda _: self.state.undo(),
-            "iteration": self._show_iteration,
             "arrange": self._order.arrange,
         }
 
@@ -68,7 +66,7 @@ class DecompositionView(ModelView):
             kind = f"pictures of {data.picture.shape[0]} × {data.picture.shape[1]}"
             guessed = self.state.values["shape"] is None and self.state.guessed is not None
             words = f"{{}} rows, shown as {kind}" if guessed else f"{{}} {kind}"
-            return size_words(words, (m, n), share)
+            return size_words(words, (m, n), share, self._frame_of(data).n_pictures)
         what = "a photograph of {} × {}" if self._is_photograph(data) else "a matrix of {} × {}"
         return size_words(what, (m, n // data.channels), share)
 
@@ -97,10 +95,17 @@ class DecompositionView(ModelView):
     def model(self) -> list[Piece]:
         """The model of what is shown: of the fit, or of the draws of a table."""
         drawn = self._drawn_table
-        return super().model if drawn is None else [*model_words(drawn), (", drawn", "")]
+        return super().model if drawn is None else [*model_words(drawn), (f", {DRAWN}", "")]
 
     def number(self) -> Number | None:
-        """Return the error where entries are hidden, compared with that of the rivals."""
+        """Return the error of what is shown where entries are hidden, compared with the rivals."""
+        return self._number(self._drawn_table)
+
+    def number_of_fit(self) -> Number | None:
+        """Return the error of the fit, whatever is shown."""
+        return self._number(None)
+
+    def _number(self, drawn: Posterior | None) -> Number | None:
         errors, hidden, data = self.state.errors, self.state.hidden, self.state.fitted_data
         if data is None or self.result is None or not hidden.count:
             return super().number()
@@ -110,53 +115,39 @@ class DecompositionView(ModelView):
                 return None
             errors = {THIS: measured}
         if hidden.is_mixed and data.labels.table is not None:
-            return self._number_of_table(data)
+            return self._number_of_table(data, drawn)
         (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
         low, high = rounded_ends(*data.limits)
         is_picture = data.picture is not None or self._is_photograph(data)
         before = f"Hidden {'pixels' if is_picture else 'entries'} are guessed to "
         after = f" of {low}…\N{WORD JOINER}{high}"
-        shown = self._shown_state()
-        if shown is not None and shown.iteration < self.state.fit.done:
-            error = hidden.in_units(self.memo("error", lambda: hidden.error(shown), shown))
-            after += f" by iteration {shown.iteration}"
-        elif not math.isnan(painted := self._where_painted()[0]):
-            after += f", ±{two_digits(painted)} where you painted"
+        after += self._painted[0]
         return Number(error, before, after, dict(rivals), more=self.covered())
 
-    def _where_painted(self) -> tuple[float, float]:
-        """Return the errors of the fit and of the average where the brush has hidden, or NaN."""
+    @property
+    def _painted(self) -> tuple[str, str]:
+        """Words on what was painted: behind the number, and below a solid stroke."""
         data, fit, hidden = self.state.fitted_data, self.result, self.state.hidden
         if data is None or data.paint is None or fit is None or not hidden.count:
-            return math.nan, math.nan
-        under = data.paint.signs < 0
+            return "", ""
+        paint = data.paint
 
-        def errors() -> tuple[float, float]:
+        def words() -> tuple[str, str]:
+            under = paint.signs < 0
             found = hidden.error(fit, under), hidden.error_of_means(data.observed, fit, under)
-            return hidden.in_units(found[0]), hidden.in_units(found[1])
+            return painted_words(paint, *map(hidden.in_units, found))
 
-        return self.memo("painted", errors, fit, data.paint)
+        return self.memo("painted", words, fit, paint)
 
-    def _note(self) -> str:
-        """Return the words about a solid stroke, below which nothing can be known."""
-        data = self.state.fitted_data
-        if data is None or data.paint is None or self.state.fit.phase == "running":
-            return ""
-        errors = self._where_painted() if (data.paint.signs == HIDDEN).any() else (math.nan,) * 2
-        return "" if math.isnan(errors[0]) else painted_words(*errors)
-
-    def _number_of_table(self, data: MatrixData) -> Number:
+    def _number_of_table(self, data: MatrixData, drawn: Posterior | None) -> Number:
         """Return the error of numbers, in SD, and the fraction of classes that are guessed."""
-        hidden, fit, drawn = self.state.hidden, self.result, self._drawn_table
-        table, units = data.labels.table, fit._fitted.model
+        fitted, units = self.result._fitted, self.result._fitted.model
+        table, of = data.labels.table, (data, fitted.W, drawn)
         assert table is not None
-        shown = fit if drawn is None else drawn
-
-        def judged(predicted: Any) -> tuple[float, float]:
-            return hidden.of_table(table, predicted, units, data.shape)
-
-        numbers, right = self.memo("errors", lambda: judged(hidden.predicted(shown)), shown, fit)
-        by_means, commonest = judged(hidden.means(data.observed))
+        grid = Grid(table, data.original, data.observed, fitted, drawn)
+        name = "errors of the fit" if drawn is None else "errors of draws"
+        found = self.memo(name, lambda: grid.judged(units), *of)
+        (numbers, right), (by_means, commonest) = found
         if math.isnan(numbers):
             after, value = f", average {100 * commonest:.0f} %", f"{100 * right:.0f} %"
             return Number(1 - right, "Hidden classes are guessed right in ", after, value=value)
@@ -168,16 +159,14 @@ class DecompositionView(ModelView):
 
     def parts(self, history: History, *_: Any) -> dict[str, Any]:
         """Return the pictures, curves, components, plane, trials and errors."""
-        state, fit, hidden = self._shown_state(), self.state.fit, self.state.hidden
+        fit, hidden = self.state.fit, self.state.hidden
         data, running = self._data(), fit.phase == "running"
-        iterations = [] if running else fit.recording.snapshots.iterations
         parts = super().parts(history, hidden.sizes)
-        parts["facts"] |= {"iterations": iterations, "iteration": state and state.iteration}
         if data is None:
             return parts
         fitted, frame, posterior = self._fitted(), self._frame_of(data), self.state.posterior
         parts["pictures"] = self._pictures(data, frame, history, posterior)
-        parts["facts"]["painted"] = self._note()
+        parts["facts"]["painted"] = self._painted[1]
         shown = None if fitted is None else fitted.without(self.factors.off(fitted))
         if shown is not None:
             parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))
@@ -189,6 +178,8 @@ class DecompositionView(ModelView):
         parts |= self.factors.parts(fitted, frame, data.labels, said)
         if self._is_photograph(data):
             parts["facts"]["stage"], parts["scatter"] = "photograph", None
+        if self._drawn_table is not None:  # these are of the fit, of which nothing is shown
+            parts |= {"components": None, "scatter": None}
         if data.labels.table is None and not running:
             seen = None if fitted is None else self.memo("known", self.state.known, data)
             parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original, seen)
@@ -221,26 +212,15 @@ class DecompositionView(ModelView):
         return self.state.data
 
     def _shown_state(self) -> State | None:
-        """Return the iterate that belongs to the data that are shown, if there is one.
-
-        While the fit runs it is the last one, and afterwards the chosen one.
-        """
+        """Return the last iterate, if it belongs to the data that are shown."""
         fit, fitted = self.state.fit, self.state.fitted_settings
-        if fit.phase == "running" or fit.state is None:
-            return fit.state
-        if any(self.state.values[name] != fitted.get(name) for name in OF_DATA):
-            return None
-        run, chosen = self._chosen
-        return chosen if run == self._run() else fit.state
+        others = any(self.state.values[name] != fitted.get(name) for name in OF_DATA)
+        return None if others and fit.phase != "running" else fit.state
 
     def _fitted(self) -> FittedValues | None:
         """Return the model of this iterate, the largest component first."""
         state = self._shown_state()
         return self.factors.sorted(None if state is None else state._fitted)
-
-    def _run(self) -> tuple[Any, int]:
-        """Return what tells the present run from others, and from its continuation."""
-        return self.state.fit.recording, self.state.fit.done
 
     def _rows(self, data: MatrixData) -> Any:
         """Return selected rows, or those of a component; None for neither."""
@@ -275,13 +255,6 @@ class DecompositionView(ModelView):
     def _drawn_at(self, posterior: Posterior, frame: Frame) -> tuple[Any, Any]:
         """Return mean and standard deviation of a posterior where pictures are shown."""
         return self.memo("drawn", lambda: drawn_at(posterior, frame), posterior, frame)
-
-    def _show_iteration(self, message: Mapping[str, Any]) -> None:
-        """Show an earlier iterate; the last one follows the fit."""
-        iteration = int(message["iteration"])
-        if iteration not in self.state.fit.recording.snapshots.iterations:
-            raise ValueError(f"iteration {iteration} is not kept: choose another.")
-        self._chosen = self._run(), self.state.fit.recording.snapshots[iteration]
 
     def _brush(self, stroke: Mapping[str, Any]) -> None:
         """Hide or reveal what the brush has touched, and continue from the present factors."""

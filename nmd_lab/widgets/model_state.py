@@ -37,7 +37,7 @@ MODEL = (
     Field("high", value=1.0),
     Field("rank", "Components", "integer", (), "components", "Their number", auto=True,
           value="auto"),
-    Field("alpha", "Ridge", "number", (), "again", "Keeps W and H small", auto=True, value="auto",
+    Field("alpha", "Penalty", "number", (), "again", "Keeps W and H small", auto=True, value="auto",
           check="alpha"),
 )  # fmt: skip
 ITERATIONS = Field(
@@ -253,8 +253,8 @@ class ModelState(FitState):
             options["offsets"] = values.get("offsets", "none")
         self.sample.start(X, SampleSettings(rank, f, options, share, observed), idle=idle)
 
-    def sample_code(self, data: str) -> str:
-        """Return the code that makes the posterior; an empty string if there is none."""
+    def sample_code(self, data: str, before: str = "") -> str:
+        """Return the code that makes the posterior after other lines; empty if there is none."""
         posterior, settings = self.posterior, self.sample.settings
         if posterior is None or settings is None:
             return ""
@@ -265,6 +265,7 @@ class ModelState(FitState):
         if settings.held_out > 0:
             share = {"test_size": settings.held_out, "random_state": options["random_state"]}
             split = f"seen, held_out = {call('nmd.split_observed', data, **share)}\n"
+            split *= split not in before
             seen, last = "seen", "posterior.plot.predictions(held_out)\n"
         if settings.observed is not None:
             options["observed"] = Code("mask")

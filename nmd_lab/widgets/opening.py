@@ -19,7 +19,6 @@ from nmd_lab.data.long_table import RepeatedPairs
 from nmd_lab.data.readers import read_file
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import MOST_CATEGORIES
-from nmd_lab.result import netcdf
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.files import load, result_of
 from nmd_lab.result.posterior import Posterior
@@ -45,22 +44,15 @@ FILE_OPTIONS = ("variable", "row", "column", "value", "header", "index")
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")  # endings of files with a picture
 
 
-def kind_of_result(path: Path) -> str | None:
-    """Return "fit" or "study" for a file of a result, None for any other file."""
+def is_result(path: Path) -> bool:
+    """Return whether a file holds a result."""
     if path.suffix != ".nc" or not path.is_file():
-        return None
+        return False
     try:
         with xr.open_dataset(path) as opened:
-            return kind_of_dataset(opened)
+            return RESULT_ATTRIBUTE in opened.attrs
     except (LookupError, OSError, RuntimeError, TypeError, ValueError):
-        return None
-
-
-def kind_of_dataset(dataset: xr.Dataset) -> str | None:
-    """Return "fit" or "study" for the Dataset of a result, None for any other one."""
-    if RESULT_ATTRIBUTE not in dataset.attrs:
-        return None
-    return "fit" if {"W", "H"} <= set(dataset.variables) else "study"
+        return False
 
 
 def read_picture(path: Path) -> tuple[Any, str, str]:
@@ -92,11 +84,11 @@ def view_of(X: Any, **options: Any) -> View:
     """Return the view that suits what `explore` takes, but no path."""
     if X is None:
         return view_of_library(**options)
-    if isinstance(X, xr.Dataset) and kind_of_dataset(X) == "fit":
+    if isinstance(X, xr.Dataset) and RESULT_ATTRIBUTE in X.attrs:
         X = result_of(X)
     if isinstance(X, Decomposition | Posterior):
         return ResultView(FittedState(X, **options))
-    if isinstance(X, Study) or (isinstance(X, xr.Dataset) and kind_of_dataset(X) == "study"):
+    if isinstance(X, Study | xr.Dataset):
         return StudyView(StudyState(X, **options), X)
     asked = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
     if table_columns(X, asked) is not None or is_sparse(X):
@@ -137,11 +129,9 @@ def view_of_matrix(X: Any, *, by_patches: bool = True, **options: Any) -> View:
 
 def view_of_file(path: Path, **options: Any) -> View:
     """Return the view of a file of results or of data."""
-    if kind := kind_of_result(path):
-        view = view_of(load(path) if kind == "fit" else netcdf.read(path), **options)
-        read = "nmd.load" if kind == "fit" else "netcdf.read"
-        view.data_code = call(read, f'"{path.as_posix()}"')
-        view.state.imports = "from nmd_lab.result import netcdf\n" if kind == "study" else ""
+    if is_result(path):
+        view = view_of(load(path), **options)
+        view.data_code = call("nmd.load", f'"{path.as_posix()}"')
         return view
     reading = {name: value for name, value in options.items() if name in FILE_OPTIONS}
     settings = {name: value for name, value in options.items() if name not in FILE_OPTIONS}

@@ -90,7 +90,8 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         self._lock = threading.RLock()
         self._note: tuple[str, bool] | None = None
         self._saved: set[Path] = set()
-        self._reflecting = self._recording = self._ran = False
+        self._reflecting = self._recording = False
+        self._run = 0.0  # when the present run began
         self._picture: Any = None
         self._is_open = False
         super().__init__()
@@ -283,14 +284,15 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         with self._lock, self.hold_sync():
             try:
                 running = self.state.active.phase == "running"
-                if self._ran and not running and self._note and not self._note[1]:
+                if self._run and not running and self._note and not self._note[1]:
                     self._note = None  # what was said at the beginning of a run ends with it
-                self._ran = running
+                before, self._run = self._run, self.state.active.began if running else 0.0
                 if not running:
                     self._show_settings()  # a choice may have put numbers in the place of "auto"
-                    if not self.state.problems() or self.view.result is not None:
-                        self.code_text = self.code()
-                    self.runs = self.history.lines(self.state)
+                    self.runs = self.history.lines(self.view)
+                is_known = not self.state.problems() or self.view.result is not None
+                if is_known and (not running or before != self._run):  # it holds from the beginning
+                    self.code_text = self.code()
                 parts = self.view.parts(self.history)
                 for name in PARTS:
                     if name not in STAYING or not running or parts.get(name) is not None:

@@ -14,7 +14,7 @@ from nmd_lab.data.patches import CHANNELS, Grid
 from nmd_lab.inpainting import GROUPS, PASSES, default_grid
 
 from .background import Memo
-from .code import call
+from .code import PRINT_HIDDEN, call
 from .live_fill import Box, FillRequest, LiveFill
 from .matrix_data import mean_difference
 from .paint import Paint
@@ -160,4 +160,7 @@ class PhotographState(FitState):
         named = {} if values["method"] == "sample" else {"method": values["method"]}
         named |= {} if values["groups"] == GROUPS else {"groups": values["groups"]}
         filled = call("nmd.inpaint", "X", "mask", **named, random_state=values["seed"])
-        return f"{lines}filled = {filled}\n"
+        lines += f"filled = {filled}\n"
+        hidden = float(values["missing"]) > 0 or self.paint is not None
+        off = "np.sqrt(np.nanmean((filled.picture.values - np.asarray(X, float))[~mask] ** 2))"
+        return lines + (PRINT_HIDDEN.format("pixels", off) if hidden else "")

@@ -19,11 +19,11 @@ from .background import many
 from .charts import calibration_chart
 from .components import tiles_part
 from .history import History
-from .paint import HIDDEN, Paint
+from .paint import Paint
 from .photograph_state import PhotographState
 from .pictures import Frame, at, frame_of, pictures_part
 from .view import View
-from .words import Number, Piece, painted_words, rounded_ends, size_words, two_digits
+from .words import Number, Piece, painted_words, rounded_ends, size_words
 
 PATTERNS = 2  # patterns of a group along each side of its tile
 MOSTLY = 0.5  # fraction of the patches of a pixel that make it one of a group
@@ -69,39 +69,28 @@ class PhotographView(View):
 
     def number(self) -> Number | None:
         """Return the error where pixels are hidden, compared with interpolation."""
-        errors, paint = self.state.fill.errors, self.state.paint
+        errors = self.state.fill.errors
         if not errors or self.result is None or self.state.fill.phase == "running":
             return None
         (_, error), *rivals = errors.items()
         low, high = rounded_ends(np.nanmin(self.state.pixels), np.nanmax(self.state.pixels))
-        after, painted = f" of {low}…\N{WORD JOINER}{high}", math.nan
-        if paint is not None:
-            painted = self._where_painted(paint)[0]
-        if not math.isnan(painted):
-            after += f", ±{two_digits(painted)} where you painted"
+        after = f" of {low}…\N{WORD JOINER}{high}{self._painted[0]}"
         found = self.state.fill.findings
         covered = "" if found is None else f"; {found.summary}"
         return Number(error, "Hidden pixels are guessed to ", after, dict(rivals), more=covered)
 
-    def _where_painted(self, paint: Paint) -> tuple[float, float]:
-        """Return the errors of the filled picture and of its average where the brush has hidden."""
-        assert self.result is not None
-        pixels, hidden = self.state.pixels, (paint.signs < 0) & ~self.state.mask
-        guesses = self.result["picture"].to_numpy(), np.nanmean(self.state.visible)
-        squares = (((guess - pixels)[hidden] ** 2) for guess in guesses)
-        each = [
-            float(np.sqrt(np.mean(s[np.isfinite(s)]))) if np.isfinite(s).any() else math.nan
-            for s in squares
-        ]
-        return each[0], each[1]
-
-    def _note(self) -> str:
-        """Return the words about a solid stroke."""
-        paint, fill = self.state.paint, self.state.fill
-        if paint is None or self.result is None or fill.phase == "running":
-            return ""
-        errors = self._where_painted(paint) if (paint.signs == HIDDEN).any() else (math.nan,) * 2
-        return "" if math.isnan(errors[0]) else painted_words(*errors)
+    @property
+    def _painted(self) -> tuple[str, str]:
+        """Words on what was painted: behind the number, and below a solid stroke."""
+        state, paint = self.state, self.state.paint
+        if paint is None or self.result is None or state.fill.phase == "running":
+            return "", ""
+        hidden = (paint.signs < 0) & ~state.mask
+        guesses = self.result["picture"].to_numpy(), np.nanmean(state.visible)
+        found = ((guess - state.pixels)[hidden] for guess in guesses)
+        known = (each[np.isfinite(each)] for each in found)
+        errors = (float(np.sqrt(np.mean(x**2))) if x.size else math.nan for x in known)
+        return painted_words(paint, *errors)
 
     def write(self, path: Path) -> None:
         """Write the filled picture to a file."""
@@ -116,7 +105,7 @@ class PhotographView(View):
         """Return the pictures, the groups, errors and the coverage of intervals."""
         state, fill, frame = self.state, self.state.fill, self.state.frame
         parts: dict[str, Any] = {
-            "facts": {"stage": "photograph", "painted": self._note()},
+            "facts": {"stage": "photograph", "painted": self._painted[1]},
             "pictures": self._pictures(frame),
             "components": self._groups(),
         }

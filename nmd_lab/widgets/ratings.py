@@ -19,10 +19,12 @@ from nmd_lab.result.posterior import Posterior
 
 from .background import Memo
 from .code import call, expression
+from .live_sample import LEVEL
 
 # Columns of a long table that hold the labels and the values unless others are named
 DEFAULT_COLUMNS = {"row": "user", "column": "item", "value": "rating"}
 
+LISTED = 50  # largest number of entries in a list
 OFFERED, FOUND = 8, 12  # numbers of items that are offered at first, and that a search finds
 MOST_LEVELS, LEVELS = 10, 5  # different ratings that stars can give, and their number if more
 
@@ -33,6 +35,7 @@ class Ratings(NamedTuple):
     matrix: Any  # the data as `nmd_lab.complete` takes them
     observations: SparseObservations  # the observed entries
     titles: Mapping[Any, str]  # titles by column label, such as the names of films
+    titled: bool = False  # whether the titles are a column of the data
 
     def labels(self, axis: Literal["rows", "columns"]) -> NDArray[Any]:
         """Return the labels of the rows or of the columns; their positions if there are none."""
@@ -59,12 +62,13 @@ def as_ratings(
     X: Any, columns: Mapping[str, str] | None, titles: Mapping[Any, str] | None
 ) -> Ratings:
     """Return data, a long table if they have columns, as sparse observations."""
+    titled = columns is not None and titles is None and "title" in X.columns
     if columns is not None:
-        if titles is None and "title" in X.columns:
+        if titled:
             distinct = X.drop_duplicates(columns["column"])
             titles = dict(zip(distinct[columns["column"]], distinct["title"], strict=True))
         X = observations_from_table(X, **columns)
-    return Ratings(X, observe(X).as_sparse(), titles or {})
+    return Ratings(X, observe(X).as_sparse(), titles or {}, titled)
 
 
 def reading_code(table: str, columns: Mapping[str, str]) -> str:
@@ -140,18 +144,48 @@ class NewPerson:
 
         return self._memo(f"{type(model).__name__} {bool(ratings)}", folded, model, ratings)
 
-    def code(self) -> str:
-        """Return the code that prints the suggestions; an empty string without ratings."""
-        columns, labels = list(self.ratings), self.data.labels("columns")
-        if not columns:
-            return ""
-        if labels.dtype != object:  # positions
-            row = f"np.full((1, {labels.size}), np.nan)\nyou[0, {columns}] = "
-            row += f"{list(self.ratings.values())}"
-            return _CODE.format("numpy as np", row, f"-1, exclude={columns}")
-        rated = ", ".join(f"{expression(labels[k])}: {x!r}" for k, x in self.ratings.items())
-        series = call("pd.Series", f"{{{rated}}}", name="you")
-        return _CODE.format("pandas as pd", series, '"you", exclude=you')
-
-
-_CODE = "\nimport {}\n\nyou = {}\nprint(fit.append(you).top({}))\n"
+    def code(self, row: int | None, sort: str, least: int, *, drawn: bool) -> str:
+        """Return the code that prints the suggestions for a row, or for the new person."""
+        labels, entries = self.data.labels("columns"), self.data.observations
+        is_named = labels.dtype == object
+        model, fold = ("posterior", "fold_in") if drawn else ("fit", "append")
+        who = '"you"' if is_named else "-1"
+        named = f'fit.H.indexes["{entries.labels.columns[0]}"]'
+        lines = ["", f"items = {named if is_named else f'np.arange({labels.size})'}"]
+        if row is None:
+            stars = (f"{expression(labels[k])}: {x!r}" for k, x in self.ratings.items())
+            folded = f'{model}.{fold}({{}}, unknown="offsets")'
+            lines += [
+                f'you = pd.DataFrame([{{{", ".join(stars)}}}], ["you"], items)',
+                f"you, rated = you{'' if is_named else '.to_numpy()'}, items[you.notna().iloc[0]]",
+                f"one, nobody = {folded.format('you')}, {folded.format('you * np.nan')}",
+            ]
+        else:
+            who = expression(self.data.labels("rows")[row])
+            begin, end = entries.indptr[row : row + 2]
+            lines += [f"one, rated = {model}, items[observed.indices[{begin}:{end}]]"]
+        lines += [f'best = pd.DataFrame({{"stars": one.predict({who}, items)}}, items)']
+        if row is None and self.ratings:
+            lines += [
+                f"added = best.stars - nobody.predict({who}, items)",
+                'best["for_you"] = (added - added.mean()).round(1) + 0.0',
+            ]
+        lines += [
+            'best["n"] = np.bincount(observed.indices, minlength=len(items))',
+            f"best = best[(best.n >= {least}) & ~best.index.isin(rated)].copy()",
+        ]
+        shown, by = '"stars"', "stars"
+        if drawn:
+            shown, by = '"stars", "low", "high"', "low" if sort == "surest" else by
+            lines += [f"ends = one.predict_interval({who}, best.index, level={LEVEL})"]
+            lines += ['best["low"], best["high"] = ends.T']
+        if sort == "for_you" and row is None and self.ratings:
+            by = 'for_you", "stars'
+        lines += [f'best = best.sort_values(["{by}"], ascending=False)[:{LISTED}]']
+        if self.ends is not None:
+            lines += [f"best[[{shown}]] = best[[{shown}]].clip{self.ends}"]
+        if self.data.titled:
+            column = expression(entries.labels.columns[0])
+            titles = f'X.drop_duplicates({column}).set_index({column})["title"]'
+            lines += [f'best["title"] = {titles}']
+        return "\n".join([*lines, "print(best.round(1).to_string())", ""])

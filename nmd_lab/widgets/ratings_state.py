@@ -19,8 +19,9 @@ from nmd_lab.solver.options import OFFSETS
 from nmd_lab.solver.settings import ADMM, SPLITS
 
 from .background import Measure, Positions, error_of_means, in_sample
-from .code import fit_call
+from .code import PRINT_ERROR, PRINT_HIDDEN, fit_call
 from .live_sample import LEVEL
+from .matrix_data import loading_lines
 from .matrix_state import MOST_COMPARED
 from .model_state import DRAWS, ITERATIONS, MODEL, MOST_JUDGED, ModelState, Numbers
 from .ratings import DEFAULT_COLUMNS, NewPerson, as_ratings, reading_code, table_columns
@@ -71,7 +72,7 @@ class CompletionState(ModelState):
         *hidden_fields("validation", "ratings"),
         *MODEL,
         Field("offsets", "Offsets", "choice", OFFSETS, "again", "Offsets added to W H", auto=True),
-        Field("offset_alpha", "Their ridge", "number", (), "again",
+        Field("offset_alpha", "Penalty of offsets", "number", (), "again",
               "Keeps the offsets of rows and columns small", auto=True, value="auto",
               check="offset_alpha"),
         Field("split", "", "choice", SPLITS, value="auto"),
@@ -177,7 +178,7 @@ class CompletionState(ModelState):
         predicted, for_you = of.predicted(), np.full(self.shape[1], np.nan)
         if row is None and self.person.ratings:
             added = predicted - self.row(None, rated=False).predicted()
-            for_you = added - added.mean()
+            for_you = np.round(added - added.mean(), 1) + 0.0  # no -0.0
         by = for_you if sort == "for_you" else predicted
         if sort == "surest":
             by = np.full(self.shape[1], np.nan)
@@ -185,7 +186,9 @@ class CompletionState(ModelState):
         by = predicted if np.isnan(by).all() else by
         others = np.where(np.isnan(predicted) | ~enough, -np.inf, by)
         others[rated] = -np.inf
-        best = np.argsort(-others, kind="stable")[:top]
+        best = np.lexsort((-predicted, -others))[
+            :top
+        ]  # of those that look alike, the highest first
         best = best[others[best] > -np.inf]
 
         def listed(columns: Numbers, values: Numbers) -> list[Entry]:
@@ -244,11 +247,13 @@ class CompletionState(ModelState):
         """Return a notebook cell that repeats fit and draws, or makes a fit if there is neither."""
         arguments = self._arguments or self.arguments()
         result = self.fit.result if self._arguments else None
-        lines, data = "", name or "..."
+        lines, data = loading_lines(name, ""), "X"
         if self.columns is not None:
-            lines, data = reading_code(data, self.columns), "observed"
+            lines, data = lines + reading_code(data, self.columns), "observed"
         drawn = self.sample_code(data)
         fitted = fit_call(result, "complete", data, arguments)
+        validated = arguments.get("validation")
+        error = PRINT_HIDDEN.format("ratings", "fit.history.validation_rmse.values.min()")
+        fitted += error if validated else PRINT_ERROR
         calls = fitted if not drawn else drawn if result is None else f"{fitted}\n{drawn}"
-        rated = "" if result is None else self.person.code()
-        return f"import nmd_lab as nmd\n{self.imports}\n{lines}{calls}{rated}"
+        return f"import nmd_lab as nmd\n{self.imports}\n{lines}{calls}"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.summary import validation_error
 
@@ -16,13 +17,13 @@ from .charts import texts
 from .components import MOST_COMPONENTS, order_of, plane_part
 from .history import History
 from .live_sample import LEVEL
+from .ratings import LISTED
 from .ratings_state import SORTS, CompletionState, Entry
 from .settings import Field, value_of
 from .view import ModelView
 from .words import Number
 
 MOST_SUGGESTIONS = 500  # number of row labels that are suggested
-LISTED = 50  # largest number of entries in a list
 MOST_MAPPED, NAMED = 3000, 120  # columns in the map, the most rated ones, and candidates for a name
 NEAR = 6  # number of columns that light up beside one
 YOU = "you"  # label of a person who is not in the data
@@ -69,6 +70,22 @@ class CompletionView(ModelView):
         before = "Hidden ratings are guessed to "
         return Number(error, before, after, self.state.errors, more=self.covered())
 
+    def code(self, explorer: Any) -> str:
+        """Return a notebook cell that repeats the fit, and prints the suggestions."""
+        code, state, (row, problem) = super().code(explorer), self.state, self._row()
+        if state.fit.result is None or problem:
+            return code
+        drawn, sort = state.posterior is not None, self._sort(row)
+        of = "" if state.columns is not None else "observed = X\n"
+        if of and not isinstance(state.data.matrix, SparseObservations):
+            of = "observed = nmd.observations_from_sparse(X)\n"
+        imports = "import numpy as np\nimport pandas as pd\n\n"
+        return f"{imports}{code}{of}{state.person.code(row, sort, state.least, drawn=drawn)}"
+
+    def _sort(self, row: int | None) -> str:
+        """Return the order of the suggestions; those for a row have no difference for it alone."""
+        return self.sort if row is None else self.sort.replace("for_you", "highest")
+
     def select(self, selection: dict[str, Any] | None) -> None:
         """Show the entries of the row that was picked, also if it is the only one of a lasso."""
         before, now = self.selection or {}, selection or {}
@@ -85,9 +102,8 @@ class CompletionView(ModelView):
         row, problem = self._row()
         labels, data = state.observations.labels, state.data
         columns = data.column_titles() if data.titles else texts(labels, "columns")
-        said = "; ".join(filter(None, (self.lost(shown), self._typical(shown))))
         parts = super().parts(history)
-        parts |= self.factors.parts(shown, None, labels, said, columns)
+        parts |= self.factors.parts(shown, None, labels, self.lost(shown), columns)
         parts["facts"] |= {"lists": self._lists(row, problem)}
         parts["scatter"] = self._map(shown, row, problem)
         return parts
@@ -158,7 +174,7 @@ class CompletionView(ModelView):
 
     def _lists(self, row: int | None, problem: str) -> dict[str, Any]:
         """Return the ratings of a row or of the new person, and the best of the other columns."""
-        sort = self.sort if row is None else self.sort.replace("for_you", "highest")
+        sort = self._sort(row)
         rated, best = ([], []) if problem else self.state.entries(row, LISTED, sort)
         hidden = set() if row is None else set(self.state.hidden_of(row).tolist())
         person, known = self.state.person, []
@@ -224,11 +240,3 @@ class CompletionView(ModelView):
             return "give some stars: suggestions follow"
         more = self.state.generosity
         return f"you rate {abs(more):.1f} {'above' if more >= 0 else 'below'} most people"
-
-    def _typical(self, shown: FittedValues | None) -> str:
-        """Return the rows of the chosen component in words."""
-        rows = None if shown is None else self.factors.rows(shown)
-        if rows is None:
-            return ""
-        named = ", ".join(str(label) for label in self.state.data.labels("rows")[rows])
-        return f"rows with most of component {self.factors.chosen}: {named}"

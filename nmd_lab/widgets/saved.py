@@ -1,9 +1,9 @@
 """An explorer as one file of HTML that needs no kernel and no network.
 
 The file contains the page, the record of all that it shows, and recorded answers to a reader who
-switches a component off or looks at its rows, at an earlier iteration, at another plane or at a
-point of a study.  Pictures of many pixels are in the 8 bits that the page draws, a photograph as a
-browser compresses one, and many weights of a model in 16 bits.
+switches a component off or looks at its rows, at another plane or at a point of a study.  Pictures
+of many pixels are in the 8 bits that the page draws, a photograph as a browser compresses one, and
+many weights of a model in 16 bits.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ TOO_LARGE = "switching a component off needs Python: the answers would make the 
 EXACT = 1 << 14  # bytes of a picture up to which its numbers are written as they are
 WIDE = 65_535  # code of the largest of many weights
 MOST_ANSWERS = 3_000_000  # bytes of the answers of one kind, above which they are left out
-MOST_ITERATIONS = 24  # earlier iterations that can be seen again
 QUALITY = 88  # of a photograph, up to 100
-FRAME = {"modelled", "facts", "status"}  # traits that change with an iteration
 
 Record = dict[str, Any]
 
@@ -127,8 +125,6 @@ def _recorded(explorer: Any) -> Record:
             changed = changes(shown_by(explorer), shown)
             explorer._receive(None, back or message, [])
             explorer.selection = selection
-            if what == "iterations":  # components and plane stay those of the last one
-                changed = {name: changed[name] for name in sorted(FRAME & changed.keys())}
             if what == "off" and shown["drawing"]:  # which the page draws
                 changed = {"components": {"said": changed["components"].get("said", "")}}
             if "drawing" in changed:  # its table of f draws other rows, too
@@ -137,8 +133,6 @@ def _recorded(explorer: Any) -> Record:
                 left_out.append(what)
                 break
             answers[json.dumps(message, separators=(",", ":"))] = changed
-    if "iterations" in left_out:
-        shown["facts"]["iterations"] = []
     if "off" in left_out:
         shown["components"] = shown["components"] | {"said": TOO_LARGE}
     return {"shown": shown, "answers": answers, "left_out": left_out}
@@ -152,9 +146,6 @@ def shown_by(explorer: Any) -> Record:
     message = work.message.removesuffix(": ⟲ resumes")
     said = "" if work.phase == "ready" or not message else f"{message}; "
     said += f"saved by nmd_lab {__version__}, nothing is fitted here"
-    if "iterations" in facts:
-        every = len(facts["iterations"]) // MOST_ITERATIONS + 1
-        facts["iterations"] = sorted({*facts["iterations"][::-every], facts["iteration"]} - {None})
     if "shapes" in facts:  # a click on one would fit it
         facts["shapes"] = []
     if "lists" in facts:
@@ -235,7 +226,7 @@ def questions(shown: Record) -> dict[str, tuple[list[Record], Record | None]]:
     component = [{"do": "component", "k": k} for k in range(components.get("count", 0))]
     lines = [line for panel in dots.get("study", {}).get("panels", ()) for line in panel["series"]]
     point = {"do": "point", "chart": "study"}
-    now, at = facts.get("point"), {"do": "iteration", "iteration": facts.get("iteration")}
+    now = facts.get("point")
     pixels = pictures["count"] * pictures["height"] * pictures["width"] if pictures else 0
     # Groups of patches are not switched off; large models are, by the page, without their errors
     large = shown["drawing"] and pixels * len(component) > MOST_VALUES
@@ -245,7 +236,6 @@ def questions(shown: Record) -> dict[str, tuple[list[Record], Record | None]]:
     return {
         "off": ([each | {"what": "off"} for each in component if switched], None),
         "rows": ([each | {"what": "rows"} for each in component if cases], None),
-        "iterations": ([at | {"iteration": n} for n in facts.get("iterations", ())], at),
         "points": (
             [point | {"id": n} for line in lines for n in line["ids"]],
             None if now is None else point | {"id": now},

@@ -64,19 +64,11 @@ class Field(NamedTuple):
 
 def hidden_fields(name: str, what: str) -> tuple[Field, Field]:
     """Return the fraction of what is hidden at random, and the seed."""
-    check, said = partial(check_share, name), f"Seed of hidden {what} and of the start"
+    share, seed = f"Fraction of hidden {what}", f"Seed of hidden {what} and of the start"
+    check = partial(check_share, name)
     return (
-        Field(
-            name,
-            "Hidden",
-            "share",
-            (),
-            "data",
-            f"Fraction of hidden {what}",
-            value=HIDDEN,
-            check=check,
-        ),
-        Field("seed", "Seed", "integer", (), "again", said, value=0, check="random_state"),
+        Field(name, "Hidden", "share", (), "data", share, value=HIDDEN, check=check),
+        Field("seed", "Seed", "integer", (), "again", seed, value=0, check="random_state"),
     )
 
 
@@ -232,14 +224,6 @@ def choice_for(
     # Explorers go on until a fit has converged: no trial ends early after a path of ridges
     with one_thread():
         return prepared(X, {"init": "svd"} | dict(arguments), signals=asked, **more)
-
-
-def chosen_arguments(arguments: Mapping[str, Any], choice: Decided) -> dict[str, Any]:
-    """Return the values of a choice for those arguments of a fit that are "auto"."""
-    named = {"offset_alpha": "auto"} | complete_arguments(arguments)
-    nonlinearity, d = choice.model.shown
-    chosen = {"nonlinearity": nonlinearity, "loss": d.name} | _numbers(choice)
-    return {name: value for name, value in chosen.items() if is_auto(named[name])}
 
 
 def settings_of(choice: Decided) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The study explorer: a chart with points to click, the fits behind each, and one fit repeated."""
+"""The study explorer: a chart with points to click, and the fits behind each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nmd_lab.studies.plots import label_text
 from nmd_lab.studies.summary import labels_of, ranked
 
 from .background import many
-from .charts import chart, curves_chart, series, table
+from .charts import chart, series, table
 from .history import History
 from .study_state import NO_DIMENSION, ChartPoint, StudyState, is_numeric
 from .view import View
@@ -30,42 +30,33 @@ CLEARLY = 0.975  # quantile of Student's t beyond which a paired difference is c
 
 
 class StudyView(View):
-    """The chart with its points, the details of one, and the curves of its fit."""
+    """The chart with its points, and the details of one."""
 
     state: StudyState
 
     def __init__(self, state: StudyState, study: Any) -> None:
         attribute = "results" if state.study is None else "study"
-        super().__init__(state, "study-fit.nc", (study, attribute))
+        super().__init__(state, "study-copy.nc", (study, attribute))
+        self.buttons = {}
         self.points: list[ChartPoint] = []
         self._shown: dict[str, Any] | None = None
         self.actions["point"] = self._choose
 
     @property
-    def result(self) -> Any:
-        """The repeated fit, or the cells of the point that was clicked, or None."""
-        chosen = self.state.selected
-        if self.state.fit.result is not None or chosen is None:
-            return self.state.fit.result
-        return self.memo("cells", lambda: self.state.cells(chosen), chosen)
+    def result(self) -> xr.Dataset:
+        """The results, or those of the point that was clicked."""
+        state, chosen = self.state, self.state.selected
+        if chosen is None:
+            return state.results
+        return self.memo("cells", lambda: state.cells(chosen), chosen)
 
     def cannot_run(self) -> str:
-        """Return why the fit of the point cannot be repeated, or an empty string."""
-        return self.state.why_not() or super().cannot_run()
-
-    def start(self) -> None:
-        """Repeat the fit of the chosen point, or else of the lowest one."""
-        best = self._best()
-        if self.state.selected is None and best is not None:
-            self.state.choose(best)
-        super().start()
+        """Return why nothing runs here."""
+        return "a study is shown, not fitted: study.best() fits its best model"
 
     def write(self, path: Path) -> None:
-        """Write the repeated fit, or the cells of the point, to a file."""
-        if isinstance(self.result, xr.Dataset):
-            netcdf.write(self.result, path)
-        else:
-            self.result.save(path)
+        """Write the results, or those of the point, to a file."""
+        netcdf.write(self.result, path)
 
     @property
     def title(self) -> str:
@@ -85,7 +76,7 @@ class StudyView(View):
     @property
     def model(self) -> list[Piece]:
         """The model that is best over all conditions."""
-        return [] if self._models.empty else [("best is ", ""), (_words(self._labels()), "again")]
+        return [] if self._models.empty else [(f"best is {_words(self._labels())}", "")]
 
     def number(self) -> Number | None:
         """Return the lowest mean of the measure, and the difference from the next model."""
@@ -117,12 +108,6 @@ class StudyView(View):
         low, high = (f"{end:.{places}f}" for end in (more - reach, more + reach))
         return f"{text} clearly (95 % interval {low} to {high}, paired by {by_seed.size} seeds)"
 
-    def _best(self) -> ChartPoint | None:
-        """Return the point of the best model where its conditions are hardest."""
-        labels = {} if self._models.empty else self._labels()
-        points = [point for point in self.points if labels.items() <= point.labels.items()]
-        return max(points, key=lambda point: point.mean, default=None)
-
     def parts(self, history: History) -> dict[str, Any]:
         """Return the chart, the details of the chosen point, and its curves."""
         chosen, values = self.state.selected, self.state.values
@@ -138,14 +123,13 @@ class StudyView(View):
                 "point": next((k for k, p in enumerate(self.points) if p.labels == labels), None)
             },
             "tables": [about],
-            "curves": curves_chart({"relative_error": "seen"}, self.state.fit.recording),
         }
 
     def _choose(self, message: Mapping[str, Any]) -> None:
         """Choose a point, or no point by a second click on it."""
         point, chosen = self.points[message["id"]], self.state.selected
         is_chosen = chosen is not None and point.labels == chosen.labels
-        self.state.choose(None if is_chosen else point)
+        self.state.selected = None if is_chosen else point
 
     def _chart(self) -> dict[str, Any]:
         """Return the chart of the present layout, and keep its points."""

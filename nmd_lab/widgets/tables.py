@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.typed_table import TypedColumn, TypedTable
 from nmd_lab.model.fitted_values import FittedValues
+from nmd_lab.model.model import Model
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.tables import cells_at
@@ -114,9 +116,8 @@ class Grid(NamedTuple):
         """Return the predictions for some rows, one number each."""
         if (shares := self._shares(column, rows, at)) is not None:
             return np.asarray(shares.argmax(axis=1), dtype=float)
-        if self.posterior is not None:
-            cells = entries_at(rows, np.full(rows.size, at[0]))
-            return np.asarray(self.posterior.predict(cells), dtype=float)
+        if self.posterior is not None or not column.is_class:
+            return self._at(rows, np.full(rows.size, at[0]))
         if self.fitted is None:
             return np.full(rows.size, np.nan)
         return self._numbers(column, self.fitted.block(rows, at))
@@ -151,6 +152,37 @@ class Grid(NamedTuple):
         shares += np.finfo(float).tiny
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
+    def judged(self, model: Model) -> list[tuple[float, float]]:
+        """Return the errors of hidden cells, and those of what is usual in their columns.
+
+        They are the error of numbers in SD, and the fraction of classes that are right; or NaN.
+        """
+        hidden = np.isnan(self.observed) & ~np.isnan(self.original)
+        i, j = np.nonzero(hidden & ~np.array([each.is_class for each in self.table.of_matrix]))
+        guesses, right = (
+            (self._at(i, j), np.nanmean(self.observed, axis=0)[j]),
+            (list[bool](), list[bool]()),
+        )
+        off = [model.in_units(self.original[i, j] - guess, i, j) for guess in guesses]
+        for column, at in self.table.blocks():
+            rows = np.flatnonzero(hidden[:, at[0]])
+            if column.is_class and rows.size:
+                truth = self._numbers(column, self.original[:, at])[rows]
+                known = self._numbers(column, self.observed[:, at])
+                often = np.bincount(known[~np.isnan(known)].astype(int)).argmax()
+                for each, guess in zip(
+                    right, (self._expected(column, rows, at), often), strict=True
+                ):
+                    each += (guess == truth).tolist()
+        return [(_mean(x**2) ** 0.5, _mean(each)) for x, each in zip(off, right, strict=True)]
+
+    def _at(self, rows: Array, columns: Array) -> Array:
+        """Return the predictions of entries of the matrix."""
+        if self.posterior is not None:
+            return np.asarray(self.posterior.predict(entries_at(rows, columns)), dtype=float)
+        nothing = np.full(rows.size, np.nan)
+        return nothing if self.fitted is None else np.asarray(self.fitted.at(rows, columns))
+
     def least_sure(self, names: list[str]) -> dict[str, Any] | None:
         """Return a table of the cells that the model is least sure of; None without draws."""
         if self.posterior is None:
@@ -174,6 +206,11 @@ class Grid(NamedTuple):
         said = "Cells where the model knows least"
         said += f"; ⚠ {warning}" if (warning := doubt(self.posterior)) else ""
         return table("unsure", head, rows, ids=at.tolist(), caption=said)
+
+
+def _mean(numbers: Any) -> float:
+    """Return the mean; NaN without numbers."""
+    return float(np.mean(numbers)) if len(numbers) else math.nan
 
 
 def _scale(column: TypedColumn, data: Array) -> tuple[float, float, list[float]]:

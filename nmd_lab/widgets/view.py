@@ -22,7 +22,7 @@ from .history import History
 from .model_state import ModelState
 from .pictures import Frame
 from .settings import Field, FitState
-from .words import Number, Piece, model_words, shapes
+from .words import Number, Piece, choice_words, model_words, shapes
 
 Action = Callable[[Mapping[str, Any]], Any]
 """What a message of the front end does; a view that it returns is shown from then on."""
@@ -108,6 +108,10 @@ class View:
             return Number(error, "Hidden entries are guessed to ")
         where = "The relative error is ", " where seen; nothing is hidden"
         return Number(self.result._returned("relative_error"), *where, sign="")
+
+    def number_of_fit(self) -> Number | None:
+        """Return the number of the fit, whatever is shown."""
+        return self.number()
 
     def sentence(self, number: Number | None) -> list[Piece]:
         """Return the words about data, model and error."""
@@ -210,6 +214,8 @@ class ModelView(View):
         fit, found = self.state.fit, self.state.sample.findings
         intervals = {} if found is None else {"intervals": calibration_chart(found)}
         tried, f = errors_by_shape(fit.result), str(self.state.values["nonlinearity"])
+        if fit.result is not None and not self.state.changed:
+            f = str(fit.result.nonlinearity.name)  # the columns of a table may have their own
         return {
             "curves": curves_chart(self.curves, fit.recording, sizes),
             "dots": intervals | trials_charts(fit.result),
@@ -291,7 +297,7 @@ def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
         "save": "" if view.result is not None else "there is no result yet",
         "headline": headline,
         "sentence": [list(piece) for piece in pieces],
-        "why": "" if fit is None else str(fit.selection.attrs.get("sentence", "")),
+        "why": "" if fit is None else choice_words(fit),
         "buttons": {
             name: {"label": label, "disabled": bool(why_not[name]), "title": why_not[name] or about}
             for name, (label, about) in view.buttons.items()

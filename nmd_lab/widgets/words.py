@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmd_lab.model.nonlinearities import NONLINEARITIES
-from nmd_lab.result.selection import as_text
+from nmd_lab.result.selection import TIED, TRIAL, as_text
 
 from .background import many
+from .paint import HIDDEN as SOLID
 
 Piece = tuple[str, str]  # words, and the popover that they open, or an empty string
 SHAPES = {  # f in words, of which some have bounds
@@ -91,7 +92,15 @@ def rounded_ends(low: float, high: float) -> list[str]:
     return [text(float(low)), text(float(high))]
 
 
-def painted_words(error: float, average: float) -> str:
+def painted_words(paint: Any, error: float, average: float) -> tuple[str, str]:
+    """Return the words on painted entries behind the number, and those below a solid stroke."""
+    if math.isnan(error):
+        return "", ""
+    below = _below(error, average) if (paint.signs == SOLID).any() else ""
+    return f", ±{two_digits(error)} where you painted", below
+
+
+def _below(error: float, average: float) -> str:
     """Return what is known of a guess where a solid brush has hidden all."""
     if error < BETTER * average:
         return f"where you painted: ±{two_digits(error)}; the average ±{two_digits(average)}"
@@ -111,21 +120,38 @@ def model_words(fit: Any) -> list[Piece]:
     return [(many(fit.rank, "component"), "components"), (", ", ""), (shape, "shape")]
 
 
-def size_words(what: str, shape: tuple[int, int], share: float = 1.0) -> str:
-    """Return what data are, their size, and the fraction that is known if that is not all."""
+def choice_words(fit: Any) -> str:
+    """Return which number of components was chosen, and which ones are as good."""
+    table = fit.selection
+    if "rank" not in table.attrs.get("options", "").split(", "):
+        return ""
+    rank, ranks = int(table["rank"][table.attrs["chosen"]]), table["rank"].values
+    tied = np.unique(ranks[table[TIED].values & (ranks != rank)]).tolist()
+    ends = " and ".join(map(str, tied)) if len(tied) < 3 else f"{tied[0]} to {tied[-1]}"
+    also = f"; {ends} {'is' if len(tied) == 1 else 'are'} as good within the noise" if tied else ""
+    return f"{many(rank, 'component')} guess hidden entries best ({table.sizes[TRIAL]} tried){also}"
+
+
+def size_words(
+    what: str, shape: tuple[int, int], share: float = 1.0, shown: int | None = None
+) -> str:
+    """Return what data are, their size, and what part is known or shown if that is not all."""
     percent = as_text(100 * share, 2) if share < 0.995 else f"{min(100 * share, 99.9):.1f}"
     m, n = shape
-    return what.format(m, n) + (f", {percent} % known" if share < 1 else "")
+    some = "" if shown is None or shown >= m else f", {shown} of them shown"
+    return what.format(m, n) + some + (f", {percent} % known" if share < 1 else "")
 
 
 def shapes(chosen: str, errors: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Return the curves, and the lowest errors where entries are hidden."""
+    """Return the curves, and how much larger the lowest error of each is in trials."""
+    best = errors.get(chosen, min(errors.values(), default=1.0))
+    more = {name: f"{100 * (error / best - 1):+.0f} % error" for name, error in errors.items()}
     return [
         {
             "name": name,
             "text": text,
             "path": _path(name),
-            "error": two_digits(errors[name]) if name in errors else "",
+            "error": "" if name == chosen else more.get(name, ""),
             "chosen": name == chosen,
         }
         for name, text in CURVES.items()

@@ -91,14 +91,25 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     truth, model = X[hidden], explorer.result.reconstruct().values[hidden]
     error = np.linalg.norm(truth - model) / np.linalg.norm(truth)
     assert explorer.fit.recording.held_out[explorer.result._n_iter] == pytest.approx(error)
-    points = arrays_of(explorer.curves)  # the first iterates remember the pixels
-    (before_peak, at_peak), after = points["seen before"][1][-2:], points["hidden"][1]
-    assert before_peak < at_peak == after[0] == max(points["hidden"][1])
-    size = np.sqrt(np.mean(truth**2))  # shown in the unit of the data
-    assert at_peak == pytest.approx(size * max(explorer.fit.recording.held_out.values()))
+    shown, size = arrays_of(explorer.curves)["hidden"][1], np.sqrt(np.mean(truth**2))
+    errors = size * np.array(list(explorer.fit.recording.held_out.values()))  # in the data's unit
+    assert errors[0] < errors.max() == shown[0]  # the first iterates remember the pixels
+    np.testing.assert_allclose(shown, errors[errors.argmax() :])
     assert explorer.runs[-1]["off"] == pytest.approx(size * error)
     painted(explorer, [(20, 30)], 20, hide=False)
     assert not np.isnan(picture(explorer, "seen")).any()
+
+
+def test_the_code_has_the_stroke_while_it_is_filled_and_prints_the_error_there(capsys):
+    explorer = done(plain(widgets.Explorer, smooth(), rank=4, alpha=0.01, iterations=30))
+    act(explorer, "brush", hide=True, picture=0, points=[(20, 30)], radius=6)
+    during = explorer.code_text
+    assert explorer.join()
+    assert during.replace("max_iter=100", "") == explorer.code_text.replace("max_iter=100", "")
+    assert during.count("max_iter") == 2
+    exec(during.replace("...", "X"), {"X": smooth()})
+    error = explorer.status["headline"]["off"]
+    assert capsys.readouterr().out == f"hidden entries: ±{error:.3g}\n"
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])

@@ -9,7 +9,6 @@ from given import prepare
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
-from nmd_lab.widgets.background import Snapshots
 from nmd_lab.widgets.live_fit import LiveFit, ResumableFit
 
 ENDLESS = 10**9
@@ -53,7 +52,6 @@ def test_reset_forgets_even_a_running_fit(small):
     fit.reset()
     assert fit.join(PATIENCE)
     assert (fit.phase, fit.state, fit.result) == ("ready", None, None)
-    assert fit.recording.snapshots.iterations == []
     fit.proceed(3)
     assert fit.phase == "ready"
 
@@ -170,21 +168,3 @@ def test_a_finished_fit_has_done_all_and_the_time_of_a_choice_is_no_iteration(sm
     assert fit.result.stop_reason.code == "converged"
     assert fit.planned == fit.done < 5000
     assert clock.now - fit.began < 300
-
-
-def states(count, size=10):
-    X = np.random.default_rng(0).random((size, size))
-    fitting, found = ResumableFit(preparing(X, rank=1)()), []
-    fitting.advance(count, found.append)
-    return found
-
-
-def test_snapshots_are_few_and_evenly_spaced():
-    snapshots = Snapshots()
-    for state in states(1000):
-        snapshots.add(state)
-    kept = snapshots.iterations
-    assert 20 < len(kept) <= 60
-    assert (kept[0], kept[-1]) == (1, 1000)
-    assert len(set(np.diff(kept[1:-1]))) == 1
-    assert snapshots[1000].iteration == 1000

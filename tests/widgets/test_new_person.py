@@ -172,21 +172,41 @@ def test_any_item_can_be_looked_for():
 
 
 @pytest.mark.parametrize("labelled", [True, False])
-def test_copied_code_suggests_the_same(labelled, capsys):
+def test_copied_code_prints_the_list_of_the_page(labelled):
     table_of = sparse.csr_array((RATINGS["rating"], (RATINGS["user"], RATINGS["item"])))
-    X = RATINGS if labelled else nmd.observations_from_sparse(table_of)
-    explorer = done(widgets.explore(X, **MODEL))
+    explorer = done(widgets.explore(TITLED if labelled else table_of, **MODEL, draws=40))
+
+    def check():
+        names = {"X": TITLED if labelled else table_of}
+        exec(explorer.code().replace("X = ...", ""), names)
+        best, top = names["best"], lists(explorer, "top")
+        assert [f"{x:.1f}" for x in best["stars"]] == [line["predicted"] for line in top]
+        assert best["n"].tolist() == [line["n"] for line in top]
+        if labelled:
+            assert best["title"].tolist() == [line["title"] for line in top]
+        if "for_you" in best:
+            assert [f"{x:+.1f}" for x in best["for_you"]] == [line["for_you"] for line in top]
+
+    act(explorer, "select", row=3)
+    check()
     act(explorer, "ask", name="row", value="you")
-    assert "you" not in explorer.code()
-    for column, number in [(5, 1), (2, 3)]:
-        act(explorer, "rate", column=column, number=number)
-    names = {"X": X}
-    exec(explorer.state.code("X"), names)
-    you = {"row": "you", "exclude": names["you"]} if labelled else {"row": -1, "exclude": [5, 2]}
-    best = names["fit"].append(names["you"]).top(**you)
-    act(explorer, "ask", name="sort", value="highest")
-    assert best.position.values.tolist() == columns_of(lists(explorer, "top"))[:10]
-    assert str(best) in capsys.readouterr().out
+    check()
+    act(explorer, "rate", column=5, number=5)
+    act(explorer, "rate", column=2, number=1)
+    check()
+    sure(explorer)
+    act(explorer, "ask", name="least", value="20")
+    for sort in ("for_you", "surest", "highest"):
+        act(explorer, "ask", name="sort", value=sort)
+        check()
+
+
+def test_films_for_you_are_in_order_also_where_they_look_alike(explorer):
+    act(explorer, "rate", column=offered(explorer)[0], number=5)
+    shown = [(float(line["for_you"]), float(line["predicted"])) for line in lists(explorer, "top")]
+    assert shown == sorted(shown, reverse=True)
+    assert len({added for added, _ in shown}) < len(shown)
+    assert not any(line["for_you"] == "-0.0" for line in lists(explorer, "top"))
 
 
 @pytest.mark.parametrize("nonlinearity", ["identity", "minmax"])

@@ -105,9 +105,11 @@ def test_the_numbers_are_those_of_the_pixels():
 
 
 @pytest.mark.parametrize("X", [photo(), COLOUR, COLOUR.astype(np.float32)])
-def test_the_code_repeats_the_picture(X):
+def test_the_code_repeats_the_picture(X, capsys):
     explorer = filled(X, groups=2, method="sample" if X.ndim == 2 else "complete")
     repeats(explorer, X)
+    error = explorer.status["headline"]["off"]
+    assert capsys.readouterr().out == f"hidden pixels: ±{error:.3g}\n"
     rains(explorer)
     act(explorer, "brush", hide=True, picture=0, points=[(20, 20)], radius=2.5)
     act(explorer, "brush", hide=False, picture=0, points=[(41, 50)], radius=3)
@@ -142,6 +144,7 @@ def test_a_stroke_is_filled_at_once_where_it_was():
     before, result = explorer.state.fill.mean.copy(), explorer.result
     act(explorer, "brush", hide=True, rain=True, picture=0, points=[(40, 50)], radius=8)
     wait_for(lambda: "groups so far" in said(explorer))
+    during = explorer.code_text
     now = explorer.state.fill.mean
     rows, columns = np.nonzero(now != before)
     assert explorer.result is result
@@ -155,6 +158,7 @@ def test_a_stroke_is_filled_at_once_where_it_was():
     assert np.sqrt(np.mean(off**2)) < 0.8 * truth.std()
     assert explorer.join(PATIENCE)
     assert explorer.result is not result
+    assert "mask[row, begin:end] &= dry" in during == explorer.code_text
 
 
 def test_strokes_are_taken_back_and_forgotten():

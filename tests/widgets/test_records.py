@@ -44,8 +44,7 @@ def test_session_of_pictures(session):
     session.step("opened", explorer)
     session.step("done", done(explorer))
     act(explorer, "component", k=1, what="off")
-    act(explorer, "iteration", iteration=1)
-    session.step("an earlier iteration without component 1", explorer)
+    session.step("without component 1", explorer)
     enter(explorer, "rank", "0")
     session.step("a wrong rank", explorer)
     enter(explorer, "rank", "3")
@@ -229,8 +228,6 @@ def test_a_study():
     assert table(explorer, "details")["caption"].startswith(f"rank 3: {mean[1]:.4g}")
     act(explorer, "point", chart="study", id=1)  # a second click shows the ranking again
     assert table(explorer, "details") == ranking
-    act(explorer, "point", chart="study", id=1)
-    assert done(explorer).result.rank == 3
 
 
 def test_a_fit_and_a_posterior():

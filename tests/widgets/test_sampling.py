@@ -205,7 +205,7 @@ def test_the_explorer_shows_draws_while_they_are_of_its_data():
     assert lists(explorer, "top")[0]["text"] == f"90 %: {best.low:.3g} to {best.high:.3g}"
     explorer.state.set("draws", 100_000)
     explorer.how_sure()
-    wait_for(lambda: "sampling: sweep" in said(explorer))
+    wait_for(lambda: "drawing: " in said(explorer))
     disabled = {name for name, each in explorer.status["buttons"].items() if each["disabled"]}
     assert disabled == {"run", "continue", "sample"}
     act(explorer, "stop")
@@ -227,6 +227,6 @@ def test_an_open_page_draws_in_the_background_and_a_new_run_ends_that():
     wait_for(lambda: explorer.state.sample.phase == "running")
     assert not button(explorer, "run")["disabled"]
     act(explorer, "sample")  # from now on it is shown, and can be stopped
-    wait_for(lambda: "sampling: sweep" in said(explorer))
+    wait_for(lambda: "drawing: " in said(explorer))
     act(explorer, "stop")
     assert explorer.join(PATIENCE)

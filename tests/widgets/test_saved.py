@@ -85,7 +85,6 @@ def test_the_explorer_stays_as_it_was(tmp_path):
     picked = digits()
     act(picked, "lasso", rows=[3, 5])
     act(picked, "component", k=2, what="off")
-    act(picked, "iteration", iteration=1)
     for name, explorer in {"study": shown, "digits": picked}.items():
         before, heard, sent = explorer.get_state(), [], []
         explorer.observe(heard.append, ["result", "value"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -66,26 +68,47 @@ def test_the_sentence_is_about_what_the_cells_show(frame):
         number = at[1] < 2
         units = explorer.result._fitted.model
         off = units.in_units((data.original - predicted)[at][number], *(k[number] for k in at))
-        hidden = np.isnan(data.observed)
-        rows, classes = np.flatnonzero(hidden[:, 3]), slice(3, 6)
-        right = predicted[rows, classes].argmax(1) == data.original[rows, classes].argmax(1)
-        rows = np.flatnonzero(hidden[:, 2])
-        member = (predicted[rows, 2] > 0.5) == (data.original[rows, 2] > 0.5)
-        return np.sqrt(np.mean(off**2)), np.mean(np.concatenate([right, member]))
+        cells = [columns(explorer)[name] for name in ("member", "place")]
+        right = [
+            model == truth
+            for column in cells
+            for model, truth, state in zip(
+                *(column[key] for key in ("model", "data", "state")), strict=True
+            )
+            if state == 1
+        ]
+        return np.sqrt(np.mean(off**2)), np.mean(right)
 
     error, right = judged(explorer.result)
     assert explorer.status["headline"]["off"] == pytest.approx(error)
     assert f"±{error:.2g} SD, {100 * right:.0f} % of classes" in of_fit
     assert "2 components" in of_fit
+    assert [(run["off"], run["current"]) for run in explorer.runs] == [(pytest.approx(error), True)]
     sure(explorer)
-    error, right = judged(explorer.posterior)
+    before, (error, right) = error, judged(explorer.posterior)
     assert explorer.status["headline"]["off"] == pytest.approx(error, rel=1e-5)
     assert f" SD, {100 * right:.0f} % of classes" in sentence(explorer)
-    assert f"{explorer.posterior.rank} components, a shape for each column, drawn" in sentence(
-        explorer
-    )
+    said = f"{explorer.posterior.rank} components, a shape for each column, drawn, as the cells are"
+    assert said in sentence(explorer)
+    assert (explorer.components, explorer.scatter) == (None, None)  # these would be of the fit
+    assert [(run["off"], run["current"]) for run in explorer.runs] == [
+        (pytest.approx(before), False)
+    ]
     act(explorer, "component", k=0, what="off")  # from now on the cells are those of the fit
     assert sentence(explorer).startswith(of_fit.partition(";")[0])
+
+
+def test_copied_code_prints_the_number_of_a_table(frame, capsys):
+    explorer = done(widgets.explore(frame, missing=0.1, **SETTINGS))
+    for _ in ("fit", "draws"):
+        exec(explorer.code().replace("...", "frame"), {"frame": frame})
+        shown = re.search(r"±([\d.]+) SD, (\d+) % of classes", sentence(explorer)).groups()
+        numbers, right = capsys.readouterr().out.splitlines()[-2:]
+        assert float(re.search(r"±([\d.]+) SD", numbers)[1]) == pytest.approx(
+            float(shown[0]), abs=0.006
+        )
+        assert right == f"hidden classes: {shown[1]} % right"
+        sure(explorer)
 
 
 def test_bars_of_a_column_with_both_signs_begin_at_zero():
@@ -216,7 +239,7 @@ def test_a_table_that_is_mostly_missing_is_chosen_for_and_filled(frame):
     explorer = done(widgets.explore(holes, iterations=20))
     assert explorer.fit.phase == "finished", explorer.fit.message
     assert explorer.nonlinearity == "identity"
-    assert explorer.status["why"] == explorer.result.selection.attrs["sentence"]
+    assert not any(each["chosen"] for each in explorer.facts["shapes"])  # columns have their own
     assert not explorer.status["failed"]
 
 

@@ -221,45 +221,13 @@ def test_warnings_advise_only_what_the_explorer_has(ratings):
     assert overfit.startswith("predictions of missing entries reach")
     assert ("validation" in overfit) == ratings
     assert ("offsets" in unobserved) == ratings
-    assert overfit.endswith("or a smaller rank.")
-    assert "a ridge (alpha)" in overfit
+    assert overfit.endswith("or fewer components.")
+    assert "a penalty" in overfit
 
 
 @pytest.fixture
 def explorer():
     return plain(widgets.Explorer, datasets.digits(60), rank=4, iterations=10, missing=0.2)
-
-
-def test_the_slider_shows_earlier_iterations_but_not_of_a_later_run(explorer):
-    last = done(explorer).modelled
-    act(explorer, "iteration", iteration=1)
-    assert explorer.modelled != last
-    act(explorer, "iteration", iteration=10)
-    assert explorer.modelled == last
-    for again in ("continue", "run"):
-        act(explorer, "iteration", iteration=2)
-        assert explorer.facts["iteration"] == 2
-        act(explorer, again)
-        assert explorer.join(PATIENCE)
-        assert explorer.facts["iteration"] == explorer.result._n_iter
-    act(explorer, "iteration", iteration=12345)
-    assert "iteration 12345 is not kept" in said(explorer)
-
-
-def test_the_number_is_of_the_iterate_on_the_stage():
-    X = datasets.digits(60)
-    explorer = done(plain(widgets.Explorer, X, rank=4, iterations=20, missing=0.2))
-    last = explorer.status["headline"]
-    act(explorer, "iteration", iteration=1)
-    shown, (rows, columns) = explorer.status["headline"], explorer.state.fitted_data.hidden
-    first = nmd.complete(
-        explorer.state.data.seen, 4, "relu", alpha=0, max_iter=1, random_state=0
-    ).reconstruct()
-    off = (first.values - X.values.reshape(60, 64))[rows, columns]
-    assert shown["off"] == pytest.approx(np.sqrt(np.mean(off**2)))
-    assert "by iteration 1" in sentence(explorer)
-    act(explorer, "iteration", iteration=explorer.result._n_iter)
-    assert explorer.status["headline"] == last
 
 
 def test_wrong_starts_are_refused_or_said_beside_their_controls():

@@ -55,10 +55,10 @@ export class Components {
   /** Return what builds the model from its first components. */
   builder() {
     const { pictures } = this, { factors, built } = pictures, { rank, data: { errors } } = factors;
-    const k = built ?? rank, off = errors?.length ? [": ", h("b", `±${short(errors[k], 2)}`), " off the data"] : null;
+    const k = built ?? rank, gone = this.data.off.filter((each) => each < k).length, off = errors?.length ? [": ", h("b", `±${short(errors[k], 2)}`), " off the data"] : null;
     return h("div.nmd-build", button(pictures.playing ? "■" : "▶", () => pictures.play(), { "aria-label": "build the model component by component" }),
       h("input", { type: "range", min: 0, max: rank, value: k, "aria-label": "number of components that are built",
-        input: ({ target }) => pictures.build(Number(target.value)) }), h("output", `first ${k} of ${rank}`, off));
+        input: ({ target }) => pictures.build(Number(target.value)) }), h("output", `first ${k} of ${rank}${gone ? `, ${gone} off` : ""}`, off));
   }
 
   tile(k) {

@@ -174,7 +174,7 @@ class Page {
   aboutShape() {
     const { shapes = [] } = this.get("facts") ?? {};
     return [h("div.nmd-shapes", { role: "group", "aria-label": "shapes" }, shapes.map(({ name, text, error, path, chosen }) =>
-      button([svg("svg", { viewBox: "0 0 40 24", width: 40, height: 24, "aria-hidden": "true" }, svg("path", { d: path })), h("span", text), error && h("small", `±${error}`)],
+      button([svg("svg", { viewBox: "0 0 40 24", width: 40, height: 24, "aria-hidden": "true" }, svg("path", { d: path })), h("span", text), error && h("small", error)],
         () => this.send({ do: "set", name: "nonlinearity", value: name }), { key: name, "aria-pressed": chosen }))), this.fields("shape", ["nonlinearity"])];
   }
 

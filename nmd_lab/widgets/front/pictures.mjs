@@ -122,7 +122,7 @@ export class Pictures {
       values.difference = channelMeans(values.original, model, data.channels);
       const limit = absoluteLimit(values.difference);
       sheets.difference.fill(values.difference, pictureScale("signed", -limit, limit));
-      this.notes.difference = `±${short(limit, 2)}`;
+      this.notes.difference = `at most ±${short(limit, 2)} in a pixel`;
     }
     const picture = model ?? values.original, shown = picture && (data.channels > 1 ? channelMeans(picture, null, data.channels) : picture);
     if (shown && values.spread) sheets.spread.tint(shown, values.spread, data, this.most);
