@@ -131,13 +131,13 @@ class StudyView(View):
             layout = (values[name] for name in ("metric", "x", "color", "panel"))
             self._shown = self.memo("chart", self._chart, *layout)
         labels = None if chosen is None else chosen.labels
-        about = self._ranking() if chosen is None else self._about(chosen)
+        about = chosen or self._best()
         return {
             "dots": {"study": self._shown},
             "facts": {
                 "point": next((k for k, p in enumerate(self.points) if p.labels == labels), None)
             },
-            "tables": [about],
+            "tables": ([] if about is None else [self._about(about)]) + [self._ranking()],
             "curves": curves_chart({"relative_error": "seen"}, self.state.fit.recording),
         }
 
@@ -180,7 +180,7 @@ class StudyView(View):
         ]
         head = [*map(label_text, self._labels() if rows else ()), metric, "SD"]
         said = "the best model first; a click on a point shows the fits behind it"
-        return _shortened(head, rows, said, "models")
+        return _shortened("ranking", head, rows, said, "models")
 
     def _about(self, point: ChartPoint) -> dict[str, Any]:
         """Return the table of the fits behind a point."""
@@ -195,7 +195,7 @@ class StudyView(View):
         ]
         caption = f"{_labels_text(point.labels)}: {point.mean:.4g} (SD {point.spread:.2g})"
         head = [_hidden(name.replace("_", " ")) for name in [*dims, *names]]
-        return _shortened(head, rows, caption, "fits")
+        return _shortened("details", head, rows, caption, "fits")
 
 
 def _panels(
@@ -218,11 +218,13 @@ def _panels(
     return panels
 
 
-def _shortened(head: list[str], rows: list[list[str]], caption: str, what: str) -> dict[str, Any]:
-    """Return the table of the details with its first rows; the caption has their number."""
+def _shortened(
+    name: str, head: list[str], rows: list[list[str]], caption: str, what: str
+) -> dict[str, Any]:
+    """Return a table with its first rows; the caption has their number."""
     if len(rows) > MOST_CELLS:
         caption += f" (the first {MOST_CELLS} of {len(rows)} {what})"
-    return table("details", head, rows[:MOST_CELLS], caption=caption)
+    return table(name, head, rows[:MOST_CELLS], caption=caption)
 
 
 def _words(labels: Mapping[str, Any]) -> str:

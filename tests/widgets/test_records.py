@@ -223,12 +223,14 @@ def test_a_study():
     mean, spread = scores.mean("seed").values, scores.std("seed", ddof=1).values
     assert (line["x"], line["ids"]) == ([1, 3, 5], [0, 1, 2])
     np.testing.assert_allclose([line["y"], line["low"]], [mean, mean - spread])
-    ranking = table(explorer, "details")
+    ranking, best = table(explorer, "ranking"), table(explorer, "details")
     assert [row[0] for row in ranking["rows"]] == [str([1, 3, 5][k]) for k in mean.argsort()]
+    assert best["caption"].startswith(f"rank {[1, 3, 5][mean.argmin()]}: {mean.min():.4g}")
     act(explorer, "point", chart="study", id=1)
     assert table(explorer, "details")["caption"].startswith(f"rank 3: {mean[1]:.4g}")
-    act(explorer, "point", chart="study", id=1)  # a second click shows the ranking again
-    assert table(explorer, "details") == ranking
+    assert table(explorer, "ranking") == ranking
+    act(explorer, "point", chart="study", id=1)  # a second click goes back to the best
+    assert table(explorer, "details") == best
     act(explorer, "point", chart="study", id=1)
     assert done(explorer).result.rank == 3
 

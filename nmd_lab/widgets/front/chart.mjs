@@ -142,9 +142,9 @@ export class Chart {
   measure() {
     const { panels, ticks, joined, diagonal, log } = this.data;
     this.space = this.element.clientWidth || this.space || 276;
-    this.width = clamp(this.space, 240, 860);
+    this.width = clamp(this.space, 240, 1120);
     const end = this.setLegend(), top = end + (panels.some(({ title }) => title) ? 20 : 8);
-    const bottom = top + (this.tall ?? clamp(this.element.parentElement?.clientHeight - top - AROUND, 130, 600));
+    const bottom = top + (this.tall ?? clamp(this.element.clientHeight - top - AROUND, 130, 600));
     let xs = [...this.points.map(({ x }) => x), ...(ticks ?? []).map(([x]) => x)];
     let ys = this.points.flatMap(({ y, low, high }) => [y, low ?? y, high ?? y]);
     if (diagonal) xs = ys = [...xs, ...ys];
@@ -193,7 +193,7 @@ export class Chart {
   /** Return the grid, the ticks and the titles of a panel, with the line y = x if it is asked for. */
   grid(title, axes, first) {
     const { left, right, top, bottom, wide, ys } = axes, pen = { stroke: "currentColor", opacity: 0.5 }, { data } = this;
-    const parts = axes.rows(data.log ? logTicks(...ys) : linearTicks(...ys, 4), first);
+    const parts = axes.rows(data.log ? logTicks(...ys) : linearTicks(...ys, 6), first);
     for (const { x, text, full } of this.ticks) {
       const at = axes.across(x), below = bottom + 14;
       const turn = this.turned ? { "text-anchor": "end", dx: 4, transform: `rotate(-45 ${at} ${below})` } : {};

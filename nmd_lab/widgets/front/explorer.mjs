@@ -77,12 +77,13 @@ class Page {
   draw() {
     const status = this.get("status"), facts = this.get("facts") ?? {}, { stage, frame } = this, running = status.phase === "running";
     this.texts(status, running);
-    const { done, planned } = status, alone = stage === "photograph" && !status.buttons.run && !this.get("components"); // a posterior
-    frame.dataset.stage = alone ? "alone" : stage;
-    draw(frame, h("div.nmd-bar", h("p.nmd-sentence", this.sentence), this.actions(status, running)), this.popover(status),
+    const { done, planned } = status, still = !status.buttons.run, bare = ["study", "question"].includes(stage) || (still && !this.get("components"));
+    const alone = bare && ["photograph", "pictures"].includes(stage); // a posterior
+    Object.assign(frame.dataset, { stage: alone ? "alone" : stage, bare, still });
+    draw(frame, h("div.nmd-bar", h("p.nmd-sentence", this.sentence), this.actions(status, running), this.popover(status)),
       h("progress", { max: planned, value: Math.min(done, planned), "aria-label": "progress of the run", style: `visibility: ${running ? "visible" : "hidden"}` }),
-      h(`div.nmd-status.nmd-${this.kind}`, { role: "status", "aria-live": "polite", title: [this.message, ...status.warnings].join("\n") }, this.message,
-        status.warnings.length ? h("span.nmd-warning", ` ⚠ ${status.warnings[0]}`) : null),
+      h("div.nmd-says", h(`div.nmd-status.nmd-${this.kind}`, { role: "status", "aria-live": "polite", title: [this.message, ...status.warnings].join("\n") }, this.message,
+        status.warnings.length ? h("span.nmd-warning", ` ⚠ ${status.warnings[0]}`) : null), this.runs()),
       h("section.nmd-stage", { "aria-label": "data and model" }, this.question(facts.asked), this.pictures.element, this.grid.element, this.ratings.element,
         this.charts.study.element, (alone || stage === "study") && h("div.nmd-points", this.tables(), alone ? null : this.curves()), stage === "table" ? null : this.plane.element),
       this.components.element);
@@ -99,7 +100,7 @@ class Page {
     this.sentence = [this.pieces.map((piece, k, all) => {
       const [held, text] = afterWord(all[k - 1], piece[0]), next = afterWord(piece, all[k + 1]?.[0] ?? "")[0];
       return piece[1] && next ? h("span.nmd-held", { key: `held ${k}` }, word(piece, k), next) : piece[1] ? word(piece, k) : text;
-    }), this.runs()];
+    })];
     Object.assign(this, this.dead ? { message: RESTARTED, kind: "failed" } : this.local ?? { message: left ? `${message}, ${left}` : phase === "ready" && !failed ? "" : message, kind: failed ? "failed" : phase });
   }
 
@@ -111,7 +112,7 @@ class Page {
     return h("div.nmd-actions", { role: "group", "aria-label": "run" }, buttons.run && (running ? stop : opener("again", "⟲", "fit again")), copy, opener("more", "⋯", "open, save, runs, uncertainty"));
   }
 
-  /** Return the errors of runs and rivals on one bar: a click, or an arrow, shows a run left of the dividers. */
+  /** Return the errors of runs and rivals on one bar: a click, or an arrow, compares with a run. */
   runs() {
     const runs = (this.get("runs") ?? []).filter(({ off }) => Number.isFinite(off)), { rivals = [] } = this.get("status").headline ?? {};
     if (!runs.length) return null;
@@ -122,14 +123,15 @@ class Page {
       const { left, width } = currentTarget.getBoundingClientRect(), at = (100 * (clientX - left)) / width;
       pick(runs.reduce((a, b) => (Math.abs(place(b.off) - at) < Math.abs(place(a.off) - at) ? b : a)));
     };
-    const text = chosen ? `run ${chosen.number}: ${chosen.text}, ±${chosen.error}` : "none";
-    return h("span.nmd-runs", { key: "runs", role: "slider", tabindex: 0, "aria-label": "run left of the dividers", "aria-valuemin": 0, "aria-valuemax": runs.length,
-      "aria-valuenow": chosen ? runs.indexOf(chosen) + 1 : 0, "aria-valuetext": text, title: `errors of runs (dots) and rivals (lines); left of the dividers: ${text}`, click: nearest,
+    const where = this.get("pictures") ? "left of the dividers" : "compared with", text = chosen ? `${where}: ${chosen.text}, ±${chosen.error}` : "";
+    return h("div.nmd-compare", h("span", text || (runs.length > 1 ? "compare with a run: click its dot" : "later runs can be compared here")), h("div.nmd-runs", { role: "slider", tabindex: 0, "aria-label": "run to compare with",
+      "aria-valuemin": 0, "aria-valuemax": runs.length, "aria-valuenow": chosen ? runs.indexOf(chosen) + 1 : 0, "aria-valuetext": text || "none",
+      title: "errors of runs (dots; blue: this one) and rivals (lines), the lowest left", click: nearest,
       keydown: (event) => {
         const by = keyOf(event, RUNS);
         if (by) pick(runs[clamp(runs.indexOf(chosen) + by, 0, runs.length - 1)]);
       } }, rivals.map(({ off }) => h("i", { style: `left: ${place(off)}%` })),
-    runs.map(({ off, current, left }) => h("b", { style: `left: ${place(off)}%`, "data-now": current || null, "data-left": left || null })));
+    runs.map(({ off, current, left }) => h("b", { style: `left: ${place(off)}%`, "data-now": current || null, "data-left": left || null }))));
   }
 
   popover(status) {
@@ -138,7 +140,7 @@ class Page {
     if (!make) return null;
     const opener = this.frame.querySelector(`[aria-expanded="true"]`) ?? this.frame.querySelector(`.nmd-word-${name}, .nmd-${name}`);
     const left = clamp(opener?.offsetLeft ?? 0, 0, Math.max(0, this.frame.clientWidth - 322));
-    return h("div.nmd-popover", { key: `popover ${name}`, role: "dialog", "aria-label": POPOVERS[name], style: `left: ${left}px` }, make());
+    return h("div.nmd-popover", { key: `popover ${name}`, role: "dialog", tabindex: -1, "aria-label": POPOVERS[name], style: `left: ${left}px` }, make());
   }
 
   /** Return the fields of a popover. */
@@ -187,7 +189,6 @@ class Page {
 
   curves() {
     const curves = this.get("curves"), facts = this.get("facts") ?? {}, { iterations, iteration } = facts;
-    this.charts.curves.tall = this.stage === "study" ? 320 : 130;
     this.charts.curves.show(curves && (this.drawnCurves?.of === curves && this.drawnCurves.facts === facts ? this.drawnCurves.chart
       : (this.drawnCurves = { of: curves, facts, chart: { ...curves, iterations, iteration } }).chart));
     return this.charts.curves.element;
@@ -199,10 +200,11 @@ class Page {
 
   aboutMore(status) {
     const runs = this.get("runs") ?? [], { intervals } = this.get("dots") ?? {};
-    const line = ({ number, text, error, current }) => h("li", { key: number, "aria-current": current || null }, `${text} `, error && `±${error}`);
+    const line = ({ number, text, error, current, left }) => h("li", { key: number, "aria-current": current || null }, button(`${text}${error && ` ±${error}`}${current ? ", this one" : ""}`,
+      () => this.send({ do: "history", number }), { "aria-pressed": left, title: "Compare with this run" }));
     const save = ({ currentTarget }) => this.send({ do: "save", filename: currentTarget.parentElement.querySelector("input").value });
     this.charts.intervals.show(intervals ?? null);
-    return [this.acts(status, "sample"), this.charts.intervals.element, this.fields("uncertainty"), runs.length ? [h("strong", "Runs"), h("ol.nmd-run-list", runs.map(line))] : null,
+    return [this.acts(status, "sample"), this.charts.intervals.element, this.fields("uncertainty"), runs.length ? [h("strong", "Compare with a run"), h("ol.nmd-run-list", runs.map(line))] : null,
       h("strong", "Save"), h("div.nmd-line", h("input", { type: "text", value: status.filename, "aria-label": "file", key: status.filename }),
         button("save", save, { disabled: Boolean(status.save), title: status.save || null, class: "nmd-save" })), h("p.nmd-folder", `in ${status.folder}`), this.opener()];
   }

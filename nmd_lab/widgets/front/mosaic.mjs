@@ -2,6 +2,7 @@
 
 import { h, made } from "./dom.mjs";
 
+export const HIDDEN = [186, 127, 80];
 const UNSURE = [170, 51, 119], ADDS = [213, 94, 0], TAKES = [0, 114, 178], WHITE = [255, 255, 255];
 const GAP = 0.05; // between tiles, in sizes of a tile
 const blended = (a, b, share) => a.map((each, k) => Math.round(each + share * (b[k] - each)));
@@ -19,7 +20,7 @@ const TABLES = Object.fromEntries(Object.entries(PALETTES)
 export function pictureScale(kind, low, high) {
   const isSigned = kind === "signed";
   const gain = isSigned ? 127 / (Math.max(Math.abs(low), Math.abs(high)) || 1) : 255 / (high - low || 1);
-  const missing = packed(isSigned ? [140, 140, 140] : [127, 155, 184]);
+  const missing = packed(isSigned ? [140, 140, 140] : HIDDEN);
   return { table: TABLES[kind], missing, gain, base: isSigned ? 128 : -low * gain };
 }
 

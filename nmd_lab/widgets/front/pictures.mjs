@@ -1,7 +1,7 @@
 // The stage of pictures: tiles that each show data left and model right of a divider, other layers, zoom, and a brush.
 
 import { button, clamp, draw, h, keyOf, made, numbers, short, steps, stopAt } from "./dom.mjs";
-import { Sheet, absoluteLimit, channelMeans, columnsOf, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints,
+import { HIDDEN, Sheet, absoluteLimit, channelMeans, columnsOf, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints,
   tileCorner } from "./mosaic.mjs";
 
 const LAYERS = { compare: "data | model", difference: "difference", spread: "uncertainty" };
@@ -98,7 +98,8 @@ export class Pictures {
 
   fill() {
     const { data, values, sheets } = this;
-    for (const name of ["original", "beside"]) if (values[name]) sheets[name].fill(values[name], this.scale);
+    if (values.original) sheets.original.fill(values.original, this.scale);
+    if (values.beside) sheets.beside.fill(values.beside, { ...this.scale, missing: 0 }); // what is in no group is not drawn
     if (values.seen) sheets.seen.fill(values.seen, { ...this.scale, missing: this.hiddenColor });
   }
 
@@ -200,7 +201,7 @@ export class Pictures {
     const edges = [];
     for (let k = 0; k < count; k++) {
       const [x, y] = tileCorner(mosaic, k), at = [(x - view.left) * gx, (y - view.top) * gy], size = [width * gx, height * gy];
-      if (this.stroke) Object.assign(pen, { fillStyle: "#7f9bb8" }).fillRect(...at, ...size);
+      if (this.stroke) Object.assign(pen, { fillStyle: `rgb(${HIDDEN})` }).fillRect(...at, ...size);
       for (const [name, from, to] of [[under, 0, share], [left, 0, share], [right, share, 1]]) {
         if (!name || to <= from) continue;
         pen.drawImage(sheets[name].canvas, (k % columns) * width + from * width, Math.floor(k / columns) * height, (to - from) * width, height,
@@ -264,17 +265,18 @@ export class Pictures {
     };
     const swipe = { type: "range", min: 0, max: 100, value: Math.round(100 * this.share), hidden: !both,
       "aria-label": "part of each picture that shows data", input: ({ target }) => this.swipe(target.value / 100) };
+    const lacks = { difference: values.original && values.model ? "" : "It needs data and a model", spread: values.spread ? "" : "It needs intervals: ⋯ draws them" };
     const can = data.can_brush, brush = (name) => button(BRUSHES[name][0], () => {
       this.mode = mode === name ? "" : name;
       this.paint();
     }, { title: BRUSHES[name][1], "aria-pressed": mode === name });
     draw(this.tools, both && h("span.nmd-side", titled(left)), h("input", swipe), h("span.nmd-side.nmd-right", titled(right)),
-      Object.entries(LAYERS).map(([name, text]) => button(name === "compare" && !values.original ? "model" : text, choose(name), { "aria-pressed": layer === name,
-        disabled: name === "spread" ? !values.spread : name === "difference" && !(values.original && values.model) })),
+      Object.entries(LAYERS).map(([name, text]) => button(name === "compare" && !values.original ? "model" : text, choose(name),
+        { "aria-pressed": layer === name, disabled: Boolean(lacks[name]), title: lacks[name] || null })),
       can && h("span.nmd-brushes", { role: "group", "aria-label": "brushes that hide pixels" }, Object.keys(BRUSHES).map(brush),
-        h("input", { type: "range", min: 1, max: 40, value: this.size, "aria-label": "brush radius", title: "brush radius",
-          hidden: !mode, input: ({ target }) => { this.size = Number(target.value); } }),
-        button("⌫", () => this.send({ do: "undo" }), { title: "Take the last stroke back (Ctrl+Z)", "aria-label": "undo", disabled: !data.n_painted, hidden: !mode && !data.n_painted })));
+        h("input", { type: "range", min: 1, max: 40, value: this.size, "aria-label": "brush radius", title: mode ? "brush radius" : "brush radius: choose a brush first",
+          disabled: !mode, input: ({ target }) => { this.size = Number(target.value); } }),
+        button("⌫", () => this.send({ do: "undo" }), { title: data.n_painted ? "Take the last stroke back (Ctrl+Z)" : "No stroke to take back", "aria-label": "undo", disabled: !data.n_painted })));
     stopAt(this.tools, "button:enabled");
     this.element.dataset.mode = mode;
     const what = layout === "matrix" ? "matrix" : `${count} picture${count === 1 ? "" : "s"}`;

@@ -5,7 +5,7 @@ import { Axes, linearTicks, nearestDot, rangeOf, tickText } from "./axes.mjs";
 import { decodedValues, drawnValues, nearMean } from "./factors.mjs";
 import { Sheet, mosaicOf, pictureScale } from "./mosaic.mjs";
 
-const DOT_REACH = 12, MANY = 2000, DRAGGED = 4, DRAWN = 96, LINE = 13;
+const DOT_REACH = 12, MANY = 2000, DRAGGED = 4, DRAWN = 96, LINE = 15;
 const THUMB = 26, DIRECTIONS = 10; // size of the pictures at the edges, and their number at most
 const SLIDE = 400; // milliseconds in which films slide along a taste
 
@@ -249,10 +249,10 @@ export class Plane {
     line(0.25, left, top, right - left, bottom - top);
     if (xs[0] < 0 && xs[1] > 0) line(0.4, axes.across(0), top, 0, bottom - top);
     if (ys[0] < 0 && ys[1] > 0) line(0.4, left, axes.up(0), right - left, 0);
-    for (const tick of linearTicks(...xs, 4)) pen.fillText(tickText(tick), axes.across(tick), bottom + 14);
+    for (const tick of linearTicks(...xs, 6)) pen.fillText(tickText(tick), axes.across(tick), bottom + 14);
     pen.fillText(`component ${this.along ?? data.a}`, (left + right) / 2, this.height - 5);
     pen.textAlign = "right";
-    for (const tick of linearTicks(...ys, 5)) pen.fillText(tickText(tick), left - 4, axes.up(tick) + 4);
+    for (const tick of linearTicks(...ys, 6)) pen.fillText(tickText(tick), left - 4, axes.up(tick) + 4);
     pen.textAlign = "left";
     pen.fillText(`component ${data.b}`, left + 4, top + 12);
   }
@@ -287,17 +287,20 @@ export class Plane {
 
   /** Write the names of the points that have most room, the first ones first. */
   names(pen) {
-    const { left: lefts, top: tops } = this.positions, { left, right, top, bottom } = this.axes, taken = [];
-    Object.assign(pen, { textAlign: "left", fillStyle: getComputedStyle(this.canvas).color });
+    const { left: lefts, top: tops } = this.positions, { left, right, top, bottom } = this.axes, style = getComputedStyle(this.canvas);
+    const taken = [{ x: left, y: top + 8, wide: pen.measureText(`component ${this.data.b}`).width }]; // the name of the axis
+    Object.assign(pen, { textAlign: "left", fillStyle: style.color, strokeStyle: style.getPropertyValue("--nmd-back"), lineWidth: 3, lineJoin: "round" });
     const lit = this.lit.map((row) => this.rows.indexOf(row)).filter((k) => k >= 0);
     for (const k of lit.length ? lit : this.data.named) {
       const text = this.data.labels[k].replace(/ \(\d{4}\)$/, ""), wide = pen.measureText(text).width;
       const box = { x: clamp(lefts[k] + 5, left, right - wide), y: clamp(tops[k], top + LINE, bottom - 2), wide };
-      const free = taken.every(({ x, y, wide: other }) => box.x > x + other || x > box.x + wide || Math.abs(box.y - y) > LINE);
+      const free = taken.every(({ x, y, wide: other }) => box.x > x + other + 6 || x > box.x + wide + 6 || Math.abs(box.y - y) > LINE);
       if (!free || wide > (right - left) / 2) continue;
       taken.push(box);
+      pen.strokeText(text, box.x, box.y + 4);
       pen.fillText(text, box.x, box.y + 4);
     }
+    pen.lineWidth = 1;
   }
 
   /** Draw pictures of the rows that are farthest out, in some directions. */

@@ -46,14 +46,21 @@ export class Ratings {
     draw(this.element, h("section.nmd-known", { "aria-label": "ratings" },
       h("div.nmd-list-head", h("strong", you ? "YOU" : "RATED"), button(you ? "somebody else" : "☆ you", () => ask("row", data.turn), { class: "nmd-turn" })),
       h("div.nmd-query", controls(fields, ask)),
-      h("ol", { tabindex: 0, "aria-label": "ratings of this person" }, known.map((each) => this.line(each, you)))),
+      this.heads(known[0], you), h("ol", { tabindex: 0, "aria-label": "ratings of this person" }, known.map((each) => this.line(each, you)))),
     h("section.nmd-top", { "aria-label": "suggestions" }, h("div.nmd-list-head", h("strong", "FOR ", you ? "YOU" : data.person),
       h("label", "by ", h("select.nmd-sort", { value: sort, change: ({ target }) => ask("sort", target.value) },
         Object.entries(sorts).map(([name, text]) => h("option", { value: name, selected: name === sort }, text)))),
       h("label", "at least ", h("input.nmd-least", { value: String(least), inputmode: "numeric", change: ({ target }) => ask("least", target.value) }), " ratings")),
     h("p.nmd-about-you", about),
-    h("ol", steps("li button", MOVES), { tabindex: 0, "aria-label": "suggestions" }, top.map((each) => this.line(each, false)))));
+    this.heads(top[0], false), h("ol", steps("li button", MOVES), { tabindex: 0, "aria-label": "suggestions" }, top.map((each) => this.line(each, false)))));
     for (const list of this.element.querySelectorAll("ol")) stopAt(list, "li button");
+  }
+
+  /** Return the names of the columns of a list, by its first film. */
+  heads(film, rated) {
+    const { rating, for_you, ends, n } = film ?? {};
+    return h("div.nmd-heads", rated && h("span", "stars"), h("span.nmd-title", "title"), rating !== undefined && h("span.nmd-rating", "rated"),
+      for_you !== undefined && h("span.nmd-for-you", "for you"), film && h("span.nmd-predicted", "model"), ends && h("span.nmd-interval", "90 %"), n !== undefined && h("small", "ratings"));
   }
 
   /** Return one film: its title, stars or a rating, what is for this person alone, and the prediction with its interval. */
