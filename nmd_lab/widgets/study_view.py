@@ -191,7 +191,8 @@ class StudyView(View):
         frame = cells[names].to_dataframe().reset_index()
         labels, values = (frame[each].to_numpy().tolist() for each in (dims, names))
         rows = [
-            [*map(label_text, a), *map(_value_text, b)] for a, b in zip(labels, values, strict=True)
+            [*map(label_text, a), *map(_value_text, b, names)]
+            for a, b in zip(labels, values, strict=True)
         ]
         caption = f"{_labels_text(point.labels)}: {point.mean:.4g} (SD {point.spread:.2g})"
         head = [_hidden(name.replace("_", " ")) for name in [*dims, *names]]
@@ -243,6 +244,8 @@ def _hidden(name: Any) -> str:
     return str(name).replace("held-out", "hidden").replace("held out", "hidden")
 
 
-def _value_text(value: Any) -> str:
+def _value_text(value: Any, name: str) -> str:
     """Return a result of a cell: a number with four digits, or a text."""
+    if name == "seconds":
+        return f"{value:.2g} s"
     return f"{value:.4g}" if isinstance(value, float | int) else str(value)
