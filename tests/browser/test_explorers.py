@@ -249,7 +249,7 @@ def test_a_picture_under_the_brush_runs_and_an_upload(notebook, tmp_path):
     assert page.locator(".nmd-run-list li").count() == 2
     page.keyboard.press("Escape")
 
-    # A pixel that is picked, and zoom
+    # A pixel that is picked
     page.get_by_role("button", name="solid", exact=True).click()  # no brush any more
     canvas = page.locator(".nmd-picture-area canvas")
     box = canvas.bounding_box()
@@ -263,10 +263,6 @@ def test_a_picture_under_the_brush_runs_and_an_upload(notebook, tmp_path):
     at = [int(number) for number in re.findall(r"\d+", text)[:2]]
     X = nmd.datasets.photograph("flower", size=(213, 320)).values
     assert number_after("data", text) == pytest.approx(X[at[0], at[1]], rel=5e-3)
-    canvas.press("+")
-    page.wait_for_selector(".nmd-zoomed")
-    canvas.press("Escape")
-    page.wait_for_selector(".nmd-pictures:not(.nmd-zoomed)")
 
     # A file takes the place of the data
     np.save(tmp_path / "uploaded.npy", np.random.default_rng(0).random((30, 20)))

@@ -26,7 +26,6 @@ export function nextHere(points, point, chosen) {
   return { here, next: at < 0 ? point : here[(at + 1) % here.length] };
 }
 
-/** Return a text that is at most so many pixels wide. */
 export const cutText = (text, width) =>
   text.length * LETTER > width ? `${text.slice(0, Math.max(1, Math.floor(width / LETTER) - 1))}…` : text;
 
@@ -49,16 +48,15 @@ export class Chart {
   }
 
   /** Show other data, or nothing for null; a ring marks the selected point. */
-  show(data, selected = null) {
+  show(data, selected = null, steps = null) {
     this.element.hidden = !data;
-    if (data === this.data && selected === this.selected) return;
-    Object.assign(this, { data, selected });
+    if (data === this.data && selected === this.selected && steps === this.steps) return;
+    Object.assign(this, { data, selected, steps });
     this.draw();
   }
 
   get drawing() { return this.element.querySelector("svg"); }
 
-  /** Return the point of an event: its circle, or the nearest one. */
   under({ target, clientX, clientY }) {
     const box = this.drawing.getBoundingClientRect(), scale = this.width / box.width;
     const [lefts, tops] = ["left", "top"].map((side) => this.points.map((point) => point[side]));
@@ -68,7 +66,7 @@ export class Chart {
 
   press(point, clicked = false) {
     const next = point && clicked ? nextHere(this.points, point, this.selected).next : point;
-    if (next && this.slides) this.send({ do: "iteration", iteration: this.data.iterations[nearest(this.data.iterations, next.x)] });
+    if (next && this.slides) this.send({ do: "iteration", iteration: this.steps[nearest(this.steps, next.x)] });
     else if (next?.button) this.send({ do: "point", chart: this.name, id: next.id });
   }
 
@@ -84,15 +82,14 @@ export class Chart {
     this.paint();
   }
 
-  get slides() { return this.data?.iterations?.length > 1; }
+  get slides() { return this.steps?.length > 1; }
 
   slide(event) {
-    const { iterations, iteration } = this.data, at = iterations.indexOf(iteration ?? iterations.at(-1)), last = iterations.length - 1;
+    const { steps } = this, at = steps.indexOf(this.selected), last = steps.length - 1;
     const next = keyOf(event, { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last });
-    if (next !== undefined) this.send({ do: "iteration", iteration: iterations[clamp(next, 0, last)] });
+    if (next !== undefined) this.send({ do: "iteration", iteration: steps[clamp(next, 0, last)] });
   }
 
-  /** Find the places of everything, and draw. */
   draw() {
     const { data } = this;
     this.points = data ? dotPoints(data) : [];
@@ -109,13 +106,13 @@ export class Chart {
   }
 
   paint() {
-    const { data, points, at, slides, width, height } = this, grouped = points.some((point) => point.button);
+    const { data, points, at, slides, steps, selected, width, height } = this, grouped = points.some((point) => point.button);
     const least = points.reduce((a, b) => (a && a.y <= b.y ? a : b), null);
     const lowest = least ? `, lowest ${data.y} ${short(least.y, 2)} (${least.name || least.x})` : "";
     const look = (event) => this.look(this.under(event));
     const parts = [this.legend, data.panels.map(({ title }, k) => this.grid(title, this.panels[k], k === 0)), this.marks(), this.dots()];
     if (at) parts.push(svg("circle", { cx: at.left, cy: at.top, r: 6.5, fill: "none", stroke: "currentColor", opacity: 0.6 }));
-    if (slides) parts.push(this.upright(data.iteration ?? data.iterations.at(-1)));
+    if (slides) parts.push(this.upright(selected));
     const roving = { focusin: look, keydown: (event) => {
       const focused = points[event.target.getAttribute?.("data-point")], all = points.filter((point) => point.button);
       const by = focused && keyOf(event, { ArrowRight: 1, ArrowLeft: -1, Enter: 0, " ": 0 });
@@ -125,8 +122,7 @@ export class Chart {
     draw(this.element, data.title ? h("strong", data.title) : null, svg("svg", {
       viewBox: `0 0 ${width} ${height}`, width, height, role: slides ? "slider" : grouped ? "group" : "img",
       "aria-label": `${data.title || data.y}: ${points.length} points${lowest}`, tabindex: slides ? 0 : null,
-      "aria-valuemin": slides ? data.iterations[0] : null, "aria-valuemax": slides ? data.iterations.at(-1) : null,
-      "aria-valuenow": slides ? data.iteration ?? data.iterations.at(-1) : null,
+      ...(slides ? { "aria-valuemin": steps[0], "aria-valuemax": steps.at(-1), "aria-valuenow": selected } : {}),
       pointermove: look, pointerleave: () => this.look(null), click: (event) => this.press(this.under(event), true),
       ...(slides ? { keydown: (event) => this.slide(event) } : roving),
     }, parts), h("output.nmd-read", { "aria-live": "off" }, this.said));
@@ -138,7 +134,6 @@ export class Chart {
     return svg("line", { x1: across, x2: across, y1: top, y2: bottom, stroke: "currentColor", "stroke-width": 2, opacity: 0.6 });
   }
 
-  /** Set colours, legend, axes of the panels, and the size of the drawing. */
   measure() {
     const { panels, ticks, joined, diagonal, log } = this.data;
     this.space = this.element.clientWidth || this.space || 276;
@@ -209,7 +204,6 @@ export class Chart {
     return data.diagonal ? [...parts, svg("line", { x1: left, y1: bottom, x2: right, y2: top, "stroke-dasharray": "4 3", ...pen })] : parts;
   }
 
-  /** Return the lines and bands, or the error bars, of all series. */
   marks() {
     return this.data.panels.flatMap(({ series }, panel) => series.flatMap((_, number) => {
       const points = this.points.filter((point) => point.panel === panel && point.number === number);
@@ -224,7 +218,6 @@ export class Chart {
     }));
   }
 
-  /** Return the circles of all points, and rings around the selected ones. */
   dots() {
     if (this.data.log) return [];
     const r = this.points.length > BUTTONS ? 2 : 4;

@@ -24,7 +24,6 @@ function afterWord(word, text) {
   return [held, text.slice(held.length)];
 }
 
-/** Everything in the frame. */
 class Page {
   constructor(model, el) {
     this.model = model;
@@ -48,7 +47,6 @@ class Page {
 
   get(name) { return this.model.get(name); }
 
-  /** Open a popover, or close it. */
   open(name) {
     const opener = this.frame.querySelector('[aria-expanded="true"]');
     this.opened = name === this.opened ? null : name;
@@ -57,7 +55,6 @@ class Page {
     else this.frame.querySelector(".nmd-popover :is(button, input, select):not(:disabled)")?.focus({ preventScroll: true });
   }
 
-  /** Take what has changed, and show it. */
   show() {
     const selection = this.get("selection"), facts = this.get("facts") ?? {}, pictures = this.get("pictures"), drawing = this.get("drawing");
     const grid = this.get("grid"), dots = this.get("dots") ?? {}, { row, column, pixel, rows } = selection ?? {};
@@ -73,7 +70,6 @@ class Page {
     this.ratings.show(facts.lists ?? null, column);
   }
 
-  /** Draw the frame: all that is no picture. */
   draw() {
     const status = this.get("status"), facts = this.get("facts") ?? {}, { stage, frame } = this, running = status.phase === "running";
     this.texts(status, running);
@@ -143,7 +139,6 @@ class Page {
     return h("div.nmd-popover", { key: `popover ${name}`, role: "dialog", tabindex: -1, "aria-label": POPOVERS[name], style: `left: ${left}px` }, make());
   }
 
-  /** Return the fields of a popover. */
   fields(group, besides = []) {
     const fields = (this.get("controls") ?? []).filter((each) => each.group === group && !besides.includes(each.name));
     return controls(fields, (name, value) => this.send({ do: "set", name, value }));
@@ -188,9 +183,8 @@ class Page {
   }
 
   curves() {
-    const curves = this.get("curves"), facts = this.get("facts") ?? {}, { iterations, iteration } = facts;
-    this.charts.curves.show(curves && (this.drawnCurves?.of === curves && this.drawnCurves.facts === facts ? this.drawnCurves.chart
-      : (this.drawnCurves = { of: curves, facts, chart: { ...curves, iterations, iteration } }).chart));
+    const curves = this.get("curves"), { iterations, iteration } = this.get("facts") ?? {};
+    this.charts.curves.show(curves, iteration ?? iterations?.at(-1), iterations);
     return this.charts.curves.element;
   }
 
@@ -209,18 +203,13 @@ class Page {
         button("save", save, { disabled: Boolean(status.save), title: status.save || null, class: "nmd-save" })), h("p.nmd-folder", `in ${status.folder}`), this.opener()];
   }
 
-  /** Return what opens a file: by upload, by a drop, or by its path. */
   opener() {
     const read = async (file) => {
       if (!file) return;
       if (file.size > MOST_BYTES) this.say(`${file.name} is too large for an upload: give its path.`);
       else this.send({ do: "open", name: file.name }, [await file.arrayBuffer()]);
     };
-    const drop = (event) => {
-      event.preventDefault();
-      read(event.dataTransfer.files[0]);
-    };
-    return h("div.nmd-opener", { dragover: (event) => event.preventDefault(), drop }, h("strong", "Open a file"),
+    return h("div.nmd-opener", h("strong", "Open a file"),
       h("input", { type: "file", accept: FILES, "aria-label": "file to upload", change: ({ target }) => read(target.files[0]) }),
       h("input", { type: "text", placeholder: "or its path", "aria-label": "path of a file", change: ({ target }) => target.value && this.send({ do: "open", name: target.value }) }));
   }
@@ -259,13 +248,11 @@ class Page {
     }, 1500);
   }
 
-  /** Show a message of the page itself. */
   say(message) {
     this.local = { message, kind: "failed" };
     this.draw();
   }
 
-  /** Show that nobody listens any more. */
   ended() {
     this.dead = true;
     this.draw();

@@ -1,7 +1,7 @@
 // Rows, or films, in the plane of two components, on a canvas: lasso, selection, names, and what the model draws there.
 
 import { clamp, draw, h, keyOf, made, numbers, pageColors, short } from "./dom.mjs";
-import { Axes, linearTicks, nearestDot, rangeOf, tickText } from "./axes.mjs";
+import { Axes, nearestDot, rangeOf } from "./axes.mjs";
 import { decodedValues, drawnValues, nearMean } from "./factors.mjs";
 import { Sheet, mosaicOf, pictureScale } from "./mosaic.mjs";
 
@@ -34,7 +34,6 @@ function circle(pen, x, y, r) {
   pen.arc(x, y, r, 0, 2 * Math.PI);
 }
 
-/** Points that a lasso, a click or the keyboard selects. */
 export class Plane {
   constructor(send) {
     Object.assign(this, { send, data: null, at: null, lasso: null, selected: new Set(), lit: [], rows: [], width: 290, said: "" });
@@ -68,7 +67,6 @@ export class Plane {
     this.draw();
   }
 
-  /** Take the numbers to draw with. */
   take(drawing) {
     this.drawing = drawing;
     this.drawn.hidden = true;
@@ -90,7 +88,6 @@ export class Plane {
     h("div.nmd-plane-note", sample, color && `${color}: `, person && h("b", `○ ${person.name} `), named), h("output.nmd-read", this.said));
   }
 
-  /** Light up some things and their names: those that are like one under the pointer. */
   light(rows) {
     this.lit = rows;
     this.draw();
@@ -117,7 +114,6 @@ export class Plane {
     return [((event.clientX - box.left) / box.width) * this.width, ((event.clientY - box.top) / box.height) * this.height];
   }
 
-  /** Return the point near a place, or null. */
   near(place, reach = DOT_REACH) {
     const k = nearestDot(this.positions.left, this.positions.top, ...place, reach);
     return k < 0 ? null : k;
@@ -156,7 +152,6 @@ export class Plane {
     this.sketch(place);
   }
 
-  /** Select what is in the lasso, or the point under a click. */
   release(place) {
     const path = [...this.lasso, place], [[left, top]] = path, near = this.near(place);
     const click = path.every(([x, y]) => Math.hypot(x - left, y - top) < DRAGGED);
@@ -190,7 +185,6 @@ export class Plane {
     })?.();
   }
 
-  /** Move the cursor to the next point in the order of an axis. */
   step(axis, by) {
     const values = this[axis];
     const finite = () => Array.from(values.keys()).filter((k) => Number.isFinite(this.x[k] + this.y[k]));
@@ -200,7 +194,6 @@ export class Plane {
     if (this.at !== null) this.sketch([this.positions.left[this.at], this.positions.top[this.at]]);
   }
 
-  /** Show the row and the values of a point; nothing for null. */
   look(k) {
     const { a, b, things } = this.data ?? {};
     if (k === null) this.drawn.hidden = true;
@@ -221,7 +214,7 @@ export class Plane {
     this.ratio = globalThis.devicePixelRatio || 1;
     const [width, height] = [this.width, this.height].map((size) => Math.round(size * this.ratio));
     for (const each of [this.canvas, this.base]) Object.assign(each, { width, height });
-    const { a, b, things } = this.data, person = this.along === null && this.data.person, box = { left: 38, right: this.width - 6, top: 6, bottom: this.height - 32 };
+    const { a, b, things } = this.data, person = this.along === null && this.data.person, box = { left: 6, right: this.width - 6, top: 6, bottom: this.height - 6 };
     const axes = new Axes(box, ...["x", "y"].map((axis) => (person ? mostOf(this[axis], person[axis]) : rangeOf(this[axis]))));
     this.axes = axes;
     this.positions = { left: this.x.map((x) => axes.across(x)), top: this.y.map((y) => axes.up(y)) };
@@ -236,28 +229,15 @@ export class Plane {
     this.paint();
   }
 
-  /** Draw the ticks, the names of the components and the lines at zero. */
+  /** Draw the box and the lines at zero. */
   frame(pen) {
-    const { color, fontFamily } = getComputedStyle(this.canvas), { axes, data } = this;
-    const { left, right, top, bottom, xs, ys } = axes;
-    Object.assign(pen, { fillStyle: color, strokeStyle: color, font: `11px ${fontFamily}`, textAlign: "center" });
-    const line = (alpha, ...box) => {
-      pen.globalAlpha = alpha;
-      pen.strokeRect(...box);
-      pen.globalAlpha = 1;
-    };
-    line(0.25, left, top, right - left, bottom - top);
-    if (xs[0] < 0 && xs[1] > 0) line(0.4, axes.across(0), top, 0, bottom - top);
-    if (ys[0] < 0 && ys[1] > 0) line(0.4, left, axes.up(0), right - left, 0);
-    for (const tick of linearTicks(...xs, 6)) pen.fillText(tickText(tick), axes.across(tick), bottom + 14);
-    pen.fillText(`component ${this.along ?? data.a}`, (left + right) / 2, this.height - 5);
-    pen.textAlign = "right";
-    for (const tick of linearTicks(...ys, 6)) pen.fillText(tickText(tick), left - 4, axes.up(tick) + 4);
-    pen.textAlign = "left";
-    pen.fillText(`component ${data.b}`, left + 4, top + 12);
+    const { color, fontFamily } = getComputedStyle(this.canvas), { axes } = this, { left, right, top, bottom, xs, ys } = axes;
+    Object.assign(pen, { fillStyle: color, strokeStyle: color, font: `11px ${fontFamily}`, globalAlpha: 0.3 });
+    pen.strokeRect(left, top, right - left, bottom - top);
+    if (xs[0] < 0 && xs[1] > 0) pen.strokeRect(axes.across(0), top, 0, bottom - top);
+    if (ys[0] < 0 && ys[1] > 0) pen.strokeRect(left, axes.up(0), right - left, 0);
   }
 
-  /** Draw all points, the selected ones last, larger and with an outline, and a ring around the person. */
   dots(pen) {
     const colorOf = pageColors(this.canvas), { groups, person, things } = this.data, { left, top } = this.positions;
     const [chosen, others] = [[], []];
@@ -285,11 +265,9 @@ export class Plane {
     pen.stroke();
   }
 
-  /** Write the names of the points that have most room, the first ones first. */
   names(pen) {
-    const { left: lefts, top: tops } = this.positions, { left, right, top, bottom } = this.axes, style = getComputedStyle(this.canvas);
-    const taken = [{ x: left, y: top + 8, wide: pen.measureText(`component ${this.data.b}`).width }]; // the name of the axis
-    Object.assign(pen, { textAlign: "left", fillStyle: style.color, strokeStyle: style.getPropertyValue("--nmd-back"), lineWidth: 3, lineJoin: "round" });
+    const { left: lefts, top: tops } = this.positions, { left, right, top, bottom } = this.axes, taken = [], style = getComputedStyle(this.canvas);
+    Object.assign(pen, { fillStyle: style.color, strokeStyle: style.getPropertyValue("--nmd-back"), lineWidth: 3, lineJoin: "round" });
     const lit = this.lit.map((row) => this.rows.indexOf(row)).filter((k) => k >= 0);
     for (const k of lit.length ? lit : this.data.named) {
       const text = this.data.labels[k].replace(/ \(\d{4}\)$/, ""), wide = pen.measureText(text).width;
@@ -303,7 +281,6 @@ export class Plane {
     pen.lineWidth = 1;
   }
 
-  /** Draw pictures of the rows that are farthest out, in some directions. */
   thumbs(pen) {
     const { drawing, positions, axes, scale } = this, { height, width, channels, data } = drawing ?? {};
     if (!data || height < 2 || !scale) return;
@@ -322,7 +299,6 @@ export class Plane {
     }
   }
 
-  /** Draw the lasso and the ring of the cursor over the points, once in a frame. */
   paint() {
     if (this.painting || !this.data) return;
     this.painting = requestAnimationFrame(() => {

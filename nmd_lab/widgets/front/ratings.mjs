@@ -6,7 +6,6 @@ import { controls } from "./controls.mjs";
 const SORTS = { for_you: "for you", highest: "highest", surest: "surest" };
 const MOVES = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
 
-/** Return the number of the rating at a share of the width, from 1. */
 export const levelAt = (share, count) => clamp(Math.ceil(share * count), 1, count);
 
 /** Return stars that show the rating with a number among all, from 1; `rate(number)` hears of another, and of 0 for none. */
@@ -56,7 +55,6 @@ export class Ratings {
     for (const list of this.element.querySelectorAll("ol")) stopAt(list, "li button");
   }
 
-  /** Return the names of the columns of a list, by its first film. */
   heads(film, rated) {
     const { rating, for_you, ends, n } = film ?? {};
     return h("div.nmd-heads", rated && h("span", "stars"), h("span.nmd-title", "title"), rating !== undefined && h("span.nmd-rating", "rated"),
