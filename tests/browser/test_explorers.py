@@ -345,7 +345,7 @@ def test_ratings_with_stars_and_intervals(notebook):
     assert first.bounding_box() == at
     assert suggested.inner_text() != before
     page.locator(".nmd-about-you", has_text="most people").wait_for()
-    added = [float(each) for each in page.locator(".nmd-top .nmd-for-you").all_inner_texts()]
+    added = [float(each) for each in page.locator(".nmd-top li .nmd-for-you").all_inner_texts()]
     assert added == sorted(added, reverse=True)
 
     # A film lights up those that are like it on the map, and films slide along a component
@@ -372,9 +372,9 @@ def test_ratings_with_stars_and_intervals(notebook):
     page.click(".nmd-action.nmd-more")
     page.locator(".nmd-popover .nmd-chart svg").wait_for()
     page.keyboard.press("Escape")
-    text = page.locator(".nmd-top .nmd-predicted").first.get_attribute("title")
+    text = page.locator(".nmd-top li .nmd-predicted").first.get_attribute("title")
     low, high = map(float, re.findall(r"[\d.]+", text)[1:])
-    assert low <= float(page.locator(".nmd-top .nmd-predicted").first.inner_text()) <= high + 0.05
+    assert low <= float(page.locator(".nmd-top li .nmd-predicted").first.inner_text()) <= high + 0.05
     notebook.run(copied(page))
     assert notebook.run("print(posterior.draws.identical(explorer.posterior.draws))") == "True"
     sweeps = notebook.run('print(explorer.posterior.trace.sizes["sweep"])')

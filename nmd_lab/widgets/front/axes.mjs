@@ -33,12 +33,8 @@ export function nearest(x, number) {
 
 /** Return the position of the point nearest to a place; -1 if none is within reach. */
 export function nearestDot(lefts, tops, left, top, reach) {
-  let [best, least] = [-1, reach * reach];
-  for (let k = 0; k < lefts.length; k++) {
-    const square = (lefts[k] - left) ** 2 + (tops[k] - top) ** 2;
-    if (square <= least) [best, least] = [k, square];
-  }
-  return best;
+  const far = (k) => (k < 0 ? reach : Math.hypot(lefts[k] - left, tops[k] - top));
+  return lefts.reduce((best, _, k) => (far(k) <= far(best) ? k : best), -1);
 }
 
 /** Return a range with some room around all numbers that an axis can show. */

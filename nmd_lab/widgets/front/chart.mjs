@@ -55,10 +55,8 @@ export class Chart {
     this.draw();
   }
 
-  get drawing() { return this.element.querySelector("svg"); }
-
   under({ target, clientX, clientY }) {
-    const box = this.drawing.getBoundingClientRect(), scale = this.width / box.width;
+    const box = this.element.querySelector("svg").getBoundingClientRect(), scale = this.width / box.width;
     const [lefts, tops] = ["left", "top"].map((side) => this.points.map((point) => point[side]));
     const near = nearestDot(lefts, tops, (clientX - box.left) * scale, (clientY - box.top) * scale, this.data.log ? Infinity : REACH);
     return this.points[target.getAttribute("data-point") ?? near] ?? null;
@@ -112,12 +110,13 @@ export class Chart {
     const look = (event) => this.look(this.under(event));
     const parts = [this.legend, data.panels.map(({ title }, k) => this.grid(title, this.panels[k], k === 0)), this.marks(), this.dots()];
     if (at) parts.push(svg("circle", { cx: at.left, cy: at.top, r: 6.5, fill: "none", stroke: "currentColor", opacity: 0.6 }));
-    if (slides) parts.push(this.upright(selected));
+    const [{ top, bottom }] = this.panels, here = slides ? this.panels[0].across(selected) : 0;
+    if (slides) parts.push(svg("line", { x1: here, x2: here, y1: top, y2: bottom, stroke: "currentColor", "stroke-width": 2, opacity: 0.6 }));
     const roving = { focusin: look, keydown: (event) => {
       const focused = points[event.target.getAttribute?.("data-point")], all = points.filter((point) => point.button);
       const by = focused && keyOf(event, { ArrowRight: 1, ArrowLeft: -1, Enter: 0, " ": 0 });
       if (by === 0) this.press(focused);
-      else if (by) this.drawing.querySelector(`[data-point="${points.indexOf(all[clamp(all.indexOf(focused) + by, 0, all.length - 1)])}"]`).focus();
+      else if (by) this.element.querySelector(`[data-point="${points.indexOf(all[clamp(all.indexOf(focused) + by, 0, all.length - 1)])}"]`).focus();
     }, focusout: () => this.look(null) };
     draw(this.element, data.title ? h("strong", data.title) : null, svg("svg", {
       viewBox: `0 0 ${width} ${height}`, width, height, role: slides ? "slider" : grouped ? "group" : "img",
@@ -129,10 +128,6 @@ export class Chart {
     if (grouped) stopAt(this.element, "[role=button]");
   }
 
-  upright(x) {
-    const { across, top, bottom } = { ...this.panels[0], across: this.panels[0].across(x) };
-    return svg("line", { x1: across, x2: across, y1: top, y2: bottom, stroke: "currentColor", "stroke-width": 2, opacity: 0.6 });
-  }
 
   measure() {
     const { panels, ticks, joined, diagonal, log } = this.data;

@@ -15,7 +15,6 @@ const FILES = ".csv,.tsv,.txt,.gz,.data,.npy,.npz,.mtx,.nc,.png,.jpg,.jpeg,.tif,
 const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 10 MiB
 const PARTS = ["controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "drawing",
   "dots", "tables", "runs", "code_text", "selection"];
-const POPOVERS = { data: "the data", components: "the components", shape: "the shape of the model", number: "the error", again: "fit again", more: "more" };
 const RUNS = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 };
 
 /** Return the part of a text that stays on the line of the word before it, up to the first space, and the rest. */
@@ -27,9 +26,9 @@ function afterWord(word, text) {
 class Page {
   constructor(model, el) {
     this.model = model;
-    const send = this.send = (message, buffers) => {
+    const send = this.send = async (message, buffers) => {
       try {
-        model.send(message, undefined, buffers)?.catch?.(() => this.ended());
+        await model.send(message, undefined, buffers);
       } catch {
         this.ended();
       }
@@ -77,7 +76,8 @@ class Page {
     const alone = bare && ["photograph", "pictures"].includes(stage); // a posterior
     Object.assign(frame.dataset, { stage: alone ? "alone" : stage, bare, still });
     draw(frame, h("div.nmd-bar", h("p.nmd-sentence", this.sentence), this.actions(status, running), this.popover(status)),
-      h("progress", { max: planned, value: Math.min(done, planned), "aria-label": "progress of the run", style: `visibility: ${running ? "visible" : "hidden"}` }),
+      h("div.nmd-progress", { role: "progressbar", "aria-label": "progress of the run", "aria-valuemax": planned, "aria-valuenow": Math.min(done, planned),
+        style: `width: ${running ? Math.min(100, (100 * done) / planned) : 0}%` }),
       h("div.nmd-says", h(`div.nmd-status.nmd-${this.kind}`, { role: "status", "aria-live": "polite", title: [this.message, ...status.warnings].join("\n") }, this.message,
         status.warnings.length ? h("span.nmd-warning", ` ⚠ ${status.warnings[0]}`) : null), this.runs()),
       h("section.nmd-stage", { "aria-label": "data and model" }, this.question(facts.asked), this.pictures.element, this.grid.element, this.ratings.element,
@@ -120,7 +120,7 @@ class Page {
       pick(runs.reduce((a, b) => (Math.abs(place(b.off) - at) < Math.abs(place(a.off) - at) ? b : a)));
     };
     const where = this.get("pictures") ? "left of the dividers" : "compared with", text = chosen ? `${where}: ${chosen.text}, ±${chosen.error}` : "";
-    return h("div.nmd-compare", h("span", text || (runs.length > 1 ? "compare with a run: click its dot" : "later runs can be compared here")), h("div.nmd-runs", { role: "slider", tabindex: 0, "aria-label": "run to compare with",
+    return h("div.nmd-compare", h("span", text || (runs.length > 1 ? "compare with a run: click its dot" : "")), h("div.nmd-runs", { role: "slider", tabindex: 0, "aria-label": "run to compare with",
       "aria-valuemin": 0, "aria-valuemax": runs.length, "aria-valuenow": chosen ? runs.indexOf(chosen) + 1 : 0, "aria-valuetext": text || "none",
       title: "errors of runs (dots; blue: this one) and rivals (lines), the lowest left", click: nearest,
       keydown: (event) => {
@@ -131,12 +131,12 @@ class Page {
   }
 
   popover(status) {
-    const name = this.opened, make = name && { data: () => this.aboutData(status), components: () => this.aboutComponents(status), shape: () => this.aboutShape(status),
-      number: () => this.aboutNumber(status), again: () => this.aboutRuns(status), more: () => this.aboutMore(status) }[name];
-    if (!make) return null;
+    const name = this.opened, abouts = { data: ["the data", () => [this.fields("data"), this.acts(status, "turn", "flat"), this.stage === "study" ? null : this.opener()]], components: ["the components", this.aboutComponents], shape: ["the shape of the model", this.aboutShape],
+      number: ["the error", this.aboutNumber], again: ["fit again", () => [this.acts(status, "run", "continue"), this.fields("again")]], more: ["more", this.aboutMore] }, [label, about] = abouts[name] ?? [];
+    if (!about) return null;
     const opener = this.frame.querySelector(`[aria-expanded="true"]`) ?? this.frame.querySelector(`.nmd-word-${name}, .nmd-${name}`);
     const left = clamp(opener?.offsetLeft ?? 0, 0, Math.max(0, this.frame.clientWidth - 322));
-    return h("div.nmd-popover", { key: `popover ${name}`, role: "dialog", tabindex: -1, "aria-label": POPOVERS[name], style: `left: ${left}px` }, make());
+    return h("div.nmd-popover", { key: `popover ${name}`, role: "dialog", tabindex: -1, "aria-label": label, style: `left: ${left}px` }, about.call(this, status));
   }
 
   fields(group, besides = []) {
@@ -145,7 +145,8 @@ class Page {
   }
 
   acts({ buttons }, ...names) {
-    return h("div.nmd-acts", names.filter((name) => buttons[name]).map((name) => {
+    const has = names.filter((name) => buttons[name]);
+    return has.length > 0 && h("div.nmd-acts", has.map((name) => {
       const { label, disabled, title } = buttons[name];
       return button(label, () => this.act(name), { key: name, disabled, title, class: `nmd-${name}` });
     }));
@@ -154,10 +155,6 @@ class Page {
   act(name) {
     this.send({ do: name });
     this.open(null);
-  }
-
-  aboutData(status) {
-    return [this.fields("data"), this.acts(status, "turn", "flat"), this.stage === "study" ? null : this.opener()];
   }
 
   aboutComponents(status) {
@@ -186,10 +183,6 @@ class Page {
     const curves = this.get("curves"), { iterations, iteration } = this.get("facts") ?? {};
     this.charts.curves.show(curves, iteration ?? iterations?.at(-1), iterations);
     return this.charts.curves.element;
-  }
-
-  aboutRuns(status) {
-    return [this.acts(status, "run", "continue"), this.fields("again")];
   }
 
   aboutMore(status) {
@@ -233,19 +226,15 @@ class Page {
     try {
       await navigator.clipboard.writeText(code);
     } catch {
-      const area = made(h("textarea", { "aria-hidden": "true" }));
+      const area = made(h("textarea", { "aria-hidden": "true", value: code }));
       this.frame.append(area);
-      area.value = code;
       area.select();
       document.execCommand("copy");
       area.remove();
     }
-    this.copied = true;
-    this.draw();
-    setTimeout(() => {
-      this.copied = false;
-      this.draw();
-    }, 1500);
+    const say = (copied) => { this.copied = copied; this.draw(); };
+    say(true);
+    setTimeout(say, 1500, false);
   }
 
   say(message) {

@@ -246,7 +246,7 @@ export class Pictures {
 
   describe(left, right) {
     const { values, data, layer, mode, built } = this, both = left !== right, { beside_title, count, height, width, layout } = data;
-    const names = { original: "data", seen: "data, without what is hidden", beside: beside_title, lit: `component ${this.lit}: orange adds, blue takes away`,
+    const names = { original: "data", seen: "data that is seen", beside: beside_title, lit: `component ${this.lit}: orange adds, blue takes away`,
       model: built === null ? "model" : `first ${built} of ${this.factors.rank}`, ...LAYERS };
     const titled = (name) => (name ? [names[name], this.notes[name]].filter(Boolean).join(", ") : "");
     const choose = (name) => () => {

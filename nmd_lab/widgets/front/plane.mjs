@@ -57,7 +57,7 @@ export class Plane {
   /** Show other points, or nothing for null, with these rows selected; the factors draw. */
   show(data, drawing, scale, selectedRows = []) {
     Object.assign(this, { data, selected: new Set(selectedRows), orders: {}, sliding: null, along: null });
-    this.element.classList.toggle("nmd-nothing", !data);
+    this.element.hidden = !data;
     if (!data) return;
     [this.x, this.y, this.rows] = [numbers(data.x), numbers(data.y), numbers(data.rows, Int32Array)];
     if (this.at >= this.rows.length) this.at = null;
@@ -115,8 +115,7 @@ export class Plane {
   }
 
   near(place, reach = DOT_REACH) {
-    const k = nearestDot(this.positions.left, this.positions.top, ...place, reach);
-    return k < 0 ? null : k;
+    return [nearestDot(this.positions.left, this.positions.top, ...place, reach)].find((k) => k >= 0) ?? null;
   }
 
   /** Draw f(WH) at a place next to it, and the nearest row. */
@@ -196,14 +195,11 @@ export class Plane {
 
   look(k) {
     const { a, b, things } = this.data ?? {};
-    if (k === null) this.drawn.hidden = true;
     const values = () => (things ? "" : `: component ${a} ${short(this.x[k])}, component ${b} ${short(this.y[k])}`);
     const said = k === null ? "" : `${this.nameOf(k)}${values()}`;
     this.at = k;
-    if (said !== this.said) {
-      this.said = said;
-      this.element.querySelector(".nmd-read").textContent = said;
-    }
+    this.drawn.hidden ||= k === null;
+    if (said !== this.said) this.element.querySelector(".nmd-read").textContent = this.said = said;
     this.paint();
   }
 
@@ -275,8 +271,7 @@ export class Plane {
       const free = taken.every(({ x, y, wide: other }) => box.x > x + other + 6 || x > box.x + wide + 6 || Math.abs(box.y - y) > LINE);
       if (!free || wide > (right - left) / 2) continue;
       taken.push(box);
-      pen.strokeText(text, box.x, box.y + 4);
-      pen.fillText(text, box.x, box.y + 4);
+      for (const write of ["strokeText", "fillText"]) pen[write](text, box.x, box.y + 4);
     }
     pen.lineWidth = 1;
   }

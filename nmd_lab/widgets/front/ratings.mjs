@@ -58,14 +58,14 @@ export class Ratings {
   heads(film, rated) {
     const { rating, for_you, ends, n } = film ?? {};
     return h("div.nmd-heads", rated && h("span", "stars"), h("span.nmd-title", "title"), rating !== undefined && h("span.nmd-rating", "rated"),
-      for_you !== undefined && h("span.nmd-for-you", "for you"), film && h("span.nmd-predicted", "model"), ends && h("span.nmd-interval", "90 %"), n !== undefined && h("small", "ratings"));
+      for_you !== undefined && h("span.nmd-for-you", "for you"), film && h("span.nmd-predicted", "model"), n !== undefined && [ends && h("span.nmd-interval", "90 %"), h("small", "ratings")]);
   }
 
   /** Return one film: its title, stars or a rating, what is for this person alone, and the prediction with its interval. */
   line({ column, title, rating, number, predicted, ends, text, for_you, n, hidden, near }, rated) {
     const light = (columns) => () => this.plane.light(columns);
     const rate = (level) => this.send({ do: "rate", column, number: level });
-    const bar = ends && h("span.nmd-interval", { title: text, "aria-hidden": "true" }, h("i", { style: `left: ${100 * ends[0]}%; width: ${100 * (ends[1] - ends[0])}%` }),
+    const bar = ends && n !== undefined && h("span.nmd-interval", { title: text, "aria-hidden": "true" }, h("i", { style: `left: ${100 * ends[0]}%; width: ${100 * (ends[1] - ends[0])}%` }),
       h("b", { style: `left: ${100 * ends[2]}%` }));
     return h("li", { key: column, "aria-current": column === this.selected || null, pointerenter: light([column, ...near]), pointerleave: light([]),
       focusin: light([column, ...near]), focusout: light([]) },
