@@ -131,13 +131,12 @@ class StudyView(View):
             layout = (values[name] for name in ("metric", "x", "color", "panel"))
             self._shown = self.memo("chart", self._chart, *layout)
         labels = None if chosen is None else chosen.labels
-        about = chosen or self._best()
         return {
             "dots": {"study": self._shown},
             "facts": {
                 "point": next((k for k, p in enumerate(self.points) if p.labels == labels), None)
             },
-            "tables": ([] if about is None else [self._about(about)]) + [self._ranking()],
+            "tables": [*map(self._about, filter(None, [chosen or self._best()])), self._ranking()],
             "curves": curves_chart({"relative_error": "seen"}, self.state.fit.recording),
         }
 
@@ -180,7 +179,7 @@ class StudyView(View):
         ]
         head = [*map(label_text, self._labels() if rows else ()), metric, "SD"]
         said = "the best model first; a click on a point shows the fits behind it"
-        return _shortened("ranking", head, rows, said, "models")
+        return _shortened(head, rows, said, "models")
 
     def _about(self, point: ChartPoint) -> dict[str, Any]:
         """Return the table of the fits behind a point."""
@@ -196,7 +195,7 @@ class StudyView(View):
         ]
         caption = f"{_labels_text(point.labels)}: {point.mean:.4g} (SD {point.spread:.2g})"
         head = [_hidden(name.replace("_", " ")) for name in [*dims, *names]]
-        return _shortened("details", head, rows, caption, "fits")
+        return _shortened(head, rows, caption, "fits")
 
 
 def _panels(
@@ -219,13 +218,11 @@ def _panels(
     return panels
 
 
-def _shortened(
-    name: str, head: list[str], rows: list[list[str]], caption: str, what: str
-) -> dict[str, Any]:
+def _shortened(head: list[str], rows: list[list[str]], caption: str, what: str) -> dict[str, Any]:
     """Return a table with its first rows; the caption has their number."""
     if len(rows) > MOST_CELLS:
         caption += f" (the first {MOST_CELLS} of {len(rows)} {what})"
-    return table(name, head, rows[:MOST_CELLS], caption=caption)
+    return table(what, head, rows[:MOST_CELLS], caption=caption)
 
 
 def _words(labels: Mapping[str, Any]) -> str:
@@ -245,7 +242,5 @@ def _hidden(name: Any) -> str:
 
 
 def _value_text(value: Any, name: str) -> str:
-    """Return a result of a cell: a number with four digits, or a text."""
-    if name == "seconds":
-        return f"{value:.2g} s"
-    return f"{value:.4g}" if isinstance(value, float | int) else str(value)
+    """Return a result of a cell: a number with four digits, or a text; seconds have their unit."""
+    return f"{value:.4g}{' s' * (name == 'seconds')}" if isinstance(value, float | int) else str(value)

@@ -372,9 +372,9 @@ def test_ratings_with_stars_and_intervals(notebook):
     page.click(".nmd-action.nmd-more")
     page.locator(".nmd-popover .nmd-chart svg").wait_for()
     page.keyboard.press("Escape")
-    text = page.locator(".nmd-top li .nmd-predicted").first.get_attribute("title")
-    low, high = map(float, re.findall(r"[\d.]+", text)[1:])
-    assert low <= float(page.locator(".nmd-top li .nmd-predicted").first.inner_text()) <= high + 0.05
+    first = page.locator(".nmd-top li .nmd-predicted").first
+    low, high = map(float, re.findall(r"[\d.]+", first.get_attribute("title"))[1:])
+    assert low <= float(first.inner_text()) <= high + 0.05
     notebook.run(copied(page))
     assert notebook.run("print(posterior.draws.identical(explorer.posterior.draws))") == "True"
     sweeps = notebook.run('print(explorer.posterior.trace.sizes["sweep"])')

@@ -26,7 +26,7 @@ def test_an_explorer(show):
     holes = "each => each.pictures.values.seen.filter(Number.isNaN).length"
     pictures = page.locator(".nmd-pictures")
     begun = pictures.evaluate(holes)
-    paint(page, "solid", (0.1, 0.1), (0.2, 0.2))
+    paint(page, "solid", (0.02, 0.02), (0.06, 0.06))  # away from a divider
     wait_for(lambda: pictures.evaluate(holes) > begun)
     status_says(page, r"^(?!running).*(done in|stopped after)")  # a stroke fits again
     assert shown.errors == []

@@ -125,7 +125,7 @@ def test_a_study_shows_and_repeats_fits_that_choose():
     by_alpha = {str(p.labels["alpha"]): p for p in explorer.view.points if p.labels["rank"] == 2}
     assert set(by_alpha) == {"auto", "1.0"}
     act(explorer, "point", id=explorer.view.points.index(by_alpha["auto"]))
-    assert "alpha auto" in table(explorer, "details")["caption"]
+    assert "alpha auto" in table(explorer, "fits")["caption"]
     explorer.start()
     fit = joined(explorer.state)
     assert fit.parameters["alpha"] > 0
