@@ -241,6 +241,6 @@ def _hidden(name: Any) -> str:
     return str(name).replace("held-out", "hidden").replace("held out", "hidden")
 
 
-def _value_text(value: Any, name: str) -> str:
+def _value_text(each: Any, of: str) -> str:
     """Return a result of a cell: a number with four digits, or a text; seconds have their unit."""
-    return f"{value:.4g}{' s' * (name == 'seconds')}" if isinstance(value, float | int) else str(value)
+    return f"{each:.4g}{' s' * (of == 'seconds')}" if isinstance(each, float | int) else str(each)
