@@ -262,7 +262,8 @@ export class Plane {
   }
 
   names(pen) {
-    const { left: lefts, top: tops } = this.positions, { left, right, top, bottom } = this.axes, taken = [], style = getComputedStyle(this.canvas);
+    const { left: lefts, top: tops } = this.positions, { left, right, top, bottom } = this.axes, style = getComputedStyle(this.canvas), { person } = this.data;
+    const taken = person ? [{ x: this.axes.across(person.x) - 8, y: this.axes.up(person.y), wide: 16 }] : []; // no name on the ring
     Object.assign(pen, { fillStyle: style.color, strokeStyle: style.getPropertyValue("--nmd-back"), lineWidth: 3, lineJoin: "round" });
     const lit = this.lit.map((row) => this.rows.indexOf(row)).filter((k) => k >= 0);
     for (const k of lit.length ? lit : this.data.named) {
