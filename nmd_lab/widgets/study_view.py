@@ -108,21 +108,26 @@ class StudyView(View):
         low, high = (f"{end:.{places}f}" for end in (more - reach, more + reach))
         return f"{text} clearly (95 % interval {low} to {high}, paired by {by_seed.size} seeds)"
 
+    def _best(self) -> ChartPoint | None:
+        """Return the point of the best model where its conditions are hardest."""
+        labels = {} if self._models.empty else self._labels()
+        points = [point for point in self.points if labels.items() <= point.labels.items()]
+        return max(points, key=lambda point: point.mean, default=None)
+
     def parts(self, history: History) -> dict[str, Any]:
-        """Return the chart, the details of the chosen point, and its curves."""
+        """Return the chart, the fits behind the chosen or the best point, and all models."""
         chosen, values = self.state.selected, self.state.values
         wrong = {"color", "panel"} & set(self.state.problems())
         if self._shown is None or not wrong:  # meanwhile, the chart before it stays
             layout = (values[name] for name in ("metric", "x", "color", "panel"))
             self._shown = self.memo("chart", self._chart, *layout)
         labels = None if chosen is None else chosen.labels
-        about = self._ranking() if chosen is None else self._about(chosen)
         return {
             "dots": {"study": self._shown},
             "facts": {
                 "point": next((k for k, p in enumerate(self.points) if p.labels == labels), None)
             },
-            "tables": [about],
+            "tables": [*map(self._about, filter(None, [chosen or self._best()])), self._ranking()],
         }
 
     def _choose(self, message: Mapping[str, Any]) -> None:
@@ -175,7 +180,8 @@ class StudyView(View):
         frame = cells[names].to_dataframe().reset_index()
         labels, values = (frame[each].to_numpy().tolist() for each in (dims, names))
         rows = [
-            [*map(label_text, a), *map(_value_text, b)] for a, b in zip(labels, values, strict=True)
+            [*map(label_text, a), *map(_value_text, b, names)]
+            for a, b in zip(labels, values, strict=True)
         ]
         caption = f"{_labels_text(point.labels)}: {point.mean:.4g} (SD {point.spread:.2g})"
         head = [_hidden(name.replace("_", " ")) for name in [*dims, *names]]
@@ -203,10 +209,10 @@ def _panels(
 
 
 def _shortened(head: list[str], rows: list[list[str]], caption: str, what: str) -> dict[str, Any]:
-    """Return the table of the details with its first rows; the caption has their number."""
+    """Return a table with its first rows; the caption has their number."""
     if len(rows) > MOST_CELLS:
         caption += f" (the first {MOST_CELLS} of {len(rows)} {what})"
-    return table("details", head, rows[:MOST_CELLS], caption=caption)
+    return table(what, head, rows[:MOST_CELLS], caption=caption)
 
 
 def _words(labels: Mapping[str, Any]) -> str:
@@ -225,6 +231,6 @@ def _hidden(name: Any) -> str:
     return str(name).replace("held-out", "hidden").replace("held out", "hidden")
 
 
-def _value_text(value: Any) -> str:
-    """Return a result of a cell: a number with four digits, or a text."""
-    return f"{value:.4g}" if isinstance(value, float | int) else str(value)
+def _value_text(each: Any, of: str) -> str:
+    """Return a result of a cell: a number with four digits, or a text; seconds have their unit."""
+    return f"{each:.4g}{' s' * (of == 'seconds')}" if isinstance(each, float | int) else str(each)

@@ -222,12 +222,12 @@ def test_a_study():
     mean, spread = scores.mean("seed").values, scores.std("seed", ddof=1).values
     assert (line["x"], line["ids"]) == ([1, 3, 5], [0, 1, 2])
     np.testing.assert_allclose([line["y"], line["low"]], [mean, mean - spread])
-    ranking = table(explorer, "details")
+    ranking, best = table(explorer, "models"), table(explorer, "fits")
     assert [row[0] for row in ranking["rows"]] == [str([1, 3, 5][k]) for k in mean.argsort()]
     act(explorer, "point", chart="study", id=1)
-    assert table(explorer, "details")["caption"].startswith(f"rank 3: {mean[1]:.4g}")
-    act(explorer, "point", chart="study", id=1)  # a second click shows the ranking again
-    assert table(explorer, "details") == ranking
+    assert table(explorer, "fits")["caption"].startswith(f"rank 3: {mean[1]:.4g}")
+    act(explorer, "point", chart="study", id=1)  # a second click goes back to the best
+    assert (table(explorer, "fits"), best["caption"][5]) == (best, ranking["rows"][0][0])
 
 
 def test_a_fit_and_a_posterior():

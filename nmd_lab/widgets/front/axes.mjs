@@ -4,51 +4,37 @@ import { clamp, svg } from "./dom.mjs";
 
 /** Return the multiples in a range of the smallest 1, 2 or 5 times a power of ten above a number. */
 function multiples(least, low, high) {
-  const power = 10 ** Math.floor(Math.log10(least)), ticks = [];
-  const step = [1, 2, 5, 10].find((each) => each * power >= 0.999 * least) * power;
-  for (let k = Math.ceil(low / step - 1e-9); k <= high / step + 1e-9; k++) {
-    ticks.push(Number((k * step).toPrecision(12)));
-  }
-  return ticks;
+  const power = 10 ** Math.floor(Math.log10(least)), step = [1, 2, 5, 10].find((each) => each * power >= 0.999 * least) * power;
+  const first = Math.ceil(low / step - 1e-9), count = Math.floor(high / step + 1e-9) - first + 1;
+  return Array.from({ length: Math.max(0, count) }, (_, k) => Number(((first + k) * step).toPrecision(12)));
 }
 
-/** Return the tick values of an axis, about so many. */
 export const linearTicks = (low, high, count = 7) => multiples((high - low) / count, low, high);
 
-/** Return the tick values of an axis of whole numbers. */
 export const wholeTicks = (low, high) => multiples(Math.max((high - low) / 5, 1), low, high);
 
 /** Return the tick values of a logarithmic axis: few of 1, 2 and 5 times a power of ten. */
 export function logTicks(low, high) {
   if (high < 5 * low) return linearTicks(low, high, 4);
-  const ticks = [], steps = high / low > 1000 ? [1] : [1, 2, 5];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
-    ticks.push(...steps.map((step) => Number((step * 10 ** power).toPrecision(2))));
-  }
+  const first = Math.floor(Math.log10(low)), powers = Array.from({ length: Math.floor(Math.log10(high)) - first + 1 }, (_, k) => 10 ** (first + k));
+  const ticks = powers.flatMap((power) => (high / low > 1000 ? [1] : [1, 2, 5]).map((step) => Number((step * power).toPrecision(2))));
   const shown = ticks.filter((tick) => tick >= low && tick <= high);
   return shown.filter((_, k) => k % Math.ceil(shown.length / 5) === 0);
 }
 
-/** Return the text of a tick. */
 export function tickText(tick) {
   const plain = tick === 0 || (Math.abs(tick) >= 0.001 && Math.abs(tick) < 1e5);
   return plain ? String(tick) : tick.toExponential().replace("e+", "e");
 }
 
-/** Return the position of the x nearest to a number. */
 export function nearest(x, number) {
-  const away = (k) => Math.abs(x[k] - number);
-  return x.reduce((best, _, k) => (away(k) < away(best) ? k : best), 0);
+  return x.reduce((best, each, k) => (Math.abs(each - number) < Math.abs(x[best] - number) ? k : best), 0);
 }
 
 /** Return the position of the point nearest to a place; -1 if none is within reach. */
 export function nearestDot(lefts, tops, left, top, reach) {
-  let [best, least] = [-1, reach * reach];
-  for (let k = 0; k < lefts.length; k++) {
-    const square = (lefts[k] - left) ** 2 + (tops[k] - top) ** 2;
-    if (square <= least) [best, least] = [k, square];
-  }
-  return best;
+  const far = (k) => (k < 0 ? reach : Math.hypot(lefts[k] - left, tops[k] - top));
+  return lefts.reduce((best, _, k) => (far(k) <= far(best) ? k : best), -1);
 }
 
 /** Return a range with some room around all numbers that an axis can show. */
@@ -79,13 +65,10 @@ export class Axes {
 
   /** Return the x and, without logarithms, the y at a place. */
   valuesAt(left, top) {
-    const { xs, ys } = this, across = (left - this.left) / (this.right - this.left);
-    const up = (this.bottom - top) / (this.bottom - this.top);
     const between = ([low, high], share) => low + clamp(share, 0, 1) * (high - low);
-    return [between(xs, across), between(ys, up)];
+    return [between(this.xs, (left - this.left) / (this.right - this.left)), between(this.ys, (this.bottom - top) / (this.bottom - this.top))];
   }
 
-  /** Return a line across the box at each tick of y, and the texts beside them. */
   rows(ticks, texts = true) {
     const { left, right } = this;
     return ticks.flatMap((tick) => {
@@ -96,5 +79,4 @@ export class Axes {
   }
 }
 
-/** Return a text of an SVG drawing, centred at a place. */
 export const svgText = (text, x, y, ...more) => svg("text", { x, y, "text-anchor": "middle" }, ...more, text);

@@ -1,7 +1,7 @@
 // Points with error bars, lines with bands and curves over iterations: panels with one y axis, a colour for each label.
 
 import { clamp, draw, h, keyOf, made, pageColors, short, stopAt, svg } from "./dom.mjs";
-import { Axes, linearTicks, logTicks, nearest, nearestDot, rangeOf, svgText, tickText, wholeTicks } from "./axes.mjs";
+import { Axes, linearTicks, logTicks, nearestDot, rangeOf, svgText, tickText, wholeTicks } from "./axes.mjs";
 
 const LEFT = 52, RIGHT = 10, BETWEEN = 18, LETTER = 6.3;
 const AROUND = 80; // pixels of a chart that fills its place: title, ticks, names of the axes, what is read
@@ -26,7 +26,6 @@ export function nextHere(points, point, chosen) {
   return { here, next: at < 0 ? point : here[(at + 1) % here.length] };
 }
 
-/** Return a text that is at most so many pixels wide. */
 export const cutText = (text, width) =>
   text.length * LETTER > width ? `${text.slice(0, Math.max(1, Math.floor(width / LETTER) - 1))}…` : text;
 
@@ -56,11 +55,8 @@ export class Chart {
     this.draw();
   }
 
-  get drawing() { return this.element.querySelector("svg"); }
-
-  /** Return the point of an event: its circle, or the nearest one. */
   under({ target, clientX, clientY }) {
-    const box = this.drawing.getBoundingClientRect(), scale = this.width / box.width;
+    const box = this.element.querySelector("svg").getBoundingClientRect(), scale = this.width / box.width;
     const [lefts, tops] = ["left", "top"].map((side) => this.points.map((point) => point[side]));
     const near = nearestDot(lefts, tops, (clientX - box.left) * scale, (clientY - box.top) * scale, this.data.log ? Infinity : REACH);
     return this.points[target.getAttribute("data-point") ?? near] ?? null;
@@ -68,8 +64,7 @@ export class Chart {
 
   press(point, clicked = false) {
     const next = point && clicked ? nextHere(this.points, point, this.selected).next : point;
-    if (next && this.slides) this.send({ do: "iteration", iteration: this.data.iterations[nearest(this.data.iterations, next.x)] });
-    else if (next?.button) this.send({ do: "point", chart: this.name, id: next.id });
+    if (next?.button) this.send({ do: "point", chart: this.name, id: next.id });
   }
 
   /** Show the name and the value of a point; nothing without one. */
@@ -84,15 +79,6 @@ export class Chart {
     this.paint();
   }
 
-  get slides() { return this.data?.iterations?.length > 1; }
-
-  slide(event) {
-    const { iterations, iteration } = this.data, at = iterations.indexOf(iteration ?? iterations.at(-1)), last = iterations.length - 1;
-    const next = keyOf(event, { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last });
-    if (next !== undefined) this.send({ do: "iteration", iteration: iterations[clamp(next, 0, last)] });
-  }
-
-  /** Find the places of everything, and draw. */
   draw() {
     const { data } = this;
     this.points = data ? dotPoints(data) : [];
@@ -109,42 +95,34 @@ export class Chart {
   }
 
   paint() {
-    const { data, points, at, slides, width, height } = this, grouped = points.some((point) => point.button);
+    const { data, points, at, width, height } = this, grouped = points.some((point) => point.button);
     const least = points.reduce((a, b) => (a && a.y <= b.y ? a : b), null);
     const lowest = least ? `, lowest ${data.y} ${short(least.y, 2)} (${least.name || least.x})` : "";
     const look = (event) => this.look(this.under(event));
     const parts = [this.legend, data.panels.map(({ title }, k) => this.grid(title, this.panels[k], k === 0)), this.marks(), this.dots()];
     if (at) parts.push(svg("circle", { cx: at.left, cy: at.top, r: 6.5, fill: "none", stroke: "currentColor", opacity: 0.6 }));
-    if (slides) parts.push(this.upright(data.iteration ?? data.iterations.at(-1)));
     const roving = { focusin: look, keydown: (event) => {
       const focused = points[event.target.getAttribute?.("data-point")], all = points.filter((point) => point.button);
       const by = focused && keyOf(event, { ArrowRight: 1, ArrowLeft: -1, Enter: 0, " ": 0 });
       if (by === 0) this.press(focused);
-      else if (by) this.drawing.querySelector(`[data-point="${points.indexOf(all[clamp(all.indexOf(focused) + by, 0, all.length - 1)])}"]`).focus();
+      else if (by) this.element.querySelector(`[data-point="${points.indexOf(all[clamp(all.indexOf(focused) + by, 0, all.length - 1)])}"]`).focus();
     }, focusout: () => this.look(null) };
     draw(this.element, data.title ? h("strong", data.title) : null, svg("svg", {
-      viewBox: `0 0 ${width} ${height}`, width, height, role: slides ? "slider" : grouped ? "group" : "img",
-      "aria-label": `${data.title || data.y}: ${points.length} points${lowest}`, tabindex: slides ? 0 : null,
-      "aria-valuemin": slides ? data.iterations[0] : null, "aria-valuemax": slides ? data.iterations.at(-1) : null,
-      "aria-valuenow": slides ? data.iteration ?? data.iterations.at(-1) : null,
+      viewBox: `0 0 ${width} ${height}`, width, height, role: grouped ? "group" : "img",
+      "aria-label": `${data.title || data.y}: ${points.length} points${lowest}`,
       pointermove: look, pointerleave: () => this.look(null), click: (event) => this.press(this.under(event), true),
-      ...(slides ? { keydown: (event) => this.slide(event) } : roving),
+      ...roving,
     }, parts), h("output.nmd-read", { "aria-live": "off" }, this.said));
     if (grouped) stopAt(this.element, "[role=button]");
   }
 
-  upright(x) {
-    const { across, top, bottom } = { ...this.panels[0], across: this.panels[0].across(x) };
-    return svg("line", { x1: across, x2: across, y1: top, y2: bottom, stroke: "currentColor", "stroke-width": 2, opacity: 0.6 });
-  }
 
-  /** Set colours, legend, axes of the panels, and the size of the drawing. */
   measure() {
     const { panels, ticks, joined, diagonal, log } = this.data;
     this.space = this.element.clientWidth || this.space || 276;
-    this.width = clamp(this.space, 240, 860);
+    this.width = clamp(this.space, 240, 1120);
     const end = this.setLegend(), top = end + (panels.some(({ title }) => title) ? 20 : 8);
-    const bottom = top + (this.tall ?? clamp(this.element.parentElement?.clientHeight - top - AROUND, 130, 600));
+    const bottom = top + (this.tall ?? clamp(this.element.clientHeight - top - AROUND, 130, 600));
     let xs = [...this.points.map(({ x }) => x), ...(ticks ?? []).map(([x]) => x)];
     let ys = this.points.flatMap(({ y, low, high }) => [y, low ?? y, high ?? y]);
     if (diagonal) xs = ys = [...xs, ...ys];
@@ -193,7 +171,7 @@ export class Chart {
   /** Return the grid, the ticks and the titles of a panel, with the line y = x if it is asked for. */
   grid(title, axes, first) {
     const { left, right, top, bottom, wide, ys } = axes, pen = { stroke: "currentColor", opacity: 0.5 }, { data } = this;
-    const parts = axes.rows(data.log ? logTicks(...ys) : linearTicks(...ys, 4), first);
+    const parts = axes.rows(data.log ? logTicks(...ys) : linearTicks(...ys, 6), first);
     for (const { x, text, full } of this.ticks) {
       const at = axes.across(x), below = bottom + 14;
       const turn = this.turned ? { "text-anchor": "end", dx: 4, transform: `rotate(-45 ${at} ${below})` } : {};
@@ -209,7 +187,6 @@ export class Chart {
     return data.diagonal ? [...parts, svg("line", { x1: left, y1: bottom, x2: right, y2: top, "stroke-dasharray": "4 3", ...pen })] : parts;
   }
 
-  /** Return the lines and bands, or the error bars, of all series. */
   marks() {
     return this.data.panels.flatMap(({ series }, panel) => series.flatMap((_, number) => {
       const points = this.points.filter((point) => point.panel === panel && point.number === number);
@@ -224,7 +201,6 @@ export class Chart {
     }));
   }
 
-  /** Return the circles of all points, and rings around the selected ones. */
   dots() {
     if (this.data.log) return [];
     const r = this.points.length > BUTTONS ? 2 : 4;

@@ -52,7 +52,6 @@ export class Components {
     draw(this.head, pictures.factors ? this.builder() : null, on, h("span.nmd-words", { role: "status", title: line }, line));
   }
 
-  /** Return what builds the model from its first components. */
   builder() {
     const { pictures } = this, { factors, built } = pictures, { rank, data: { errors } } = factors;
     const k = built ?? rank, gone = this.data.off.filter((each) => each < k).length, off = errors?.length ? [": ", h("b", `±${short(errors[k], 2)}`), " off the data"] : null;

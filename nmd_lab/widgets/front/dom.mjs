@@ -113,7 +113,6 @@ export function numbers(bytes, Kind = Float32Array) {
 /** Return a number with so many significant digits, and a dash for NaN. */
 export const short = (number, digits = 3) => (Number.isFinite(number) ? String(Number(number.toPrecision(digits))) : "–");
 
-/** Return a number between two others. */
 export const clamp = (number, low, high) => Math.min(high, Math.max(low, number));
 
 /** Colours that people with any kind of colour blindness tell apart (Okabe and Ito, 2008), and that of all others. */

@@ -15,7 +15,6 @@ const FILES = ".csv,.tsv,.txt,.gz,.data,.npy,.npz,.mtx,.nc,.png,.jpg,.jpeg,.tif,
 const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 10 MiB
 const PARTS = ["controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "drawing",
   "dots", "tables", "runs", "code_text", "selection"];
-const POPOVERS = { data: "the data", components: "the components", shape: "the shape of the model", number: "the error", again: "fit again", more: "more" };
 const RUNS = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 };
 
 /** Return the part of a text that stays on the line of the word before it, up to the first space, and the rest. */
@@ -24,13 +23,12 @@ function afterWord(word, text) {
   return [held, text.slice(held.length)];
 }
 
-/** Everything in the frame. */
 class Page {
   constructor(model, el) {
     this.model = model;
-    const send = this.send = (message, buffers) => {
+    const send = this.send = async (message, buffers) => {
       try {
-        model.send(message, undefined, buffers)?.catch?.(() => this.ended());
+        await model.send(message, undefined, buffers);
       } catch {
         this.ended();
       }
@@ -48,7 +46,6 @@ class Page {
 
   get(name) { return this.model.get(name); }
 
-  /** Open a popover, or close it. */
   open(name) {
     const opener = this.frame.querySelector('[aria-expanded="true"]');
     this.opened = name === this.opened ? null : name;
@@ -57,7 +54,6 @@ class Page {
     else this.frame.querySelector(".nmd-popover :is(button, input, select):not(:disabled)")?.focus({ preventScroll: true });
   }
 
-  /** Take what has changed, and show it. */
   show() {
     const selection = this.get("selection"), facts = this.get("facts") ?? {}, pictures = this.get("pictures"), drawing = this.get("drawing");
     const grid = this.get("grid"), dots = this.get("dots") ?? {}, { row, column, pixel, rows } = selection ?? {};
@@ -73,16 +69,17 @@ class Page {
     this.ratings.show(facts.lists ?? null, column);
   }
 
-  /** Draw the frame: all that is no picture. */
   draw() {
     const status = this.get("status"), facts = this.get("facts") ?? {}, { stage, frame } = this, running = status.phase === "running";
     this.texts(status, running);
-    const { done, planned } = status, alone = stage === "photograph" && !status.buttons.run && !this.get("components"); // a posterior
-    frame.dataset.stage = alone ? "alone" : stage;
-    draw(frame, h("div.nmd-bar", h("p.nmd-sentence", this.sentence), this.actions(status, running)), this.popover(status),
-      h("progress", { max: planned, value: Math.min(done, planned), "aria-label": "progress of the run", style: `visibility: ${running ? "visible" : "hidden"}` }),
-      h(`div.nmd-status.nmd-${this.kind}`, { role: "status", "aria-live": "polite", title: [this.message, ...status.warnings].join("\n") }, this.message,
-        status.warnings.length ? h("span.nmd-warning", ` ⚠ ${status.warnings[0]}`) : null),
+    const { done, planned } = status, still = !status.buttons.run, bare = ["study", "question"].includes(stage) || (still && !this.get("components"));
+    const alone = bare && ["photograph", "pictures"].includes(stage); // a posterior
+    Object.assign(frame.dataset, { stage: alone ? "alone" : stage, bare, still });
+    draw(frame, h("div.nmd-bar", h("p.nmd-sentence", this.sentence), this.actions(status, running), this.popover(status)),
+      h("div.nmd-progress", { role: "progressbar", "aria-label": "progress of the run", "aria-valuemax": planned, "aria-valuenow": Math.min(done, planned),
+        style: `width: ${running ? Math.min(100, (100 * done) / planned) : 0}%` }),
+      h("div.nmd-says", h(`div.nmd-status.nmd-${this.kind}`, { role: "status", "aria-live": "polite", title: [this.message, ...status.warnings].join("\n") }, this.message,
+        status.warnings.length ? h("span.nmd-warning", ` ⚠ ${status.warnings[0]}`) : null), this.runs()),
       h("section.nmd-stage", { "aria-label": "data and model" }, this.question(facts.asked), this.pictures.element, this.grid.element, this.ratings.element,
         this.charts.study.element, (alone || stage === "study") && h("div.nmd-points", this.tables(), alone ? null : this.curves()), stage === "table" ? null : this.plane.element),
       this.components.element);
@@ -99,7 +96,7 @@ class Page {
     this.sentence = [this.pieces.map((piece, k, all) => {
       const [held, text] = afterWord(all[k - 1], piece[0]), next = afterWord(piece, all[k + 1]?.[0] ?? "")[0];
       return piece[1] && next ? h("span.nmd-held", { key: `held ${k}` }, word(piece, k), next) : piece[1] ? word(piece, k) : text;
-    }), this.runs()];
+    })];
     Object.assign(this, this.dead ? { message: RESTARTED, kind: "failed" } : this.local ?? { message: left ? `${message}, ${left}` : phase === "ready" && !failed ? "" : message, kind: failed ? "failed" : phase });
   }
 
@@ -111,7 +108,7 @@ class Page {
     return h("div.nmd-actions", { role: "group", "aria-label": "run" }, buttons.run && (running ? stop : opener("again", "⟲", "fit again")), copy, opener("more", "⋯", "open, save, runs, uncertainty"));
   }
 
-  /** Return the errors of runs and rivals on one bar: a click, or an arrow, shows a run left of the dividers. */
+  /** Return the errors of runs and rivals on one bar: a click, or an arrow, compares with a run. */
   runs() {
     const runs = (this.get("runs") ?? []).filter(({ off }) => Number.isFinite(off)), { rivals = [] } = this.get("status").headline ?? {};
     if (!runs.length) return null;
@@ -122,33 +119,34 @@ class Page {
       const { left, width } = currentTarget.getBoundingClientRect(), at = (100 * (clientX - left)) / width;
       pick(runs.reduce((a, b) => (Math.abs(place(b.off) - at) < Math.abs(place(a.off) - at) ? b : a)));
     };
-    const text = chosen ? `run ${chosen.number}: ${chosen.text}, ±${chosen.error}` : "none";
-    return h("span.nmd-runs", { key: "runs", role: "slider", tabindex: 0, "aria-label": "run left of the dividers", "aria-valuemin": 0, "aria-valuemax": runs.length,
-      "aria-valuenow": chosen ? runs.indexOf(chosen) + 1 : 0, "aria-valuetext": text, title: `errors of runs (dots) and rivals (lines); left of the dividers: ${text}`, click: nearest,
+    const where = this.get("pictures") ? "left of the dividers" : "compared with", text = chosen ? `${where}: ${chosen.text}, ±${chosen.error}` : "";
+    return h("div.nmd-compare", h("span", text || (runs.length > 1 ? "compare with a run: click its dot" : "")), h("div.nmd-runs", { role: "slider", tabindex: 0, "aria-label": "run to compare with",
+      "aria-valuemin": 0, "aria-valuemax": runs.length, "aria-valuenow": chosen ? runs.indexOf(chosen) + 1 : 0, "aria-valuetext": text || "none",
+      title: "errors of runs (dots; blue: this one) and rivals (lines), the lowest left", click: nearest,
       keydown: (event) => {
         const by = keyOf(event, RUNS);
         if (by) pick(runs[clamp(runs.indexOf(chosen) + by, 0, runs.length - 1)]);
       } }, rivals.map(({ off }) => h("i", { style: `left: ${place(off)}%` })),
-    runs.map(({ off, current, left }) => h("b", { style: `left: ${place(off)}%`, "data-now": current || null, "data-left": left || null })));
+    runs.map(({ off, current, left }) => h("b", { style: `left: ${place(off)}%`, "data-now": current || null, "data-left": left || null }))));
   }
 
   popover(status) {
-    const name = this.opened, make = name && { data: () => this.aboutData(status), components: () => this.aboutComponents(status), shape: () => this.aboutShape(status),
-      number: () => this.aboutNumber(status), again: () => this.aboutRuns(status), more: () => this.aboutMore(status) }[name];
-    if (!make) return null;
+    const name = this.opened, abouts = { data: ["the data", () => [this.fields("data"), this.acts(status, "turn", "flat"), this.stage === "study" ? null : this.opener()]], components: ["the components", this.aboutComponents], shape: ["the shape of the model", this.aboutShape],
+      number: ["the error", this.aboutNumber], again: ["fit again", () => [this.acts(status, "run", "continue"), this.fields("again")]], more: ["more", this.aboutMore] }, [label, about] = abouts[name] ?? [];
+    if (!about) return null;
     const opener = this.frame.querySelector(`[aria-expanded="true"]`) ?? this.frame.querySelector(`.nmd-word-${name}, .nmd-${name}`);
     const left = clamp(opener?.offsetLeft ?? 0, 0, Math.max(0, this.frame.clientWidth - 322));
-    return h("div.nmd-popover", { key: `popover ${name}`, role: "dialog", "aria-label": POPOVERS[name], style: `left: ${left}px` }, make());
+    return h("div.nmd-popover", { key: `popover ${name}`, role: "dialog", tabindex: -1, "aria-label": label, style: `left: ${left}px` }, about.call(this, status));
   }
 
-  /** Return the fields of a popover. */
   fields(group, besides = []) {
     const fields = (this.get("controls") ?? []).filter((each) => each.group === group && !besides.includes(each.name));
     return controls(fields, (name, value) => this.send({ do: "set", name, value }));
   }
 
   acts({ buttons }, ...names) {
-    return h("div.nmd-acts", names.filter((name) => buttons[name]).map((name) => {
+    const has = names.filter((name) => buttons[name]);
+    return has.length > 0 && h("div.nmd-acts", has.map((name) => {
       const { label, disabled, title } = buttons[name];
       return button(label, () => this.act(name), { key: name, disabled, title, class: `nmd-${name}` });
     }));
@@ -157,10 +155,6 @@ class Page {
   act(name) {
     this.send({ do: name });
     this.open(null);
-  }
-
-  aboutData(status) {
-    return [this.fields("data"), this.acts(status, "turn", "flat"), this.stage === "study" ? null : this.opener()];
   }
 
   aboutComponents(status) {
@@ -186,39 +180,28 @@ class Page {
   }
 
   curves() {
-    const curves = this.get("curves"), facts = this.get("facts") ?? {}, { iterations, iteration } = facts;
-    this.charts.curves.tall = this.stage === "study" ? 320 : 130;
-    this.charts.curves.show(curves && (this.drawnCurves?.of === curves && this.drawnCurves.facts === facts ? this.drawnCurves.chart
-      : (this.drawnCurves = { of: curves, facts, chart: { ...curves, iterations, iteration } }).chart));
+    this.charts.curves.show(this.get("curves"));
     return this.charts.curves.element;
-  }
-
-  aboutRuns(status) {
-    return [this.acts(status, "run", "continue"), this.fields("again")];
   }
 
   aboutMore(status) {
     const runs = this.get("runs") ?? [], { intervals } = this.get("dots") ?? {};
-    const line = ({ number, text, error, current }) => h("li", { key: number, "aria-current": current || null }, `${text} `, error && `±${error}`);
+    const line = ({ number, text, error, current, left }) => h("li", { key: number, "aria-current": current || null }, button(`${text}${error && ` ±${error}`}${current ? ", this one" : ""}`,
+      () => this.send({ do: "history", number }), { "aria-pressed": left, title: "Compare with this run" }));
     const save = ({ currentTarget }) => this.send({ do: "save", filename: currentTarget.parentElement.querySelector("input").value });
     this.charts.intervals.show(intervals ?? null);
-    return [this.acts(status, "sample"), this.charts.intervals.element, this.fields("uncertainty"), runs.length ? [h("strong", "Runs"), h("ol.nmd-run-list", runs.map(line))] : null,
+    return [this.acts(status, "sample"), this.charts.intervals.element, this.fields("uncertainty"), runs.length ? [h("strong", "Compare with a run"), h("ol.nmd-run-list", runs.map(line))] : null,
       h("strong", "Save"), h("div.nmd-line", h("input", { type: "text", value: status.filename, "aria-label": "file", key: status.filename }),
         button("save", save, { disabled: Boolean(status.save), title: status.save || null, class: "nmd-save" })), h("p.nmd-folder", `in ${status.folder}`), this.opener()];
   }
 
-  /** Return what opens a file: by upload, by a drop, or by its path. */
   opener() {
     const read = async (file) => {
       if (!file) return;
       if (file.size > MOST_BYTES) this.say(`${file.name} is too large for an upload: give its path.`);
       else this.send({ do: "open", name: file.name }, [await file.arrayBuffer()]);
     };
-    const drop = (event) => {
-      event.preventDefault();
-      read(event.dataTransfer.files[0]);
-    };
-    return h("div.nmd-opener", { dragover: (event) => event.preventDefault(), drop }, h("strong", "Open a file"),
+    return h("div.nmd-opener", h("strong", "Open a file"),
       h("input", { type: "file", accept: FILES, "aria-label": "file to upload", change: ({ target }) => read(target.files[0]) }),
       h("input", { type: "text", placeholder: "or its path", "aria-label": "path of a file", change: ({ target }) => target.value && this.send({ do: "open", name: target.value }) }));
   }
@@ -242,28 +225,22 @@ class Page {
     try {
       await navigator.clipboard.writeText(code);
     } catch {
-      const area = made(h("textarea", { "aria-hidden": "true" }));
+      const area = made(h("textarea", { "aria-hidden": "true", value: code }));
       this.frame.append(area);
-      area.value = code;
       area.select();
       document.execCommand("copy");
       area.remove();
     }
-    this.copied = true;
-    this.draw();
-    setTimeout(() => {
-      this.copied = false;
-      this.draw();
-    }, 1500);
+    const say = (copied) => { this.copied = copied; this.draw(); };
+    say(true);
+    setTimeout(say, 1500, false);
   }
 
-  /** Show a message of the page itself. */
   say(message) {
     this.local = { message, kind: "failed" };
     this.draw();
   }
 
-  /** Show that nobody listens any more. */
   ended() {
     this.dead = true;
     this.draw();

@@ -77,7 +77,6 @@ export class Factors {
     }
   }
 
-  /** Return f of the sum of the first k components. */
   first(k) {
     this.go(k);
     return this.sums.map(this.f);
@@ -108,7 +107,6 @@ export class Factors {
     return new Factors({ ...data, shown: new DataView(shown.buffer), H: new DataView(columns.buffer) });
   }
 
-  /** Return W[:, c] H[c]. */
   alone(c) {
     return this.add(c, 1, new Float32Array(this.sums.length));
   }

@@ -36,10 +36,9 @@ export class Grid {
     this.write();
   }
 
-  /** Write which rows are shown, or the cell under the pointer. */
   write(cell = "") {
     const { begin, page, total, rows } = this.data, more = total > page;
-    const turn = (text, title, by, disabled) => more && button(text, () => this.send({ do: "arrange", begin: begin + by * page }), { title, disabled });
+    const turn = (text, title, by, disabled) => more && button(text, () => this.send({ do: "arrange", begin: begin + by * page }), { title: disabled ? `no ${title}` : title, disabled });
     const marks = this.bare ? "as the model has them" : "italic: missing, filled in; dotted: hidden, data → model";
     const all = `rows ${begin + 1} to ${begin + rows.length} of ${total}; ${marks}`;
     draw(this.note, turn("‹", "earlier rows", -1, begin === 0), turn("›", "later rows", 1, begin + page >= total), h("output", { "aria-live": "polite" }, cell || all));
@@ -84,7 +83,6 @@ export class Grid {
     this.send({ do: "select", row: this.data.rows[k], column: this.data.columns[j].at });
   }
 
-  /** Move the cell that is picked by an arrow. */
   step(event) {
     const by = event.target === this.box && keyOf(event, CELLS), { rows, columns } = this.data;
     if (!by) return;

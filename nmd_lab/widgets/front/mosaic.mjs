@@ -2,6 +2,7 @@
 
 import { h, made } from "./dom.mjs";
 
+export const HIDDEN = [186, 127, 80];
 const UNSURE = [170, 51, 119], ADDS = [213, 94, 0], TAKES = [0, 114, 178], WHITE = [255, 255, 255];
 const GAP = 0.05; // between tiles, in sizes of a tile
 const blended = (a, b, share) => a.map((each, k) => Math.round(each + share * (b[k] - each)));
@@ -19,7 +20,7 @@ const TABLES = Object.fromEntries(Object.entries(PALETTES)
 export function pictureScale(kind, low, high) {
   const isSigned = kind === "signed";
   const gain = isSigned ? 127 / (Math.max(Math.abs(low), Math.abs(high)) || 1) : 255 / (high - low || 1);
-  const missing = packed(isSigned ? [140, 140, 140] : [127, 155, 184]);
+  const missing = packed(isSigned ? [140, 140, 140] : HIDDEN);
   return { table: TABLES[kind], missing, gain, base: isSigned ? 128 : -low * gain };
 }
 
@@ -35,7 +36,6 @@ export function mosaicOf({ count, height, width }, columns = Math.ceil(Math.sqrt
   return { count, height, width, columns, rows, gap, across: columns * (width + gap) - gap, down: rows * (height + gap) - gap };
 }
 
-/** Return the left and top of a tile in the mosaic. */
 export const tileCorner = ({ columns, height, width, gap }, k) => [(k % columns) * (width + gap), Math.floor(k / columns) * (height + gap)];
 
 /** Return the tile and its pixel at a place of the mosaic, and how far right in the tile it is; null for a gap. */
@@ -65,16 +65,11 @@ export function strokePoints(from, to, spacing) {
 
 /** Return the limit that this share of the absolute values keep, by at most 5000 of them; 0 for none. */
 export function absoluteLimit(values, share = 0.99) {
-  const most = Math.min(5000, values.length), sample = new Float32Array(most);
-  let found = 0;
-  for (let k = 0; k < most; k++) {
-    const value = values[most === values.length ? k : Math.floor(((k * 0.618033988749895) % 1) * values.length)];
-    if (Number.isFinite(value)) sample[found++] = Math.abs(value);
-  }
-  return found ? sample.subarray(0, found).sort()[Math.min(found - 1, Math.floor(share * found))] : 0;
+  const most = Math.min(5000, values.length), at = (k) => (most === values.length ? k : Math.floor(((k * 0.618033988749895) % 1) * values.length));
+  const sample = Float32Array.from({ length: most }, (_, k) => Math.abs(values[at(k)])).filter(Number.isFinite).sort();
+  return sample[Math.min(sample.length - 1, Math.floor(share * sample.length))] ?? 0;
 }
 
-/** Return the mean over channels of a, or of a - b, for each pixel. */
 export function channelMeans(a, b, channels) {
   const means = new Float32Array(a.length / channels);
   for (let k = 0, from = 0; k < means.length; k++) {
@@ -99,7 +94,6 @@ export class Sheet {
     this.pixels = new Uint32Array(this.image.data.buffer);
   }
 
-  /** Return the position of the first pixel of a line of a tile. */
   line(picture, y) {
     const { columns, height, width } = this.mosaic;
     return (Math.floor(picture / columns) * height + y) * this.wide + (picture % columns) * width;
@@ -149,7 +143,6 @@ export class Sheet {
     });
   }
 
-  /** Take over pixels that have changed. */
   changed() {
     this.canvas.getContext("2d").putImageData(this.image, 0, 0);
   }

@@ -1,7 +1,7 @@
 // The stage of pictures: tiles that each show data left and model right of a divider, other layers, zoom, and a brush.
 
 import { button, clamp, draw, h, keyOf, made, numbers, short, steps, stopAt } from "./dom.mjs";
-import { Sheet, absoluteLimit, channelMeans, columnsOf, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints,
+import { HIDDEN, Sheet, absoluteLimit, channelMeans, columnsOf, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints,
   tileCorner } from "./mosaic.mjs";
 
 const LAYERS = { compare: "data | model", difference: "difference", spread: "uncertainty" };
@@ -19,14 +19,13 @@ const PLAY = 2500; // milliseconds in which all components are built
 export class Pictures {
   constructor(send, changed) {
     Object.assign(this, { send, changed, frames: 0, data: null, values: {}, cursor: null, drag: null, stroke: null, points: [],
-      layer: "compare", mode: "", share: 0.5, notes: {}, built: null, lit: null, size: 4, view: { left: 0, top: 0, part: 1 } });
+      layer: "compare", mode: "", share: 0.5, notes: {}, built: null, lit: null, size: 4 });
     this.sheets = Object.fromEntries(["original", "seen", "model", "difference", "spread", "beside", "lit"].map((name) => [name, new Sheet()]));
     this.canvas = made(h("canvas", {
-      role: "img", tabindex: 0, "aria-keyshortcuts": "Enter Space + - Escape Control+Z",
+      role: "img", tabindex: 0, "aria-keyshortcuts": "Enter Space Escape Control+Z",
       pointerdown: (event) => this.down(event), pointermove: (event) => this.move(event),
       pointerup: (event) => this.up(event), pointercancel: (event) => this.up(event),
       pointerleave: () => this.drag || this.look(null), keydown: (event) => this.key(event),
-      wheel: (event) => this.wheel(event), dblclick: () => this.mode || this.window(0, 0, 1),
     }));
     this.area = made(h("div.nmd-picture-area", this.canvas));
     this.tools = made(h("div.nmd-tools", { role: "toolbar", "aria-label": "layers and brushes", ...steps("button:enabled", { ArrowRight: 1, ArrowLeft: -1 }) }));
@@ -64,7 +63,6 @@ export class Pictures {
     if (!same) {
       this.mosaic = null;
       this.size = clamp(Math.round(Math.min(data.height, data.width) / 20), 1, 40);
-      Object.assign(this.view, { left: 0, top: 0, part: 1 });
     }
     this.fit();
     const original = this.decoded(data.original), spread = this.decoded(data.spread);
@@ -77,7 +75,6 @@ export class Pictures {
     this.fill();
   }
 
-  /** Arrange the tiles in the room there is. */
   fit() {
     const { clientWidth: wide, clientHeight: high } = this.area, { data } = this;
     if (!data?.count) return;
@@ -98,11 +95,11 @@ export class Pictures {
 
   fill() {
     const { data, values, sheets } = this;
-    for (const name of ["original", "beside"]) if (values[name]) sheets[name].fill(values[name], this.scale);
+    if (values.original) sheets.original.fill(values.original, this.scale);
+    if (values.beside) sheets.beside.fill(values.beside, { ...this.scale, missing: 0 }); // what is in no group is not drawn
     if (values.seen) sheets.seen.fill(values.seen, { ...this.scale, missing: this.hiddenColor });
   }
 
-  /** Take a frame of the model. */
   step(model) {
     this.values.model = this.decoded(model);
     if (this.values.model) this.frames++;
@@ -149,7 +146,6 @@ export class Pictures {
     this.changed();
   }
 
-  /** Build the model component by component, or stop that. */
   play() {
     this.playing = this.playing ? null : performance.now();
     const tick = (now) => {
@@ -162,14 +158,12 @@ export class Pictures {
     requestAnimationFrame(tick);
   }
 
-  /** Show the contribution of a component on each tile; null for none. */
   light(k) {
     if (!this.factors || this.stroke || k === this.lit) return;
     this.lit = k !== null && k < this.factors.rank ? k : null;
     this.restep();
   }
 
-  /** Return the layers left and right of the dividers. */
   get sides() {
     const { values } = this, original = values.original ? "original" : null;
     if (this.stroke) return ["seen", "seen"];
@@ -180,7 +174,6 @@ export class Pictures {
     return [left ?? right, right];
   }
 
-  /** Draw once in a frame. */
   paint() {
     if (this.painting || !this.data?.count || !this.mosaic) return;
     this.painting = requestAnimationFrame(() => {
@@ -190,17 +183,17 @@ export class Pictures {
   }
 
   drawAll() {
-    const { mosaic, view, canvas, sheets, values, sharp } = this, pen = canvas.getContext("2d"), [left, right] = this.sides;
+    const { mosaic, canvas, sheets, values, sharp } = this, pen = canvas.getContext("2d"), [left, right] = this.sides;
     const both = left !== right, share = both ? this.share : 0, { height, width, count, columns } = mosaic;
-    const [gx, gy] = [canvas.width / (view.part * mosaic.across), canvas.height / (view.part * mosaic.down)];
+    const [gx, gy] = [canvas.width / mosaic.across, canvas.height / mosaic.down];
     const under = left === "seen" && !this.stroke && this.data.n_painted && values.model ? "model" : null;
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.imageSmoothingEnabled = gx < 1;
     pen.clearRect(0, 0, canvas.width, canvas.height);
     const edges = [];
     for (let k = 0; k < count; k++) {
-      const [x, y] = tileCorner(mosaic, k), at = [(x - view.left) * gx, (y - view.top) * gy], size = [width * gx, height * gy];
-      if (this.stroke) Object.assign(pen, { fillStyle: "#7f9bb8" }).fillRect(...at, ...size);
+      const [x, y] = tileCorner(mosaic, k), at = [x * gx, y * gy], size = [width * gx, height * gy];
+      if (this.stroke) Object.assign(pen, { fillStyle: `rgb(${HIDDEN})` }).fillRect(...at, ...size);
       for (const [name, from, to] of [[under, 0, share], [left, 0, share], [right, share, 1]]) {
         if (!name || to <= from) continue;
         pen.drawImage(sheets[name].canvas, (k % columns) * width + from * width, Math.floor(k / columns) * height, (to - from) * width, height,
@@ -209,7 +202,7 @@ export class Pictures {
       edges.push([at[0] + share * size[0], at[1], size[1]]);
     }
     if (both && share > 0 && share < 1) this.drawEdges(pen, edges);
-    pen.setTransform(gx, 0, 0, gy, -view.left * gx, -view.top * gy);
+    pen.setTransform(gx, 0, 0, gy, 0, 0);
     this.mark(pen, sharp / gx);
     this.describe(left, right);
   }
@@ -229,7 +222,6 @@ export class Pictures {
     Object.assign(pen, { fillStyle: "white", font: `${9 * sharp}px sans-serif`, textAlign: "center" }).fillText("◂▸", x, y + high / 2 + 3 * sharp);
   }
 
-  /** Draw the selected picture or entry, and the cursor or the brush. */
   mark(pen, thin) {
     const { cursor, mosaic: { height, width } } = this, { row, column } = this.selection ?? {}, { layout, step, ids } = this.data;
     const outline = (path, color) => {
@@ -252,10 +244,9 @@ export class Pictures {
     else if (cursor) outline(() => box(tileCorner(this.mosaic, cursor.picture), cursor.y, cursor.x), "white");
   }
 
-  /** Bring buttons and texts in line with the layers on both sides of the dividers. */
   describe(left, right) {
     const { values, data, layer, mode, built } = this, both = left !== right, { beside_title, count, height, width, layout } = data;
-    const names = { original: "data", seen: "data, without what is hidden", beside: beside_title, lit: `component ${this.lit}: orange adds, blue takes away`,
+    const names = { original: "data", seen: "data that is seen", beside: beside_title, lit: `component ${this.lit}: orange adds, blue takes away`,
       model: built === null ? "model" : `first ${built} of ${this.factors.rank}`, ...LAYERS };
     const titled = (name) => (name ? [names[name], this.notes[name]].filter(Boolean).join(", ") : "");
     const choose = (name) => () => {
@@ -264,17 +255,18 @@ export class Pictures {
     };
     const swipe = { type: "range", min: 0, max: 100, value: Math.round(100 * this.share), hidden: !both,
       "aria-label": "part of each picture that shows data", input: ({ target }) => this.swipe(target.value / 100) };
+    const lacks = { difference: values.original && values.model ? "" : "It needs data and a model", spread: values.spread ? "" : "It needs intervals: ⋯ draws them" };
     const can = data.can_brush, brush = (name) => button(BRUSHES[name][0], () => {
       this.mode = mode === name ? "" : name;
       this.paint();
     }, { title: BRUSHES[name][1], "aria-pressed": mode === name });
     draw(this.tools, both && h("span.nmd-side", titled(left)), h("input", swipe), h("span.nmd-side.nmd-right", titled(right)),
-      Object.entries(LAYERS).map(([name, text]) => button(name === "compare" && !values.original ? "model" : text, choose(name), { "aria-pressed": layer === name,
-        disabled: name === "spread" ? !values.spread : name === "difference" && !(values.original && values.model) })),
+      Object.entries(LAYERS).map(([name, text]) => button(name === "compare" && !values.original ? "model" : text, choose(name),
+        { "aria-pressed": layer === name, disabled: Boolean(lacks[name]), title: lacks[name] || null })),
       can && h("span.nmd-brushes", { role: "group", "aria-label": "brushes that hide pixels" }, Object.keys(BRUSHES).map(brush),
-        h("input", { type: "range", min: 1, max: 40, value: this.size, "aria-label": "brush radius", title: "brush radius",
-          hidden: !mode, input: ({ target }) => { this.size = Number(target.value); } }),
-        button("⌫", () => this.send({ do: "undo" }), { title: "Take the last stroke back (Ctrl+Z)", "aria-label": "undo", disabled: !data.n_painted, hidden: !mode && !data.n_painted })));
+        h("input", { type: "range", min: 1, max: 40, value: this.size, "aria-label": "brush radius", title: mode ? "brush radius" : "brush radius: choose a brush first",
+          disabled: !mode, input: ({ target }) => { this.size = Number(target.value); } }),
+        button("⌫", () => this.send({ do: "undo" }), { title: data.n_painted ? "Take the last stroke back (Ctrl+Z)" : "No stroke to take back", "aria-label": "undo", disabled: !data.n_painted })));
     stopAt(this.tools, "button:enabled");
     this.element.dataset.mode = mode;
     const what = layout === "matrix" ? "matrix" : `${count} picture${count === 1 ? "" : "s"}`;
@@ -286,20 +278,6 @@ export class Pictures {
     this.paint();
   }
 
-  /** Show a part of the mosaic (1: all) that begins at a place. */
-  window(left, top, wanted) {
-    const { across, down } = this.mosaic, part = clamp(wanted, Math.min(1, 4 / Math.min(across, down)), 1);
-    this.view = { left: clamp(left, 0, across * (1 - part)), top: clamp(top, 0, down * (1 - part)), part };
-    this.element.classList.toggle("nmd-zoomed", part < 1);
-    this.paint();
-  }
-
-  /** Zoom by a factor (below 1: closer) so that a place stays where it is. */
-  zoom(factor, [left, top]) {
-    const { view } = this, part = clamp(view.part * factor, Math.min(1, 4 / Math.min(this.mosaic.across, this.mosaic.down)), 1), share = part / view.part;
-    this.window(left - (left - view.left) * share, top - (top - view.top) * share, part);
-  }
-
   /** Move the cursor to a place of the mosaic; null for none. */
   look(place, live = "off") {
     const pixel = place && pixelAt(this.mosaic, place);
@@ -309,7 +287,6 @@ export class Pictures {
     this.paint();
   }
 
-  /** Write the values under the cursor. */
   say() {
     const { picture, y, x } = this.cursor ?? {}, { layout, step, ids, labels, count, height, width, beside_title } = this.data;
     const label = labels?.[picture] ? ` (${labels[picture]})` : "";
@@ -324,39 +301,31 @@ export class Pictures {
     this.read.textContent = texts ? `${where}: ${texts.join(", ")}` : this.painted;
   }
 
-  /** Return the place of the mosaic under the pointer. */
   placeOf(event) {
-    const box = this.canvas.getBoundingClientRect(), { left, top, part } = this.view, { across, down } = this.mosaic;
-    return [left + ((event.clientX - box.left) / box.width) * part * across, top + ((event.clientY - box.top) / box.height) * part * down];
+    const { left, top, width, height } = this.canvas.getBoundingClientRect(), { across, down } = this.mosaic;
+    return [((event.clientX - left) / width) * across, ((event.clientY - top) / height) * down];
   }
 
-  wheel(event) {
-    if (!event.ctrlKey) return;
-    event.preventDefault();
-    this.zoom(2 ** clamp(event.deltaY / 200, -1, 1), this.placeOf(event));
-  }
-
-  /** Begin to drag: the divider of any tile, the brush, or the picture where it is enlarged. */
+  /** Begin to drag: the divider of any tile, or the brush. */
   down(event) {
     if (event.button || this.drag) return;
     const from = this.placeOf(event), [left, right] = this.sides;
     this.look(from);
-    const { share } = this.cursor ?? {}, gain = this.canvas.clientWidth / (this.view.part * this.mosaic.across);
+    const { share } = this.cursor ?? {}, gain = this.canvas.clientWidth / this.mosaic.across;
     const near = left !== right && Math.abs(share - this.share) * this.mosaic.width * gain < GRIP;
-    this.drag = { mode: near ? "swipe" : this.mode || (this.view.part < 1 ? "pan" : left !== right ? "swipe" : ""), id: event.pointerId, from,
+    this.drag = { mode: near ? "swipe" : this.mode || (left !== right ? "swipe" : ""), id: event.pointerId,
       begin: [event.clientX, event.clientY], picture: this.cursor?.picture };
     if (this.drag.mode === this.mode && this.mode) this.begin();
     this.canvas.setPointerCapture(event.pointerId);
   }
 
   move(event) {
-    const place = this.placeOf(event), { drag, view, mosaic } = this;
+    const place = this.placeOf(event), { drag, mosaic } = this;
     if (drag && drag.id !== event.pointerId) return;
     if (drag && Math.hypot(event.clientX - drag.begin[0], event.clientY - drag.begin[1]) > 3) drag.moved = true;
     if (drag?.mode === "swipe" && drag.moved && drag.picture >= 0) this.swipe((place[0] - tileCorner(mosaic, drag.picture)[0]) / mosaic.width);
-    if (drag?.mode === "pan" && drag.moved) this.window(view.left + drag.from[0] - place[0], view.top + drag.from[1] - place[1], view.part);
     if (this.stroke) this.brushTo(place);
-    this.look(this.placeOf(event));
+    this.look(place);
   }
 
   up(event) {
@@ -372,7 +341,6 @@ export class Pictures {
     if (this.cursor) this.send({ do: "select", picture, y, x });
   }
 
-  /** Begin a stroke of the brush at the cursor. */
   begin() {
     if (!this.cursor) return;
     const rain = this.mode === "rain";
@@ -407,7 +375,6 @@ export class Pictures {
     this.paint();
   }
 
-  /** Send what was painted since the last message. */
   sendPoints() {
     const { picture, hide, rain, radius, sent } = this.stroke ?? {};
     clearTimeout(this.timer);
@@ -417,7 +384,6 @@ export class Pictures {
     this.stroke.sent = true;
   }
 
-  /** End the stroke, if there is one. */
   finish() {
     if (!this.stroke) return;
     this.sendPoints();
@@ -426,14 +392,12 @@ export class Pictures {
   }
 
   key(event) {
-    const { left, top, part } = this.view, { across, down } = this.mosaic;
-    const centre = this.cursor?.place ?? [left + (part * across) / 2, top + (part * down) / 2];
     const undo = () => this.drag || !this.data.n_painted || this.send({ do: "undo" });
     if ((event.ctrlKey || event.metaKey) && !event.shiftKey && this.data.can_brush) keyOf(event, { z: undo })?.();
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const closer = () => this.zoom(0.5, centre), all = () => this.window(0, 0, 1), clear = () => {
+    const clear = () => {
       Object.assign(this, { mode: "", share: 0.5 });
-      all();
+      this.paint();
       this.send({ do: "clear" });
     }, space = () => {
       if (this.mode) this.begin();
@@ -441,17 +405,14 @@ export class Pictures {
       this.finish();
     };
     const arrow = keyOf(event, ARROWS);
-    if (arrow && event.shiftKey) this.window(left + (arrow[0] * part * across) / 10, top + (arrow[1] * part * down) / 10, part);
-    else if (arrow) this.walk(arrow, centre);
-    else keyOf(event, { Enter: () => this.select(), " ": space, "+": closer, "=": closer, "-": () => this.zoom(2, centre), Escape: clear, 0: all })?.();
+    if (arrow) this.walk(arrow);
+    else keyOf(event, { Enter: () => this.select(), " ": space, Escape: clear })?.();
   }
 
-  /** Move the cursor by a pixel, over gaps too, and the window with it; without a cursor, begin at a place. */
-  walk(arrow, from) {
-    const { left, top, part } = this.view, { across, down, gap } = this.mosaic, far = this.cursor ? [1, 1 + gap] : [0, 1 + gap];
-    const places = far.map((each) => from.map((at, k) => at + each * arrow[k]));
-    const next = places.find((each) => pixelAt(this.mosaic, each)) ?? this.cursor?.place ?? [0.5, 0.5];
-    this.window(clamp(left, next[0] + 0.5 - part * across, next[0] - 0.5), clamp(top, next[1] + 0.5 - part * down, next[1] - 0.5), part);
-    this.look(next, "polite");
+  /** Move the cursor by a pixel, over gaps too; without a cursor, begin in the middle. */
+  walk(arrow) {
+    const { across, down, gap } = this.mosaic, { place } = this.cursor ?? {}, from = place ?? [across / 2, down / 2];
+    const places = [place ? 1 : 0, 1 + gap].map((far) => from.map((at, k) => at + far * arrow[k]));
+    this.look(places.find((each) => pixelAt(this.mosaic, each)) ?? place ?? [0.5, 0.5], "polite");
   }
 }

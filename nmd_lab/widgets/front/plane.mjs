@@ -1,11 +1,11 @@
 // Rows, or films, in the plane of two components, on a canvas: lasso, selection, names, and what the model draws there.
 
 import { clamp, draw, h, keyOf, made, numbers, pageColors, short } from "./dom.mjs";
-import { Axes, linearTicks, nearestDot, rangeOf, tickText } from "./axes.mjs";
+import { Axes, nearestDot, rangeOf } from "./axes.mjs";
 import { decodedValues, drawnValues, nearMean } from "./factors.mjs";
 import { Sheet, mosaicOf, pictureScale } from "./mosaic.mjs";
 
-const DOT_REACH = 12, MANY = 2000, DRAGGED = 4, DRAWN = 96, LINE = 13;
+const DOT_REACH = 12, MANY = 2000, DRAGGED = 4, DRAWN = 96, LINE = 15;
 const THUMB = 26, DIRECTIONS = 10; // size of the pictures at the edges, and their number at most
 const SLIDE = 400; // milliseconds in which films slide along a taste
 
@@ -34,7 +34,6 @@ function circle(pen, x, y, r) {
   pen.arc(x, y, r, 0, 2 * Math.PI);
 }
 
-/** Points that a lasso, a click or the keyboard selects. */
 export class Plane {
   constructor(send) {
     Object.assign(this, { send, data: null, at: null, lasso: null, selected: new Set(), lit: [], rows: [], width: 290, said: "" });
@@ -58,7 +57,7 @@ export class Plane {
   /** Show other points, or nothing for null, with these rows selected; the factors draw. */
   show(data, drawing, scale, selectedRows = []) {
     Object.assign(this, { data, selected: new Set(selectedRows), orders: {}, sliding: null, along: null });
-    this.element.classList.toggle("nmd-nothing", !data);
+    this.element.hidden = !data;
     if (!data) return;
     [this.x, this.y, this.rows] = [numbers(data.x), numbers(data.y), numbers(data.rows, Int32Array)];
     if (this.at >= this.rows.length) this.at = null;
@@ -68,7 +67,6 @@ export class Plane {
     this.draw();
   }
 
-  /** Take the numbers to draw with. */
   take(drawing) {
     this.drawing = drawing;
     this.drawn.hidden = true;
@@ -90,7 +88,6 @@ export class Plane {
     h("div.nmd-plane-note", sample, color && `${color}: `, person && h("b", `○ ${person.name} `), named), h("output.nmd-read", this.said));
   }
 
-  /** Light up some things and their names: those that are like one under the pointer. */
   light(rows) {
     this.lit = rows;
     this.draw();
@@ -117,10 +114,8 @@ export class Plane {
     return [((event.clientX - box.left) / box.width) * this.width, ((event.clientY - box.top) / box.height) * this.height];
   }
 
-  /** Return the point near a place, or null. */
   near(place, reach = DOT_REACH) {
-    const k = nearestDot(this.positions.left, this.positions.top, ...place, reach);
-    return k < 0 ? null : k;
+    return [nearestDot(this.positions.left, this.positions.top, ...place, reach)].find((k) => k >= 0) ?? null;
   }
 
   /** Draw f(WH) at a place next to it, and the nearest row. */
@@ -156,7 +151,6 @@ export class Plane {
     this.sketch(place);
   }
 
-  /** Select what is in the lasso, or the point under a click. */
   release(place) {
     const path = [...this.lasso, place], [[left, top]] = path, near = this.near(place);
     const click = path.every(([x, y]) => Math.hypot(x - left, y - top) < DRAGGED);
@@ -190,7 +184,6 @@ export class Plane {
     })?.();
   }
 
-  /** Move the cursor to the next point in the order of an axis. */
   step(axis, by) {
     const values = this[axis];
     const finite = () => Array.from(values.keys()).filter((k) => Number.isFinite(this.x[k] + this.y[k]));
@@ -200,17 +193,13 @@ export class Plane {
     if (this.at !== null) this.sketch([this.positions.left[this.at], this.positions.top[this.at]]);
   }
 
-  /** Show the row and the values of a point; nothing for null. */
   look(k) {
     const { a, b, things } = this.data ?? {};
-    if (k === null) this.drawn.hidden = true;
     const values = () => (things ? "" : `: component ${a} ${short(this.x[k])}, component ${b} ${short(this.y[k])}`);
     const said = k === null ? "" : `${this.nameOf(k)}${values()}`;
     this.at = k;
-    if (said !== this.said) {
-      this.said = said;
-      this.element.querySelector(".nmd-read").textContent = said;
-    }
+    this.drawn.hidden ||= k === null;
+    if (said !== this.said) this.element.querySelector(".nmd-read").textContent = this.said = said;
     this.paint();
   }
 
@@ -221,7 +210,7 @@ export class Plane {
     this.ratio = globalThis.devicePixelRatio || 1;
     const [width, height] = [this.width, this.height].map((size) => Math.round(size * this.ratio));
     for (const each of [this.canvas, this.base]) Object.assign(each, { width, height });
-    const { a, b, things } = this.data, person = this.along === null && this.data.person, box = { left: 38, right: this.width - 6, top: 6, bottom: this.height - 32 };
+    const { a, b, things } = this.data, person = this.along === null && this.data.person, box = { left: 6, right: this.width - 6, top: 6, bottom: this.height - 6 };
     const axes = new Axes(box, ...["x", "y"].map((axis) => (person ? mostOf(this[axis], person[axis]) : rangeOf(this[axis]))));
     this.axes = axes;
     this.positions = { left: this.x.map((x) => axes.across(x)), top: this.y.map((y) => axes.up(y)) };
@@ -236,28 +225,15 @@ export class Plane {
     this.paint();
   }
 
-  /** Draw the ticks, the names of the components and the lines at zero. */
+  /** Draw the box and the lines at zero. */
   frame(pen) {
-    const { color, fontFamily } = getComputedStyle(this.canvas), { axes, data } = this;
-    const { left, right, top, bottom, xs, ys } = axes;
-    Object.assign(pen, { fillStyle: color, strokeStyle: color, font: `11px ${fontFamily}`, textAlign: "center" });
-    const line = (alpha, ...box) => {
-      pen.globalAlpha = alpha;
-      pen.strokeRect(...box);
-      pen.globalAlpha = 1;
-    };
-    line(0.25, left, top, right - left, bottom - top);
-    if (xs[0] < 0 && xs[1] > 0) line(0.4, axes.across(0), top, 0, bottom - top);
-    if (ys[0] < 0 && ys[1] > 0) line(0.4, left, axes.up(0), right - left, 0);
-    for (const tick of linearTicks(...xs, 4)) pen.fillText(tickText(tick), axes.across(tick), bottom + 14);
-    pen.fillText(`component ${this.along ?? data.a}`, (left + right) / 2, this.height - 5);
-    pen.textAlign = "right";
-    for (const tick of linearTicks(...ys, 5)) pen.fillText(tickText(tick), left - 4, axes.up(tick) + 4);
-    pen.textAlign = "left";
-    pen.fillText(`component ${data.b}`, left + 4, top + 12);
+    const { color, fontFamily } = getComputedStyle(this.canvas), { axes } = this, { left, right, top, bottom, xs, ys } = axes;
+    Object.assign(pen, { fillStyle: color, strokeStyle: color, font: `11px ${fontFamily}`, globalAlpha: 0.3 });
+    pen.strokeRect(left, top, right - left, bottom - top);
+    if (xs[0] < 0 && xs[1] > 0) pen.strokeRect(axes.across(0), top, 0, bottom - top);
+    if (ys[0] < 0 && ys[1] > 0) pen.strokeRect(left, axes.up(0), right - left, 0);
   }
 
-  /** Draw all points, the selected ones last, larger and with an outline, and a ring around the person. */
   dots(pen) {
     const colorOf = pageColors(this.canvas), { groups, person, things } = this.data, { left, top } = this.positions;
     const [chosen, others] = [[], []];
@@ -285,22 +261,22 @@ export class Plane {
     pen.stroke();
   }
 
-  /** Write the names of the points that have most room, the first ones first. */
   names(pen) {
-    const { left: lefts, top: tops } = this.positions, { left, right, top, bottom } = this.axes, taken = [];
-    Object.assign(pen, { textAlign: "left", fillStyle: getComputedStyle(this.canvas).color });
+    const { left: lefts, top: tops } = this.positions, { left, right, top, bottom } = this.axes, style = getComputedStyle(this.canvas), { person } = this.data;
+    const taken = person ? [{ x: this.axes.across(person.x) - 8, y: this.axes.up(person.y), wide: 16 }] : []; // no name on the ring
+    Object.assign(pen, { fillStyle: style.color, strokeStyle: style.getPropertyValue("--nmd-back"), lineWidth: 3, lineJoin: "round" });
     const lit = this.lit.map((row) => this.rows.indexOf(row)).filter((k) => k >= 0);
     for (const k of lit.length ? lit : this.data.named) {
       const text = this.data.labels[k].replace(/ \(\d{4}\)$/, ""), wide = pen.measureText(text).width;
       const box = { x: clamp(lefts[k] + 5, left, right - wide), y: clamp(tops[k], top + LINE, bottom - 2), wide };
-      const free = taken.every(({ x, y, wide: other }) => box.x > x + other || x > box.x + wide || Math.abs(box.y - y) > LINE);
+      const free = taken.every(({ x, y, wide: other }) => box.x > x + other + 6 || x > box.x + wide + 6 || Math.abs(box.y - y) > LINE);
       if (!free || wide > (right - left) / 2) continue;
       taken.push(box);
-      pen.fillText(text, box.x, box.y + 4);
+      for (const write of ["strokeText", "fillText"]) pen[write](text, box.x, box.y + 4);
     }
+    pen.lineWidth = 1;
   }
 
-  /** Draw pictures of the rows that are farthest out, in some directions. */
   thumbs(pen) {
     const { drawing, positions, axes, scale } = this, { height, width, channels, data } = drawing ?? {};
     if (!data || height < 2 || !scale) return;
@@ -319,7 +295,6 @@ export class Plane {
     }
   }
 
-  /** Draw the lasso and the ring of the cursor over the points, once in a frame. */
   paint() {
     if (this.painting || !this.data) return;
     this.painting = requestAnimationFrame(() => {

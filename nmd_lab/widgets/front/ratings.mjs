@@ -6,7 +6,6 @@ import { controls } from "./controls.mjs";
 const SORTS = { for_you: "for you", highest: "highest", surest: "surest" };
 const MOVES = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
 
-/** Return the number of the rating at a share of the width, from 1. */
 export const levelAt = (share, count) => clamp(Math.ceil(share * count), 1, count);
 
 /** Return stars that show the rating with a number among all, from 1; `rate(number)` hears of another, and of 0 for none. */
@@ -46,21 +45,27 @@ export class Ratings {
     draw(this.element, h("section.nmd-known", { "aria-label": "ratings" },
       h("div.nmd-list-head", h("strong", you ? "YOU" : "RATED"), button(you ? "somebody else" : "☆ you", () => ask("row", data.turn), { class: "nmd-turn" })),
       h("div.nmd-query", controls(fields, ask)),
-      h("ol", { tabindex: 0, "aria-label": "ratings of this person" }, known.map((each) => this.line(each, you)))),
+      this.heads(known[0], you), h("ol", { tabindex: 0, "aria-label": "ratings of this person" }, known.map((each) => this.line(each, you)))),
     h("section.nmd-top", { "aria-label": "suggestions" }, h("div.nmd-list-head", h("strong", "FOR ", you ? "YOU" : data.person),
       h("label", "by ", h("select.nmd-sort", { value: sort, change: ({ target }) => ask("sort", target.value) },
         Object.entries(sorts).map(([name, text]) => h("option", { value: name, selected: name === sort }, text)))),
       h("label", "at least ", h("input.nmd-least", { value: String(least), inputmode: "numeric", change: ({ target }) => ask("least", target.value) }), " ratings")),
     h("p.nmd-about-you", about),
-    h("ol", steps("li button", MOVES), { tabindex: 0, "aria-label": "suggestions" }, top.map((each) => this.line(each, false)))));
+    this.heads(top[0], false), h("ol", steps("li button", MOVES), { tabindex: 0, "aria-label": "suggestions" }, top.map((each) => this.line(each, false)))));
     for (const list of this.element.querySelectorAll("ol")) stopAt(list, "li button");
+  }
+
+  heads(film, rated) {
+    const { rating, for_you, ends, n } = film ?? {};
+    return h("div.nmd-heads", rated && h("span", "stars"), h("span.nmd-title", "title"), rating !== undefined && h("span.nmd-rating", "rated"),
+      for_you !== undefined && h("span.nmd-for-you", "for you"), film && h("span.nmd-predicted", "model"), n !== undefined && [ends && h("span.nmd-interval", "90 %"), h("small", "ratings")]);
   }
 
   /** Return one film: its title, stars or a rating, what is for this person alone, and the prediction with its interval. */
   line({ column, title, rating, number, predicted, ends, text, for_you, n, hidden, near }, rated) {
     const light = (columns) => () => this.plane.light(columns);
     const rate = (level) => this.send({ do: "rate", column, number: level });
-    const bar = ends && h("span.nmd-interval", { title: text, "aria-hidden": "true" }, h("i", { style: `left: ${100 * ends[0]}%; width: ${100 * (ends[1] - ends[0])}%` }),
+    const bar = ends && n !== undefined && h("span.nmd-interval", { title: text, "aria-hidden": "true" }, h("i", { style: `left: ${100 * ends[0]}%; width: ${100 * (ends[1] - ends[0])}%` }),
       h("b", { style: `left: ${100 * ends[2]}%` }));
     return h("li", { key: column, "aria-current": column === this.selected || null, pointerenter: light([column, ...near]), pointerleave: light([]),
       focusin: light([column, ...near]), focusout: light([]) },

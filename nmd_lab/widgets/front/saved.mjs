@@ -72,15 +72,12 @@ export class Recorded {
     this.change({ ...this.first, grid, scatter, selection, ...changed });
   }
 
-  /** Whether the record has the numbers with which the page draws the model. */
   get drawn() { return Boolean(this.first.drawing?.shown); }
 
-  /** Return what was recorded for a component. */
   ofComponent(k, what) {
     return this.merged(this.first, this.answers[JSON.stringify({ do: "component", k, what })] ?? {});
   }
 
-  /** Switch a component off or on, or show the rows with most of it. */
   turnOff({ k, what }) {
     const { without: off } = this;
     if (what === "on") off.clear();
@@ -90,7 +87,6 @@ export class Recorded {
     this.restore(this.staged());
   }
 
-  /** Bring the pictures of rows to the stage. */
   pick({ rows }) {
     this.change({ selection: { rows } });
     if (!this.drawn || !this.first.drawing.W) return;
@@ -108,7 +104,6 @@ export class Recorded {
     return { ...now, components, drawing, modelled: new DataView(factors.first(factors.rank).slice().buffer) };
   }
 
-  /** Return H, zero for the components that are off. */
   zeroed(off) {
     const { H, rank } = this.first.drawing, all = numbers(H), size = all.length / rank;
     for (const k of off) all.fill(0, k * size, (k + 1) * size);
@@ -134,7 +129,6 @@ export class Recorded {
     return Object.fromEntries(Object.entries(this.revived(changes)).map(both));
   }
 
-  /** Pick an entry. */
   select(picked) {
     const { pictures, selection } = this.shown, { picture, y, x } = picked, isMatrix = pictures?.layout === "matrix";
     const pixel = () => ({ pixel: y * pictures.width + x,
@@ -166,7 +160,6 @@ export class Recorded {
   }
 }
 
-/** Return the red, green, blue and opacity of the pixels of a compressed picture. */
 async function pixelsOf(text) {
   const image = await createImageBitmap(new Blob([bytesOf(text)], { type: "image/webp" }), { colorSpaceConversion: "none" });
   const pen = made(h("canvas", { width: image.width, height: image.height })).getContext("2d");
@@ -174,7 +167,6 @@ async function pixelsOf(text) {
   return pen.getImageData(0, 0, image.width, image.height).data;
 }
 
-/** Draw the page of a file. */
 export async function openRecord(render) {
   const packed = bytesOf(document.getElementById("record").textContent), el = document.getElementById("explorer");
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));

@@ -45,7 +45,7 @@ test("tiles get the number of columns with which they are largest", () => {
 
 test("gray values and missing ones get their colours, tile after tile", () => {
   const pixels = filled([0, 1, NaN, 0.5, -9, 9], { count: 2, height: 1, width: 3 }, pictureScale("gray", 0, 1));
-  const missing = [127, 155, 184, 255], gray = (entry) => [entry, entry, entry, 255];
+  const missing = [186, 127, 80, 255], gray = (entry) => [entry, entry, entry, 255];
   assert.deepEqual(pixels, [gray(0), gray(255), missing, gray(128), gray(0), gray(255)]);
 });
 
@@ -67,7 +67,7 @@ test("zero is white on the signed scale, and a scale without width has no NaN", 
 
 test("colors have three values a pixel, and one NaN makes it missing", () => {
   const pixels = filled([0, 1, 2, 1, NaN, 1], { count: 1, height: 1, width: 2 }, pictureScale("rgb", 0, 2));
-  assert.deepEqual(pixels, [[0, 128, 255, 255], [127, 155, 184, 255]]);
+  assert.deepEqual(pixels, [[0, 128, 255, 255], [186, 127, 80, 255]]);
 });
 
 test("uncertainty is colour: none leaves the grey of the picture, and more makes it purple", () => {
