@@ -41,11 +41,18 @@ class Findings(NamedTuple):
     @property
     def summary(self) -> str:
         """The coverage in one line."""
-        which = "hidden" if self.held_out else "known"
+        return self._covers(" of the hidden values" if self.held_out else " of the known values")
+
+    @property
+    def clause(self) -> str:
+        """The same as the end of a sentence on hidden entries."""
+        return "; " + (self._covers("") if self.held_out else self.summary)
+
+    def _covers(self, which: str) -> str:
         coverage = self.held[LEVEL]
         few = ": they are too narrow" if coverage < LEVEL - TOO_FEW else ""
         level = f"{100 * LEVEL:.0f} % intervals"
-        return f"{level} cover {100 * coverage:.0f} % of the {which} values{few}"
+        return f"{level} cover {100 * coverage:.0f} %{which}{few}"
 
 
 def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) -> Findings:

@@ -76,7 +76,7 @@ class PhotographView(View):
         low, high = rounded_ends(np.nanmin(self.state.pixels), np.nanmax(self.state.pixels))
         after = f" of {low}…\N{WORD JOINER}{high}{self._painted[0]}"
         found = self.state.fill.findings
-        covered = "" if found is None else f"; {found.summary}"
+        covered = "" if found is None else found.clause
         return Number(error, "Hidden pixels are guessed to ", after, dict(rivals), more=covered)
 
     @property

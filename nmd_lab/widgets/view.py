@@ -225,7 +225,7 @@ class ModelView(View):
     def covered(self) -> str:
         """Return the coverage of the intervals in words, if there are some."""
         found = self.state.sample.findings
-        return "" if found is None else f"; {found.summary}"
+        return "" if found is None else found.clause
 
     @property
     def draws_itself(self) -> bool:

@@ -138,7 +138,7 @@ def size_words(
     """Return what data are, their size, and what part is known or shown if that is not all."""
     percent = as_text(100 * share, 2) if share < 0.995 else f"{min(100 * share, 99.9):.1f}"
     m, n = shape
-    some = "" if shown is None or shown >= m else f", {shown} of them shown"
+    some = "" if shown is None or shown >= m else f", {shown} shown"
     return what.format(m, n) + some + (f", {percent} % known" if share < 1 else "")
 
 

@@ -316,7 +316,7 @@ def test_rows_that_seem_to_be_pictures_are_named_and_one_click_undoes_it():
     waves = rng.uniform(0.1, 0.4, (40, 2, 1, 1))
     X = np.sin(waves[:, 0] * x + waves[:, 1] * y).reshape(40, -1)
     explorer = plain(widgets.explore, X)
-    assert sentence(explorer) == "40 rows, shown as pictures of 30 × 24, 28 of them shown"
+    assert sentence(explorer) == "40 rows, shown as pictures of 30 × 24, 28 shown"
     assert explorer.pictures["layout"] == "rows"
     assert explorer.status["buttons"]["flat"]["label"] == "rows as numbers"
     act(explorer, "flat")
