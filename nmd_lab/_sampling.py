@@ -58,7 +58,7 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
         warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=4)
     if not isinstance(asked.init, str):
         _refuse_init(asked.init, problem)
-    _refuse_large(asked, problem.numbers, problem.values.nbytes)
+    _refuse_large(asked, problem.numbers, problem.values.nbytes, by_column=problem.by_column)
     rng = as_generator(asked.random_state)
     state, rng, save = state_and_save(
         PosteriorState(copy.deepcopy(rng)), rng, asked, observations, model.kinds
@@ -82,13 +82,14 @@ def _refuse_init(init: Any, problem: SampledProblem) -> None:
         )
 
 
-def _refuse_large(asked: SampleOptions, numbers: int, of_X: int) -> None:
+def _refuse_large(asked: SampleOptions, numbers: int, of_X: int, *, by_column: bool) -> None:
     """Raise MemoryError if draws of so many numbers, and T, do not fit into the free memory.
 
     `of_X` are the bytes of the stored entries.
     """
     n_draws = -(-asked.draws // asked.step(numbers)) * asked.chains
-    needed = 8 * n_draws * numbers + 4 * of_X  # the draws are stacked at the end
+    # the draws are stacked at the end; members of a table have T, and positions, of their own
+    needed = 8 * n_draws * numbers + (30 if by_column else 4) * of_X
     what = f"a posterior with draws={asked.draws} of {numbers} numbers each"
     refuse_above(needed, what, f"keep fewer, for example keep={FEW}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import singledispatch
 from numbers import Integral, Real
@@ -161,13 +162,18 @@ def rows_of(observations: Observations, rows: slice) -> Observations:
     )
 
 
-def some_rows(observations: Observations, number: int, rng: np.random.Generator) -> Observations:
-    """Return at most so many of the rows, at random; columns keep their labels."""
+def some_rows(
+    observations: Observations,
+    number: int,
+    rng: np.random.Generator,
+    besides: Sequence[int] | NDArray[np.intp] = (),
+) -> Observations:
+    """Return at most so many rows, at random, and some besides; columns keep their labels."""
     m = observations.shape[0]
     if m <= number:
         return observations
-    rows = np.sort(rng.choice(m, number, replace=False))
-    labels = without_rows(observations.labels, number)
+    rows = np.union1d(rng.choice(m, number, replace=False), np.asarray(besides, dtype=np.intp))
+    labels = without_rows(observations.labels, rows.size)
     if isinstance(observations, DenseObservations) and observations.limits is None:
         weights = observations.weights
         chosen = None if weights is None else _entry_weights(weights[rows])

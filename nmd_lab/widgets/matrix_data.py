@@ -24,7 +24,7 @@ NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever their label
 BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
 NUMBERS = """numbers = held_out.select_dtypes("number").astype(float)
 off = {0}.reconstruct().to_pandas()[numbers.columns] - numbers
-off /= seen[numbers.columns].astype(float).std(ddof=0)
+off /= seen[numbers.columns].astype(float).std(ddof=0).replace(0, 1)
 print(f"hidden numbers: ±{{np.sqrt(np.nanmean(off**2)):.3g}} SD")
 """
 CLASSES = """classes = held_out.select_dtypes(exclude="number")

@@ -88,7 +88,7 @@ def view_of(X: Any, **options: Any) -> View:
         X = result_of(X)
     if isinstance(X, Decomposition | Posterior):
         return ResultView(FittedState(X, **options))
-    if isinstance(X, Study | xr.Dataset):
+    if isinstance(X, Study) or (isinstance(X, xr.Dataset) and RESULT_ATTRIBUTE in X.attrs):
         return StudyView(StudyState(X, **options), X)
     asked = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
     if table_columns(X, asked) is not None or is_sparse(X):

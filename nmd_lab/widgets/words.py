@@ -129,7 +129,8 @@ def choice_words(fit: Any) -> str:
     tied = np.unique(ranks[table[TIED].values & (ranks != rank)]).tolist()
     ends = " and ".join(map(str, tied)) if len(tied) < 3 else f"{tied[0]} to {tied[-1]}"
     also = f"; {ends} {'is' if len(tied) == 1 else 'are'} as good within the noise" if tied else ""
-    return f"{many(rank, 'component')} guess hidden entries best ({table.sizes[TRIAL]} tried){also}"
+    guess = "component guesses" if rank == 1 else "components guess"
+    return f"{rank} {guess} hidden entries best ({table.sizes[TRIAL]} tried){also}"
 
 
 def size_words(
@@ -145,7 +146,7 @@ def size_words(
 def shapes(chosen: str, errors: Mapping[str, float]) -> list[dict[str, Any]]:
     """Return the curves, and how much larger the lowest error of each is in trials."""
     best = errors.get(chosen, min(errors.values(), default=1.0))
-    more = {name: f"{100 * (error / best - 1):+.0f} % error" for name, error in errors.items()}
+    more = {name: _percent_more(error, best) for name, error in errors.items()}
     return [
         {
             "name": name,
@@ -156,6 +157,12 @@ def shapes(chosen: str, errors: Mapping[str, float]) -> list[dict[str, Any]]:
         }
         for name, text in CURVES.items()
     ]
+
+
+def _percent_more(error: float, best: float) -> str:
+    """Return how much larger an error is; nothing where there is no such number."""
+    more = 100 * (error / best - 1) if best > 0 else math.inf
+    return f"{more:+.0f} % error" if math.isfinite(more) else ""
 
 
 def _path(name: str) -> str:

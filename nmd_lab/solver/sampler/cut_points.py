@@ -69,6 +69,12 @@ class Levels:
         if weights is not None:
             self.roots = np.sqrt(weights[self._order].astype(np.float64))
 
+    def first_of(self, level: int, number: int) -> NDArray[np.intp]:
+        """Return the positions of the first entries of a level, at most so many."""
+        first, last = self.starts[level : level + 2]
+        found: NDArray[np.intp] = self._order[first : min(last, first + number)]
+        return found
+
     def arranged(self, v: FloatArray) -> Doubles:
         """Return WH with offsets at the entries group by group."""
         return v[self._order].astype(np.float64)

@@ -3,8 +3,8 @@
 Chains with groups find different groupings, each at a mode of its own.  The mean of several of them
 predicts better than each, and depends less on the seed.  Each chain is a member of the ensemble:
 
-1. The members are tuned while a tenth of the cells is hidden.  Their groups are at first those of
-   k-means of the rows of WH.  Some members are of full rank (`full_rank`).
+1. The members are tuned while a tenth of the cells is hidden, and most rows of a large table.
+   Their groups are at first those of k-means of the rows of WH.  Some are of full rank.
 2. The weights of the members maximise the log score of their mixture at the hidden cells
    (Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian predictive
    distributions", Bayesian Analysis 13, 917-1007, 2018).  Members of one size share a weight.
@@ -14,6 +14,7 @@ predicts better than each, and depends less on the seed.  Each chain is a member
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -160,9 +161,9 @@ class Ensemble:
     problems : list of SampledProblem
         Problem of each member, with all cells; members of one size share it.
     trials : list of SampledProblem
-        The same without the hidden cells.
+        The same for these data.
     observations : Observations
-        Data without the hidden cells.
+        Data without the hidden cells, and of a large table some rows.
     hidden : Hidden or None
         The hidden cells; None for one member.
     tuned : int
@@ -213,11 +214,6 @@ class Ensemble:
         rank = self.problems[k].rank
         return with_rank(draw, rank, self.problem.rank - rank) | {"member": np.array(k, np.int16)}
 
-    def with_all_rows(self, k: int, state: ChainState) -> ChainState:
-        """Return the state of a member with all rows, where only some were tuned with."""
-        problem = self.problems[k]
-        return state if len(state.rows) == problem.shape[0] else with_all_cells(problem, state)
-
     @property
     def all_tuned(self) -> int:
         """Number of sweeps of all members without the hidden cells."""
@@ -266,7 +262,9 @@ class Ensemble:
         counts = np.floor(exact).astype(int)
         counts[np.argsort(counts - exact)[: self.draws - counts.sum()]] += 1
         for member, problem, count in zip(members, self.problems, counts, strict=True):
-            member.state, member.draws = with_all_cells(problem, member.state), int(count)
+            member.draws = int(count)
+            if count:
+                member.state = with_all_cells(problem, member.state)
 
 
 def _in_turn(counts: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -339,9 +337,12 @@ def make_ensemble(
 
 
 def _of_sizes(problems: list[SampledProblem], sizes: tuple[Size, ...]) -> list[SampledProblem]:
-    """Return problems with so many groups; those of equal sizes are one."""
-    of_size = {  # the members have threads of their own
-        size: replace(problem, n_groups=size.groups, threads=1)
-        for problem, size in zip(problems, sizes, strict=True)
-    }
+    """Return problems with so many groups, which share all that depends on the data alone."""
+    of_kind, of_size = {}, {}
+    for problem, size in zip(problems, sizes, strict=True):
+        if size.is_full not in of_kind:  # the members have threads of their own
+            of_kind[size.is_full] = first = replace(problem, threads=1)
+            _ = first.updates, first.segments, first.levels, first.positions, first.units_of_entries
+        of_size[size] = same = copy(of_kind[size.is_full])
+        vars(same)["n_groups"] = size.groups
     return [of_size[size] for size in sizes]

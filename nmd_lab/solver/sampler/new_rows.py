@@ -20,8 +20,8 @@ from .priors import UNKNOWN, Groups, Prior, RowPrior
 from .problem import SampledProblem
 
 FIRST, SLOW = 3, 5
-"""Draws of T and of new rows for the first draw of H of a member, and for each with noise after f,
-which moves slowly; other ones take one."""
+"""Draws of T and of rows that begin at their prior, and of those with noise after f, which moves
+slowly; new rows that continue from the last draw of H take one."""
 
 
 class DrawOfH(NamedTuple):
@@ -90,7 +90,8 @@ def with_all_cells(problem: SampledProblem, state: ChainState) -> ChainState:
     if groups is not None:
         groups = replace(groups, labels=np.full(len(new.rows), UNKNOWN))
     state = replace(state, rows=new.rows, T=new.T, x=new.x, tuning=0, groups=groups, cuts=cuts)
-    _draw_rows_alone(problem, state, range(state.sweep + 1, state.sweep + 1 + FIRST))
+    steps = SLOW if "after" in problem.noises else FIRST
+    _draw_rows_alone(problem, state, range(state.sweep + 1, state.sweep + 1 + steps))
     return state
 
 

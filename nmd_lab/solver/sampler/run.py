@@ -22,10 +22,11 @@ from nmd_lab.solver.loop import Stopping, loop
 from nmd_lab.solver.options import SampleOptions
 
 from .chain import Chain, Draw
-from .ensemble import Ensemble, Member, Size, make_ensemble
+from .ensemble import RARE, Ensemble, Member, Size, make_ensemble
 from .first_state import first_chain
 from .full_rank import can_be_full
 from .latent_sweep import ChainState
+from .new_rows import with_all_cells
 from .problem import SampledProblem
 
 FLOAT32_RANGE = 60
@@ -197,7 +198,7 @@ class Chains:
         now, n_chains = self._state, len(self._state.draws)
         if not now.draws[-1]:
             ensemble, k = self._ensemble, len(now.members) - 1
-            state = ensemble.with_all_rows(k, now.members[k].state)
+            state = with_all_cells(ensemble.problems[k], now.members[k].state)
             now.draws[-1].append(ensemble.draw(k, ensemble.in_form(k, state)))
         lengths = [len(chain) for chain in now.draws]
         if n_chains > 1 and (n_chains - 1) * min(lengths[:-1]) > n_chains * lengths[-1]:
@@ -231,13 +232,16 @@ SIZES_WITH_FULL = FULL[0], *FACTORS, *FULL, *FACTORS[::-1]
 """Sizes of the members where some may be of full rank."""
 
 FEWEST, DRAWS_OF_A_MEMBER = 3, 40
-"""Number of members for few draws, and of draws for each of more members."""
+"""Number of members for few draws or a large X, and of draws for each of more members."""
 
 ROWS_OF_A_GROUP = 6
 """Smallest number of rows for each group."""
 
 MOST_CELLS = 250_000
 """Cells of X up to which members are tuned with all of its rows."""
+
+FEWEST_ROWS = 1000
+"""Rows with which they are tuned at least, however many columns there are."""
 
 
 def ensemble_for(
@@ -247,17 +251,34 @@ def ensemble_for(
     rng: np.random.Generator,
 ) -> Ensemble:
     """Return the members of a chain; those of a large X are tuned with some of its rows."""
-    (m, n), few = problem.shape, observations
+    m, few = problem.shape[0], observations
     largest = m // ROWS_OF_A_GROUP
     if not (is_auto(options.groups) and problem.by_column and largest >= 2):
         sizes: tuple[Size, ...] = (Size(problem.n_groups),)
         return make_ensemble(problem, observations, observations, options, sizes, rng)
-    if observations.n_observed > MOST_CELLS:
-        few = some_rows(observations, MOST_CELLS // n, rng)
     all_sizes = SIZES_WITH_FULL if can_be_full(problem, options) else SIZES
     number = max(FEWEST, options.draws // DRAWS_OF_A_MEMBER)
+    if observations.n_observed > MOST_CELLS and isinstance(options.init, str):
+        rows = max(MOST_CELLS * m // observations.n_observed, FEWEST_ROWS)
+        rare = _rows_of_rare_levels(problem, rows / m)
+        number, few = FEWEST, some_rows(observations, rows, rng, rare)
+        largest = few.shape[0] // ROWS_OF_A_GROUP
     sizes = tuple(size._replace(groups=min(size.groups, largest)) for size in all_sizes[:number])
     return make_ensemble(problem, observations, few, options, sizes, rng)
+
+
+def _rows_of_rare_levels(problem: SampledProblem, share: float) -> NDArray[np.intp]:
+    """Return rows with each level of which few cells, or none, are expected in a share of the rows.
+
+    The cut point next to a level without cells would drift.
+    """
+    found = [np.empty(0, np.intp)]
+    for levels, at in zip(problem.levels, problem.entries_of_kinds, strict=True):
+        if levels is not None:
+            for level in np.flatnonzero(levels.counts * share < 2 * RARE):
+                entries = at[levels.first_of(int(level), RARE)]
+                found.append(np.searchsorted(problem.starts, entries, side="right") - 1)
+    return np.unique(np.concatenate(found))
 
 
 def in_units_of_X(drawn: dict[str, Any], problem: SampledProblem) -> dict[str, Any]:

@@ -27,10 +27,6 @@ export function tickText(tick) {
   return plain ? String(tick) : tick.toExponential().replace("e+", "e");
 }
 
-export function nearest(x, number) {
-  return x.reduce((best, each, k) => (Math.abs(each - number) < Math.abs(x[best] - number) ? k : best), 0);
-}
-
 /** Return the position of the point nearest to a place; -1 if none is within reach. */
 export function nearestDot(lefts, tops, left, top, reach) {
   const far = (k) => (k < 0 ? reach : Math.hypot(lefts[k] - left, tops[k] - top));

@@ -61,6 +61,7 @@ class Page {
     this.stage = facts.stage ?? (facts.asked ? "question" : grid ? "table" : dots.study ? "study" : facts.lists ? "ratings" : "pictures");
     this.draw();
     this.grid.show(grid, selection);
+    this.pictures.sure = "sample" in (this.get("status").buttons ?? {});
     this.pictures.show(grid ? null : pictures, this.get("modelled"), this.factors, { row, column: pictures?.layout === "matrix" ? column : pixel ?? column }, facts.painted);
     this.charts.study.show(dots.study ?? null, facts.point ?? null);
     this.components.show(this.get("components"));
@@ -81,7 +82,7 @@ class Page {
       h("div.nmd-says", h(`div.nmd-status.nmd-${this.kind}`, { role: "status", "aria-live": "polite", title: [this.message, ...status.warnings].join("\n") }, this.message,
         status.warnings.length ? h("span.nmd-warning", ` ⚠ ${status.warnings[0]}`) : null), this.runs()),
       h("section.nmd-stage", { "aria-label": "data and model" }, this.question(facts.asked), this.pictures.element, this.grid.element, this.ratings.element,
-        this.charts.study.element, (alone || stage === "study") && h("div.nmd-points", this.tables(), alone ? null : this.curves()), stage === "table" ? null : this.plane.element),
+        this.charts.study.element, (alone || stage === "study") && h("div.nmd-points", this.tables()), stage === "table" ? null : this.plane.element),
       this.components.element);
     if (this.dead) this.silence();
   }

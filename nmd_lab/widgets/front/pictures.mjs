@@ -1,4 +1,4 @@
-// The stage of pictures: tiles that each show data left and model right of a divider, other layers, zoom, and a brush.
+// The stage of pictures: tiles that each show data left and model right of a divider, other layers, and a brush.
 
 import { button, clamp, draw, h, keyOf, made, numbers, short, steps, stopAt } from "./dom.mjs";
 import { HIDDEN, Sheet, absoluteLimit, channelMeans, columnsOf, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints,
@@ -255,7 +255,7 @@ export class Pictures {
     };
     const swipe = { type: "range", min: 0, max: 100, value: Math.round(100 * this.share), hidden: !both,
       "aria-label": "part of each picture that shows data", input: ({ target }) => this.swipe(target.value / 100) };
-    const lacks = { difference: values.original && values.model ? "" : "It needs data and a model", spread: values.spread ? "" : "It needs intervals: ⋯ draws them" };
+    const lacks = { difference: values.original && values.model ? "" : "It needs data and a model", spread: values.spread ? "" : this.sure ? "It needs intervals: ⋯ draws them" : "It needs intervals" };
     const can = data.can_brush, brush = (name) => button(BRUSHES[name][0], () => {
       this.mode = mode === name ? "" : name;
       this.paint();

@@ -3,7 +3,7 @@
 import { clamp, draw, h, keyOf, made, numbers, pageColors, short } from "./dom.mjs";
 import { Axes, nearestDot, rangeOf } from "./axes.mjs";
 import { decodedValues, drawnValues, nearMean } from "./factors.mjs";
-import { Sheet, mosaicOf, pictureScale } from "./mosaic.mjs";
+import { Sheet, mosaicOf } from "./mosaic.mjs";
 
 const DOT_REACH = 12, MANY = 2000, DRAGGED = 4, DRAWN = 96, LINE = 15;
 const THUMB = 26, DIRECTIONS = 10; // size of the pictures at the edges, and their number at most
@@ -263,7 +263,7 @@ export class Plane {
 
   names(pen) {
     const { left: lefts, top: tops } = this.positions, { left, right, top, bottom } = this.axes, style = getComputedStyle(this.canvas), { person } = this.data;
-    const taken = person ? [{ x: this.axes.across(person.x) - 8, y: this.axes.up(person.y), wide: 16 }] : []; // no name on the ring
+    const taken = person && this.along === null ? [{ x: this.axes.across(person.x) - 8, y: this.axes.up(person.y), wide: 16 }] : []; // no name on the ring
     Object.assign(pen, { fillStyle: style.color, strokeStyle: style.getPropertyValue("--nmd-back"), lineWidth: 3, lineJoin: "round" });
     const lit = this.lit.map((row) => this.rows.indexOf(row)).filter((k) => k >= 0);
     for (const k of lit.length ? lit : this.data.named) {

@@ -171,15 +171,38 @@ def test_members_are_tuned_with_some_rows_of_a_large_table(monkeypatch):
     errors = []
     for most in (250_000, 800):
         monkeypatch.setattr(run, "MOST_CELLS", most)
+        monkeypatch.setattr(run, "FEWEST_ROWS", 150)
         filled = nmd.impute(few, draws=40, random_state=0)
         errors.append(float(((filled - whole)[at] ** 2).mean().mean() ** 0.5))
     ensemble = prepared(few)
-    assert [each.shape[0] for each in (ensemble.trials[0], ensemble.problems[0])] == [200, 600]
+    assert ensemble.trials[0].shape[0] == 800 * 600 // few.notna().to_numpy().sum()
+    assert ensemble.problems[0].shape[0] == 600
     assert errors[1] < 1.25 * errors[0] < 0.9 * whole.to_numpy().std()
+
+
+def test_rare_levels_are_among_the_rows_of_the_tuning(monkeypatch):
+    monkeypatch.setattr(run, "MOST_CELLS", 400)
+    monkeypatch.setattr(run, "FEWEST_ROWS", 40)
+    frame = mixed()
+    highest = frame["ash"].cat.categories[-1]
+    rare = frame["ash"].eq(highest).to_numpy().nonzero()[0]
+    frame.loc[rare[4:], "ash"] = np.nan
+    ensemble = prepared(frame)
+    counts = [each[0].levels[2].counts for each in (ensemble.trials[1:], ensemble.problems[1:])]
+    assert counts[0][-1] == counts[1][-1] == 4
+    assert 40 < ensemble.trials[1].shape[0] < 120
+
+
+def test_a_given_fit_starts_a_large_table(monkeypatch):
+    monkeypatch.setattr(run, "MOST_CELLS", 400)
+    frame = curve()
+    fit = nmd.complete(frame, 2, alpha=1.0, random_state=0)
+    assert nmd.sample(frame, 2, init=fit, **QUICK)._n_draws == QUICK["draws"]
 
 
 def test_a_large_table_that_is_stopped_early_has_all_rows(monkeypatch):
     monkeypatch.setattr(run, "MOST_CELLS", 400)
+    monkeypatch.setattr(run, "FEWEST_ROWS", 40)
     posterior = nmd.sample(mixed(), time_limit=1e-9, **QUICK)
     assert posterior.draws.sizes["row"] == 178
     assert np.isfinite(posterior.draws["W"]).all()

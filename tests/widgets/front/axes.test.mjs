@@ -2,7 +2,7 @@
 import assert from "node:assert";
 import test from "node:test";
 
-import { logTicks, nearest, wholeTicks } from "../../../nmd_lab/widgets/front/axes.mjs";
+import { logTicks, nearestDot, wholeTicks } from "../../../nmd_lab/widgets/front/axes.mjs";
 
 test("a logarithmic axis has two to six ticks in its range", () => {
   for (const [low, high] of [[0.11, 0.13], [0.2, 0.33], [1e-12, 1], [0.2, 40], [3, 3.0001], [1e-300, 1e300]]) {
@@ -20,10 +20,8 @@ test("ticks of iterations are whole, from 0, at equal steps", () => {
   }
 });
 
-test("the nearest point is found", () => {
-  const x = [1, 2, 4, 8, 100];
-  for (const number of [-5, 1, 1.4, 1.6, 3.1, 53, 55, 1000]) {
-    const away = x.map((each) => Math.abs(each - number));
-    assert.equal(away[nearest(x, number)], Math.min(...away));
-  }
+test("the nearest point within reach is found", () => {
+  const lefts = [0, 10, 30], tops = [0, 0, 40];
+  assert.equal(nearestDot(lefts, tops, 12, 1, 5), 1);
+  assert.equal(nearestDot(lefts, tops, 20, 20, 5), -1);
 });
