@@ -205,5 +205,4 @@ def test_the_file_is_plain_netcdf(digits, tmp_path):
     with xr.open_dataset(path, engine="h5netcdf") as opened:
         np.testing.assert_array_equal(opened.held_out_rmse, results.held_out_rmse)
         assert opened.seconds.dtype == float
-    with pytest.raises(ValueError, match="holds no result"):
-        nmd.load(path)
+    assert nmd.load(path).identical(results)
