@@ -97,7 +97,7 @@ FULL = "() => window.jupyterapp.commands.execute('application:toggle-left-area')
 
 def finished(page: Any) -> None:
     """Wait until the explorer is drawn."""
-    page.locator(".nmd-status:not(.nmd-running)").wait_for()
+    page.locator(".nmd-status:not(.nmd-running)").wait_for(state="attached")
     page.wait_for_timeout(1200)
 
 
@@ -192,7 +192,7 @@ def rains(film: Film) -> None:
     film.move(canvas, [(0.2, 0.3), (0.36, 0.22), (0.46, 0.34)], 6, RAINING)
     page.mouse.up()
     film.shoot(LAST // 2)
-    page.locator(".nmd-status:not(.nmd-running)").wait_for()
+    page.locator(".nmd-status:not(.nmd-running)").wait_for(state="attached")
     page.wait_for_timeout(500)
     page.get_by_role("button", name="rain", exact=True).click()
     for share in (100, 85, 70, 55, 45, 35, 25, 15, 5, 0):
