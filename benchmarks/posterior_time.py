@@ -1,4 +1,4 @@
-"""How long a posterior takes: beside fits, and for tables of more and more rows.
+"""How long a posterior takes: compared with fits, and for tables of more and more rows.
 
     python benchmarks/posterior_time.py --write
 

@@ -158,7 +158,7 @@ class NewPerson:
             lines += [
                 f'you = pd.DataFrame([{{{", ".join(stars)}}}], ["you"], items)',
                 f"you, rated = you{'' if is_named else '.to_numpy()'}, items[you.notna().iloc[0]]",
-                f"one, nobody = {folded.format('you')}, {folded.format('you * np.nan')}",
+                f"one, average = {folded.format('you')}, {folded.format('you * np.nan')}",
             ]
         else:
             who = expression(self.data.labels("rows")[row])
@@ -167,7 +167,7 @@ class NewPerson:
         lines += [f'best = pd.DataFrame({{"stars": one.predict({who}, items)}}, items)']
         if row is None and self.ratings:
             lines += [
-                f"added = best.stars - nobody.predict({who}, items)",
+                f"added = best.stars - average.predict({who}, items)",
                 'best["for_you"] = (added - added.mean()).round(1) + 0.0',
             ]
         lines += [
