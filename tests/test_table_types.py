@@ -148,7 +148,7 @@ def amounts():
 def test_predictions_end_where_a_tenth_of_a_column_does(amounts):
     truth, X, hidden = amounts
     posterior = nmd.sample(X, 2, draws=60, tune=40, random_state=0)
-    assert posterior.noise == ("clipped", "clipped", "before", "before")
+    assert posterior.noise == ("clipped",) * 4
     assert (
         "columns: 2 numbers with an end ('amount' from 0, 'share' to 0.5), 2 numbers ('number', "
         "'other')"
@@ -158,7 +158,7 @@ def test_predictions_end_where_a_tenth_of_a_column_does(amounts):
         X, 2, nonlinearity={"amount": "identity", "share": "identity"}, draws=60, tune=40,
         random_state=0,
     )  # fmt: skip
-    assert plain.noise == ("gaussian", "gaussian", "before", "before")
+    assert plain.noise == ("gaussian", "gaussian", "clipped", "clipped")
     np.testing.assert_array_equal(plain.draws["W"], posterior.draws["W"])
     rows = np.flatnonzero(hidden[:, 0])
     v = plain._linear_at(rows, np.zeros_like(rows))
@@ -256,3 +256,24 @@ def test_booleans_of_numpy_among_objects_are_yes_or_no():
     X = pd.DataFrame({"a": np.arange(30.0), "b": pd.Series([np.True_, np.False_, None] * 10)})
     X["b"] = X["b"].astype(object)
     assert "1 column of yes or no ('b')" in repr(nmd.sample(X, 1, **QUICK))
+
+
+def test_predictions_go_little_beyond_the_values_of_a_skewed_column():
+    rng = np.random.default_rng(0)
+    T = rng.normal(size=(300, 1)) + 0.3 * rng.normal(size=(300, 3))
+    X = pd.DataFrame(np.exp(1.5 * T), columns=["a", "b", "c"])  # generated, and above 0
+    X["d"] = -X["a"]
+    X["c"] = X["c"].where(X["c"] < X["c"].quantile(0.6))  # the large ones are hidden
+    posterior = nmd.sample(X, 2, draws=40, tune=30, random_state=0)
+    ends, copies = posterior.intervals(X, 0.99), posterior.impute(X, n=20, random_state=0)
+    least, most = X.min(), X.max() + 0.5 * X.std(ddof=0)
+    least["d"] = X["d"].min() - 0.5 * X["d"].std(ddof=0)
+    for column in X:
+        for values in [ends[column], *(copy[column] for copy in copies)]:
+            assert values.to_numpy().min() >= min(least[column], 0) - 1e-5
+            assert values.to_numpy().max() <= most[column] + 1e-5
+    assert max(copy["c"].max() for copy in copies) > X["c"].max()
+    new = X.iloc[:3].set_axis(["x", "y", "z"]).assign(a=[1e6, 2.0, 2.0], b=np.nan)
+    filled = posterior.impute(new, random_state=0)
+    assert filled.loc["x", "b"] > filled.loc["y", "b"]  # a value beyond all counts as the largest
+    assert filled["b"].max() <= most["b"]

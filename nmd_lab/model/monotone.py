@@ -53,6 +53,8 @@ class Monotone(PiecewiseLinear):
         Weight of the quantiles in the first f, in (0, 1]; the straight line has the rest.
     learns : bool, optional
         Whether a fit learns f, from the given knots on; by default only if none are given.
+    flat : bool, default False
+        Whether f is constant beyond given knots; otherwise it goes on straight.
 
     Raises
     ------
@@ -86,7 +88,7 @@ class Monotone(PiecewiseLinear):
     label = "monotone, learned"
     degree = 1
     monotone = True
-    parameter_names = ("t", "x", "share", "learns")
+    parameter_names = ("t", "x", "share", "learns", "flat")
 
     def __init__(
         self,
@@ -94,10 +96,12 @@ class Monotone(PiecewiseLinear):
         x: Sequence[float] = (),
         share: float = 1.0,
         learns: bool | None = None,
+        flat: bool = False,
     ) -> None:
         self.share = check_share("share", share, zero=False, one=True)
         self.t, self.x = (tuple(np.asarray(each, dtype=np.float64).tolist()) for each in (t, x))
         self.learns = not self.t if learns is None else bool(learns)
+        self.flat = bool(flat)
         if not self.t and not self.x:
             super().__init__([0.0], [1.0, 1.0])
             self._table = np.array(self.parameters)
@@ -109,7 +113,8 @@ class Monotone(PiecewiseLinear):
                 "two numbers or more, or none."
             )
         slopes = (steps[1] / steps[0]).tolist()
-        super().__init__(self.t, [slopes[0], *slopes, slopes[-1]], (self.t[0], self.x[0]))
+        ends = [0.0, 0.0] if self.flat else [slopes[0], slopes[-1]]
+        super().__init__(self.t, [ends[0], *slopes, ends[1]], (self.t[0], self.x[0]))
         self._table = np.array(self.parameters)
 
     @property
@@ -130,14 +135,15 @@ class Monotone(PiecewiseLinear):
     @property
     def settings(self) -> tuple[Any, ...]:
         """Knots and values, share, and whether f is learned if that does not follow from them."""
-        if self.learns == bool(self.t):
-            return self.t, self.x, self.share, self.learns
+        if self.flat or self.learns == bool(self.t):
+            return self.t, self.x, self.share, self.learns, self.flat
         return (self.t, self.x, self.share) if self.share < 1 else (self.t, self.x)
 
     def __repr__(self) -> str:
         words = [f"[{', '.join(map(shortest, each))}]" for each in (self.t, self.x) if each]
         words += [f"share={self.share!r}"] if self.share < 1 else []
         words += [f"learns={self.learns}"] if self.learns == bool(self.t) else []
+        words += ["flat=True"] if self.flat else []
         return f"Monotone({', '.join(words)})"
 
     def __str__(self) -> str:
@@ -163,6 +169,13 @@ class Monotone(PiecewiseLinear):
         knots = knots[middle] + np.concatenate([[0.0], np.cumsum(rises)]) - rises[:middle].sum()
         return Monotone((t - centre).tolist(), knots.tolist(), self.share, self.learns)
 
+    def within(self, low: float, high: float) -> Monotone:
+        """Return f between two numbers, and constant beyond them."""
+        ends = self.pseudo_inverse(np.array([low, high], dtype=np.float64)).tolist()
+        inner = [(t, x) for t, x in zip(self.t, self.x, strict=True) if low < x < high]
+        t, x = zip((ends[0], low), *inner, (ends[1], high), strict=True)
+        return Monotone(t, x, self.share, self.learns, flat=True)
+
     def learned(self, x: FloatArray, t: FloatArray, weights: FloatArray) -> Monotone:
         """Return f with the values at the knots that are nearest to X at values of WH."""
         if not self.learns or not self.t:
@@ -171,12 +184,12 @@ class Monotone(PiecewiseLinear):
         slowest = np.minimum(FLATTEST * np.diff(knots), np.diff(values))
         wide = (np.asarray(each, dtype=np.float64) for each in (t, x, weights))
         best = nearest_values(knots, values, slowest, *wide)
-        return Monotone(self.t, best.tolist(), self.share, learns=True)
+        return Monotone(self.t, best.tolist(), self.share, learns=True, flat=self.flat)
 
     def scaled(self, size: float) -> Monotone:
         """Return the same f for data that are divided by `size`."""
         t, x = ([value / size for value in each] for each in (self.t, self.x))
-        return Monotone(t, x, self.share, self.learns)
+        return Monotone(t, x, self.share, self.learns, self.flat)
 
 
 PULL = 1e-3

@@ -194,7 +194,7 @@ class PosteriorDiagnostics(Drawn):
         >>> values.dims, bool((values.effective_rank <= 3).all())
         (('chain', 'draw', 'component'), True)
         """
-        W, H, _, _ = self._stacked
+        W, H, _, _ = self._stacked()
         values = np.stack([_singular_values(w, h) for w, h in zip(W, H, strict=True)])
         sizes = self.draws.sizes
         found = xr.DataArray(

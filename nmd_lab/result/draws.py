@@ -109,19 +109,21 @@ class Drawn(Fitted):
         """Number of draws of all chains."""
         return self.draws.sizes[CHAIN] * self.draws.sizes[DRAW]
 
-    @property
-    def _stacked(self) -> tuple[FloatArray, FloatArray, FloatArray | None, FloatArray | None]:
-        """W (draws, m, rank), H (draws, n, rank), and the offsets of rows and columns.
+    def _stacked(
+        self, draws: slice = ALL
+    ) -> tuple[FloatArray, FloatArray, FloatArray | None, FloatArray | None]:
+        """Return W (draws, m, rank), H (draws, n, rank), and the offsets of rows and columns.
 
         They are views where that is possible.
         """
-        H = self.draws["H"]
-        values = H.transpose(CHAIN, DRAW, *H.dims[3:], COMPONENT).values
+        W, H = (self.draws.variables[name] for name in ("W", "H"))
+        by_component = H.transpose(CHAIN, DRAW, COMPONENT, *H.dims[3:]).values
+        of_rows, of_columns = (self._flat(f"{axis}_offsets") for axis in ("row", "column"))
         return (
-            _writable(self.draws["W"].values.reshape(self._n_draws, -1, self.rank)),
-            _writable(values.reshape(self._n_draws, -1, self.rank)),
-            self._flat("row_offsets"),
-            self._flat("column_offsets"),
+            _writable(W.values.reshape(self._n_draws, -1, self.rank)[draws]),
+            _writable(by_component.reshape(self._n_draws, self.rank, -1)[draws].transpose(0, 2, 1)),
+            None if of_rows is None else of_rows[draws],
+            None if of_columns is None else of_columns[draws],
         )
 
     @property
@@ -141,7 +143,7 @@ class Drawn(Fitted):
     @property
     def _row_vectors(self) -> FloatArray:
         """Rows of W, with their offsets if there are some (draws, m, rank [+ 1])."""
-        W, _, offsets, _ = self._stacked
+        W, _, offsets, _ = self._stacked()
         return W if offsets is None else np.concatenate([W, offsets[:, :, None]], axis=2)
 
     @property
@@ -222,8 +224,7 @@ class Drawn(Fitted):
         self, i: NDArray[np.integer], j: NDArray[np.integer], draws: slice = ALL
     ) -> NDArray[np.float64]:
         """Return WH plus offsets in some draws at single entries, as an array (draws, entries)."""
-        W, H, rows, columns = (None if a is None else a[draws] for a in self._stacked)
-        assert W is not None
+        W, H, rows, columns = self._stacked(draws)
         out = np.empty((W.shape[0], i.size))
         positions = (np.ascontiguousarray(each, dtype=np.int64) for each in (i, j))
         products_kernel(f"posterior_products_{W.dtype}")(W, H, self.mean, *positions, out)
@@ -235,7 +236,7 @@ class Drawn(Fitted):
 
     def _linear_block(self, i: Any, j: Any) -> NDArray[np.float64]:
         """Return WH plus offsets in each draw for rows i and columns j, as (draws, entries)."""
-        W, H, rows, columns = self._stacked
+        W, H, rows, columns = self._stacked()
         out = np.matmul(W[:, i], H[:, j].transpose(0, 2, 1)).astype(np.float64)
         out += self.mean
         if rows is not None:
@@ -312,9 +313,9 @@ class Drawn(Fitted):
 
     def _flat(self, name: str) -> FloatArray | None:
         """Return a variable of the draws as an array (draws, size), or None without it."""
-        if name not in self.draws:
+        if name not in self.draws.variables:
             return None
-        values: FloatArray = self.draws[name].values
+        values: FloatArray = self.draws.variables[name].values
         return values.reshape(self._n_draws, math.prod(values.shape[2:]))
 
 

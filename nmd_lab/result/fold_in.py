@@ -250,7 +250,7 @@ class NewRowsOfPosterior(PosteriorPredictions):
         """Return the posterior of other rows, given their vectors (draws, m, rank [+ 1])."""
         outer = self.draws.sizes[CHAIN], self.draws.sizes[DRAW]
         rows = vectors.reshape(*outer, *vectors.shape[1:])
-        _, H, _, column_offsets = self._stacked
+        _, H, _, column_offsets = self._stacked()
         arrays = {name: self.draws[name].values for name in SHARED & set(self.draws)}
         arrays |= {"W": rows[..., : self.rank], "H": H.reshape(*outer, *H.shape[1:])}
         if "row_offsets" in self.draws:
@@ -306,7 +306,7 @@ class NewRowsOfPosterior(PosteriorPredictions):
         from nmd_lab.solver.sampler.new_rows import DrawOfH
         from nmd_lab.solver.sampler.priors import RowPrior
 
-        _, H, _, of_columns = self._stacked
+        _, H, _, of_columns = self._stacked()
         rho, beta, cuts = (self._flat(name) for name in ("rho", "beta", "cut_points"))
         shares, means, precisions = self._row_prior
         assert rho is not None

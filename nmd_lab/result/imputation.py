@@ -182,20 +182,19 @@ def copies(
     """Return X n times with draws in its missing cells, different ones as long as there are."""
     rounds = -(-n // posterior._n_draws)
     order = np.concatenate([rng.permutation(posterior._n_draws) for _ in range(rounds)])
-    return [_copy(posterior, X, data, int(draw), rng) for draw in order[:n]]
+    predictives = posterior._predictives
 
+    def copy(draw: int) -> Any:
+        def numbers(entries: Bounded) -> Array:
+            v = posterior._linear_at(entries.i, entries.j, slice(draw, draw + 1))[0]
+            return _draw_within(posterior, predictives, draw, v, entries, rng)
 
-def _copy(posterior: Drawn, X: Any, data: MatchedData, draw: int, rng: np.random.Generator) -> Any:
-    """Return X with its missing cells filled by new observations from one draw."""
+        def classes(rows: Positions, positions: Positions) -> Array:
+            return posterior._draw_classes(rows, positions, draw, rng)
 
-    def numbers(entries: Bounded) -> Array:
-        v = posterior._linear_at(entries.i, entries.j, slice(draw, draw + 1))[0]
-        return _draw_within(posterior, posterior._predictives, draw, v, entries, rng)
+        return _filled(X, data, numbers, classes)
 
-    def classes(rows: Positions, positions: Positions) -> Array:
-        return posterior._draw_classes(rows, positions, draw, rng)
-
-    return _filled(X, data, numbers, classes)
+    return [copy(draw) for draw in order[:n].tolist()]
 
 
 def draws_within(posterior: Drawn, entries: Bounded) -> Array:

@@ -148,7 +148,7 @@ def latent_correlations(posterior: Drawn, level: float) -> xr.Dataset:
 def standardised_loadings(posterior: Drawn) -> Array:
     """Return G (draws, n, d) whose G G' has the correlations off its diagonal."""
     covariances = posterior._row_prior.covariances
-    _, H, row_offsets, _ = posterior._stacked
+    _, H, row_offsets, _ = posterior._stacked()
     loadings = H.astype(np.float64)
     if row_offsets is not None:  # its partner in H is one
         loadings = np.concatenate([loadings, np.ones((*loadings.shape[:2], 1))], axis=2)

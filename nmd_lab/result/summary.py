@@ -266,12 +266,12 @@ def _formula(posterior: Any) -> str:
 
 
 def noises_of(posterior: Any) -> tuple[str, ...]:
-    """Return the place of the noise of each kind; "monotone" is before an f that is learned."""
+    """Return the place of the noise of each kind, or "monotone" where f is learned."""
     if posterior._kinds is None:
         return tuple(posterior._noises)
     pairs = zip(posterior.noise, posterior._kinds.kinds, strict=True)
     return tuple(
-        "monotone" if noise == "before" and kind.nonlinearity.form == "monotone" else noise
+        "monotone" if noise != "after" and kind.nonlinearity.form == "monotone" else noise
         for noise, kind in pairs
     )
 

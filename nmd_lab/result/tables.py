@@ -161,9 +161,11 @@ class PosteriorTables(PosteriorImputation):
         """
         level = check_share("level", level, zero=False)
         posterior, data = self._matched(X)
-        grid = entries_at(data.rows[:, None], data.columns)
-        ends = posterior.predict_interval(grid, level=level, noise=noise)
-        ends = ends.reshape(data.rows.size, data.columns.size, 2)
+        ordered = _ordered_columns(data)
+        grid = entries_at(data.rows[:, None], data.columns[ordered])
+        found = posterior.predict_interval(grid, level=level, noise=noise)
+        ends = np.full((data.rows.size, data.columns.size, 2), np.nan, found.dtype)
+        ends[:, ordered] = found.reshape(data.rows.size, -1, 2)
         if noise:
             at, within = intervals_within(posterior, data, level)
             ends[at] = within
@@ -259,6 +261,14 @@ class PosteriorTables(PosteriorImputation):
         error = error.where(cells["kind"] == "number", by_kind["wrong"].cumsum() / count)
         share = count / by_kind["one"].transform("sum")
         return with_labels(self, cells.assign(share=share, error=error))
+
+
+def _ordered_columns(data: MatchedData) -> Positions:
+    """Return the columns of the data but for the indicators of categories, which have no order."""
+    table = data.observations.labels.table
+    if table is None:
+        return np.arange(data.columns.size)
+    return np.flatnonzero([not column.has_indicators for column in table.of_matrix])
 
 
 def _bounds_of_frame(frame: Any, data: MatchedData, ends: Array) -> pd.DataFrame:

@@ -60,6 +60,7 @@ def test_the_pseudo_inverse_is_the_inverse():
         Monotone([0.1 + 0.2, 1], [1 / 3, 2]),
         Monotone([0, 1], [0, 2], learns=True),
         Monotone([0, 1], [0, 2], share=0.5, learns=True),
+        Monotone([0, 1], [0, 2], flat=True),
     ],
     ids=repr,
 )
@@ -69,6 +70,17 @@ def test_the_repr_and_the_settings_make_an_equal_object(f):
         assert hash(again) == hash(f)
         assert again.learns == f.learns
     assert f != Monotone([0, 1], [0, 2])
+
+
+def test_f_within_two_numbers_is_f_between_them_and_constant_beyond():
+    f = Monotone([-1, 0, 2], [-5, 1, 2])
+    t = np.linspace(-4, 6, 41)
+    for low, high in ((-7, 3), (-1, 1.5)):  # outside the knots, and inside
+        within = f.within(low, high)
+        np.testing.assert_allclose(within(t), np.clip(f(t), low, high), atol=1e-12)
+        np.testing.assert_allclose(within.scaled(2)(t / 2), within(t) / 2, atol=1e-12)
+        x = np.array([low - 5, low, high, high + 5.0])
+        np.testing.assert_allclose(within(within.pseudo_inverse(x)), np.clip(x, low, high))
 
 
 def test_knots_are_not_learned_unless_asked():

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import compile_kernel, compile_scalar
+from nmd_lab.data.entries import FloatArray
 from nmd_lab.model._search import ScalarMap
 from nmd_lab.model.base import LAPLACE, NORMAL, POISSON, NoiseModel
 from nmd_lab.model.kind import Kind, Structure, make_kind
@@ -244,6 +245,12 @@ class Segments(NamedTuple):
         Position of the first entry of each row or column, and behind the last.
     entries : slice or ndarray of int (n_entries,)
         Positions of the entries among those by row.
+    x, weights : ndarray (n_entries,)
+        X at the entries, and their weights; empty if every one is 1.
+    limits : SampledLimits
+        Limits of the entries; empty if all are known.
+    units : tuple of ndarray
+        Centre and size of the kind of each entry; empty if T has none.
     shift : int
         Number of rows and columns before, in streams of random numbers.
     """
@@ -253,6 +260,10 @@ class Segments(NamedTuple):
     kinds: list[int]
     starts: NDArray[np.integer]
     entries: Any
+    x: FloatArray
+    weights: FloatArray
+    limits: SampledLimits
+    units: tuple[FloatArray, ...] = ()
     shift: int = 0
 
 

@@ -18,7 +18,7 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.storage import Block
 
 from .cut_points import CutPoints, ends_in_rows
-from .latent_draws import NO_LIMITS, SampledLimits, Segments, latent_kernel
+from .latent_draws import Segments, latent_kernel
 from .priors import NO_PRIOR, Groups, RowPrior
 from .problem import SampledProblem
 from .row_updates import each_share
@@ -78,12 +78,12 @@ def draw_T(problem: SampledProblem, state: ChainState) -> Doubles:
     losses = np.zeros(problem.shape[problem.by_column])
     if state.T is None:  # X itself
         return losses[:1]
-    x = problem.values if state.x is None else state.x
     if problem.by_column:
-        _draw_columns(problem, state, x, state.T, losses)
+        _draw_columns(problem, state, state.T, losses)
         return losses
-    weights, limits = problem.weights, problem.limits
-    draw = _loop(problem, state, problem.segments[0], x, state.T, weights, limits, losses)
+    segments = problem.segments[0]
+    x = segments.x if state.x is None else state.x
+    draw = _loop(problem, state, segments, x, state.T, losses)
     A, B = problem.augmented(state.rows, state.columns)
 
     def block(here: Block) -> None:
@@ -94,21 +94,18 @@ def draw_T(problem: SampledProblem, state: ChainState) -> Doubles:
 
 
 def _draw_columns(
-    problem: SampledProblem, state: ChainState, x: FloatArray, T: FloatArray, losses: Doubles
+    problem: SampledProblem, state: ChainState, T: FloatArray, losses: Doubles
 ) -> None:
     """Draw T of each column in its units."""
-    products = all_products(problem, state) if problem.segments else x
+    products = all_products(problem, state) if problem.segments else T
     for each in problem.segments:
-        at, of_columns = each.entries, np.zeros(len(each.kinds))
-        x_here, V = x.take(at), products.take(at)
-        if each.noise == "ordinal":  # in units of 1, whatever T was
-            T_here = np.empty_like(x_here)
-        else:
-            T_here, (centre, size) = T.take(at), problem.units_of_entries
-            V = centre[at] + size[at] * V
-        weights = None if problem.weights is None else problem.weights[at]
-        limits = None if problem.limits is None else problem.limits.at(at)
-        draw = _loop(problem, state, each, x_here, T_here, weights, limits, of_columns)
+        at, V, of_columns = each.entries, products.take(each.entries), np.zeros(len(each.kinds))
+        x = each.x if state.x is None else state.x.take(at)
+        T_here = np.empty_like(x)  # of levels, whatever it was
+        if each.units:
+            centre, size = each.units
+            T_here, V = T.take(at), centre + size * V
+        draw = _loop(problem, state, each, x, T_here, of_columns)
 
         def share(first: int, last: int, draw=draw, V=V, starts=each.starts) -> None:  # type: ignore[no-untyped-def]
             draw(V[starts[first] : starts[last]], first, last)
@@ -116,7 +113,7 @@ def _draw_columns(
         each_share(each.starts, problem.threads, share)
         T[at] = T_here
         if state.x is not None:
-            state.x[at] = x_here
+            state.x[at] = x
         losses[each.kinds] = of_columns
 
 
@@ -126,21 +123,19 @@ def _loop(
     segments: Segments,
     x: FloatArray,
     T: FloatArray,
-    weights: FloatArray | None,
-    limits: SampledLimits | None,
     losses: Doubles,
 ) -> Callable[[FloatArray, int, int], None]:
     """Return a function of WH with offsets, and of the first and last row or column there."""
-    noise, kind, kinds, starts, _, shift = segments
+    kind, kinds, starts, limits = segments.kind, segments.kinds, segments.starts, segments.limits
     at = kinds if problem.by_column else slice(None)
     sizes = problem.units_of_kinds[kinds, 1]
     levels = state.rho[at] / sizes**2, state.beta[at], ends_in_rows([state.cuts[k] for k in kinds])
-    heavy = np.empty(0, problem.dtype) if weights is None else weights
-    kernel = latent_kernel(noise, kind, f"{T.dtype}", limited=limits is not None)
-    arguments = levels, kind.arguments, tuple(limits or NO_LIMITS), (state.seed, state.sweep, shift)
+    kernel = latent_kernel(segments.noise, kind, f"{T.dtype}", limited=bool(limits.limited.size))
+    key = state.seed, state.sweep, segments.shift
+    arguments = levels, kind.arguments, tuple(limits), key
 
     def draw(V: FloatArray, first: int, last: int) -> None:
-        kernel(starts, first, last, x, heavy, V, *arguments, T, losses)
+        kernel(starts, first, last, x, segments.weights, V, *arguments, T, losses)
 
     return draw
 

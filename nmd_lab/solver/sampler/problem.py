@@ -17,7 +17,7 @@ from nmd_lab.solver.scaling import Scaling
 from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
 
 from .cut_points import Levels
-from .latent_draws import LEVEL, SampledLimits, Segments
+from .latent_draws import LEVEL, NO_LIMITS, SampledLimits, Segments
 from .priors import Prior
 from .row_updates import (
     DenseUpdate,
@@ -265,7 +265,9 @@ class SampledProblem:
             for noise, kind in zip(self.noises, self.model.kinds, strict=True)
         ]
         if not self.by_column:
-            return [Segments(self.noises[0], kinds[0], [0], self.starts, slice(None))]
+            everywhere = slice(None)
+            at = self.starts, everywhere, *self._data_of(everywhere)
+            return [Segments(self.noises[0], kinds[0], [0], *at)]
         alike: dict[Any, list[int]] = {}
         for j, (noise, kind) in enumerate(zip(self.noises, kinds, strict=True)):
             is_fixed = self.limits is None and knows_T(noise, kind.nonlinearity)
@@ -276,9 +278,16 @@ class SampledProblem:
         for (noise, *_), columns in alike.items():
             entries = np.concatenate([self.entries_of_kinds[j] for j in columns])
             starts = np.concatenate([[0], np.cumsum(self.counts[columns])])
-            found.append(Segments(noise, kinds[columns[0]], columns, starts, entries, shift))
+            units = () if noise == "ordinal" else [each[entries] for each in self.units_of_entries]
+            data = *self._data_of(entries), tuple(units), shift
+            found.append(Segments(noise, kinds[columns[0]], columns, starts, entries, *data))
             shift += len(columns)
         return found
+
+    def _data_of(self, at: Any) -> tuple[FloatArray, FloatArray, SampledLimits]:
+        """Return X, weights and limits of some entries."""
+        weights = np.empty(0, self.dtype) if self.weights is None else self.weights[at]
+        return self.values[at], weights, NO_LIMITS if self.limits is None else self.limits.at(at)
 
     @cached_property
     def levels(self) -> list[Levels | None]:

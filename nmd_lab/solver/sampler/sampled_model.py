@@ -91,14 +91,19 @@ def _counts(f: Nonlinearity, x: FloatArray) -> tuple[int, int]:
 def with_ends(
     model: Model, noises: tuple[NoiseKind, ...], observations: Observations, nonlinearity: Any
 ) -> tuple[Model, tuple[str, ...]]:
-    """Return kinds and noises of a table, within the ends at which many values of a column lie.
+    """Return kinds and noises of a table, within the ends of its columns.
 
     The posterior predicts with them.  Columns keep a nonlinearity that was asked for.
 
-    At 90 such columns of 27 real tables, with a fifth of the cells hidden, this lowers the
-    continuous ranked probability score by 5 % and the error by 2 %, and leaves other columns alone.
-    To draw T beyond the end, as of a limit, would lower them by 11 and 3 %, but raise the score of
-    the others, by 18 % in ames: a zero may be just a zero (no pool), and hide no number.
+    Where f is learned, it goes on straight for half a standard deviation, but not below 0 if no
+    value is, and is constant from there on.  Tails of skewed columns are steep, so that few draws
+    lay very far beyond the values.
+
+    A column with many values at an end lies between its ends.  At 90 such columns of 27 real
+    tables, with a fifth of the cells hidden, this lowers the continuous ranked probability score by
+    5 % and the error by 2 %, and leaves other columns alone.  To draw T beyond the end, as of a
+    limit, would lower them by 11 and 3 %, but raise the score of the others, by 18 % in ames: a
+    zero may be just a zero (no pool), and hide no number.
     """
     if not model.is_mixed or not (is_auto(nonlinearity) or isinstance(nonlinearity, Mapping)):
         return model, noises
@@ -106,12 +111,26 @@ def with_ends(
     names = observations.labels.flat(observations.labels.columns).tolist()
     named = nonlinearity if isinstance(nonlinearity, Mapping) else ()
     kinds, shown = list(model.kinds), list[str](noises)
-    for j, (low, high) in enumerate(ends):
-        if noises[j] == "gaussian" and np.isfinite([low, high]).any() and names[j] not in named:
-            units = {name: getattr(kinds[j], name) for name in ("centre", "size", "weight")}
-            kinds[j] = make_kind(MinMax(low, high), kinds[j].loss)._replace(**units)
-            shown[j] = CLIPPED
+    _, columns, values = observations.entries()
+    for j, (kind, (low, high)) in enumerate(zip(model.kinds, ends, strict=True)):
+        f: Nonlinearity | None = None
+        if names[j] in named:
+            continue
+        if isinstance(kind.nonlinearity, Monotone) and kind.nonlinearity.learns:
+            x = values[columns == j].astype(np.float64)
+            least, most, beyond = float(x.min()), float(x.max()), BEYOND * float(x.std())
+            least = least - beyond if least < 0 else max(least - beyond, 0.0)
+            f = kind.nonlinearity.within(least, most + beyond)
+        elif noises[j] == "gaussian" and np.isfinite([low, high]).any():
+            f = MinMax(low, high)
+        if f is not None:
+            units = {name: getattr(kind, name) for name in ("centre", "size", "weight")}
+            kinds[j], shown[j] = make_kind(f, kind.loss)._replace(**units), CLIPPED
     return Model(tuple(kinds), model.which), tuple(shown)
+
+
+BEYOND = 0.5
+"""Standard deviations of a column beyond its values, to which predictions go where f is learned."""
 
 
 SHARE = 0.5
