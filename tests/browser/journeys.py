@@ -12,21 +12,9 @@ PICTURES = "document.querySelector('.nmd-pictures').pictures"
 ENDED = "^(done|stopped)"  # of a fit, in the status
 
 
-FIND = """where => {
-  const within = (root) => root.querySelector(where) ?? [...root.querySelectorAll('*')]
-    .map(({ shadowRoot }) => shadowRoot && within(shadowRoot)).find(Boolean);
-  return within(document);
-}"""
-"""The first element of a selector, in shadow trees, too: marimo has explorers in one."""
-
-
 def status_says(page, pattern):
-    """Wait until the status line matches, and return its text."""
-    page.wait_for_function(
-        f"([where, pattern]) => new RegExp(pattern).test(({FIND})(where)?.textContent ?? '')",
-        arg=[STATUS, pattern],
-        polling=50,
-    )
+    """Wait until the status line matches, and return its text; in marimo it is in a shadow tree."""
+    page.locator(STATUS).first.filter(has_text=re.compile(pattern)).wait_for(state="attached")
     return page.inner_text(STATUS)
 
 
