@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from nmd_lab.result.selection import as_text
 
 from .settings import FitState
-from .words import two_digits
 
 MOST = 12  # number of runs that are kept; the oldest one is forgotten first
 WORDS = {  # of settings
@@ -26,6 +25,7 @@ class PastRun(NamedTuple):
     of: Any  # what these have in common
     fit: Any  # its result
     error: float | None  # where entries are hidden, as the sentence has it
+    shown: str  # the same as text, or the fraction of classes that are right
     settings: dict[str, Any]
     n_painted: int  # entries that the brush has changed
 
@@ -42,14 +42,15 @@ class History:
         """Keep the present run, if it has ended, with its number; return a line for each run."""
         state, number = view.state, view.number_of_fit()
         if state.fit.result is not None and state.fit.phase in ("stopped", "finished"):
-            self._keep(state, number.error if number is not None and number.sign else None)
+            known = number is not None and number.sign
+            self._keep(state, *((number.error, number.shown) if known else (None, "")))
         shown = state.fit.result if view.number() == number else None  # else draws are
         return [
             {
                 "number": number,
                 "text": self.words(run),
                 "off": run.error,
-                "error": "" if run.error is None else two_digits(run.error),
+                "error": run.shown,
                 "current": run.fit is shown,
                 "left": number == self.left,
             }
@@ -62,14 +63,14 @@ class History:
             raise ValueError(f"run {number} is not kept: choose another.")
         self.left = None if self.left == number else number
 
-    def _keep(self, state: FitState, error: float | None) -> None:
+    def _keep(self, state: FitState, error: float | None, shown: str) -> None:
         """Add the present run, or bring its entry up to date."""
         data = getattr(state, "fitted_data", None)
         of = getattr(state, "before_brush", None) or state.fit.recording
         number = next((k for k, run in self.runs.items() if run.of is of), self._count + 1)
         self._count = max(self._count, number)
         n_painted = 0 if data is None or data.paint is None else data.paint.n_painted
-        run = PastRun(of, state.fit.result, error, state.fitted_settings, n_painted)
+        run = PastRun(of, state.fit.result, error, shown, state.fitted_settings, n_painted)
         self.runs[number] = run
         if len(self.runs) > MOST:
             del self.runs[min(self.runs)]

@@ -66,7 +66,7 @@ class DecompositionView(ModelView):
             kind = f"pictures of {data.picture.shape[0]} × {data.picture.shape[1]}"
             guessed = self.state.values["shape"] is None and self.state.guessed is not None
             words = f"{{}} rows, shown as {kind}" if guessed else f"{{}} {kind}"
-            return size_words(words, (m, n), share, self._frame_of(data).n_pictures)
+            return size_words(words, (m, n), share)
         what = "a photograph of {} × {}" if self._is_photograph(data) else "a matrix of {} × {}"
         return size_words(what, (m, n // data.channels), share)
 

@@ -27,7 +27,7 @@ MOST_PIXELS = 640  # largest number of pixels along a side; of longer sides, eac
 
 # Entries of a matrix up to which all count in the means, and how many a side of more do
 MOST_AVERAGED, FEW = 8_000_000, 3
-MOST_ROWS = 28  # number of rows that are shown if each is a picture
+MOST_ROWS = 40  # number of rows that are sent if each is a picture; a page shows those that fit
 
 Array = NDArray[Any]
 Rows = NDArray[np.intp]

@@ -83,8 +83,7 @@ class ResultView(View):
         (m, n), table = self.outcome._shape, self.outcome._labels.table
         if table is not None:  # classes have several columns of the matrix
             return size_words(f"a {self.name} of {{}} rows × {{}} columns", (m, len(table.columns)))
-        shown = None if self.state.picture is None else self.frame().n_pictures
-        return size_words(f"a {self.name} of {{}} × {{}}", (m, n), 1.0, shown)
+        return size_words(f"a {self.name} of {{}} × {{}}", (m, n))
 
     def cannot_run(self) -> str:
         """Return why nothing runs here."""

@@ -52,19 +52,26 @@ class Number(NamedTuple):
     @property
     def pieces(self) -> list[Piece]:
         """The words; the number opens what is known of the error."""
-        rivals = ", ".join(f"{name} {self.sign}{two_digits(e)}" for name, e in self.rivals.items())
+        rivals = ", ".join(f"{name} {self.signed(e)}" for name, e in self.rivals.items())
         after = f"{self.after}; {rivals}" if rivals else self.after
-        shown = self.value or f"{self.sign}{two_digits(self.error)}"
-        return [(self.before, ""), (shown, "number"), (f"{after}{self.more}.", "")]
+        return [(self.before, ""), (self.shown, "number"), (f"{after}{self.more}.", "")]
+
+    @property
+    def shown(self) -> str:
+        """The number with its sign or unit."""
+        return self.value or self.signed(self.error)
+
+    def signed(self, error: float) -> str:
+        """Return an error with the sign of this number."""
+        return f"{self.sign}{two_digits(error)}"
 
     @property
     def record(self) -> dict[str, Any]:
         """The numbers as the page draws them."""
         rivals = [
-            {"name": name, "value": two_digits(e), "off": e} for name, e in self.rivals.items()
+            {"name": name, "value": self.signed(e), "off": e} for name, e in self.rivals.items()
         ]
-        value = two_digits(self.error)
-        about = {"name": self.name, "value": value, "off": self.error}
+        about = {"name": self.name, "value": self.shown, "off": self.error}
         return about | {"rivals": rivals}
 
 
@@ -127,20 +134,17 @@ def choice_words(fit: Any) -> str:
         return ""
     rank, ranks = int(table["rank"][table.attrs["chosen"]]), table["rank"].values
     tied = np.unique(ranks[table[TIED].values & (ranks != rank)]).tolist()
-    ends = " and ".join(map(str, tied)) if len(tied) < 3 else f"{tied[0]} to {tied[-1]}"
-    also = f"; {ends} {'is' if len(tied) == 1 else 'are'} as good within the noise" if tied else ""
+    some = " and ".join(filter(None, [", ".join(map(str, tied[:-1])), *map(str, tied[-1:])]))
+    also = f"; {some} {'is' if len(tied) == 1 else 'are'} as good within the noise" if tied else ""
     guess = "component guesses" if rank == 1 else "components guess"
     return f"{rank} {guess} hidden entries best ({table.sizes[TRIAL]} tried){also}"
 
 
-def size_words(
-    what: str, shape: tuple[int, int], share: float = 1.0, shown: int | None = None
-) -> str:
-    """Return what data are, their size, and what part is known or shown if that is not all."""
+def size_words(what: str, shape: tuple[int, int], share: float = 1.0) -> str:
+    """Return what data are, their size, and what part is known if that is not all."""
     percent = as_text(100 * share, 2) if share < 0.995 else f"{min(100 * share, 99.9):.1f}"
     m, n = shape
-    some = "" if shown is None or shown >= m else f", {shown} shown"
-    return what.format(m, n) + some + (f", {percent} % known" if share < 1 else "")
+    return what.format(m, n) + (f", {percent} % known" if share < 1 else "")
 
 
 def shapes(chosen: str, errors: Mapping[str, float]) -> list[dict[str, Any]]:

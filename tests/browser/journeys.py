@@ -13,13 +13,8 @@ ENDED = "^(done|stopped)"  # of a fit, in the status
 
 
 def status_says(page, pattern):
-    """Wait until the status line matches, and return its text."""
-    page.wait_for_function(
-        "([where, pattern]) => new RegExp(pattern).test("
-        "document.querySelector(where)?.textContent ?? '')",
-        arg=[STATUS, pattern],
-        polling=50,
-    )
+    """Wait until the status line matches, and return its text; in marimo it is in a shadow tree."""
+    page.locator(STATUS).first.filter(has_text=re.compile(pattern)).wait_for(state="attached")
     return page.inner_text(STATUS)
 
 

@@ -43,6 +43,7 @@ PARTS = {
 }
 POPOVERS = [".nmd-word-data", ".nmd-word-components", ".nmd-word-shape", ".nmd-word-number"]
 POPOVERS += [".nmd-action.nmd-again", ".nmd-action.nmd-more"]
+TEXT = ".nmd-popover :is(p, strong, .nmd-read, .nmd-line > span, .nmd-shapes)"
 TALLEST, MOST_TAB_STOPS = 760, 20
 TAB_STOPS = """() => [...document.querySelectorAll('.nmd-explorer *')].filter((each) =>
     each.tabIndex >= 0 && !each.disabled && each.checkVisibility({ visibilityProperty: true })
@@ -91,6 +92,7 @@ def test_nothing_moves_and_nothing_is_cut(notebook, which):
             notebook.show({"digits": DIGITS, "ratings": RATINGS, "table": MIXED}[which])
             page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
         ended(page)  # it runs by itself
+        assert page.locator(".nmd-frame").get_by_role("progressbar").count() == 0
         assert page.locator(".nmd-frame").bounding_box()["height"] <= TALLEST
         assert page.evaluate(TAB_STOPS) <= MOST_TAB_STOPS
         assert page.evaluate(CUT) == []
@@ -105,6 +107,7 @@ def test_nothing_moves_and_nothing_is_cut(notebook, which):
             assert places(page, which) == before
             if width == 900:
                 assert violations(page, ".nmd-explorer") == []
+            page.locator(TEXT).first.click()
             page.keyboard.press("Escape")
             page.wait_for_selector(".nmd-popover", state="detached")
         page.click(".nmd-component >> nth=0")

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import chosen
 import numpy as np
 import pytest
+import xarray as xr
 from explorer_page import act, button, control, lists, plain, said, table
 from waiting import PATIENCE, wait_for
 
@@ -16,6 +17,7 @@ from nmd_lab.model.model import make_model
 from nmd_lab.widgets import model_state
 from nmd_lab.widgets.code import library
 from nmd_lab.widgets.ratings_state import CompletionState
+from nmd_lab.widgets.words import choice_words
 
 GENERATED = library()["generated"].load()
 CHOOSABLE = ["nonlinearity", "rank", "alpha", "offsets", "offset_alpha"]
@@ -117,6 +119,18 @@ def test_ranks_that_were_tried_are_shown_and_one_click_fits_with_another():
     assert {each["error"] for each in shapes.values()} == {""}  # only this shape was tried
     act(explorer, "point", chart="ranks", id=line["ids"][0])
     assert joined(explorer.state).rank == line["ids"][0]
+
+
+@pytest.mark.parametrize(
+    ("tied", "said"),
+    [([], ""), ([2], "; 2 is"), ([2, 9], "; 2 and 9 are"), ([2, 6, 9], "; 2, 6 and 9 are")],
+)
+def test_ranks_as_good_as_the_chosen_one_are_listed(tied, said):
+    ranks = np.array([2, 4, 6, 8, 9])
+    about = {"rank": ("trial", ranks), "tied": ("trial", np.isin(ranks, tied))}
+    fit = SimpleNamespace(selection=xr.Dataset(about, attrs={"options": "rank", "chosen": 3}))
+    also = f"{said} as good within the noise" if said else ""
+    assert choice_words(fit) == f"8 components guess hidden entries best (5 tried){also}"
 
 
 def test_the_explorer_of_a_fit_shows_the_choice():

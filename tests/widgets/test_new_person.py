@@ -221,7 +221,7 @@ def test_the_headline_has_rivals_at_the_same_entries(nonlinearity):
     error = np.sqrt(np.mean((held_out["x"].to_numpy() - means.to_numpy()) ** 2))
     assert state.errors["average"] == pytest.approx(error)
     shown = explorer.status["headline"]
-    assert float(shown["value"]) == pytest.approx(validation_error(fit), abs=0.005)
+    assert float(shown["value"].strip("±")) == pytest.approx(validation_error(fit), abs=0.005)
     assert shown["rivals"][0]["name"] == "average"
     assert shown["rivals"][0]["off"] == pytest.approx(error)
     assert ("linear" in state.errors) == (nonlinearity == "minmax")

@@ -98,6 +98,14 @@ def test_the_sentence_is_about_what_the_cells_show(frame):
     assert sentence(explorer).startswith(of_fit.partition(";")[0])
 
 
+def test_a_run_on_classes_alone_has_the_fraction_that_is_right(frame):
+    explorer = done(widgets.explore(frame[["member", "place"]], missing=0.1, **SETTINGS))
+    (run,) = explorer.runs
+    right = round(100 * (1 - run["off"]))
+    assert run["error"] == explorer.status["headline"]["value"] == f"{right} %"
+    assert f"Hidden classes are guessed right in {right} %" in sentence(explorer)
+
+
 def test_copied_code_prints_the_number_of_a_table(frame, capsys):
     explorer = done(widgets.explore(frame, missing=0.1, **SETTINGS))
     for _ in ("fit", "draws"):

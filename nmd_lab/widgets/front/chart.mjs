@@ -1,10 +1,10 @@
 // Points with error bars, lines with bands and curves over iterations: panels with one y axis, a colour for each label.
 
-import { clamp, draw, h, keyOf, made, pageColors, short, stopAt, svg } from "./dom.mjs";
+import { clamp, draw, h, keyOf, keysOf, made, pageColors, short, steps, stopAt, svg } from "./dom.mjs";
 import { Axes, linearTicks, logTicks, nearestDot, rangeOf, svgText, tickText, wholeTicks } from "./axes.mjs";
 
 const LEFT = 52, RIGHT = 10, BETWEEN = 18, LETTER = 6.3;
-const AROUND = 80; // pixels of a chart that fills its place: title, ticks, names of the axes, what is read
+const AROUND = 72; // pixels of a chart that fills its place: title, ticks, names of the axes, what is read
 const BUTTONS = 150, REACH = 24, ON_ANOTHER = 6;
 
 /** Return the points that the axes can show, of all panels, with the label of their series. */
@@ -29,11 +29,11 @@ export function nextHere(points, point, chosen) {
 export const cutText = (text, width) =>
   text.length * LETTER > width ? `${text.slice(0, Math.max(1, Math.floor(width / LETTER) - 1))}…` : text;
 
-/** Return the ticks (lefts are ascending) that do not touch, each as wide as its text or so many pixels. */
-export function roomyTicks(ticks, wide = 0) {
+/** Return the ticks (lefts are ascending) whose texts do not touch. */
+export function roomyTicks(ticks) {
   let end = -Infinity;
   return ticks.filter(({ left, text }) => {
-    const half = (wide || text.length * LETTER + 4) / 2, fits = left - half >= end;
+    const half = (text.length * LETTER + 4) / 2, fits = left - half >= end;
     if (fits) end = left + half;
     return fits;
   });
@@ -42,7 +42,8 @@ export function roomyTicks(ticks, wide = 0) {
 export class Chart {
   constructor(send, name, tall = 130) {
     Object.assign(this, { send, name, tall, data: null, points: [] });
-    this.element = made(h("div.nmd-chart", { hidden: true }));
+    this.legend = made(h("div.nmd-legend"));
+    this.element = made(h("div.nmd-chart", { hidden: true }, this.legend));
     this.element.chart = this;
     new ResizeObserver(() => ![0, this.space].includes(this.element.clientWidth) && this.draw()).observe(this.element);
   }
@@ -83,13 +84,16 @@ export class Chart {
     const { data } = this;
     this.points = data ? dotPoints(data) : [];
     if (!data) return;
+    this.labels = [...new Set(data.panels.flatMap(({ series }) => series.map(({ label }) => label)))];
+    const colorOf = pageColors(this.element);
+    draw(this.legend, this.labels.some(Boolean) && [data.color && `${data.color}: `, keysOf(this.labels, colorOf)]);
     this.measure();
     const few = this.points.length <= BUTTONS && !data.log;
     for (const point of this.points) {
       const { panel, x, y, low, high, label, id } = point, axes = this.panels[panel];
       Object.assign(point, { left: axes.across(x), top: axes.up(y), button: few && id !== null });
       point.ends = low === null ? null : [axes.up(low), axes.up(high)];
-      point.color = this.colors[this.labels.indexOf(label)];
+      point.color = colorOf(this.labels.indexOf(label));
     }
     this.look(null);
   }
@@ -99,30 +103,23 @@ export class Chart {
     const least = points.reduce((a, b) => (a && a.y <= b.y ? a : b), null);
     const lowest = least ? `, lowest ${data.y} ${short(least.y, 2)} (${least.name || least.x})` : "";
     const look = (event) => this.look(this.under(event));
-    const parts = [this.legend, data.panels.map(({ title }, k) => this.grid(title, this.panels[k], k === 0)), this.marks(), this.dots()];
+    const parts = [data.panels.map(({ title }, k) => this.grid(title, this.panels[k], k === 0)), this.marks(), this.dots()];
     if (at) parts.push(svg("circle", { cx: at.left, cy: at.top, r: 6.5, fill: "none", stroke: "currentColor", opacity: 0.6 }));
-    const roving = { focusin: look, keydown: (event) => {
-      const focused = points[event.target.getAttribute?.("data-point")], all = points.filter((point) => point.button);
-      const by = focused && keyOf(event, { ArrowRight: 1, ArrowLeft: -1, Enter: 0, " ": 0 });
-      if (by === 0) this.press(focused);
-      else if (by) this.element.querySelector(`[data-point="${points.indexOf(all[clamp(all.indexOf(focused) + by, 0, all.length - 1)])}"]`).focus();
-    }, focusout: () => this.look(null) };
-    draw(this.element, data.title ? h("strong", data.title) : null, svg("svg", {
+    draw(this.element, data.title ? h("strong", data.title) : null, this.legend, svg("svg", {
       viewBox: `0 0 ${width} ${height}`, width, height, role: grouped ? "group" : "img",
       "aria-label": `${data.title || data.y}: ${points.length} points${lowest}`,
       pointermove: look, pointerleave: () => this.look(null), click: (event) => this.press(this.under(event), true),
-      ...roving,
+      ...steps("[role=button]", { ArrowRight: 1, ArrowLeft: -1 }), focusout: () => this.look(null),
     }, parts), h("output.nmd-read", { "aria-live": "off" }, this.said));
     if (grouped) stopAt(this.element, "[role=button]");
   }
-
 
   measure() {
     const { panels, ticks, joined, diagonal, log } = this.data;
     this.space = this.element.clientWidth || this.space || 276;
     this.width = clamp(this.space, 240, 1120);
-    const end = this.setLegend(), top = end + (panels.some(({ title }) => title) ? 20 : 8);
-    const bottom = top + (this.tall ?? clamp(this.element.clientHeight - top - AROUND, 130, 600));
+    const top = panels.some(({ title }) => title) ? 20 : 8, around = top + AROUND + this.legend.offsetHeight;
+    const bottom = top + (this.tall ?? clamp(this.element.clientHeight - around, 130, 600));
     let xs = [...this.points.map(({ x }) => x), ...(ticks ?? []).map(([x]) => x)];
     let ys = this.points.flatMap(({ y, low, high }) => [y, low ?? y, high ?? y]);
     if (diagonal) xs = ys = [...xs, ...ys];
@@ -133,39 +130,18 @@ export class Chart {
       return new Axes({ left, right: left + wide, wide, top, bottom }, xs, rangeOf(ys, log, 0.08), log);
     });
     this.ticks = this.xTicks(this.panels[0]);
-    const longest = Math.max(0, ...this.ticks.map(({ text }) => text.length * LETTER));
-    this.height = bottom + (this.turned ? 0.71 * longest : 4) + 32;
+    this.height = bottom + 36;
   }
 
-  /** Return the ticks of the first panel: turned or cut where the texts have no room. */
+  /** Return the ticks of the first panel: cut where the texts have no room. */
   xTicks(axes) {
     const { ticks, joined } = this.data;
     const kind = this.points.every(({ x }) => Number.isInteger(x)) ? wholeTicks : linearTicks;
     const given = ticks ?? kind(...axes.xs).map((tick) => [tick, tickText(tick)]);
     const all = given.map(([x, full]) => ({ x, left: axes.across(x), text: full, full })).sort((a, b) => a.x - b.x);
-    const cut = (width) => all.map((tick) => ({ ...tick, text: cutText(tick.text, width(tick)) }));
-    const fit = roomyTicks(all);
-    this.turned = Boolean(ticks) && !joined && all.length > 4 && fit.length < all.length;
-    if (this.turned) return roomyTicks(cut(({ left }) => Math.min(180, (left - 2) / 0.71)), 14);
-    return fit.length === all.length || !ticks || joined ? fit : cut(() => axes.wide / all.length - 4);
-  }
-
-  /** Make the legend, in as many lines as it needs; return where it ends. */
-  setLegend() {
-    this.labels = [...new Set(this.data.panels.flatMap(({ series }) => series.map(({ label }) => label)))];
-    const colorOf = pageColors(this.element);
-    this.colors = this.labels.map((_, k) => colorOf(k));
-    let [left, end] = [4, 18];
-    const shown = this.labels.some(Boolean) ? [this.data.color, ...this.labels] : [];
-    this.legend = shown.flatMap((label, k) => {
-      const wide = label.length * LETTER + (k ? 26 : 10);
-      if (left + wide > this.width && left > 4) [left, end] = [4, end + 16];
-      const at = left, y = end - 5, more = { "text-anchor": "start", opacity: k ? 1 : 0.75 };
-      left += label ? wide : 0;
-      const dot = k ? svg("circle", { cx: at + 5, cy: y - 4, r: 4, fill: this.colors[k - 1] }) : null;
-      return [dot, svgText(label, at + (k ? 13 : 0), y, more)];
-    });
-    return shown.length ? end : 0;
+    const fit = roomyTicks(all), room = axes.wide / all.length - 4;
+    if (fit.length === all.length || !ticks || joined) return fit;
+    return roomyTicks(all.map((tick) => ({ ...tick, text: cutText(tick.text, room) })));
   }
 
   /** Return the grid, the ticks and the titles of a panel, with the line y = x if it is asked for. */
@@ -173,9 +149,7 @@ export class Chart {
     const { left, right, top, bottom, wide, ys } = axes, pen = { stroke: "currentColor", opacity: 0.5 }, { data } = this;
     const parts = axes.rows(data.log ? logTicks(...ys) : linearTicks(...ys, 6), first);
     for (const { x, text, full } of this.ticks) {
-      const at = axes.across(x), below = bottom + 14;
-      const turn = this.turned ? { "text-anchor": "end", dx: 4, transform: `rotate(-45 ${at} ${below})` } : {};
-      parts.push(svgText(text, at, below, turn, text === full ? null : svg("title", full)));
+      parts.push(svgText(text, axes.across(x), bottom + 14, text === full ? null : svg("title", full)));
     }
     parts.push(svg("line", { x1: left, x2: right, y1: bottom, y2: bottom, ...pen }));
     parts.push(svgText(cutText(title, wide), (left + right) / 2, top - 7));
@@ -206,7 +180,10 @@ export class Chart {
     const r = this.points.length > BUTTONS ? 2 : 4;
     return this.points.flatMap((point, k) => {
       const { left: cx, top: cy, name, y, id, color: fill } = point, chosen = id !== null && id === this.selected;
-      const role = { role: "button", "data-point": k, "aria-label": `${name}: ${short(y, 2)}`, "aria-pressed": chosen };
+      const press = () => this.press(point);
+      const role = { role: "button", "data-point": k, "aria-label": `${name}: ${short(y, 2)}`,
+        "aria-pressed": chosen, focus: () => this.look(point),
+        keydown: (event) => keyOf(event, { Enter: press, " ": press })?.() };
       const ring = { cx, cy, r: 8, fill: "none", stroke: "currentColor", "stroke-width": 2 };
       return [svg("circle", { key: `dot ${k}`, cx, cy, r, fill, ...(point.button ? role : {}) }), chosen ? svg("circle.nmd-chosen", ring) : null];
     });

@@ -1,9 +1,10 @@
 // The strip: the model built component by component, and the components, the largest first, each explained in words.
 
 import { button, draw, h, made, numbers, short, steps, stopAt } from "./dom.mjs";
-import { Sheet, mosaicOf, pictureScale } from "./mosaic.mjs";
+import { Sheet, mosaicOf, pictureScale, tilesOf } from "./mosaic.mjs";
 
 const ORANGE = "#d55e00", BLUE = "#0072b2";
+const TALL = 1.25, NARROW = 74; // height of a tile with its number, in widths, and its least width in pixels
 
 export class Components {
   constructor(send, pictures, plane) {
@@ -11,6 +12,7 @@ export class Components {
     this.element = made(h("section.nmd-components", { "aria-label": "components" }));
     this.head = made(h("div.nmd-strip-head"));
     this.gallery = made(h("div.nmd-gallery", { role: "group", ...steps(".nmd-component", { ArrowRight: 1, ArrowLeft: -1 }) }));
+    new ResizeObserver(() => this.fit()).observe(this.gallery);
   }
 
   show(data) {
@@ -33,6 +35,13 @@ export class Components {
     });
   }
 
+  /** Choose the number of columns with which the tiles fill a place that is not one line. */
+  fit() {
+    const { clientWidth, clientHeight } = this.gallery, { count } = this.data ?? { count: 1 };
+    const { columns } = tilesOf({ count, height: TALL, width: 1 }, clientWidth, clientHeight);
+    this.gallery.style.setProperty("--columns", Math.max(2, Math.min(columns, Math.floor(clientWidth / NARROW))));
+  }
+
   draw() {
     const { data } = this;
     if (!data) return draw(this.element);
@@ -40,6 +49,7 @@ export class Components {
     this.gallery.setAttribute("aria-label", `${data.thing}s`);
     this.write();
     draw(this.element, this.head, this.gallery);
+    this.fit();
     stopAt(this.element, ".nmd-component");
   }
 

@@ -125,6 +125,10 @@ export function pageColors(element) {
   return (k) => colors[k] ?? OTHER;
 }
 
+/** Return texts, each with a dot of its colour. */
+export const keysOf = (texts, colorOf) => texts.map((text, k) => h("span.nmd-key",
+  h("span", { "aria-hidden": "true", style: `color: ${colorOf(k)}` }, "●"), ` ${text}`));
+
 /** Return whether the page around an element is dark, and so its text light. */
 export function isDark(element) {
   const context = made(h("canvas", { width: 1, height: 1 })).getContext("2d", { willReadFrequently: true });

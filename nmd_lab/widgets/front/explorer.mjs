@@ -15,6 +15,7 @@ const FILES = ".csv,.tsv,.txt,.gz,.data,.npy,.npz,.mtx,.nc,.png,.jpg,.jpeg,.tif,
 const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 10 MiB
 const PARTS = ["controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "drawing",
   "dots", "tables", "runs", "code_text", "selection"];
+const WIDE = 1000; // pixels of a frame with room for facts next to a picture
 const RUNS = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 };
 
 /** Return the part of a text that stays on the line of the word before it, up to the first space, and the rest. */
@@ -22,6 +23,8 @@ function afterWord(word, text) {
   const held = word?.[1] ? text.match(/^\S*/)[0] : "";
   return [held, text.slice(held.length)];
 }
+
+const hasNumber = (pieces) => pieces.some(([, opens]) => opens === "number");
 
 class Page {
   constructor(model, el) {
@@ -73,16 +76,18 @@ class Page {
   draw() {
     const status = this.get("status"), facts = this.get("facts") ?? {}, { stage, frame } = this, running = status.phase === "running";
     this.texts(status, running);
-    const { done, planned } = status, still = !status.buttons.run, bare = ["study", "question"].includes(stage) || (still && !this.get("components"));
-    const alone = bare && ["photograph", "pictures"].includes(stage); // a posterior
-    Object.assign(frame.dataset, { stage: alone ? "alone" : stage, bare, still });
+    const { done, planned } = status, still = !status.buttons.run, none = !this.get("components");
+    const bare = ["study", "question"].includes(stage) || (none && (still || (stage === "table" && hasNumber(this.pieces)))); // no strip
+    const posterior = bare && ["photograph", "pictures"].includes(stage);
+    const below = frame.clientWidth < WIDE || this.get("pictures")?.count > 1; // its facts
+    Object.assign(frame.dataset, { stage: posterior ? (below ? "below" : "alone") : stage, bare, still });
     draw(frame, h("div.nmd-bar", h("p.nmd-sentence", this.sentence), this.actions(status, running), this.popover(status)),
-      h("div.nmd-progress", { role: "progressbar", "aria-label": "progress of the run", "aria-valuemax": planned, "aria-valuenow": Math.min(done, planned),
-        style: `width: ${running ? Math.min(100, (100 * done) / planned) : 0}%` }),
+      h("div.nmd-progress", { hidden: !running, role: "progressbar", "aria-label": "progress of the run", "aria-valuemax": planned, "aria-valuenow": Math.min(done, planned),
+        style: `width: ${Math.min(100, (100 * done) / planned)}%` }),
       h("div.nmd-says", h(`div.nmd-status.nmd-${this.kind}`, { role: "status", "aria-live": "polite", title: [this.message, ...status.warnings].join("\n") }, this.message,
         status.warnings.length ? h("span.nmd-warning", ` ⚠ ${status.warnings[0]}`) : null), this.runs()),
       h("section.nmd-stage", { "aria-label": "data and model" }, this.question(facts.asked), this.pictures.element, this.grid.element, this.ratings.element,
-        this.charts.study.element, (alone || stage === "study") && h("div.nmd-points", this.tables()), stage === "table" ? null : this.plane.element),
+        this.charts.study.element, (posterior || stage === "study") && h("div.nmd-points", this.tables()), stage === "table" ? null : this.plane.element),
       this.components.element);
     if (this.dead) this.silence();
   }
@@ -90,7 +95,7 @@ class Page {
   /** Find the sentence and the message; while a run has no number yet, that of the one before stays. */
   texts(status, running) {
     const { message, failed, left, phase, sentence } = status, [[data]] = sentence;
-    const has = (pieces) => pieces.some(([, opens]) => opens === "number"), old = running && !has(sentence) && this.pieces?.[0][0] === data && has(this.pieces);
+    const old = running && !hasNumber(sentence) && this.pieces?.[0][0] === data && hasNumber(this.pieces);
     if (!old) this.pieces = sentence;
     const word = ([text, opens, about], k) => (opens ? button(text, () => this.open(opens), { key: `${opens} ${k}`, "aria-haspopup": "dialog",
       "aria-expanded": this.opened === opens, title: about ?? null, class: `nmd-word nmd-word-${opens}${old && opens === "number" ? " nmd-old" : ""}` }) : text);
@@ -120,7 +125,7 @@ class Page {
       const { left, width } = currentTarget.getBoundingClientRect(), at = (100 * (clientX - left)) / width;
       pick(runs.reduce((a, b) => (Math.abs(place(b.off) - at) < Math.abs(place(a.off) - at) ? b : a)));
     };
-    const where = this.get("pictures") ? "left of the dividers" : "compared with", text = chosen ? `${where}: ${chosen.text}, ±${chosen.error}` : "";
+    const where = this.get("pictures") ? "left of the dividers" : "compared with", text = chosen ? `${where}: ${chosen.text}, ${chosen.error}` : "";
     return h("div.nmd-compare", h("span", text || (runs.length > 1 ? "compare with a run: click its dot" : "")), h("div.nmd-runs", { role: "slider", tabindex: 0, "aria-label": "run to compare with",
       "aria-valuemin": 0, "aria-valuemax": runs.length, "aria-valuenow": chosen ? runs.indexOf(chosen) + 1 : 0, "aria-valuetext": text || "none",
       title: "errors of runs (dots; blue: this one) and rivals (lines), the lowest left", click: nearest,
@@ -176,7 +181,7 @@ class Page {
   aboutNumber() {
     const { rivals = [], name, value, off } = this.get("status").headline ?? {}, all = [{ name: name ?? "this model", value, off }, ...rivals];
     const most = Math.max(...all.map((each) => each.off));
-    const bar = (each, k) => h("div.nmd-rival", { key: each.name }, h("span", each.name), h("i", { class: k ? "" : "nmd-this", style: `width: ${(100 * each.off) / most}px` }), `±${each.value}`);
+    const bar = (each, k) => h("div.nmd-rival", { key: each.name }, h("span", each.name), h("i", { class: k ? "" : "nmd-this", style: `width: ${(100 * each.off) / most}px` }), each.value);
     return [rivals.length ? h("div", all.map(bar)) : null, this.curves(), this.tables(), this.get("status").warnings.map((text) => h("p.nmd-warning", text))];
   }
 
@@ -187,7 +192,7 @@ class Page {
 
   aboutMore(status) {
     const runs = this.get("runs") ?? [], { intervals } = this.get("dots") ?? {};
-    const line = ({ number, text, error, current, left }) => h("li", { key: number, "aria-current": current || null }, button(`${text}${error && ` ±${error}`}${current ? ", this one" : ""}`,
+    const line = ({ number, text, error, current, left }) => h("li", { key: number, "aria-current": current || null }, button(`${text}${error && ` ${error}`}${current ? ", this one" : ""}`,
       () => this.send({ do: "history", number }), { "aria-pressed": left, title: "Compare with this run" }));
     const save = ({ currentTarget }) => this.send({ do: "save", filename: currentTarget.parentElement.querySelector("input").value });
     this.charts.intervals.show(intervals ?? null);
@@ -199,8 +204,10 @@ class Page {
   opener() {
     const read = async (file) => {
       if (!file) return;
-      if (file.size > MOST_BYTES) this.say(`${file.name} is too large for an upload: give its path.`);
-      else this.send({ do: "open", name: file.name }, [await file.arrayBuffer()]);
+      if (file.size > MOST_BYTES) {
+        this.local = { message: `${file.name} is too large for an upload: give its path.`, kind: "failed" };
+        this.draw();
+      } else this.send({ do: "open", name: file.name }, [await file.arrayBuffer()]);
     };
     return h("div.nmd-opener", h("strong", "Open a file"),
       h("input", { type: "file", accept: FILES, "aria-label": "file to upload", change: ({ target }) => read(target.files[0]) }),
@@ -217,7 +224,7 @@ class Page {
   /** Return small tables of texts; a row that stands for an entry can be picked. */
   tables() {
     return (this.get("tables") ?? []).map(({ name, caption, head, rows, ids }) => h("div.nmd-table-box", { key: name, tabindex: 0, role: "group", "aria-label": caption || name }, caption ? h("p", caption) : null,
-      h(`table.nmd-table.nmd-${name}`, head.some(Boolean) ? h("thead", h("tr", head.map((text) => h("th", { scope: "col" }, text)))) : null, h("tbody", rows.map((texts, k) => h("tr", texts.map((text, j) =>
+      h(`table.nmd-table.nmd-${name}`, { style: `--rows: ${rows.length}` }, head.some(Boolean) ? h("thead", h("tr", head.map((text) => h("th", { scope: "col" }, text)))) : null, h("tbody", rows.map((texts, k) => h("tr", texts.map((text, j) =>
         h(j ? "td" : "th", { scope: j ? null : "row" }, ids && !j ? button(text, () => this.send({ do: "select", row: ids[k][0], column: ids[k][1] })) : text))))))));
   }
 
@@ -235,11 +242,6 @@ class Page {
     const say = (copied) => { this.copied = copied; this.draw(); };
     say(true);
     setTimeout(say, 1500, false);
-  }
-
-  say(message) {
-    this.local = { message, kind: "failed" };
-    this.draw();
   }
 
   ended() {

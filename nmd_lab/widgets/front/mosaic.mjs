@@ -5,6 +5,8 @@ import { h, made } from "./dom.mjs";
 export const HIDDEN = [186, 127, 80];
 const UNSURE = [170, 51, 119], ADDS = [213, 94, 0], TAKES = [0, 114, 178], WHITE = [255, 255, 255];
 const GAP = 0.05; // between tiles, in sizes of a tile
+const LEAST = 24; // tiles that are shown in any case
+const BETTER = 1.01; // factor of the covered area that more and smaller tiles have to gain
 const blended = (a, b, share) => a.map((each, k) => Math.round(each + share * (b[k] - each)));
 const packed = ([red, green, blue]) => ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 
@@ -24,10 +26,17 @@ export function pictureScale(kind, low, high) {
   return { table: TABLES[kind], missing, gain, base: isSigned ? 128 : -low * gain };
 }
 
-/** Return the number of columns with which tiles fill a place best. */
-export function columnsOf({ count, height, width }, wide, high) {
-  const size = (columns) => Math.min(wide / (columns * width), high / (Math.ceil(count / columns) * height));
-  return Array.from({ length: count }, (_, k) => k + 1).reduce((best, each) => (size(each) > size(best) ? each : best), 1);
+/** Return the columns and the number of tiles that fill a place best; of many, the last ones may be left out. */
+export function tilesOf({ count, height, width }, wide, high) {
+  const best = { columns: 1, count, covered: 0 };
+  for (let columns = 1; columns <= count; columns++) {
+    for (let rows = Math.ceil(Math.min(count, LEAST) / columns); rows <= Math.ceil(count / columns); rows++) {
+      const shown = Math.min(count, columns * rows), size = Math.min(wide / (columns * width), high / (rows * height));
+      const covered = shown * size ** 2;
+      if (covered > BETTER * best.covered) Object.assign(best, { columns, count: shown, covered });
+    }
+  }
+  return best;
 }
 
 /** Return the places of tiles, side by side with gaps, in pixels. */

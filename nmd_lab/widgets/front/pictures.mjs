@@ -1,8 +1,8 @@
 // The stage of pictures: tiles that each show data left and model right of a divider, other layers, and a brush.
 
 import { button, clamp, draw, h, keyOf, made, numbers, short, steps, stopAt } from "./dom.mjs";
-import { HIDDEN, Sheet, absoluteLimit, channelMeans, columnsOf, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints,
-  tileCorner } from "./mosaic.mjs";
+import { HIDDEN, Sheet, absoluteLimit, channelMeans, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints,
+  tileCorner, tilesOf } from "./mosaic.mjs";
 
 const LAYERS = { compare: "data | model", difference: "difference", spread: "uncertainty" };
 const BRUSHES = { rain: ["rain", "Hide 70 % of the pixels: the model can fill them"],
@@ -41,9 +41,14 @@ export class Pictures {
     Object.assign(this, { selection, painted });
     if (fresh) this.load(data);
     if (factors !== this.factors) Object.assign(this, { factors, built: null, lit: null });
-    if (data?.count && (fresh || model !== this.model)) this.step(model);
+    if (!data?.count) return;
+    if (fresh || model !== this.model) {
+      this.values.model = this.decoded(model);
+      if (this.values.model) this.frames++;
+      this.restep();
+    }
     this.model = model;
-    if (data?.count) this.say();
+    this.say();
     this.paint();
   }
 
@@ -78,14 +83,15 @@ export class Pictures {
   fit() {
     const { clientWidth: wide, clientHeight: high } = this.area, { data } = this;
     if (!data?.count) return;
-    const columns = wide ? columnsOf(data, wide, high) : 1;
-    if (columns !== this.mosaic?.columns || data.count !== this.mosaic.count) {
-      this.mosaic = mosaicOf(data, columns);
+    const { columns, count } = tilesOf(data, wide, high);
+    if (columns !== this.mosaic?.columns || count !== this.mosaic.count) {
+      this.mosaic = mosaicOf({ ...data, count }, columns);
       for (const sheet of Object.values(this.sheets)) sheet.resize(this.mosaic);
       if (this.scale && this.values.original) this.fill();
       this.restep();
     }
     const { across, down } = this.mosaic, ratio = clamp(across / down, 0.4, 6), width = Math.floor(Math.min(wide, high * ratio));
+    this.element.closest(".nmd-frame")?.style.setProperty("--ratio", count > 1 ? 9 : ratio); // a photograph leaves room
     const sharp = globalThis.devicePixelRatio || 1, height = Math.floor(width / ratio);
     Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
     Object.assign(this.canvas, { width: Math.round(width * sharp), height: Math.round(height * sharp) });
@@ -98,12 +104,6 @@ export class Pictures {
     if (values.original) sheets.original.fill(values.original, this.scale);
     if (values.beside) sheets.beside.fill(values.beside, { ...this.scale, missing: 0 }); // what is in no group is not drawn
     if (values.seen) sheets.seen.fill(values.seen, { ...this.scale, missing: this.hiddenColor });
-  }
-
-  step(model) {
-    this.values.model = this.decoded(model);
-    if (this.values.model) this.frames++;
-    this.restep();
   }
 
   restep() {
@@ -245,8 +245,8 @@ export class Pictures {
   }
 
   describe(left, right) {
-    const { values, data, layer, mode, built } = this, both = left !== right, { beside_title, count, height, width, layout } = data;
-    const names = { original: "data", seen: "data that is seen", beside: beside_title, lit: `component ${this.lit}: orange adds, blue takes away`,
+    const { values, data, layer, mode, built } = this, both = left !== right, { beside_title, layout } = data;
+    const { count, height, width } = this.mosaic, names = { original: "data", seen: "data that is seen", beside: beside_title, lit: `component ${this.lit}: orange adds, blue takes away`,
       model: built === null ? "model" : `first ${built} of ${this.factors.rank}`, ...LAYERS };
     const titled = (name) => (name ? [names[name], this.notes[name]].filter(Boolean).join(", ") : "");
     const choose = (name) => () => {

@@ -1,6 +1,6 @@
 // Rows, or films, in the plane of two components, on a canvas: lasso, selection, names, and what the model draws there.
 
-import { clamp, draw, h, keyOf, made, numbers, pageColors, short } from "./dom.mjs";
+import { clamp, draw, h, keyOf, keysOf, made, numbers, pageColors, short } from "./dom.mjs";
 import { Axes, nearestDot, rangeOf } from "./axes.mjs";
 import { decodedValues, drawnValues, nearMean } from "./factors.mjs";
 import { Sheet, mosaicOf } from "./mosaic.mjs";
@@ -61,13 +61,13 @@ export class Plane {
     if (!data) return;
     [this.x, this.y, this.rows] = [numbers(data.x), numbers(data.y), numbers(data.rows, Int32Array)];
     if (this.at >= this.rows.length) this.at = null;
-    if (drawing !== this.drawing) this.take(drawing);
+    if (drawing !== this.drawing) this.load(drawing);
     this.scale = scale;
     this.write();
     this.draw();
   }
 
-  take(drawing) {
+  load(drawing) {
     this.drawing = drawing;
     this.drawn.hidden = true;
     if (!drawing?.W) return;
@@ -82,10 +82,9 @@ export class Plane {
     const options = (one) => Array.from({ length: rank }, (_, c) => h("option", { value: c, selected: c === one }, String(c)));
     const choose = (name) => ({ target }) => this.send({ do: "plane", a, b, [name]: Number(target.value) });
     const sample = total > this.rows.length ? `a sample of ${this.rows.length} of ${total}; ` : "";
-    const named = (values ?? []).map((text, k) => h("span.nmd-key", h("span", { "aria-hidden": "true", style: `color: ${colorOf(k)}` }, "●"), ` ${text}`));
     draw(this.element, h("div.nmd-plane-head", ["a", "b"].map((name, k) => h("label", k ? "up " : "across ",
       h("select", { change: choose(name), value: String(k ? b : a) }, options(k ? b : a))))), this.box,
-    h("div.nmd-plane-note", sample, color && `${color}: `, person && h("b", `○ ${person.name} `), named), h("output.nmd-read", this.said));
+    h("div.nmd-plane-note", sample, color && `${color}: `, person && h("b", `○ ${person.name} `), keysOf(values ?? [], colorOf)), h("output.nmd-read", this.said));
   }
 
   light(rows) {

@@ -40,8 +40,6 @@ export class Recorded {
   }
 
   get(name) { return this.shown[name] ?? null; }
-  set() {}
-  save_changes() {}
   on(event, listener) { (this.listeners[event] ??= new Set()).add(listener); }
   off(event, listener) { this.listeners[event]?.delete(listener); }
 

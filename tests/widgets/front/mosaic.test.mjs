@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import {
-  PALETTES, Sheet, absoluteLimit, channelMeans, columnsOf, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints, tileCorner,
+  PALETTES, Sheet, absoluteLimit, channelMeans, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints, tileCorner, tilesOf,
 } from "../../../nmd_lab/widgets/front/mosaic.mjs";
 
 const colorOf = (pixel) => [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255, pixel >>> 24];
@@ -37,10 +37,17 @@ test("pixels of a mosaic are found again, and gaps are none", () => {
   for (const place of [[2.1, 0], [0, 3.1], [6, 6], [-0.1, 0], [8, 0], [NaN, 0]]) assert.equal(pixelAt(mosaic, place), null);
 });
 
-test("tiles get the number of columns with which they are largest", () => {
-  assert.equal(columnsOf({ count: 28, height: 8, width: 8 }, 810, 460), 7);
-  assert.equal(columnsOf({ count: 28, height: 8, width: 8 }, 300, 900), 3);
-  assert.equal(columnsOf({ count: 1, height: 427, width: 640 }, 840, 560), 1);
+test("as many tiles are shown as fill a place best, but at least 24 and all of a few", () => {
+  const of = (count, wide, high, [height, width] = [8, 8]) => {
+    const { columns, count: shown } = tilesOf({ count, height, width }, wide, high);
+    return [columns, shown];
+  };
+  assert.deepEqual(of(40, 810, 460), [7, 28]);
+  assert.deepEqual(of(40, 1120, 450), [10, 40]);
+  assert.deepEqual(of(40, 300, 900), [3, 27]);
+  assert.deepEqual(of(5, 800, 450), [3, 5]);
+  assert.deepEqual(of(1, 840, 560, [427, 640]), [1, 1]);
+  assert.deepEqual(of(40, 0, 0), [1, 40]); // nothing is visible yet
 });
 
 test("gray values and missing ones get their colours, tile after tile", () => {
