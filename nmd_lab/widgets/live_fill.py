@@ -95,23 +95,20 @@ class LiveFill(Background):
         except Stopped:
             nothing: dict[str, Any] = {"filled": None, "errors": {}, "findings": None}
             message = "stopped before it was done"
-            if self._update(stop, message=message, phase="stopped", **nothing):
-                self.tell()
-            return
+            return self._end(stop, "stopped", message=message, **nothing)
         self._show_progress(stop, "comparing with interpolation", now=True)
         errors, findings = compared(request, filled)
         guess = guess_in_words(visible, request.grid)
-        if self._update(
+        self._end(
             stop,
+            "finished",
             filled=filled,
             mean=filled["picture"].to_numpy().astype(float),
             errors=errors,
             findings=findings,
             warnings=(guess,) if guess else (),
             message="done" if findings is None else f"done: {findings.summary}",
-            phase="finished",
-        ):
-            self.tell()
+        )
 
     def _refill(self, request: FillRequest, stop: threading.Event) -> None:
         """Fill what strokes have touched, and show it, even if another stroke has followed."""

@@ -139,14 +139,12 @@ class LiveSample(Background):
                 "message": f"{begins} {many(n_draws, 'draw')}; {found.summary}",
                 "warnings": (warning,) if warning else (),
             }
-        if self._update(stop, **values, phase="stopped" if stopped else "finished"):
-            self.tell()
+        self._end(stop, "stopped" if stopped else "finished", **values)
 
     def _watch(self, now: Sweep, stop: threading.Event) -> bool:
         """Show how far it is; return whether to stop."""
-        if stop is not self._stop:
-            return True
-        self._done, self.planned = now.sweep, now.total
+        if stop is self._stop:
+            self._done, self.planned = now.sweep, now.total
         first = ", the first ones are not kept" if now.tuning else ""
         self._show_progress(stop, f"drawing: {now.sweep} of {now.total}{first}")
         return stop.is_set()

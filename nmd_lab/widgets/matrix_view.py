@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ class DecompositionView(ModelView):
     """Pictures of the data and of the model, the brush, components and the plane of the rows."""
 
     state: DecompositionState
-    curves = MappingProxyType({"relative_error": "seen", "held_out": "hidden"})
+    curves = ("seen", "hidden")
 
     def __init__(self, state: DecompositionState) -> None:
         super().__init__(state, "fit.nc", (state.given, "given"))
@@ -114,9 +113,9 @@ class DecompositionView(ModelView):
             if measured is None:
                 return None
             errors = {THIS: measured}
-        if hidden.is_mixed and data.labels.table is not None:
+        if self.result._fitted.model.is_mixed and data.labels.table is not None:
             return self._number_of_table(data, drawn)
-        (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
+        (_, error), *rivals = errors.items()
         low, high = rounded_ends(*data.limits)
         is_picture = data.picture is not None or self._is_photograph(data)
         before = f"Hidden {'pixels' if is_picture else 'entries'} are guessed to "
@@ -134,8 +133,8 @@ class DecompositionView(ModelView):
 
         def words() -> tuple[str, str]:
             under = paint.signs < 0
-            found = hidden.error(fit, under), hidden.error_of_means(data.observed, fit, under)
-            return painted_words(paint, *map(hidden.in_units, found))
+            means = hidden.error_of_means(data.observed, fit, under)
+            return painted_words(paint, hidden.error(fit, under), means)
 
         return self.memo("painted", words, fit, paint)
 
@@ -159,9 +158,8 @@ class DecompositionView(ModelView):
 
     def parts(self, history: History, *_: Any) -> dict[str, Any]:
         """Return the pictures, curves, components, plane, trials and errors."""
-        fit, hidden = self.state.fit, self.state.hidden
-        data, running = self._data(), fit.phase == "running"
-        parts = super().parts(history, hidden.sizes)
+        data, of_fit = self._data(), self.state.fitted_data
+        parts = super().parts(history, 1.0 if of_fit is None else of_fit.unit)
         if data is None:
             return parts
         fitted, frame, posterior = self._fitted(), self._frame_of(data), self.state.posterior
@@ -174,13 +172,12 @@ class DecompositionView(ModelView):
             parts["modelled"] = frame.arranged(self._drawn_at(posterior, frame)[0])
         if data.labels.table is not None:
             parts |= self._grid(data, fitted, shown, posterior)
-        said = self.lost(fitted, hidden.sizes.get("relative_error"))
-        parts |= self.factors.parts(fitted, frame, data.labels, said)
+        parts |= self.factors.parts(fitted, frame, data.labels, self.lost(fitted))
         if self._is_photograph(data):
             parts["facts"]["stage"], parts["scatter"] = "photograph", None
         if self._drawn_table is not None:  # these are of the fit, of which nothing is shown
             parts |= {"components": None, "scatter": None}
-        if data.labels.table is None and not running:
+        if data.labels.table is None and self.state.fit.phase != "running":
             seen = None if fitted is None else self.memo("known", self.state.known, data)
             parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original, seen)
         return parts

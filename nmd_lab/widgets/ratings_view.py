@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ class CompletionView(ModelView):
     """Curves, results of the posterior, components, and the entries of one row."""
 
     state: CompletionState
-    curves = MappingProxyType({"held_out": "hidden"})
+    curves = ("hidden",)
 
     def __init__(self, state: CompletionState) -> None:
         super().__init__(state, "completion.nc", (state.ratings, "ratings"))

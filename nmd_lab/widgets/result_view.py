@@ -131,8 +131,7 @@ class ResultView(View):
             facts, spread = self._facts(), None
             without = fitted.without(self.factors.off(fitted))
             shown = frame.means(outcome._shape, without.block)
-            hidden = "validation_rmse" in outcome.history
-            curves = {"held_out": "hidden"} if hidden else {"relative_error": "seen"}
+            curves = ["hidden" if "validation_rmse" in outcome.history else "seen"]
             parts |= {
                 "curves": curves_chart(curves, self.state.fit.recording),
                 "dots": trials_charts(outcome),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from nmd_lab._runtime.checks import sentence
@@ -196,7 +195,7 @@ class ModelView(View):
 
     state: ModelState
     opens = True
-    curves: Mapping[str, str]  # labels of the curves
+    curves: tuple[str, ...]  # of the chart of errors: "seen", "hidden"
 
     def __init__(self, state: ModelState, filename: str, source: tuple[Any, str]) -> None:
         super().__init__(state, filename, source)
@@ -207,9 +206,7 @@ class ModelView(View):
             "point": self._fit_with,
         }
 
-    def parts(
-        self, history: History, sizes: Mapping[str, float] = MappingProxyType({})
-    ) -> dict[str, Any]:
+    def parts(self, history: History, unit: float = 1.0) -> dict[str, Any]:
         """Return the curves and the charts; subclasses add the others."""
         fit, found = self.state.fit, self.state.sample.findings
         intervals = {} if found is None else {"intervals": calibration_chart(found)}
@@ -217,7 +214,7 @@ class ModelView(View):
         if fit.result is not None and not self.state.changed:
             f = str(fit.result.nonlinearity.name)  # the columns of a table may have their own
         return {
-            "curves": curves_chart(self.curves, fit.recording, sizes),
+            "curves": curves_chart(self.curves, fit.recording, unit),
             "dots": intervals | trials_charts(fit.result),
             "facts": {"shapes": self.memo("shapes", lambda: shapes(f, tried), f, tried)},
         }
@@ -232,19 +229,18 @@ class ModelView(View):
         """Whether it draws from the posterior in the background."""
         return True
 
-    def lost(self, fitted: FittedValues | None, size: float | None = None) -> str:
-        """Return what is lost without some components; `size` makes an error one of the unit."""
+    def lost(self, fitted: FittedValues | None) -> str:
+        """Return what is lost without the components that are off."""
         off = self.factors.off(fitted)
         if fitted is None or not off or self.state.fit.phase == "running":
             return ""
 
-        def said() -> str:
-            before, after = ((size or 1.0) * e for e in self.state.loss_without(fitted, off))
-            what = "error where seen ±" if size else "relative error "
+        def words() -> str:
+            before, after = (as_text(e, 2) for e in self.state.loss_without(fitted, off))
             named = ", ".join(map(str, off))
-            return f"without component {named}: {what}{as_text(before, 2)} → {as_text(after, 2)}"
+            return f"without component {named}: error where seen ±{before} → {after}"
 
-        return self.memo("lost", said, fitted.H, off)
+        return self.memo("lost", words, fitted.H, off)
 
     def _fit_with(self, message: Mapping[str, Any]) -> None:
         """Fit with the number of components of a point that was clicked."""

@@ -145,7 +145,7 @@ def test_pictures():
     plane = explorer.scatter
     np.testing.assert_allclose([numbers(plane, "x"), numbers(plane, "y")], W.T[[3, 1]], rtol=1e-6)
     assert plane["groups"] == X.digit.values.clip(max=8).tolist()
-    curves, unit = arrays_of(explorer.curves), explorer.state.hidden.sizes["relative_error"]
+    curves, unit = arrays_of(explorer.curves), explorer.state.fitted_data.unit
     np.testing.assert_allclose(curves["seen"][1], unit * fit.history.relative_error)
     unseen = np.isnan(explorer.state.data.observed)
     off = np.sqrt(np.mean((model - X.values)[unseen] ** 2))

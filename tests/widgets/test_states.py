@@ -13,7 +13,7 @@ from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.metrics import relative_error
+from nmd_lab.metrics import rmse
 from nmd_lab.widgets.code import library
 from nmd_lab.widgets.matrix_state import DecompositionState
 from nmd_lab.widgets.ratings_state import CompletionState
@@ -70,7 +70,7 @@ def test_the_rival_is_the_linear_model_of_the_same_entries(small):
     )
     means = np.broadcast_to(np.nanmean(seen, axis=0), seen.shape)
     expected = [
-        relative_error(small, each, observed=hidden)
+        rmse(small, each, observed=hidden)
         for each in (fit.reconstruct().values, linear.reconstruct().values, means)
     ]
     assert list(state.errors) == ["this model", "linear", "average"]
