@@ -16,6 +16,7 @@ from nmd_lab._runtime.checks import sentence
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.summary import validation_error
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.state import State
@@ -150,29 +151,29 @@ class Recording:
         """Take the history of a fit from outside."""
         iterations = history.iteration.values.tolist()
         self.seen, self.held_out = (
-            dict(zip(iterations, history[name].values.tolist(), strict=True))
-            if name in history
-            else {}
+            {k: e for k, e in zip(iterations, history[name].values.tolist(), strict=True)
+             if is_measured(k) or k == iterations[-1]} if name in history else {}
             for name in ("relative_error", VALIDATION)
-        )
+        )  # fmt: skip
 
-    def add(self, state: State, validation: float | None = None) -> None:
-        """Take the next iterate."""
-        if validation is None and self.measure is not None and is_measured(state.iteration):
+    def add(self, state: State, validation: float | None = None, *, last: bool = False) -> None:
+        """Take the next iterate; errors of some are kept, and of the last one."""
+        self.state = state
+        if not last and not is_measured(state.iteration):
+            return
+        if validation is None and self.measure is not None:
             validation = self.measure(state)
         self.seen[state.iteration] = state.relative_error
         if validation is not None:
             self.held_out[state.iteration] = validation
-        self.state = state
 
     def end(self, result: Decomposition) -> None:
         """Measure the held-out errors of the last iterate and of the result."""
-        if self.measure is None:
-            self.of_result = self.held_out.get(result.parameters["iteration"])
-            return
-        self.of_result = self.measure(result)
-        if self.state is not None and self.state.iteration not in self.held_out:
-            self.held_out[self.state.iteration] = self.measure(self.state)
+        validation = validation_error(result) if self.measure is None else self.measure(result)
+        self.of_result = validation
+        if self.state is not None:
+            last = None if self.measure else result.history.get(VALIDATION)
+            self.add(self.state, None if last is None else float(last[-1]), last=True)
 
 
 def in_sample(count: int, most: int) -> NDArray[np.bool_]:

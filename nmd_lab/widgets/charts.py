@@ -15,7 +15,6 @@ from nmd_lab.result.selection import TRIAL, as_text
 
 from .live_sample import Findings
 
-MOST_POINTS = 800  # number of points above which a curve is thinned to half as many
 MOST_GROUPS, MOST_COLORS = 12, 8  # values of a coordinate that colours points, and these colours
 
 Chart = dict[str, Any]
@@ -30,23 +29,12 @@ def curves_chart(names: Sequence[str], recording: Any, unit: float = 1.0) -> Cha
         # rises to its highest: until then the error is not that of a guess
         highest = max(hidden, key=hidden.__getitem__)
         hidden = {k: error for k, error in hidden.items() if k >= highest}
-    found = {"seen": {k: unit * each for k, each in dict(recording.seen).items()}, "hidden": hidden}
-    thinned = {name: _thinned([*found[name]], [*found[name].values()]) for name in names}
-    lines = [series(name, at[0], at[1], []) for name, at in thinned.items() if at.size]
+    seen = {k: unit * error for k, error in dict(recording.seen).items()}
+    found = {"seen": seen, "hidden": hidden}
+    lines = [series(name, [*at], [*at.values()], []) for name in names if (at := found[name])]
     if not lines:
         return None
     return chart("", "iteration", "error", [{"title": "", "series": lines}], joined=True, log=True)
-
-
-def _thinned(x: Sequence[float], y: Sequence[float]) -> Any:
-    """Return points (2, n); thinning keeps the first, the last and the lowest positive one."""
-    points = np.array([x, y], dtype="<f8")
-    count = points.shape[1]
-    if count <= MOST_POINTS:
-        return points
-    spaced = np.linspace(0, count - 1, MOST_POINTS // 2).astype(int)
-    lowest_one = int(np.argmin(np.where(points[1] > 0, points[1], np.inf)))
-    return points[:, np.union1d(spaced, lowest_one)]
 
 
 def chart(title: str, x: str, y: str, panels: Sequence[dict[str, Any]], **other: Any) -> Chart:

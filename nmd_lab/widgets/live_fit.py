@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Any
 
 from nmd_lab._fitting import ResumableFit
@@ -36,11 +37,22 @@ MIXED = 8  # ratio of these iterations for a mixed table, whose trials take long
 SOON = 10.0  # seconds up to which a choice begins by itself after a first look
 
 # Attributes that belong to one fit
-KEPT = ("phase", "message", "warnings", "planned", "result", "recording", "_resumable")
+KEPT = ("phase", "message", "warnings", "planned", "result", "recording", "begun", "_resumable")
 
 
 Keep = Callable[[], None]
 Choose = Callable[[Interruption], Keep]
+
+
+@dataclass
+class Begun:
+    """What a fit was begun with, and its errors."""
+
+    settings: dict[str, Any] = field(default_factory=dict)  # empty before a fit
+    arguments: dict[str, Any] = field(default_factory=dict)
+    data: Any = None  # what it sees of a matrix
+    before: dict[str, Any] | None = None  # the fit before the first stroke of the brush
+    errors: dict[str, float] = field(default_factory=dict)  # its own and rivals', where not seen
 
 
 class Choosing(Interruption):
@@ -64,16 +76,15 @@ class LiveFit(Background):
 
     def __init__(self, settings: Collection[str] = OPTIONS) -> None:
         self.settings = settings  # names that the advice of warnings may name
-        # Called in the worker thread: with the result after each run, and when a run was stopped
-        # before a choice was made
+        # Called in the worker thread with the result after each run
         self.finishing: Callable[[Decomposition], None] | None = None
-        self.giving_up: Callable[[], None] = lambda: None
         super().__init__()
 
     def _clear(self) -> None:
         super()._clear()
         self.result: Decomposition | None = None  # of the iterations so far, once it has stopped
         self.recording = Recording()  # what is kept of the iterates; another one for each fit
+        self.begun = Begun()
         self._resumable: ResumableFit | None = None
 
     @property
@@ -113,9 +124,15 @@ class LiveFit(Background):
         *,
         remembers: bool = False,
         look: Callable[[], Decided] | None = None,
+        begun: Begun | None = None,
+        earlier: dict[str, Any] | None = None,
     ) -> None:
-        """Start a new fit, after a first `look` and a choice; a long choice is left to the user."""
+        """Start a new fit, after a first `look` and a choice; a long choice is left to the user.
+
+        A stop before the choice is made comes back to an `earlier` fit.
+        """
         self.reset(tell=False)
+        self.begun = begun or Begun()
         first, recording = Recording(measure), Recording(measure, remembers=remembers)
         self.recording = recording
         self.planned = iterations
@@ -123,7 +140,7 @@ class LiveFit(Background):
         def work(stop: threading.Event) -> None:
             if look is not None and not self._looked(look, stop, first):
                 return
-            if choose is None or self._chosen(choose, stop):
+            if choose is None or self._chosen(choose, stop, earlier):
                 self._work(ResumableFit(prepare()), iterations, stop, recording)
 
         self._begin(work, "nmd-fit")
@@ -200,7 +217,7 @@ class LiveFit(Background):
             self.finishing(result)
             self.tell()
 
-    def _chosen(self, choose: Choose, stop: threading.Event) -> bool:
+    def _chosen(self, choose: Choose, stop: threading.Event, earlier: Any) -> bool:
         """Let a run choose its settings; return False if it has been stopped."""
 
         def watch(trials: int) -> None:
@@ -211,7 +228,8 @@ class LiveFit(Background):
         with self._lock:
             if stopped := stop.is_set():
                 self._update(stop, phase="stopped", message=NO_CHOICE)
-                self.giving_up()
+                if earlier is not None:
+                    self.recall(earlier | {"message": f"{NO_CHOICE}; the earlier fit is shown"})
             else:
                 self._update(stop, message=STARTING, began=time.perf_counter())
                 keep()

@@ -181,7 +181,7 @@ def fitting_code(
 
     if before is None:
         return lines + fit(result, data.paint)
-    first, now = fit(before["fit"]["result"], before["fitted_data"].paint), {"init": Code("fit")}
+    first, now = fit(before["result"], before["begun"].data.paint), {"init": Code("fit")}
     return lines + first + fit(result, data.paint, **now, max_iter=BRUSH_ITERATIONS)
 
 

@@ -15,20 +15,13 @@ from nmd_lab.solver.state import State
 from .charts import row_texts, texts
 from .history import History, PastRun
 from .matrix_data import NO_PICTURE, MatrixData
-from .matrix_state import OF_DATA, THIS, DecompositionState
+from .matrix_state import OF_DATA, DecompositionState
 from .paint import Paint
 from .photograph_state import is_photograph
 from .pictures import Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid, Order
 from .view import ModelView
-from .words import (
-    Number,
-    Piece,
-    model_words,
-    painted_words,
-    rounded_ends,
-    size_words,
-)
+from .words import Number, Piece, model_words, painted_words, range_words, size_words
 
 DRAWN = "drawn, as the cells are now"
 MOST_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background, at most
@@ -41,7 +34,7 @@ class DecompositionView(ModelView):
     curves = ("seen", "hidden")
 
     def __init__(self, state: DecompositionState) -> None:
-        super().__init__(state, "fit.nc", (state.given, "given"))
+        super().__init__(state)
         self._order = Order()
         if state.guessed is not None:
             self.buttons["flat"] = "rows as numbers", "No longer show each row as a picture"
@@ -105,26 +98,28 @@ class DecompositionView(ModelView):
         return self._number(None)
 
     def _number(self, drawn: Posterior | None) -> Number | None:
-        errors, hidden, data = self.state.errors, self.state.hidden, self.state.fitted_data
-        if data is None or self.result is None or not hidden.count:
-            return super().number()
-        if not errors:  # those of the rivals follow
-            measured = self.state.fit.recording.of_result
-            if measured is None:
-                return None
-            errors = {THIS: measured}
-        if self.result._fitted.model.is_mixed and data.labels.table is not None:
-            return self._number_of_table(data, drawn)
-        (_, error), *rivals = errors.items()
-        low, high = rounded_ends(*data.limits)
-        is_picture = data.picture is not None or self._is_photograph(data)
-        before = f"Hidden {'pixels' if is_picture else 'entries'} are guessed to "
-        after = f" of {low}…\N{WORD JOINER}{high}"
-        after += self._painted[0]
-        return Number(error, before, after, dict(rivals), more=self.covered())
+        data, fit = self.state.fitted_data, self.result
+        if data is not None and fit is not None and data.unseen.count:
+            if fit._fitted.model.is_mixed and data.labels.table is not None:
+                return self._number_of_table(data, drawn) if self.errors else None
+            return super().number() if self.errors else None
+        return super().number()
 
     @property
-    def _painted(self) -> tuple[str, str]:
+    def things(self) -> str:
+        """What the entries are."""
+        data = self.state.fitted_data
+        is_picture = data is not None and (data.picture is not None or self._is_photograph(data))
+        return "pixels" if is_picture else "entries"
+
+    @property
+    def range(self) -> str:
+        """The range of the data in words."""
+        data = self.state.fitted_data
+        return "" if data is None else range_words(*data.limits)
+
+    @property
+    def painted(self) -> tuple[str, str]:
         """Words on what was painted: behind the number, and below a solid stroke."""
         data, fit, hidden = self.state.fitted_data, self.result, self.state.hidden
         if data is None or data.paint is None or fit is None or not hidden.count:
@@ -164,7 +159,7 @@ class DecompositionView(ModelView):
             return parts
         fitted, frame, posterior = self._fitted(), self._frame_of(data), self.state.posterior
         parts["pictures"] = self._pictures(data, frame, history, posterior)
-        parts["facts"]["painted"] = self._painted[1]
+        parts["facts"]["painted"] = self.painted[1]
         shown = None if fitted is None else fitted.without(self.factors.off(fitted))
         if shown is not None:
             parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))
@@ -210,7 +205,7 @@ class DecompositionView(ModelView):
 
     def _shown_state(self) -> State | None:
         """Return the last iterate, if it belongs to the data that are shown."""
-        fit, fitted = self.state.fit, self.state.fitted_settings
+        fit, fitted = self.state.fit, self.state.fit.begun.settings
         others = any(self.state.values[name] != fitted.get(name) for name in OF_DATA)
         return None if others and fit.phase != "running" else fit.state
 

@@ -80,7 +80,7 @@ class StudyState(FitState):
     )
 
     def __init__(self, study: Study | xr.Dataset, **values: Any) -> None:
-        self.study = study if isinstance(study, Study) else None
+        self.input = study
         self.results = study.results if isinstance(study, Study) else study
         sizes = {str(dim): size for dim, size in self.results.sizes.items() if dim != "seed"}
         if not sizes:
@@ -138,11 +138,12 @@ class StudyState(FitState):
             scores = self.cells(self.selected)[value].transpose(..., "seed").values
             self.selected = self.selected._replace(scores=scores.reshape(-1, scores.shape[-1]))
 
-    def code(self, name: str | None = None) -> str:
-        """Return a notebook cell that prints the means of the models, or that of the point."""
+    def lines(self, source: str | None) -> str:
+        """Return the lines that print the means of the models, or that of the point."""
         metric = self.values["metric"]
-        lines = "import nmd_lab as nmd\n\n"
-        lines += f"results = {name or '...'}{'' if self.study is None else '.results'}\n"
+        lines = (
+            f"results = {source or '...'}{'.results' if isinstance(self.input, Study) else ''}\n"
+        )
         errors, means = f'results["{metric}"]', [*trials(self.results), "seed"]
         if self.selected is not None:
             at = {d: v for d, v in self.selected.labels.items() if d in self.results.dims}

@@ -18,7 +18,7 @@ from .charts import calibration_chart, curves_chart, errors_by_shape, trials_cha
 from .code import name_in_notebook
 from .components import FactorsPart
 from .history import History
-from .model_state import ModelState
+from .model_state import THIS, ModelState
 from .pictures import Frame
 from .settings import Field, FitState
 from .words import Number, Piece, choice_words, model_words, shapes
@@ -36,18 +36,17 @@ QUICK = 1.0  # seconds of a fit up to which a change of a setting fits again
 class View:
     """The base of the views; by default, there is nothing to fit."""
 
+    filename = "fit.nc"  # of the result, at first
     opens = False  # whether a fit begins by itself when the page is opened
 
-    def __init__(
-        self, state: FitState, filename: str, source: tuple[Any, str] = (None, "")
-    ) -> None:
-        self.state, self.filename = state, filename
-        self.source = source  # what the user gave, and the attribute of the state that holds it
+    def __init__(self, state: FitState) -> None:
+        self.state = state
         self.actions: dict[str, Action] = {}
         self.factors = FactorsPart()
         self.buttons = dict(BUTTONS)  # labels and tooltips, by their action
         self.selection: dict[str, Any] | None = None
         self.data_code: str | None = None  # code that gives the data, if they are from a file
+        self.mending = ""  # code that leaves columns of the data out
         self.said = ""  # a line about these data
         self.offered: tuple[str, ...] = ()  # data sets of the library, the present one first
         self.memo = Memo()
@@ -103,10 +102,37 @@ class View:
         """Return the one number of the sentence, or None before a fit."""
         if self.result is None:
             return None
-        if (error := validation_error(self.result)) is not None:
-            return Number(error, "Hidden entries are guessed to ")
+        if errors := self.errors:
+            (_, error), *rivals = errors.items()
+            before, after = f"Hidden {self.things} are guessed to ", self.range + self.painted[0]
+            return Number(error, before, after, dict(rivals), more=self.covered())
         where = "The relative error is ", " where seen; nothing is hidden"
         return Number(self.result._returned("relative_error"), *where, sign="")
+
+    @property
+    def errors(self) -> Mapping[str, float]:
+        """The errors of the model, and of its rivals, where entries are hidden."""
+        error = validation_error(self.result)
+        return {} if error is None else {THIS: error}
+
+    @property
+    def things(self) -> str:
+        """What is hidden."""
+        return "entries"
+
+    @property
+    def range(self) -> str:
+        """The range of the data in words, or an empty text."""
+        return ""
+
+    @property
+    def painted(self) -> tuple[str, str]:
+        """Words on what was painted: behind the number, and below a solid stroke."""
+        return "", ""
+
+    def covered(self) -> str:
+        """Return the coverage of the intervals in words, if there are some."""
+        return ""
 
     def number_of_fit(self) -> Number | None:
         """Return the number of the fit, whatever is shown."""
@@ -147,12 +173,9 @@ class View:
 
     def code(self, explorer: Any) -> str:
         """Return a notebook cell that repeats what was done."""
-        data, attribute = self.source
-        name = self.data_code
-        if data is not None and name is None:
-            name = name_in_notebook(data)
-            if name is None and (variable := name_in_notebook(explorer)):
-                name = f"{variable}.state.{attribute}"
+        name = self.data_code or name_in_notebook(self.state.input)
+        if name is None and (variable := name_in_notebook(explorer)):
+            name = f"{variable}.state.input"
         return self.state.code(name)
 
     def begin(self) -> None:
@@ -197,8 +220,8 @@ class ModelView(View):
     opens = True
     curves: tuple[str, ...]  # of the chart of errors: "seen", "hidden"
 
-    def __init__(self, state: ModelState, filename: str, source: tuple[Any, str]) -> None:
-        super().__init__(state, filename, source)
+    def __init__(self, state: ModelState) -> None:
+        super().__init__(state)
         sampling = "Draw from the posterior of this model: predictions with intervals"
         self.buttons["sample"] = "draw intervals", sampling
         self.actions |= self.factors.actions | {
@@ -218,6 +241,12 @@ class ModelView(View):
             "dots": intervals | trials_charts(fit.result),
             "facts": {"shapes": self.memo("shapes", lambda: shapes(f, tried), f, tried)},
         }
+
+    @property
+    def errors(self) -> Mapping[str, float]:
+        """The errors of the model, and of its rivals once they are known."""
+        error = self.state.fit.recording.of_result
+        return self.state.errors or ({} if error is None else {THIS: error})
 
     def covered(self) -> str:
         """Return the coverage of the intervals in words, if there are some."""
@@ -271,7 +300,7 @@ class ModelView(View):
 
 def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
     """Return the status of the work that was begun last, or of an error in a view."""
-    active, fit = view.state.said_work, view.state.fit.result
+    active, fit = view.state.active, view.state.fit.result
     headline, pieces, why_not = None, [("", "")], dict.fromkeys(view.buttons, "")
     try:
         number = view.number()

@@ -20,7 +20,7 @@ TENTHS = st.integers(-30, 150).map(lambda number: number / 10)
 
 def unpaint(explorer):
     """Take all strokes back."""
-    while explorer.state.before_brush is not None:
+    while explorer.fit.begun.before is not None:
         act(explorer, "undo")
 
 

@@ -97,14 +97,17 @@ def test_observed_and_best_entries_of_a_row():
     state = CompletionState(TABLE, **COLUMNS, rank=1, alpha=15.0, iterations=5, validation=0.0)
     row = state.data.find(" cy ")
     observed, best = state.entries(row, 5, "highest")
-    assert [(e.label, e.observed) for e in observed] == [("Nine", 5.0), ("Eight", 1.0)]
-    assert best == []
+    assert list(zip(observed.label, observed.observed, strict=True)) == [
+        ("Nine", 5.0),
+        ("Eight", 1.0),
+    ]
+    assert best.empty
     fit = run(state)
     observed, best = state.entries(row, 5, "highest")
     expected = fit.top(row, 5, exclude=[8, 9])
-    assert [e.label for e in best] == [{6: "Six", 7: "Seven"}[int(c)] for c in expected.film]
-    assert [e.predicted for e in best] == pytest.approx(expected.values)
-    assert observed[0].predicted == pytest.approx(float(fit.predict("cy", 9)[0]))
+    assert best.label.tolist() == [{6: "Six", 7: "Seven"}[int(c)] for c in expected.film]
+    assert best.predicted.tolist() == pytest.approx(expected.values)
+    assert observed.predicted[0] == pytest.approx(float(fit.predict("cy", 9)[0]))
     with pytest.raises(ValueError, match="no row is labelled 'zoe'"):
         state.data.find("zoe")
 
