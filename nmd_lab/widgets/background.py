@@ -147,14 +147,15 @@ class Recording:
         self.seen: dict[int, float] = {}
         self.held_out: dict[int, float] = {}
 
-    def read(self, history: Any) -> None:
-        """Take the history of a fit from outside."""
-        iterations = history.iteration.values.tolist()
-        self.seen, self.held_out = (
-            {k: e for k, e in zip(iterations, history[name].values.tolist(), strict=True)
-             if is_measured(k) or k == iterations[-1]} if name in history else {}
-            for name in ("relative_error", VALIDATION)
-        )  # fmt: skip
+    @property
+    def hidden(self) -> dict[int, float]:
+        """The held-out errors that are those of a guess."""
+        errors = dict(self.held_out)
+        if not self.remembers or not errors:
+            return errors
+        # A fit that begins at one that has seen these entries forgets them while their error rises
+        highest = max(errors, key=errors.__getitem__)
+        return {k: error for k, error in errors.items() if k >= highest}
 
     def add(self, state: State, validation: float | None = None, *, last: bool = False) -> None:
         """Take the next iterate; errors of some are kept, and of the last one."""

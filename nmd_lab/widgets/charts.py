@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -21,17 +21,9 @@ Chart = dict[str, Any]
 Numbers = Sequence[float] | NDArray[Any]
 
 
-def curves_chart(names: Sequence[str], recording: Any, unit: float = 1.0) -> Chart | None:
-    """Return the curves "seen" and "hidden", relative errors times `unit`; None without any."""
-    hidden = dict(recording.held_out)
-    if recording.remembers and hidden:
-        # A fit that begins at one that has seen the hidden entries forgets them while their error
-        # rises to its highest: until then the error is not that of a guess
-        highest = max(hidden, key=hidden.__getitem__)
-        hidden = {k: error for k, error in hidden.items() if k >= highest}
-    seen = {k: unit * error for k, error in dict(recording.seen).items()}
-    found = {"seen": seen, "hidden": hidden}
-    lines = [series(name, [*at], [*at.values()], []) for name in names if (at := found[name])]
+def curves_chart(curves: Mapping[str, Mapping[int, float]]) -> Chart | None:
+    """Return errors by iteration, for each label; None without any."""
+    lines = [series(name, [*at], [*at.values()], []) for name, at in curves.items() if at]
     if not lines:
         return None
     return chart("", "iteration", "error", [{"title": "", "series": lines}], joined=True, log=True)

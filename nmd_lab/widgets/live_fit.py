@@ -152,13 +152,6 @@ class LiveFit(Background):
             self.planned = iterations + self.done
             self._begin(lambda stop: self._work(fit, iterations, stop, recording), "nmd-fit")
 
-    def show(self, result: Decomposition) -> None:
-        """Take a fit that was made elsewhere as the result; it cannot be continued."""
-        self.reset(tell=False)
-        self.phase, self.result, self.planned = "finished", result, result._n_iter
-        self.recording.read(result.history)
-        self.message = _ended(result)
-
     def keep(self) -> dict[str, Any]:
         """Return what `recall` needs to come back to the present fit."""
         return {name: getattr(self, name) for name in KEPT}

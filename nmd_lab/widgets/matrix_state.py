@@ -233,7 +233,11 @@ class DecompositionState(ModelState):
         settings, drawn = self.sample.settings, self.sample_code("X", before)
         if settings is None or not drawn:
             return ""
-        if settings.observed is not None and self.paint is not None and paint is not self.paint:
+        if (
+            settings.options["observed"] is not None
+            and self.paint is not None
+            and paint is not self.paint
+        ):
             drawn = mask_code(gaps_code(self.values)[1], self.paint) + drawn
         is_table = self.data.labels.table is not None
         return drawn + (printing_code(self.data, "posterior") if is_table else "")

@@ -31,7 +31,6 @@ class DecompositionView(ModelView):
     """Pictures of the data and of the model, the brush, components and the plane of the rows."""
 
     state: DecompositionState
-    curves = ("seen", "hidden")
 
     def __init__(self, state: DecompositionState) -> None:
         super().__init__(state)
@@ -151,10 +150,16 @@ class DecompositionView(ModelView):
         before, after = "Hidden numbers are guessed to ", f" SD{classes}"
         return Number(numbers, before, after, {"average": by_means}, more=more)
 
-    def parts(self, history: History, *_: Any) -> dict[str, Any]:
+    def curves(self) -> dict[str, dict[int, float]]:
+        """Return the curves of errors by iteration, in the unit of the data where it is known."""
+        data, recording = self.state.fitted_data, self.state.fit.recording
+        unit = 1.0 if data is None else data.unit
+        seen = {k: unit * error for k, error in dict(recording.seen).items()}
+        return {"seen": seen} | super().curves()
+
+    def parts(self, history: History) -> dict[str, Any]:
         """Return the pictures, curves, components, plane, trials and errors."""
-        data, of_fit = self._data(), self.state.fitted_data
-        parts = super().parts(history, 1.0 if of_fit is None else of_fit.unit)
+        data, parts = self._data(), super().parts(history)
         if data is None:
             return parts
         fitted, frame, posterior = self._fitted(), self._frame_of(data), self.state.posterior

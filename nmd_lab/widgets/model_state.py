@@ -222,31 +222,32 @@ class ModelState(FitState):
         """
         values, (X, observed) = self.values, self.to_sample()
         self.active = self.fit if idle else self.sample
-        options = {"draws": values["draws"], "random_state": values["seed"]}
-        rank, f, share = values["rank"], self.nonlinearity(), values[self.hidden_share]
+        options = {"draws": values["draws"], "random_state": values["seed"], "observed": observed}
         if is_frame(X) and observe_dense(X).labels.table is not None:  # f is drawn by column
-            rank = f = "auto"
+            options |= {"rank": "auto", "nonlinearity": "auto"}
         else:
+            options |= {"rank": values["rank"], "nonlinearity": self.nonlinearity()}
             options["offsets"] = values.get("offsets", "none")
-        self.sample.start(X, SampleSettings(rank, f, options, share, observed), idle=idle)
+        settings = SampleSettings(options, values[self.hidden_share])
+        self.sample.start(X, settings, idle=idle)
 
     def sample_code(self, data: str, before: str = "") -> str:
         """Return the code that makes the posterior after other lines; empty if there is none."""
         posterior, settings = self.posterior, self.sample.settings
         if posterior is None or settings is None:
             return ""
-        options = settings.options | _as_long(posterior)
-        if settings.nonlinearity != "identity":
-            options = {"nonlinearity": settings.nonlinearity} | options
+        named = {"rank": None, "nonlinearity": None} | settings.options | _as_long(posterior)
+        if named["observed"] is not None:
+            named["observed"] = Code("mask")
+        plain = {"nonlinearity": "identity", "observed": None}
+        options = {k: v for k, v in named.items() if k not in plain or v != plain[k]}
         split, seen, last = "", data, "posterior\n"
         if settings.held_out > 0:
             share = {"test_size": settings.held_out, "random_state": options["random_state"]}
             split = f"seen, held_out = {call('nmd.split_observed', data, **share)}\n"
             split *= split not in before
             seen, last = "seen", "posterior.plot.predictions(held_out)\n"
-        if settings.observed is not None:
-            options["observed"] = Code("mask")
-        drawn = call("nmd.sample", seen, rank=settings.rank, **options)
+        drawn = call("nmd.sample", seen, **options)
         return f"{split}posterior = {drawn}\n{last}"
 
 

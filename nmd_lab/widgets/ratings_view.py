@@ -31,7 +31,6 @@ class CompletionView(ModelView):
 
     state: CompletionState
     filename, things = "completion.nc", "ratings"
-    curves = ("hidden",)
 
     def __init__(self, state: CompletionState) -> None:
         super().__init__(state)
@@ -90,7 +89,7 @@ class CompletionView(ModelView):
         if row is not None:
             self.asked = str(self.state.data.labels("rows")[row])
 
-    def parts(self, history: History, *_: Any) -> dict[str, Any]:
+    def parts(self, history: History) -> dict[str, Any]:
         """Return curves, intervals, components, the map of the columns, and the lists of a row."""
         state, shown = self.state, self.factors.sorted(self.state.shown)
         row, problem = self._row()

@@ -12,6 +12,7 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.result.summary import fit_facts, headline_of, posterior_facts
 
+from .background import is_measured
 from .charts import curves_chart, table, texts, trials_charts
 from .code import PRINT_ERROR
 from .history import History
@@ -63,12 +64,12 @@ class ResultView(View):
         self.filename = f"{self.name}-copy.nc"
         self.buttons, self._order = {}, Order()
         self.actions["arrange"] = self._order.arrange
+        state.fit.phase = "finished"
         if state.posterior is None:
-            state.fit.show(outcome)
-            state.fit.message = ""  # nothing can go on here
+            state.fit.result, state.fit.message = outcome, ""  # nothing can go on here
             self.actions |= self.factors.actions
         else:
-            state.fit.phase, state.fit.message = "finished", str(outcome.stop_reason)
+            state.fit.message = str(outcome.stop_reason)
             state.fit.warnings = tuple(message_of_chains(outcome).values())
 
     @property
@@ -130,9 +131,8 @@ class ResultView(View):
             facts, spread = fit_facts(outcome), None
             without = fitted.without(self.factors.off(fitted))
             shown = frame.means(outcome._shape, without.block)
-            curves = ["hidden" if "validation_rmse" in outcome.history else "seen"]
             parts |= {
-                "curves": curves_chart(curves, self.state.fit.recording),
+                "curves": curves_chart(curves_of(outcome.history)),
                 "dots": trials_charts(outcome),
                 **self.factors.parts(fitted, frame, labels, ""),
                 "drawing": self.factors.drawing(fitted, frame, labels),
@@ -154,3 +154,11 @@ class ResultView(View):
             "modelled": frame.arranged(shown),
             "tables": tables,
         }
+
+
+def curves_of(history: Any) -> dict[str, dict[int, float]]:
+    """Return the error of each iteration, where entries are hidden if some are."""
+    is_hidden = "validation_rmse" in history
+    errors = history["validation_rmse" if is_hidden else "relative_error"].to_series()
+    shown = {k: e for k, e in errors.items() if is_measured(k) or k == len(errors)}
+    return {"hidden" if is_hidden else "seen": shown}

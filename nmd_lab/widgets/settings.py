@@ -77,16 +77,11 @@ class FitState:
 
     input: Any  # what the user gave
     fields: Sequence[Field] = ()
-    options: Mapping[str, Sequence[str]] = MappingProxyType({})  # those that depend on the data
     numbers: Mapping[str, Any] = MappingProxyType({})  # what an input shows as "auto" is turned off
     lengths = ("iterations", "draws", "shape")  # settings that change no model
     imports = ""  # lines of the copied code that import what reads the data of the user
 
     def __init__(self, first: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-        self.fields = [
-            field._replace(options=self.options.get(field.name, field.options))
-            for field in self.fields
-        ]
         self.values = {field.name: field.value for field in self.fields} | dict(first)
         self.fit = LiveFit(settings=tuple(self.values))
         self.active: Background = self.fit  # what was begun last; its progress is shown

@@ -218,7 +218,6 @@ class ModelView(View):
 
     state: ModelState
     opens = True
-    curves: tuple[str, ...]  # of the chart of errors: "seen", "hidden"
 
     def __init__(self, state: ModelState) -> None:
         super().__init__(state)
@@ -229,7 +228,7 @@ class ModelView(View):
             "point": self._fit_with,
         }
 
-    def parts(self, history: History, unit: float = 1.0) -> dict[str, Any]:
+    def parts(self, history: History) -> dict[str, Any]:
         """Return the curves and the charts; subclasses add the others."""
         fit, found = self.state.fit, self.state.sample.findings
         intervals = {} if found is None else {"intervals": calibration_chart(found)}
@@ -237,7 +236,7 @@ class ModelView(View):
         if fit.result is not None and not self.state.changed:
             f = str(fit.result.nonlinearity.name)  # the columns of a table may have their own
         return {
-            "curves": curves_chart(self.curves, fit.recording, unit),
+            "curves": curves_chart(self.curves()),
             "dots": intervals | trials_charts(fit.result),
             "facts": {"shapes": self.memo("shapes", lambda: shapes(f, tried), f, tried)},
         }
@@ -247,6 +246,10 @@ class ModelView(View):
         """The errors of the model, and of its rivals once they are known."""
         error = self.state.fit.recording.of_result
         return self.state.errors or ({} if error is None else {THIS: error})
+
+    def curves(self) -> dict[str, dict[int, float]]:
+        """Return the curves of errors by iteration."""
+        return {"hidden": self.state.fit.recording.hidden}
 
     def covered(self) -> str:
         """Return the coverage of the intervals in words, if there are some."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from explorer_page import arrays_of, plain
@@ -80,14 +78,13 @@ def test_what_is_read_does_not_change_while_it_runs(small):
     state = plain(DecompositionState, small, rank=4, missing=0.2, **settings)
     state.start()
     wait_for(lambda: state.fit.state is not None)
-    before = arrays_of(curves_chart(["seen", "hidden"], state.fit.recording))
-    seen, count = state.fit.state.iteration, before["hidden"].shape[1]
+    before = state.fit.recording.hidden
+    seen, count = state.fit.state.iteration, len(before)
     wait_for(lambda: state.fit.state.iteration > 2 * seen + 40)
-    now = arrays_of(curves_chart(["seen", "hidden"], state.fit.recording))
-    assert before["hidden"].shape[1] == count < now["hidden"].shape[1]
+    assert len(before) == count < len(state.fit.recording.hidden)
     state.fit.reset()
     assert state.fit.join(PATIENCE)
-    assert curves_chart(["seen", "hidden"], state.fit.recording) is None
+    assert state.fit.recording.hidden == state.fit.recording.seen == {}
 
 
 def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
@@ -105,17 +102,10 @@ def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
     assert some.error(state.fit.state) != everything.error(state.fit.state)
 
 
-NAMES = ["seen", "hidden"]
-
-
-def recording(held_out=(), seen=()):
-    seen = dict(enumerate(seen, 1))
-    return SimpleNamespace(seen=seen, held_out=dict(held_out), remembers=False)
-
-
 def test_all_numbers_arrive_as_they_are():
     a = np.geomspace(1, 1e-300, 300)
-    points = arrays_of(curves_chart(NAMES, recording({1: 0.5}, a)))
+    seen = dict(enumerate(a, 1))
+    points = arrays_of(curves_chart({"seen": seen, "hidden": {1: 0.5}, "other": {}}))
     assert list(points) == ["seen", "hidden"]
     np.testing.assert_array_equal(points["seen"], [np.arange(1, a.size + 1), a])
-    assert curves_chart(NAMES, recording()) is None
+    assert curves_chart({"seen": {}, "hidden": {}}) is None

@@ -257,8 +257,8 @@ def test_fits_of_other_kinds():
     completed = nmd.complete(ratings, 2, random_state=0, **options)
     explorer = widgets.explore(completed)
     errors = completed.history.validation_rmse
-    assert list(explorer.fit.recording.held_out.values()) == errors.values.tolist()
-    assert explorer.curves["panels"][0]["series"][0]["label"] == "hidden"
+    (line,) = explorer.curves["panels"][0]["series"]
+    assert (line["label"], line["y"]) == ("hidden", errors.values.tolist())
     photograph = datasets.photograph("flower", size=(40, 60))
     for other in (
         completed,
