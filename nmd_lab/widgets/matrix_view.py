@@ -20,7 +20,7 @@ from .paint import Paint
 from .photograph_state import is_photograph
 from .pictures import Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid, Order
-from .view import ModelView
+from .view import Guess, ModelView
 from .words import Number, Piece, model_words, painted_words, range_words, size_words
 
 DRAWN = "drawn, as the cells are now"
@@ -100,22 +100,18 @@ class DecompositionView(ModelView):
         data, fit = self.state.fitted_data, self.result
         if data is not None and fit is not None and data.unseen.count:
             if fit._fitted.model.is_mixed and data.labels.table is not None:
-                return self._number_of_table(data, drawn) if self.errors else None
-            return super().number() if self.errors else None
+                return self._number_of_table(data, drawn) if self.guess().errors else None
+            return super().number() if self.guess().errors else None
         return super().number()
 
-    @property
-    def things(self) -> str:
-        """What the entries are."""
-        data = self.state.fitted_data
-        is_picture = data is not None and (data.picture is not None or self._is_photograph(data))
-        return "pixels" if is_picture else "entries"
-
-    @property
-    def range(self) -> str:
-        """The range of the data in words."""
-        data = self.state.fitted_data
-        return "" if data is None else range_words(*data.limits)
+    def guess(self) -> Guess:
+        """Return how well the model guesses what is hidden."""
+        data, guess = self.state.fitted_data, super().guess()
+        if data is None:
+            return guess
+        is_picture = data.picture is not None or self._is_photograph(data)
+        things, painted = "pixels" if is_picture else "entries", self.painted[0]
+        return guess._replace(things=things, range=range_words(*data.limits), painted=painted)
 
     @property
     def painted(self) -> tuple[str, str]:
@@ -146,7 +142,7 @@ class DecompositionView(ModelView):
             return Number(1 - right, "Hidden classes are guessed right in ", after, value=value)
         classes = "" if math.isnan(right) else f", {100 * right:.0f} % of classes"
         average = "" if math.isnan(right) else f" and {100 * commonest:.0f} %"
-        more = f"{average}{self.covered()}"
+        more = f"{average}{self.guess().covered}"
         before, after = "Hidden numbers are guessed to ", f" SD{classes}"
         return Number(numbers, before, after, {"average": by_means}, more=more)
 

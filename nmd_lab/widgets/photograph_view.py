@@ -16,7 +16,7 @@ from .history import History
 from .paint import Paint
 from .photograph_state import PhotographState
 from .pictures import Frame, at, frame_of, pictures_part
-from .view import View
+from .view import Guess, View
 from .words import Number, Piece, painted_words, range_words, size_words
 
 
@@ -24,7 +24,7 @@ class PhotographView(View):
     """Pixels as they are seen and filled, and their uncertainty."""
 
     state: PhotographState
-    filename, opens, things = "picture.nc", True, "pixels"
+    filename, opens = "picture.nc", True
 
     def __init__(self, state: PhotographState) -> None:
         super().__init__(state)
@@ -51,25 +51,21 @@ class PhotographView(View):
         groups = many(self.result.sizes["group"], "group")
         return [(groups, "components"), (f" of patches of {size}", "")]
 
-    @property
-    def errors(self) -> Mapping[str, float]:
-        """The errors of the filled picture and of interpolation where pixels are hidden."""
-        return self.state.fill.errors
-
-    @property
-    def range(self) -> str:
-        """The range of the pixels in words."""
-        return range_words(np.nanmin(self.state.pixels), np.nanmax(self.state.pixels))
-
-    def covered(self) -> str:
-        """Return the coverage of the intervals in words."""
-        found = self.state.fill.findings
-        return "" if found is None else found.clause
+    def guess(self) -> Guess:
+        """Return how well the pixels that are hidden are filled, once a run has ended."""
+        fill, found = self.state.fill, self.state.fill.findings
+        return Guess(
+            {} if fill.phase == "running" else fill.errors,
+            "pixels",
+            range_words(np.nanmin(self.state.pixels), np.nanmax(self.state.pixels)),
+            self.painted[0],
+            "" if found is None else found.clause,
+        )
 
     def number(self) -> Number | None:
-        """Return the error where pixels are hidden, once a run has ended."""
-        is_known = self.errors and self.state.fill.phase != "running"
-        return super().number() if is_known else None
+        """Return the error where pixels are hidden."""
+        guess = self.guess()
+        return guess.number if guess.errors else None
 
     @property
     def painted(self) -> tuple[str, str]:

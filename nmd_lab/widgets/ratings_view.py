@@ -18,7 +18,7 @@ from .live_sample import LEVEL
 from .ratings import LISTED
 from .ratings_state import SORTS, CompletionState
 from .settings import Field
-from .view import ModelView
+from .view import Guess, ModelView
 
 MOST_SUGGESTIONS = 500  # number of row labels that are suggested
 MOST_MAPPED, NAMED = 3000, 120  # columns in the map, the most rated ones, and candidates for a name
@@ -30,7 +30,7 @@ class CompletionView(ModelView):
     """Curves, results of the posterior, components, and the entries of one row."""
 
     state: CompletionState
-    filename, things = "completion.nc", "ratings"
+    filename = "completion.nc"
 
     def __init__(self, state: CompletionState) -> None:
         super().__init__(state)
@@ -57,11 +57,11 @@ class CompletionView(ModelView):
         who, what = (f"{dims[0]}s" if len(dims) == 1 else plain for plain, dims in named)
         return who, what
 
-    @property
-    def range(self) -> str:
-        """The scale of the ratings in words, if they have one."""
+    def guess(self) -> Guess:
+        """Return how well the model guesses the ratings that are hidden, on their scale."""
         ends = self.state.person.ends
-        return "" if ends is None else " of {:g}…\N{WORD JOINER}{:g}".format(*ends)
+        scale = "" if ends is None else " of {:g}…\N{WORD JOINER}{:g}".format(*ends)
+        return super().guess()._replace(things="ratings", range=scale)
 
     def code(self, explorer: Any) -> str:
         """Return a notebook cell that repeats the fit, and prints the suggestions."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nmd_lab._runtime.checks import sentence
 from nmd_lab.model.fitted_values import FittedValues
@@ -31,6 +31,23 @@ BUTTONS = {  # labels and tooltips of the buttons that all views have, by their 
     "continue": ("resume", "Continue where it stopped"),
 }
 QUICK = 1.0  # seconds of a fit up to which a change of a setting fits again
+
+
+class Guess(NamedTuple):
+    """How well what is hidden is guessed."""
+
+    errors: Mapping[str, float]  # of the model, and of its rivals
+    things: str = "entries"
+    range: str = ""  # of the data, in words
+    painted: str = ""  # words on what was painted
+    covered: str = ""  # words on the intervals
+
+    @property
+    def number(self) -> Number:
+        """The error in words."""
+        (_, error), *rivals = self.errors.items()
+        before, after = f"Hidden {self.things} are guessed to ", self.range + self.painted
+        return Number(error, before, after, dict(rivals), more=self.covered)
 
 
 class View:
@@ -102,37 +119,15 @@ class View:
         """Return the one number of the sentence, or None before a fit."""
         if self.result is None:
             return None
-        if errors := self.errors:
-            (_, error), *rivals = errors.items()
-            before, after = f"Hidden {self.things} are guessed to ", self.range + self.painted[0]
-            return Number(error, before, after, dict(rivals), more=self.covered())
+        if (guess := self.guess()).errors:
+            return guess.number
         where = "The relative error is ", " where seen; nothing is hidden"
         return Number(self.result._returned("relative_error"), *where, sign="")
 
-    @property
-    def errors(self) -> Mapping[str, float]:
-        """The errors of the model, and of its rivals, where entries are hidden."""
+    def guess(self) -> Guess:
+        """Return how well the model guesses what is hidden."""
         error = validation_error(self.result)
-        return {} if error is None else {THIS: error}
-
-    @property
-    def things(self) -> str:
-        """What is hidden."""
-        return "entries"
-
-    @property
-    def range(self) -> str:
-        """The range of the data in words, or an empty text."""
-        return ""
-
-    @property
-    def painted(self) -> tuple[str, str]:
-        """Words on what was painted: behind the number, and below a solid stroke."""
-        return "", ""
-
-    def covered(self) -> str:
-        """Return the coverage of the intervals in words, if there are some."""
-        return ""
+        return Guess({} if error is None else {THIS: error})
 
     def number_of_fit(self) -> Number | None:
         """Return the number of the fit, whatever is shown."""
@@ -241,20 +236,15 @@ class ModelView(View):
             "facts": {"shapes": self.memo("shapes", lambda: shapes(f, tried), f, tried)},
         }
 
-    @property
-    def errors(self) -> Mapping[str, float]:
-        """The errors of the model, and of its rivals once they are known."""
-        error = self.state.fit.recording.of_result
-        return self.state.errors or ({} if error is None else {THIS: error})
+    def guess(self) -> Guess:
+        """Return how well the model guesses what is hidden; errors of rivals follow."""
+        error, found = self.state.fit.recording.of_result, self.state.sample.findings
+        errors = self.state.errors or ({} if error is None else {THIS: error})
+        return Guess(errors, covered="" if found is None else found.clause)
 
     def curves(self) -> dict[str, dict[int, float]]:
         """Return the curves of errors by iteration."""
         return {"hidden": self.state.fit.recording.hidden}
-
-    def covered(self) -> str:
-        """Return the coverage of the intervals in words, if there are some."""
-        found = self.state.sample.findings
-        return "" if found is None else found.clause
 
     @property
     def draws_itself(self) -> bool:
