@@ -42,7 +42,10 @@ def index_labels(index: Any, axis: str, taken: Collection[Any]) -> tuple[str, An
 
 USUAL_COLUMNS = {
     "row": ("user", "userid", "reader", "readerid", "customer", "customerid"),
-    "column": ("item", "itemid", "movie", "movieid", "book", "bookid", "product", "productid"),
+    "column": (
+        *("item", "itemid", "movie", "movieid", "book", "bookid", "product", "productid"),
+        *("film", "filmid", "title"),
+    ),
     "value": ("rating", "ratings", "score", "stars", "value"),
 }
 """Usual names of the columns with the labels and the values, in lower case and without "_", "-"

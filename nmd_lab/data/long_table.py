@@ -22,14 +22,6 @@ from .sparse import SparseObservations
 from .typed_table import TypedColumn, TypedTable, table_of
 
 
-class RepeatedPairs(ValueError):
-    """A long table has several values of one cell: the table, and the names of its columns."""
-
-    def __init__(self, message: str, frame: Any, pair: tuple[Any, Any], value: Any) -> None:
-        super().__init__(message)
-        self.frame, self.pair, self.value = frame, pair, value
-
-
 def observations_from_table(
     frame: Any,
     row: str = "user",
@@ -108,12 +100,11 @@ def observations_from_table(
     duplicate = first_duplicate(i[order], j[order])
     if duplicate is not None:
         k = order[duplicate]
-        raise RepeatedPairs(
+        raise ValueError(
             f"the table holds {row}={row_labels[i[k]]!s}, {column}={column_labels[j[k]]!s} more "
             f"than once: give frame.groupby({[row, column]!r}, as_index=False)[{value!r}].mean(), "
-            "which has one line for each pair.",
-            frame, (row, column), value,
-        )  # fmt: skip
+            "which has one line for each pair."
+        )
     observed = observe_sparse(sparse.coo_array((values, (i, j)), shape=shape))
     coords = xr.Dataset(coords={row: row_labels, column: column_labels})
     labels = Labels(

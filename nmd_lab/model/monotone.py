@@ -54,7 +54,7 @@ class Monotone(PiecewiseLinear):
     learns : bool, optional
         Whether a fit learns f, from the given knots on; by default only if none are given.
     flat : bool, default False
-        Whether f is constant beyond given knots; otherwise it goes on straight.
+        Whether f is constant beyond given knots; otherwise its tails are straight.
 
     Raises
     ------

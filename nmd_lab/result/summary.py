@@ -106,16 +106,6 @@ def summary_of(fit: Any) -> Summary:
     trials, size = fit.selection, f"{fit.rank} component{'s' if fit.rank != 1 else ''}"
     columns, by_column = fit.H.isel({COMPONENT: 0}, drop=True), fit._kinds is not None
     model = small_picture(fit._shape[0], columns, fit._fitted.block, by_column=by_column)
-    W, H = (f"({sizes_in_words(factor.sizes)}) {factor.dtype}" for factor in (fit.W, fit.H))
-    facts = {
-        "W": W,
-        "H": H,
-        "relative error": f"{fit.relative_error:.4g} ({fit.loss.name})",
-        "observed": _observed(fit),
-        "iterations": f"{fit._n_iter} in {_seconds(fit)}",
-        "ended": fit.stop_reason,
-        **_columns_and_choice(fit),
-    }
     return Summary(
         headline_of(fit),
         [
@@ -125,11 +115,24 @@ def summary_of(fit: Any) -> Summary:
         [picture(model, "model"), _errors_by_rank(trials)],
         flags_of(fit),
         {
-            "Details": facts_table(facts),
+            "Details": facts_table(fit_facts(fit)),
             f"Trials: the best of {trials.sizes[TRIAL]}": _best_trials(trials),
             "Parameters": facts_table(in_short(fit.parameters)),
         },
     )
+
+
+def fit_facts(fit: Any) -> dict[str, str]:
+    """Return names and texts of the details of a fit."""
+    factors = {"W": fit.W, "H": fit.H}
+    sizes = {k: f"({sizes_in_words(each.sizes)}) {each.dtype}" for k, each in factors.items()}
+    return sizes | {
+        "relative error": f"{fit.relative_error:.4g} ({fit.loss.name})",
+        "observed": _observed(fit),
+        "iterations": f"{fit._n_iter} in {_seconds(fit)}",
+        "ended": str(fit.stop_reason),
+        **_columns_and_choice(fit),
+    }
 
 
 def _columns_and_choice(fit: Any) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
@@ -15,16 +16,22 @@ from nmd_lab._runtime.checks import sentence
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.model import Model
 from nmd_lab.result.decomposition import Decomposition
+from nmd_lab.result.summary import validation_error
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.state import State
 
 # The message until the first progress
 STARTING = "starting; the first run of a model is compiled, which takes some seconds …"
+Numbers = NDArray[Any]
 Positions = tuple[NDArray[np.integer], NDArray[np.integer]]  # rows and columns of entries
 
 INTERVAL = 0.06  # seconds, at least, from the end of a call of the listeners to the next call
 PAUSE = 11.0  # the same in durations of the call: listeners take at most 1/12 of the time
+
+
+class Forgotten(Exception):
+    """The end of a run that no longer counts."""
 
 
 class Background:
@@ -34,7 +41,7 @@ class Background:
         # Called after each change, from any thread; at most sixteen times a second during a run
         self.listeners: list[Callable[[], None]] = []
         self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._stop = threading.Event()
         self._clear()
 
@@ -87,21 +94,27 @@ class Background:
 
         def guarded() -> None:
             try:
-                work(stop)
+                with contextlib.suppress(Forgotten):
+                    work(stop)
             except Exception as error:
-                if self._update(stop, message=sentence(error), phase="failed"):
-                    self.tell()
+                with contextlib.suppress(Forgotten):
+                    self._end(stop, "failed", message=sentence(error))
 
         self._thread = threading.Thread(target=guarded, name=name, daemon=True)
         self.tell()
         self._thread.start()
 
-    def _update(self, stop: threading.Event, **values: Any) -> bool:
-        """Change attributes, unless the run is forgotten; return whether it still counts."""
+    def _update(self, stop: threading.Event, **values: Any) -> None:
+        """Change attributes; a run that is forgotten ends here."""
         with self._lock:
-            if stop is self._stop:
-                self.__dict__ |= values
-            return stop is self._stop
+            if stop is not self._stop:
+                raise Forgotten
+            self.__dict__ |= values
+
+    def _end(self, stop: threading.Event, phase: str, **values: Any) -> None:
+        """End a run with its results."""
+        self._update(stop, phase=phase, **values)
+        self.tell()
 
     def _show_progress(self, stop: threading.Event, message: str, *, now: bool = False) -> None:
         """Tell the listeners how far it is, now or once they have had their pause."""
@@ -119,64 +132,49 @@ class Background:
 
 Measure = Callable[[State | Decomposition], float]
 
-# Numbers of a state that are kept for each iteration
-CURVES = ("iteration", "relative_error")
 EVERY_UP_TO = 20  # up to here each iteration is measured
 GROWTH = 1.05  # ratio of later measured iterations: about every 5 %
 
 
 class Recording:
-    """The iterates of one fit: curves of all, and held-out errors of some."""
+    """The iterates of one fit: errors by iteration, at seen entries and at some hidden ones."""
 
     def __init__(self, measure: Measure | None = None, *, remembers: bool = False) -> None:
         self.of_result: float | None = None  # held-out error of the result, an earlier iterate
         self.remembers = remembers  # whether the fit begins at one that has seen these entries
         self.state: State | None = None  # last iterate
         self.measure = measure  # of the error at entries that are hidden from the fit, if any are
-        self._lock = threading.Lock()
-        self._curves: dict[str, list[float]] = {name: [] for name in CURVES}
-        self._held_out: dict[int, float] = {}
-
-    def read(self, history: Any) -> None:
-        """Take the history of a fit that was made elsewhere."""
-        self._curves = {str(name): history[name].values.tolist() for name in history.variables}
-        errors = self._curves.get(VALIDATION, [])
-        self._held_out = dict(zip(history.iteration.values.tolist(), errors, strict=False))
+        self.seen: dict[int, float] = {}
+        self.held_out: dict[int, float] = {}
 
     @property
-    def curves(self) -> dict[str, list[float]]:
-        """A copy of the numbers of all iterations so far; empty before the first one."""
-        with self._lock:
-            return {name: list(numbers) for name, numbers in self._curves.items() if numbers}
+    def hidden(self) -> dict[int, float]:
+        """The held-out errors that are those of a guess."""
+        errors = dict(self.held_out)
+        if not self.remembers or not errors:
+            return errors
+        # A fit that begins at one that has seen these entries forgets them while their error rises
+        highest = max(errors, key=errors.__getitem__)
+        return {k: error for k, error in errors.items() if k >= highest}
 
-    @property
-    def held_out(self) -> dict[int, float]:
-        """A copy of the held-out errors so far, by iteration."""
-        with self._lock:
-            return dict(self._held_out)
-
-    def add(self, state: State, validation: float | None = None) -> None:
-        """Take the next iterate."""
-        if validation is None and self.measure is not None and is_measured(state.iteration):
-            validation = self.measure(state)
-        with self._lock:
-            for name, numbers in self._curves.items():
-                numbers.append(getattr(state, name))
-            if validation is not None:
-                self._held_out[state.iteration] = validation
+    def add(self, state: State, validation: float | None = None, *, last: bool = False) -> None:
+        """Take the next iterate; errors of some are kept, and of the last one."""
         self.state = state
+        if not last and not is_measured(state.iteration):
+            return
+        if validation is None and self.measure is not None:
+            validation = self.measure(state)
+        self.seen[state.iteration] = state.relative_error
+        if validation is not None:
+            self.held_out[state.iteration] = validation
 
     def end(self, result: Decomposition) -> None:
         """Measure the held-out errors of the last iterate and of the result."""
-        state = self.state
-        if self.measure is None:
-            self.of_result = self._held_out.get(result.parameters["iteration"])
-            return
-        self.of_result = self.measure(result)
-        if state is not None and state.iteration not in self._held_out:
-            error = self.measure(state)
-            with self._lock:
-                self._held_out[state.iteration] = error
+        validation = validation_error(result) if self.measure is None else self.measure(result)
+        self.of_result = validation
+        if self.state is not None:
+            last = None if self.measure else result.history.get(VALIDATION)
+            self.add(self.state, None if last is None else float(last[-1]), last=True)
 
 
 def in_sample(count: int, most: int) -> NDArray[np.bool_]:
@@ -208,18 +206,13 @@ def error_of_means(entries: SparseObservations, hidden: HeldOut) -> float:
 
 
 def error_at(
-    model: Model,
-    truth: NDArray[np.floating],
-    fitted: NDArray[np.floating],
-    rows: NDArray[np.integer],
-    columns: NDArray[np.integer],
+    model: Model, truth: Numbers, fitted: Numbers, rows: Numbers, columns: Numbers
 ) -> float:
-    """Return the relative error at entries; that of a mixed table in the units of its columns."""
+    """Return the RMSE at entries, in the unit of the data or, of a mixed table, of each column."""
+    errors = truth - fitted
     if model.is_mixed:
-        errors = model.in_units(truth - fitted, rows, columns)
-        return float(np.sqrt(np.mean(np.square(errors)))) if errors.size else float("nan")
-    size = float(np.linalg.norm(truth))
-    return float(np.linalg.norm(truth - fitted)) / size if size else float("nan")
+        errors = model.in_units(errors, rows, columns)
+    return float(np.sqrt(np.mean(np.square(errors)))) if errors.size else math.nan
 
 
 T = TypeVar("T")

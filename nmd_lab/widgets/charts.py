@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -14,56 +13,20 @@ from nmd_lab.data.labels import Labels
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.selection import TRIAL, as_text
 
-from .background import Recording
 from .live_sample import Findings
 
-MOST_POINTS = 800  # number of points above which a curve is thinned to half as many
 MOST_GROUPS, MOST_COLORS = 12, 8  # values of a coordinate that colours points, and these colours
 
 Chart = dict[str, Any]
 Numbers = Sequence[float] | NDArray[Any]
-Points = tuple[Sequence[float], Sequence[float]]  # iterations, and numbers
 
 
-def curves_chart(
-    labels: Mapping[str, str],
-    recording: Recording | Any,
-    sizes: Mapping[str, float] = MappingProxyType({}),
-) -> Chart | None:
-    """Return curves by their labels, errors multiplied by sizes; None if there are no points."""
-    found = points_of(recording, list(labels), sizes)
-    if not found:
+def curves_chart(curves: Mapping[str, Mapping[int, float]]) -> Chart | None:
+    """Return errors by iteration, for each label; None without any."""
+    lines = [series(name, [*at], [*at.values()], []) for name, at in curves.items() if at]
+    if not lines:
         return None
-    thinned = {labels[key]: _thinned(*points) for key, points in found.items()}
-    lines = [series(label, x, y, []) for label, (x, y) in thinned.items()]
-    panels = [{"title": "", "series": lines}]
-    return chart("", "iteration", "error", panels, joined=True, log=True)
-
-
-def points_of(recording: Any, keys: Sequence[str], sizes: Mapping[str, float]) -> dict[str, Points]:
-    """Return the points of those curves that have some, by key."""
-    curves, held_out = recording.curves, recording.held_out
-    iterations = curves.get("iteration", ())
-    found: dict[str, Points] = {key: (iterations, curves[key]) for key in keys if key in curves}
-    if "held_out" in keys:
-        x, y = tuple(held_out), tuple(held_out.values())
-        # A fit that begins at one that has seen the hidden entries forgets them while their error
-        # rises to its highest: until then the error is not that of a guess
-        end = int(np.argmax(y)) if recording.remembers and y else 0
-        found["held_out"] = x[end:], y[end:]
-    scaled = {key: (x, [sizes.get(key, 1.0) * each for each in y]) for key, (x, y) in found.items()}
-    return {key: points for key, points in scaled.items() if len(points[0])}
-
-
-def _thinned(x: Sequence[float], y: Sequence[float]) -> Any:
-    """Return points (2, n); thinning keeps the first, the last and the lowest positive one."""
-    points = np.array([x, y], dtype="<f8")
-    count = points.shape[1]
-    if count <= MOST_POINTS:
-        return points
-    spaced = np.linspace(0, count - 1, MOST_POINTS // 2).astype(int)
-    lowest_one = int(np.argmin(np.where(points[1] > 0, points[1], np.inf)))
-    return points[:, np.union1d(spaced, lowest_one)]
+    return chart("", "iteration", "error", [{"title": "", "series": lines}], joined=True, log=True)
 
 
 def chart(title: str, x: str, y: str, panels: Sequence[dict[str, Any]], **other: Any) -> Chart:

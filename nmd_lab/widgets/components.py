@@ -163,19 +163,16 @@ def components_part(
     squares = np.square(size[:, 0] * np.linalg.norm(H, axis=1)).astype(float)
     of = f"{count} of {H.shape[0]}" if H.shape[0] > count else str(count)
     shares = (squares / (squares.sum() or 1.0)).tolist()[:count]
-    about = {"thing": "component", "hint": HINT.format(of), "total": H.shape[0], "lists": lists}
-    return tiles_part(kind, values, shares) | about
-
-
-def tiles_part(kind: str, values: Array, shares: Sequence[float]) -> dict[str, Any]:
-    """Return small pictures (count, height, width), and the part that each has of the model."""
     return {
         "kind": kind,
-        "count": len(values),
+        "count": count,
         "height": values.shape[1],
         "width": values.shape[2],
         "values": np.ascontiguousarray(values, dtype="<f4").tobytes(),
-        "shares": list(shares),
+        "shares": shares,
+        "lists": lists,
+        "total": H.shape[0],
+        "hint": HINT.format(of),
     }
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from nmd_lab.result.selection import as_text
 
+from .live_fit import Begun
 from .settings import FitState
 
 MOST = 12  # number of runs that are kept; the oldest one is forgotten first
@@ -26,8 +27,7 @@ class PastRun(NamedTuple):
     fit: Any  # its result
     error: float | None  # where entries are hidden, as the sentence has it
     shown: str  # the same as text, or the fraction of classes that are right
-    settings: dict[str, Any]
-    n_painted: int  # entries that the brush has changed
+    begun: Begun
 
 
 class History:
@@ -65,23 +65,22 @@ class History:
 
     def _keep(self, state: FitState, error: float | None, shown: str) -> None:
         """Add the present run, or bring its entry up to date."""
-        data = getattr(state, "fitted_data", None)
-        of = getattr(state, "before_brush", None) or state.fit.recording
+        begun = state.fit.begun
+        of = begun.before or begun
         number = next((k for k, run in self.runs.items() if run.of is of), self._count + 1)
         self._count = max(self._count, number)
-        n_painted = 0 if data is None or data.paint is None else data.paint.n_painted
-        run = PastRun(of, state.fit.result, error, shown, state.fitted_settings, n_painted)
-        self.runs[number] = run
+        self.runs[number] = PastRun(of, state.fit.result, error, shown, begun)
         if len(self.runs) > MOST:
             del self.runs[min(self.runs)]
 
     def words(self, run: PastRun) -> str:
         """Return the settings of a run that are not those of all runs; the rank in any case."""
-        shown = [
+        settings, paint = run.begun.settings, run.begun.data and run.begun.data.paint
+        others = [other.begun.settings for other in self.runs.values()]
+        words = [
             WORDS.get(name, f"{name} {{}}").format(as_text(value))
-            for name, value in run.settings.items()
-            if name == "rank"
-            or any(run.settings[name] != x.settings.get(name) for x in self.runs.values())
+            for name, value in settings.items()
+            if name == "rank" or any(value != other.get(name) for other in others)
         ]
-        painted = [f"{run.n_painted} entries painted"] if run.n_painted else []
-        return ", ".join([*shown, *painted])
+        painted = [f"{paint.n_painted} entries painted"] if paint and paint.n_painted else []
+        return ", ".join([*words, *painted])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Any
 
 from nmd_lab._fitting import ResumableFit
@@ -15,11 +16,10 @@ from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.request import Decided
 from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.state import State
-from nmd_lab.warnings import NotConvergedWarning, OverfitWarning
+from nmd_lab.warnings import NotConvergedWarning
 
 from .background import STARTING, Background, Measure, Positions, Recording, many
 
-FAR, OVERFIT = 0.5, 10.0  # held-out error, and its ratio to the observed one, of an overfit
 NO_CHOICE = "stopped before a choice was made"  # message of a run that was stopped while it chose
 ENDS = {  # how a fit ended, by the code of its stop reason; other reasons in their own words
     "converged": "done in {}",
@@ -37,11 +37,22 @@ MIXED = 8  # ratio of these iterations for a mixed table, whose trials take long
 SOON = 10.0  # seconds up to which a choice begins by itself after a first look
 
 # Attributes that belong to one fit
-KEPT = ("phase", "message", "warnings", "planned", "result", "recording", "_resumable")
+KEPT = ("phase", "message", "warnings", "planned", "result", "recording", "begun", "_resumable")
 
 
 Keep = Callable[[], None]
 Choose = Callable[[Interruption], Keep]
+
+
+@dataclass
+class Begun:
+    """What a fit was begun with, and its errors."""
+
+    settings: dict[str, Any] = field(default_factory=dict)  # empty before a fit
+    arguments: dict[str, Any] = field(default_factory=dict)
+    data: Any = None  # what it sees of a matrix
+    before: dict[str, Any] | None = None  # the fit before the first stroke of the brush
+    errors: dict[str, float] = field(default_factory=dict)  # its own and rivals', where not seen
 
 
 class Choosing(Interruption):
@@ -65,16 +76,15 @@ class LiveFit(Background):
 
     def __init__(self, settings: Collection[str] = OPTIONS) -> None:
         self.settings = settings  # names that the advice of warnings may name
-        # Called in the worker thread: with the result after each run, and when a run was stopped
-        # before a choice was made
+        # Called in the worker thread with the result after each run
         self.finishing: Callable[[Decomposition], None] | None = None
-        self.giving_up: Callable[[], None] | None = None
         super().__init__()
 
     def _clear(self) -> None:
         super()._clear()
         self.result: Decomposition | None = None  # of the iterations so far, once it has stopped
         self.recording = Recording()  # what is kept of the iterates; another one for each fit
+        self.begun = Begun()
         self._resumable: ResumableFit | None = None
 
     @property
@@ -114,9 +124,15 @@ class LiveFit(Background):
         *,
         remembers: bool = False,
         look: Callable[[], Decided] | None = None,
+        begun: Begun | None = None,
+        earlier: dict[str, Any] | None = None,
     ) -> None:
-        """Start a new fit, after a first `look` and a choice; a long choice is left to the user."""
+        """Start a new fit, after a first `look` and a choice; a long choice is left to the user.
+
+        A stop before the choice is made comes back to an `earlier` fit.
+        """
         self.reset(tell=False)
+        self.begun = begun or Begun()
         first, recording = Recording(measure), Recording(measure, remembers=remembers)
         self.recording = recording
         self.planned = iterations
@@ -124,7 +140,7 @@ class LiveFit(Background):
         def work(stop: threading.Event) -> None:
             if look is not None and not self._looked(look, stop, first):
                 return
-            if choose is None or self._chosen(choose, stop):
+            if choose is None or self._chosen(choose, stop, earlier):
                 self._work(ResumableFit(prepare()), iterations, stop, recording)
 
         self._begin(work, "nmd-fit")
@@ -135,13 +151,6 @@ class LiveFit(Background):
         if self.can_proceed and fit is not None:
             self.planned = iterations + self.done
             self._begin(lambda stop: self._work(fit, iterations, stop, recording), "nmd-fit")
-
-    def show(self, result: Decomposition) -> None:
-        """Take a fit that was made elsewhere as the result; it cannot be continued."""
-        self.reset(tell=False)
-        self.phase, self.result, self.planned = "finished", result, result._n_iter
-        self.recording.read(result.history)
-        self.message = _ended(result)
 
     def keep(self) -> dict[str, Any]:
         """Return what `recall` needs to come back to the present fit."""
@@ -157,37 +166,33 @@ class LiveFit(Background):
     ) -> bool:
         """Show a short fit of simple settings; return whether the choice is to follow at once."""
         fit, planned = ResumableFit(look()), self.planned
-        if not self._update(stop, recording=recording, planned=LOOK):
-            return False
+        self._update(stop, recording=recording, planned=LOOK)
         self._advance(fit, 2, stop, recording)  # which compiles
         began = time.perf_counter()
         result = self._advance(fit, LOOK, stop, recording)
         trials = TRIALS * (MIXED if result._fitted.model.is_mixed else 1)
         left = trials * (time.perf_counter() - began) / max(result._n_iter - 2, 1)
         recording.end(result)
-        goes_on = left < SOON and not stop.is_set()
-        found: dict[str, Any] = {"_resumable": fit, "result": result, "planned": planned}
-        if not goes_on:
+        follows = left < SOON and not stop.is_set()
+        self._update(stop, _resumable=fit, result=result, planned=planned)
+        if not follows:
             took = f"⟲ chooses one, which takes about {left:.0f} s"
-            found["message"] = f"a first look, at the simplest model; {took}"
-            found |= {"planned": self.done, "phase": "stopped"}
-        if not self._update(stop, **found):
-            return False
+            message = f"a first look, at the simplest model; {took}"
+            self._update(stop, message=message, planned=self.done, phase="stopped")
         self._finish(result)
-        return goes_on
+        return follows
 
     def _work(
         self, fit: ResumableFit, iterations: int, stop: threading.Event, recording: Recording
     ) -> None:
         """Do the fit; `stop` tells this run from later ones."""
         before = messages_before(fit.decided)
-        if not self._update(stop, recording=recording, warnings=_sentences(before)):
-            return
+        self._update(stop, recording=recording, warnings=_sentences(before))
         result = self._advance(fit, iterations, stop, recording)
         recording.end(result)
-        after = overfit(result, recording) | messages_after(result, fit.decided, self.settings)
+        after = messages_after(result, fit.decided, self.settings)
         stopped = stop.is_set() and result.stop_reason.code == "callback"
-        if self._update(
+        self._update(
             stop,
             warnings=_sentences(before | after),
             _resumable=fit,
@@ -195,8 +200,8 @@ class LiveFit(Background):
             message=_ended(result, "stopped after {}" if stopped else ""),
             planned=self.planned if stopped else self.done,
             phase="stopped" if stopped else "finished",
-        ):
-            self._finish(result)
+        )
+        self._finish(result)
 
     def _finish(self, result: Decomposition) -> None:
         """Tell of the end of a run, and again after what is to be done then."""
@@ -205,8 +210,8 @@ class LiveFit(Background):
             self.finishing(result)
             self.tell()
 
-    def _chosen(self, choose: Choose, stop: threading.Event) -> bool:
-        """Let a run choose its settings; return False if it has been stopped or forgotten."""
+    def _chosen(self, choose: Choose, stop: threading.Event, earlier: Any) -> bool:
+        """Let a run choose its settings; return False if it has been stopped."""
 
         def watch(trials: int) -> None:
             so_far = f"{many(trials, 'trial')} so far"
@@ -214,16 +219,13 @@ class LiveFit(Background):
 
         keep = choose(Choosing(stop, watch))
         with self._lock:
-            if stop is not self._stop:
-                return False
-            stopped = stop.is_set()
-            if stopped:
-                self.phase, self.message = "stopped", NO_CHOICE
+            if stopped := stop.is_set():
+                self._update(stop, phase="stopped", message=NO_CHOICE)
+                if earlier is not None:
+                    self.recall(earlier | {"message": f"{NO_CHOICE}; the earlier fit is shown"})
             else:
+                self._update(stop, message=STARTING, began=time.perf_counter())
                 keep()
-                self.message, self.began = STARTING, time.perf_counter()
-        if stopped and self.giving_up is not None:
-            self.giving_up()
         self.tell()
         return not stopped
 
@@ -233,8 +235,6 @@ class LiveFit(Background):
         """Continue a fit, and keep what is to be shown of each iterate."""
 
         def watch(state: State) -> bool:
-            if stop is not self._stop:
-                return True
             history = {} if fit.run is None else fit.run.state.history
             recording.add(state, history[VALIDATION][-1] if VALIDATION in history else None)
             self._show_progress(stop, f"running: iteration {state.iteration} of {self.planned}")
@@ -255,15 +255,3 @@ def _ended(result: Decomposition, why: str = "") -> str:
     """Return the sentence on a fit that has ended."""
     why = why or ENDS.get(result.stop_reason.code, str(result.stop_reason))
     return why.format(many(result._n_iter, "iteration"))
-
-
-def overfit(result: Decomposition, recording: Recording) -> Messages:
-    """Return the warning for a fit that is much better at seen entries."""
-    hidden, seen = recording.of_result, result.relative_error
-    chosen = result.selection.sizes["trial"] > 0
-    if chosen or hidden is None or recording.measure is None or hidden < max(FAR, OVERFIT * seen):
-        return {}
-    return {
-        OverfitWarning: f"the error is {hidden:.3g} at hidden entries and {seen:.3g} at seen "
-        "ones: give a larger penalty or fewer components."
-    }

@@ -80,16 +80,13 @@ def doubt(posterior: Posterior) -> str:
 class SampleSettings(NamedTuple):
     """What `nmd_lab.sample` is called with, and which entries it does not see."""
 
-    rank: int | str  # largest number of components
-    nonlinearity: Any  # nonlinearity f
-    options: dict[str, Any]  # options draws, offsets and random_state
+    options: dict[str, Any]  # its arguments, but for the data
     held_out: float  # fraction of the observed entries that are held out; 0 for none
-    observed: Any = None  # the entries that it sees, in the place of a fraction
 
     def parts(self, X: Any) -> tuple[Any, Any]:
         """Return the entries that the sampler sees and those that it does not, or None."""
-        if self.observed is not None:
-            return X, np.where(self.observed, np.nan, observe_dense(X).to_array())
+        if (observed := self.options["observed"]) is not None:
+            return X, np.where(observed, np.nan, observe_dense(X).to_array())
         if self.held_out == 0:
             return X, None
         return split_observed(X, self.held_out, self.options["random_state"])
@@ -139,14 +136,12 @@ class LiveSample(Background):
                 "message": f"{begins} {many(n_draws, 'draw')}; {found.summary}",
                 "warnings": (warning,) if warning else (),
             }
-        if self._update(stop, **values, phase="stopped" if stopped else "finished"):
-            self.tell()
+        self._end(stop, "stopped" if stopped else "finished", **values)
 
     def _watch(self, now: Sweep, stop: threading.Event) -> bool:
         """Show how far it is; return whether to stop."""
-        if stop is not self._stop:
-            return True
-        self._done, self.planned = now.sweep, now.total
+        if stop is self._stop:
+            self._done, self.planned = now.sweep, now.total
         first = ", the first ones are not kept" if now.tuning else ""
         self._show_progress(stop, f"drawing: {now.sweep} of {now.total}{first}")
         return stop.is_set()
@@ -154,13 +149,6 @@ class LiveSample(Background):
 
 def _drawn(X: Any, settings: SampleSettings, callback: Callable[[Any], bool]) -> Posterior:
     """Return the result of `nmd_lab.sample`, without messages outside the explorer."""
-    asked = SampleOptions(
-        rank=settings.rank,
-        nonlinearity=settings.nonlinearity,
-        observed=settings.observed,
-        **settings.options,
-        callback=callback,
-        progress=False,
-    )
+    asked = SampleOptions(**settings.options, callback=callback, progress=False)
     with one_thread():
         return draw_posterior(X, asked, Interruption())

@@ -80,25 +80,11 @@ class HiddenEntries:
         rows: NDArray[np.intp],
         columns: NDArray[np.intp],
         most: int = 100_000,
-        seen: NDArray[np.floating] | None = None,
     ) -> None:
         self.count = rows.size
-        self._seen = None if seen is None else _size(seen[~np.isnan(seen)])
         drawn = in_sample(self.count, most)
         self._at = rows[drawn], columns[drawn]
         self._truth = truth[self._at]
-        self.is_mixed = False
-
-    def in_units(self, error: float) -> float:
-        """Return an error as the root mean square of differences, in the unit of the data."""
-        return error if self.is_mixed else error * _size(self._truth)
-
-    @property
-    def sizes(self) -> dict[str, float]:
-        """Factors of relative errors that give them the unit of the data, by their names."""
-        if self.is_mixed or self._seen is None or not self.count:
-            return {}
-        return {"relative_error": self._seen, "held_out": self.in_units(1.0)}
 
     def error_of_means(
         self,
@@ -113,22 +99,13 @@ class HiddenEntries:
 
     def error(self, state: State | Decomposition, within: NDArray[np.bool_] | None = None) -> float:
         """Return the error of f(WH) at the entries, or at those of them that a mask has."""
-        self.is_mixed = state._fitted.model.is_mixed
         return self._error(np.asarray(state._fitted.at(*self._at)), state, within)
 
     def _error(self, predicted: NDArray[Any], state: Any, within: Any) -> float:
-        model, truth, at = state._fitted.model, self._truth, self._at
-        if within is not None:
-            some = within[at]
-            truth, predicted, at = truth[some], predicted[some], (at[0][some], at[1][some])
-        error = error_at(model, truth, predicted, *at)
-        is_whole = within is None or model.is_mixed
-        return error if is_whole else error * _size(truth) / _size(self._truth)
-
-
-def _size(x: NDArray[np.floating]) -> float:
-    """Return the root mean square; 1 if all is zero."""
-    return float(np.sqrt(np.mean(np.square(x)))) or 1.0 if x.size else 1.0
+        some = slice(None) if within is None else within[self._at]
+        rows, columns = self._at
+        at = rows[some], columns[some]
+        return error_at(state._fitted.model, self._truth[some], predicted[some], *at)
 
 
 class MatrixData:
@@ -168,7 +145,14 @@ class MatrixData:
     def unseen(self) -> HiddenEntries:
         """The entries where the iterates of a fit are measured."""
         rows, columns = self.hidden
-        return HiddenEntries(self.original, rows, columns, seen=self.observed)
+        return HiddenEntries(self.original, rows, columns)
+
+    @cached_property
+    def unit(self) -> float:
+        """What relative errors are multiplied by: nothing hidden leaves them relative."""
+        if not self.unseen.count or self.labels.table is not None:
+            return 1.0
+        return float(np.sqrt(np.nanmean(np.square(self.observed)))) or 1.0
 
     @cached_property
     def limits(self) -> tuple[float, float]:
@@ -197,7 +181,7 @@ def fitting_code(
 
     if before is None:
         return lines + fit(result, data.paint)
-    first, now = fit(before["fit"]["result"], before["fitted_data"].paint), {"init": Code("fit")}
+    first, now = fit(before["result"], before["begun"].data.paint), {"init": Code("fit")}
     return lines + first + fit(result, data.paint, **now, max_iter=BRUSH_ITERATIONS)
 
 

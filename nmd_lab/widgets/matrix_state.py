@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +22,7 @@ from nmd_lab.solver.penalty import as_penalty_rule
 from nmd_lab.solver.settings import ADMM
 
 from .background import Measure, Memo, in_sample
+from .live_fit import Begun
 from .matrix_data import (
     BRUSH_ITERATIONS,
     NO_PICTURE,
@@ -38,7 +40,6 @@ from .paint import Paint, mask_code
 from .settings import Field, hidden_fields, prepared
 
 MOST_COMPARED = 2_000_000  # entries of a matrix that is fitted by a linear model, too, at most
-THIS = "this model"  # name of the fit among its rivals
 OF_DATA = ("missing", "seed")  # settings that change the data of a fit
 NOTHING_HIDDEN = HiddenEntries(np.empty((0, 0)), np.empty(0, np.intp), np.empty(0, np.intp))
 JOIN = 5.0  # longest time that a stroke of the brush waits for a run to stop, in seconds
@@ -62,22 +63,22 @@ class DecompositionState(ModelState):
         ITERATIONS._replace(value=300), DRAWS._replace(value=150),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 10, "alpha": 1.0})
-    fit_attributes = (*ModelState.fit_attributes, "fitted_data", "paint", "before_brush")
     hidden_share = "missing"
-    fitted_data: MatrixData | None = None
     paint: Paint | None = None  # what the brush has done
 
     def __init__(self, X: Any, **values: Any) -> None:
         if is_sparse(X):
             raise TypeError("X is sparse: give X.toarray().")
-        self.given, self._matrix = X, as_matrix(X)
+        self.input, self._matrix = X, as_matrix(X)
         self.X = self._matrix.matrix
         self._memo = Memo()
         super().__init__({}, values)
 
-    def _clear(self) -> None:
-        super()._clear()
-        self.before_brush: dict[str, Any] | None = None  # what was there before the first stroke
+    @property
+    def fitted_data(self) -> MatrixData | None:
+        """The data of the fit."""
+        data: MatrixData | None = self.fit.begun.data
+        return data
 
     @property
     def hidden(self) -> HiddenEntries:
@@ -158,44 +159,45 @@ class DecompositionState(ModelState):
         """Return the data of the sampler, and what is not hidden or painted over."""
         return self.X, self.data.mask
 
-    def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
-        """Take the present data as those of the fit, which measures the entries it does not see."""
-        data = self.fitted_data = self.data
+    def to_fit(self, begun: Begun) -> tuple[Any, dict[str, Any], Measure | None]:
+        """Return the present data, and what measures the entries that a fit does not see."""
+        data = begun.data = self.data
         options = {"absent_are_zeros": not data.has_holes, "observed": data.mask}
         return data.seen, options, data.unseen.error if data.unseen.count else None
 
     def undo(self) -> None:
         """Take the last stroke of the brush back; of the first one, come back to the fit before."""
         paint = None if self.paint is None else self.paint.before
-        before = self.before_brush
-        if before is not None and before["paint"] is paint and not self.changed:
+        before = self.fit.begun.before
+        if before is not None and before["begun"].data.paint is paint and not self.changed:
+            self.paint = paint
             self.forget_draws()
-            self.recall(before)
+            self.fit.recall(before)
             self.fit.tell()
         else:
             self.repaint(paint)
 
     def repaint(self, paint: Paint | None) -> None:
         """Take other painted entries, and fit again from the factors before the first stroke."""
-        if self.fit.phase == "running" and self.before_brush is None:
+        if self.fit.phase == "running" and self.fit.begun.before is None:
             self.fit.stop()
             self.fit.join(JOIN)
-        data, before = self.data_with(paint), self.before_brush
+        data, before = self.data_with(paint), self.fit.begun.before
         if np.isnan(data.observed).all():
             raise ValueError("the brush would hide everything: reveal some pixels first.")
         if before is None and self.fit.result is not None:
-            before = self.keep()
+            before = self.fit.keep()
         self.paint = paint
         self.forget_draws()
-        if before is None or not self._arguments or self.changed:
+        if before is None or not self.fit.begun.arguments or self.changed:
             return  # the paint only counts in the next run
-        X, options, measure = self.to_fit()
-        self.errors, self.before_brush = {}, before
-        init, length = before["fit"]["result"], {"max_iter": BRUSH_ITERATIONS}
-        arguments = self._arguments | options | length | {"absent_are_zeros": False, "init": init}
-        remembers = not np.isnan(before["fitted_data"].observed[data.hidden]).all()
+        begun = replace(self.fit.begun, before=before, errors={})
+        X, options, measure = self.to_fit(begun)
+        init, length = before["result"], {"max_iter": BRUSH_ITERATIONS}
+        arguments = begun.arguments | options | length | {"absent_are_zeros": False, "init": init}
+        remembers = not np.isnan(before["begun"].data.observed[data.hidden]).all()
         make = partial(prepared, X, arguments)
-        self.fit.start(make, BRUSH_ITERATIONS, measure, remembers=remembers)
+        self.fit.start(make, BRUSH_ITERATIONS, measure, remembers=remembers, begun=begun)
 
     def known(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return some of what the fit has seen: values, rows and columns."""
@@ -205,37 +207,37 @@ class DecompositionState(ModelState):
         some = in_sample(rows.size, MOST_JUDGED)
         return observed[rows[some], columns[some]], rows[some], columns[some]
 
-    def compared(self, fit: Decomposition) -> dict[str, float]:
-        """Return the held-out errors of the fit, of a linear one, and of the means of columns."""
-        data, hidden = self.fitted_data, self.hidden
-        if data is None or not hidden.count or data.original.size > MOST_COMPARED:
+    def rivals(self, fit: Decomposition) -> dict[str, float]:
+        """Return the errors of a linear model, and of the means of columns."""
+        data, hidden, errors = self.fitted_data, self.hidden, dict[str, float]()
+        if data is None or data.original.size > MOST_COMPARED:
             return {}
-        errors = {THIS: hidden.error(fit)}
         linear = {"nonlinearity": "identity", "loss": "frobenius"}
-        if self._arguments != self._arguments | linear:
+        if self.fit.begun.arguments != self.fit.begun.arguments | linear:
             rival = self._rival(fit, data.seen, linear | {"observed": data.mask})
             errors["linear"] = hidden.error(rival)
-        errors["average"] = hidden.error_of_means(data.observed, fit)
-        return errors
+        return errors | {"average": hidden.error_of_means(data.observed, fit)}
 
-    def code(self, name: str | None = None) -> str:
-        """Return a notebook cell that repeats the fit, or that makes one if there is none."""
-        result, before = self.fit.result, self.before_brush
-        data, arguments = self.fitted_data, self._arguments
+    def lines(self, source: str | None) -> str:
+        """Return the lines that repeat the fit, or that make one if there is none."""
+        result, begun = self.fit.result, self.fit.begun
+        data, arguments, before = begun.data, begun.arguments, begun.before
         if not arguments or data is None or (result is None and before is None):
             result, before, data, arguments = None, None, self.data, self.arguments()
-        load = loading_lines(name, self._matrix.code)
+        load = loading_lines(source, self._matrix.code)
         body = fitting_code(data, arguments, result, before) + printing_code(data)
-        body += self._drawn_code(body, data.paint)
-        imports = "import numpy as np\n\n" if "np." in body else ""
-        return f"{imports}import nmd_lab as nmd\n{self.imports}\n{load}{body}"
+        return load + body + self._drawn_code(body, data.paint)
 
     def _drawn_code(self, before: str, paint: Paint | None) -> str:
         """Return the lines that make the posterior, with the mask of its paint."""
         settings, drawn = self.sample.settings, self.sample_code("X", before)
         if settings is None or not drawn:
             return ""
-        if settings.observed is not None and self.paint is not None and paint is not self.paint:
+        if (
+            settings.options["observed"] is not None
+            and self.paint is not None
+            and paint is not self.paint
+        ):
             drawn = mask_code(gaps_code(self.values)[1], self.paint) + drawn
         is_table = self.data.labels.table is not None
         return drawn + (printing_code(self.data, "posterior") if is_table else "")

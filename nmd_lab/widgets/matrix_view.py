@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,20 +15,13 @@ from nmd_lab.solver.state import State
 from .charts import row_texts, texts
 from .history import History, PastRun
 from .matrix_data import NO_PICTURE, MatrixData
-from .matrix_state import OF_DATA, THIS, DecompositionState
+from .matrix_state import OF_DATA, DecompositionState
 from .paint import Paint
 from .photograph_state import is_photograph
 from .pictures import Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid, Order
-from .view import ModelView
-from .words import (
-    Number,
-    Piece,
-    model_words,
-    painted_words,
-    rounded_ends,
-    size_words,
-)
+from .view import Guess, ModelView
+from .words import Number, Piece, model_words, painted_words, range_words, size_words
 
 DRAWN = "drawn, as the cells are now"
 MOST_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background, at most
@@ -39,10 +31,9 @@ class DecompositionView(ModelView):
     """Pictures of the data and of the model, the brush, components and the plane of the rows."""
 
     state: DecompositionState
-    curves = MappingProxyType({"relative_error": "seen", "held_out": "hidden"})
 
     def __init__(self, state: DecompositionState) -> None:
-        super().__init__(state, "fit.nc", (state.given, "given"))
+        super().__init__(state)
         self._order = Order()
         if state.guessed is not None:
             self.buttons["flat"] = "rows as numbers", "No longer show each row as a picture"
@@ -106,26 +97,24 @@ class DecompositionView(ModelView):
         return self._number(None)
 
     def _number(self, drawn: Posterior | None) -> Number | None:
-        errors, hidden, data = self.state.errors, self.state.hidden, self.state.fitted_data
-        if data is None or self.result is None or not hidden.count:
-            return super().number()
-        if not errors:  # those of the rivals follow
-            measured = self.state.fit.recording.of_result
-            if measured is None:
-                return None
-            errors = {THIS: measured}
-        if hidden.is_mixed and data.labels.table is not None:
-            return self._number_of_table(data, drawn)
-        (_, error), *rivals = [(name, hidden.in_units(each)) for name, each in errors.items()]
-        low, high = rounded_ends(*data.limits)
+        data, fit = self.state.fitted_data, self.result
+        if data is not None and fit is not None and data.unseen.count:
+            if fit._fitted.model.is_mixed and data.labels.table is not None:
+                return self._number_of_table(data, drawn) if self.guess().errors else None
+            return super().number() if self.guess().errors else None
+        return super().number()
+
+    def guess(self) -> Guess:
+        """Return how well the model guesses what is hidden."""
+        data, guess = self.state.fitted_data, super().guess()
+        if data is None:
+            return guess
         is_picture = data.picture is not None or self._is_photograph(data)
-        before = f"Hidden {'pixels' if is_picture else 'entries'} are guessed to "
-        after = f" of {low}…\N{WORD JOINER}{high}"
-        after += self._painted[0]
-        return Number(error, before, after, dict(rivals), more=self.covered())
+        things, painted = "pixels" if is_picture else "entries", self.painted[0]
+        return guess._replace(things=things, range=range_words(*data.limits), painted=painted)
 
     @property
-    def _painted(self) -> tuple[str, str]:
+    def painted(self) -> tuple[str, str]:
         """Words on what was painted: behind the number, and below a solid stroke."""
         data, fit, hidden = self.state.fitted_data, self.result, self.state.hidden
         if data is None or data.paint is None or fit is None or not hidden.count:
@@ -134,8 +123,8 @@ class DecompositionView(ModelView):
 
         def words() -> tuple[str, str]:
             under = paint.signs < 0
-            found = hidden.error(fit, under), hidden.error_of_means(data.observed, fit, under)
-            return painted_words(paint, *map(hidden.in_units, found))
+            means = hidden.error_of_means(data.observed, fit, under)
+            return painted_words(paint, hidden.error(fit, under), means)
 
         return self.memo("painted", words, fit, paint)
 
@@ -153,20 +142,25 @@ class DecompositionView(ModelView):
             return Number(1 - right, "Hidden classes are guessed right in ", after, value=value)
         classes = "" if math.isnan(right) else f", {100 * right:.0f} % of classes"
         average = "" if math.isnan(right) else f" and {100 * commonest:.0f} %"
-        more = f"{average}{self.covered()}"
+        more = f"{average}{self.guess().covered}"
         before, after = "Hidden numbers are guessed to ", f" SD{classes}"
         return Number(numbers, before, after, {"average": by_means}, more=more)
 
-    def parts(self, history: History, *_: Any) -> dict[str, Any]:
+    def curves(self) -> dict[str, dict[int, float]]:
+        """Return the curves of errors by iteration, in the unit of the data where it is known."""
+        data, recording = self.state.fitted_data, self.state.fit.recording
+        unit = 1.0 if data is None else data.unit
+        seen = {k: unit * error for k, error in dict(recording.seen).items()}
+        return {"seen": seen} | super().curves()
+
+    def parts(self, history: History) -> dict[str, Any]:
         """Return the pictures, curves, components, plane, trials and errors."""
-        fit, hidden = self.state.fit, self.state.hidden
-        data, running = self._data(), fit.phase == "running"
-        parts = super().parts(history, hidden.sizes)
+        data, parts = self._data(), super().parts(history)
         if data is None:
             return parts
         fitted, frame, posterior = self._fitted(), self._frame_of(data), self.state.posterior
         parts["pictures"] = self._pictures(data, frame, history, posterior)
-        parts["facts"]["painted"] = self._painted[1]
+        parts["facts"]["painted"] = self.painted[1]
         shown = None if fitted is None else fitted.without(self.factors.off(fitted))
         if shown is not None:
             parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))
@@ -174,13 +168,12 @@ class DecompositionView(ModelView):
             parts["modelled"] = frame.arranged(self._drawn_at(posterior, frame)[0])
         if data.labels.table is not None:
             parts |= self._grid(data, fitted, shown, posterior)
-        said = self.lost(fitted, hidden.sizes.get("relative_error"))
-        parts |= self.factors.parts(fitted, frame, data.labels, said)
+        parts |= self.factors.parts(fitted, frame, data.labels, self.lost(fitted))
         if self._is_photograph(data):
             parts["facts"]["stage"], parts["scatter"] = "photograph", None
         if self._drawn_table is not None:  # these are of the fit, of which nothing is shown
             parts |= {"components": None, "scatter": None}
-        if data.labels.table is None and not running:
+        if data.labels.table is None and self.state.fit.phase != "running":
             seen = None if fitted is None else self.memo("known", self.state.known, data)
             parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original, seen)
         return parts
@@ -213,7 +206,7 @@ class DecompositionView(ModelView):
 
     def _shown_state(self) -> State | None:
         """Return the last iterate, if it belongs to the data that are shown."""
-        fit, fitted = self.state.fit, self.state.fitted_settings
+        fit, fitted = self.state.fit, self.state.fit.begun.settings
         others = any(self.state.values[name] != fitted.get(name) for name in OF_DATA)
         return None if others and fit.phase != "running" else fit.state
 

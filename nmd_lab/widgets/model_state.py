@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._fitting import ResumableFit
-from nmd_lab._runtime.checks import check_rank
+from nmd_lab._runtime.checks import check_rank, is_auto
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.inputs import observe_dense
 from nmd_lab.data.labels import is_frame
@@ -23,9 +23,9 @@ from nmd_lab.solver.request import Decided
 
 from .background import Measure, error_at
 from .code import Code, call
-from .live_fit import NO_CHOICE, Keep
+from .live_fit import Begun, Keep
 from .live_sample import LiveSample, SampleSettings
-from .settings import Field, FitState, choice_for, has_bounds, is_open, prepared, settings_of
+from .settings import Field, FitState, choice_for, has_bounds, prepared, settings_of
 
 Numbers = NDArray[Any]
 
@@ -45,7 +45,10 @@ ITERATIONS = Field(
 )
 DRAWS = Field("draws", check=lambda draws: SampleOptions(draws=draws))
 
+THIS = "this model"  # name of the fit among its rivals
 MOST_JUDGED = 20_000  # known entries at which components are judged, at most
+
+DECISIVE = ("rank", "nonlinearity", "loss", "alpha")  # arguments that trials decide if "auto"
 
 # Settings that have to be right for the sampler
 SAMPLED = ("validation", "missing", "seed", "high", "rank", "draws")
@@ -57,21 +60,18 @@ class ModelState(FitState):
     A choice puts numbers in the place of "auto", and the fit begins as one with these numbers does.
     """
 
-    fit_attributes: tuple[str, ...] = ("fitted_settings", "errors", "_arguments")
     hidden_share: str  # the setting for the number of entries that neither fit nor sampler sees
 
     def __init__(self, first: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-        self._clear()
         self.sample = LiveSample()
         super().__init__(first, values)
         self.works = [self.sample, self.fit]
-        self._earlier: dict[str, Any] | None = None
-        self.fit.giving_up, self.fit.finishing = self._bring_back, self._compare
+        self.fit.finishing = self._compare
 
-    def _clear(self) -> None:
-        """Forget what belongs to a fit."""
-        self.errors: dict[str, float] = {}  # of the fit and its rivals, at entries it has not seen
-        self._arguments: dict[str, Any] = {}
+    @property
+    def errors(self) -> dict[str, float]:
+        """The errors of the fit and of its rivals, at entries that it has not seen."""
+        return self.fit.begun.errors
 
     def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the arguments of the fit without the matrix."""
@@ -82,8 +82,8 @@ class ModelState(FitState):
         """Shape of the matrix that is fitted."""
         raise NotImplementedError
 
-    def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
-        """Take the present data as those of the fit; return them, options, and what measures it."""
+    def to_fit(self, begun: Begun) -> tuple[Any, dict[str, Any], Measure | None]:
+        """Return the data of a fit that begins, its options, and what measures it."""
         raise NotImplementedError
 
     def to_sample(self) -> tuple[Any, Any]:
@@ -94,16 +94,16 @@ class ModelState(FitState):
         """Return some entries by which components are judged: values, rows and columns."""
         raise NotImplementedError
 
-    def compared(self, fit: Decomposition) -> dict[str, float]:
-        """Return the errors of a fit and of its rivals at entries that it has not seen."""
+    def rivals(self, fit: Decomposition) -> dict[str, float]:
+        """Return the errors of other models at the entries that a fit has not seen."""
         raise NotImplementedError
 
     def _compare(self, fit: Decomposition) -> None:
         """Keep the errors of a finished fit and of its rivals, unless a new run has begun."""
-        errors = self.errors  # which the history of runs has, too
-        found = self.compared(fit)
+        begun, error = self.fit.begun, self.fit.recording.of_result
+        found = {} if error is None else {THIS: error} | self.rivals(fit)
         if self.fit.result is fit:
-            errors.update(found)
+            begun.errors.update(found)
 
     def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
         """Return the error at known entries with and without some components."""
@@ -146,17 +146,18 @@ class ModelState(FitState):
 
     def start(self, *, looks: bool = False) -> None:
         """Choose what is "auto", and fit; all of it in the thread of the fit."""
-        earlier = None if self.fit.result is None else self.keep()
-        self._forget()
-        self._earlier = earlier
-        X, options, measure = self.to_fit()
+        earlier = None if self.fit.result is None else self.fit.keep()
+        self.forget_draws()
+        self.fit.reset(tell=False)  # from now on a running choice changes nothing
+        begun = Begun()
+        X, options, measure = self.to_fit(begun)
         settings, asked_for = dict(self.values), self.arguments()
         choice: Decided | None = None
 
         def choose(asked: Interruption) -> Keep:
             nonlocal choice
             choice = choice_for(X, asked_for, asked=asked, **options)
-            return partial(self._settle, settings, settings_of(choice))
+            return partial(self._settle, begun, settings, settings_of(choice))
 
         def ready() -> Decided:
             made_of = prepared(X, self.arguments(settings), **options)
@@ -164,51 +165,28 @@ class ModelState(FitState):
             return made_of._replace(selection=selection)
 
         def look() -> Decided:
-            self._arguments = self.arguments(self.simple(settings, np.shape(X)))
-            return prepared(X, self._arguments, **options)
+            begun.arguments = self.arguments(self.simple(settings, np.shape(X)))
+            return prepared(X, begun.arguments, **options)
 
-        chooses = is_open(asked_for)
+        chooses = any(map(is_auto, map(asked_for.get, DECISIVE)))
         plain = {"offsets": "none", "offset_alpha": settings["alpha"]}
-        self._settle(settings, {} if chooses else plain)
+        self._settle(begun, settings, {} if chooses else plain)
         self.fit.start(
             ready,
             settings["iterations"],
             measure,
             choose if chooses else None,
             look=look if chooses and looks else None,
+            begun=begun,
+            earlier=earlier,
         )
-
-    def keep(self) -> dict[str, Any]:
-        """Return what `recall` needs to come back to the present fit."""
-        return {name: getattr(self, name) for name in self.fit_attributes} | {
-            "fit": self.fit.keep()
-        }
-
-    def recall(self, saved: Mapping[str, Any]) -> None:
-        """Come back to a fit; the settings stay."""
-        self.fit.recall(saved["fit"])
-        self.__dict__ |= {name: each for name, each in saved.items() if name != "fit"}
-
-    def _forget(self) -> None:
-        """Forget the fit and the posterior, and tell nobody."""
-        self.forget_draws()
-        self.fit.reset(tell=False)  # first: from now on a running choice changes nothing
-        self._clear()
 
     def forget_draws(self) -> None:
         """Forget the posterior, which is of other data, and tell nobody."""
         self.active = self.fit
         self.sample.reset(tell=False)
 
-    def _bring_back(self) -> None:
-        """Come back to the fit before a choice that was not made; the settings stay."""
-        if self._earlier is None:
-            return
-        # The paint is the user's, as the settings are
-        self.recall({name: each for name, each in self._earlier.items() if name != "paint"})
-        self.fit.message = f"{NO_CHOICE}; the earlier fit is shown"
-
-    def _settle(self, settings: dict[str, Any], found: Mapping[str, Any]) -> None:
+    def _settle(self, begun: Begun, settings: dict[str, Any], found: Mapping[str, Any]) -> None:
         """Put values in the place of "auto", unless the user has changed the setting meanwhile."""
         names = [name for name in self.choosable if settings.get(name) == "auto" and name in found]
         if "nonlinearity" in names:
@@ -217,12 +195,11 @@ class ModelState(FitState):
             if self.values[name] == settings[name]:
                 self.values[name] = found[name]
             settings[name] = found[name]
-        self.fitted_settings = self._settings(settings)
-        self._arguments = self.arguments(settings)
+        begun.settings, begun.arguments = self._settings(settings), self.arguments(settings)
 
     def _rival(self, fit: Decomposition, X: Any, options: Mapping[str, Any]) -> Decomposition:
         """Return a fit like another one, with other options, unless a new run begins meanwhile."""
-        rival = ResumableFit(prepared(X, self._arguments | dict(options)))
+        rival = ResumableFit(prepared(X, self.fit.begun.arguments | dict(options)))
         return rival.advance(fit._n_iter, lambda _: self.fit.result is not fit)
 
     @property
@@ -245,31 +222,32 @@ class ModelState(FitState):
         """
         values, (X, observed) = self.values, self.to_sample()
         self.active = self.fit if idle else self.sample
-        options = {"draws": values["draws"], "random_state": values["seed"]}
-        rank, f, share = values["rank"], self.nonlinearity(), values[self.hidden_share]
+        options = {"draws": values["draws"], "random_state": values["seed"], "observed": observed}
         if is_frame(X) and observe_dense(X).labels.table is not None:  # f is drawn by column
-            rank = f = "auto"
+            options |= {"rank": "auto", "nonlinearity": "auto"}
         else:
+            options |= {"rank": values["rank"], "nonlinearity": self.nonlinearity()}
             options["offsets"] = values.get("offsets", "none")
-        self.sample.start(X, SampleSettings(rank, f, options, share, observed), idle=idle)
+        settings = SampleSettings(options, values[self.hidden_share])
+        self.sample.start(X, settings, idle=idle)
 
     def sample_code(self, data: str, before: str = "") -> str:
         """Return the code that makes the posterior after other lines; empty if there is none."""
         posterior, settings = self.posterior, self.sample.settings
         if posterior is None or settings is None:
             return ""
-        options = settings.options | _as_long(posterior)
-        if settings.nonlinearity != "identity":
-            options = {"nonlinearity": settings.nonlinearity} | options
+        named = {"rank": None, "nonlinearity": None} | settings.options | _as_long(posterior)
+        if named["observed"] is not None:
+            named["observed"] = Code("mask")
+        plain = {"nonlinearity": "identity", "observed": None}
+        options = {k: v for k, v in named.items() if k not in plain or v != plain[k]}
         split, seen, last = "", data, "posterior\n"
         if settings.held_out > 0:
             share = {"test_size": settings.held_out, "random_state": options["random_state"]}
             split = f"seen, held_out = {call('nmd.split_observed', data, **share)}\n"
             split *= split not in before
             seen, last = "seen", "posterior.plot.predictions(held_out)\n"
-        if settings.observed is not None:
-            options["observed"] = Code("mask")
-        drawn = call("nmd.sample", seen, rank=settings.rank, **options)
+        drawn = call("nmd.sample", seen, **options)
         return f"{split}posterior = {drawn}\n{last}"
 
 

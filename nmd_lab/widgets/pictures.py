@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
@@ -11,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
+from nmd_lab._runtime.html import picture as html_picture
 from nmd_lab.data.labels import Picture
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.entries import entries_at
@@ -241,47 +239,20 @@ NOT_FOUND = (
     "{display:none}"
 )
 
-# Colours of missing pixels, and of the largest positive and negative number
-MISSING, POSITIVE, NEGATIVE = (127, 155, 184), (213, 94, 0), (0, 114, 178)
-
 
 def static_html(explorer: Any) -> str:
     """Return the status line and the last picture of an explorer as HTML."""
     image, shown, modelled = "", explorer.pictures or {}, explorer.modelled
     if values := shown and (modelled or shown["seen"] or shown["original"]):
+        size = [shown[name] for name in ("count", "height", "width", "channels")]
+        tiles = np.frombuffer(values, "<f4").reshape(size).mean(axis=-1)
+        across = math.ceil(math.sqrt(len(tiles)))
+        gaps = (0, -len(tiles) % across), (0, 1), (0, 1)
+        tiles = np.pad(tiles, gaps, constant_values=np.nan)
+        lines = tiles.reshape(-1, across, *tiles.shape[1:]).swapaxes(1, 2)
         name = "reconstruction" if modelled else "data"
-        data = base64.b64encode(as_png(shown, np.frombuffer(values, dtype="<f4"))).decode()
-        image = (
-            f'<img alt="{name}: {shown["count"]} pictures of {shown["height"]} x {shown["width"]}" '
-            f'style="width:300px;image-rendering:pixelated" src="data:image/png;base64,{data}">'
-        )
+        caption = f"{name}: {shown['count']} pictures of {shown['height']} x {shown['width']}"
+        image = html_picture(lines.reshape(-1, across * tiles.shape[2])[:-1, :-1], caption)
     content = f"<p>{escape(explorer.status['message'])}</p>{image}"
     about = f'class="nmd-static" data-explorer="{explorer.static_id}"'
     return f"<style>{NOT_FOUND}</style><div {about}>{content}</div>"
-
-
-def as_png(shown: Mapping[str, Any], values: NDArray[Any]) -> bytes:
-    """Return pictures side by side in rows as a PNG file."""
-    size = (shown["count"], shown["height"], shown["width"], shown["channels"])
-    pictures, low, high = values.reshape(size), shown["low"], shown["high"]
-    if shown["scale"] == "signed":  # orange is positive, blue negative, and white zero or missing
-        strength = np.clip(np.nan_to_num(pictures) / (max(-low, high) or 1.0), -1, 1)
-        color = np.where(strength > 0, POSITIVE, NEGATIVE)
-        pixels = (255 + np.abs(strength) * (color - 255)).astype(np.uint8)
-    else:
-        share = np.clip((np.nan_to_num(pictures) - low) / ((high - low) or 1.0), 0, 1)
-        pixels = np.broadcast_to((255 * share).astype(np.uint8), (*size[:3], 3)).copy()
-        pixels[np.isnan(pictures).any(axis=-1)] = MISSING
-    buffer = io.BytesIO()
-    Image.fromarray(_mosaic(pixels), "RGB").save(buffer, format="png", optimize=True)
-    return buffer.getvalue()
-
-
-def _mosaic(pictures: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return pictures of one size side by side, with white gaps."""
-    count, height = pictures.shape[:2]
-    columns = math.ceil(math.sqrt(count))
-    rows = math.ceil(count / columns)
-    more = ((0, rows * columns - count), (0, 1), (0, 1), (0, 0))
-    tiles = np.pad(pictures, more, constant_values=255).reshape(rows, columns, height + 1, -1, 3)
-    return tiles.swapaxes(1, 2).reshape(rows * (height + 1), -1, 3)[:-1, :-1]

@@ -62,7 +62,9 @@ def as_ratings(
     X: Any, columns: Mapping[str, str] | None, titles: Mapping[Any, str] | None
 ) -> Ratings:
     """Return data, a long table if they have columns, as sparse observations."""
-    titled = columns is not None and titles is None and "title" in X.columns
+    titled = (
+        columns is not None and titles is None and "title" in set(X.columns) - {*columns.values()}
+    )
     if columns is not None:
         if titled:
             distinct = X.drop_duplicates(columns["column"])

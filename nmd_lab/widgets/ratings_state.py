@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from nmd_lab.model.fitted_values import FittedValues
@@ -20,6 +21,7 @@ from nmd_lab.solver.settings import ADMM, SPLITS
 
 from .background import Measure, Positions, error_of_means, in_sample
 from .code import PRINT_ERROR, PRINT_HIDDEN, fit_call
+from .live_fit import Begun
 from .live_sample import LEVEL
 from .matrix_data import loading_lines
 from .matrix_state import MOST_COMPARED
@@ -29,40 +31,6 @@ from .settings import WITHOUT_RIDGE, Field, default_nonlinearity, hidden_fields
 
 LEAST, ENOUGH = 20, 30  # ratings of a column that is suggested, where so many have them
 SORTS = ("for_you", "highest", "surest")  # orders of the suggestions
-
-
-class Entry(NamedTuple):
-    """One entry of a row; NaN for what is not known of it."""
-
-    label: str  # title or label of its column
-    column: int
-    observed: float
-    predicted: float
-    low: float  # ends of the interval of a new observation
-    high: float
-    for_you: float  # prediction above that for somebody without ratings who is equally generous
-    n_ratings: int  # of the column, by anybody
-
-
-class Row(NamedTuple):
-    """A row of a model; NaN for what is not known of it."""
-
-    model: Any  # fitted values, a posterior or None
-    at: int  # its position there
-    n: int  # number of columns
-
-    def predicted(self) -> Numbers:
-        """Return the predictions of all columns."""
-        if isinstance(self.model, Posterior):
-            return np.asarray(self.model.predict(entries_at(self.at, np.arange(self.n))))
-        nothing = np.full(self.n, np.nan)
-        return nothing if self.model is None else np.asarray(self.model.block([self.at])[0])
-
-    def intervals(self, columns: Numbers) -> Numbers:
-        """Return the ends of the intervals of some columns, which draws have."""
-        if not isinstance(self.model, Posterior) or not columns.size:
-            return np.full((columns.size, 2), np.nan)
-        return np.asarray(self.model.predict_interval(entries_at(self.at, columns), level=LEVEL))
 
 
 class CompletionState(ModelState):
@@ -92,7 +60,7 @@ class CompletionState(ModelState):
         titles: Mapping[Any, str] | None = None,
         **values: Any,
     ) -> None:
-        self.ratings = ratings
+        self.input = ratings
         self.columns = table_columns(ratings, {"row": row, "column": column, "value": value})
         self.data = as_ratings(ratings, self.columns, titles)
         self.observations = self.data.observations
@@ -140,12 +108,12 @@ class CompletionState(ModelState):
         """Return the data of the sampler, of which it sees a random fraction."""
         return self.data.matrix, None
 
-    def to_fit(self) -> tuple[Any, dict[str, Any], Measure | None]:
+    def to_fit(self, _: Begun) -> tuple[Any, dict[str, Any], Measure | None]:
         """Return the data; the fit holds out entries itself."""
         return self.data.matrix, {}, None
 
-    def compared(self, fit: Decomposition) -> dict[str, float]:
-        """Return the held-out errors of the means of columns, and of a linear model."""
+    def rivals(self, fit: Decomposition) -> dict[str, float]:
+        """Return the errors of the means of columns, and of a linear model."""
         hidden, entries = self.fit.hidden, self.observations
         if hidden is None:
             return {}
@@ -156,17 +124,15 @@ class CompletionState(ModelState):
             found["linear"] = validation_error(linear) or math.nan
         return found
 
-    @property
-    def generosity(self) -> float:
-        """How much higher the new person rates than people without ratings."""
-        return float((self.row(None).predicted() - self.row(None, rated=False).predicted()).mean())
+    def added(self) -> Numbers:
+        """Return what the ratings of the new person add to the predictions."""
+        return self.predicted(None) - self.predicted(None, rated=False)
 
-    def entries(self, row: int | None, top: int, sort: str) -> tuple[list[Entry], list[Entry]]:
+    def entries(self, row: int | None, top: int, sort: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the ratings of a row, or of the new person, and the first of the others."""
+        person, enough = self.person, self.counts >= self.least
         if row is None:
-            person = self.person
-            rated = np.array(list(person.ratings), dtype=np.intp)
-            columns = np.array(person.offered)
+            rated, columns = np.array([*person.ratings], np.intp), np.array(person.offered)
             values = np.array([person.ratings.get(k, np.nan) for k in person.offered])
         else:
             entries = self.observations
@@ -174,34 +140,30 @@ class CompletionState(ModelState):
             rated, values = entries.indices[of_row].astype(np.intp), entries.values[of_row]
             order = np.lexsort((-values, ~np.isin(rated, self.hidden_of(row))))[:top]
             columns, values = rated[order], values[order]
-        of, enough = self.row(row), self.counts >= self.least
-        predicted, for_you = of.predicted(), np.full(self.shape[1], np.nan)
-        if row is None and self.person.ratings:
-            added = predicted - self.row(None, rated=False).predicted()
+        predicted, for_you = self.predicted(row), np.full(self.shape[1], np.nan)
+        if row is None and person.ratings:
+            added = self.added()
             for_you = np.round(added - added.mean(), 1) + 0.0  # no -0.0
         by = for_you if sort == "for_you" else predicted
         if sort == "surest":
             by = np.full(self.shape[1], np.nan)
-            by[enough] = of.intervals(np.flatnonzero(enough))[:, 0]
+            by[enough] = self.intervals(row, np.flatnonzero(enough))[:, 0]
         by = predicted if np.isnan(by).all() else by
         others = np.where(np.isnan(predicted) | ~enough, -np.inf, by)
         others[rated] = -np.inf
-        best = np.lexsort((-predicted, -others))[
-            :top
-        ]  # of those that look alike, the highest first
+        best = np.lexsort((-predicted, -others))[:top]  # of those that look alike, the highest
         best = best[others[best] > -np.inf]
 
-        def listed(columns: Numbers, values: Numbers) -> list[Entry]:
-            scale = self.person.ends or (-np.inf, np.inf)
-            ends = of.intervals(columns).clip(*scale).T
-            about = values, predicted[columns].clip(*scale), *ends, for_you[columns]
-            numbers = columns, *about, self.counts[columns]
-            titles = self.data.column_titles(columns)
-            return [
-                Entry(*each) for each in zip(titles, *(x.tolist() for x in numbers), strict=True)
-            ]
+        def listed(columns: Numbers, values: Any) -> pd.DataFrame:
+            scale = person.ends or (-np.inf, np.inf)
+            low, high = self.intervals(row, columns).clip(*scale).T
+            return pd.DataFrame({
+                "label": self.data.column_titles(columns), "column": columns, "observed": values,
+                "predicted": predicted[columns].clip(*scale), "low": low, "high": high,
+                "for_you": for_you[columns], "n": self.counts[columns],
+            })  # fmt: skip
 
-        return listed(columns, values), listed(best, np.full(best.size, np.nan))
+        return listed(columns, values), listed(best, np.nan)
 
     def hidden_of(self, row: int) -> NDArray[Any]:
         """Return the columns of a row that the model has not seen; while it runs, the last."""
@@ -213,23 +175,31 @@ class CompletionState(ModelState):
         rows, columns = self._unseen
         return np.asarray(columns[rows == row])
 
-    def row(self, row: int | None, *, rated: bool = True) -> Row:
-        """Return a row, or the new person, of the draws or else of the fit."""
-        if self.posterior is None:
-            return self.fitted_row(row, rated=rated)
-        n = self.shape[1]
-        if row is not None:
-            return Row(self.posterior, row, n)
-        return Row(self.person.folded(self.posterior, rated=rated), 0, n)
+    def model_of(self, row: int | None, *, rated: bool = True, drawn: bool = True) -> Any:
+        """Return the draws or the fit, None without one, and where a row is there.
 
-    def fitted_row(self, row: int | None, *, rated: bool = True) -> Row:
-        """Return a row of the fit; a new person needs one that has ended."""
+        A new person, None, needs a fit that has ended.
+        """
+        model: Any = self.posterior if drawn else None
         if row is not None:
-            return Row(self.shown, row, self.shape[1])
-        result = None if self.fit.phase == "running" else self.fit.result
-        return Row(
-            None if result is None else self.person.folded(result, rated=rated), 0, self.shape[1]
-        )
+            return self.shown if model is None else model, row
+        if model is None and self.fit.phase != "running":
+            model = self.fit.result
+        return None if model is None else self.person.folded(model, rated=rated), 0
+
+    def predicted(self, row: int | None, *, rated: bool = True) -> Numbers:
+        """Return the predictions of all columns in a row, NaN without a model."""
+        (model, at), n = self.model_of(row, rated=rated), self.shape[1]
+        if isinstance(model, Posterior):
+            return np.asarray(model.predict(entries_at(at, np.arange(n))))
+        return np.full(n, np.nan) if model is None else np.asarray(model.block([at])[0])
+
+    def intervals(self, row: int | None, columns: Numbers) -> Numbers:
+        """Return the ends of the intervals of some columns, NaN without draws."""
+        model, at = self.model_of(row)
+        if not isinstance(model, Posterior) or not columns.size:
+            return np.full((columns.size, 2), np.nan)
+        return np.asarray(model.predict_interval(entries_at(at, columns), level=LEVEL))
 
     @property
     def shown(self) -> FittedValues | None:
@@ -243,11 +213,11 @@ class CompletionState(ModelState):
         rows, columns, x = entries.select(in_sample(entries.n_observed, MOST_JUDGED)).entries()
         return x, rows, columns
 
-    def code(self, name: str | None = None) -> str:
-        """Return a notebook cell that repeats fit and draws, or makes a fit if there is neither."""
-        arguments = self._arguments or self.arguments()
-        result = self.fit.result if self._arguments else None
-        lines, data = loading_lines(name, ""), "X"
+    def lines(self, source: str | None) -> str:
+        """Return the lines that repeat fit and draws, or make a fit if there is neither."""
+        arguments = self.fit.begun.arguments or self.arguments()
+        result = self.fit.result if self.fit.begun.arguments else None
+        lines, data = loading_lines(source, ""), "X"
         if self.columns is not None:
             lines, data = lines + reading_code(data, self.columns), "observed"
         drawn = self.sample_code(data)
@@ -255,5 +225,4 @@ class CompletionState(ModelState):
         validated = arguments.get("validation")
         error = PRINT_HIDDEN.format("ratings", "fit.history.validation_rmse.values.min()")
         fitted += error if validated else PRINT_ERROR
-        calls = fitted if not drawn else drawn if result is None else f"{fitted}\n{drawn}"
-        return f"import nmd_lab as nmd\n{self.imports}\n{lines}{calls}"
+        return lines + (fitted if not drawn else drawn if result is None else f"{fitted}\n{drawn}")

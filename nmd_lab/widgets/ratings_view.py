@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.result.summary import validation_error
 
 from .charts import texts
 from .components import MOST_COMPONENTS, order_of, plane_part
 from .history import History
 from .live_sample import LEVEL
 from .ratings import LISTED
-from .ratings_state import SORTS, CompletionState, Entry
-from .settings import Field, value_of
-from .view import ModelView
-from .words import Number
+from .ratings_state import SORTS, CompletionState
+from .settings import Field
+from .view import Guess, ModelView
 
 MOST_SUGGESTIONS = 500  # number of row labels that are suggested
 MOST_MAPPED, NAMED = 3000, 120  # columns in the map, the most rated ones, and candidates for a name
@@ -33,10 +30,10 @@ class CompletionView(ModelView):
     """Curves, results of the posterior, components, and the entries of one row."""
 
     state: CompletionState
-    curves = MappingProxyType({"held_out": "hidden"})
+    filename = "completion.nc"
 
     def __init__(self, state: CompletionState) -> None:
-        super().__init__(state, "completion.nc", (state.ratings, "ratings"))
+        super().__init__(state)
         self.before = self.search = ""
         self.sort: str = SORTS[0]
         self.asked = str(state.data.labels("rows")[0])
@@ -60,15 +57,11 @@ class CompletionView(ModelView):
         who, what = (f"{dims[0]}s" if len(dims) == 1 else plain for plain, dims in named)
         return who, what
 
-    def number(self) -> Number | None:
-        """Return the error where ratings are hidden, compared with that of the rivals."""
-        error = None if self.result is None else validation_error(self.result)
-        if error is None:
-            return super().number()
+    def guess(self) -> Guess:
+        """Return how well the model guesses the ratings that are hidden, on their scale."""
         ends = self.state.person.ends
-        after = "" if ends is None else f" of {ends[0]:g}…\N{WORD JOINER}{ends[1]:g}"
-        before = "Hidden ratings are guessed to "
-        return Number(error, before, after, self.state.errors, more=self.covered())
+        scale = "" if ends is None else " of {:g}…\N{WORD JOINER}{:g}".format(*ends)
+        return super().guess()._replace(things="ratings", range=scale)
 
     def code(self, explorer: Any) -> str:
         """Return a notebook cell that repeats the fit, and prints the suggestions."""
@@ -96,7 +89,7 @@ class CompletionView(ModelView):
         if row is not None:
             self.asked = str(self.state.data.labels("rows")[row])
 
-    def parts(self, history: History, *_: Any) -> dict[str, Any]:
+    def parts(self, history: History) -> dict[str, Any]:
         """Return curves, intervals, components, the map of the columns, and the lists of a row."""
         state, shown = self.state, self.factors.sorted(self.state.shown)
         row, problem = self._row()
@@ -128,10 +121,10 @@ class CompletionView(ModelView):
         if state.active.phase != "running":  # along which things slide
             every = np.ascontiguousarray(shown.H[:, often], dtype="<f4")
             plane["every"] = every[:MOST_COMPONENTS].tobytes()
-        of = state.fitted_row(row)
-        if of.model is not None and not problem and often.size:
+        model, at = state.model_of(row, drawn=False)
+        if model is not None and not problem and often.size:
             order, signs = order_of(state.shown or shown)
-            w = np.asarray(of.model.W[of.at])[order] * signs
+            w = np.asarray(model.W[at])[order] * signs
             # As far away as columns are: only the direction of a person means something here
             size = math.sqrt(float(np.mean(x**2 + y**2))) / (math.hypot(w[a], w[b]) or 1.0)
             plane["person"] = {"name": self.asked, "x": float(w[a] * size), "y": float(w[b] * size)}
@@ -139,7 +132,7 @@ class CompletionView(ModelView):
 
     def _ask(self, message: Mapping[str, Any]) -> None:
         """Change the row, the order of the list, or look for an item that can be rated."""
-        name, text = message["name"], value_of(message["value"], "text")
+        name, text = message["name"], message["value"]
         self.search = text if name == "search" else ""
         if name == "row":
             self.before = self.before if self.asked == YOU else self.asked
@@ -174,46 +167,52 @@ class CompletionView(ModelView):
 
     def _lists(self, row: int | None, problem: str) -> dict[str, Any]:
         """Return the ratings of a row or of the new person, and the best of the other columns."""
-        sort = self._sort(row)
-        rated, best = ([], []) if problem else self.state.entries(row, LISTED, sort)
-        hidden = set() if row is None else set(self.state.hidden_of(row).tolist())
-        person, known = self.state.person, []
-        for entry in rated:
-            line = self._line(entry) | {"hidden": entry.column in hidden}
-            if row is None:
-                rating = person.ratings.get(entry.column)
-                line["number"] = 0 if rating is None else person.levels.index(rating) + 1
-            else:
-                line["rating"] = f"{entry.observed:g}"
-            known.append(line)
+        state, person, sort = self.state, self.state.person, self._sort(row)
+        known, best = [[], []]
+        if not problem:
+            known, best = (list(each.itertuples()) for each in state.entries(row, LISTED, sort))
+        hidden = set() if row is None else set(state.hidden_of(row).tolist())
+
+        def rating(entry: Any) -> dict[str, Any]:
+            if row is not None:
+                return {"rating": f"{entry.observed:g}"}
+            stars = person.ratings.get(entry.column)
+            return {"number": 0 if stars is None else person.levels.index(stars) + 1}
+
+        def for_you(entry: Any) -> dict[str, Any]:
+            return {} if math.isnan(entry.for_you) else {"for_you": f"{entry.for_you:+.1f}"}
+
         return {
             "you": row is None,
             "person": self.asked,
             "turn": self.before if row is None else YOU,
             "fields": self._fields(problem),
             "levels": person.levels,
-            "known": known,
-            "top": [self._line(entry, row is None) | {"n": entry.n_ratings} for entry in best],
+            "known": [
+                self._line(each) | {"hidden": each.column in hidden} | rating(each)
+                for each in known
+            ],
+            "top": [self._line(each) | for_you(each) | {"n": each.n} for each in best],
             "sort": sort,
-            "least": self.state.least,
+            "least": state.least,
             "about": self._about(row),
         }
 
-    def _line(self, entry: Entry, for_you: bool = False) -> dict[str, Any]:
+    def _line(self, entry: Any) -> dict[str, Any]:
         """Return one column of the data with its prediction; its interval on the scale."""
         low, high = self.state.person.ends or (math.nan, math.nan)
-        line: dict[str, Any] = {"column": entry.column, "title": entry.label}
-        line["near"] = self._near(entry.column)
-        line["predicted"] = "" if math.isnan(entry.predicted) else f"{entry.predicted:.1f}"
-        line["text"], line["ends"] = "", None
-        if not math.isnan(entry.low):
-            line["text"] = f"{100 * LEVEL:.0f} %: {entry.low:.3g} to {entry.high:.3g}"
+        drawn, ends = not math.isnan(entry.low), None
+        if drawn and high > low:
             ends = np.array([entry.low, entry.high, entry.predicted])
-            if high > low:
-                line["ends"] = np.clip((ends - low) / (high - low), 0, 1).round(3).tolist()
-        if for_you and not math.isnan(entry.for_you):
-            line["for_you"] = f"{entry.for_you:+.1f}"
-        return line
+            ends = np.clip((ends - low) / (high - low), 0, 1).round(3).tolist()
+        return {
+            "column": entry.column,
+            "title": entry.label,
+            "near": self._near(entry.column),
+            "predicted": "" if math.isnan(entry.predicted) else f"{entry.predicted:.1f}",
+            "text": f"{100 * LEVEL:.0f} %: {entry.low:.3g} to {entry.high:.3g}" if drawn else "",
+            "ends": ends,
+        }
 
     def _near(self, column: int) -> list[int]:
         """Return the columns with enough ratings that are most like one."""
@@ -238,5 +237,5 @@ class CompletionView(ModelView):
             return ""
         if not self.state.person.ratings:
             return "give some stars: suggestions follow"
-        more = self.state.generosity
+        more = self.state.added().mean()
         return f"you rate {abs(more):.1f} {'above' if more >= 0 else 'below'} most people"

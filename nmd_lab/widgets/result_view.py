@@ -10,9 +10,9 @@ from nmd_lab._messages import message_of_chains
 from nmd_lab.data.labels import picture_of
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.result.selection import choice_in_words
-from nmd_lab.result.summary import headline_of, posterior_facts
+from nmd_lab.result.summary import fit_facts, headline_of, posterior_facts
 
+from .background import is_measured
 from .charts import curves_chart, table, texts, trials_charts
 from .code import PRINT_ERROR
 from .history import History
@@ -33,24 +33,23 @@ class FittedState(FitState):
         self, fit: Decomposition | Posterior, shape: tuple[int, int] | None = None
     ) -> None:
         super().__init__({}, {})
-        self.decomposition: Any = fit
+        self.input: Any = fit
         row = fit._labels.label_columns(np.zeros((1, fit._shape[1])))
         self.picture = picture_of(row.isel(component=0, drop=True), shape)
 
     @property
     def posterior(self) -> Posterior | None:
         """The posterior, if it is one."""
-        return self.decomposition if isinstance(self.decomposition, Posterior) else None
+        return self.input if isinstance(self.input, Posterior) else None
 
-    def code(self, name: str | None = None) -> str:
-        """Return a notebook cell that shows the same without an explorer."""
-        source = name or "..."
+    def lines(self, source: str | None) -> str:
+        """Return the lines that show the same without an explorer."""
         if self.posterior is not None:
-            return f"import nmd_lab as nmd\n\nposterior = {source}\nprint(posterior)\n"
-        reading = "" if source == "fit" else f"fit = {source}\n"
+            return f"posterior = {source or '...'}\nprint(posterior)\n"
+        reading = "" if source == "fit" else f"fit = {source or '...'}\n"
         plots = "fit.plot.convergence()\nfit.plot.components()\n"
-        plots += "fit.plot.selection()\n" if self.decomposition.selection.sizes["trial"] else ""
-        return f"import nmd_lab as nmd\n\n{reading}{PRINT_ERROR}{plots}"
+        plots += "fit.plot.selection()\n" if self.input.selection.sizes["trial"] else ""
+        return f"{reading}{PRINT_ERROR}{plots}"
 
 
 class ResultView(View):
@@ -59,17 +58,18 @@ class ResultView(View):
     state: FittedState
 
     def __init__(self, state: FittedState) -> None:
-        outcome = self.outcome = state.decomposition
+        super().__init__(state)
+        outcome = self.outcome = state.input
         self.name = "fit" if state.posterior is None else "posterior"
-        super().__init__(state, f"{self.name}-copy.nc", (outcome, "decomposition"))
+        self.filename = f"{self.name}-copy.nc"
         self.buttons, self._order = {}, Order()
         self.actions["arrange"] = self._order.arrange
+        state.fit.phase = "finished"
         if state.posterior is None:
-            state.fit.show(outcome)
-            state.fit.message = ""  # nothing can go on here
+            state.fit.result, state.fit.message = outcome, ""  # nothing can go on here
             self.actions |= self.factors.actions
         else:
-            state.fit.phase, state.fit.message = "finished", str(outcome.stop_reason)
+            state.fit.message = str(outcome.stop_reason)
             state.fit.warnings = tuple(message_of_chains(outcome).values())
 
     @property
@@ -127,13 +127,11 @@ class ResultView(View):
         if fitted is None:
             facts, (shown, spread) = posterior_facts(outcome), self._drawn(frame)
         else:
-            facts, spread = self._facts(), None
+            facts, spread = fit_facts(outcome), None
             without = fitted.without(self.factors.off(fitted))
             shown = frame.means(outcome._shape, without.block)
-            hidden = "validation_rmse" in outcome.history
-            curves = {"held_out": "hidden"} if hidden else {"relative_error": "seen"}
             parts |= {
-                "curves": curves_chart(curves, self.state.fit.recording),
+                "curves": curves_chart(curves_of(outcome.history)),
                 "dots": trials_charts(outcome),
                 **self.factors.parts(fitted, frame, labels, ""),
                 "drawing": self.factors.drawing(fitted, frame, labels),
@@ -156,14 +154,10 @@ class ResultView(View):
             "tables": tables,
         }
 
-    def _facts(self) -> dict[str, str]:
-        """Return names and texts of the details of a fit."""
-        fit = self.outcome
-        return {
-            "model": f"X ≈ {fit.nonlinearity}(W H), loss {fit.loss.name}, rank {fit.rank}",
-            "size": f"{fit._shape[0]} x {fit._shape[1]}",
-            "relative error": f"{fit.relative_error:.4g}",
-            "iterations": f"{fit._n_iter} in {float(fit.history.seconds[-1]):.2f} s",
-            "ended": str(fit.stop_reason),
-            **choice_in_words(fit.selection),
-        }
+
+def curves_of(history: Any) -> dict[str, dict[int, float]]:
+    """Return the error of each iteration, where entries are hidden if some are."""
+    is_hidden = "validation_rmse" in history
+    errors = history["validation_rmse" if is_hidden else "relative_error"].to_series()
+    shown = {k: e for k, e in errors.items() if is_measured(k) or k == len(errors)}
+    return {"hidden" if is_hidden else "seen": shown}

@@ -69,8 +69,6 @@ def page_of(explorer: Any) -> bytes:
     """Return the file of an explorer, which shows the same as before afterwards."""
     if explorer.state.active.phase == "running":
         raise ValueError("a run has not ended: wait, or press Stop, and save then.")
-    if (explorer.facts or {}).get("asked"):
-        raise ValueError("the page has a question about the data: answer it, and save then.")
     with explorer._lock, explorer.hold_sync():
         explorer._recording, explorer._note = True, None
         try:
@@ -142,7 +140,7 @@ def shown_by(explorer: Any) -> Record:
     """Return all that an explorer shows, without what needs Python and without paths."""
     shown = {name: each for name, each in explorer.get_state().items() if not name.startswith("_")}
     status, facts, pictures = shown["status"], dict(shown["facts"] or {}), shown["pictures"]
-    work = explorer.state.said_work
+    work = explorer.state.active
     message = work.message.removesuffix(": ⟲ resumes")
     said = "" if work.phase == "ready" or not message else f"{message}; "
     said += f"saved by nmd_lab {__version__}, nothing is fitted here"
@@ -153,7 +151,7 @@ def shown_by(explorer: Any) -> Record:
         known = [each | {"rating": each.get("rating", "")} for each in facts["lists"]["known"]]
         facts["lists"] = facts["lists"] | {"fields": fields, "known": known}
     modelled, drawing = shown["modelled"], shown["drawing"]
-    if pictures and facts.get("stage") == "photograph" and pictures["scale"] != "signed":
+    if pictures and "stage" in facts and pictures["scale"] != "signed":
         sizes = [pictures[name] for name in ("count", "height", "width", "channels")]
         filled = modelled or pictures["original"]
         fills = {"seen": pictures["original"], "beside": filled}
@@ -228,13 +226,12 @@ def questions(shown: Record) -> dict[str, tuple[list[Record], Record | None]]:
     point = {"do": "point", "chart": "study"}
     now = facts.get("point")
     pixels = pictures["count"] * pictures["height"] * pictures["width"] if pictures else 0
-    # Groups of patches are not switched off; large models are, by the page, without their errors
+    # Components of large models are switched off by the page, without their errors
     large = shown["drawing"] and pixels * len(component) > MOST_VALUES
-    switched = "captions" not in components and not large
     cases = not shown["drawing"] or pictures["layout"] == "rows"  # of which a component has most
     weights = shown["drawing"] and shown["drawing"]["W"]  # those of which are the plane
     return {
-        "off": ([each | {"what": "off"} for each in component if switched], None),
+        "off": ([each | {"what": "off"} for each in component if not large], None),
         "rows": ([each | {"what": "rows"} for each in component if cases], None),
         "points": (
             [point | {"id": n} for line in lines for n in line["ids"]],

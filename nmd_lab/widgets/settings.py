@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from nmd_lab._runtime.checks import check_share, check_word, is_auto, sentence
+from nmd_lab._runtime.checks import check_share, check_word, sentence
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
 from nmd_lab.data.inputs import form_of
@@ -75,22 +75,17 @@ def hidden_fields(name: str, what: str) -> tuple[Field, Field]:
 class FitState:
     """Settings with one sentence for each that is wrong, and a fit with them."""
 
+    input: Any  # what the user gave
     fields: Sequence[Field] = ()
-    options: Mapping[str, Sequence[str]] = MappingProxyType({})  # those that depend on the data
     numbers: Mapping[str, Any] = MappingProxyType({})  # what an input shows as "auto" is turned off
     lengths = ("iterations", "draws", "shape")  # settings that change no model
     imports = ""  # lines of the copied code that import what reads the data of the user
 
     def __init__(self, first: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-        self.fields = [
-            field._replace(options=self.options.get(field.name, field.options))
-            for field in self.fields
-        ]
         self.values = {field.name: field.value for field in self.fields} | dict(first)
         self.fit = LiveFit(settings=tuple(self.values))
         self.active: Background = self.fit  # what was begun last; its progress is shown
         self.works: list[Background] = [self.fit]
-        self.fitted_settings: dict[str, Any] = {}  # without `lengths`; empty before a fit
         for name, value in values.items():
             self.set(name, value)
 
@@ -133,14 +128,10 @@ class FitState:
         return [field.shown(self.values, problems, unused) for field in shown]
 
     @property
-    def said_work(self) -> Background:
-        """The work of which the status speaks."""
-        return self.active
-
-    @property
     def changed(self) -> bool:
         """Whether the settings differ from those of the fit."""
-        return bool(self.fitted_settings) and self._settings(self.values) != self.fitted_settings
+        fitted = self.fit.begun.settings
+        return bool(fitted) and self._settings(self.values) != fitted
 
     def _settings(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return settings without `lengths`."""
@@ -155,9 +146,15 @@ class FitState:
         self.active = self.fit
         self.fit.proceed(self.values["iterations"])
 
-    def code(self, name: str | None = None) -> str:
-        """Return a notebook cell that repeats the fit; empty where nothing was done."""
-        return ""
+    def code(self, source: str | None = None) -> str:
+        """Return a notebook cell that repeats the fit, from data that are given by some code."""
+        lines = self.lines(source)
+        numpy = "import numpy as np\n\n" if "np." in lines else ""
+        return f"{numpy}import nmd_lab as nmd\n{self.imports}\n{lines}"
+
+    def lines(self, source: str | None) -> str:
+        """Return the lines of the cell without imports."""
+        raise NotImplementedError
 
 
 def entered(value: Any, kind: str) -> Any:
@@ -190,31 +187,16 @@ def value_of(value: Any, kind: str) -> Any:
 WITHOUT_RIDGE = ("none", "global")  # kinds of offsets that have no ridge
 
 
-def complete_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments of a call of `complete`, and its defaults of those that decide the model."""
-    plain = {"rank": "auto", "nonlinearity": None, "loss": "frobenius"}
-    named = plain | COMPLETION_DEFAULTS | dict(arguments)
-    if named["nonlinearity"] is None:
-        named["nonlinearity"] = default_nonlinearity(named["alpha"])
-    return named
-
-
 def default_nonlinearity(alpha: float | str) -> str:
     """Return the nonlinearity that `complete` has by default with a ridge."""
     return "auto" if alpha == "auto" else "identity"
-
-
-def is_open(arguments: Mapping[str, Any]) -> bool:
-    """Return whether trials have to decide an argument of a fit."""
-    named = complete_arguments(arguments)
-    return any(is_auto(named[name]) for name in ("rank", "nonlinearity", "loss", "alpha"))
 
 
 def prepared(
     X: Any, arguments: Mapping[str, Any], *, signals: Interruption | None = None, **more: Any
 ) -> Decided:
     """Return what a fit of X begins with, given arguments of a call of `complete`."""
-    return prepare(X, form_of(X), Options(**complete_arguments(arguments) | more), signals)
+    return prepare(X, form_of(X), Options(**COMPLETION_DEFAULTS | dict(arguments) | more), signals)
 
 
 def choice_for(
@@ -228,18 +210,14 @@ def choice_for(
 
 def settings_of(choice: Decided) -> dict[str, Any]:
     """Return the chosen values as settings; those of an f with bounds include these."""
-    f = choice.model.kinds[0].nonlinearity
+    f, options = choice.model.kinds[0].nonlinearity, choice.options
     bounds = dict(zip(("low", "high"), f.parameters, strict=True)) if has_bounds(f) else {}
-    return {"nonlinearity": f.name, **bounds} | _numbers(choice)
-
-
-def _numbers(choice: Decided) -> dict[str, Any]:
-    """Return rank, ridges and offsets of a choice."""
-    return {
-        "rank": int(choice.options.rank),
-        "alpha": rounded(choice.options.alpha),
-        "offsets": choice.options.offsets,
-        "offset_alpha": rounded(choice.options.offset_alpha),
+    return bounds | {
+        "nonlinearity": f.name,
+        "rank": int(options.rank),
+        "alpha": rounded(options.alpha),
+        "offsets": options.offsets,
+        "offset_alpha": rounded(options.offset_alpha),
     }
 
 

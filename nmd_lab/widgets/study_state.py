@@ -72,23 +72,20 @@ def is_numeric(results: xr.Dataset, dim: str) -> bool:
 class StudyState(FitState):
     """The results of a study, and the layout of their chart."""
 
-    fields = (
-        Field("metric", "Measure", "choice", group="data"),
-        Field("x", "Along x", "choice", group="data"),
-        Field("color", "Colour", "choice", group="data"),
-        Field("panel", "Panels", "choice", group="data"),
-    )
-
     def __init__(self, study: Study | xr.Dataset, **values: Any) -> None:
-        self.study = study if isinstance(study, Study) else None
+        self.input = study
         self.results = study.results if isinstance(study, Study) else study
         sizes = {str(dim): size for dim, size in self.results.sizes.items() if dim != "seed"}
         if not sizes:
             raise ValueError("results has no dimension but the seed: give a study that varies one.")
         columns = self.results.data_vars.items()
         metrics = [str(name) for name, column in columns if column.dtype.kind in "iuf"]
-        self.options = {"metric": metrics, "x": [*sizes]}
-        self.options |= {name: [NO_DIMENSION, *sizes] for name in ("color", "panel")}
+        self.fields = [
+            Field("metric", "Measure", "choice", metrics, "data"),
+            Field("x", "Along x", "choice", [*sizes], "data"),
+            Field("color", "Colour", "choice", [NO_DIMENSION, *sizes], "data"),
+            Field("panel", "Panels", "choice", [NO_DIMENSION, *sizes], "data"),
+        ]
         self.selected: ChartPoint | None = None
         x = max(sizes, key=lambda dim: (dim == "rank", is_numeric(self.results, dim), sizes[dim]))
         varied = [dim for dim in sizes if dim != x and sizes[dim] > 1]
@@ -100,7 +97,7 @@ class StudyState(FitState):
 
     def unused(self) -> list[str]:
         """Return the names of the settings that have no effect now."""
-        return ["x", "color", "panel"] if len(self.options["x"]) == 1 else []
+        return ["x", "color", "panel"] if len(self.results.sizes) <= 2 else []
 
     def checks(self) -> dict[str, Callable[[], Any]]:
         """Return a function for each checked setting that raises an error if it is wrong."""
@@ -138,11 +135,12 @@ class StudyState(FitState):
             scores = self.cells(self.selected)[value].transpose(..., "seed").values
             self.selected = self.selected._replace(scores=scores.reshape(-1, scores.shape[-1]))
 
-    def code(self, name: str | None = None) -> str:
-        """Return a notebook cell that prints the means of the models, or that of the point."""
+    def lines(self, source: str | None) -> str:
+        """Return the lines that print the means of the models, or that of the point."""
         metric = self.values["metric"]
-        lines = "import nmd_lab as nmd\n\n"
-        lines += f"results = {name or '...'}{'' if self.study is None else '.results'}\n"
+        lines = (
+            f"results = {source or '...'}{'.results' if isinstance(self.input, Study) else ''}\n"
+        )
         errors, means = f'results["{metric}"]', [*trials(self.results), "seed"]
         if self.selected is not None:
             at = {d: v for d, v in self.selected.labels.items() if d in self.results.dims}

@@ -33,10 +33,10 @@ class StudyView(View):
     """The chart with its points, and the details of one."""
 
     state: StudyState
+    filename = "study-copy.nc"
 
-    def __init__(self, state: StudyState, study: Any) -> None:
-        attribute = "results" if state.study is None else "study"
-        super().__init__(state, "study-copy.nc", (study, attribute))
+    def __init__(self, state: StudyState) -> None:
+        super().__init__(state)
         self.buttons = {}
         self.points: list[ChartPoint] = []
         self._shown: dict[str, Any] | None = None

@@ -158,23 +158,21 @@ class Grid(NamedTuple):
         They are the error of numbers in SD, and the fraction of classes that are right; or NaN.
         """
         hidden = np.isnan(self.observed) & ~np.isnan(self.original)
-        i, j = np.nonzero(hidden & ~np.array([each.is_class for each in self.table.of_matrix]))
-        guesses, right = (
-            (self._at(i, j), np.nanmean(self.observed, axis=0)[j]),
-            (list[bool](), list[bool]()),
-        )
-        off = [model.in_units(self.original[i, j] - guess, i, j) for guess in guesses]
+        errors, right = (list[float](), list[float]()), (list[bool](), list[bool]())
         for column, at in self.table.blocks():
             rows = np.flatnonzero(hidden[:, at[0]])
-            if column.is_class and rows.size:
-                truth = self._numbers(column, self.original[:, at])[rows]
-                known = self._numbers(column, self.observed[:, at])
-                often = np.bincount(known[~np.isnan(known)].astype(int)).argmax()
-                for each, guess in zip(
-                    right, (self._expected(column, rows, at), often), strict=True
-                ):
-                    each += (guess == truth).tolist()
-        return [(_mean(x**2) ** 0.5, _mean(each)) for x, each in zip(off, right, strict=True)]
+            if not rows.size:
+                continue
+            truth, known = (self._numbers(column, x[:, at]) for x in (self.original, self.observed))
+            known = known[~np.isnan(known)]
+            usual = np.bincount(known.astype(int)).argmax() if column.is_class else known.mean()
+            for k, guess in enumerate((self._expected(column, rows, at), usual)):
+                if column.is_class:
+                    right[k].extend(guess == truth[rows])
+                else:
+                    off = model.in_units(truth[rows] - guess, rows, np.full(rows.size, at[0]))
+                    errors[k].extend(off**2)
+        return [(_mean(e) ** 0.5, _mean(each)) for e, each in zip(errors, right, strict=True)]
 
     def _at(self, rows: Array, columns: Array) -> Array:
         """Return the predictions of entries of the matrix."""

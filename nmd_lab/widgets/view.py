@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from nmd_lab._runtime.checks import sentence
 from nmd_lab.model.fitted_values import FittedValues
@@ -19,7 +18,7 @@ from .charts import calibration_chart, curves_chart, errors_by_shape, trials_cha
 from .code import name_in_notebook
 from .components import FactorsPart
 from .history import History
-from .model_state import ModelState
+from .model_state import THIS, ModelState
 from .pictures import Frame
 from .settings import Field, FitState
 from .words import Number, Piece, choice_words, model_words, shapes
@@ -34,21 +33,37 @@ BUTTONS = {  # labels and tooltips of the buttons that all views have, by their 
 QUICK = 1.0  # seconds of a fit up to which a change of a setting fits again
 
 
+class Guess(NamedTuple):
+    """How well what is hidden is guessed."""
+
+    errors: Mapping[str, float]  # of the model, and of its rivals
+    things: str = "entries"
+    range: str = ""  # of the data, in words
+    painted: str = ""  # words on what was painted
+    covered: str = ""  # words on the intervals
+
+    @property
+    def number(self) -> Number:
+        """The error in words."""
+        (_, error), *rivals = self.errors.items()
+        before, after = f"Hidden {self.things} are guessed to ", self.range + self.painted
+        return Number(error, before, after, dict(rivals), more=self.covered)
+
+
 class View:
     """The base of the views; by default, there is nothing to fit."""
 
+    filename = "fit.nc"  # of the result, at first
     opens = False  # whether a fit begins by itself when the page is opened
 
-    def __init__(
-        self, state: FitState, filename: str, source: tuple[Any, str] = (None, "")
-    ) -> None:
-        self.state, self.filename = state, filename
-        self.source = source  # what the user gave, and the attribute of the state that holds it
+    def __init__(self, state: FitState) -> None:
+        self.state = state
         self.actions: dict[str, Action] = {}
         self.factors = FactorsPart()
         self.buttons = dict(BUTTONS)  # labels and tooltips, by their action
         self.selection: dict[str, Any] | None = None
         self.data_code: str | None = None  # code that gives the data, if they are from a file
+        self.mending = ""  # code that leaves columns of the data out
         self.said = ""  # a line about these data
         self.offered: tuple[str, ...] = ()  # data sets of the library, the present one first
         self.memo = Memo()
@@ -104,10 +119,15 @@ class View:
         """Return the one number of the sentence, or None before a fit."""
         if self.result is None:
             return None
-        if (error := validation_error(self.result)) is not None:
-            return Number(error, "Hidden entries are guessed to ")
+        if (guess := self.guess()).errors:
+            return guess.number
         where = "The relative error is ", " where seen; nothing is hidden"
         return Number(self.result._returned("relative_error"), *where, sign="")
+
+    def guess(self) -> Guess:
+        """Return how well the model guesses what is hidden."""
+        error = validation_error(self.result)
+        return Guess({} if error is None else {THIS: error})
 
     def number_of_fit(self) -> Number | None:
         """Return the number of the fit, whatever is shown."""
@@ -148,12 +168,9 @@ class View:
 
     def code(self, explorer: Any) -> str:
         """Return a notebook cell that repeats what was done."""
-        data, attribute = self.source
-        name = self.data_code
-        if data is not None and name is None:
-            name = name_in_notebook(data)
-            if name is None and (variable := name_in_notebook(explorer)):
-                name = f"{variable}.state.{attribute}"
+        name = self.data_code or name_in_notebook(self.state.input)
+        if name is None and (variable := name_in_notebook(explorer)):
+            name = f"{variable}.state.input"
         return self.state.code(name)
 
     def begin(self) -> None:
@@ -196,10 +213,9 @@ class ModelView(View):
 
     state: ModelState
     opens = True
-    curves: Mapping[str, str]  # labels of the curves
 
-    def __init__(self, state: ModelState, filename: str, source: tuple[Any, str]) -> None:
-        super().__init__(state, filename, source)
+    def __init__(self, state: ModelState) -> None:
+        super().__init__(state)
         sampling = "Draw from the posterior of this model: predictions with intervals"
         self.buttons["sample"] = "draw intervals", sampling
         self.actions |= self.factors.actions | {
@@ -207,9 +223,7 @@ class ModelView(View):
             "point": self._fit_with,
         }
 
-    def parts(
-        self, history: History, sizes: Mapping[str, float] = MappingProxyType({})
-    ) -> dict[str, Any]:
+    def parts(self, history: History) -> dict[str, Any]:
         """Return the curves and the charts; subclasses add the others."""
         fit, found = self.state.fit, self.state.sample.findings
         intervals = {} if found is None else {"intervals": calibration_chart(found)}
@@ -217,34 +231,38 @@ class ModelView(View):
         if fit.result is not None and not self.state.changed:
             f = str(fit.result.nonlinearity.name)  # the columns of a table may have their own
         return {
-            "curves": curves_chart(self.curves, fit.recording, sizes),
+            "curves": curves_chart(self.curves()),
             "dots": intervals | trials_charts(fit.result),
             "facts": {"shapes": self.memo("shapes", lambda: shapes(f, tried), f, tried)},
         }
 
-    def covered(self) -> str:
-        """Return the coverage of the intervals in words, if there are some."""
-        found = self.state.sample.findings
-        return "" if found is None else found.clause
+    def guess(self) -> Guess:
+        """Return how well the model guesses what is hidden; errors of rivals follow."""
+        error, found = self.state.fit.recording.of_result, self.state.sample.findings
+        errors = self.state.errors or ({} if error is None else {THIS: error})
+        return Guess(errors, covered="" if found is None else found.clause)
+
+    def curves(self) -> dict[str, dict[int, float]]:
+        """Return the curves of errors by iteration."""
+        return {"hidden": self.state.fit.recording.hidden}
 
     @property
     def draws_itself(self) -> bool:
         """Whether it draws from the posterior in the background."""
         return True
 
-    def lost(self, fitted: FittedValues | None, size: float | None = None) -> str:
-        """Return what is lost without some components; `size` makes an error one of the unit."""
+    def lost(self, fitted: FittedValues | None) -> str:
+        """Return what is lost without the components that are off."""
         off = self.factors.off(fitted)
         if fitted is None or not off or self.state.fit.phase == "running":
             return ""
 
-        def said() -> str:
-            before, after = ((size or 1.0) * e for e in self.state.loss_without(fitted, off))
-            what = "error where seen ±" if size else "relative error "
+        def words() -> str:
+            before, after = (as_text(e, 2) for e in self.state.loss_without(fitted, off))
             named = ", ".join(map(str, off))
-            return f"without component {named}: {what}{as_text(before, 2)} → {as_text(after, 2)}"
+            return f"without component {named}: error where seen ±{before} → {after}"
 
-        return self.memo("lost", said, fitted.H, off)
+        return self.memo("lost", words, fitted.H, off)
 
     def _fit_with(self, message: Mapping[str, Any]) -> None:
         """Fit with the number of components of a point that was clicked."""
@@ -275,7 +293,7 @@ class ModelView(View):
 
 def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
     """Return the status of the work that was begun last, or of an error in a view."""
-    active, fit = view.state.said_work, view.state.fit.result
+    active, fit = view.state.active, view.state.fit.result
     headline, pieces, why_not = None, [("", "")], dict.fromkeys(view.buttons, "")
     try:
         number = view.number()
@@ -305,9 +323,12 @@ def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
     }
 
 
+FEWEST = 5  # steps from which their seconds are known: the first one compiles
+
+
 def seconds_left(active: Any) -> str:
-    """Return about how long a run will still take; empty in its first second."""
+    """Return about how long a run will still take; empty while little of it is done."""
     spent, steps = time.perf_counter() - active.began, active.done - active.done_before
-    if spent < 1 or steps < 1 or active.done >= active.planned:
+    if spent < 3 or steps < FEWEST or active.done >= active.planned:
         return ""
     return f"about {in_words(spent / steps * (active.planned - active.done))} left"

@@ -84,11 +84,11 @@ def two_digits(error: float) -> str:
     return "–" if math.isnan(error) else as_text(error, 2 + (error >= 1))
 
 
-def rounded_ends(low: float, high: float) -> list[str]:
-    """Return the ends of a range with as few digits as move them by at most a hundredth of it.
+def range_words(low: float, high: float) -> str:
+    r"""Return a range, with as few digits as move its ends by at most a hundredth of it.
 
-    >>> rounded_ends(0.00392, 1.0), rounded_ends(-0.7, 254.0)
-    (['0', '1'], ['0', '254'])
+    >>> range_words(0.00392, 1.0), range_words(-0.7, 254.0)
+    (' of 0…\u20601', ' of 0…\u2060254')
     """
 
     def text(end: float) -> str:
@@ -96,7 +96,7 @@ def rounded_ends(low: float, high: float) -> list[str]:
         near = (each for each in rounded if abs(float(each) - end) <= 0.01 * (high - low))
         return next(near, rounded[-1])
 
-    return [text(float(low)), text(float(high))]
+    return f" of {text(float(low))}…\N{WORD JOINER}{text(float(high))}"
 
 
 def painted_words(paint: Any, error: float, average: float) -> tuple[str, str]:

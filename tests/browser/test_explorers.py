@@ -283,12 +283,10 @@ def test_photograph_by_patches_with_rain(notebook):
     assert np.isnan(values(page, seen)).sum() > before + 100
     assert not np.isnan(values(page, f"{PICTURES}.values.model")).any()
 
-    # Uncertainty is a colour on the picture, a group shows its pixels, and the code repeats all
+    # Uncertainty is a colour on the picture, and the code repeats all
     page.click(".nmd-tools button:has-text('uncertainty')")
     page.locator(".nmd-right", has_text="(purple)").wait_for()
     page.click(".nmd-tools button:has-text('data | model')")
-    page.click(".nmd-component >> nth=1")
-    page.locator(".nmd-side", has_text="group 1").wait_for()
     notebook.run("exec(explorer.state.code('photo'))")
     assert notebook.run("print(filled.identical(explorer.result))") == "True"
     assert violations(page, ".nmd-explorer") == []

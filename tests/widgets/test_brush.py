@@ -20,7 +20,7 @@ TENTHS = st.integers(-30, 150).map(lambda number: number / 10)
 
 def unpaint(explorer):
     """Take all strokes back."""
-    while explorer.state.before_brush is not None:
+    while explorer.fit.begun.before is not None:
         act(explorer, "undo")
 
 
@@ -89,13 +89,13 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     expected = nmd.complete(X, 4, "relu", max_iter=explorer.result._n_iter, **options)
     np.testing.assert_array_equal(explorer.result.W, expected.W)
     truth, model = X[hidden], explorer.result.reconstruct().values[hidden]
-    error = np.linalg.norm(truth - model) / np.linalg.norm(truth)
+    error = np.sqrt(np.mean((truth - model) ** 2))
     assert explorer.fit.recording.held_out[explorer.result._n_iter] == pytest.approx(error)
-    shown, size = arrays_of(explorer.curves)["hidden"][1], np.sqrt(np.mean(truth**2))
-    errors = size * np.array(list(explorer.fit.recording.held_out.values()))  # in the data's unit
+    shown = arrays_of(explorer.curves)["hidden"][1]
+    errors = np.array(list(explorer.fit.recording.held_out.values()))
     assert errors[0] < errors.max() == shown[0]  # the first iterates remember the pixels
     np.testing.assert_allclose(shown, errors[errors.argmax() :])
-    assert explorer.runs[-1]["off"] == pytest.approx(size * error)
+    assert explorer.runs[-1]["off"] == pytest.approx(error)
     painted(explorer, [(20, 30)], 20, hide=False)
     assert not np.isnan(picture(explorer, "seen")).any()
 

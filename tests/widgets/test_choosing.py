@@ -163,7 +163,7 @@ def test_an_f_with_bounds_brings_them_and_controls_show_what_was_chosen():
     assert shown | {"nonlinearity": "minmax", "rank": "3", "alpha": "2.346"} == shown
     assert (state.values["low"], state.values["high"]) == (1, 5)
     assert "nonlinearity=nmd.MinMax(1.0, 5.0)" in explorer.code_text
-    assert max(entry.predicted for entry in state.entries(0, 10, "highest")[1]) <= 5
+    assert max(state.entries(0, 10, "highest")[1].predicted) <= 5
 
 
 @pytest.mark.usefixtures("endless")

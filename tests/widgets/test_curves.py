@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from explorer_page import arrays_of, plain
@@ -11,9 +9,9 @@ from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.metrics import relative_error
+from nmd_lab.metrics import rmse
 from nmd_lab.widgets.background import is_measured
-from nmd_lab.widgets.charts import MOST_POINTS, curves_chart
+from nmd_lab.widgets.charts import curves_chart
 from nmd_lab.widgets.code import library
 from nmd_lab.widgets.matrix_data import HiddenEntries
 from nmd_lab.widgets.matrix_state import DecompositionState
@@ -31,13 +29,13 @@ def scheduled(last):
 def check_curve(state, X, held_out, *, seed=0):
     """Compare the curve with fits that end at its iterations."""
     hidden = np.isnan(np.asarray(state.fitted_data.seen))
-    rank = state.fitted_settings["rank"]
+    rank = state.fit.begun.settings["rank"]
     for iteration in [1, 2, 7, *list(held_out)[12::9], max(held_out)]:
         fit = nmd.complete(
             state.fitted_data.seen, rank, "relu", alpha=0, random_state=seed, max_iter=iteration,
             tol=0,
         )  # fmt: skip
-        expected = relative_error(np.asarray(X), fit.reconstruct().values, observed=hidden)
+        expected = rmse(np.asarray(X), fit.reconstruct().values, observed=hidden)
         assert held_out[iteration] == pytest.approx(expected, rel=1e-9)
 
 
@@ -52,10 +50,8 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
     check_curve(explorer.state, digits, held_out)
     best = min(held_out, key=held_out.get)
     assert 1 < best < 120
-    rows, columns = explorer.state.fitted_data.hidden
-    size = np.sqrt(np.mean(digits.values[rows, columns] ** 2))  # shown in the unit of the data
     shown = dict(zip(*arrays_of(explorer.curves)["hidden"], strict=True))
-    assert shown == pytest.approx({k: size * error for k, error in held_out.items()})
+    assert shown == pytest.approx(held_out)
 
 
 def test_stop_measures_where_it_stands(small):
@@ -67,15 +63,14 @@ def test_stop_measures_where_it_stands(small):
     assert list(state.fit.recording.held_out) == scheduled(state.fit.result._n_iter)
 
 
-def test_completion_shows_the_error_of_each_iteration():
+def test_completion_shows_the_errors_of_its_history():
     settings = {"rank": 3, "alpha": 5.0, "iterations": 30, "validation": 0.2, "patience": 30}
     state = CompletionState(library()["generated"].load(), **settings)
     state.start()
     state.fit.join(PATIENCE)
-    history = state.fit.result.history
-    assert state.fit.recording.held_out == dict(
-        zip(history.iteration.values.tolist(), history.validation_rmse.values.tolist(), strict=True)
-    )
+    errors, held_out = state.fit.result.history.validation_rmse, state.fit.recording.held_out
+    assert list(held_out) == scheduled(errors.size)
+    assert [*held_out.values()] == errors.sel(iteration=[*held_out]).values.tolist()
 
 
 def test_what_is_read_does_not_change_while_it_runs(small):
@@ -83,16 +78,13 @@ def test_what_is_read_does_not_change_while_it_runs(small):
     state = plain(DecompositionState, small, rank=4, missing=0.2, **settings)
     state.start()
     wait_for(lambda: state.fit.state is not None)
-    curves, held_out = state.fit.recording.curves, state.fit.recording.held_out
-    lengths, count = {len(numbers) for numbers in curves.values()}, len(held_out)
-    assert len(lengths) == 1
-    seen = state.fit.state.iteration
+    before = state.fit.recording.hidden
+    seen, count = state.fit.state.iteration, len(before)
     wait_for(lambda: state.fit.state.iteration > 2 * seen + 40)
-    assert {len(numbers) for numbers in curves.values()} == lengths
-    assert len(held_out) == count < len(state.fit.recording.held_out)
+    assert len(before) == count < len(state.fit.recording.hidden)
     state.fit.reset()
     assert state.fit.join(PATIENCE)
-    assert (state.fit.recording.curves, state.fit.recording.held_out) == ({}, {})
+    assert state.fit.recording.hidden == state.fit.recording.seen == {}
 
 
 def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
@@ -103,38 +95,17 @@ def test_of_many_hidden_entries_a_fixed_sample_is_used(small):
     rows, columns = np.nonzero(np.ones(small.shape))
     everything = HiddenEntries(small, rows, columns)
     W, H = fit._factors
-    assert everything.error(state.fit.state) == pytest.approx(
-        relative_error(small, np.maximum(W @ H, 0))
-    )
+    assert everything.error(state.fit.state) == pytest.approx(rmse(small, np.maximum(W @ H, 0)))
     some = HiddenEntries(small, rows, columns, most=50)
     again = HiddenEntries(small, rows, columns, most=50)
     assert some.error(state.fit.state) == again.error(state.fit.state)
     assert some.error(state.fit.state) != everything.error(state.fit.state)
 
 
-LABELS = {"a": "seen", "held_out": "hidden"}
-
-
-def recording(held_out=(), **curves):
-    n = max((len(numbers) for numbers in curves.values()), default=0)
-    curves = {"iteration": range(1, n + 1), **curves}
-    return SimpleNamespace(curves=curves, held_out=dict(held_out), remembers=False)
-
-
 def test_all_numbers_arrive_as_they_are():
-    a = np.geomspace(1, 1e-300, MOST_POINTS)
-    points = arrays_of(curves_chart(LABELS, recording({1: 0.5}, a=a, other=a)))
+    a = np.geomspace(1, 1e-300, 300)
+    seen = dict(enumerate(a, 1))
+    points = arrays_of(curves_chart({"seen": seen, "hidden": {1: 0.5}, "other": {}}))
     assert list(points) == ["seen", "hidden"]
     np.testing.assert_array_equal(points["seen"], [np.arange(1, a.size + 1), a])
-    assert curves_chart(LABELS, recording()) is None
-
-
-def test_a_long_curve_is_thinned_but_keeps_its_ends_and_its_minimum():
-    numbers = np.linspace(2, 1, 3000)
-    numbers[1234], numbers[77] = 0.25, 0.0
-    x, y = arrays_of(curves_chart(LABELS, recording(enumerate(numbers, 1))))["hidden"]
-    assert x.size <= MOST_POINTS
-    assert (x[0], x[-1]) == (1, 3000)
-    assert np.all(np.diff(x) > 0)
-    assert y[x == 1235] == [0.25]
-    np.testing.assert_array_equal(y, numbers[x.astype(int) - 1])
+    assert curves_chart({"seen": {}, "hidden": {}}) is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -170,33 +168,12 @@ def with_texts(m=40):
     return frame
 
 
-def asked(explorer):
-    return explorer.facts["asked"]
-
-
-def answered(explorer, way):
-    """Press a button, and wait for the fit that follows."""
-    act(explorer, "opened")
-    act(explorer, "mend", way=asked(explorer)["ways"][way])
-    assert explorer.join(PATIENCE)
-    assert explorer.fit.phase == "finished", explorer.fit.message
-    assert "asked" not in explorer.facts
-    return explorer.state
-
-
 PLAIN = {"rank": 2, "alpha": 1.0, "nonlinearity": "identity", "iterations": 5}
 
 
-@pytest.mark.parametrize(("way", "expected"), [(0, 3.5), (1, 5.0)])
-def test_one_value_of_several_is_taken_of_an_upload_too(way, expected):
-    explorer = widgets.explore(LONG, rank=1, alpha=1.0, offsets="none", iterations=5)
-    if way:
-        content = LONG.rename(columns={"user": "userId"}).to_csv(index=False).encode()
-        act(explorer, "open", content, name="long.csv")
-    assert asked(explorer)["fault"].startswith("One cell has several values")
-    state = answered(explorer, way)
-    assert state.observations.to_array()[0, 1] == expected
-    assert np.isfinite(explorer.result.W).all()
+def test_several_values_of_one_cell_are_refused():
+    with pytest.raises(ValueError, match="more than once: give"):
+        widgets.explore(LONG, rank=1, alpha=1.0, offsets="none", iterations=5)
 
 
 def test_explore_picks_the_view(tmp_path, fit):
@@ -280,8 +257,8 @@ def test_fits_of_other_kinds():
     completed = nmd.complete(ratings, 2, random_state=0, **options)
     explorer = widgets.explore(completed)
     errors = completed.history.validation_rmse
-    assert list(explorer.fit.recording.held_out.values()) == errors.values.tolist()
-    assert explorer.curves["panels"][0]["series"][0]["label"] == "hidden"
+    (line,) = explorer.curves["panels"][0]["series"]
+    assert (line["label"], line["y"]) == ("hidden", errors.values.tolist())
     photograph = datasets.photograph("flower", size=(40, 60))
     for other in (
         completed,
@@ -295,19 +272,15 @@ def test_fits_of_other_kinds():
         np.testing.assert_allclose(shown, other.reconstruct().values, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("way", [0, 1])
-def test_columns_of_text_are_left_out_or_made_classes(way):
-    frame = with_texts(120).assign(note=[f"place {k % 55}" for k in range(120)])
-    explorer = widgets.explore(frame, **PLAIN)
-    assert asked(explorer)["ways"] == [
-        "leave out the 2 columns of text (name, note)",
-        "treat note as classes, leave out name",
-    ]
-    assert explorer.result is None
-    state = answered(explorer, way)
-    assert list(state.X.columns) == ["a", "b", "c", "note"][: 3 + way]
-    assert explorer.result._shape == (120, 3 + 55 * way)
+@pytest.mark.parametrize("in_file", [False, True])
+def test_columns_of_text_are_left_out(in_file, tmp_path):
+    path, frame = tmp_path / "given.csv", with_texts()
+    frame.to_csv(path, index=False)
+    explorer = widgets.explore(path if in_file else frame, **PLAIN)
+    run(explorer, X=frame)
+    assert list(explorer.state.X.columns) == ["a", "b", "c", "note"]
     assert list(frame.columns) == ["a", "b", "c", "name", "note"]  # that of the user stays
+    assert explorer.view.said.endswith("in column 'name'")
 
 
 def test_rows_that_seem_to_be_pictures_are_named_and_one_click_undoes_it():
@@ -329,25 +302,4 @@ def test_rows_that_seem_to_be_pictures_are_named_and_one_click_undoes_it():
 def test_other_faults_are_said_as_before():
     frame = with_texts().drop(columns="name").assign(b=pd.Timestamp("2020-01-01"))
     explorer = widgets.explore(frame, **PLAIN)
-    assert "asked" not in (explorer.facts or {})
     assert "dates in column 'b'" in explorer.status["message"]
-
-
-@pytest.mark.parametrize("way", [0, 1])
-@pytest.mark.parametrize("kind", ["texts", "repeats"])
-def test_the_code_after_a_question_reads_the_file_and_mends_it(kind, way, tmp_path):
-    path, settings = tmp_path / "given.csv", PLAIN | {"rank": 1}
-    if kind == "texts":
-        with_texts(120).assign(note=[f"place {k % 55}" for k in range(120)]).to_csv(
-            path, index=False
-        )
-    else:
-        LONG.rename(columns={"user": "userId"}).to_csv(path, index=False)
-        settings |= {"offsets": "none"}
-    explorer = widgets.explore(path, **settings)
-    answered(explorer, way)
-    assert str(path) in explorer.code()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of many classes
-        exec(explorer.code(), names := {})
-    np.testing.assert_array_equal(names["fit"].W, explorer.result.W)

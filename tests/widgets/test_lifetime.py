@@ -159,10 +159,10 @@ def test_readers_without_a_kernel_see_the_last_picture(explorer, monkeypatch):
     widget, first = displayed
     assert widget["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.model_id
     assert "text/html" not in widget
-    assert 'alt="data: 28 pictures of 8 x 8"' in first["text/html"]
+    assert 'alt="data: 40 pictures of 8 x 8"' in first["text/html"]
     done(explorer)
     (last,) = updated
     shown = last["text/html"]
     assert f'data-explorer="{explorer.static_id}"' in shown
     assert f"{explorer.result._n_iter} iterations" in shown
-    assert 'alt="reconstruction: 28 pictures of 8 x 8"' in shown
+    assert 'alt="reconstruction: 40 pictures of 8 x 8"' in shown

@@ -1,4 +1,4 @@
-"""The explorer of a photograph: by patches or as a matrix, the brush, the groups, and the code."""
+"""The explorer of a photograph: by patches or as a matrix, the brush, and the code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from waiting import PATIENCE, wait_for
 
 from nmd_lab import datasets, widgets
 from nmd_lab.widgets.photograph_state import PhotographState, is_photograph
-from nmd_lab.widgets.photograph_view import areas_of
 
 OPEN = []
 
@@ -199,21 +198,6 @@ def test_a_run_that_is_stopped_has_no_result():
     assert said(explorer) == "stopped before it was done"
     assert "no result" in explorer.status["save"]
     repeats(done(explorer), photo())
-
-
-def test_a_group_shows_its_pixels():
-    explorer = filled()
-    areas = areas_of(explorer.state.grid, explorer.result)
-    np.testing.assert_allclose(areas.sum(axis=0), 1)
-    shares = explorer.components["shares"]
-    np.testing.assert_allclose(shares, explorer.result["group_weight"])
-    assert shares == sorted(shares, reverse=True)
-    act(explorer, "component", k=1, what="rows")
-    shown = picture(explorer, "beside")[0, ..., 0]
-    assert explorer.pictures["beside_title"] == "group 1"
-    np.testing.assert_array_equal(~np.isnan(shown), areas[1] >= 0.5)
-    act(explorer, "component", k=1, what="rows")
-    assert explorer.pictures["beside"] is None
 
 
 def test_changed_settings_fill_again():

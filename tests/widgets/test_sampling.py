@@ -162,8 +162,8 @@ def test_entries_have_intervals():
     mean = posterior.predict(np.full(n, row), np.arange(n))
     labels = state.data.labels("columns")
     order = [k for k in np.argsort(-mean) if k not in known][:6]
-    assert [entry.label for entry in best] == [str(labels[k]) for k in order]
-    for entry in (*observed, *best):
+    assert best.label.tolist() == [str(labels[k]) for k in order]
+    for entry in (*observed.itertuples(), *best.itertuples()):
         at = [str(label) for label in labels].index(entry.label)
         assert entry.predicted == pytest.approx(mean[at])
         interval = posterior.predict_interval(row, at, level=0.9)[0].clip(1, 5)
@@ -201,7 +201,7 @@ def test_the_explorer_shows_draws_while_they_are_of_its_data():
     assert explorer.posterior.draws.sizes["draw"] == 20
     assert explorer.status["done"] == explorer.status["planned"] == TUNE + 20
     assert explorer.state.sample.findings.held_out
-    best = explorer.state.entries(0, 10, "highest")[1][0]
+    best = explorer.state.entries(0, 10, "highest")[1].iloc[0]
     assert lists(explorer, "top")[0]["text"] == f"90 %: {best.low:.3g} to {best.high:.3g}"
     explorer.state.set("draws", 100_000)
     explorer.how_sure()

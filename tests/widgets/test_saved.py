@@ -207,7 +207,7 @@ def test_the_button_saves_either(tmp_path):
     assert nmd.load(tmp_path / "digits.nc").rank == explorer.result.rank
 
 
-def test_there_must_be_a_result_no_run_and_no_question(tmp_path):
+def test_there_must_be_a_result_and_no_run(tmp_path):
     explorer = plain(widgets.Explorer, datasets.digits(40), iterations=10**8, tol=0, rho=1.0)
     with pytest.raises(ValueError, match="no result yet: fit first"):
         explorer.save(tmp_path / "page.html")
@@ -217,9 +217,6 @@ def test_there_must_be_a_result_no_run_and_no_question(tmp_path):
         explorer.save(tmp_path / "page.html")
     explorer.stop()
     assert explorer.join()
-    names = pd.DataFrame({"a": range(9), "name": [f"person {k}" for k in range(9)]})
-    with pytest.raises(ValueError, match="answer it, and save then"):
-        widgets.explore(names).save(tmp_path / "page.html")
     assert not list(tmp_path.iterdir())
 
 

@@ -13,7 +13,7 @@ from waiting import PATIENCE
 
 import nmd_lab as nmd
 from nmd_lab import datasets, widgets
-from nmd_lab.metrics import relative_error
+from nmd_lab.metrics import rmse
 from nmd_lab.widgets.code import library
 from nmd_lab.widgets.matrix_state import DecompositionState
 from nmd_lab.widgets.ratings_state import CompletionState
@@ -70,7 +70,7 @@ def test_the_rival_is_the_linear_model_of_the_same_entries(small):
     )
     means = np.broadcast_to(np.nanmean(seen, axis=0), seen.shape)
     expected = [
-        relative_error(small, each, observed=hidden)
+        rmse(small, each, observed=hidden)
         for each in (fit.reconstruct().values, linear.reconstruct().values, means)
     ]
     assert list(state.errors) == ["this model", "linear", "average"]
@@ -97,14 +97,17 @@ def test_observed_and_best_entries_of_a_row():
     state = CompletionState(TABLE, **COLUMNS, rank=1, alpha=15.0, iterations=5, validation=0.0)
     row = state.data.find(" cy ")
     observed, best = state.entries(row, 5, "highest")
-    assert [(e.label, e.observed) for e in observed] == [("Nine", 5.0), ("Eight", 1.0)]
-    assert best == []
+    assert list(zip(observed.label, observed.observed, strict=True)) == [
+        ("Nine", 5.0),
+        ("Eight", 1.0),
+    ]
+    assert best.empty
     fit = run(state)
     observed, best = state.entries(row, 5, "highest")
     expected = fit.top(row, 5, exclude=[8, 9])
-    assert [e.label for e in best] == [{6: "Six", 7: "Seven"}[int(c)] for c in expected.film]
-    assert [e.predicted for e in best] == pytest.approx(expected.values)
-    assert observed[0].predicted == pytest.approx(float(fit.predict("cy", 9)[0]))
+    assert best.label.tolist() == [{6: "Six", 7: "Seven"}[int(c)] for c in expected.film]
+    assert best.predicted.tolist() == pytest.approx(expected.values)
+    assert observed.predicted[0] == pytest.approx(float(fit.predict("cy", 9)[0]))
     with pytest.raises(ValueError, match="no row is labelled 'zoe'"):
         state.data.find("zoe")
 

@@ -46,7 +46,7 @@ export class Components {
     const { data } = this;
     if (!data) return draw(this.element);
     draw(this.gallery, Array.from({ length: data.count }, (_, k) => this.tile(k)));
-    this.gallery.setAttribute("aria-label", `${data.thing}s`);
+    this.gallery.setAttribute("aria-label", "components");
     this.write();
     draw(this.element, this.head, this.gallery);
     this.fit();
@@ -81,10 +81,10 @@ export class Components {
     const line = ([label, number]) => h("span", `${number < 0 ? "−" : "+"} ${label}`);
     const picture = data.kind === "list" ? h("span.nmd-component-picture", { "aria-hidden": "true" }, list.slice(0, 3).map(line)) : this.sheets[k].canvas;
     return h(`div.nmd-kind-${data.kind}`, { key: `${data.kind} ${k}` }, button([picture, h("span.nmd-share", { style: `width: ${(100 * data.shares[k]) / data.shares[0]}%` })],
-      () => this.send({ do: "component", k, what: (pinned || off) && !data.captions ? "off" : "rows" }), {
-        class: "nmd-component", "aria-pressed": pinned, "data-off": off || null, "aria-label": `${data.thing} ${k}: ${data.words[k]}`, title: data.words[k],
+      () => this.send({ do: "component", k, what: (pinned || off) ? "off" : "rows" }), {
+        class: "nmd-component", "aria-pressed": pinned, "data-off": off || null, "aria-label": `component ${k}: ${data.words[k]}`, title: data.words[k],
         pointerenter: look(k), pointerleave: look(null), focus: look(k), blur: look(null),
-      }), h("span.nmd-number", off ? `${k} off` : data.captions?.[k] ?? `${k} · ${short(100 * data.shares[k], data.shares[k] < 0.01 ? 1 : 2)} %`));
+      }), h("span.nmd-number", off ? `${k} off` : `${k} · ${short(100 * data.shares[k], data.shares[k] < 0.01 ? 1 : 2)} %`));
   }
 }
 

@@ -61,7 +61,7 @@ class Page {
     const selection = this.get("selection"), facts = this.get("facts") ?? {}, pictures = this.get("pictures"), drawing = this.get("drawing");
     const grid = this.get("grid"), dots = this.get("dots") ?? {}, { row, column, pixel, rows } = selection ?? {};
     if (drawing !== this.drawing) Object.assign(this, { drawing, factors: drawing?.shown ? new Factors(drawing) : null });
-    this.stage = facts.stage ?? (facts.asked ? "question" : grid ? "table" : dots.study ? "study" : facts.lists ? "ratings" : "pictures");
+    this.stage = facts.stage ?? (grid ? "table" : dots.study ? "study" : facts.lists ? "ratings" : "pictures");
     this.draw();
     this.grid.show(grid, selection);
     this.pictures.sure = "sample" in (this.get("status").buttons ?? {});
@@ -77,7 +77,7 @@ class Page {
     const status = this.get("status"), facts = this.get("facts") ?? {}, { stage, frame } = this, running = status.phase === "running";
     this.texts(status, running);
     const { done, planned } = status, still = !status.buttons.run, none = !this.get("components");
-    const bare = ["study", "question"].includes(stage) || (none && (still || (stage === "table" && hasNumber(this.pieces)))); // no strip
+    const bare = ["study", "patches"].includes(stage) || (none && (still || (stage === "table" && hasNumber(this.pieces)))); // no strip
     const posterior = bare && ["photograph", "pictures"].includes(stage);
     const below = frame.clientWidth < WIDE || this.get("pictures")?.count > 1; // its facts
     Object.assign(frame.dataset, { stage: posterior ? (below ? "below" : "alone") : stage, bare, still });
@@ -86,7 +86,7 @@ class Page {
         style: `width: ${Math.min(100, (100 * done) / planned)}%` }),
       h("div.nmd-says", h(`div.nmd-status.nmd-${this.kind}`, { role: "status", "aria-live": "polite", title: [this.message, ...status.warnings].join("\n") }, this.message,
         status.warnings.length ? h("span.nmd-warning", ` ⚠ ${status.warnings[0]}`) : null), this.runs()),
-      h("section.nmd-stage", { "aria-label": "data and model" }, this.question(facts.asked), this.pictures.element, this.grid.element, this.ratings.element,
+      h("section.nmd-stage", { "aria-label": "data and model" }, this.pictures.element, this.grid.element, this.ratings.element,
         this.charts.study.element, (posterior || stage === "study") && h("div.nmd-points", this.tables()), stage === "table" ? null : this.plane.element),
       this.components.element);
     if (this.dead) this.silence();
@@ -212,13 +212,6 @@ class Page {
     return h("div.nmd-opener", h("strong", "Open a file"),
       h("input", { type: "file", accept: FILES, "aria-label": "file to upload", change: ({ target }) => read(target.files[0]) }),
       h("input", { type: "text", placeholder: "or its path", "aria-label": "path of a file", change: ({ target }) => target.value && this.send({ do: "open", name: target.value }) }));
-  }
-
-  /** Return what is wrong with the data, and a button for each way to put it right. */
-  question(asked) {
-    if (!asked) return null;
-    const ways = asked.ways.map((way) => button(way, () => this.send({ do: "mend", way }), { key: way }));
-    return h("div.nmd-mending", { role: "group", "aria-label": "what to do with the data" }, h("p", asked.fault), ways);
   }
 
   /** Return small tables of texts; a row that stands for an entry can be picked. */

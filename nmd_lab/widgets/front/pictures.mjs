@@ -119,7 +119,7 @@ export class Pictures {
       values.difference = channelMeans(values.original, model, data.channels);
       const limit = absoluteLimit(values.difference);
       sheets.difference.fill(values.difference, pictureScale("signed", -limit, limit));
-      this.notes.difference = `at most ±${short(limit, 2)} in a pixel`;
+      this.notes.difference = `data less model, at most ±${short(limit, 2)} in a pixel`;
     }
     const picture = model ?? values.original, shown = picture && (data.channels > 1 ? channelMeans(picture, null, data.channels) : picture);
     if (shown && values.spread) sheets.spread.tint(shown, values.spread, data, this.most);
@@ -253,7 +253,7 @@ export class Pictures {
       this.layer = name;
       this.restep();
     };
-    const swipe = { type: "range", min: 0, max: 100, value: Math.round(100 * this.share), hidden: !both,
+    const swipe = { type: "range", dir: "rtl", min: 0, max: 100, value: Math.round(100 * this.share), hidden: !both,
       "aria-label": "part of each picture that shows data", input: ({ target }) => this.swipe(target.value / 100) };
     const lacks = { difference: values.original && values.model ? "" : "It needs data and a model", spread: values.spread ? "" : this.sure ? "It needs intervals: ⋯ draws them" : "It needs intervals" };
     const can = data.can_brush, brush = (name) => button(BRUSHES[name][0], () => {
