@@ -1,4 +1,4 @@
-"""The explorers of a matrix, and of a fit or a posterior without its data."""
+"""The explorer of a matrix: its pictures, a table, the brush, components and the plane of the rows."""
 
 from __future__ import annotations
 
