@@ -1,4 +1,4 @@
-"""The explorer of a matrix: its pictures, a table, the brush, components and the plane of the rows."""
+"""The explorer of a matrix: pictures, a table, the brush, components and the plane of the rows."""
 
 from __future__ import annotations
 
