@@ -172,7 +172,7 @@ class Recording:
         """Measure the held-out errors of the last iterate and of the result."""
         validation = validation_error(result) if self.measure is None else self.measure(result)
         self.of_result = validation
-        if self.state is not None:
+        if self.state is not None and self.state.iteration not in self.seen:
             last = None if self.measure else result.history.get(VALIDATION)
             self.add(self.state, None if last is None else float(last[-1]), last=True)
 

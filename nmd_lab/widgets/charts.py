@@ -19,6 +19,7 @@ MOST_GROUPS, MOST_COLORS = 12, 8  # values of a coordinate that colours points, 
 
 Chart = dict[str, Any]
 Numbers = Sequence[float] | NDArray[Any]
+Rows = Sequence[Sequence[str]]
 
 
 def curves_chart(curves: Mapping[str, Mapping[int, float]]) -> Chart | None:
@@ -126,14 +127,7 @@ def row_texts(labels: Labels) -> list[str]:
     return texts(labels, "rows") or [f"{name} {names[number]}" for number in numbers]
 
 
-def table(
-    name: str,
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    caption: str = "",
-    ids: Sequence[Any] | None = None,
-) -> dict[str, Any]:
+def table(name: str, head: Sequence[str], rows: Rows, caption: str = "", ids: Any = None) -> Chart:
     """Return a table; `ids` has the row and column of each line, to be picked."""
     return {
         "name": name,

@@ -52,18 +52,14 @@ class FactorsPart:
         """Return the components of a model that are switched off."""
         return [] if fitted is None else sorted(k for k in self._off if k < fitted.H.shape[0])
 
-    def shown_rows(
-        self, fitted: FittedValues | None, selection: Mapping[str, Any] | None, m: int
-    ) -> Any:
+    def shown_rows(self, fitted: FittedValues | None, selection: Any, m: int) -> Any:
         """Return the rows that were picked, or those of the chosen component; None for neither."""
         picked = [row for row in (selection or {}).get("rows") or [] if 0 <= row < m]
-        return np.asarray(picked[:MOST_ROWS], np.intp) if picked else self.rows(fitted)
-
-    def rows(self, fitted: FittedValues | None, count: int = MOST_ROWS) -> Any:
-        """Return the rows with most of the chosen component; None without one."""
+        if picked:
+            return np.asarray(picked[:MOST_ROWS], np.intp)
         if fitted is None or self.chosen is None or self.chosen >= fitted.H.shape[0]:
             return None
-        return np.argsort(-fitted.W[:, self.chosen], kind="stable")[:count]
+        return np.argsort(-fitted.W[:, self.chosen], kind="stable")[:MOST_ROWS]
 
     def parts(
         self,
@@ -152,7 +148,8 @@ def components_part(
     size, count = np.linalg.norm(W, axis=0)[:, None], min(H.shape[0], MOST_COMPONENTS)
     kind, values = "list" if labels else "bars", np.zeros((count, 0, 0))
     lists: list[list[list[Any]]] = []
-    if frame is not None and (frame.picture is not None or (not labels and _is_picture(frame))):
+    is_large = frame is not None and (frame.channels == 3 or min(frame.height, frame.width) > BARS)
+    if frame is not None and (frame.picture is not None or (is_large and not labels)):
         kind = "image"
         values = np.stack([_image(W[:, k], size[k] * H[k], frame) for k in range(count)])
     elif labels:
@@ -209,11 +206,6 @@ def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> 
             words += [f"more {more}"] * bool(more) + [f"less {less}"] * bool(less)
         lines.append(": ".join([f"component {k}", ", ".join(words)]))
     return lines
-
-
-def _is_picture(frame: Frame) -> bool:
-    """Return whether a whole matrix is a picture rather than a table."""
-    return frame.channels == 3 or min(frame.height, frame.width) > BARS
 
 
 def _image(w: Array, h: Array, frame: Frame) -> Array:

@@ -20,6 +20,8 @@ from .background import error_at, in_sample
 from .code import PRINT_ERROR, PRINT_HIDDEN, Code, call, fit_call
 from .paint import Paint, mask_code
 
+Array = NDArray[Any]
+Iterate = State | Decomposition
 NO_PICTURE = (0, 0)  # layout of rows that are no pictures, whatever their labels
 BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
 NUMBERS = """numbers = held_out.select_dtypes("number").astype(float)
@@ -74,34 +76,23 @@ def gaps_code(values: Mapping[str, Any]) -> tuple[str, str]:
 class HiddenEntries:
     """Entries that a fit does not see, to measure the error of its iterates there."""
 
-    def __init__(
-        self,
-        truth: NDArray[np.floating],
-        rows: NDArray[np.intp],
-        columns: NDArray[np.intp],
-        most: int = 100_000,
-    ) -> None:
+    def __init__(self, truth: Array, rows: Array, columns: Array, most: int = 100_000) -> None:
         self.count = rows.size
         drawn = in_sample(self.count, most)
         self._at = rows[drawn], columns[drawn]
         self._truth = truth[self._at]
 
-    def error_of_means(
-        self,
-        seen: NDArray[np.floating],
-        state: State | Decomposition,
-        within: NDArray[np.bool_] | None = None,
-    ) -> float:
+    def error_of_means(self, seen: Array, state: Iterate, within: Array | None = None) -> float:
         """Return the error of the mean of what is seen of each column; `within` as of `error`."""
         counts = np.count_nonzero(~np.isnan(seen), axis=0)
         means = np.nansum(seen, axis=0) / np.maximum(counts, 1)
         return self._error(means[self._at[1]], state, within)
 
-    def error(self, state: State | Decomposition, within: NDArray[np.bool_] | None = None) -> float:
+    def error(self, state: Iterate, within: Array | None = None) -> float:
         """Return the error of f(WH) at the entries, or at those of them that a mask has."""
         return self._error(np.asarray(state._fitted.at(*self._at)), state, within)
 
-    def _error(self, predicted: NDArray[Any], state: Any, within: Any) -> float:
+    def _error(self, predicted: Array, state: Iterate, within: Array | None) -> float:
         some = slice(None) if within is None else within[self._at]
         rows, columns = self._at
         at = rows[some], columns[some]
@@ -206,9 +197,7 @@ def loading_lines(source: str | None, making: str) -> str:
     return f"{lines}X = images{making}\n" if making else lines
 
 
-def guessed_shape(
-    X: NDArray[Any], most: float = 2.5, share: float = 0.75
-) -> tuple[int, int] | None:
+def guessed_shape(X: Array, most: float = 2.5, share: float = 0.75) -> tuple[int, int] | None:
     """Return the height and width of the pictures that rows seem to be, or None."""
     m, n = X.shape
     if n < 36 or m < 5:
@@ -231,7 +220,7 @@ def guessed_shape(
     return shape
 
 
-def mean_difference(a: NDArray[Any], b: NDArray[Any]) -> float:
+def mean_difference(a: Array, b: Array) -> float:
     """Return the mean absolute difference of entries that are both there."""
     with np.errstate(all="ignore"):
         differences = np.abs(a - b)

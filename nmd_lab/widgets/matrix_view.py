@@ -1,4 +1,4 @@
-"""The explorers of a matrix, and of a fit or a posterior without its data."""
+"""The explorer of a matrix: pictures, a table, the brush, components and the plane of the rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.posterior import Posterior
-from nmd_lab.solver.state import State
 
 from .charts import row_texts, texts
 from .history import History, PastRun
@@ -204,15 +203,11 @@ class DecompositionView(ModelView):
             return self.state.fitted_data
         return self.state.data
 
-    def _shown_state(self) -> State | None:
-        """Return the last iterate, if it belongs to the data that are shown."""
-        fit, fitted = self.state.fit, self.state.fit.begun.settings
-        others = any(self.state.values[name] != fitted.get(name) for name in OF_DATA)
-        return None if others and fit.phase != "running" else fit.state
-
     def _fitted(self) -> FittedValues | None:
-        """Return the model of this iterate, the largest component first."""
-        state = self._shown_state()
+        """Return the model of the last iterate, if it is of the data that are shown."""
+        fit = self.state.fit
+        others = any(self.state.values[name] != fit.begun.settings.get(name) for name in OF_DATA)
+        state = None if others and fit.phase != "running" else fit.state
         return self.factors.sorted(None if state is None else state._fitted)
 
     def _rows(self, data: MatrixData) -> Any:

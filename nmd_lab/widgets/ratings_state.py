@@ -50,18 +50,11 @@ class CompletionState(ModelState):
     numbers = MappingProxyType({"rank": 8, "alpha": 15.0, "offset_alpha": 5.0})
     hidden_share = "validation"
 
-    def __init__(
-        self,
-        ratings: Any,
-        *,
-        row: str = DEFAULT_COLUMNS["row"],
-        column: str = DEFAULT_COLUMNS["column"],
-        value: str = DEFAULT_COLUMNS["value"],
-        titles: Mapping[Any, str] | None = None,
-        **values: Any,
-    ) -> None:
+    def __init__(self, ratings: Any, **values: Any) -> None:
+        named = {role: values.pop(role, name) for role, name in DEFAULT_COLUMNS.items()}
+        titles: Mapping[Any, str] | None = values.pop("titles", None)
         self.input = ratings
-        self.columns = table_columns(ratings, {"row": row, "column": column, "value": value})
+        self.columns = table_columns(ratings, named)
         self.data = as_ratings(ratings, self.columns, titles)
         self.observations = self.data.observations
         self.person = NewPerson(self.data)  # somebody who is not in the data
