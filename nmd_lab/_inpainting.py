@@ -96,8 +96,13 @@ class Plan:
 def fill_by_groups(
     pixels: Array, grid: Grid, plan: Plan, rng: np.random.Generator, counts: bool = False
 ) -> tuple[Array, Array, dict[str, Any]]:
-    """Return the mean and standard deviation of each pixel, and the groups, the largest first."""
+    """Return the mean and standard deviation of each pixel, and the groups, the largest first.
+
+    Farther than a patch from seen pixels, the standard deviation rises to that of the picture.
+    """
     low, span = _range(pixels, counts)
+    deep = np.clip(distance_to_seen(pixels, grid) / max(grid.size) - 1, 0, 1)
+    unknown = deep * np.nanstd(pixels)
 
     def tell(step: str, mean: Array | None) -> None:
         plan.tell(step, None if mean is None else low + span * mean)
@@ -111,7 +116,7 @@ def fill_by_groups(
         "group_mean": (("group", "pixel"), low + span * mixture.means[order]),
         "group_covariance": (("group", "pixel", "pixel_"), covariances),
     }
-    return low + span * mean, span * std, found
+    return low + span * mean, np.maximum(span * std, unknown), found
 
 
 def refill(pixels: Array, box: tuple[slice, ...], grid: Grid, groups: xr.Dataset) -> Array:

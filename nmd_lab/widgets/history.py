@@ -77,10 +77,12 @@ class History:
         """Return the settings of a run that are not those of all runs; the rank in any case."""
         settings, paint = run.begun.settings, run.begun.data and run.begun.data.paint
         others = [other.begun.settings for other in self.runs.values()]
+        chosen = {name: getattr(run.fit, name, None) for name in settings if name == "rank"}
         words = [
             WORDS.get(name, f"{name} {{}}").format(as_text(value))
-            for name, value in settings.items()
-            if name == "rank" or any(value != other.get(name) for other in others)
+            for name, value in (settings | chosen).items()
+            if name == "rank"
+            or (value != "auto" and any(value != other.get(name) for other in others))
         ]
         painted = [f"{paint.n_painted} entries painted"] if paint and paint.n_painted else []
         return ", ".join([*words, *painted])

@@ -176,7 +176,7 @@ class LiveFit(Background):
         follows = left < SOON and not stop.is_set()
         self._update(stop, _resumable=fit, result=result, planned=planned)
         if not follows:
-            took = f"⟲ chooses one, which takes about {left:.0f} s"
+            took = f"⟲ fit again chooses a better one in about {left:.0f} s"
             message = f"a first look, at the simplest model; {took}"
             self._update(stop, message=message, planned=self.done, phase="stopped")
         self._finish(result)

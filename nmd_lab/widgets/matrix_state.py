@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from nmd_lab.data.inputs import observe_dense
-from nmd_lab.data.labels import picture_of
+from nmd_lab.data.labels import is_frame, picture_of
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import LOSSES
 from nmd_lab.model.model import make_model
@@ -89,6 +89,11 @@ class DecompositionState(ModelState):
     def shape(self) -> tuple[int, int]:
         """Shape of the matrix that is fitted; categories have a column for each."""
         return observe_dense(self.X).shape
+
+    @property
+    def has_kinds(self) -> bool:
+        """Whether the data are a table whose columns are of several kinds."""
+        return is_frame(self.X) and self.data.labels.table is not None
 
     def data_with(self, paint: Paint | None) -> MatrixData:
         """Return the data with the gaps of the present settings, and some paint."""
@@ -239,5 +244,4 @@ class DecompositionState(ModelState):
             and paint is not self.paint
         ):
             drawn = mask_code(gaps_code(self.values)[1], self.paint) + drawn
-        is_table = self.data.labels.table is not None
-        return drawn + (printing_code(self.data, "posterior") if is_table else "")
+        return drawn + (printing_code(self.data, "posterior") if self.has_kinds else "")

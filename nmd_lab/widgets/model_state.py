@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from nmd_lab._fitting import ResumableFit
 from nmd_lab._runtime.checks import check_rank, is_auto
 from nmd_lab._runtime.progress import Interruption
-from nmd_lab.data.inputs import observe_dense
-from nmd_lab.data.labels import is_frame
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
@@ -207,10 +205,15 @@ class ModelState(FitState):
         """Draws from the posterior; None until they have been asked for."""
         return self.sample.posterior
 
+    @property
+    def has_kinds(self) -> bool:
+        """Whether the data are a table whose columns are of several kinds."""
+        return False
+
     def cannot_sample(self) -> str:
         """Return why no draws can be made with the present settings, or an empty string."""
-        for name in ("nonlinearity", "rank"):
-            if self.values[name] == "auto":
+        for name in ("nonlinearity", "rank"):  # those of a table of several kinds are drawn
+            if self.values[name] == "auto" and not self.has_kinds:
                 return f"the {name} is not chosen yet: ⟲ chooses it"
         problems = self.problems()
         return next((problems[name] for name in SAMPLED if name in problems), "")
@@ -223,7 +226,7 @@ class ModelState(FitState):
         values, (X, observed) = self.values, self.to_sample()
         self.active = self.fit if idle else self.sample
         options = {"draws": values["draws"], "random_state": values["seed"], "observed": observed}
-        if is_frame(X) and observe_dense(X).labels.table is not None:  # f is drawn by column
+        if self.has_kinds:
             options |= {"rank": "auto", "nonlinearity": "auto"}
         else:
             options |= {"rank": values["rank"], "nonlinearity": self.nonlinearity()}

@@ -113,7 +113,7 @@ def test_a_long_choice_is_left_to_the_user_and_its_time_is_said(digits, monkeypa
     act(explorer, "opened")
     assert explorer.join(PATIENCE)
     assert said(explorer).startswith(
-        "a first look, at the simplest model; ⟲ chooses one, which takes"
+        "a first look, at the simplest model; ⟲ fit again chooses a better one in about"
     )
     assert explorer.rank == "auto"
     assert explorer.result.rank == 10
