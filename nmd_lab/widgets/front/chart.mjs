@@ -86,7 +86,8 @@ export class Chart {
     if (!data) return;
     this.labels = [...new Set(data.panels.flatMap(({ series }) => series.map(({ label }) => label)))];
     const colorOf = pageColors(this.element);
-    draw(this.legend, this.labels.some(Boolean) && [data.color && `${data.color}: `, keysOf(this.labels, colorOf)]);
+    const named = this.labels.some(Boolean) && [data.color && `${data.color}: `, keysOf(this.labels, colorOf)];
+    draw(this.legend, named);
     this.measure();
     const few = this.points.length <= BUTTONS && !data.log;
     for (const point of this.points) {
