@@ -42,7 +42,7 @@ export function roomyTicks(ticks) {
 export class Chart {
   constructor(send, name, tall = 130) {
     Object.assign(this, { send, name, tall, data: null, points: [] });
-    this.legend = made(h("div.nmd-legend"));
+    this.legend = made(h("div.nmd-read"));
     this.element = made(h("div.nmd-chart", { hidden: true }, this.legend));
     this.element.chart = this;
     new ResizeObserver(() => ![0, this.space].includes(this.element.clientWidth) && this.draw()).observe(this.element);
