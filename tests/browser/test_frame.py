@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
+import numpy as np
 import pytest
 from journeys import status_says, violations
+from PIL import Image
+from waiting import wait_for
 
 pytestmark = pytest.mark.browser
 
@@ -45,6 +50,7 @@ POPOVERS = [".nmd-word-data", ".nmd-word-components", ".nmd-word-shape", ".nmd-w
 POPOVERS += [".nmd-action.nmd-again", ".nmd-action.nmd-more"]
 TEXT = ".nmd-popover :is(p, strong, .nmd-read, .nmd-line > span, .nmd-shapes)"
 TALLEST, MOST_TAB_STOPS = 760, 20
+SQUARE, MOST_WHITE = 40, 0.12  # a plane of few points is white between them
 TAB_STOPS = """() => [...document.querySelectorAll('.nmd-explorer *')].filter((each) =>
     each.tabIndex >= 0 && !each.disabled && each.checkVisibility({ visibilityProperty: true })
     && each.matches('a, button, input, select, textarea, summary, [tabindex]')).length"""
@@ -76,6 +82,15 @@ def places(page, which):
     return found
 
 
+def white(page):
+    """Return the fraction of squares of the frame in which all pixels are white."""
+    picture = Image.open(io.BytesIO(page.locator(".nmd-frame").screenshot())).convert("RGB")
+    high, wide = (size // SQUARE for size in (picture.height, picture.width))
+    pixels = np.asarray(picture)[: high * SQUARE, : wide * SQUARE]
+    squares = pixels.reshape(high, SQUARE, wide, SQUARE, 3)
+    return (squares == 255).all(axis=(1, 3, 4)).mean()
+
+
 def ended(page):
     """Wait until nothing runs."""
     page.wait_for_function(DRAWN)
@@ -96,6 +111,7 @@ def test_nothing_moves_and_nothing_is_cut(notebook, which):
         assert page.locator(".nmd-frame").bounding_box()["height"] <= TALLEST
         assert page.evaluate(TAB_STOPS) <= MOST_TAB_STOPS
         assert page.evaluate(CUT) == []
+        wait_for(lambda: white(page) <= MOST_WHITE)  # pictures are drawn after the numbers
         before = places(page, which)
         page.click(".nmd-action.nmd-again")
         page.click(".nmd-popover .nmd-run")

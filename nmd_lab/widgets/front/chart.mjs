@@ -42,7 +42,7 @@ export function roomyTicks(ticks) {
 export class Chart {
   constructor(send, name, tall = 130) {
     Object.assign(this, { send, name, tall, data: null, points: [] });
-    this.legend = made(h("div.nmd-legend"));
+    this.legend = made(h("div.nmd-read"));
     this.element = made(h("div.nmd-chart", { hidden: true }, this.legend));
     this.element.chart = this;
     new ResizeObserver(() => ![0, this.space].includes(this.element.clientWidth) && this.draw()).observe(this.element);
@@ -86,7 +86,8 @@ export class Chart {
     if (!data) return;
     this.labels = [...new Set(data.panels.flatMap(({ series }) => series.map(({ label }) => label)))];
     const colorOf = pageColors(this.element);
-    draw(this.legend, this.labels.some(Boolean) && [data.color && `${data.color}: `, keysOf(this.labels, colorOf)]);
+    const named = this.labels.some(Boolean) && [data.color && `${data.color}: `, keysOf(this.labels, colorOf)];
+    draw(this.legend, named);
     this.measure();
     const few = this.points.length <= BUTTONS && !data.log;
     for (const point of this.points) {

@@ -38,8 +38,11 @@ export class Components {
   /** Choose the number of columns with which the tiles fill a place that is not one line. */
   fit() {
     const { clientWidth, clientHeight } = this.gallery, { count } = this.data ?? { count: 1 };
-    const { columns } = tilesOf({ count, height: TALL, width: 1 }, clientWidth, clientHeight);
-    this.gallery.style.setProperty("--columns", Math.max(2, Math.min(columns, Math.floor(clientWidth / NARROW))));
+    const best = tilesOf({ count, height: TALL, width: 1 }, clientWidth, clientHeight);
+    const columns = Math.max(2, Math.min(best.columns, Math.floor(clientWidth / NARROW)));
+    const high = clientHeight / Math.ceil(count / columns) / TALL;
+    const tile = Math.max(NARROW - 6, Math.min(clientWidth / columns - 6, high));
+    this.gallery.style.cssText = `--columns: ${columns}; --tile: ${Math.floor(tile)}px`;
   }
 
   draw() {

@@ -105,10 +105,8 @@ export const steps = (selector, moves) => ({
 });
 
 /** Return the numbers in the bytes that Python has sent; none for nothing. */
-export function numbers(bytes, Kind = Float32Array) {
-  if (!bytes || !bytes.byteLength) return new Kind(0);
-  return new Kind(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
-}
+export const numbers = (bytes, Kind = Float32Array) => new Kind(
+  bytes?.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) ?? 0);
 
 /** Return a number with so many significant digits, and a dash for NaN. */
 export const short = (number, digits = 3) => (Number.isFinite(number) ? String(Number(number.toPrecision(digits))) : "–");

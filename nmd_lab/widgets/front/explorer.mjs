@@ -15,7 +15,6 @@ const FILES = ".csv,.tsv,.txt,.gz,.data,.npy,.npz,.mtx,.nc,.png,.jpg,.jpeg,.tif,
 const MOST_BYTES = 8e6; // of an upload: servers of notebooks take messages of 10 MiB
 const PARTS = ["controls", "status", "facts", "pictures", "modelled", "grid", "curves", "components", "scatter", "drawing",
   "dots", "tables", "runs", "code_text", "selection"];
-const WIDE = 1000; // pixels of a frame with room for facts next to a picture
 const RUNS = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 };
 
 /** Return the part of a text that stays on the line of the word before it, up to the first space, and the rest. */
@@ -64,6 +63,7 @@ class Page {
     this.stage = facts.stage ?? (grid ? "table" : dots.study ? "study" : facts.lists ? "ratings" : "pictures");
     this.draw();
     this.grid.show(grid, selection);
+    this.pictures.square = ["photograph", "patches"].includes(this.stage); // the cells of another matrix fill the stage
     this.pictures.sure = "sample" in (this.get("status").buttons ?? {});
     this.pictures.show(grid ? null : pictures, this.get("modelled"), this.factors, { row, column: pictures?.layout === "matrix" ? column : pixel ?? column }, facts.painted);
     this.charts.study.show(dots.study ?? null, facts.point ?? null);
@@ -77,10 +77,11 @@ class Page {
     const status = this.get("status"), facts = this.get("facts") ?? {}, { stage, frame } = this, running = status.phase === "running";
     this.texts(status, running);
     const { done, planned } = status, still = !status.buttons.run, none = !this.get("components");
-    const bare = ["study", "patches"].includes(stage) || (none && (still || (stage === "table" && hasNumber(this.pieces)))); // no strip
+    const drawn = stage === "table" && hasNumber(this.pieces); // without components, these are draws
+    const bare = ["study", "patches"].includes(stage) || (none && (still || drawn));
     const posterior = bare && ["photograph", "pictures"].includes(stage);
-    const below = frame.clientWidth < WIDE || this.get("pictures")?.count > 1; // its facts
-    Object.assign(frame.dataset, { stage: posterior ? (below ? "below" : "alone") : stage, bare, still });
+    const one = posterior && stage === "photograph"; // its facts have room next to the picture
+    Object.assign(frame.dataset, { stage: posterior ? "posterior" : stage, bare, still, one });
     draw(frame, h("div.nmd-bar", h("p.nmd-sentence", this.sentence), this.actions(status, running), this.popover(status)),
       h("div.nmd-progress", { hidden: !running, role: "progressbar", "aria-label": "progress of the run", "aria-valuemax": planned, "aria-valuenow": Math.min(done, planned),
         style: `width: ${Math.min(100, (100 * done) / planned)}%` }),
@@ -218,7 +219,13 @@ class Page {
   tables() {
     return (this.get("tables") ?? []).map(({ name, caption, head, rows, ids }) => h("div.nmd-table-box", { key: name, tabindex: 0, role: "group", "aria-label": caption || name }, caption ? h("p", caption) : null,
       h(`table.nmd-table.nmd-${name}`, { style: `--rows: ${rows.length}` }, head.some(Boolean) ? h("thead", h("tr", head.map((text) => h("th", { scope: "col" }, text)))) : null, h("tbody", rows.map((texts, k) => h("tr", texts.map((text, j) =>
-        h(j ? "td" : "th", { scope: j ? null : "row" }, ids && !j ? button(text, () => this.send({ do: "select", row: ids[k][0], column: ids[k][1] })) : text))))))));
+        h(j ? "td" : "th", { scope: j ? null : "row" }, ids && !j ? button(text, () => this.pick(...ids[k])) : text))))))));
+  }
+
+  /** Choose a cell of the data, which no popover is to cover. */
+  pick(row, column) {
+    this.send({ do: "select", row, column });
+    if (this.stage === "table") this.open(null);
   }
 
   async copy() {

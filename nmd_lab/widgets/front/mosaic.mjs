@@ -26,13 +26,14 @@ export function pictureScale(kind, low, high) {
   return { table: TABLES[kind], missing, gain, base: isSigned ? 128 : -low * gain };
 }
 
-/** Return the columns and the number of tiles that fill a place best; of many, the last ones may be left out. */
+/** Return the columns and the number of tiles that fill a place best: of many, not always all. */
 export function tilesOf({ count, height, width }, wide, high) {
   const best = { columns: 1, count, covered: 0 };
   for (let columns = 1; columns <= count; columns++) {
-    for (let rows = Math.ceil(Math.min(count, LEAST) / columns); rows <= Math.ceil(count / columns); rows++) {
-      const shown = Math.min(count, columns * rows), size = Math.min(wide / (columns * width), high / (rows * height));
-      const covered = shown * size ** 2;
+    const [least, most] = [Math.min(count, LEAST), count].map((each) => Math.ceil(each / columns));
+    for (let rows = least; rows <= most; rows++) {
+      const shown = Math.min(count, columns * rows);
+      const covered = shown * Math.min(wide / (columns * width), high / (rows * height)) ** 2;
       if (covered > BETTER * best.covered) Object.assign(best, { columns, count: shown, covered });
     }
   }

@@ -90,8 +90,10 @@ export class Pictures {
       if (this.scale && this.values.original) this.fill();
       this.restep();
     }
-    const { across, down } = this.mosaic, ratio = clamp(across / down, 0.4, 6), width = Math.floor(Math.min(wide, high * ratio));
-    this.element.closest(".nmd-frame")?.style.setProperty("--ratio", count > 1 ? 9 : ratio); // a photograph leaves room
+    const { across, down } = this.mosaic, stretched = data.layout === "matrix" && !this.square;
+    const ratio = stretched ? wide / (high || 1) : clamp(across / down, 0.4, 6);
+    const width = Math.floor(Math.min(wide, high * ratio)), frame = this.element.closest(".nmd-frame");
+    frame?.style.setProperty("--ratio", count > 1 ? 9 : ratio); // a photograph leaves room
     const sharp = globalThis.devicePixelRatio || 1, height = Math.floor(width / ratio);
     Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
     Object.assign(this.canvas, { width: Math.round(width * sharp), height: Math.round(height * sharp) });

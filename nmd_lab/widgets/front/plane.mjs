@@ -9,20 +9,6 @@ const DOT_REACH = 12, MANY = 2000, DRAGGED = 4, DRAWN = 96, LINE = 15;
 const THUMB = 26, DIRECTIONS = 10; // size of the pictures at the edges, and their number at most
 const SLIDE = 400; // milliseconds in which films slide along a taste
 
-/** Return the positions of the points inside a closed polygon of [x, y] (even-odd rule). */
-export function insideOf(polygon, xs, ys) {
-  const found = [];
-  for (let k = 0; k < xs.length; k++) {
-    let inside = false;
-    for (let i = 0, j = polygon.length - 1; i < polygon.length; j = i++) {
-      const [[ax, ay], [bx, by]] = [polygon[i], polygon[j]];
-      if (ay > ys[k] !== by > ys[k] && xs[k] < ax + ((bx - ax) * (ys[k] - ay)) / (by - ay)) inside = !inside;
-    }
-    if (inside) found.push(k);
-  }
-  return found;
-}
-
 /** Return a range around the middle 98 % of numbers, and around another: the rest stands at the edge. */
 export function mostOf(values, other) {
   const sorted = values.slice().sort(), cut = Math.floor(sorted.length / 100);
@@ -153,9 +139,18 @@ export class Plane {
   release(place) {
     const path = [...this.lasso, place], [[left, top]] = path, near = this.near(place);
     const click = path.every(([x, y]) => Math.hypot(x - left, y - top) < DRAGGED);
-    const inside = click ? [near].filter((k) => k !== null) : insideOf(path, this.positions.left, this.positions.top);
+    const { left: lefts, top: tops } = this.positions, pen = made(h("canvas")).getContext("2d");
+    const loop = this.loop(path), within = (k) => pen.isPointInPath(loop, lefts[k], tops[k], "evenodd");
+    const inside = click ? [near].filter((k) => k !== null) : [...this.rows.keys()].filter(within);
     this.drop();
     this.select(inside.map((k) => this.rows[k]));
+  }
+
+  loop(places) {
+    const path = new Path2D();
+    for (const place of places) path.lineTo(...place);
+    path.closePath();
+    return path;
   }
 
   drop() {
@@ -306,12 +301,10 @@ export class Plane {
       pen.strokeStyle = pen.fillStyle = getComputedStyle(this.canvas).color;
       if (this.at !== null) circle(pen, left[this.at], top[this.at], 8);
       pen.stroke();
-      pen.beginPath();
-      for (const place of this.lasso ?? []) pen.lineTo(...place);
-      pen.closePath();
-      pen.stroke();
+      const lasso = this.loop(this.lasso ?? []);
+      pen.stroke(lasso);
       pen.globalAlpha = 0.1;
-      pen.fill("evenodd");
+      pen.fill(lasso, "evenodd");
     });
   }
 }

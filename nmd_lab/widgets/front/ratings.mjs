@@ -49,7 +49,7 @@ export class Ratings {
     h("section.nmd-top", { "aria-label": "suggestions" }, h("div.nmd-list-head", h("strong", "FOR ", you ? "YOU" : data.person),
       h("label", "by ", h("select.nmd-sort", { value: sort, change: ({ target }) => ask("sort", target.value) },
         Object.entries(sorts).map(([name, text]) => h("option", { value: name, selected: name === sort }, text)))),
-      h("label", "at least ", h("input.nmd-least", { value: String(least), inputmode: "numeric", change: ({ target }) => ask("least", target.value) }), " ratings")),
+      h("label", "at least ", h("input", { size: 3, value: String(least), inputmode: "numeric", change: ({ target }) => ask("least", target.value) }), " ratings")),
     h("p.nmd-about-you", about),
     this.heads(top[0], false), h("ol", steps("li button", MOVES), { tabindex: 0, "aria-label": "suggestions" }, top.map((each) => this.line(each, false)))));
     for (const list of this.element.querySelectorAll("ol")) stopAt(list, "li button");

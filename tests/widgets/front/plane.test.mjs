@@ -3,47 +3,13 @@ import assert from "node:assert";
 import test from "node:test";
 
 import { rangeOf, linearTicks, nearestDot, tickText } from "../../../nmd_lab/widgets/front/axes.mjs";
-import { insideOf, mostOf } from "../../../nmd_lab/widgets/front/plane.mjs";
+import { mostOf } from "../../../nmd_lab/widgets/front/plane.mjs";
 
 /** Return numbers between 0 and 1 that are the same in each run. */
 function someNumbers(count, seed = 7) {
   let state = seed;
   return Array.from({ length: count }, () => (state = (state * 16807) % 2147483647) / 2147483647);
 }
-
-const square = [[0, 0], [1, 0], [1, 1], [0, 1]];
-
-test("a square holds what is between its sides", () => {
-  assert.deepEqual(insideOf(square, [0.5, 1.5, -0.1, 0.99], [0.5, 0.5, 0.2, 0.01]), [0, 3]);
-});
-
-test("a polygon in the other direction holds the same points", () => {
-  const [xs, ys] = [someNumbers(500, 3), someNumbers(500, 4)];
-  const shape = [[0.1, 0.1], [0.9, 0.3], [0.5, 0.5], [0.8, 0.95], [0.2, 0.7]];
-  assert.deepEqual(insideOf(shape, xs, ys), insideOf([...shape].reverse(), xs, ys));
-});
-
-test("a convex polygon holds the points on the same side of all its edges", () => {
-  const corners = Array.from({ length: 9 }, (_, k) => [Math.cos((2 * Math.PI * k) / 9), Math.sin((2 * Math.PI * k) / 9)]);
-  const [xs, ys] = [5, 6].map((seed) => someNumbers(2000, seed).map((each) => 2.4 * each - 1.2));
-  const left = ([ax, ay], [bx, by], x, y) => (bx - ax) * (y - ay) - (by - ay) * (x - ax) > 0;
-  const expected = [...xs.keys()].filter((k) => corners.every((each, i) => left(each, corners[(i + 1) % 9], xs[k], ys[k])));
-  assert.ok(expected.length > 500);
-  assert.deepEqual(insideOf(corners, xs, ys), expected);
-});
-
-test("the notch of a concave polygon and the middle of a star are outside", () => {
-  const notched = [[0, 0], [4, 0], [4, 4], [2, 1], [0, 4]];
-  assert.deepEqual(insideOf(notched, [2, 0.5, 3.5, 2], [3, 2, 2, 0.5]), [1, 2, 3]);
-  const star = [0, 2, 4, 1, 3].map((k) => [Math.sin((2 * Math.PI * k) / 5), Math.cos((2 * Math.PI * k) / 5)]);
-  assert.deepEqual(insideOf(star, [0, 0], [0, 0.8]), [1]);
-});
-
-test("nothing is inside an empty polygon, a line, or at NaN", () => {
-  assert.deepEqual(insideOf([], [0], [0]), []);
-  assert.deepEqual(insideOf([[0, 0], [1, 1]], [0.5, 0.2], [0.5, 0.9]), []);
-  assert.deepEqual(insideOf(square, [NaN, 0.5], [0.5, NaN]), []);
-});
 
 test("the nearest point is the one of all distances, within reach", () => {
   const [lefts, tops] = [someNumbers(300, 8), someNumbers(300, 9)];
