@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab.studies import Study
+from nmd_lab.studies.cell import POSTERIOR_SCORES
 from nmd_lab.studies.grid import select
 from nmd_lab.studies.plots import label_text
 from nmd_lab.studies.summary import choices, labels_of, ranked, trials, variable
@@ -136,8 +137,8 @@ class StudyState(FitState):
             self.selected = self.selected._replace(scores=scores.reshape(-1, scores.shape[-1]))
 
     def lines(self, source: str | None) -> str:
-        """Return the lines that print the means of the models, or that of the point."""
-        metric = self.values["metric"]
+        """Return the lines that print the models and their differences, or the mean of the point."""
+        metric, is_error = self.values["metric"], self.values["metric"] not in POSTERIOR_SCORES
         lines = (
             f"results = {source or '...'}{'.results' if isinstance(self.input, Study) else ''}\n"
         )
@@ -145,6 +146,8 @@ class StudyState(FitState):
         if self.selected is not None:
             at = {d: v for d, v in self.selected.labels.items() if d in self.results.dims}
             return f"{lines}print({call(f'{errors}.sel', f'{at!r}')}.mean().item())\n"
+        if isinstance(self.input, Study) and choices(self.results) and is_error:
+            return f'print({source or "..."}.rank_test("{metric}").head(24).to_string())\n'
         mean = call(f"{errors}.mean", f"{means!r}", skipna=False)
         ranked = ".to_series().dropna().sort_values().head(24)" if choices(self.results) else ""
         return f"{lines}print({mean}{ranked})\n"

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy import stats
 
 from nmd_lab.result import netcdf
+from nmd_lab.studies.cell import POSTERIOR_SCORES
 from nmd_lab.studies.plots import label_text
-from nmd_lab.studies.summary import labels_of, ranked
+from nmd_lab.studies.summary import CONFIDENCE, labels_of, rank_test, ranked
 
 from .background import many
 from .charts import chart, series, table
@@ -26,7 +26,6 @@ from .words import Number, Piece, two_digits
 
 CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by held-out entries
 MOST_CELLS = 24  # largest number of fits of a point, or of points, that are listed
-CLEARLY = 0.975  # quantile of Student's t beyond which a paired difference is called clear
 
 
 class StudyView(View):
@@ -97,16 +96,19 @@ class StudyView(View):
             return ""
         best, other = self._labels(), self._labels(1)
         changed = {name: label for name, label in other.items() if label != best.get(name)}
-        by_seed = (models.iloc[1] - models.iloc[0]).groupby("seed").mean().to_numpy()
-        more = float(by_seed.mean())
+        results, metric = self.state.results, self.state.values["metric"]
+        if metric in POSTERIOR_SCORES:  # the lowest is not the best
+            return ""
+        tested = rank_test(results, metric, CONFIDENCE, {})
+        more, *ends = tested[["difference", "low", "high"]].iloc[1]
         places = max(0, 1 - math.floor(math.log10(more))) if more > 0 else 2
         text = f"; {_words(changed)} is {more:.{places}f} worse"
-        if by_seed.size < 2:
+        if results.sizes["seed"] < 2:
             return f"{text}, with one seed"
-        reach = float(stats.t.ppf(CLEARLY, by_seed.size - 1) * stats.sem(by_seed))
-        text += "," if more > reach else ", not"
-        low, high = (f"{end:.{places}f}" for end in (more - reach, more + reach))
-        return f"{text} clearly (95 % interval {low} to {high}, paired by {by_seed.size} seeds)"
+        text += "," if ends[0] > 0 else ", not"
+        low, high = (f"{end:.{places}f}" for end in ends)
+        paired = f"paired by {results.sizes['seed']} seeds"
+        return f"{text} clearly (95 % interval {low} to {high}, {paired})"
 
     def _best(self) -> ChartPoint | None:
         """Return the point of the best model where its conditions are hardest."""
