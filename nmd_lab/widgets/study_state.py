@@ -137,7 +137,7 @@ class StudyState(FitState):
             self.selected = self.selected._replace(scores=scores.reshape(-1, scores.shape[-1]))
 
     def lines(self, source: str | None) -> str:
-        """Return the lines that print the models and their differences, or the mean of the point."""
+        """Return the lines that print the models with differences, or the mean of the point."""
         metric, is_error = self.values["metric"], self.values["metric"] not in POSTERIOR_SCORES
         lines = (
             f"results = {source or '...'}{'.results' if isinstance(self.input, Study) else ''}\n"

@@ -237,20 +237,14 @@ class Segments(NamedTuple):
 
     Attributes
     ----------
-    noise, kind : NoiseKind, Kind
-        Where the noise is, and nonlinearity and loss.
-    kinds : list of int
-        Positions of the kinds.
+    noise, kind, kinds : NoiseKind, Kind, list of int
+        Where the noise is, nonlinearity and loss, and positions of the kinds.
     starts : ndarray of int (n_rows + 1,) or (n_columns + 1,)
         Position of the first entry of each row or column, and behind the last.
     entries : slice or ndarray of int (n_entries,)
         Positions of the entries among those by row.
-    x, weights : ndarray (n_entries,)
-        X at the entries, and their weights; empty if every one is 1.
-    limits : SampledLimits
-        Limits of the entries; empty if all are known.
-    units : tuple of ndarray
-        Centre and size of the kind of each entry; empty if T has none.
+    x, weights, limits, units : ndarray (n_entries,), ndarray, SampledLimits, tuple of ndarray
+        X at the entries, and what is empty without it: weights, limits, centres and sizes.
     shift : int
         Number of rows and columns before, in streams of random numbers.
     """

@@ -19,13 +19,7 @@ from nmd_lab.solver.storage import Block, CsrStorage, DenseStorage, storage_of
 from .cut_points import Levels
 from .latent_draws import LEVEL, NO_LIMITS, SampledLimits, Segments
 from .priors import Prior
-from .row_updates import (
-    DenseUpdate,
-    OtherFactor,
-    SparseUpdate,
-    each_block,
-    positions_of_most,
-)
+from .row_updates import DenseUpdate, OtherFactor, SparseUpdate, each_block, positions_of_most
 from .sampled_model import NoiseKind, knows_T, levels_of
 
 
