@@ -123,7 +123,7 @@ def test_nothing_moves_and_nothing_is_cut(notebook, which):
             assert places(page, which) == before
             if width == 900:
                 assert violations(page, ".nmd-explorer") == []
-            page.locator(TEXT).first.click()
+            page.locator(TEXT).locator("visible=true").first.click()
             page.keyboard.press("Escape")
             page.wait_for_selector(".nmd-popover", state="detached")
         page.click(".nmd-component >> nth=0")
