@@ -101,7 +101,9 @@ def fill_by_groups(
     Farther than a patch from seen pixels, the standard deviation rises to that of the picture.
     """
     low, span = _range(pixels, counts)
-    deep = np.clip(distance_to_seen(pixels, grid) / max(grid.size) - 1, 0, 1)
+    deep = np.clip(
+        distance_to_seen(pixels, grid) / max(grid.size[axis] for axis in grid.space) - 1, 0, 1
+    )
     unknown = deep * np.nanstd(pixels)
 
     def tell(step: str, mean: Array | None) -> None:

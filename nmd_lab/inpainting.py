@@ -89,7 +89,8 @@ def inpaint(
         ``picture`` with the dtype and coordinates of the input, and ``std``, the standard
         deviation of each pixel in its unit, 0 where it was seen and not cleaned.  The intervals
         ``picture ± 1.645 std`` cover 90 % of seen pixels that were hidden; of a cleaned picture,
-        ``std`` is that of the groups, and somewhat too large.  The groups, the largest first, have
+        ``std`` is that of the groups, and somewhat too large.  From one to two patches inside a
+        hole it rises to that of the picture.  The groups, the largest first, have
         ``group_weight``, ``group_mean`` and ``group_covariance``.
 
     Raises

@@ -72,7 +72,8 @@ def sample(
         Nonlinearity f of all entries, or by column, as for `complete`.  "monotone": an increasing f
         that maps normal quantiles to those of X, or of a column.  "auto": the identity, and a
         `Monotone` for the numbers of a table whose columns have noise levels of their own, unless
-        many values are at an end of the column, or a loss or `noise` is given.  A column with
+        many values are at an end of the column, or a loss or `noise` is given; its predictions
+        end half a standard deviation beyond the values.  A column with
         limits has the exponential function or the line instead, above 0 if no value of it is
         negative.  A dict: "auto" for the columns that it leaves out.
     loss : str, Loss, dict or sequence, default "frobenius"

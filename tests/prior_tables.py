@@ -288,7 +288,8 @@ def draw_data(table: Table, state: ChainState, rng: np.random.Generator) -> None
             state.x[at] = limit if noise == "ordinal" else x
             x = limit
         problem.values[at] = x
-    vars(problem).pop("levels", None)  # those of the data before
+    for name in ("levels", "segments"):  # those of the data before
+        vars(problem).pop(name, None)
 
 
 def noise_of_counts(y: Array, _: Array, rng: np.random.Generator) -> Array:

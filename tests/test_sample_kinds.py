@@ -205,7 +205,7 @@ def test_numbers_are_not_classes(posterior):
         posterior.probabilities("kg")
 
 
-@pytest.mark.parametrize(("missing", "noise"), [(0.3, ("before",) * 8), (0.7, "gaussian")])
+@pytest.mark.parametrize(("missing", "noise"), [(0.3, ("clipped",) * 8), (0.7, "gaussian")])
 def test_a_frame_has_noise_by_column_where_most_of_it_is_observed(missing, noise):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 1)) * np.ones(8) + 0.3 * rng.normal(size=(30, 8))

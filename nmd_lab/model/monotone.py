@@ -36,7 +36,7 @@ class Monotone(PiecewiseLinear):
 
     Without knots it is learned from the values of the column, or of all of X.  f maps the quantiles
     of a normal variable, with the mean and the standard deviation of X, to those of X, and has
-    straight tails.  With fewer than eight different values f is the straight line.
+    straight tails unless `flat`.  With fewer than eight different values f is the straight line.
 
     `decompose` and `complete` continue from there: between rounds of iterations f becomes the
     rising function with the same knots, and the same rise between the first and the last one, that
@@ -102,6 +102,8 @@ class Monotone(PiecewiseLinear):
         self.t, self.x = (tuple(np.asarray(each, dtype=np.float64).tolist()) for each in (t, x))
         self.learns = not self.t if learns is None else bool(learns)
         self.flat = bool(flat)
+        if self.flat and not len(t):
+            raise ValueError("flat=True goes with knots: give t and x.")
         if not self.t and not self.x:
             super().__init__([0.0], [1.0, 1.0])
             self._table = np.array(self.parameters)
@@ -169,10 +171,21 @@ class Monotone(PiecewiseLinear):
         knots = knots[middle] + np.concatenate([[0.0], np.cumsum(rises)]) - rises[:middle].sum()
         return Monotone((t - centre).tolist(), knots.tolist(), self.share, self.learns)
 
+    def pseudo_inverse(self, x: FloatArray) -> FloatArray:
+        """Return t with f(t) = x; where f is constant beyond its knots, the knot of that end."""
+        if not self.flat:
+            return super().pseudo_inverse(x)
+        t: FloatArray = np.interp(x, self.x, self.t).astype(x.dtype)
+        return t
+
     def within(self, low: float, high: float) -> Monotone:
         """Return f between two numbers, and constant beyond them."""
         ends = self.pseudo_inverse(np.array([low, high], dtype=np.float64)).tolist()
-        inner = [(t, x) for t, x in zip(self.t, self.x, strict=True) if low < x < high]
+        inner = [
+            (t, x)
+            for t, x in zip(self.t, self.x, strict=True)
+            if low < x < high and ends[0] < t < ends[1]
+        ]
         t, x = zip((ends[0], low), *inner, (ends[1], high), strict=True)
         return Monotone(t, x, self.share, self.learns, flat=True)
 

@@ -34,7 +34,7 @@ Positions = NDArray[np.integer]
 
 MOST_SPREADS = 5.0
 """Standard deviations from the mean of a column within which a best guess of a number lies: a row
-with outliers may be predicted far beyond its column."""
+with outliers may be predicted far beyond its column where f is not learned."""
 
 MOST_TRIES = 1000
 """Draws of a value within its limits; then the limit itself is near enough."""

@@ -45,7 +45,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         Loss d, which defines the noise after f.
     noise : {"gaussian", "clipped", "before", "after", "ordinal"} or tuple of them
         Where the noise is, for v = WH plus offsets and T ~ N(v, 1/ρ).  "gaussian": x ~ N(v, 1/ρ).
-        "clipped": this, and a new observation is f(T), which lies between the ends of its column.
+        "clipped": this, or x = f(T) with a learned f; a new observation is f(T) between two ends.
         "before": x = f(T).  "after": x is f(T) plus noise of precision β, or a count of mean f(T).
         "ordinal": x is level k if T lies between the cut points k - 1 and k.  A table of several
         kinds has one for each column.
@@ -78,7 +78,7 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
     >>> posterior.draws.H.dims, posterior.trace.sizes["sweep"]
     (('chain', 'draw', 'component', 'column'), 50)
     >>> posterior.noise[0], posterior.nonlinearity[0].name, posterior.loss[0], posterior.levels
-    ('before', 'monotone', Frobenius(), None)
+    ('clipped', 'monotone', Frobenius(), None)
     >>> posterior.mean, posterior.stop_reason.code, posterior.parameters["draws"]
     (0.0, 'draws', 50)
     """

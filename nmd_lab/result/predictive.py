@@ -64,6 +64,8 @@ class NoiseBefore(Predictive):
         """Return the logarithm of the density on slopes, and of the probability at limits."""
         f, sd = self.noise.nonlinearity, self.noise.sd
         pieces = all_pieces(f)
+        if f.form == "monotone" and pieces and pieces[0].slope == 0:  # beyond an end is at the end
+            x = np.clip(x, pieces[0].intercept, pieces[-1].intercept)
         total = np.zeros_like(v)
         with np.errstate(divide="ignore", invalid="ignore"):
             if f.form == "square":

@@ -175,7 +175,8 @@ ASSUMED = {
     "clipped": "Where a tenth of a column or more is its smallest or largest value, no prediction "
     "is beyond that.",
     "before": "A value at a limit means only that the number behind it is beyond the limit.",
-    "monotone": "Some numbers are a rising function of normal ones, which have the noise.",
+    "monotone": "Some numbers are a rising function of normal ones, which have the noise, and no "
+    "prediction is far beyond the values of its column.",
     "after": "Numbers have the noise of their loss around f of the number behind them.",
     "ordinal": "A level or a class means that a normal number lies between two cut points.",
 }

@@ -136,7 +136,8 @@ def columns_in_words(labels: Labels, kinds: Model | None) -> str:
 
 def _ends(f: Nonlinearity) -> str:
     """Return the ends of the predictions of a column in words; empty if it has none."""
-    if f.name == "monotone" and f.settings[1][:1] == (0.0,):
+    pieces = f.pieces() if f.name == "monotone" else None
+    if pieces and pieces[0].slope > 0 and f.settings[1][:1] == (0.0,):
         return "above 0"
     if f.name != "minmax":
         return ""

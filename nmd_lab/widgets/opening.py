@@ -91,8 +91,10 @@ def view_of(X: Any, **options: Any) -> View:
     if not is_frame(X) or not (refused := refused_columns(X)) or set(refused) - set(DROPPED):
         return view_of_matrix(X, **options)
     names = [name for some in refused.values() for name in some]
+    if len(names) == X.shape[1]:
+        return view_of_matrix(X, **options)
     view = view_of_matrix(X.drop(columns=names), **options)
-    view.mending = f".drop(columns={names!r})"
+    view.mending = f".drop(columns={names!r}, errors='ignore')"
     view.data_code = f"{name_in_notebook(X) or 'X'}{view.mending}"
     view.said = f"left out: {description(X, refused)}"
     return view

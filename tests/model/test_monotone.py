@@ -81,6 +81,9 @@ def test_f_within_two_numbers_is_f_between_them_and_constant_beyond():
         np.testing.assert_allclose(within.scaled(2)(t / 2), within(t) / 2, atol=1e-12)
         x = np.array([low - 5, low, high, high + 5.0])
         np.testing.assert_allclose(within(within.pseudo_inverse(x)), np.clip(x, low, high))
+    far = Monotone([100, 101, 103], [150, 156, 157]).within(148, 158)  # 0 is beyond all knots
+    t = far.pseudo_inverse(np.array([90.0, 148, 158, 200]))
+    np.testing.assert_allclose(t, [far.t[0]] * 2 + [far.t[-1]] * 2)
 
 
 def test_knots_are_not_learned_unless_asked():

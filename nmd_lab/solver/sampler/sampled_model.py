@@ -39,8 +39,8 @@ the level of X says between which cut points T lies.
 
 
 CLIPPED = "clipped"
-"""Kind of noise of a posterior whose sampler has "gaussian": a new observation is f(T), and f clips
-it to the ends of its column."""
+"""Kind of noise of a posterior whose sampler has "gaussian", or a learned f: a new observation is
+f(T), and f clips it to the ends of its column."""
 
 
 def levels_of(loss: Loss) -> int:
@@ -112,12 +112,14 @@ def with_ends(
     named = nonlinearity if isinstance(nonlinearity, Mapping) else ()
     kinds, shown = list(model.kinds), list[str](noises)
     _, columns, values = observations.entries()
+    order = np.argsort(columns, kind="stable")
+    bounds = np.searchsorted(columns[order], np.arange(len(kinds) + 1))
     for j, (kind, (low, high)) in enumerate(zip(model.kinds, ends, strict=True)):
         f: Nonlinearity | None = None
         if names[j] in named:
             continue
         if isinstance(kind.nonlinearity, Monotone) and kind.nonlinearity.learns:
-            x = values[columns == j].astype(np.float64)
+            x = values[order[bounds[j] : bounds[j + 1]]].astype(np.float64)
             least, most, beyond = float(x.min()), float(x.max()), BEYOND * float(x.std())
             least = least - beyond if least < 0 else max(least - beyond, 0.0)
             f = kind.nonlinearity.within(least, most + beyond)

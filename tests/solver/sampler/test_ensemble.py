@@ -217,8 +217,8 @@ def test_fewer_draws_have_each_member_in_its_proportion(number):
         assert after.size == min(-(-number // 2), 200)
         counts = (np.bincount(each, minlength=len(SIZES)) / each.size for each in (before, after))
         assert np.abs(np.subtract(*counts)).max() < 1 / after.size + 1e-9
-    H = posterior._stacked[1].reshape(2, 200, -1)
-    kept = fewer._stacked[1].reshape(2, after.size, -1)
+    H = posterior._stacked()[1].reshape(2, 200, -1)
+    kept = fewer._stacked()[1].reshape(2, after.size, -1)
     assert all((kept[chain][:, None] == H[chain]).all(axis=2).any(axis=1).all() for chain in (0, 1))
 
 
