@@ -274,6 +274,9 @@ def test_predictions_go_little_beyond_the_values_of_a_skewed_column():
             assert values.to_numpy().min() >= min(least[column], 0) - 1e-5
             assert values.to_numpy().max() <= most[column] + 1e-5
     assert max(copy["c"].max() for copy in copies) > X["c"].max()
+    rows = np.flatnonzero(X["c"].isna())
+    beyond = np.full(rows.size, 1e6)  # counts as the end
+    assert np.isfinite(posterior.log_density(rows, ["c"] * rows.size, beyond)).all()
     new = X.iloc[:3].set_axis(["x", "y", "z"]).assign(a=[1e6, 2.0, 2.0], b=np.nan)
     filled = posterior.impute(new, random_state=0)
     assert filled.loc["x", "b"] > filled.loc["y", "b"]  # a value beyond all counts as the largest
