@@ -118,8 +118,8 @@ def with_ends(
         f: Nonlinearity | None = None
         if names[j] in named:
             continue
-        if isinstance(kind.nonlinearity, Monotone) and kind.nonlinearity.learns:
-            x = values[order[bounds[j] : bounds[j + 1]]].astype(np.float64)
+        x = values[order[bounds[j] : bounds[j + 1]]].astype(np.float64)
+        if isinstance(kind.nonlinearity, Monotone) and kind.nonlinearity.learns and x.size:
             least, most, beyond = float(x.min()), float(x.max()), BEYOND * float(x.std())
             least = least - beyond if least < 0 else max(least - beyond, 0.0)
             f = kind.nonlinearity.within(least, most + beyond)
