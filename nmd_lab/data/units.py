@@ -165,6 +165,14 @@ MOST_LEVELS, OFTEN = 20, 0.01  # values of a scale, and fraction of all that eit
 OF_CONSTANT = 20  # observed values of a constant, or half of the rows; fewer may be equal by chance
 
 
+def values_of_columns(observations: Observations) -> list[FloatArray]:
+    """Return the observed values of each column."""
+    _, columns, x = observations.entries()
+    order = np.argsort(columns, kind="stable")
+    bounds = np.searchsorted(columns[order], np.arange(1, observations.shape[1]))
+    return np.split(x[order], bounds)
+
+
 def ends_of_columns(observations: Observations) -> NDArray[np.float64]:
     """Return the smallest and the largest value of each column (n, 2) if many are just that.
 
@@ -173,16 +181,15 @@ def ends_of_columns(observations: Observations) -> NDArray[np.float64]:
     """
     n = observations.shape[1]
     ends = np.tile([-np.inf, np.inf], (n, 1))
-    _, columns, x = observations.entries()
+    _, columns, _ = observations.entries()
     limits = observations.as_sparse().limits
     table, enough = observations.labels.table, min(OF_CONSTANT, observations.shape[0] / 2)
     limited = np.zeros(n, dtype=bool) if table is None else table.of_values.copy()
     if limits is not None:
         limited[columns[limits.codes != 0]] = True
-    order = np.argsort(columns, kind="stable")
-    bounds = np.searchsorted(columns[order], np.arange(n + 1))
+    of_columns = values_of_columns(observations)
     for j in np.flatnonzero(~limited):
-        values, counts = np.unique(x[order[bounds[j] : bounds[j + 1]]], return_counts=True)
+        values, counts = np.unique(of_columns[j], return_counts=True)
         if values.size >= FEWEST or (values.size == 1 and counts[0] >= enough):
             many = counts[[0, -1]] >= SHARE * counts.sum()
             ends[j, many] = values[[0, -1]][many]

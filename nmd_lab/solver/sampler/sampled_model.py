@@ -16,7 +16,7 @@ from nmd_lab._runtime.checks import is_auto
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
 from nmd_lab.data.observations import Observations
-from nmd_lab.data.units import ends_of_columns
+from nmd_lab.data.units import ends_of_columns, values_of_columns
 from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.limited_columns import f_within_limits
 from nmd_lab.model.loss import Loss
@@ -111,14 +111,12 @@ def with_ends(
     names = observations.labels.flat(observations.labels.columns).tolist()
     named = nonlinearity if isinstance(nonlinearity, Mapping) else ()
     kinds, shown = list(model.kinds), list[str](noises)
-    _, columns, values = observations.entries()
-    order = np.argsort(columns, kind="stable")
-    bounds = np.searchsorted(columns[order], np.arange(len(kinds) + 1))
+    values = values_of_columns(observations)
     for j, (kind, (low, high)) in enumerate(zip(model.kinds, ends, strict=True)):
         f: Nonlinearity | None = None
         if names[j] in named:
             continue
-        x = values[order[bounds[j] : bounds[j + 1]]].astype(np.float64)
+        x = values[j].astype(np.float64)
         if isinstance(kind.nonlinearity, Monotone) and kind.nonlinearity.learns and x.size:
             least, most, beyond = float(x.min()), float(x.max()), BEYOND * float(x.std())
             least = least - beyond if least < 0 else max(least - beyond, 0.0)
