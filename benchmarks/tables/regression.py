@@ -12,12 +12,14 @@ Protocol, fixed before the first run:
   least-squares coefficient of infinitely many rows, in closed form from bivariate normal
   probabilities. As age is no regressor, complete cases may be biased.
 - Intervals have the level 95 %: before hiding (the best possible), of complete cases, of the table
-  filled once with best guesses, and pooled by Rubin's rules over 20 copies of
-  `nmd.sample(table).impute(table, n=20)`, all with defaults.
+  filled once with best guesses, and pooled by Rubin's rules over 20 copies: of
+  `nmd.sample(table).impute(table, n=20)`, and of R's mice with predictive mean matching for numbers
+  and its own choice for the others, all with defaults.
 """
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import numpy as np
@@ -28,8 +30,10 @@ import nmd_lab as nmd
 from benchmarks.common.journals import Journals
 from benchmarks.paper.report import prose, table
 
+from .data import codes
 from .pooling import Estimate, least_squares, pool
 from .sizes import Size
+from .with_r import completed
 
 Array = np.ndarray
 
@@ -44,7 +48,8 @@ COLUMNS = [*UNITS, "smoker", "pain"]
 REGRESSORS = ["marker", "smoker", "pain"]
 SLOPE, INTERCEPT = 1.5, -1.552
 """Of the logit of a missing cell in the standardised age; on average 25 %."""
-METHODS = ["before hiding", "complete cases", "filled once", "pooled"]
+OURS, MICE = "pooled, nmd.sample", "pooled, mice"
+METHODS = ["before hiding", "complete cases", "filled once", OURS, MICE]
 
 
 def generated(rng: np.random.Generator, rows: int) -> tuple[pd.DataFrame, Array]:
@@ -103,26 +108,41 @@ def with_holes(frame: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
 
 def regression(frame: pd.DataFrame) -> Estimate:
     """Return the regression on the rows of a table without holes."""
-    X = np.column_stack(
-        [frame["marker"], frame["smoker"].to_numpy(dtype=float), frame["pain"].cat.codes]
-    )
-    return least_squares(X.astype(float), frame["outcome"].to_numpy(dtype=float))
+    return regression_of_codes(frame, np.column_stack([codes(frame[name]) for name in frame]))
+
+
+def regression_of_codes(frame: pd.DataFrame, values: Array) -> Estimate:
+    """Return the regression on rows of numbers and positions, in the columns of a table."""
+    at = [frame.columns.get_loc(name) for name in (*REGRESSORS, "outcome")]
+    return least_squares(values[:, at[:-1]], values[:, at[-1]])
+
+
+def tables(seed: int, rows: int) -> tuple[pd.DataFrame, pd.DataFrame, Array]:
+    """Return a table before hiding and after it, and the truth."""
+    rng = np.random.default_rng([6, seed])
+    frame, truth = generated(rng, rows)
+    return frame, with_holes(frame, rng), truth
 
 
 def work(*, seed: int, rows: int, copies: int, sweeps: dict[str, Any]) -> dict[str, Any]:
-    """Return the truth of a table and the intervals of each method."""
-    rng = np.random.default_rng([6, seed])
-    frame, truth = generated(rng, rows)
-    holes = with_holes(frame, rng)
+    """Return the truth of a table and the intervals of each method but mice."""
+    frame, holes, truth = tables(seed, rows)
     posterior = nmd.sample(holes, random_state=seed, progress=False, **sweeps)
     copies = posterior.impute(holes, n=copies, random_state=seed)
     found = {
         "before hiding": regression(frame),
         "complete cases": regression(holes.dropna(subset=[*REGRESSORS, "outcome"])),
         "filled once": regression(posterior.impute(holes)),
-        "pooled": pool([regression(copy) for copy in copies]),
+        OURS: pool([regression(copy) for copy in copies]),
     }
     return {"truth": truth.tolist()} | {name: each.record() for name, each in found.items()}
+
+
+def work_of_mice(*, seed: int, rows: int, copies: int, sweeps: dict[str, Any]) -> dict[str, Any]:
+    """Return the intervals of mice."""
+    _, holes, _ = tables(seed, rows)
+    each = completed(holes, seed, "default", copies)
+    return {MICE: pool([regression_of_codes(holes, copy) for copy in each]).record()}
 
 
 def section(journals: Journals, size: Size) -> str:
@@ -137,9 +157,13 @@ def section(journals: Journals, size: Size) -> str:
         for seed in range(size.regressions)
     ]
     records = journals.collect("regression", work, cells)
+    if shutil.which("Rscript") or journals.is_stored:
+        of_mice = journals.collect("regression, mice", work_of_mice, cells, peer=completed)
+        records = [a | b for a, b in zip(records, of_mice, strict=bool(of_mice))]
+    methods = [name for name in METHODS if all(name in record for record in records)]
     truth = np.array([r["truth"] for r in records])
     ends = {name: np.array([[r[name][k] for k in ("value", "low", "high")] for r in records])
-            for name in METHODS}  # fmt: skip
+            for name in methods}  # fmt: skip
     width = ends["before hiding"][:, 2] - ends["before hiding"][:, 1]
     body = []
     for name, each in ends.items():

@@ -28,12 +28,18 @@ def mice_cart(seen: pd.DataFrame, seed: int) -> Answer:
 
 
 def _mice(seen: pd.DataFrame, seed: int, method: str, copies: int) -> Answer:
-    """Answer with copies of mice.
+    """Answer with copies of mice."""
+    encoding = Encoding(seen)
+    draws = [encoding.of_codes(copy) for copy in completed(seen, seed, method, copies)]
+    return from_draws(seen, np.stack(draws))
+
+
+def completed(seen: pd.DataFrame, seed: int, method: str, copies: int) -> list[np.ndarray]:
+    """Return copies of a table that mice completes, as numbers and positions of levels.
 
     Raises ``RuntimeError`` where a copy has missing cells, as for columns that mice leaves out.
     """
-    encoding, draws = Encoding(seen), []
-    names = [f"x{k}" for k in range(seen.shape[1])]
+    found, names = [], [f"x{k}" for k in range(seen.shape[1])]
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         values = np.column_stack([codes(seen[name]) for name in seen])
@@ -49,5 +55,5 @@ def _mice(seen: pd.DataFrame, seed: int, method: str, copies: int) -> Answer:
             copy = pd.read_csv(folder / f"copy{k}.csv").to_numpy(dtype=float)
             if np.isnan(copy).any():
                 raise RuntimeError("mice leaves cells missing")
-            draws.append(encoding.of_codes(copy))
-    return from_draws(seen, np.stack(draws))
+            found.append(copy)
+    return found

@@ -27,13 +27,14 @@ def curves_chart(curves: Mapping[str, Mapping[int, float]]) -> Chart | None:
     lines = [series(name, [*at], [*at.values()], []) for name, at in curves.items() if at]
     if not lines:
         return None
-    return chart("", "iteration", "error", [{"title": "", "series": lines}], joined=True, log=True)
+    return chart("", "iteration", "error", lines, joined=True, log=True)
 
 
-def chart(title: str, x: str, y: str, panels: Sequence[dict[str, Any]], **other: Any) -> Chart:
-    """Return a chart of panels side by side."""
+def chart(title: str, x: str, y: str, lines: Sequence[Any], **other: Any) -> Chart:
+    """Return a chart of lines, or of the `panels` side by side that are given in their place."""
     plain = {"color": "", "joined": False, "ticks": None, "diagonal": False, "log": False}
-    return plain | other | {"title": title, "x": x, "y": y, "panels": list(panels)}
+    plain |= {"panels": [{"title": "", "series": list(lines)}]}
+    return plain | {"title": title, "x": x, "y": y} | other
 
 
 def series(
@@ -71,8 +72,7 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
         100 * (e / errors.min() - 1) for e in (errors, errors - spread, errors + spread)
     )
     line = series("", ranks, more, said, (low, high), ranks)
-    panels = [{"title": "", "series": [line]}]
-    return {"ranks": chart("", "components", "% more error than the best", panels, joined=True)}
+    return {"ranks": chart("", "components", "% more error than the best", [line], joined=True)}
 
 
 def errors_by_shape(fit: Decomposition | None) -> dict[str, float]:
@@ -87,8 +87,7 @@ def calibration_chart(found: Findings) -> Chart:
     """Return how many values the intervals cover, against their probability."""
     promised, held = (np.multiply(100, list(each)) for each in (found.held, found.held.values()))
     line = series("", promised, held, [f"{p:.0f} % intervals" for p in promised])
-    panels = [{"title": "", "series": [line]}]
-    return chart(found.summary, "% promised", "% covered", panels, joined=True, diagonal=True)
+    return chart(found.summary, "% promised", "% covered", [line], joined=True, diagonal=True)
 
 
 def texts(labels: Labels, axis: Literal["rows", "columns"]) -> list[str]:

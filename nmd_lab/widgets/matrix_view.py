@@ -22,7 +22,7 @@ from .tables import Grid, Order
 from .view import Guess, ModelView
 from .words import Number, Piece, model_words, painted_words, range_words, size_words
 
-DRAWN = "drawn, as the cells are now"
+DRAWN = "drawn"
 MOST_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background, at most
 
 
@@ -109,8 +109,8 @@ class DecompositionView(ModelView):
         if data is None:
             return guess
         is_picture = data.picture is not None or self._is_photograph(data)
-        things, painted = "pixels" if is_picture else "entries", self.painted[0]
-        return guess._replace(things=things, range=range_words(*data.limits), painted=painted)
+        guess = guess._replace(range=range_words(*data.limits), painted=self.painted[0])
+        return guess._replace(things="pixels", of="pixel") if is_picture else guess
 
     @property
     def painted(self) -> tuple[str, str]:
@@ -137,13 +137,14 @@ class DecompositionView(ModelView):
         found = self.memo(name, lambda: grid.judged(units), *of)
         (numbers, right), (by_means, commonest) = found
         if math.isnan(numbers):
-            after, value = f", average {100 * commonest:.0f} %", f"{100 * right:.0f} %"
+            value, after = (f"{100 * each:.0f} %" for each in (right, commonest))
+            after = f", the commonest class in {after}"
             return Number(1 - right, "Hidden classes are guessed right in ", after, value=value)
         classes = "" if math.isnan(right) else f", {100 * right:.0f} % of classes"
         average = "" if math.isnan(right) else f" and {100 * commonest:.0f} %"
         more = f"{average}{self.guess().covered}"
         before, after = "Hidden numbers are guessed to ", f" SD{classes}"
-        return Number(numbers, before, after, {"average": by_means}, more=more)
+        return Number(numbers, before, after, {"each column's average": by_means}, more=more)
 
     def curves(self) -> dict[str, dict[int, float]]:
         """Return the curves of errors by iteration, in the unit of the data where it is known."""

@@ -61,7 +61,8 @@ class CompletionView(ModelView):
         """Return how well the model guesses the ratings that are hidden, on their scale."""
         ends = self.state.person.ends
         scale = "" if ends is None else " of {:g}…\N{WORD JOINER}{:g}".format(*ends)
-        return super().guess()._replace(things="ratings", range=scale)
+        what = self._things[1]
+        return super().guess()._replace(things="ratings", of=what[:-1], range=scale)
 
     def code(self, explorer: Any) -> str:
         """Return a notebook cell that repeats the fit, and prints the suggestions."""
@@ -231,11 +232,14 @@ class CompletionView(ModelView):
 
     def _about(self, row: int | None) -> str:
         """Return how generous the new person is; what is missing for suggestions."""
-        if self.state.shown is None:
-            return "suggestions come with a fit"
+        state = self.state
+        later = ["90 % intervals follow"] * (state.sample.phase == "running")
+        if state.fit.phase == "running" or state.shown is None:
+            return "suggestions follow once the model is fitted"
         if row is not None:
-            return ""
-        if not self.state.person.ratings:
+            return "".join(later)
+        if not state.person.ratings:
             return "give some stars: suggestions follow"
-        more = self.state.added().mean()
-        return f"you rate {abs(more):.1f} {'above' if more >= 0 else 'below'} most people"
+        more = state.added().mean()
+        most = f"you rate {abs(more):.1f} {'above' if more >= 0 else 'below'} most people"
+        return "; ".join([most, *later])

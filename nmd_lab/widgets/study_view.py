@@ -155,7 +155,8 @@ class StudyView(View):
             f"mean over {' and '.join(averaged)}" if averaged else "",
             label_text(x),
             _hidden(results[metric].attrs.get("long_name", metric)),
-            _panels(points, joined, values["panel"]),
+            [],
+            panels=_panels(points, joined, values["panel"]),
             color="" if values["color"] == NO_DIMENSION else label_text(values["color"]),
             ticks=ticks,
             joined=joined,
@@ -186,7 +187,7 @@ class StudyView(View):
             for a, b in zip(labels, values, strict=True)
         ]
         caption = f"{_labels_text(point.labels)}: {point.mean:.4g} (SD {point.spread:.2g})"
-        head = [_hidden(name.replace("_", " ")) for name in [*dims, *names]]
+        head = [_hidden(n.replace("n_iter", "iterations").replace("_", " ")) for n in dims + names]
         return _shortened(head, rows, caption, "fits")
 
 

@@ -41,13 +41,16 @@ class Guess(NamedTuple):
     range: str = ""  # of the data, in words
     painted: str = ""  # words on what was painted
     covered: str = ""  # words on the intervals
+    of: str = "column"  # each of which has an average, the simplest guess
 
     @property
     def number(self) -> Number:
         """The error in words."""
         (_, error), *rivals = self.errors.items()
         before, after = f"Hidden {self.things} are guessed to ", self.range + self.painted
-        return Number(error, before, after, dict(rivals), more=self.covered)
+        each = f"each {self.of}'s average"
+        named = {each if name == "average" else name: error for name, error in rivals}
+        return Number(error, before, after, named, more=self.covered)
 
 
 class View:

@@ -117,7 +117,7 @@ def test_a_long_choice_is_left_to_the_user_and_its_time_is_said(digits, monkeypa
     )
     assert explorer.rank == "auto"
     assert explorer.result.rank == 10
-    assert [each["name"] for each in explorer.status["headline"]["rivals"]] == ["average"]
+    assert explorer.status["headline"]["rivals"][0]["name"] == "each pixel's average"
     code = explorer.code().replace("X = ...", "X = nmd.datasets.digits(80)")
     variables = {}
     exec(code, variables)  # the code repeats the model that is shown

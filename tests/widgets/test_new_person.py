@@ -222,7 +222,7 @@ def test_the_headline_has_rivals_at_the_same_entries(nonlinearity):
     assert state.errors["average"] == pytest.approx(error)
     shown = explorer.status["headline"]
     assert float(shown["value"].strip("±")) == pytest.approx(validation_error(fit), abs=0.005)
-    assert shown["rivals"][0]["name"] == "average"
+    assert shown["rivals"][0]["name"] == "each item's average"
     assert shown["rivals"][0]["off"] == pytest.approx(error)
     assert ("linear" in state.errors) == (nonlinearity == "minmax")
     if nonlinearity == "minmax":

@@ -88,7 +88,7 @@ def test_the_sentence_is_about_what_the_cells_show(frame):
     before, (error, right) = error, judged(explorer.posterior)
     assert explorer.status["headline"]["off"] == pytest.approx(error, rel=1e-5)
     assert f" SD, {100 * right:.0f} % of classes" in sentence(explorer)
-    said = f"{explorer.posterior.rank} components, a shape for each column, drawn, as the cells are"
+    said = f"{explorer.posterior.rank} components, a shape for each column, drawn. "
     assert said in sentence(explorer)
     assert (explorer.components, explorer.scatter) == (None, None)  # these would be of the fit
     assert [(run["off"], run["current"]) for run in explorer.runs] == [

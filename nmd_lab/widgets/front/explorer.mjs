@@ -90,7 +90,7 @@ class Page {
       h("section.nmd-stage", { "aria-label": "data and model" }, this.pictures.element, this.grid.element, this.ratings.element,
         this.charts.study.element, (posterior || stage === "study") && h("div.nmd-points", this.tables()), stage === "table" ? null : this.plane.element),
       this.components.element);
-    if (this.dead) this.silence();
+    if (this.dead) for (const each of frame.querySelectorAll("button, input, select")) each.disabled = !each.matches(".nmd-copy");
   }
 
   /** Find the sentence and the message; while a run has no number yet, that of the one before stays. */
@@ -112,7 +112,7 @@ class Page {
       "aria-expanded": this.opened === name, "aria-label": about, title: about });
     const copy = button(this.copied ? "copied" : "code", () => this.copy(), { key: "code", class: "nmd-action nmd-copy", title: "Copy the code that repeats this" });
     const stop = button("■ stop", () => this.send({ do: "stop" }), { key: "stop", class: "nmd-action nmd-stop" });
-    return h("div.nmd-actions", { role: "group", "aria-label": "run" }, buttons.run && (running ? stop : opener("again", "⟲", "fit again")), copy, opener("more", "⋯", "open, save, runs, uncertainty"));
+    return h("div.nmd-actions", { role: "group", "aria-label": "run" }, buttons.run && (running ? stop : opener("again", "⟲", "fit again")), copy, opener("more", "⋯", "open, save, uncertainty"));
   }
 
   /** Return the errors of runs and rivals on one bar: a click, or an arrow, compares with a run. */
@@ -134,7 +134,7 @@ class Page {
         const by = keyOf(event, RUNS);
         if (by) pick(runs[clamp(runs.indexOf(chosen) + by, 0, runs.length - 1)]);
       } }, rivals.map(({ off }) => h("i", { style: `left: ${place(off)}%` })),
-    runs.map(({ off, current, left }) => h("b", { style: `left: ${place(off)}%`, "data-now": current || null, "data-left": left || null }))));
+    runs.map(({ off, current, left, text, error }) => h("b", { style: `left: ${place(off)}%`, title: `${text}, ${error}`, "data-now": current || null, "data-left": left || null }))));
   }
 
   popover(status) {
@@ -183,22 +183,15 @@ class Page {
     const { rivals = [], name, value, off } = this.get("status").headline ?? {}, all = [{ name: name ?? "this model", value, off }, ...rivals];
     const most = Math.max(...all.map((each) => each.off));
     const bar = (each, k) => h("div.nmd-rival", { key: each.name }, h("span", each.name), h("i", { class: k ? "" : "nmd-this", style: `width: ${(100 * each.off) / most}px` }), each.value);
-    return [rivals.length ? h("div", all.map(bar)) : null, this.curves(), this.tables(), this.get("status").warnings.map((text) => h("p.nmd-warning", text))];
-  }
-
-  curves() {
     this.charts.curves.show(this.get("curves"));
-    return this.charts.curves.element;
+    return [rivals.length ? h("div", all.map(bar)) : null, this.charts.curves.element, this.tables(), this.get("status").warnings.map((text) => h("p.nmd-warning", text))];
   }
 
   aboutMore(status) {
-    const runs = this.get("runs") ?? [], { intervals } = this.get("dots") ?? {};
-    const line = ({ number, text, error, current, left }) => h("li", { key: number, "aria-current": current || null }, button(`${text}${error && ` ${error}`}${current ? ", this one" : ""}`,
-      () => this.send({ do: "history", number }), { "aria-pressed": left, title: "Compare with this run" }));
+    const { intervals } = this.get("dots") ?? {};
     const save = ({ currentTarget }) => this.send({ do: "save", filename: currentTarget.parentElement.querySelector("input").value });
     this.charts.intervals.show(intervals ?? null);
-    return [this.acts(status, "sample"), this.charts.intervals.element, this.fields("uncertainty"), runs.length ? [h("strong", "Compare with a run"), h("ol.nmd-run-list", runs.map(line))] : null,
-      h("strong", "Save"), h("div.nmd-line", h("input", { type: "text", value: status.filename, "aria-label": "file", key: status.filename }),
+    return [this.acts(status, "sample"), this.charts.intervals.element, this.fields("uncertainty"), h("strong", "Save"), h("div.nmd-line", h("input", { type: "text", value: status.filename, "aria-label": "file", key: status.filename }),
         button("save", save, { disabled: Boolean(status.save), title: status.save || null, class: "nmd-save" })), h("p.nmd-folder", `in ${status.folder}`), this.opener()];
   }
 
@@ -247,10 +240,6 @@ class Page {
   ended() {
     this.dead = true;
     this.draw();
-  }
-
-  silence() {
-    for (const each of this.frame.querySelectorAll("button, input, select")) each.disabled = !each.matches(".nmd-copy");
   }
 }
 

@@ -248,7 +248,7 @@ export class Pictures {
 
   describe(left, right) {
     const { values, data, layer, mode, built } = this, both = left !== right, { beside_title, layout } = data;
-    const { count, height, width } = this.mosaic, names = { original: "data", seen: "data that is seen", beside: beside_title, lit: `component ${this.lit}: orange adds, blue takes away`,
+    const { count, height, width } = this.mosaic, names = { original: "data", seen: "data that is seen", beside: beside_title, lit: `component ${this.lit}: orange +, blue −`,
       model: built === null ? "model" : `first ${built} of ${this.factors.rank}`, ...LAYERS };
     const titled = (name) => (name ? [names[name], this.notes[name]].filter(Boolean).join(", ") : "");
     const choose = (name) => () => {

@@ -6,28 +6,36 @@ import { controls } from "./controls.mjs";
 const SORTS = { for_you: "for you", highest: "highest", surest: "surest" };
 const MOVES = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
 
-export const levelAt = (share, count) => clamp(Math.ceil(share * count), 1, count);
+/** Return the number of stars that show ratings, and what part of them each rating fills: "4.5" is four and a half. */
+export function starsOf(levels) {
+  const half = levels[0] > 0 && levels.at(-1) <= 10 && levels.every((each) => Number.isInteger(2 * each)), count = half ? Math.ceil(levels.at(-1)) : levels.length;
+  return { count, shares: levels.map((each, k) => (half ? each : k + 1) / count) };
+}
+
+/** Return the number, from 1, of the first rating that fills a part of the stars. */
+export const levelAt = (share, shares) => clamp(shares.findIndex((each) => each >= share) + 1 || shares.length, 1, shares.length);
 
 /** Return stars that show the rating with a number among all, from 1; `rate(number)` hears of another, and of 0 for none. */
 function stars(name, levels, number, rate) {
-  const count = levels.length, text = number ? String(levels[number - 1]) : "not rated";
+  const count = levels.length, text = number ? String(levels[number - 1]) : "not rated", drawn = starsOf(levels);
+  const fill = (star, level) => star.style.setProperty("--filled", `${100 * (drawn.shares[level - 1] ?? 0)}%`);
   const under = ({ currentTarget, clientX }) => {
     const { left, width } = currentTarget.getBoundingClientRect();
-    return levelAt((clientX - left) / width, count);
+    return levelAt((clientX - left) / width, drawn.shares);
   };
   const [more, less] = [Math.min(count, number + 1), Math.max(0, number - 1)];
   const keys = { ArrowRight: more, ArrowUp: more, ArrowLeft: less, ArrowDown: less, Home: 1, End: count, Delete: 0 };
   return h("span.nmd-stars", {
-    role: "slider", tabindex: 0, title: text, "aria-label": `rating of ${name}`, "aria-valuetext": text, style: `--filled: ${(100 * number) / count}%`,
+    role: "slider", tabindex: 0, title: text, "aria-label": `rating of ${name}`, "aria-valuetext": text, style: `--filled: ${100 * (drawn.shares[number - 1] ?? 0)}%`,
     "aria-valuemin": 0, "aria-valuemax": count, "aria-valuenow": number, "data-number": number,
     keydown: (event) => {
       const next = keyOf(event, keys);
       if (next !== undefined) rate(next);
     },
-    pointermove: (event) => event.currentTarget.style.setProperty("--filled", `${(100 * under(event)) / count}%`),
-    pointerleave: ({ currentTarget }) => currentTarget.style.setProperty("--filled", `${(100 * currentTarget.dataset.number) / count}%`),
+    pointermove: (event) => fill(event.currentTarget, under(event)),
+    pointerleave: ({ currentTarget }) => fill(currentTarget, currentTarget.dataset.number),
     click: (event) => rate(under(event) === number ? 0 : under(event)),
-  }, "★".repeat(count > 5 && count % 2 === 0 ? count / 2 : count));
+  }, "★".repeat(drawn.count));
 }
 
 export class Ratings {
