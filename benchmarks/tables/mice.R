@@ -10,7 +10,8 @@ for (k in seq_along(kinds)) {
   if (kinds[k] == "level") seen[[k]] <- factor(seen[[k]], ordered = TRUE)
   if (kinds[k] %in% c("yes", "class")) seen[[k]] <- factor(seen[[k]])
 }
-filled <- mice(seen, m = numbers[1], maxit = numbers[2], seed = numbers[3],
+near <- if (ncol(seen) > 40) quickpred(seen, mincor = 0.2) else make.predictorMatrix(seen)
+filled <- mice(seen, predictorMatrix = near, m = numbers[1], maxit = numbers[2], seed = numbers[3],
                method = how, printFlag = FALSE)
 for (k in seq_len(numbers[1])) {
   write.csv(complete(filled, k), file.path(folder, paste0("copy", k, ".csv")), row.names = FALSE)

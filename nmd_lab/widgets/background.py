@@ -22,7 +22,7 @@ from nmd_lab.solver.run import VALIDATION
 from nmd_lab.solver.state import State
 
 # The message until the first progress
-STARTING = "starting; the first run of a model is compiled, which takes some seconds …"
+STARTING = "starting; a first run takes some seconds more …"
 Numbers = NDArray[Any]
 Positions = tuple[NDArray[np.integer], NDArray[np.integer]]  # rows and columns of entries
 

@@ -76,8 +76,6 @@ class FactorsPart:
         components = components_part(fitted.W, fitted.H, frame, names)
         of = fitted.W, fitted.H
         words = self._memo("words", lambda: in_words(fitted, components, labels), *of)
-        if frame is not None and frame.picture is not None and self.chosen is not None and not said:
-            said = f"shown are the pictures with most of component {self.chosen}"
         switched = {"off": self.off(fitted), "chosen": self.chosen, "said": said, "words": words}
         return {"components": components | switched, "scatter": self._scatter(fitted.W, labels)}
 

@@ -24,7 +24,7 @@ NO_CHOICE = "stopped before a choice was made"  # message of a run that was stop
 ENDS = {  # how a fit ended, by the code of its stop reason; other reasons in their own words
     "converged": "done in {}",
     "validation": "done in {}; shown is that with the best guesses of hidden entries",
-    "max_iter": "stopped after {}: ⟲ resumes",
+    "max_iter": "not settled after {}: ⟲ resumes",
 }
 PLAIN = {  # words of the library, as the page has them
     "a ridge (alpha)": "a penalty",

@@ -28,7 +28,7 @@ LEVEL = 0.9  # probability of the intervals
 LEVELS = (0.1, 0.3, 0.5, 0.7, LEVEL)  # and of those that are compared with what they hold
 
 IDLE = 15  # priority of a thread in the background, from 0 to 19, the lowest
-TOO_FEW = 0.07  # difference from the level at which intervals cover too few values
+TOO_FAR = 0.07  # difference from the level at which intervals are too narrow, or too wide
 MOST_CHECKED = 5000  # entries that are checked; of more, a sample
 
 
@@ -50,7 +50,8 @@ class Findings(NamedTuple):
 
     def _covers(self, which: str) -> str:
         coverage = self.held[LEVEL]
-        few = ": they are too narrow" if coverage < LEVEL - TOO_FEW else ""
+        few = ": they are too narrow" if coverage < LEVEL - TOO_FAR else ""
+        few = ": they are too wide" if coverage > LEVEL + TOO_FAR else few
         level = f"{100 * LEVEL:.0f} % intervals"
         return f"{level} cover {100 * coverage:.0f} %{which}{few}"
 

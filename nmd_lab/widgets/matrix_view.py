@@ -11,6 +11,7 @@ import numpy as np
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.posterior import Posterior
 
+from .background import many
 from .charts import row_texts, texts
 from .history import History, PastRun
 from .matrix_data import NO_PICTURE, MatrixData
@@ -18,7 +19,7 @@ from .matrix_state import OF_DATA, DecompositionState
 from .paint import Paint
 from .photograph_state import is_photograph
 from .pictures import Frame, at, drawn_at, frame_of, pictures_part
-from .tables import Grid, Order
+from .tables import Grid
 from .view import Guess, ModelView
 from .words import Number, Piece, model_words, painted_words, range_words, size_words
 
@@ -33,14 +34,13 @@ class DecompositionView(ModelView):
 
     def __init__(self, state: DecompositionState) -> None:
         super().__init__(state)
-        self._order = Order()
         if state.guessed is not None:
             self.buttons["flat"] = "rows as numbers", "No longer show each row as a picture"
         self.actions |= {
             "flat": lambda _: self.state.set("shape", NO_PICTURE),
             "brush": self._brush,
             "undo": lambda _: self.state.undo(),
-            "arrange": self._order.arrange,
+            "arrange": self.order.arrange,
         }
 
     @property
@@ -168,7 +168,10 @@ class DecompositionView(ModelView):
             parts["modelled"] = frame.arranged(self._drawn_at(posterior, frame)[0])
         if data.labels.table is not None:
             parts |= self._grid(data, fitted, shown, posterior)
-        parts |= self.factors.parts(fitted, frame, data.labels, self.lost(fitted))
+        said, rows = self.lost(fitted), self._rows(data)
+        if data.picture is not None and rows is not None and not said:
+            said = f"{many(rows.size, 'picture')} shown; Escape on them shows all"
+        parts |= self.factors.parts(fitted, frame, data.labels, said)
         if self._is_photograph(data):
             parts["facts"]["stage"], parts["scatter"] = "photograph", None
         if self._drawn_table is not None:  # these are of the fit, of which nothing is shown
@@ -189,7 +192,7 @@ class DecompositionView(ModelView):
         grid = drawn._replace(posterior=None) if self.factors.off(fitted) else drawn
         return {
             "tables": [] if doubts is None else [doubts],
-            "grid": grid.shown(self._rows(data), names, self._order),
+            "grid": grid.shown(self._rows(data), names, self.order),
         }
 
     def frame(self) -> Frame | None:

@@ -105,7 +105,8 @@ class LiveFill(Background):
             message = "stopped before it was done"
             return self._end(stop, "stopped", message=message, **nothing)
         self._show_progress(stop, "comparing with interpolation", now=True)
-        errors, findings = compared(request, filled)
+        with one_thread():  # SciPy solves a small system for each triangle: threads only wait
+            errors, findings = compared(request, filled)
         guess = guess_in_words(visible, request.grid)
         self._end(
             stop,

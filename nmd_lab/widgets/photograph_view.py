@@ -107,7 +107,10 @@ class PhotographView(View):
         state, filled, paint = self.state, self.result, self.state.paint
         layers = {"original": state.pixels, "seen": state.visible}
         if filled is not None:
-            layers["spread"] = filled["std"].to_numpy()
+            # A pixel that a stroke has hidden or revealed is not filled yet
+            known = np.reshape(state.mask, state.shape + (1,) * (state.pixels.ndim - 2))
+            spread = filled["std"].to_numpy()
+            layers["spread"] = np.where((spread == 0) == known, spread, np.nan)
         shown = {name: at(state.frame, state.as_matrix(each)) for name, each in layers.items()}
         limits = float(np.nanmin(state.pixels)), float(np.nanmax(state.pixels))
         n_painted = 0 if paint is None else paint.n_painted

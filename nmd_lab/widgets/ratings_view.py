@@ -234,12 +234,12 @@ class CompletionView(ModelView):
         """Return how generous the new person is; what is missing for suggestions."""
         state = self.state
         later = ["90 % intervals follow"] * (state.sample.phase == "running")
-        if state.fit.phase == "running" or state.shown is None:
+        if state.model_of(row)[0] is None:
             return "suggestions follow once the model is fitted"
         if row is not None:
             return "".join(later)
         if not state.person.ratings:
-            return "give some stars: suggestions follow"
+            return "give some stars: the list follows them"
         more = state.added().mean()
         most = f"you rate {abs(more):.1f} {'above' if more >= 0 else 'below'} most people"
         return "; ".join([most, *later])

@@ -19,7 +19,7 @@ from .history import History
 from .photograph_state import is_photograph
 from .pictures import Frame, drawn_at, frame_of, pictures_part
 from .settings import FitState
-from .tables import Grid, Order
+from .tables import Grid
 from .view import View
 from .words import Number, size_words
 
@@ -62,8 +62,8 @@ class ResultView(View):
         outcome = self.outcome = state.input
         self.name = "fit" if state.posterior is None else "posterior"
         self.filename = f"{self.name}-copy.nc"
-        self.buttons, self._order = {}, Order()
-        self.actions["arrange"] = self._order.arrange
+        self.buttons = {}
+        self.actions["arrange"] = self.order.arrange
         state.fit.phase = "finished"
         if state.posterior is None:
             state.fit.result, state.fit.message = outcome, ""  # nothing can go on here
@@ -140,7 +140,7 @@ class ResultView(View):
         if labels.table is not None:
             nothing = np.full(outcome._shape, np.nan)
             grid = Grid(labels.table, nothing, nothing, without, self.state.posterior)
-            parts["grid"] = grid.shown(self._rows(), names, self._order)
+            parts["grid"] = grid.shown(self._rows(), names, self.order)
             doubts = self.memo("doubts", lambda: grid.least_sure(names))
             tables += [] if doubts is None else [doubts]
         # As of the data: a linear model goes a little beyond them

@@ -36,6 +36,7 @@ class Order:
     column: int | None = None  # its first column of the matrix
     reverse: bool = False
     begin: int = 0
+    sought: int | None = None  # a row that was picked, to whose page the table turns once
 
     def arrange(self, message: Mapping[str, Any]) -> None:
         """Follow a click on the head of a column, or on a button of the pages."""
@@ -61,6 +62,8 @@ class Grid(NamedTuple):
             if at[0] == order.column:
                 values = self._known(column, at)[rows]
                 rows = rows[np.argsort(-values if order.reverse else values, kind="stable")]
+        sought, order.sought = np.flatnonzero(rows == order.sought), None
+        order.begin = int(sought[0]) // MOST_SHOWN * MOST_SHOWN if sought.size else order.begin
         begin = order.begin if order.begin < rows.size else 0
         page = rows[begin : begin + MOST_SHOWN]
         return {

@@ -21,6 +21,7 @@ from .history import History
 from .model_state import THIS, ModelState
 from .pictures import Frame
 from .settings import Field, FitState
+from .tables import Order
 from .words import Number, Piece, choice_words, model_words, shapes
 
 Action = Callable[[Mapping[str, Any]], Any]
@@ -70,6 +71,7 @@ class View:
         self.said = ""  # a line about these data
         self.offered: tuple[str, ...] = ()  # data sets of the library, the present one first
         self.memo = Memo()
+        self.order = Order()  # of the rows of a table
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return the parts of the page between the buttons and the runs, by their names."""
@@ -94,6 +96,7 @@ class View:
     def select(self, selection: dict[str, Any] | None) -> None:
         """Take what was picked: "row", "column", "pixel" in a picture, and the list "rows"."""
         self.selection = selection
+        self.order.sought = (selection or {}).get("row")
         if selection is None or selection.get("rows"):  # in the place of those of a component
             self.factors.chosen = None
 

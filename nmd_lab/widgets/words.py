@@ -52,7 +52,11 @@ class Number(NamedTuple):
     @property
     def pieces(self) -> list[Piece]:
         """The words; the number opens what is known of the error."""
-        rivals = ", ".join(f"{name} {self.signed(e)}" for name, e in self.rivals.items())
+        error, shown = self.error, self.shown
+        rivals = ", ".join(
+            f"{name} {self.signed(e)}{' (better)' * (e < error and self.signed(e) != shown)}"
+            for name, e in self.rivals.items()
+        )
         after = f"{self.after}; {rivals}" if rivals else self.after
         return [(self.before, ""), (self.shown, "number"), (f"{after}{self.more}.", "")]
 

@@ -153,7 +153,7 @@ def test_a_matrix(notebook):
         )
     page.locator(".nmd-build input").fill("10")
     page.hover(".nmd-component >> nth=2")
-    page.locator(".nmd-right", has_text="component 2: orange adds").wait_for()
+    page.locator(".nmd-right", has_text="component 2: orange +").wait_for()
     alone = of_kernel(notebook, "np.outer(fitted.W[ids, 2], fitted.H[2]).ravel().tolist()")
     np.testing.assert_allclose(values(page, f"{PICTURES}.factors.alone(2)"), alone, atol=1e-4)
     shown = float(page.inner_text(".nmd-word-number").strip("±"))

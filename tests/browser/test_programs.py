@@ -28,7 +28,7 @@ def test_an_explorer(show):
     begun = pictures.evaluate(holes)
     paint(page, "solid", (0.02, 0.02), (0.06, 0.06))  # away from a divider
     wait_for(lambda: pictures.evaluate(holes) > begun)
-    status_says(page, r"^(?!running).*(done in|stopped after)")  # a stroke fits again
+    status_says(page, r"^(?!running).*(done in|(stopped|not settled) after)")  # a stroke fits again
     assert shown.errors == []
     explorer = page.locator(".nmd-explorer")
     for theme in ("light", "dark"):

@@ -164,7 +164,12 @@ def test_strokes_are_taken_back_and_forgotten():
     X = photo()
     explorer = filled()
     first = explorer.result
-    rains(explorer, [(20, 20)])
+    act(explorer, "brush", hide=True, rain=True, picture=0, points=[(20, 20)], radius=8.0)
+    waits = np.isnan(picture(explorer, "spread"))[0, :, :, 0]  # for the next filling
+    np.testing.assert_array_equal(waits, explorer.state.mask != (first["std"].values == 0))
+    assert waits.any()
+    assert explorer.join(PATIENCE)
+    assert not np.isnan(picture(explorer, "spread")).any()
     once = explorer.result
     rains(explorer, [(60, 60)])
     act(explorer, "undo")

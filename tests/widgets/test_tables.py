@@ -216,6 +216,10 @@ def test_all_rows_of_a_long_table_can_be_turned_to():
         act(explorer, "arrange", begin=explorer.grid["begin"] + explorer.grid["page"])
         seen += explorer.grid["rows"]
     assert seen == list(range(449, -1, -1))
+    explorer.select(row=240, column=0)  # the table turns to its page, and may be turned on
+    assert 240 in explorer.grid["rows"]
+    act(explorer, "arrange", begin=0)
+    assert explorer.grid["rows"][0] == 449
 
 
 @pytest.fixture(scope="module")

@@ -111,8 +111,8 @@ class Page {
     const opener = (name, text, about) => button(text, () => this.open(name), { key: name, class: `nmd-action nmd-${name}`, "aria-haspopup": "dialog",
       "aria-expanded": this.opened === name, "aria-label": about, title: about });
     const copy = button(this.copied ? "copied" : "code", () => this.copy(), { key: "code", class: "nmd-action nmd-copy", title: "Copy the code that repeats this" });
-    const stop = button("■ stop", () => this.send({ do: "stop" }), { key: "stop", class: "nmd-action nmd-stop" });
-    return h("div.nmd-actions", { role: "group", "aria-label": "run" }, buttons.run && (running ? stop : opener("again", "⟲", "fit again")), copy, opener("more", "⋯", "open, save, uncertainty"));
+    const stop = button("■", () => this.send({ do: "stop" }), { key: "stop", "aria-label": "stop", title: "stop", class: "nmd-action nmd-stop" });
+    return h("div.nmd-actions", { role: "group", "aria-label": "run" }, buttons.run && (running ? stop : opener("again", "⟲", "fit again, resume, settings")), copy, opener("more", "⋯", "open, save, uncertainty"));
   }
 
   /** Return the errors of runs and rivals on one bar: a click, or an arrow, compares with a run. */

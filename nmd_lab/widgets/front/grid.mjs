@@ -22,8 +22,13 @@ export class Grid {
     if (!data || (data === this.data && !moved)) return;
     Object.assign(this, { data, row, column });
     this.draw();
-    if (moved) this.box.querySelector("[aria-selected]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-    this.look(this.box.querySelector("[aria-selected]"));
+    const cell = this.box.querySelector("[aria-selected]");
+    this.seeks = (moved || this.seeks) && row !== undefined; // its page may come later
+    if (this.seeks && cell) {
+      cell.scrollIntoView({ block: "nearest", inline: "nearest" });
+      this.seeks = false;
+    }
+    this.look(cell);
   }
 
   draw() {
@@ -39,7 +44,8 @@ export class Grid {
   write(cell = "") {
     const { begin, page, total, rows } = this.data, more = total > page;
     const turn = (text, title, by, disabled) => more && button(text, () => this.send({ do: "arrange", begin: begin + by * page }), { title: disabled ? `no ${title}` : title, disabled });
-    const marks = this.bare ? "as the model has them" : "italic: missing, filled in; dotted: hidden, data → model";
+    const sure = this.bare || this.data.columns.some((each) => each.sure.some(Boolean)) ? "" : "; ⋯ draws intervals";
+    const marks = this.bare ? "as the model has them" : `italic: missing, filled in; dotted: hidden, data → model${sure}`;
     const all = `rows ${begin + 1} to ${begin + rows.length} of ${total}; ${marks}`;
     draw(this.note, turn("‹", "earlier rows", -1, begin === 0), turn("›", "later rows", 1, begin + page >= total), h("output", { "aria-live": "polite" }, cell || all));
   }

@@ -117,11 +117,12 @@ export class Pictures {
     const model = built === null ? values.model : entries ?? factors.first(built);
     if (entries) sheets.model.paste(entries, scale.table, step);
     else if (model) sheets.model.fill(model, scale);
-    if (model && values.original && this.layer === "difference") {
-      values.difference = channelMeans(values.original, model, data.channels);
+    const from = values.beside ?? values.original;
+    if (model && from && this.layer === "difference") {
+      values.difference = channelMeans(from, model, data.channels);
       const limit = absoluteLimit(values.difference);
       sheets.difference.fill(values.difference, pictureScale("signed", -limit, limit));
-      this.notes.difference = `data less model, at most ±${short(limit, 2)} in a pixel`;
+      this.notes.difference = `${values.beside ? data.beside_title : "data"} less model, at most ±${short(limit, 2)} in a pixel`;
     }
     const picture = model ?? values.original, shown = picture && (data.channels > 1 ? channelMeans(picture, null, data.channels) : picture);
     if (shown && values.spread) sheets.spread.tint(shown, values.spread, data, this.most);
@@ -248,7 +249,7 @@ export class Pictures {
 
   describe(left, right) {
     const { values, data, layer, mode, built } = this, both = left !== right, { beside_title, layout } = data;
-    const { count, height, width } = this.mosaic, names = { original: "data", seen: "data that is seen", beside: beside_title, lit: `component ${this.lit}: orange +, blue −`,
+    const { count, height, width } = this.mosaic, names = { original: "data", seen: "seen data", beside: beside_title, lit: `component ${this.lit}: orange +, blue −`,
       model: built === null ? "model" : `first ${built} of ${this.factors.rank}`, ...LAYERS };
     const titled = (name) => (name ? [names[name], this.notes[name]].filter(Boolean).join(", ") : "");
     const choose = (name) => () => {
@@ -257,12 +258,12 @@ export class Pictures {
     };
     const swipe = { type: "range", dir: "rtl", min: 0, max: 100, value: Math.round(100 * this.share), hidden: !both,
       "aria-label": "part of each picture that shows data", input: ({ target }) => this.swipe(target.value / 100) };
-    const lacks = { difference: values.original && values.model ? "" : "It needs data and a model", spread: values.spread ? "" : this.sure ? "It needs intervals: ⋯ draws them" : "It needs intervals" };
+    const lacks = { difference: (values.beside ?? values.original) && values.model ? "" : "It needs data and a model", spread: values.spread ? "" : this.sure ? "It needs intervals: ⋯ draws them" : "It needs intervals" };
     const can = data.can_brush, brush = (name) => button(BRUSHES[name][0], () => {
       this.mode = mode === name ? "" : name;
       this.paint();
     }, { title: BRUSHES[name][1], "aria-pressed": mode === name });
-    draw(this.tools, both && h("span.nmd-side", titled(left)), h("input", swipe), h("span.nmd-side.nmd-right", titled(right)),
+    draw(this.tools, both && h("span.nmd-side", { title: titled(left) }, titled(left)), h("input", swipe), h("span.nmd-side.nmd-right", { title: titled(right) }, titled(right)),
       Object.entries(LAYERS).map(([name, text]) => button(name === "compare" && !values.original ? "model" : text, choose(name),
         { "aria-pressed": layer === name, disabled: Boolean(lacks[name]), title: lacks[name] || null })),
       can && h("span.nmd-brushes", { role: "group", "aria-label": "brushes that hide pixels" }, Object.keys(BRUSHES).map(brush),
@@ -298,7 +299,7 @@ export class Pictures {
     const texts = this.cursor && Object.keys(names).filter((name) => this.values[name]).map((name) => {
       const values = this.values[name], channels = values.length / (count * height * width);
       const at = ((picture * height + y) * width + x) * channels, each = Array.from(values.subarray(at, at + channels));
-      return `${names[name]} ${each.some(Number.isNaN) ? "missing" : each.map((value) => short(value)).join(" / ")}`;
+      return `${names[name]} ${each.some(Number.isNaN) ? (name === "spread" ? "follows" : "missing") : each.map((value) => short(value)).join(" / ")}`;
     });
     this.read.textContent = texts ? `${where}: ${texts.join(", ")}` : this.painted;
   }

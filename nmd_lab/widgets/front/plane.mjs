@@ -81,7 +81,7 @@ export class Plane {
   /** Let things slide to their places along a component, or back for null. */
   slide(k) {
     const { data } = this, every = numbers(data?.every), size = this.rows.length;
-    if (!every.length || !size) return;
+    if (!every.length || !size || k === data.b) return; // along the axis that goes up they would be a line
     const from = this.x, to = k === null ? numbers(data.x) : every.subarray(k * size, (k + 1) * size), began = performance.now();
     this.sliding = to;
     const tick = (now) => {

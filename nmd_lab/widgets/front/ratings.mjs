@@ -55,7 +55,7 @@ export class Ratings {
       h("div.nmd-query", controls(fields, ask)),
       this.heads(known[0], you), h("ol", { tabindex: 0, "aria-label": "ratings of this person" }, known.map((each) => this.line(each, you)))),
     h("section.nmd-top", { "aria-label": "suggestions" }, h("div.nmd-list-head", h("strong", "FOR ", you ? "YOU" : data.person),
-      h("label", "by ", h("select.nmd-sort", { value: sort, change: ({ target }) => ask("sort", target.value) },
+      h("label", "by ", h("select.nmd-sort", { value: sort, title: "surest: the highest lower end of the 90 % range", change: ({ target }) => ask("sort", target.value) },
         Object.entries(sorts).map(([name, text]) => h("option", { value: name, selected: name === sort }, text)))),
       h("label", "at least ", h("input", { size: 3, value: String(least), inputmode: "numeric", change: ({ target }) => ask("least", target.value) }), " ratings")),
     h("p.nmd-about-you", about),
@@ -66,7 +66,7 @@ export class Ratings {
   heads(film, rated) {
     const { rating, for_you, ends, n } = film ?? {};
     return h("div.nmd-heads", rated && h("span", "stars"), h("span.nmd-title", "title"), rating !== undefined && h("span.nmd-rating", "rated"),
-      for_you !== undefined && h("span.nmd-for-you", "for you"), film && h("span.nmd-predicted", "model"), n !== undefined && [ends && h("span.nmd-interval", "90 %"), h("small", "ratings")]);
+      for_you !== undefined && h("span.nmd-for-you", { title: "stars more than for somebody equally generous" }, "for you"), film && h("span.nmd-predicted", "model"), n !== undefined && [ends && h("span.nmd-interval", "90 %"), h("small", "ratings")]);
   }
 
   /** Return one film: its title, stars or a rating, what is for this person alone, and the prediction with its interval. */
