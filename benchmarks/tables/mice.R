@@ -11,8 +11,9 @@ for (k in seq_along(kinds)) {
   if (kinds[k] %in% c("yes", "class")) seen[[k]] <- factor(seen[[k]])
 }
 near <- if (ncol(seen) > 40) quickpred(seen, mincor = 0.2) else make.predictorMatrix(seen)
-filled <- mice(seen, predictorMatrix = near, m = numbers[1], maxit = numbers[2], seed = numbers[3],
-               method = how, printFlag = FALSE)
+run <- function(...) mice(seen, predictorMatrix = near, m = numbers[1], maxit = numbers[2],
+                          seed = numbers[3], method = how, printFlag = FALSE, ...)
+filled <- tryCatch(run(), error = function(e) run(ridge = 1e-3))  # of collinear columns
 for (k in seq_len(numbers[1])) {
   write.csv(complete(filled, k), file.path(folder, paste0("copy", k, ".csv")), row.names = FALSE)
 }

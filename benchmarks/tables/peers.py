@@ -16,8 +16,8 @@
 - miceforest: chained equations with gradient-boosted trees and mean matching, 5 rounds, 10 copies.
 - mice of R: chained equations with predictive mean matching (pmm) or trees (cart) for all columns,
   5 rounds, 20 copies with pmm and 10 with cart.  In tables of more than 40 columns a column is
-  predicted by those that correlate with it by 0.2 or more (`quickpred`): with all of them pmm ends
-  in a singular matrix.
+  predicted by those that correlate with it by 0.2 or more (`quickpred`).  Where pmm ends in a
+  singular matrix, its ridge is 0.001.
 
 Numbers are standardised, levels are their positions, and classes indicators.  Where a method has
 draws and no probabilities, these are the fractions of the draws.
