@@ -107,9 +107,8 @@ class PhotographView(View):
         state, filled, paint = self.state, self.result, self.state.paint
         layers = {"original": state.pixels, "seen": state.visible}
         if filled is not None:
-            # A pixel that a stroke has hidden or revealed is not filled yet
-            known = np.reshape(state.mask, state.shape + (1,) * (state.pixels.ndim - 2))
-            spread = filled["std"].to_numpy()
+            spread, known = filled["std"].to_numpy(), ~np.isnan(state.visible)
+            # A pixel that a stroke has just hidden, or revealed, is not filled yet
             layers["spread"] = np.where((spread == 0) == known, spread, np.nan)
         shown = {name: at(state.frame, state.as_matrix(each)) for name, each in layers.items()}
         limits = float(np.nanmin(state.pixels)), float(np.nanmax(state.pixels))
