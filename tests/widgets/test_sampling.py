@@ -219,9 +219,7 @@ def test_an_open_page_draws_in_the_background_and_a_new_run_ends_that():
     act(explorer, "opened")
     assert explorer.join(PATIENCE)
     wait_for(lambda: lists(explorer, "top")[0]["ends"])
-    assert said(explorer).startswith(
-        "not settled after 5 iterations"
-    )  # the status is that of the fit
+    assert said(explorer).startswith("not settled after 5 iterations")  # of the fit
     assert explorer.posterior.draws.sizes["draw"] == 20
     explorer.state.set("draws", 100_000)
     explorer.start()
