@@ -27,7 +27,7 @@ def curves_chart(curves: Mapping[str, Mapping[int, float]]) -> Chart | None:
     lines = [series(name, [*at], [*at.values()], []) for name, at in curves.items() if at]
     if not lines:
         return None
-    return chart("", "iteration", "error", lines, joined=True, log=True)
+    return chart("", "iteration", "error, log scale", lines, joined=True, log=True)
 
 
 def chart(title: str, x: str, y: str, lines: Sequence[Any], **other: Any) -> Chart:
@@ -72,7 +72,7 @@ def trials_charts(fit: Decomposition | None) -> dict[str, Chart]:
         100 * (e / errors.min() - 1) for e in (errors, errors - spread, errors + spread)
     )
     line = series("", ranks, more, said, (low, high), ranks)
-    return {"ranks": chart("", "components", "% more error than the best", [line], joined=True)}
+    return {"ranks": chart("", "components", "% above the best", [line], joined=True)}
 
 
 def errors_by_shape(fit: Decomposition | None) -> dict[str, float]:

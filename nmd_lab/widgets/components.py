@@ -22,10 +22,8 @@ MOST_COMPONENTS = 60  # largest number of components that are shown
 MOST_POINTS = 20_000  # rows in the plane; of more, a random sample that is always the same
 SIDE, BARS, LISTED = 56, 64, 5  # pixels along a side, bars and labels of a component, at most
 STRONG, HIGHEST = 0.5, 98  # part of a high weight (in percent of the rows) that is called strong
-HINT = (
-    "{} components, the largest first: point at one to see its part, click to pin it, "
-    "and again to switch it off"
-)
+EVERYWHERE = 0.9  # part of a group, the second highest, from which a component is strong in all
+HINT = "{} components: point to see one, click to pin it, again to switch it off"
 
 
 class FactorsPart:
@@ -194,10 +192,11 @@ def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> 
             strong = w > STRONG * high
             shares = [float(np.mean(strong[of_rows == g])) for g in range(len(values))]
             first, second = np.argsort(shares)[::-1][:2]
-            words.append(
+            where = (
                 f"strong in {100 * shares[first]:.0f} % of {name} {values[first]}; "
                 f"next {name} {values[second]} ({100 * shares[second]:.0f} %)"
             )
+            words.append("strong nearly everywhere" if shares[second] > EVERYWHERE else where)
         if shown["lists"]:
             more, less = (
                 ", ".join(label for label, h in shown["lists"][k] if (h < 0) == below)

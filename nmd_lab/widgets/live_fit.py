@@ -192,12 +192,13 @@ class LiveFit(Background):
         recording.end(result)
         after = messages_after(result, fit.decided, self.settings)
         stopped = stop.is_set() and result.stop_reason.code == "callback"
+        is_stroke = self.begun.before is not None  # after which few iterations are enough
         self._update(
             stop,
             warnings=_sentences(before | after),
             _resumable=fit,
             result=result,
-            message=_ended(result, "stopped after {}" if stopped else ""),
+            message=_ended(result, "stopped after {}" if stopped else "done in {}" * is_stroke),
             planned=self.planned if stopped else self.done,
             phase="stopped" if stopped else "finished",
         )

@@ -18,7 +18,7 @@ from .matrix_data import NO_PICTURE, MatrixData
 from .matrix_state import OF_DATA, DecompositionState
 from .paint import Paint
 from .photograph_state import is_photograph
-from .pictures import Frame, at, drawn_at, frame_of, pictures_part
+from .pictures import MANY_MISSING, Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid
 from .view import Guess, ModelView
 from .words import Number, Piece, model_words, painted_words, range_words, size_words
@@ -34,6 +34,7 @@ class DecompositionView(ModelView):
 
     def __init__(self, state: DecompositionState) -> None:
         super().__init__(state)
+        self.shows_fit = False  # whether a table is that of the fit although there are draws
         if state.guessed is not None:
             self.buttons["flat"] = "rows as numbers", "No longer show each row as a picture"
         self.actions |= {
@@ -41,7 +42,20 @@ class DecompositionView(ModelView):
             "brush": self._brush,
             "undo": lambda _: self.state.undo(),
             "arrange": self.order.arrange,
+            "swap": self._swap,
         }
+
+    def _swap(self, message: Mapping[str, Any]) -> None:
+        """Turn a table from the draws to the fit, and back; make the draws if there are none."""
+        if self.state.posterior is None:
+            self._how_sure(message)
+        else:
+            self.shows_fit = not self.shows_fit
+
+    def _how_sure(self, message: Mapping[str, Any]) -> None:
+        """Draw from the posterior, and show the draws."""
+        self.shows_fit = False
+        super()._how_sure(message)
 
     @property
     def title(self) -> str:
@@ -78,8 +92,7 @@ class DecompositionView(ModelView):
         """The draws that the cells of a table show; None where these are of the fit."""
         data = self.state.fitted_data
         is_table = data is not None and data.labels.table is not None
-        fitted = None if self.result is None else self.result._fitted
-        return self.state.posterior if is_table and not self.factors.off(fitted) else None
+        return self.state.posterior if is_table and not self.shows_fit else None
 
     @property
     def model(self) -> list[Piece]:
@@ -141,8 +154,8 @@ class DecompositionView(ModelView):
             after = f", the commonest class in {after}"
             return Number(1 - right, "Hidden classes are guessed right in ", after, value=value)
         classes = "" if math.isnan(right) else f", {100 * right:.0f} % of classes"
-        average = "" if math.isnan(right) else f" and {100 * commonest:.0f} %"
-        more = f"{average}{self.guess().covered}"
+        more = "" if math.isnan(right) else f" and {100 * commonest:.0f} %"
+        more += "" if drawn is None else self.guess().covered
         before, after = "Hidden numbers are guessed to ", f" SD{classes}"
         return Number(numbers, before, after, {"each column's average": by_means}, more=more)
 
@@ -151,7 +164,9 @@ class DecompositionView(ModelView):
         data, recording = self.state.fitted_data, self.state.fit.recording
         unit = 1.0 if data is None else data.unit
         seen = {k: unit * error for k, error in dict(recording.seen).items()}
-        return {"seen": seen} | super().curves()
+        is_table = data is not None and data.labels.table is not None
+        hidden = "hidden, with classes" if is_table else "hidden"
+        return {"seen": seen, hidden: recording.hidden}
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return the pictures, curves, components, plane, trials and errors."""
@@ -167,7 +182,7 @@ class DecompositionView(ModelView):
         elif posterior is not None:
             parts["modelled"] = frame.arranged(self._drawn_at(posterior, frame)[0])
         if data.labels.table is not None:
-            parts |= self._grid(data, fitted, shown, posterior)
+            parts |= self._grid(data, shown)
         said, rows = self.lost(fitted), self._rows(data)
         if data.picture is not None and rows is not None and not said:
             said = f"{many(rows.size, 'picture')} shown; Escape on them shows all"
@@ -176,20 +191,20 @@ class DecompositionView(ModelView):
             parts["facts"]["stage"], parts["scatter"] = "photograph", None
         if self._drawn_table is not None:  # these are of the fit, of which nothing is shown
             parts |= {"components": None, "scatter": None}
+        if data.labels.table is not None and fitted is not None:
+            shows = "least sure cells" if self.shows_fit else "components of the fit"
+            parts["facts"]["swap"] = "draw intervals" if posterior is None else shows
         if data.labels.table is None and self.state.fit.phase != "running":
             seen = None if fitted is None else self.memo("known", self.state.known, data)
             parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original, seen)
         return parts
 
-    def _grid(
-        self, data: MatrixData, fitted: Any, shown: Any, posterior: Posterior | None
-    ) -> dict[str, Any]:
-        """Return the cells of a table, and those of which the model is least sure."""
+    def _grid(self, data: MatrixData, shown: Any) -> dict[str, Any]:
+        """Return the cells of a table, and those of which its draws are least sure."""
         assert data.labels.table is not None
-        drawn = Grid(data.labels.table, data.original, data.observed, shown, posterior)
-        names = texts(data.labels, "rows")
-        doubts = self.memo("doubts", lambda: drawn.least_sure(names), data, posterior)
-        grid = drawn._replace(posterior=None) if self.factors.off(fitted) else drawn
+        drawn, names = self._drawn_table, texts(data.labels, "rows")
+        grid = Grid(data.labels.table, data.original, data.observed, shown, drawn)
+        doubts = self.memo("doubts", lambda: grid.least_sure(names), data, drawn)
         return {
             "tables": [] if doubts is None else [doubts],
             "grid": grid.shown(self._rows(data), names, self.order),
@@ -232,12 +247,16 @@ class DecompositionView(ModelView):
         run: PastRun | None = history.runs.get(history.left or 0)
 
         def pictures() -> dict[str, Any]:
-            layers = {"original": at(frame, data.original), "seen": at(frame, data.observed)}
+            seen, paint = data.observed, self.state.paint
+            if data.picture is not None and data.values["missing"] <= MANY_MISSING:  # only strokes
+                unmarked = True if paint is None else paint.signs == 0
+                seen = np.where(unmarked, data.original, seen)
+            layers = {"original": at(frame, data.original), "seen": at(frame, seen)}
             if posterior is not None:
                 layers["spread"] = self._drawn_at(posterior, frame)[1]
             if run is not None:
                 layers["beside"] = frame.means(data.shape, run.fit._fitted.block)
-            paint, more = self.state.paint, dict[str, Any]()
+            more = dict[str, Any]()
             more["beside_title"] = "" if run is None else history.words(run)
             more["n_painted"] = 0 if paint is None else paint.n_painted
             return pictures_part(frame, data.limits, row_texts(data.labels), layers, **more)

@@ -73,6 +73,7 @@ class LiveFill(Background):
         self.mean: Array | None = None  # the picture so far
         self.errors: dict[str, float] = {}  # at known pixels that it does not see, by model
         self.findings: Findings | None = None  # coverage of its intervals there
+        self.rival: Array | None = None  # the picture by interpolation
         self._touched: list[Box] = []  # pixels that strokes have touched, and not filled yet
 
     def start(self, request: FillRequest, touched: Box | None = None) -> None:
@@ -101,12 +102,13 @@ class LiveFill(Background):
         try:
             filled = request.fill(tell)
         except Stopped:
-            nothing: dict[str, Any] = {"filled": None, "errors": {}, "findings": None}
+            nothing = dict[str, Any](filled=None, errors={}, findings=None, rival=None)
             message = "stopped before it was done"
             return self._end(stop, "stopped", message=message, **nothing)
         self._show_progress(stop, "comparing with interpolation", now=True)
         with one_thread():  # SciPy solves a small system for each triangle: threads only wait
-            errors, findings = compared(request, filled)
+            rival = interpolated(visible) if visible.size <= MOST_COMPARED else None
+            errors, findings = compared(request, filled, rival)
         guess = guess_in_words(visible, request.grid)
         self._end(
             stop,
@@ -115,6 +117,7 @@ class LiveFill(Background):
             mean=filled["picture"].to_numpy().astype(float),
             errors=errors,
             findings=findings,
+            rival=rival,
             warnings=(guess,) if guess else (),
             message="done" if findings is None else f"done: {findings.summary}",
         )
@@ -148,17 +151,18 @@ def around(*boxes: Box) -> Box:
     return rows, columns
 
 
-def compared(request: FillRequest, filled: xr.Dataset) -> tuple[dict[str, float], Findings | None]:
-    """Return errors of the filled picture and of interpolation, and the coverage of intervals."""
+def compared(
+    request: FillRequest, filled: xr.Dataset, rival: Array | None
+) -> tuple[dict[str, float], Findings | None]:
+    """Return errors of the filled picture and of a rival, and the coverage of intervals."""
     truth, visible = np.asarray(request.picture, dtype=float), request.visible
     hidden = np.isnan(visible) & ~np.isnan(truth)
     if not hidden.any():
         return {}, None
     off = filled["picture"].to_numpy().astype(float)[hidden] - truth[hidden]
     errors = {"patches": float(np.sqrt(np.mean(off**2)))}
-    if visible.size <= MOST_COMPARED:
-        rival = interpolated(visible)[hidden] - truth[hidden]
-        errors["interpolation"] = float(np.sqrt(np.mean(rival**2)))
+    if rival is not None:
+        errors["interpolation"] = float(np.sqrt(np.mean((rival - truth)[hidden] ** 2)))
     sizes = np.abs(off) / np.maximum(filled["std"].to_numpy()[hidden], 1e-12)
     held = {p: float(np.mean(sizes <= NormalDist().inv_cdf((1 + p) / 2))) for p in LEVELS}
     return errors, Findings(True, held)

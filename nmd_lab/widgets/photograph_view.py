@@ -73,12 +73,15 @@ class PhotographView(View):
         state, paint = self.state, self.state.paint
         if paint is None or self.result is None or state.fill.phase == "running":
             return "", ""
-        hidden = (paint.signs < 0) & ~state.mask
-        guesses = self.result["picture"].to_numpy(), np.nanmean(state.visible)
-        found = ((guess - state.pixels)[hidden] for guess in guesses)
-        known = (each[np.isfinite(each)] for each in found)
-        errors = (float(np.sqrt(np.mean(x**2))) if x.size else math.nan for x in known)
-        return painted_words(paint, *errors)
+        hidden, rival = (paint.signs < 0) & ~state.mask, state.fill.rival
+        guesses = self.result["picture"].to_numpy(), np.nanmean(state.visible), rival
+
+        def error(guess: Any) -> float:
+            off = np.array([]) if guess is None else (guess - state.pixels)[hidden]
+            known = off[np.isfinite(off)]
+            return float(np.sqrt(np.mean(known**2))) if known.size else math.nan
+
+        return painted_words(paint, *map(error, guesses))
 
     def write(self, path: Path) -> None:
         """Write the filled picture to a file."""

@@ -21,6 +21,7 @@ from nmd_lab.solver.settings import ADMM, SPLITS
 
 from .background import Measure, Positions, error_of_means, in_sample
 from .code import PRINT_ERROR, PRINT_HIDDEN, fit_call
+from .components import order_of
 from .live_fit import Begun
 from .live_sample import LEVEL
 from .matrix_data import loading_lines
@@ -45,7 +46,7 @@ class CompletionState(ModelState):
               check="offset_alpha"),
         Field("split", "", "choice", SPLITS, value="auto"),
         Field("patience", value=20, check=lambda patience: ADMM(patience=patience)),
-        ITERATIONS._replace(value=200), DRAWS._replace(value=300),
+        ITERATIONS._replace(value=500), DRAWS._replace(value=300),
     )  # fmt: skip
     numbers = MappingProxyType({"rank": 8, "alpha": 15.0, "offset_alpha": 5.0})
     hidden_share = "validation"
@@ -62,6 +63,7 @@ class CompletionState(ModelState):
         enough = int((self.counts >= LEAST).sum()) >= ENOUGH
         self.least = LEAST if enough else 1  # number of ratings from which a column is suggested
         self._unseen: Positions | None = None
+        self.off: list[int] = []  # components that are switched off, by size; lists do without them
         alpha = values.get("alpha", "auto")
         offsets = "auto" if alpha == "auto" else "both"
         first = {"nonlinearity": default_nonlinearity(alpha), "offsets": offsets}
@@ -110,12 +112,11 @@ class CompletionState(ModelState):
         hidden, entries = self.fit.hidden, self.observations
         if hidden is None:
             return {}
-        found = {"average": error_of_means(entries, hidden)}
-        few = entries.n_observed <= MOST_COMPARED
+        found, few = dict[str, float](), entries.n_observed <= MOST_COMPARED
         if fit.nonlinearity.name != "identity" and few:
             linear = self._rival(fit, self.data.matrix, {"nonlinearity": "identity"})
             found["linear"] = validation_error(linear) or math.nan
-        return found
+        return found | {"average": error_of_means(entries, hidden)}
 
     def added(self) -> Numbers:
         """Return what the ratings of the new person add to the predictions."""
@@ -180,16 +181,24 @@ class CompletionState(ModelState):
             model = self.fit.result
         return None if model is None else self.person.folded(model, rated=rated), 0
 
+    def _shown_of(self, row: int | None, *, rated: bool = True) -> Any:
+        """Return what `model_of` does, or the fit without the components that are off."""
+        model, at = self.model_of(row, rated=rated, drawn=not self.off)
+        if self.off and model is not None and self.shown is not None:
+            order, _ = order_of(self.shown)
+            model = model.without([int(order[k]) for k in self.off])
+        return model, at
+
     def predicted(self, row: int | None, *, rated: bool = True) -> Numbers:
         """Return the predictions of all columns in a row, NaN without a model."""
-        (model, at), n = self.model_of(row, rated=rated), self.shape[1]
+        (model, at), n = self._shown_of(row, rated=rated), self.shape[1]
         if isinstance(model, Posterior):
             return np.asarray(model.predict(entries_at(at, np.arange(n))))
         return np.full(n, np.nan) if model is None else np.asarray(model.block([at])[0])
 
     def intervals(self, row: int | None, columns: Numbers) -> Numbers:
         """Return the ends of the intervals of some columns, NaN without draws."""
-        model, at = self.model_of(row)
+        model, at = self._shown_of(row)
         if not isinstance(model, Posterior) or not columns.size:
             return np.full((columns.size, 2), np.nan)
         return np.asarray(model.predict_interval(entries_at(at, columns), level=LEVEL))

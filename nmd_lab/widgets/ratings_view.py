@@ -94,6 +94,7 @@ class CompletionView(ModelView):
         """Return curves, intervals, components, the map of the columns, and the lists of a row."""
         state, shown = self.state, self.factors.sorted(self.state.shown)
         row, problem = self._row()
+        state.off = self.factors.off(shown)
         labels, data = state.observations.labels, state.data
         columns = data.column_titles() if data.titles else texts(labels, "columns")
         parts = super().parts(history)
@@ -234,12 +235,12 @@ class CompletionView(ModelView):
         """Return how generous the new person is; what is missing for suggestions."""
         state = self.state
         later = ["90 % intervals follow"] * (state.sample.phase == "running")
+        later = ["by the fit without what is off, which has no intervals"] if state.off else later
         if state.model_of(row)[0] is None:
             return "suggestions follow once the model is fitted"
         if row is not None:
             return "".join(later)
         if not state.person.ratings:
             return "give some stars: the list follows them"
-        more = state.added().mean()
-        most = f"you rate {abs(more):.1f} {'above' if more >= 0 else 'below'} most people"
-        return "; ".join([most, *later])
+        moved = f"your stars change all predictions by {state.added().mean():+.1f} on average"
+        return "; ".join([moved, *later])

@@ -146,6 +146,7 @@ def shown_by(explorer: Any) -> Record:
     said += f"saved by nmd_lab {__version__}, nothing is fitted here"
     if "shapes" in facts:  # a click on one would fit it
         facts["shapes"] = []
+    facts.pop("swap", None)  # what it would show is not in the file
     if "lists" in facts:
         fields = [each | {"options": []} for each in facts["lists"]["fields"]]
         known = [each | {"rating": each.get("rating", "")} for each in facts["lists"]["known"]]

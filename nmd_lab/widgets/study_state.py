@@ -65,6 +65,11 @@ def chart_points(
     return points
 
 
+def measure_name(name: Any) -> str:
+    """Return the name of a measure for a reader, with the word that the explorers have."""
+    return label_text(name).replace("held-out", "hidden").replace("held out", "hidden")
+
+
 def is_numeric(results: xr.Dataset, dim: str) -> bool:
     """Return whether the labels of a dimension are numbers."""
     return results[dim].dtype.kind in "iuf"
@@ -82,7 +87,15 @@ class StudyState(FitState):
         columns = self.results.data_vars.items()
         metrics = [str(name) for name, column in columns if column.dtype.kind in "iuf"]
         self.fields = [
-            Field("metric", "Measure", "choice", metrics, "data"),
+            Field(
+                "metric",
+                "Measure",
+                "choice",
+                metrics,
+                "data",
+                "",
+                {name: measure_name(name) for name in metrics},
+            ),
             Field("x", "Along x", "choice", [*sizes], "data"),
             Field("color", "Colour", "choice", [NO_DIMENSION, *sizes], "data"),
             Field("panel", "Panels", "choice", [NO_DIMENSION, *sizes], "data"),
@@ -143,11 +156,14 @@ class StudyState(FitState):
             f"results = {source or '...'}{'.results' if isinstance(self.input, Study) else ''}\n"
         )
         errors, means = f'results["{metric}"]', [*trials(self.results), "seed"]
+        point = ""
         if self.selected is not None:
             at = {d: v for d, v in self.selected.labels.items() if d in self.results.dims}
-            return f"{lines}print({call(f'{errors}.sel', f'{at!r}')}.mean().item())\n"
+            point = f"{lines}print({call(f'{errors}.sel', f'{at!r}')}.mean().item())\n"
         if isinstance(self.input, Study) and choices(self.results) and is_error:
-            return f'print({source or "..."}.rank_test("{metric}").head(24).to_string())\n'
+            return f'print({source or "..."}.rank_test("{metric}").head(24).to_string())\n{point}'
+        if point:
+            return point
         mean = call(f"{errors}.mean", f"{means!r}", skipna=False)
         ranked = ".to_series().dropna().sort_values().head(24)" if choices(self.results) else ""
         return f"{lines}print({mean}{ranked})\n"

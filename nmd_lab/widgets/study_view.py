@@ -20,7 +20,7 @@ from nmd_lab.studies.summary import CONFIDENCE, labels_of, rank_test, ranked
 from .background import many
 from .charts import chart, series, table
 from .history import History
-from .study_state import NO_DIMENSION, ChartPoint, StudyState, is_numeric
+from .study_state import NO_DIMENSION, ChartPoint, StudyState, is_numeric, measure_name
 from .view import View
 from .words import Number, Piece, two_digits
 
@@ -85,7 +85,7 @@ class StudyView(View):
         conditions = models.shape[1] // results.sizes["seed"]
         where = f", mean of {conditions} conditions" if conditions > 1 else ""
         metric = results[self.state.values["metric"]]
-        name = _hidden(metric.attrs.get("long_name", metric.name))
+        name = measure_name(metric.attrs.get("long_name", metric.name))
         error = float(models.to_numpy()[0].mean())
         after = where + self._difference(models)
         return Number(error, f"Its {name} is ", after, value=two_digits(error))
@@ -154,7 +154,7 @@ class StudyView(View):
         return chart(
             f"mean over {' and '.join(averaged)}" if averaged else "",
             label_text(x),
-            _hidden(results[metric].attrs.get("long_name", metric)),
+            measure_name(results[metric].attrs.get("long_name", metric)),
             [],
             panels=_panels(points, joined, values["panel"]),
             color="" if values["color"] == NO_DIMENSION else label_text(values["color"]),
@@ -164,7 +164,7 @@ class StudyView(View):
 
     def _ranking(self) -> dict[str, Any]:
         """Return the table of the models, the best one first."""
-        models, metric = self._models, _hidden(label_text(self.state.values["metric"]))
+        models, metric = self._models, measure_name(self.state.values["metric"])
         spread = models.T.groupby("seed").mean().std().fillna(0)
         rows = [
             [*map(label_text, self._labels(k).values()), f"{mean:.4g}", f"{spread.iloc[k]:.2g}"]
@@ -187,7 +187,7 @@ class StudyView(View):
             for a, b in zip(labels, values, strict=True)
         ]
         caption = f"{_labels_text(point.labels)}: {point.mean:.4g} (SD {point.spread:.2g})"
-        head = [_hidden(n.replace("n_iter", "iterations").replace("_", " ")) for n in dims + names]
+        head = [measure_name(n.replace("n_iter", "iterations")) for n in dims + names]
         return _shortened(head, rows, caption, "fits")
 
 
@@ -227,11 +227,6 @@ def _words(labels: Mapping[str, Any]) -> str:
 def _labels_text(labels: Mapping[str, Any]) -> str:
     """Return the labels of a point on one line."""
     return ", ".join(f"{label_text(name)} {label_text(value)}" for name, value in labels.items())
-
-
-def _hidden(name: Any) -> str:
-    """Return the name of a measure with the word that the explorers have."""
-    return str(name).replace("held-out", "hidden").replace("held out", "hidden")
 
 
 def _value_text(each: Any, of: str) -> str:

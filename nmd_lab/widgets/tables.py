@@ -201,10 +201,10 @@ class Grid(NamedTuple):
             column, predicted = columns[int(k)], cell["predicted"]
             filled, sure = str(predicted), f"{100 * cell.get('probability', 1):.0f} % sure"
             if cell["kind"] == "number":
-                filled, sure = _text(column, float(predicted)), _ends(*interval)
+                filled, sure = _text(column, float(predicted), 3), _ends(*interval)
             rows.append([f"{column.name}, row {names[row] if names else row}", filled, sure])
-        head = ("cell", "filled with", f"{100 * LEVEL:.0f} % interval")
-        said = "Cells where the model knows least"
+        head = ("cell", "filled with", "interval")
+        said = f"Cells where the model knows least, with {100 * LEVEL:.0f} % intervals"
         said += f"; ⚠ {warning}" if (warning := doubt(self.posterior)) else ""
         return table("unsure", head, rows, ids=at.tolist(), caption=said)
 

@@ -222,7 +222,7 @@ class ModelView(View):
 
     def __init__(self, state: ModelState) -> None:
         super().__init__(state)
-        sampling = "Draw from the posterior of this model: predictions with intervals"
+        sampling = "Sample models that go with the data: predictions with 90 % intervals"
         self.buttons["sample"] = "draw intervals", sampling
         self.actions |= self.factors.actions | {
             "sample": self._how_sure,

@@ -103,23 +103,26 @@ def range_words(low: float, high: float) -> str:
     return f" of {text(float(low))}…\N{WORD JOINER}{text(float(high))}"
 
 
-def painted_words(paint: Any, error: float, average: float) -> tuple[str, str]:
+def painted_words(
+    paint: Any, error: float, average: float, interpolation: float = math.nan
+) -> tuple[str, str]:
     """Return the words on painted entries behind the number, and those below a solid stroke."""
     if math.isnan(error):
         return "", ""
-    below = _below(error, average) if (paint.signs == SOLID).any() else ""
-    return f", ±{two_digits(error)} where you painted", below
+    is_known = not math.isnan(interpolation)
+    rival = f" (interpolation ±{two_digits(interpolation)})" * is_known
+    other = (interpolation, "interpolation") if is_known else (average, "the average")
+    below = _below(error, *other) if (paint.signs == SOLID).any() else ""
+    return f", ±{two_digits(error)} where you painted{rival}", below
 
 
-def _below(error: float, average: float) -> str:
+def _below(error: float, other: float, name: str) -> str:
     """Return what is known of a guess where a solid brush has hidden all."""
-    if error < BETTER * average:
-        return f"where you painted: ±{two_digits(error)}; the average ±{two_digits(average)}"
+    if error < BETTER * other:
+        return f"where you painted: ±{two_digits(error)}; {name} ±{two_digits(other)}"
     why = "solid: a model cannot know what was here"
-    good = "as good as" if error < average / BETTER else "worse than"
-    return (
-        f"{why}: ±{two_digits(error)}, {good} the average (±{two_digits(average)}); rain grows back"
-    )
+    good = "as good as" if error < other / BETTER else "worse than"
+    return f"{why}: ±{two_digits(error)}, {good} {name} (±{two_digits(other)}); rain grows back"
 
 
 def model_words(fit: Any) -> list[Piece]:

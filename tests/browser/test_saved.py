@@ -195,6 +195,20 @@ def test_a_photograph_in_colours(chromium, tmp_path):
         assert page.locator(".nmd-plane").is_hidden()
 
 
+def test_a_tall_photograph_has_data_and_model_next_to_one_another(chromium, tmp_path):
+    photo = load_sample_image("china.jpg")[::4, ::4].mean(axis=2).T / 255
+    explorer = done(widgets.explore(photo, groups=2))
+    with opened(chromium, explorer.save(tmp_path / "tall.html")) as page:
+        box = page.locator(".nmd-picture-area canvas").bounding_box()
+        assert box["width"] / box["height"] > 2 * photo.shape[1] / len(photo)
+        high, wide = photo.shape
+        pixel, said = box["width"] / (2 * wide + 0.05 * high), []  # with a gap between the two
+        for left in (16.5, 16.5 + wide + 0.05 * high):
+            page.mouse.move(box["x"] + pixel * left, box["y"] + 0.3 * box["height"])
+            said.append(page.inner_text(".nmd-pictures > .nmd-read").partition(":")[0])
+        assert said[0] == said[1] != ""
+
+
 NOTEBOOK = """
 import nmd_lab as nmd
 settings = {"rank": 5, "missing": 0.1, "iterations": 30, "draws": 20}

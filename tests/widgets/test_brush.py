@@ -100,6 +100,20 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     assert not np.isnan(picture(explorer, "seen")).any()
 
 
+def test_on_pictures_with_few_hidden_pixels_the_strokes_alone_are_marked():
+    explorer = done(plain(widgets.Explorer, datasets.digits(20), rank=3, iterations=5, missing=0.1))
+    assert not np.isnan(picture(explorer, "seen")).any()
+    painted(explorer, [(4, 4)], 1.0, number=2)
+    k, y, x = np.nonzero(np.isnan(picture(explorer, "seen")[..., 0]))
+    assert sorted(zip(k, y, x, strict=True)) == [
+        (2, 3, 4),
+        (2, 4, 3),
+        (2, 4, 4),
+        (2, 4, 5),
+        (2, 5, 4),
+    ]
+
+
 def test_the_code_has_the_stroke_while_it_is_filled_and_prints_the_error_there(capsys):
     explorer = done(plain(widgets.Explorer, smooth(), rank=4, alpha=0.01, iterations=30))
     act(explorer, "brush", hide=True, picture=0, points=[(20, 30)], radius=6)

@@ -82,7 +82,8 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     assert columns_of(top) == expected.position.values.tolist()
     assert explorer.result is fit  # which has not run again
     more = np.mean(other.predict("you", fit.H.indexes["item"]) - nobody(explorer))
-    assert explorer.facts["lists"]["about"].startswith(f"you rate {abs(more):.1f} ")
+    said = f"your stars change all predictions by {more:+.1f} on average"
+    assert explorer.facts["lists"]["about"].startswith(said)
 
 
 def nobody(explorer):
@@ -222,8 +223,8 @@ def test_the_headline_has_rivals_at_the_same_entries(nonlinearity):
     assert state.errors["average"] == pytest.approx(error)
     shown = explorer.status["headline"]
     assert float(shown["value"].strip("±")) == pytest.approx(validation_error(fit), abs=0.005)
-    assert shown["rivals"][0]["name"] == "each item's average"
-    assert shown["rivals"][0]["off"] == pytest.approx(error)
+    assert shown["rivals"][-1]["name"] == "each item's average"
+    assert shown["rivals"][-1]["off"] == pytest.approx(error)
     assert ("linear" in state.errors) == (nonlinearity == "minmax")
     if nonlinearity == "minmax":
         named = state.arguments() | {"nonlinearity": "identity", "max_iter": fit._n_iter}

@@ -133,7 +133,9 @@ def test_rain_hides_seventy_percent_and_less_is_known_below_a_solid_stroke():
         assert explorer.join(PATIENCE)
         off = (explorer.result["picture"].values - X)[~explorer.state.mask]
         errors.append(np.sqrt(np.mean(off**2)))
-        assert f"{errors[-1]:.2g} where you painted" in sentence(explorer)
+        (rival,) = explorer.status["headline"]["rivals"]  # all that is hidden is painted
+        said = f"{errors[-1]:.2g} where you painted ({rival['name']} {rival['value']})"
+        assert said in sentence(explorer)
     assert errors[0] < 0.7 * errors[1]
     assert "no more than a guess" in explorer.status["warnings"][0]
 

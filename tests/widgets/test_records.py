@@ -123,7 +123,7 @@ def test_session_of_a_fit(session):
 
 def test_pictures():
     X = datasets.digits(60)
-    explorer = done(plain(widgets.Explorer, X, rank=4, iterations=10, missing=0.2))
+    explorer = done(plain(widgets.Explorer, X, rank=4, iterations=10, missing=0.3))
     fit, ids, size = explorer.result, explorer.pictures["ids"], (MOST_ROWS, 64)
     seen, model = picture(explorer, "seen").reshape(size), fit.reconstruct().values
     np.testing.assert_allclose(picture(explorer, "original").reshape(size), X[ids], rtol=1e-6)
@@ -313,6 +313,9 @@ def test_components_are_explained_by_the_groups_of_the_rows():
         strong = W[:, k] > 0.5 * np.percentile(W[:, k], 98)
         shares = [np.mean(strong[X.digit.values == digit]) for digit in range(10)]
         most = int(np.argmax(shares))
+        if sorted(shares)[-2] > 0.9:
+            assert words[k].endswith("strong nearly everywhere")
+            continue
         assert f"strong in {100 * max(shares):.0f} % of digit " in words[k]
         if sorted(shares)[-2] < max(shares):
             assert f"of digit {most};" in words[k]

@@ -94,8 +94,13 @@ def test_the_sentence_is_about_what_the_cells_show(frame):
     assert [(run["off"], run["current"]) for run in explorer.runs] == [
         (pytest.approx(before), False)
     ]
-    act(explorer, "component", k=0, what="off")  # from now on the cells are those of the fit
+    assert explorer.facts["swap"] == "components of the fit"
+    act(explorer, "swap")  # from now on the cells are those of the fit
     assert sentence(explorer).startswith(of_fit.partition(";")[0])
+    assert (explorer.components["count"], explorer.tables) == (2, [])
+    assert explorer.facts["swap"] == "least sure cells"
+    act(explorer, "swap")
+    assert said in sentence(explorer)
 
 
 def test_a_run_on_classes_alone_has_the_fraction_that_is_right(frame):
@@ -193,7 +198,7 @@ def test_filled_classes_have_the_probability_of_the_fit_and_then_of_the_draws(fr
             sure(explorer)
     share = explorer.posterior.probabilities("place", rows=[row]).max(axis=1).iloc[0]
     assert f" {100 * share:.0f} %" in shown["sure"][row]
-    act(explorer, "component", k=0, what="off")  # which only the fit can be without
+    act(explorer, "swap")
     assert columns(explorer)["place"]["sure"][row] != shown["sure"][row]
 
 

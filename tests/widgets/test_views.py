@@ -327,6 +327,12 @@ def test_without_a_component_of_ratings_the_loss_is_said():
     ]:
         error = np.sqrt(np.mean((x - model) ** 2))
         assert float(said_so) == pytest.approx(error, rel=0.05)
+    without = explorer.result._fitted.without([int(k)]).block([0])[0]
+    suggested = without[[line["column"] for line in explorer.facts["lists"]["top"]]]
+    assert suggested.tolist() == sorted(suggested, reverse=True)
+    act(explorer, "component", what="on")
+    others = without[[line["column"] for line in explorer.facts["lists"]["top"]]]
+    assert others.tolist() != sorted(others, reverse=True)
 
 
 @pytest.fixture

@@ -6,6 +6,9 @@ import { Sheet, mosaicOf, pictureScale, tilesOf } from "./mosaic.mjs";
 const ORANGE = "#d55e00", BLUE = "#0072b2";
 const TALL = 1.25, NARROW = 74; // height of a tile with its number, in widths, and its least width in pixels
 
+/** Return the button that turns a table from the draws to the fit, and back. */
+export const swapper = (text, send) => (text ? button(text, () => send({ do: "swap" }), { class: "nmd-swap" }) : null);
+
 export class Components {
   constructor(send, pictures, plane) {
     Object.assign(this, { send, pictures, plane, sheets: [], at: null });
@@ -15,9 +18,9 @@ export class Components {
     new ResizeObserver(() => this.fit()).observe(this.gallery);
   }
 
-  show(data) {
+  show(data, swap) {
     const fresh = data !== this.data;
-    this.data = data;
+    Object.assign(this, { data, swap });
     if (fresh && data && data.kind !== "list") this.paint(data);
     this.draw();
   }
@@ -60,9 +63,10 @@ export class Components {
   write() {
     const { data, pictures } = this;
     if (!data) return;
-    const line = this.at === null || data.off.includes(this.at) ? data.said || data.hint : data.words[this.at];
-    const on = data.off.length ? button(`${data.off.length} off: switch all on`, () => this.send({ do: "component", what: "on" }), { class: "nmd-all-on" }) : null;
-    draw(this.head, pictures.factors ? this.builder() : null, on, h("span.nmd-words", { role: "status", title: line }, line));
+    const line = this.at === null || data.off.includes(this.at) ? data.said || data.hint : `${data.chosen === this.at ? "pinned: rows with most of it are shown; " : ""}${data.words[this.at]}`;
+    const back = data.off.length ? `${data.off.length} off: switch all on` : data.chosen !== null ? "show all rows" : "";
+    const on = back && button(back, () => this.send({ do: "component", what: "on" }), { class: "nmd-all-on" });
+    draw(this.head, pictures.factors ? this.builder() : null, swapper(this.swap, this.send), on, h("span.nmd-words", { role: "status", title: line }, line));
   }
 
   builder() {

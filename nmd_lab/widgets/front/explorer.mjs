@@ -1,8 +1,8 @@
 // The frame of an explorer: a sentence whose words are its controls, the stage at full width, and the strip of components.
 
-import { button, clamp, draw, h, isDark, keyOf, made, svg } from "./dom.mjs";
+import { button, clamp, draw, h, isDark, keyOf, made, steps, stopAt, svg } from "./dom.mjs";
 import { Chart } from "./chart.mjs";
-import { Components } from "./components.mjs";
+import { Components, swapper } from "./components.mjs";
 import { controls } from "./controls.mjs";
 import { Factors } from "./factors.mjs";
 import { Grid } from "./grid.mjs";
@@ -67,7 +67,7 @@ class Page {
     this.pictures.sure = "sample" in (this.get("status").buttons ?? {});
     this.pictures.show(grid ? null : pictures, this.get("modelled"), this.factors, { row, column: pictures?.layout === "matrix" ? column : pixel ?? column }, facts.painted);
     this.charts.study.show(dots.study ?? null, facts.point ?? null);
-    this.components.show(this.get("components"));
+    this.components.show(this.get("components"), facts.swap);
     const things = this.get("scatter")?.things;
     this.plane.show(this.get("scatter"), drawing, this.pictures.scale, things ? [column].filter(Number.isFinite) : rows?.length ? rows : [row].filter(Number.isFinite));
     this.ratings.show(facts.lists ?? null, column);
@@ -77,8 +77,8 @@ class Page {
     const status = this.get("status"), facts = this.get("facts") ?? {}, { stage, frame } = this, running = status.phase === "running";
     this.texts(status, running);
     const { done, planned } = status, still = !status.buttons.run, none = !this.get("components");
-    const drawn = stage === "table" && hasNumber(this.pieces); // without components, these are draws
-    const bare = ["study", "patches"].includes(stage) || (none && (still || drawn));
+    const unsure = stage === "table" && none && (this.get("tables") ?? []).find(({ name }) => name === "unsure");
+    const bare = ["study", "patches"].includes(stage) || (none && still && !unsure);
     const posterior = bare && ["photograph", "pictures"].includes(stage);
     const one = posterior && stage === "photograph"; // its facts have room next to the picture
     Object.assign(frame.dataset, { stage: posterior ? "posterior" : stage, bare, still, one });
@@ -89,7 +89,8 @@ class Page {
         status.warnings.length && !running ? h("span.nmd-warning", `⚠ ${status.warnings[0]} `) : null, this.message), this.runs()),
       h("section.nmd-stage", { "aria-label": "data and model" }, this.pictures.element, this.grid.element, this.ratings.element,
         this.charts.study.element, (posterior || stage === "study") && h("div.nmd-points", this.tables()), stage === "table" ? null : this.plane.element),
-      this.components.element);
+      unsure ? this.unsure(unsure, facts) : this.components.element);
+    if (unsure) stopAt(frame.querySelector(".nmd-cells"), "button");
     if (this.dead) for (const each of frame.querySelectorAll("button, input, select")) each.disabled = !each.matches(".nmd-copy");
   }
 
@@ -174,7 +175,8 @@ class Page {
 
   aboutShape() {
     const { shapes = [] } = this.get("facts") ?? {};
-    return [h("div.nmd-shapes", { role: "group", "aria-label": "shapes" }, shapes.map(({ name, text, error, path, chosen }) =>
+    const own = shapes.length && !shapes.some(({ chosen }) => chosen) ? h("p", "Each column has a shape of its own; a click gives all of them one.") : null;
+    return [own, h("div.nmd-shapes", { role: "group", "aria-label": "shapes" }, shapes.map(({ name, text, error, path, chosen }) =>
       button([svg("svg", { viewBox: "0 0 40 24", width: 40, height: 24, "aria-hidden": "true" }, svg("path", { d: path })), h("span", text), error && h("small", error)],
         () => this.send({ do: "set", name: "nonlinearity", value: name }), { key: name, "aria-pressed": chosen }))), this.fields("shape", ["nonlinearity"])];
   }
@@ -184,7 +186,7 @@ class Page {
     const most = Math.max(...all.map((each) => each.off));
     const bar = (each, k) => h("div.nmd-rival", { key: each.name }, h("span", each.name), h("i", { class: k ? "" : "nmd-this", style: `width: ${(100 * each.off) / most}px` }), each.value);
     this.charts.curves.show(this.get("curves"));
-    return [rivals.length ? h("div", all.map(bar)) : null, this.charts.curves.element, this.tables(), this.get("status").warnings.map((text) => h("p.nmd-warning", text))];
+    return [rivals.length ? h("div", all.map(bar)) : null, this.charts.curves.element, this.stage === "study" ? null : this.tables(), this.get("status").warnings.map((text) => h("p.nmd-warning", text))];
   }
 
   aboutMore(status) {
@@ -208,17 +210,18 @@ class Page {
       h("input", { type: "text", placeholder: "or its path", "aria-label": "path of a file", change: ({ target }) => target.value && this.send({ do: "open", name: target.value }) }));
   }
 
-  /** Return small tables of texts; a row that stands for an entry can be picked. */
-  tables() {
-    return (this.get("tables") ?? []).map(({ name, caption, head, rows, ids }) => h("div.nmd-table-box", { key: name, tabindex: 0, role: "group", "aria-label": caption || name }, caption ? h("p", caption) : null,
-      h(`table.nmd-table.nmd-${name}`, { style: `--rows: ${rows.length}` }, head.some(Boolean) ? h("thead", h("tr", head.map((text) => h("th", { scope: "col" }, text)))) : null, h("tbody", rows.map((texts, k) => h("tr", texts.map((text, j) =>
-        h(j ? "td" : "th", { scope: j ? null : "row" }, ids && !j ? button(text, () => this.pick(...ids[k])) : text))))))));
+  /** Return the cells of which draws are least sure, in the place of the components: each can be picked. */
+  unsure({ caption, rows, ids }, { swap }) {
+    return h("section.nmd-components", { key: "unsure", "aria-label": "least sure cells" }, h("div.nmd-strip-head", swapper(swap, this.send), h("span.nmd-words", { title: caption }, caption)),
+      h("div.nmd-cells", steps("button", { ArrowRight: 1, ArrowLeft: -1 }), rows.map(([cell, filled, sure], k) =>
+        button([h("span", cell), h("b", filled), sure], () => this.send({ do: "select", row: ids[k][0], column: ids[k][1] }), { key: cell, title: `${cell}: ${filled}, ${sure}` }))));
   }
 
-  /** Choose a cell of the data, which no popover is to cover. */
-  pick(row, column) {
-    this.send({ do: "select", row, column });
-    if (this.stage === "table") this.open(null);
+  /** Return small tables of texts. */
+  tables() {
+    return (this.get("tables") ?? []).filter(({ name }) => name !== "unsure").map(({ name, caption, head, rows }) => h("div.nmd-table-box", { key: name, tabindex: 0, role: "group", "aria-label": caption || name }, caption ? h("p", caption) : null,
+      h(`table.nmd-table.nmd-${name}`, { style: `--rows: ${rows.length}` }, head.some(Boolean) ? h("thead", h("tr", head.map((text) => h("th", { scope: "col" }, text)))) : null, h("tbody", rows.map((texts) => h("tr", texts.map((text, j) =>
+        h(j ? "td" : "th", { scope: j ? null : "row" }, text))))))));
   }
 
   async copy() {

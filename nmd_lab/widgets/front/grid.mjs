@@ -44,8 +44,7 @@ export class Grid {
   write(cell = "") {
     const { begin, page, total, rows } = this.data, more = total > page;
     const turn = (text, title, by, disabled) => more && button(text, () => this.send({ do: "arrange", begin: begin + by * page }), { title: disabled ? `no ${title}` : title, disabled });
-    const sure = this.bare || this.data.columns.some((each) => each.sure.some(Boolean)) ? "" : "; ⋯ draws intervals";
-    const marks = this.bare ? "as the model has them" : `italic: missing, filled in; dotted: hidden, data → model${sure}`;
+    const marks = this.bare ? "as the model has them" : "italic: missing, filled in; dotted: hidden, data → model";
     const all = `rows ${begin + 1} to ${begin + rows.length} of ${total}; ${marks}`;
     draw(this.note, turn("‹", "earlier rows", -1, begin === 0), turn("›", "later rows", 1, begin + page >= total), h("output", { "aria-live": "polite" }, cell || all));
   }

@@ -1,13 +1,12 @@
 // The stage of pictures: tiles that each show data left and model right of a divider, other layers, and a brush.
 
 import { button, clamp, draw, h, keyOf, made, numbers, short, steps, stopAt } from "./dom.mjs";
-import { HIDDEN, Sheet, absoluteLimit, channelMeans, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints,
+import { GAP, HIDDEN, Sheet, absoluteLimit, channelMeans, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints,
   tileCorner, tilesOf } from "./mosaic.mjs";
 
 const LAYERS = { compare: "data | model", difference: "difference", spread: "uncertainty" };
 const BRUSHES = { rain: ["rain", "Hide 70 % of the pixels: the model can fill them"],
   solid: ["solid", "Hide all pixels: a model can only guess what was there"], reveal: ["reveal", "Show pixels to the model"] };
-const SHINE = 0x40ffffff; // opacity of hidden pixels, through which the model shines
 const RAIN = 0.7; // fraction of the pixels under the brush that rain hides
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const GRIP = 10; // pixels next to a divider at which it can be dragged
@@ -66,7 +65,7 @@ export class Pictures {
     this.element.hidden = !data?.count;
     if (!data?.count) return;
     if (!same) {
-      this.mosaic = null;
+      this.mosaic = this.view = null;
       this.size = clamp(Math.round(Math.min(data.height, data.width) / 20), 1, 40);
     }
     this.fit();
@@ -75,7 +74,6 @@ export class Pictures {
       spread: spread && channelMeans(spread, null, data.channels) };
     this.most = this.values.spread?.reduce((a, b) => (b > a ? b : a), 0) ?? 0;
     this.scale = pictureScale(data.scale, data.low, data.high);
-    this.hiddenColor = data.n_painted ? (this.scale.missing & SHINE) >>> 0 : this.scale.missing;
     if (!data.can_brush) this.mode = "";
     this.fill();
   }
@@ -90,9 +88,14 @@ export class Pictures {
       if (this.scale && this.values.original) this.fill();
       this.restep();
     }
-    const { across, down } = this.mosaic, stretched = data.layout === "matrix" && !this.square;
+    // A tall photograph has room for data and model next to one another
+    const frame = this.element.closest(".nmd-frame"), most = (frame?.clientWidth ?? 0) > 1000 ? frame.clientWidth - 262 : wide;
+    const side = (n) => Math.min(most / (n * data.width), high / data.height);
+    const pair = this.square && data.count === 1 && 2 * side(2 + GAP) ** 2 > 1.2 * side(1) ** 2;
+    this.view = pair ? mosaicOf({ ...data, count: 2 }, 2) : this.mosaic;
+    const { across, down } = this.view, stretched = data.layout === "matrix" && !this.square;
     const ratio = stretched ? wide / (high || 1) : clamp(across / down, 0.4, 6);
-    const width = Math.floor(Math.min(wide, high * ratio)), frame = this.element.closest(".nmd-frame");
+    const width = Math.floor(Math.min(wide, high * ratio));
     frame?.style.setProperty("--ratio", count > 1 ? 9 : ratio); // a photograph leaves room
     const sharp = globalThis.devicePixelRatio || 1, height = Math.floor(width / ratio);
     Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
@@ -105,7 +108,7 @@ export class Pictures {
     const { data, values, sheets } = this;
     if (values.original) sheets.original.fill(values.original, this.scale);
     if (values.beside) sheets.beside.fill(values.beside, { ...this.scale, missing: 0 }); // what is in no group is not drawn
-    if (values.seen) sheets.seen.fill(values.seen, { ...this.scale, missing: this.hiddenColor });
+    if (values.seen) sheets.seen.fill(values.seen, this.scale);
   }
 
   restep() {
@@ -126,6 +129,7 @@ export class Pictures {
     }
     const picture = model ?? values.original, shown = picture && (data.channels > 1 ? channelMeans(picture, null, data.channels) : picture);
     if (shown && values.spread) sheets.spread.tint(shown, values.spread, data, this.most);
+    this.notes.lit = "orange +, blue −";
     this.notes.spread = `0 (grey) to ${short(this.most, 2)} (purple)`;
     if (shown && this.lit !== null && this.factors) {
       const alone = this.factors.alone(this.lit), each = data.channels > 1 ? channelMeans(alone, null, data.channels) : alone;
@@ -167,13 +171,15 @@ export class Pictures {
     this.restep();
   }
 
+  get isPair() { return this.view !== this.mosaic; }
+
+  /** Return the layers left and right of the dividers, or of two pictures, of which the left one has the data. */
   get sides() {
-    const { values } = this, original = values.original ? "original" : null;
-    if (this.stroke) return ["seen", "seen"];
-    if (this.lit !== null) return ["lit", "lit"];
-    if (this.layer !== "compare" && values[this.layer]) return [this.layer, this.layer];
+    const { values, isPair } = this, original = values.original ? "original" : null;
+    const all = this.stroke ? "seen" : this.lit !== null ? "lit" : this.layer !== "compare" && values[this.layer] ? this.layer : null;
+    if (all && !(isPair && original)) return [all, all];
     const left = values.beside ? "beside" : values.seen && (this.mode || this.data.many_missing) ? "seen" : original;
-    const right = values.model || this.built !== null ? "model" : left;
+    const right = this.stroke ? (values.model ? "model" : "seen") : all ?? (values.model || this.built !== null ? "model" : left);
     return [left ?? right, right];
   }
 
@@ -186,20 +192,20 @@ export class Pictures {
   }
 
   drawAll() {
-    const { mosaic, canvas, sheets, values, sharp } = this, pen = canvas.getContext("2d"), [left, right] = this.sides;
-    const both = left !== right, share = both ? this.share : 0, { height, width, count, columns } = mosaic;
-    const [gx, gy] = [canvas.width / mosaic.across, canvas.height / mosaic.down];
-    const under = left === "seen" && !this.stroke && this.data.n_painted && values.model ? "model" : null;
+    const { view, isPair, canvas, sheets, sharp } = this, pen = canvas.getContext("2d"), [left, right] = this.sides;
+    const both = left !== right && !isPair, share = both ? this.share : 0, { height, width, count, columns } = view;
+    const [gx, gy] = [canvas.width / view.across, canvas.height / view.down];
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.imageSmoothingEnabled = gx < 1;
     pen.clearRect(0, 0, canvas.width, canvas.height);
     const edges = [];
     for (let k = 0; k < count; k++) {
-      const [x, y] = tileCorner(mosaic, k), at = [x * gx, y * gy], size = [width * gx, height * gy];
+      const [x, y] = tileCorner(view, k), at = [x * gx, y * gy], size = [width * gx, height * gy], cut = isPair ? 1 - k : share;
+      const [across, down] = isPair ? [0, 0] : [(k % columns) * width, Math.floor(k / columns) * height];
       if (this.stroke) Object.assign(pen, { fillStyle: `rgb(${HIDDEN})` }).fillRect(...at, ...size);
-      for (const [name, from, to] of [[under, 0, share], [left, 0, share], [right, share, 1]]) {
-        if (!name || to <= from) continue;
-        pen.drawImage(sheets[name].canvas, (k % columns) * width + from * width, Math.floor(k / columns) * height, (to - from) * width, height,
+      for (const [name, from, to] of [[left, 0, cut], [right, cut, 1]]) {
+        if (to <= from) continue;
+        pen.drawImage(sheets[name].canvas, across + from * width, down, (to - from) * width, height,
           at[0] + from * size[0], at[1], (to - from) * size[0], size[1]);
       }
       edges.push([at[0] + share * size[0], at[1], size[1]]);
@@ -226,7 +232,7 @@ export class Pictures {
   }
 
   mark(pen, thin) {
-    const { cursor, mosaic: { height, width } } = this, { row, column } = this.selection ?? {}, { layout, step, ids } = this.data;
+    const { cursor, view, mosaic: { height, width } } = this, { row, column } = this.selection ?? {}, { layout, step, ids } = this.data;
     const outline = (path, color) => {
       for (const [strokeStyle, wide] of [["#0008", 3], [color, 1]]) {
         Object.assign(pen, { strokeStyle, lineWidth: wide * thin }).beginPath();
@@ -243,33 +249,37 @@ export class Pictures {
         if (Number.isFinite(column) && y < height && x < width) box(corner, y, x);
       }, "#56b4e9");
     }
-    if (cursor && this.mode) outline(() => pen.arc(...cursor.place, this.size + 0.5, 0, 2 * Math.PI), "white");
-    else if (cursor) outline(() => box(tileCorner(this.mosaic, cursor.picture), cursor.y, cursor.x), "white");
+    const corners = this.isPair ? [0, 1].map((k) => tileCorner(view, k)) : cursor ? [tileCorner(view, cursor.picture)] : [];
+    for (const at of cursor ? corners : []) { // of both pictures, the same pixel
+      const centre = cursor.place.map((each, axis) => each - tileCorner(view, cursor.tile)[axis] + at[axis]);
+      outline(() => (this.mode ? pen.arc(...centre, this.size + 0.5, 0, 2 * Math.PI) : box(at, cursor.y, cursor.x)), "white");
+    }
   }
 
   describe(left, right) {
-    const { values, data, layer, mode, built } = this, both = left !== right, { beside_title, layout } = data;
-    const { count, height, width } = this.mosaic, names = { original: "data", seen: "seen data", beside: beside_title, lit: `component ${this.lit}: orange +, blue −`,
+    const { values, data, layer, mode, built } = this, both = left !== right, drags = both && !this.isPair, { beside_title, layout } = data;
+    const { count, height, width } = this.mosaic, names = { original: "data", seen: "seen data", beside: beside_title, lit: `component ${this.lit}`,
       model: built === null ? "model" : `first ${built} of ${this.factors.rank}`, ...LAYERS };
-    const titled = (name) => (name ? [names[name], this.notes[name]].filter(Boolean).join(", ") : "");
+    this.note = this.notes[right] && (layer === "compare" || right === layer) ? `${names[right]}: ${this.notes[right]}` : "";
     const choose = (name) => () => {
       this.layer = name;
       this.restep();
     };
-    const swipe = { type: "range", dir: "rtl", min: 0, max: 100, value: Math.round(100 * this.share), hidden: !both,
+    const swipe = { type: "range", dir: "rtl", min: 0, max: 100, value: Math.round(100 * this.share), hidden: !drags,
       "aria-label": "part of each picture that shows data", input: ({ target }) => this.swipe(target.value / 100) };
     const lacks = { difference: (values.beside ?? values.original) && values.model ? "" : "It needs data and a model", spread: values.spread ? "" : this.sure ? "It needs intervals: ⋯ draws them" : "It needs intervals" };
     const can = data.can_brush, brush = (name) => button(BRUSHES[name][0], () => {
       this.mode = mode === name ? "" : name;
       this.paint();
     }, { title: BRUSHES[name][1], "aria-pressed": mode === name });
-    draw(this.tools, both && h("span.nmd-side", { title: titled(left) }, titled(left)), h("input", swipe), h("span.nmd-side.nmd-right", { title: titled(right) }, titled(right)),
-      Object.entries(LAYERS).map(([name, text]) => button(name === "compare" && !values.original ? "model" : text, choose(name),
+    draw(this.tools, both && h("span.nmd-side", { title: names[left] }, this.isPair && "left: ", names[left]), h("input", swipe), h("span.nmd-side.nmd-right", { title: names[right] }, this.isPair && "right: ", names[right]),
+      Object.entries(LAYERS).map(([name, text]) => button(name === "compare" && !values.original ? "model" : name === "compare" && values.beside ? "run | model" : text, choose(name),
         { "aria-pressed": layer === name, disabled: Boolean(lacks[name]), title: lacks[name] || null })),
       can && h("span.nmd-brushes", { role: "group", "aria-label": "brushes that hide pixels" }, Object.keys(BRUSHES).map(brush),
         h("input", { type: "range", min: 1, max: 40, value: this.size, "aria-label": "brush radius", title: mode ? "brush radius" : "brush radius: choose a brush first",
           disabled: !mode, input: ({ target }) => { this.size = Number(target.value); } }),
         button("⌫", () => this.send({ do: "undo" }), { title: data.n_painted ? "Take the last stroke back (Ctrl+Z)" : "No stroke to take back", "aria-label": "undo", disabled: !data.n_painted })));
+    this.say();
     stopAt(this.tools, "button:enabled");
     this.element.dataset.mode = mode;
     const what = layout === "matrix" ? "matrix" : `${count} picture${count === 1 ? "" : "s"}`;
@@ -283,8 +293,8 @@ export class Pictures {
 
   /** Move the cursor to a place of the mosaic; null for none. */
   look(place, live = "off") {
-    const pixel = place && pixelAt(this.mosaic, place);
-    this.cursor = pixel && { ...pixel, place };
+    const pixel = place && pixelAt(this.view, place);
+    this.cursor = pixel && { ...pixel, place, tile: pixel.picture, picture: this.isPair ? 0 : pixel.picture };
     this.read.setAttribute("aria-live", live);
     this.say();
     this.paint();
@@ -301,22 +311,22 @@ export class Pictures {
       const at = ((picture * height + y) * width + x) * channels, each = Array.from(values.subarray(at, at + channels));
       return `${names[name]} ${each.some(Number.isNaN) ? (name === "spread" ? "follows" : "missing") : each.map((value) => short(value)).join(" / ")}`;
     });
-    this.read.textContent = texts ? `${where}: ${texts.join(", ")}` : this.painted;
+    this.read.textContent = texts ? `${where}: ${texts.join(", ")}` : this.painted || this.note || "";
   }
 
   placeOf(event) {
-    const { left, top, width, height } = this.canvas.getBoundingClientRect(), { across, down } = this.mosaic;
+    const { left, top, width, height } = this.canvas.getBoundingClientRect(), { across, down } = this.view;
     return [((event.clientX - left) / width) * across, ((event.clientY - top) / height) * down];
   }
 
   /** Begin to drag: the divider of any tile, or the brush. */
   down(event) {
     if (event.button || this.drag) return;
-    const from = this.placeOf(event), [left, right] = this.sides;
+    const from = this.placeOf(event), [left, right] = this.sides, divided = left !== right && !this.isPair;
     this.look(from);
-    const { share } = this.cursor ?? {}, gain = this.canvas.clientWidth / this.mosaic.across;
-    const near = left !== right && Math.abs(share - this.share) * this.mosaic.width * gain < GRIP;
-    this.drag = { mode: near ? "swipe" : this.mode || (left !== right ? "swipe" : ""), id: event.pointerId,
+    const { share } = this.cursor ?? {}, gain = this.canvas.clientWidth / this.view.across;
+    const near = divided && Math.abs(share - this.share) * this.mosaic.width * gain < GRIP;
+    this.drag = { mode: near ? "swipe" : this.mode || (divided ? "swipe" : ""), id: event.pointerId,
       begin: [event.clientX, event.clientY], picture: this.cursor?.picture };
     if (this.drag.mode === this.mode && this.mode) this.begin();
     this.canvas.setPointerCapture(event.pointerId);
@@ -347,13 +357,13 @@ export class Pictures {
   begin() {
     if (!this.cursor) return;
     const rain = this.mode === "rain";
-    this.stroke = { picture: this.cursor.picture, hide: this.mode !== "reveal", rain, radius: this.size };
+    this.stroke = { picture: this.cursor.picture, tile: this.cursor.tile, hide: this.mode !== "reveal", rain, radius: this.size };
     this.brushTo(this.cursor.place);
   }
 
   /** Extend a stroke to a place of the mosaic; only what is in the picture where it began counts. */
   brushTo([across, down]) {
-    const { stroke, mosaic: { height, width } } = this, [left, top] = tileCorner(this.mosaic, stroke.picture);
+    const { stroke, mosaic: { height, width } } = this, [left, top] = tileCorner(this.view, stroke.tile);
     const to = [down - top - 0.5, across - left - 0.5], { last } = stroke;
     if (last && Math.hypot(to[0] - last[0], to[1] - last[1]) < 0.5) return;
     stroke.last = to;
@@ -370,8 +380,8 @@ export class Pictures {
     const { picture, radius, hide, rain } = this.stroke, { height, width } = this.mosaic, { original, seen } = this.sheets;
     for (const [row, first, last] of points.flatMap((point) => discSpans(point, radius, height, width))) {
       const from = seen.line(picture, row) + first, end = from + last - first + 1;
-      if (rain) for (let at = from; at < end; at++) seen.pixels[at] = Math.random() < RAIN / 3 ? this.hiddenColor : seen.pixels[at];
-      else if (hide) seen.pixels.fill(this.hiddenColor, from, end);
+      if (rain) for (let at = from; at < end; at++) seen.pixels[at] = Math.random() < RAIN / 3 ? this.scale.missing : seen.pixels[at];
+      else if (hide) seen.pixels.fill(this.scale.missing, from, end);
       else seen.pixels.set(original.pixels.subarray(from, end), from);
     }
     seen.changed();
@@ -414,8 +424,8 @@ export class Pictures {
 
   /** Move the cursor by a pixel, over gaps too; without a cursor, begin in the middle. */
   walk(arrow) {
-    const { across, down, gap } = this.mosaic, { place } = this.cursor ?? {}, from = place ?? [across / 2, down / 2];
+    const { across, down, gap } = this.view, { place } = this.cursor ?? {}, from = place ?? [across / 2, down / 2];
     const places = [place ? 1 : 0, 1 + gap].map((far) => from.map((at, k) => at + far * arrow[k]));
-    this.look(places.find((each) => pixelAt(this.mosaic, each)) ?? place ?? [0.5, 0.5], "polite");
+    this.look(places.find((each) => pixelAt(this.view, each)) ?? place ?? [0.5, 0.5], "polite");
   }
 }

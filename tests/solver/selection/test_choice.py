@@ -194,7 +194,7 @@ def test_single_precision_stays_and_data_are_not_changed(container):
 
 
 def test_sparse_data_stay_sparse():
-    n, n_entries = 20_000, 100_000
+    n, n_entries = 8_000, 30_000
     rng = np.random.default_rng(0)
     rows, columns = rng.integers(n, size=(2, n_entries))
     X = sparse.coo_array((3 + rng.normal(size=n_entries), (rows, columns)), shape=(n, n)).tocsr()
@@ -207,7 +207,7 @@ def test_sparse_data_stay_sparse():
     finally:
         tracemalloc.stop()
     assert fit.selection.sizes["trial"] > 1
-    assert peak < 100e6  # a mask of all entries has 400 MB
+    assert peak < 32e6  # a mask of all entries has 64 MB
 
 
 # Held-out entries that are given ------------------------------------------------------------------

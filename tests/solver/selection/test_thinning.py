@@ -125,10 +125,10 @@ def test_a_time_limit_ends_the_search_with_the_best_so_far():
 
 
 def test_no_array_has_the_size_of_the_matrix():
-    m, n = 20_000, 5_000
+    m, n = 8_000, 2_000
     rng = np.random.default_rng(0)
-    at = rng.integers(m, size=20_000), rng.integers(n, size=20_000)
-    X = sparse.csr_array((rng.poisson(3, 20_000) + 1.0, at), shape=(m, n))
+    at = rng.integers(m, size=6_000), rng.integers(n, size=6_000)
+    X = sparse.csr_array((rng.poisson(3, 6_000) + 1.0, at), shape=(m, n))
     short = {"max_iter": 2, "tol": 0, "validation": nmd.Choice(ranks=[1, 2])}
     tracemalloc.start()
     fit = nmd.decompose(X, "auto", "identity", "kl", **short, random_state=0)
