@@ -164,8 +164,9 @@ class DecompositionView(ModelView):
         data, recording = self.state.fitted_data, self.state.fit.recording
         unit = 1.0 if data is None else data.unit
         seen = {k: unit * error for k, error in dict(recording.seen).items()}
-        is_table = data is not None and data.labels.table is not None
-        hidden = "hidden, with classes" if is_table else "hidden"
+        table = None if data is None else data.labels.table
+        has_classes = table is not None and any(column.is_class for column in table.columns)
+        hidden = "hidden, with classes" if has_classes else "hidden"
         return {"seen": seen, hidden: recording.hidden}
 
     def parts(self, history: History) -> dict[str, Any]:

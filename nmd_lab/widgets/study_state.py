@@ -86,16 +86,9 @@ class StudyState(FitState):
             raise ValueError("results has no dimension but the seed: give a study that varies one.")
         columns = self.results.data_vars.items()
         metrics = [str(name) for name, column in columns if column.dtype.kind in "iuf"]
+        named = {name: measure_name(name) for name in metrics}
         self.fields = [
-            Field(
-                "metric",
-                "Measure",
-                "choice",
-                metrics,
-                "data",
-                "",
-                {name: measure_name(name) for name in metrics},
-            ),
+            Field("metric", "Measure", "choice", metrics, "data", option_labels=named),
             Field("x", "Along x", "choice", [*sizes], "data"),
             Field("color", "Colour", "choice", [NO_DIMENSION, *sizes], "data"),
             Field("panel", "Panels", "choice", [NO_DIMENSION, *sizes], "data"),

@@ -214,8 +214,8 @@ def test_copied_code_has_what_is_not_the_default_of_the_fit(small):
     assert "\nX = ...  # your data\n" in state.code()
     code = "".join(state.code("X").split())
     assert 'nmd.decompose(X,rank=2,nonlinearity="identity",loss="l1",alpha=0.5,random' in code
-    code = CompletionState(GENERATED, validation=0.0).code()
-    assert "fit = nmd.complete(observed, random_state=0)\n" in code
+    code = CompletionState(GENERATED, validation=0.0, iterations=200).code()
+    assert "fit = nmd.complete(observed, random_state=0, max_iter=200)\n" in code
     state = plain(DecompositionState, small, rank=2, iterations=6)
     run(state)
     state.set("rank", 3)

@@ -4,7 +4,7 @@ import { h, made } from "./dom.mjs";
 
 export const HIDDEN = [186, 127, 80];
 const UNSURE = [170, 51, 119], ADDS = [213, 94, 0], TAKES = [0, 114, 178], WHITE = [255, 255, 255];
-export const GAP = 0.05; // between tiles, in sizes of a tile
+const GAP = 0.05; // between tiles, in sizes of a tile
 const LEAST = 24; // tiles that are shown in any case
 const BETTER = 1.01; // factor of the covered area that more and smaller tiles have to gain
 const blended = (a, b, share) => a.map((each, k) => Math.round(each + share * (b[k] - each)));

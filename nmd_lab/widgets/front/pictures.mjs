@@ -1,7 +1,7 @@
 // The stage of pictures: tiles that each show data left and model right of a divider, other layers, and a brush.
 
 import { button, clamp, draw, h, keyOf, made, numbers, short, steps, stopAt } from "./dom.mjs";
-import { GAP, HIDDEN, Sheet, absoluteLimit, channelMeans, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints,
+import { HIDDEN, Sheet, absoluteLimit, channelMeans, discSpans, mosaicOf, pictureScale, pixelAt, strokePoints,
   tileCorner, tilesOf } from "./mosaic.mjs";
 
 const LAYERS = { compare: "data | model", difference: "difference", spread: "uncertainty" };
@@ -90,9 +90,8 @@ export class Pictures {
     }
     // A tall photograph has room for data and model next to one another
     const frame = this.element.closest(".nmd-frame"), most = (frame?.clientWidth ?? 0) > 1000 ? frame.clientWidth - 262 : wide;
-    const side = (n) => Math.min(most / (n * data.width), high / data.height);
-    const pair = this.square && data.count === 1 && 2 * side(2 + GAP) ** 2 > 1.2 * side(1) ** 2;
-    this.view = pair ? mosaicOf({ ...data, count: 2 }, 2) : this.mosaic;
+    const two = mosaicOf({ ...data, count: 2 }, 2), scale = (view) => Math.min(most / view.across, high / view.down);
+    this.view = this.square && data.count === 1 && 2 * scale(two) ** 2 > 1.2 * scale(this.mosaic) ** 2 ? two : this.mosaic;
     const { across, down } = this.view, stretched = data.layout === "matrix" && !this.square;
     const ratio = stretched ? wide / (high || 1) : clamp(across / down, 0.4, 6);
     const width = Math.floor(Math.min(wide, high * ratio));
@@ -125,12 +124,12 @@ export class Pictures {
       values.difference = channelMeans(from, model, data.channels);
       const limit = absoluteLimit(values.difference);
       sheets.difference.fill(values.difference, pictureScale("signed", -limit, limit));
-      this.notes.difference = `${values.beside ? data.beside_title : "data"} less model, at most ±${short(limit, 2)} in a pixel`;
+      this.notes.difference = `difference: ${values.beside ? data.beside_title : "data"} less model, at most ±${short(limit, 2)} in a pixel`;
     }
     const picture = model ?? values.original, shown = picture && (data.channels > 1 ? channelMeans(picture, null, data.channels) : picture);
     if (shown && values.spread) sheets.spread.tint(shown, values.spread, data, this.most);
-    this.notes.lit = "orange +, blue −";
-    this.notes.spread = `0 (grey) to ${short(this.most, 2)} (purple)`;
+    this.notes.lit = `component ${this.lit}: orange +, blue −`;
+    this.notes.spread = `uncertainty: 0 (grey) to ${short(this.most, 2)} (purple)`;
     if (shown && this.lit !== null && this.factors) {
       const alone = this.factors.alone(this.lit), each = data.channels > 1 ? channelMeans(alone, null, data.channels) : alone;
       sheets.lit.tint(shown, each, data, absoluteLimit(each), true);
@@ -260,7 +259,6 @@ export class Pictures {
     const { values, data, layer, mode, built } = this, both = left !== right, drags = both && !this.isPair, { beside_title, layout } = data;
     const { count, height, width } = this.mosaic, names = { original: "data", seen: "seen data", beside: beside_title, lit: `component ${this.lit}`,
       model: built === null ? "model" : `first ${built} of ${this.factors.rank}`, ...LAYERS };
-    this.note = this.notes[right] && (layer === "compare" || right === layer) ? `${names[right]}: ${this.notes[right]}` : "";
     const choose = (name) => () => {
       this.layer = name;
       this.restep();
@@ -279,7 +277,6 @@ export class Pictures {
         h("input", { type: "range", min: 1, max: 40, value: this.size, "aria-label": "brush radius", title: mode ? "brush radius" : "brush radius: choose a brush first",
           disabled: !mode, input: ({ target }) => { this.size = Number(target.value); } }),
         button("⌫", () => this.send({ do: "undo" }), { title: data.n_painted ? "Take the last stroke back (Ctrl+Z)" : "No stroke to take back", "aria-label": "undo", disabled: !data.n_painted })));
-    this.say();
     stopAt(this.tools, "button:enabled");
     this.element.dataset.mode = mode;
     const what = layout === "matrix" ? "matrix" : `${count} picture${count === 1 ? "" : "s"}`;
@@ -311,7 +308,7 @@ export class Pictures {
       const at = ((picture * height + y) * width + x) * channels, each = Array.from(values.subarray(at, at + channels));
       return `${names[name]} ${each.some(Number.isNaN) ? (name === "spread" ? "follows" : "missing") : each.map((value) => short(value)).join(" / ")}`;
     });
-    this.read.textContent = texts ? `${where}: ${texts.join(", ")}` : this.painted || this.note || "";
+    this.read.textContent = texts ? `${where}: ${texts.join(", ")}` : this.painted || this.notes[this.sides[1]] || "";
   }
 
   placeOf(event) {
