@@ -128,13 +128,14 @@ class LiveSample(Background):
             self._show_progress(stop, "computing intervals …", now=True)
             found = findings(posterior, X, held_out)
             begins = "stopped after" if stopped else "finished:"
+            covers = "" if found.held_out else f"; {found.summary}"  # else in the sentence
             warning = doubt(posterior)
             values = {
                 "posterior": posterior,
                 "findings": found,
                 "settings": settings,
                 "unseen": None if held_out is None else held_out.entries()[:2],
-                "message": f"{begins} {many(n_draws, 'draw')}; {found.summary}",
+                "message": f"{begins} {many(n_draws, 'draw')}{covers}",
                 "warnings": (warning,) if warning else (),
             }
         self._end(stop, "stopped" if stopped else "finished", **values)

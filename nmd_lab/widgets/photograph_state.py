@@ -119,7 +119,7 @@ class LiveFill(Background):
             findings=findings,
             rival=rival,
             warnings=(guess,) if guess else (),
-            message="done" if findings is None else f"done: {findings.summary}",
+            message="done",
         )
 
     def _refill(self, request: FillRequest, stop: threading.Event) -> None:

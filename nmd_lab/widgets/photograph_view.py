@@ -81,7 +81,8 @@ class PhotographView(View):
             known = off[np.isfinite(off)]
             return float(np.sqrt(np.mean(known**2))) if known.size else math.nan
 
-        return painted_words(paint, *map(error, guesses))
+        behind, below = painted_words(paint, *map(error, guesses))
+        return behind * bool((~hidden & ~state.mask).any()), below  # else it is the number
 
     def write(self, path: Path) -> None:
         """Write the filled picture to a file."""

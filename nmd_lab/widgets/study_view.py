@@ -111,13 +111,14 @@ class StudyView(View):
         return f"{text} clearly (95 % interval {low} to {high}, {paired})"
 
     def _best(self) -> ChartPoint | None:
-        """Return the point of the best model where its conditions are hardest."""
-        labels = {} if self._models.empty else self._labels()
-        points = [point for point in self.points if labels.items() <= point.labels.items()]
-        return max(points, key=lambda point: point.mean, default=None)
+        """Return the best model over all conditions, as the sentence has it."""
+        if self._models.empty:
+            return None
+        scores = self._models.iloc[0].to_numpy().reshape(-1, self.state.results.sizes["seed"])
+        return ChartPoint("", "", 0.0, self._labels(), scores)
 
     def parts(self, history: History) -> dict[str, Any]:
-        """Return the chart, the fits behind the chosen or the best point, and all models."""
+        """Return the chart, the fits of the chosen point or of the best model, and all models."""
         chosen, values = self.state.selected, self.state.values
         wrong = {"color", "panel"} & set(self.state.problems())
         if self._shown is None or not wrong:  # meanwhile, the chart before it stays

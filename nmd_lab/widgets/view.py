@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from nmd_lab._runtime.checks import sentence
 from nmd_lab.model.fitted_values import FittedValues
-from nmd_lab.result.selection import as_text
+from nmd_lab.result.selection import TRIAL, as_text
 from nmd_lab.result.summary import validation_error
 from nmd_lab.solver.selection.record import in_words
 
@@ -72,6 +72,7 @@ class View:
         self.offered: tuple[str, ...] = ()  # data sets of the library, the present one first
         self.memo = Memo()
         self.order = Order()  # of the rows of a table
+        self._choice: Any = None
 
     def parts(self, history: History) -> dict[str, Any]:
         """Return the parts of the page between the buttons and the runs, by their names."""
@@ -104,6 +105,14 @@ class View:
     def result(self) -> Any:
         """Result so far, or None."""
         return self.state.fit.result
+
+    @property
+    def choice(self) -> Any:
+        """The last fit whose settings were chosen by trials; None without one."""
+        fit = self.state.fit.result
+        if fit is not None and fit.selection.sizes[TRIAL]:
+            self._choice = fit
+        return self._choice
 
     def act(self, name: str, **message: Any) -> None:
         """Do the act of a message of the page, if this view has it."""
@@ -233,12 +242,12 @@ class ModelView(View):
         """Return the curves and the charts; subclasses add the others."""
         fit, found = self.state.fit, self.state.sample.findings
         intervals = {} if found is None else {"intervals": calibration_chart(found)}
-        tried, f = errors_by_shape(fit.result), str(self.state.values["nonlinearity"])
+        tried, f = errors_by_shape(self.choice), str(self.state.values["nonlinearity"])
         if fit.result is not None and not self.state.changed:
             f = str(fit.result.nonlinearity.name)  # the columns of a table may have their own
         return {
             "curves": curves_chart(self.curves()),
-            "dots": intervals | trials_charts(fit.result),
+            "dots": intervals | trials_charts(self.choice),
             "facts": {"shapes": self.memo("shapes", lambda: shapes(f, tried), f, tried)},
         }
 
@@ -299,7 +308,7 @@ class ModelView(View):
 
 def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
     """Return the status of the work that was begun last, or of an error in a view."""
-    active, fit = view.state.active, view.state.fit.result
+    active, choice = view.state.active, view.choice
     headline, pieces, why_not = None, [("", "")], dict.fromkeys(view.buttons, "")
     try:
         number = view.number()
@@ -321,7 +330,7 @@ def status_part(view: View, note: tuple[str, bool] | None) -> dict[str, Any]:
         "save": "" if view.result is not None else "there is no result yet",
         "headline": headline,
         "sentence": [list(piece) for piece in pieces],
-        "why": "" if fit is None else choice_words(fit),
+        "why": "" if choice is None else choice_words(choice),
         "buttons": {
             name: {"label": label, "disabled": bool(why_not[name]), "title": why_not[name] or about}
             for name, (label, about) in view.buttons.items()

@@ -216,10 +216,10 @@ def test_a_posterior_goes_with_its_paint():
     explorer = done(plain(widgets.Explorer, smooth(), rank=2, iterations=15, **model))
     painted(explorer, [(10, 10)], 4)
     sure(explorer)
-    assert "intervals cover" in said(explorer)
+    assert "intervals cover" in sentence(explorer)
     assert explorer.pictures["spread"] is not None
     unpaint(explorer)
-    assert "intervals cover" not in said(explorer)
+    assert "intervals cover" not in sentence(explorer)
     assert explorer.pictures["spread"] is None
     assert "intervals" not in explorer.dots
 

@@ -119,6 +119,8 @@ def test_ranks_that_were_tried_are_shown_and_one_click_fits_with_another():
     assert {each["error"] for each in shapes.values()} == {""}  # only this shape was tried
     act(explorer, "point", chart="ranks", id=line["ids"][0])
     assert joined(explorer.state).rank == line["ids"][0]
+    assert explorer.dots["ranks"]["panels"][0]["series"] == [line]  # another point can follow
+    assert explorer.status["why"].startswith(said)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,9 @@ def test_the_code_repeats_the_draws(validation):
     i, j, x = entries.entries()
     low, high = posterior.predict_interval(i, j).T
     assert found.held[0.9] == pytest.approx(np.mean((low <= x) & (x <= high)), abs=0.01)
-    assert f"90 % intervals cover {100 * found.held[0.9]:.0f} % of" in state.sample.message
+    covered = f"90 % intervals cover {100 * found.held[0.9]:.0f} %"
+    assert covered in found.clause
+    assert (covered in state.sample.message) == (not found.held_out)  # else in the sentence
 
 
 @pytest.mark.parametrize("keep_all", [True, False])
@@ -85,7 +87,7 @@ def test_stop_keeps_what_there_is(monkeypatch, keep_all):
     state = CompletionState(GENERATED, **MODEL, draws=500, offsets="none")
     posterior = sampled(state)
     assert state.sample.phase == "stopped"
-    assert state.sample.message.startswith("stopped after 37 draws; ")
+    assert state.sample.message.startswith("stopped after 37 draws")
     assert (posterior.draws.sizes["draw"] == 37) == keep_all
     monkeypatch.undo()
     same_draws(executed(state.code(library()["generated"].code))["posterior"], posterior)

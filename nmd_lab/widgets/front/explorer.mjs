@@ -128,7 +128,7 @@ class Page {
       pick(runs.reduce((a, b) => (Math.abs(place(b.off) - at) < Math.abs(place(a.off) - at) ? b : a)));
     };
     const where = this.get("pictures") ? "left of the dividers" : "compared with", text = chosen ? `${where}: ${chosen.text}, ${chosen.error}` : "";
-    return h("div.nmd-compare", h("span", text || (runs.length > 1 ? "compare with a run: click its dot" : "")), h("div.nmd-runs", { role: "slider", tabindex: 0, "aria-label": "run to compare with",
+    return h("div.nmd-compare", h("span", text || `errors, lowest left: ● ${runs.length > 1 ? "runs, a click compares" : "this model"}${rivals.length ? ", | rivals" : ""}`), h("div.nmd-runs", { role: "slider", tabindex: 0, "aria-label": "run to compare with",
       "aria-valuemin": 0, "aria-valuemax": runs.length, "aria-valuenow": chosen ? runs.indexOf(chosen) + 1 : 0, "aria-valuetext": text || "none",
       title: "errors of runs (dots; blue: this one) and rivals (lines), the lowest left", click: nearest,
       keydown: (event) => {

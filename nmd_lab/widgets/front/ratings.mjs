@@ -64,9 +64,9 @@ export class Ratings {
   }
 
   heads(film, rated) {
-    const { rating, for_you, ends, n } = film ?? {};
+    const { rating, for_you, ends, n } = film ?? {}, { levels } = this.data;
     return h("div.nmd-heads", rated && h("span", "stars"), h("span.nmd-title", "title"), rating !== undefined && h("span.nmd-rating", "rated"),
-      for_you !== undefined && h("span.nmd-for-you", { title: "stars more than for somebody equally generous" }, "for you"), film && h("span.nmd-predicted", "model"), n !== undefined && [ends && h("span.nmd-interval", "90 %"), h("small", "ratings")]);
+      for_you !== undefined && h("span.nmd-for-you", { title: "stars more than for somebody equally generous" }, "for you"), film && h("span.nmd-predicted", "model"), n !== undefined && [ends && h("span.nmd-interval", { title: "90 % range on the scale of the ratings" }, [levels[0], "90 %", levels.at(-1)].map((text) => h("span", text))), h("small", "ratings")]);
   }
 
   /** Return one film: its title, stars or a rating, what is for this person alone, and the prediction with its interval. */
