@@ -57,7 +57,7 @@ def clipped_picture() -> Any:
     explorer = nmd.widgets.explore(
         np.where(hidden, np.nan, picture), nonlinearity="minmax", low=0, high=1
     )
-    explorer.choose()
+    explorer.start()
     explorer.join()
     explorer.how_sure()
     explorer.join()

@@ -143,18 +143,6 @@ class Explorer(Page):
         """Draws from the posterior; None until the sampler has stopped."""
         return getattr(self.state, "posterior", None)
 
-    def choose(self) -> None:
-        """Choose all settings that may be "auto", and fit with them.
-
-        Raises
-        ------
-        ValueError
-            If another setting is wrong, or if there are no data to fit.
-        """
-        for name in getattr(self.state, "choosable", ()):
-            self.state.set(name, "auto")
-        self.start()
-
     def how_sure(self) -> None:
         """Draw from the posterior with the present settings, as How sure? does.
 

@@ -46,7 +46,7 @@ class Findings(NamedTuple):
     @property
     def clause(self) -> str:
         """The same as the end of a sentence on hidden entries."""
-        return "; " + (self._covers("") if self.held_out else self.summary)
+        return "; " + self._covers("")
 
     def _covers(self, which: str) -> str:
         coverage = self.held[LEVEL]
@@ -128,14 +128,13 @@ class LiveSample(Background):
             self._show_progress(stop, "computing intervals …", now=True)
             found = findings(posterior, X, held_out)
             begins = "stopped after" if stopped else "finished:"
-            covers = "" if found.held_out else f"; {found.summary}"  # else in the sentence
             warning = doubt(posterior)
             values = {
                 "posterior": posterior,
                 "findings": found,
                 "settings": settings,
                 "unseen": None if held_out is None else held_out.entries()[:2],
-                "message": f"{begins} {many(n_draws, 'draw')}{covers}",
+                "message": f"{begins} {many(n_draws, 'draw')}",
                 "warnings": (warning,) if warning else (),
             }
         self._end(stop, "stopped" if stopped else "finished", **values)

@@ -114,11 +114,6 @@ class Page(anywidget.AnyWidget, ipywidgets.ValueWidget):  # type: ignore[misc]
         """Data, settings and fit."""
         return self.view.state
 
-    @property
-    def fit(self) -> Any:
-        """The fit of the state."""
-        return self.state.fit
-
     def start(self) -> None:
         """Start a fit, as ⟲ does.
 

@@ -79,16 +79,14 @@ class StudyView(View):
 
     def number(self) -> Number | None:
         """Return the lowest mean of the measure, and the difference from the next model."""
-        models, results = self._models, self.state.results
-        if models.empty:
+        if (best := self._best()) is None:
             return None
-        conditions = models.shape[1] // results.sizes["seed"]
+        conditions = len(best.scores)
         where = f", mean of {conditions} conditions" if conditions > 1 else ""
-        metric = results[self.state.values["metric"]]
+        metric = self.state.results[self.state.values["metric"]]
         name = measure_name(metric.attrs.get("long_name", metric.name))
-        error = float(models.to_numpy()[0].mean())
-        after = where + self._difference(models)
-        return Number(error, f"Its {name} is ", after, value=two_digits(error))
+        after = where + self._difference(self._models)
+        return Number(best.mean, f"Its {name} is ", after, value=two_digits(best.mean))
 
     def _difference(self, models: pd.DataFrame) -> str:
         """Return the paired difference of the next model in words."""

@@ -20,7 +20,7 @@ TENTHS = st.integers(-30, 150).map(lambda number: number / 10)
 
 def unpaint(explorer):
     """Take all strokes back."""
-    while explorer.fit.begun.before is not None:
+    while explorer.state.fit.begun.before is not None:
         act(explorer, "undo")
 
 
@@ -90,9 +90,9 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     np.testing.assert_array_equal(explorer.result.W, expected.W)
     truth, model = X[hidden], explorer.result.reconstruct().values[hidden]
     error = np.sqrt(np.mean((truth - model) ** 2))
-    assert explorer.fit.recording.held_out[explorer.result._n_iter] == pytest.approx(error)
+    assert explorer.state.fit.recording.held_out[explorer.result._n_iter] == pytest.approx(error)
     shown = arrays_of(explorer.curves)["hidden"][1]
-    errors = np.array(list(explorer.fit.recording.held_out.values()))
+    errors = np.array(list(explorer.state.fit.recording.held_out.values()))
     assert errors[0] < errors.max() == shown[0]  # the first iterates remember the pixels
     np.testing.assert_allclose(shown, errors[errors.argmax() :])
     assert explorer.runs[-1]["off"] == pytest.approx(error)
@@ -159,7 +159,7 @@ def test_a_brush_during_a_run_goes_on_from_where_it_was():
     explorer = plain(widgets.Explorer, smooth(), rank=3, iterations=100_000_000, tol=0, rho=1.0)
     explorer.start()
     painted(explorer, [(10, 10)], 4)
-    assert explorer.fit.phase == "finished"
+    assert explorer.state.fit.phase == "finished"
     repeats(explorer, X=explorer.state.X)
 
 

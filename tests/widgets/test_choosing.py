@@ -173,7 +173,7 @@ def test_an_f_with_bounds_brings_them_and_controls_show_what_was_chosen():
 def test_a_choice_that_does_not_end_leaves_auto(how):
     explorer = widgets.Explorer(data="generated", iterations=5)
     explorer.start()
-    state, thread = explorer.state, explorer.fit._thread
+    state, thread = explorer.state, explorer.state.fit._thread
     assert button(explorer, "run")["disabled"]
     wait_for(lambda: "choosing by hidden entries" in said(explorer))
     explorer.close() if how == "close" else act(explorer, how)
@@ -189,7 +189,9 @@ def test_stop_during_a_choice_leaves_the_earlier_fit(request):
     explorer.start()
     first = joined(explorer.state)
     request.getfixturevalue("endless")
-    explorer.choose()
+    for name in CHOOSABLE:
+        explorer.state.set(name, "auto")
+    explorer.start()
     wait_for(lambda: said(explorer).startswith("choosing"))
     act(explorer, "stop")
     assert explorer.join(PATIENCE)
@@ -199,12 +201,3 @@ def test_stop_during_a_choice_leaves_the_earlier_fit(request):
     assert "rank=2" in explorer.code_text
     assert [run["current"] for run in explorer.runs] == [True]
     assert lists(explorer, "top")
-
-
-@pytest.mark.usefixtures("at_once")
-def test_a_choice_replaces_what_is_wrong():
-    explorer = widgets.Explorer(data="generated", rank=999, alpha=1.0, iterations=5)
-    assert button(explorer, "run")["disabled"]
-    explorer.choose()
-    joined(explorer.state)
-    assert explorer.result.rank == explorer.rank == 3

@@ -44,7 +44,7 @@ def test_the_curve_is_measured_on_a_schedule_of_its_own():
     explorer = plain(widgets.explore, digits, missing=0.3, rank=12, iterations=120)
     explorer.start()
     assert explorer.join(PATIENCE)
-    held_out = explorer.fit.recording.held_out
+    held_out = explorer.state.fit.recording.held_out
     assert list(held_out) == scheduled(120)
     assert len(held_out) > 40
     check_curve(explorer.state, digits, held_out)

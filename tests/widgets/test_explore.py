@@ -31,7 +31,7 @@ def run(explorer, **names):
     """Run a fit, and compare it with that of the copied code."""
     explorer.start()
     assert explorer.join(PATIENCE)
-    assert explorer.fit.phase == "finished", explorer.fit.message
+    assert explorer.state.fit.phase == "finished", explorer.state.fit.message
     exec(explorer.code(), names)
     np.testing.assert_array_equal(names["fit"].W, explorer.result.W)
 
@@ -95,10 +95,10 @@ def test_a_page_that_is_opened_shows_a_simple_model_and_then_the_chosen_one(digi
     monkeypatch.setattr(live, "SOON", np.inf)
     explorer = widgets.explore(digits, iterations=20)
     shown = []
-    explorer.observe(lambda change: shown.append(explorer.fit.result), "modelled")
+    explorer.observe(lambda change: shown.append(explorer.state.fit.result), "modelled")
     act(explorer, "opened")
     assert explorer.join(PATIENCE)
-    assert explorer.fit.phase == "finished"
+    assert explorer.state.fit.phase == "finished"
     first = next(each for each in shown if each is not None)
     assert (first.nonlinearity.name, first.rank) == ("identity", 10)
     assert explorer.result.selection.sizes["trial"] > 1
@@ -134,7 +134,7 @@ def test_a_changed_setting_fits_again_if_that_is_quick(digits, monkeypatch):
     assert explorer.join(PATIENCE)
     assert explorer.result.rank == 3
     enter(explorer, "iterations", "9")  # which changes no model
-    assert explorer.fit.phase == "finished"
+    assert explorer.state.fit.phase == "finished"
     monkeypatch.setattr(view, "QUICK", 0.0)
     enter(explorer, "rank", "2")
     assert said(explorer).startswith("changed: ⟲ takes about")
@@ -144,11 +144,11 @@ def test_a_changed_setting_fits_again_if_that_is_quick(digits, monkeypatch):
 def test_a_fit_that_was_stopped_early_does_not_count_as_quick(digits):
     explorer = plain(widgets.explore, digits, iterations=10**12, tol=0.0, rho=1.0)
     act(explorer, "opened")
-    wait_for(lambda: explorer.fit.done > 0)
+    wait_for(lambda: explorer.state.fit.done > 0)
     explorer.stop()
     assert explorer.join(PATIENCE)
     enter(explorer, "rank", "3")
-    assert explorer.fit.phase == "stopped"
+    assert explorer.state.fit.phase == "stopped"
     assert said(explorer).startswith("changed: ⟲ takes about")
 
 
@@ -268,7 +268,7 @@ def test_fits_of_other_kinds():
         nmd.decompose(np.ones((4, 3)), 1),
     ):
         explorer = widgets.explore(other)
-        assert explorer.fit.phase == "finished"
+        assert explorer.state.fit.phase == "finished"
         shown = picture(explorer, "reconstruction")[0, ..., 0]
         np.testing.assert_allclose(shown, other.reconstruct().values, rtol=1e-5, atol=1e-6)
 

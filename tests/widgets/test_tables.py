@@ -155,9 +155,9 @@ def modelled(explorer, name="reconstruction"):
 def test_a_held_out_error_is_that_of_the_library(explorer):
     fit, data = explorer.result, explorer.state.fitted_data
     unseen = observe(np.where(np.isnan(data.observed), data.original, np.nan)).as_sparse()
-    last = explorer.fit.state
+    last = explorer.state.fit.state
     expected = HeldOut(unseen, fit._kinds).rmse(last.W_aug, last.H_aug)
-    assert explorer.fit.recording.held_out[20] == pytest.approx(expected)
+    assert explorer.state.fit.recording.held_out[20] == pytest.approx(expected)
     assert expected < 0.8  # the best constants have about 1
 
 
@@ -254,7 +254,7 @@ def test_a_table_that_is_mostly_missing_is_chosen_for_and_filled(frame):
     holes = frame.astype({"member": "boolean"})
     holes = holes.mask(np.random.default_rng(1).random(frame.shape) < 0.7)
     explorer = done(widgets.explore(holes, iterations=20))
-    assert explorer.fit.phase == "finished", explorer.fit.message
+    assert explorer.state.fit.phase == "finished", explorer.state.fit.message
     assert explorer.nonlinearity == "identity"
     assert not any(each["chosen"] for each in explorer.facts["shapes"])  # columns have their own
     assert not explorer.status["failed"]

@@ -76,7 +76,7 @@ def test_without_a_component_the_loss_is_said(explorer):
 def test_other_data_are_shown_without_the_old_model():
     explorer = done(plain(widgets.Explorer, rank=5, iterations=5))
     act(explorer, "lasso", rows=[1700, 1750])
-    before = explorer.fit
+    before = explorer.state.fit
     enter(explorer, "data", "photograph of a palace")
     assert not explorer.status["failed"], said(explorer)
     assert explorer.selection is None
@@ -166,7 +166,7 @@ def test_predictions_of_held_out_entries_are_marked(sampled):
         entries = observe(nmd.split_observed(matrix, 0.3, random_state=0)[1]).as_sparse().entries()
         unseen = set(zip(*(each.tolist() for each in entries[:2]), strict=True))
     else:
-        held_out = explorer.fit._resumable.decided.held_out
+        held_out = explorer.state.fit._resumable.decided.held_out
         unseen = set(zip(*(each.tolist() for each in held_out.positions), strict=True))
     marks = {line["column"]: line["hidden"] for line in lists(explorer, "known")}
     assert {k for k, is_marked in marks.items() if is_marked} == {k for i, k in unseen if i == 0}
@@ -220,7 +220,7 @@ def test_warnings_advise_only_what_the_explorer_has(ratings):
         X = nmd.observations_from_sparse(sparse.csr_array(np.nan_to_num(X)))
         options = {"validation": 0, "offsets": "none", "alpha": 0}
     explorer = done(widgets.explore(X, rank=12, iterations=120, **options))
-    unobserved, overfit = explorer.fit.warnings
+    unobserved, overfit = explorer.state.fit.warnings
     assert unobserved.startswith("X has no observed entry in 1 row")
     assert overfit.startswith("predictions of missing entries reach")
     assert ("validation" in overfit) == ratings
@@ -312,7 +312,7 @@ def test_warnings_of_a_fit_are_a_line_in_the_explorer(settings, begins):
         more = {"missing": 0.5, "rank": 12, "iterations": 120} | settings
         explorer = done(plain(widgets.explore, datasets.digits(300), **more))
     assert not [each for each in given if issubclass(each.category, nmd.warnings.NMDWarning)]
-    (warning,) = explorer.fit.warnings
+    (warning,) = explorer.state.fit.warnings
     assert warning.startswith(begins)
     assert explorer.status["warnings"] == [warning]
 
