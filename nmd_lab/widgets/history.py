@@ -40,7 +40,7 @@ class History:
 
     def lines(self, view: Any) -> list[dict[str, Any]]:
         """Keep the present run, if it has ended, with its number; return a line for each run."""
-        state, number = view.state, view.number_of_fit()
+        state, number = view.state, view.number(of_fit=True)
         if state.fit.result is not None and state.fit.phase in ("stopped", "finished"):
             known = number is not None and number.sign
             self._keep(state, *((number.error, number.shown) if known else (None, "")))

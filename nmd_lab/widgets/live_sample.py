@@ -41,14 +41,10 @@ class Findings(NamedTuple):
     @property
     def summary(self) -> str:
         """The coverage in one line."""
-        return self._covers(" of the hidden values" if self.held_out else " of the known values")
+        return self.covers(" of the hidden values" if self.held_out else " of the known values")
 
-    @property
-    def clause(self) -> str:
-        """The same as the end of a sentence on hidden entries."""
-        return "; " + self._covers("")
-
-    def _covers(self, which: str) -> str:
+    def covers(self, which: str = "") -> str:
+        """Return the coverage as a part of a sentence."""
         coverage = self.held[LEVEL]
         few = ": they are too narrow" if coverage < LEVEL - TOO_FAR else ""
         few = ": they are too wide" if coverage > LEVEL + TOO_FAR else few
@@ -56,10 +52,18 @@ class Findings(NamedTuple):
         return f"{level} cover {100 * coverage:.0f} %{which}{few}"
 
 
-def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) -> Findings:
-    """Return the findings of a posterior at held-out entries, or at seen ones if there are none."""
+def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) -> Findings | None:
+    """Return the findings of a posterior at held-out entries, or at seen ones if there are none.
+
+    Of a table they are of its numbers: None without any.
+    """
     unseen = held_out is not None and held_out.n_observed > 0
     compared = held_out if held_out and unseen else observe(X).as_sparse()
+    if (table := posterior._labels.table) is not None:
+        numbers = [at[0] for column, at in table.blocks() if not column.is_class]
+        compared = compared.select(np.isin(compared.entries()[1], numbers))
+        if not compared.n_observed:
+            return None
     checked = compared.select(in_sample(compared.n_observed, MOST_CHECKED))
     rows, columns, x = checked.entries()
     at, held = entries_at(rows, columns), {}

@@ -100,20 +100,14 @@ class DecompositionView(ModelView):
         drawn = self._drawn_table
         return super().model if drawn is None else [*model_words(drawn), (f", {DRAWN}", "")]
 
-    def number(self) -> Number | None:
-        """Return the error of what is shown where entries are hidden, compared with the rivals."""
-        return self._number(self._drawn_table)
-
-    def number_of_fit(self) -> Number | None:
-        """Return the error of the fit, whatever is shown."""
-        return self._number(None)
-
-    def _number(self, drawn: Posterior | None) -> Number | None:
+    def number(self, *, of_fit: bool = False) -> Number | None:
+        """Return the error where entries are hidden, compared with the rivals."""
         data, fit = self.state.fitted_data, self.result
         if data is not None and fit is not None and data.unseen.count:
+            if not self.guess().errors:
+                return None
             if fit._fitted.model.is_mixed and data.labels.table is not None:
-                return self._number_of_table(data, drawn) if self.guess().errors else None
-            return super().number() if self.guess().errors else None
+                return self._number_of_table(data, None if of_fit else self._drawn_table)
         return super().number()
 
     def guess(self) -> Guess:

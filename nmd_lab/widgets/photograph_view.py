@@ -59,10 +59,10 @@ class PhotographView(View):
             "pixels",
             range_words(np.nanmin(self.state.pixels), np.nanmax(self.state.pixels)),
             self.painted[0],
-            "" if found is None else found.clause,
+            "" if found is None else f"; {found.covers()}",
         )
 
-    def number(self) -> Number | None:
+    def number(self, *, of_fit: bool = False) -> Number | None:
         """Return the error where pixels are hidden."""
         guess = self.guess()
         return guess.number if guess.errors else None

@@ -89,7 +89,7 @@ class ResultView(View):
         """Return why nothing runs here."""
         return f"a {self.name} holds no data: give the data to make a new one"
 
-    def number(self) -> Number | None:
+    def number(self, *, of_fit: bool = False) -> Number | None:
         """Return the error of a fit, by which it was chosen, or the mean SD of a posterior."""
         outcome = self.outcome
         if self.state.posterior is None:

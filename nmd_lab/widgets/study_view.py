@@ -77,7 +77,7 @@ class StudyView(View):
         """The model that is best over all conditions."""
         return [] if self._models.empty else [(f"best is {_words(self._labels())}", "")]
 
-    def number(self) -> Number | None:
+    def number(self, *, of_fit: bool = False) -> Number | None:
         """Return the lowest mean of the measure, and the difference from the next model."""
         if (best := self._best()) is None:
             return None

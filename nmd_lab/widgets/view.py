@@ -130,8 +130,8 @@ class View:
         """The model that is shown, in words that open popovers."""
         return [] if self.result is None else model_words(self.result)
 
-    def number(self) -> Number | None:
-        """Return the one number of the sentence, or None before a fit."""
+    def number(self, *, of_fit: bool = False) -> Number | None:
+        """Return the number of what is shown, or of the fit in any case; None before a fit."""
         if self.result is None:
             return None
         if (guess := self.guess()).errors:
@@ -143,10 +143,6 @@ class View:
         """Return how well the model guesses what is hidden."""
         error = validation_error(self.result)
         return Guess({} if error is None else {THIS: error})
-
-    def number_of_fit(self) -> Number | None:
-        """Return the number of the fit, whatever is shown."""
-        return self.number()
 
     def sentence(self, number: Number | None) -> list[Piece]:
         """Return the words about data, model and error."""
@@ -255,7 +251,7 @@ class ModelView(View):
         """Return how well the model guesses what is hidden; errors of rivals follow."""
         error, found = self.state.fit.recording.of_result, self.state.sample.findings
         errors = self.state.errors or ({} if error is None else {THIS: error})
-        return Guess(errors, covered="" if found is None else found.clause)
+        return Guess(errors, covered="" if found is None else f"; {found.covers()}")
 
     def curves(self) -> dict[str, dict[int, float]]:
         """Return the curves of errors by iteration."""

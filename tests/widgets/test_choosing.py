@@ -189,8 +189,7 @@ def test_stop_during_a_choice_leaves_the_earlier_fit(request):
     explorer.start()
     first = joined(explorer.state)
     request.getfixturevalue("endless")
-    for name in CHOOSABLE:
-        explorer.state.set(name, "auto")
+    explorer.state.values |= dict.fromkeys(CHOOSABLE, "auto")
     explorer.start()
     wait_for(lambda: said(explorer).startswith("choosing"))
     act(explorer, "stop")

@@ -132,8 +132,7 @@ def test_rain_hides_seventy_percent_and_less_is_known_below_a_solid_stroke():
         off = (explorer.result["picture"].values - X)[~explorer.state.mask]
         errors.append(np.sqrt(np.mean(off**2)))
         (rival,) = explorer.status["headline"]["rivals"]  # all that is hidden is painted
-        said = f"guessed to ±{errors[-1]:.2g} of 0…1; interpolation {rival['value']}"
-        assert said in sentence(explorer)
+        assert f"±{errors[-1]:.2g} of 0…1; interpolation {rival['value']}" in sentence(explorer)
     assert errors[0] < 0.7 * errors[1]
     assert "no more than a guess" in explorer.status["warnings"][0]
 

@@ -183,6 +183,11 @@ def test_filled_cells_have_the_intervals_of_the_posterior(explorer, frame):
     assert (shown["sure"][seen], shown["ends"][seen]) == ("", None)
     mean = explorer.posterior.predict([0], [1])[0]
     assert float(shown["model"][0]) == pytest.approx(mean, rel=1e-3)
+    i, j = explorer.state.data.hidden
+    at = i[j < 2], j[j < 2]  # of numbers: nearly all intervals cover the 0 and 1 of classes
+    (low, high), x = explorer.posterior.predict_interval(*at).T, explorer.state.data.original[at]
+    said = f"90 % intervals cover {100 * np.mean((low <= x) & (x <= high)):.0f} %"
+    assert said in sentence(explorer)
 
 
 def test_filled_classes_have_the_probability_of_the_fit_and_then_of_the_draws(frame):

@@ -63,8 +63,8 @@ export class Components {
   write() {
     const { data, pictures } = this;
     if (!data) return;
-    const line = this.at === null || data.off.includes(this.at) ? data.said || data.hint : `${data.chosen === this.at ? "pinned: rows with most of it are shown; " : ""}${data.words[this.at]}`;
-    const back = data.off.length ? `${data.off.length} off: switch all on` : data.chosen !== null ? "show all rows" : "";
+    const line = this.at === null || data.off.includes(this.at) ? data.said || data.hint : data.words[this.at];
+    const back = data.off.length ? `${data.off.length} off: switch all on` : data.chosen !== null ? `rows of ${data.chosen}: show all` : "";
     const on = back && button(back, () => this.send({ do: "component", what: "on" }), { class: "nmd-all-on" });
     draw(this.head, pictures.factors ? this.builder() : null, swapper(this.swap, this.send), on, h("span.nmd-words", { role: "status", title: line }, line));
   }
