@@ -88,16 +88,22 @@ def view_of(X: Any, **options: Any) -> View:
     asked = {name: options.get(name, default) for name, default in DEFAULT_COLUMNS.items()}
     if table_columns(X, asked) is not None or is_sparse(X):
         return CompletionView(CompletionState(X, **options))
-    if not is_frame(X) or not (refused := refused_columns(X)) or set(refused) - set(DROPPED):
-        return view_of_matrix(X, **options)
+    refused = refused_columns(X) | empty_columns(X) if is_frame(X) else {}
     names = [name for some in refused.values() for name in some]
-    if len(names) == X.shape[1]:
+    if not names or set(refused) - set(DROPPED) or len(names) == X.shape[1]:
         return view_of_matrix(X, **options)
     view = view_of_matrix(X.drop(columns=names), **options)
     view.mending = f".drop(columns={names!r}, errors='ignore')"
     view.data_code = f"{name_in_notebook(X) or 'X'}{view.mending}"
     view.said = f"left out: {description(X, refused)}"
     return view
+
+
+def empty_columns(X: Any) -> dict[str, list[Any]]:
+    """Return the columns without a value by their kind, unless most cells are missing."""
+    known = X.notna().to_numpy()
+    names = list(X.columns[~known.any(axis=0)]) if 2 * known.sum() >= X.size else []
+    return {"empty": names} if names else {}
 
 
 def view_of_matrix(X: Any, *, by_patches: bool = True, **options: Any) -> View:

@@ -274,14 +274,14 @@ def test_fits_of_other_kinds():
 
 
 @pytest.mark.parametrize("in_file", [False, True])
-def test_columns_of_text_are_left_out(in_file, tmp_path):
-    path, frame = tmp_path / "given.csv", with_texts()
+def test_columns_of_text_and_without_a_value_are_left_out(in_file, tmp_path):
+    path, frame = tmp_path / "given.csv", with_texts().assign(void=np.nan)
     frame.to_csv(path, index=False)
     explorer = widgets.explore(path if in_file else frame, **PLAIN)
     run(explorer, X=frame)
     assert list(explorer.state.X.columns) == ["a", "b", "c", "note"]
-    assert list(frame.columns) == ["a", "b", "c", "name", "note"]  # that of the user stays
-    assert explorer.view.said.endswith("in column 'name'")
+    assert list(frame.columns) == ["a", "b", "c", "name", "note", "void"]  # the user's stays
+    assert explorer.view.said.endswith("in column 'name' and no value in column 'void'")
 
 
 def test_rows_that_seem_to_be_pictures_are_named_and_one_click_undoes_it():
