@@ -101,7 +101,7 @@ class ModelState(FitState):
         begun, error = self.fit.begun, self.fit.recording.of_result
         found = {} if error is None else {THIS: error} | self.rivals(fit)
         if self.fit.result is fit:
-            begun.errors.update(found)
+            begun.errors = found
 
     def loss_without(self, fitted: FittedValues, off: Collection[int]) -> tuple[float, float]:
         """Return the error at known entries with and without some components."""
