@@ -22,14 +22,14 @@ from nmd_lab.result.posterior import Posterior
 from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.sampler.run import Sweep
 
-from .background import Background, Positions, in_sample, many
+from .background import Background, Positions, many
 
 LEVEL = 0.9  # probability of the intervals
 LEVELS = (0.1, 0.3, 0.5, 0.7, LEVEL)  # and of those that are compared with what they hold
 
 IDLE = 15  # priority of a thread in the background, from 0 to 19, the lowest
 TOO_FAR = 0.07  # difference from the level at which intervals are too narrow, or too wide
-MOST_CHECKED = 5000  # entries that are checked; of more, a sample
+MOST_CHECKED = 5000  # entries that are checked; of more, as many that are spaced evenly
 
 
 class Findings(NamedTuple):
@@ -64,8 +64,9 @@ def findings(posterior: Posterior, X: Any, held_out: SparseObservations | None) 
         compared = compared.select(np.isin(compared.entries()[1], numbers))
         if not compared.n_observed:
             return None
-    checked = compared.select(in_sample(compared.n_observed, MOST_CHECKED))
-    rows, columns, x = checked.entries()
+    n, checked = compared.n_observed, np.zeros(compared.n_observed, dtype=bool)
+    checked[np.linspace(0, n - 1, min(n, MOST_CHECKED)).astype(int)] = True  # as plots take them
+    rows, columns, x = compared.select(checked).entries()
     at, held = entries_at(rows, columns), {}
     for level in LEVELS:
         low, high = posterior.predict_interval(at, level=level).T

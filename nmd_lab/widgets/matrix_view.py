@@ -23,7 +23,6 @@ from .tables import Grid
 from .view import Guess, ModelView
 from .words import Number, Piece, model_words, painted_words, range_words, size_words
 
-DRAWN = "drawn"
 MOST_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background, at most
 
 
@@ -51,6 +50,7 @@ class DecompositionView(ModelView):
             self._how_sure(message)
         else:
             self.shows_fit = not self.shows_fit
+            self.state.active = self.state.fit if self.shows_fit else self.state.sample
 
     def _how_sure(self, message: Mapping[str, Any]) -> None:
         """Draw from the posterior, and show the draws."""
@@ -63,9 +63,11 @@ class DecompositionView(ModelView):
         data = self.state.data if not self.state.problems() else self._data()
         if data is None:
             return ""
-        share, (m, n) = 1 - float(np.mean(np.isnan(data.original))), data.shape
-        if data.labels.table is not None:  # classes have several columns of the matrix
-            return size_words("{} rows × {} columns", (m, len(data.labels.table.columns)), share)
+        table, known, (m, n) = data.labels.table, ~np.isnan(data.original), data.shape
+        if table is not None:  # classes have several columns of the matrix
+            share = float(np.mean(known[:, table.first_columns]))
+            return size_words("{} rows × {} columns", (m, len(table.columns)), share)
+        share = float(np.mean(known))
         if data.picture is not None:
             kind = f"pictures of {data.picture.shape[0]} × {data.picture.shape[1]}"
             guessed = self.state.values["shape"] is None and self.state.guessed is not None
@@ -98,7 +100,9 @@ class DecompositionView(ModelView):
     def model(self) -> list[Piece]:
         """The model of what is shown: of the fit, or of the draws of a table."""
         drawn = self._drawn_table
-        return super().model if drawn is None else [*model_words(drawn), (f", {DRAWN}", "")]
+        if drawn is None:
+            return super().model
+        return [*model_words(drawn), (f", mean of {many(drawn.trace.sizes['sweep'], 'draw')}", "")]
 
     def number(self, *, of_fit: bool = False) -> Number | None:
         """Return the error where entries are hidden, compared with the rivals."""

@@ -22,7 +22,7 @@ from nmd_lab.solver.request import Decided
 from .background import Measure, error_at
 from .code import Code, call
 from .live_fit import Begun, Keep
-from .live_sample import LiveSample, SampleSettings
+from .live_sample import MOST_CHECKED, LiveSample, SampleSettings
 from .settings import Field, FitState, choice_for, has_bounds, prepared, settings_of
 
 Numbers = NDArray[Any]
@@ -249,7 +249,8 @@ class ModelState(FitState):
             share = {"test_size": settings.held_out, "random_state": options["random_state"]}
             split = f"seen, held_out = {call('nmd.split_observed', data, **share)}\n"
             split *= split not in before
-            seen, last = "seen", "posterior.plot.predictions(held_out)\n"
+            plot = f"posterior.plot.predictions(held_out, max_points={MOST_CHECKED})\n"
+            seen, last = "seen", "" if self.has_kinds else plot  # not of several units
         drawn = call("nmd.sample", seen, **options)
         return f"{split}posterior = {drawn}\n{last}"
 

@@ -130,9 +130,11 @@ class NewPerson:
             raise ValueError(f"no title holds {text.strip()!r}: give another.")
         self.offered = [found[0], *(k for k in self.offered if k != found[0])]
 
-    def folded(self, model: Decomposition | Posterior, *, rated: bool = True) -> Any:
-        """Return fitted values or a posterior of this one row, or of one without ratings."""
-        ratings = dict(self.ratings) if rated else {}
+    def folded(
+        self, model: Decomposition | Posterior, ratings: Mapping[int, float] | None = None
+    ) -> Any:
+        """Return fitted values or a posterior of this one row, or of one with other ratings."""
+        ratings = dict(self.ratings if ratings is None else ratings)
 
         def folded() -> FittedValues | Posterior:
             row = np.full((1, model._shape[1]), np.nan)
@@ -144,7 +146,7 @@ class NewPerson:
                 offsets = offsets._replace(rows=w.coords["offset"].values)
             return model._fitted._replace(W=w.values, offsets=offsets)
 
-        return self._memo(f"{type(model).__name__} {bool(ratings)}", folded, model, ratings)
+        return self._memo(f"{type(model).__name__} {len(ratings)}", folded, model, ratings)
 
     def code(self, row: int | None, sort: str, least: int, *, drawn: bool) -> str:
         """Return the code that prints the suggestions for a row, or for the new person."""

@@ -120,7 +120,14 @@ class CompletionState(ModelState):
 
     def added(self) -> Numbers:
         """Return what the ratings of the new person add to the predictions."""
-        return self.predicted(None) - self.predicted(None, rated=False)
+        return self.predicted(None) - self.predicted(None, {})
+
+    def because(self, column: int) -> dict[int, float]:
+        """Return by how much each rating of the new person moves one column more than others."""
+        ratings, now = self.person.ratings, self.predicted(None)
+        less = ({j: x for j, x in ratings.items() if j != k} for k in ratings)
+        added = [now - self.predicted(None, each) for each in less]
+        return {k: float(x[column] - x.mean()) for k, x in zip(ratings, added, strict=True)}
 
     def entries(self, row: int | None, top: int, sort: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the ratings of a row, or of the new person, and the first of the others."""
@@ -169,29 +176,29 @@ class CompletionState(ModelState):
         rows, columns = self._unseen
         return np.asarray(columns[rows == row])
 
-    def model_of(self, row: int | None, *, rated: bool = True, drawn: bool = True) -> Any:
+    def model_of(self, row: int | None, ratings: Any = None, *, drawn: bool = True) -> Any:
         """Return the draws or the fit, None without one, and where a row is there.
 
-        A new person, None, needs a fit that has ended.
+        A new person, None, who may have other `ratings`, needs a fit that has ended.
         """
         model: Any = self.posterior if drawn else None
         if row is not None:
             return self.shown if model is None else model, row
         if model is None and self.fit.phase != "running":
             model = self.fit.result
-        return None if model is None else self.person.folded(model, rated=rated), 0
+        return None if model is None else self.person.folded(model, ratings), 0
 
-    def _shown_of(self, row: int | None, *, rated: bool = True) -> Any:
+    def _shown_of(self, row: int | None, ratings: Any = None) -> Any:
         """Return what `model_of` does, or the fit without the components that are off."""
-        model, at = self.model_of(row, rated=rated, drawn=not self.off)
+        model, at = self.model_of(row, ratings, drawn=not self.off)
         if self.off and model is not None and self.shown is not None:
             order, _ = order_of(self.shown)
             model = model.without([int(order[k]) for k in self.off])
         return model, at
 
-    def predicted(self, row: int | None, *, rated: bool = True) -> Numbers:
+    def predicted(self, row: int | None, ratings: Any = None) -> Numbers:
         """Return the predictions of all columns in a row, NaN without a model."""
-        (model, at), n = self._shown_of(row, rated=rated), self.shape[1]
+        (model, at), n = self._shown_of(row, ratings), self.shape[1]
         if isinstance(model, Posterior):
             return np.asarray(model.predict(entries_at(at, np.arange(n))))
         return np.full(n, np.nan) if model is None else np.asarray(model.block([at])[0])

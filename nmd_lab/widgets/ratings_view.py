@@ -22,6 +22,7 @@ from .view import Guess, ModelView
 
 MOST_SUGGESTIONS = 500  # number of row labels that are suggested
 MOST_MAPPED, NAMED = 3000, 120  # columns in the map, the most rated ones, and candidates for a name
+REASONS, LEAST_MOVE = 3, 0.05  # ratings that say why a column is suggested, at most
 NEAR = 6  # number of columns that light up beside one
 YOU = "you"  # label of a person who is not in the data
 
@@ -231,9 +232,20 @@ class CompletionView(ModelView):
         like = often[np.argsort(-(H[:, column] @ H[:, often]), kind="stable")[: NEAR + 1]]
         return [int(k) for k in like if k != column][:NEAR]
 
+    def _reasons(self, column: int) -> str:
+        """Return the ratings of the new person that move one column most; empty without any."""
+        state, ratings = self.state, self.state.person.ratings
+        of = column, dict(ratings), state.posterior, state.fit.result, list(state.off)
+        moved = self.memo("reasons", lambda: state.because(column), *of)
+        most = sorted(moved, key=lambda k: -abs(moved[k]))[:REASONS]
+        most = [k for k in most if abs(moved[k]) > LEAST_MOVE and column not in ratings]
+        film, *titles = state.data.column_titles([column, *most])
+        why = [f"{title} {moved[k]:+.1f}" for title, k in zip(titles, most, strict=True)]
+        return f"{film}, for you because of {', '.join(why)}" if why else ""
+
     def _about(self, row: int | None) -> str:
-        """Return how generous the new person is; what is missing for suggestions."""
-        state = self.state
+        """Return what the stars of the new person do; or what is missing for suggestions."""
+        state, column = self.state, (self.selection or {}).get("column")
         later = ["90 % intervals follow"] * (state.sample.phase == "running")
         later = ["by the fit without what is off, which has no intervals"] if state.off else later
         if state.model_of(row)[0] is None:
@@ -242,5 +254,7 @@ class CompletionView(ModelView):
             return "".join(later)
         if not state.person.ratings:
             return "give some stars: the list follows them"
-        moved = f"your stars change all predictions by {state.added().mean():+.1f} on average"
-        return "; ".join([moved, *later])
+        if column is not None and (reasons := self._reasons(column)):
+            return reasons
+        moved = f"your stars change predictions by {state.added().mean():+.1f} on average"
+        return "; ".join([f"{moved}, and each by “for you” besides", *later])

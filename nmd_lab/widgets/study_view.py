@@ -92,15 +92,13 @@ class StudyView(View):
         """Return the paired difference of the next model in words."""
         if len(models) < 2:
             return ""
-        best, other = self._labels(), self._labels(1)
-        changed = {name: label for name, label in other.items() if label != best.get(name)}
         results, metric = self.state.results, self.state.values["metric"]
         if metric in POSTERIOR_SCORES:  # the lowest is not the best
             return ""
         tested = rank_test(results, metric, CONFIDENCE, {})
         more, *ends = tested[["difference", "low", "high"]].iloc[1]
         places = max(0, 1 - math.floor(math.log10(more))) if more > 0 else 2
-        text = f"; {_words(changed)} is {more:.{places}f} worse"
+        text = f"; {_words(self._labels(1))} is {more:.{places}f} worse"
         if results.sizes["seed"] < 2:
             return f"{text}, with one seed"
         text += "," if ends[0] > 0 else ", not"
@@ -170,7 +168,7 @@ class StudyView(View):
             for k, mean in enumerate(models.mean(axis=1))
         ]
         head = [*map(label_text, self._labels() if rows else ()), metric, "SD"]
-        said = "the best model first; a click on a point shows the fits behind it"
+        said = "the best model first; a click on a point shows its fits, another one goes back"
         return _shortened(head, rows, said, "models")
 
     def _about(self, point: ChartPoint) -> dict[str, Any]:
@@ -185,7 +183,9 @@ class StudyView(View):
             [*map(label_text, a), *map(_value_text, b, names)]
             for a, b in zip(labels, values, strict=True)
         ]
-        caption = f"{_labels_text(point.labels)}: {point.mean:.4g} (SD {point.spread:.2g})"
+        caption = (
+            f"{_labels_text(point.labels)}: {point.mean:.4g} (SD over seeds {point.spread:.2g})"
+        )
         head = [measure_name(n.replace("n_iter", "iterations")) for n in dims + names]
         return _shortened(head, rows, caption, "fits")
 

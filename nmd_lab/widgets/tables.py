@@ -188,11 +188,12 @@ class Grid(NamedTuple):
         """Return a table of the cells that the model is least sure of; None without draws."""
         if self.posterior is None:
             return None
-        i, j = np.nonzero(np.isnan(self.original))
+        first = self.table.first_columns  # of the columns of the matrix
+        i, j = np.nonzero(np.isnan(self.original[:, first]))
         if not i.size:  # then those that are hidden from the fit
-            i, j = np.nonzero(np.isnan(self.observed))
+            i, j = np.nonzero(np.isnan(self.observed[:, first]))
         some = in_sample(i.size, MOST_CHECKED)
-        cells = cells_at(self.posterior, i[some], j[some]).nlargest(LEAST_SURE, "unsure")
+        cells = cells_at(self.posterior, i[some], first[j[some]]).nlargest(LEAST_SURE, "unsure")
         at = cells[["row", "column"]].to_numpy(dtype=np.intp)
         ends = np.asarray(self.posterior.predict_interval(entries_at(*at.T), level=LEVEL))
         columns = {int(where[0]): column for column, where in self.table.blocks()}
@@ -202,9 +203,10 @@ class Grid(NamedTuple):
             filled, sure = str(predicted), f"{100 * cell.get('probability', 1):.0f} % sure"
             if cell["kind"] == "number":
                 filled, sure = _text(column, float(predicted), 3), _ends(*interval)
-            rows.append([f"{column.name}, row {names[row] if names else row}", filled, sure])
+            rows.append([f"row {names[row] if names else row}, {column.name}", filled, sure])
         head = ("cell", "filled with", "interval")
-        said = f"Cells where the model knows least, with {100 * LEVEL:.0f} % intervals"
+        said = f"The {len(rows)} of {i.size} cells where the model knows least, "
+        said += f"with {100 * LEVEL:.0f} % intervals"
         said += f"; ⚠ {warning}" if (warning := doubt(self.posterior)) else ""
         return table("unsure", head, rows, ids=at.tolist(), caption=said)
 

@@ -81,9 +81,19 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     expected = other.top("you", 38, exclude=series(explorer))
     assert columns_of(top) == expected.position.values.tolist()
     assert explorer.result is fit  # which has not run again
-    more = np.mean(other.predict("you", fit.H.indexes["item"]) - nobody(explorer))
-    said = f"your stars change all predictions by {more:+.1f} on average"
+    items = fit.H.indexes["item"]
+    more = np.mean(other.predict("you", items) - nobody(explorer))
+    said = f"your stars change predictions by {more:+.1f} on average"
     assert explorer.facts["lists"]["about"].startswith(said)
+    explorer.select(column=columns_of(top)[0])  # why is it suggested?
+    why = []
+    for k in (a, b):
+        less = fit.append(series(explorer).drop(explorer.state.data.labels("columns")[k]))
+        added = other.predict("you", items) - less.predict("you", items)
+        by = added[columns_of(top)[0]] - added.mean()
+        why.append((abs(by), f"{explorer.state.data.column_titles([k])[0]} {by:+.1f}"))
+    said = ", ".join(text for _, text in sorted(why, reverse=True))
+    assert explorer.facts["lists"]["about"] == f"{top[0]['title']}, for you because of {said}"
 
 
 def nobody(explorer):

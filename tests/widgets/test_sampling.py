@@ -14,7 +14,7 @@ from waiting import PATIENCE, wait_for
 import nmd_lab as nmd
 from nmd_lab import widgets
 from nmd_lab.widgets.code import library
-from nmd_lab.widgets.live_sample import LiveSample
+from nmd_lab.widgets.live_sample import MOST_CHECKED, LiveSample
 from nmd_lab.widgets.ratings_state import CompletionState
 
 TUNE = 100
@@ -74,6 +74,8 @@ def test_the_code_repeats_the_draws(validation):
     low, high = posterior.predict_interval(i, j).T
     assert found.held[0.9] == pytest.approx(np.mean((low <= x) & (x <= high)), abs=0.01)
     assert found.summary.startswith(f"90 % intervals cover {100 * found.held[0.9]:.0f} % of")
+    ax = posterior.plot.predictions(entries, max_points=MOST_CHECKED)  # as the code has it
+    assert ax.get_title().startswith(f"{100 * found.held[0.9]:.0f} % of the 90 % intervals")
 
 
 @pytest.mark.parametrize("keep_all", [True, False])
@@ -188,7 +190,7 @@ def test_a_posterior_does_not_see_what_is_hidden_or_painted_over():
     assert explorer.state.sample.unseen[0].size == np.count_nonzero(~data.mask)
     variables = {}
     code = explorer.code().replace("X = ...", "X = nmd.datasets.digits(40)")
-    exec(code.replace("posterior.plot.predictions(held_out)", ""), variables)
+    exec(code.replace("posterior.plot.predictions(held_out, max_points=5000)", ""), variables)
     assert variables["posterior"].draws.identical(explorer.posterior.draws)
 
 

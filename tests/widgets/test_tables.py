@@ -88,7 +88,7 @@ def test_the_sentence_is_about_what_the_cells_show(frame):
     before, (error, right) = error, judged(explorer.posterior)
     assert explorer.status["headline"]["off"] == pytest.approx(error, rel=1e-5)
     assert f" SD, {100 * right:.0f} % of classes" in sentence(explorer)
-    said = f"{explorer.posterior.rank} components, a shape for each column, drawn. "
+    said = f"{explorer.posterior.rank} components, a shape for each column, mean of 20 draws. "
     assert said in sentence(explorer)
     assert (explorer.components, explorer.scatter) == (None, None)  # these would be of the fit
     assert [(run["off"], run["current"]) for run in explorer.runs] == [
@@ -96,6 +96,7 @@ def test_the_sentence_is_about_what_the_cells_show(frame):
     ]
     assert explorer.facts["swap"] == "components of the fit"
     act(explorer, "swap")  # from now on the cells are those of the fit
+    assert explorer.status["message"].startswith("not settled after 20 iterations")
     assert sentence(explorer).startswith(of_fit.partition(";")[0])
     assert (explorer.components["count"], explorer.tables) == (2, [])
     assert explorer.facts["swap"] == "least sure cells"
@@ -278,13 +279,14 @@ def test_the_cells_that_the_model_is_least_sure_of_are_listed(frame):
     unsure, posterior = table(explorer, "unsure"), explorer.posterior
     observed = explorer.state.fitted_data.observed
     assert all(np.isnan(observed[row, column]) for row, column in unsure["ids"])
+    assert f"The 12 of {np.isnan(observed[:, :4]).sum()} cells" in unsure["caption"]
     numbers = [k for k, cells in enumerate(unsure["rows"]) if "sure" not in cells[2]]
     row, column = unsure["ids"][numbers[0]]
     low, high = posterior.predict_interval(row, column, level=0.9)[0]
     shown = unsure["rows"][numbers[0]][2].split(" – ")
     np.testing.assert_allclose(np.array(shown, dtype=float), [low, high], rtol=0.01)
     assert float(shown[0]) <= float(unsure["rows"][numbers[0]][1]) <= float(shown[1])
-    categories = [cells for cells in unsure["rows"] if cells[0].startswith("place")]
+    categories = [cells for cells in unsure["rows"] if cells[0].endswith("place")]
     assert all(cells[1] in "abc" and cells[2].endswith("% sure") for cells in categories)
 
 
