@@ -168,7 +168,7 @@ class StudyView(View):
             for k, mean in enumerate(models.mean(axis=1))
         ]
         head = [*map(label_text, self._labels() if rows else ()), metric, "SD"]
-        said = "the best model first; a click on a point shows its fits, another one goes back"
+        said = "the best model first; a click on a point shows its fits, a second click goes back"
         return _shortened(head, rows, said, "models")
 
     def _about(self, point: ChartPoint) -> dict[str, Any]:
