@@ -10,14 +10,13 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import COMPONENT
 from nmd_lab.model.mixed import each_group
 
 from .fitted import Fitted
-from .mixture import Array, Noise, Predictive, level_masses, level_shares, products_kernel
+from .mixture import Array, Noise, Predictive, products_kernel
 from .predictive import KINDS
 
 CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
@@ -29,6 +28,9 @@ LIMITS = ("limit_row", "limit_column", "limit_code", "limit_value", "limit_upper
 
 ALL = slice(None)
 """Every draw."""
+
+NARROWED = ("gaussian", "clipped", "before")
+"""Kinds of noise of numbers, to which an ensemble gives a spread."""
 
 TINY = np.finfo(np.float64).tiny
 """What a category has at least, so that the probabilities of all can be divided by their sum."""
@@ -154,7 +156,13 @@ class Drawn(Fitted):
     @property
     def _predictives(self) -> list[Predictive]:
         """The distribution of a new observation given each draw: one, or one for each column."""
-        return [KINDS[noise](self._noise_of(j)) for j, noise in enumerate(self._noises)]
+        found, spread = [], self._flat("spread")
+        for j, kind in enumerate(self._noises):
+            noise = self._noise_of(j)
+            if spread is not None and kind in NARROWED:
+                noise = noise._replace(sd=noise.sd * spread)
+            found.append(KINDS[kind](noise))
+        return found
 
     def _by_noise(
         self, predictives: Sequence[Predictive], columns: NDArray[np.integer], v: Array
@@ -180,7 +188,7 @@ class Drawn(Fitted):
         m, n = (np.arange(size)[at].size for size, at in zip(self._shape, (i, j), strict=True))
         columns, out = np.tile(np.arange(self._shape[1])[j], m), np.empty(m * n)
         for predictive, at, v in self._by_noise(
-            self._predictives, columns, self._linear_block(i, j)
+            self._predictives, columns, self._narrowed(self._linear_block(i, j), columns)
         ):
             out[at] = statistic(predictive, v)
         return out.reshape(m, n)
@@ -203,10 +211,16 @@ class Drawn(Fitted):
             f,
             loss,
             sd=size / np.sqrt(rho.astype(float)),
+            temperature=self._temperature(column),
             beta=None if beta is None else beta.astype(float),
             cuts=None if cuts is None else cuts.astype(float),
             levels=levels,
         )
+
+    def _temperature(self, column: int) -> float:
+        """Return the temperature of the levels of a column."""
+        found = self._flat("temperature")
+        return 1.0 if found is None else float(found[:, column].mean())
 
     def _with_draws(self, number: int = ENOUGH) -> Self:
         """Return the posterior with about so many draws, in proportion to those of each member."""
@@ -234,6 +248,46 @@ class Drawn(Fitted):
                 out += np.where(at < 0, 0, offsets[:, at])
         return out
 
+    def _drawn_at(
+        self, i: NDArray[np.integer], j: NDArray[np.integer], draw: int | None = None
+    ) -> NDArray[np.float64]:
+        """Return v of new observations in one draw, or in all, at single entries (draws, entries).
+
+        It is WH plus offsets, with the spread that an ensemble gives to numbers.
+        """
+        if draw is None:
+            return self._narrowed(self._linear_at(i, j), j)
+        here, other = slice(draw, draw + 1), int(self._partners[draw])
+        v = self._linear_at(i, j, here)
+        if "spread" not in self.draws:
+            return v
+        return self._narrowed(v, j, self._linear_at(i, j, slice(other, other + 1)), here)
+
+    @property
+    def _partners(self) -> NDArray[np.integer]:
+        """Another draw for each one, at random, but always the same."""
+        return np.random.default_rng(0).permutation(self._n_draws)
+
+    def _narrowed(
+        self,
+        v: Array,
+        columns: NDArray[np.integer],
+        others: Array | None = None,
+        draws: slice = ALL,
+    ) -> Array:
+        """Return v of draws (draws, entries), where numbers have their spread.
+
+        A draw becomes a weighted mean of itself and of another one.  That keeps the mean of all,
+        and more of the modes of the mixture than a common factor of the deviations would.
+        """
+        if (spread := self._flat("spread")) is None:
+            return v
+        others = v[self._partners] if others is None else others
+        # The squares of a share and of the rest add to that of the spread
+        share = 0.5 + 0.5 * np.sqrt(np.maximum(2 * spread[draws] ** 2 - 1, 0))
+        is_number = np.isin(self._noises, NARROWED)[columns]
+        return np.where(is_number, share * v + (1 - share) * others, v)
+
     def _linear_block(self, i: Any, j: Any) -> NDArray[np.float64]:
         """Return WH plus offsets in each draw for rows i and columns j, as (draws, entries)."""
         W, H, rows, columns = self._stacked()
@@ -244,56 +298,6 @@ class Drawn(Fitted):
         if columns is not None:
             out += columns[:, None, j]
         return np.asarray(out.reshape(self._n_draws, -1))
-
-    def _mean_class_shares(
-        self, rows: NDArray[np.integer], positions: NDArray[np.integer]
-    ) -> NDArray[np.float64]:
-        """Return the probability of each class of a column over all draws (rows, classes)."""
-        cuts = self._noise_of(int(positions[0])).cuts
-        assert cuts is not None
-        step = max(NUMBERS // (self._n_draws * max(cuts.shape[1] + 1, positions.size)), 1)
-        found = []
-        for start in range(0, max(rows.size, 1), step):
-            some = rows[start : start + step]
-            if self._has_indicators(positions):
-                found.append(self._shares_in_draws(some, positions).mean(axis=0))
-            else:
-                v = self._linear_at(some, np.repeat(positions, some.size))
-                found.append(level_shares(cuts, v))
-        return np.concatenate(found)
-
-    def _shares_in_draws(
-        self, rows: NDArray[np.integer], positions: NDArray[np.integer], draws: slice = ALL
-    ) -> NDArray[np.float64]:
-        """Return the probability of each class in each draw (draws, rows, classes)."""
-        i, j = np.repeat(rows, positions.size), np.tile(positions, rows.size)
-        v = self._linear_at(i, j, draws)
-        v = v.reshape(len(v), rows.size, positions.size)
-        cuts = [self._noise_of(int(position)).cuts for position in positions]
-        if not self._has_indicators(positions):
-            assert cuts[0] is not None
-            return np.moveaxis(level_masses(cuts[0][draws], v[:, :, 0]), 0, -1)
-        v -= np.concatenate([each[draws] for each in cuts if each is not None], axis=1)[:, None]
-        shares: NDArray[np.float64] = ndtr(v) + TINY
-        shares /= shares.sum(axis=-1, keepdims=True)
-        return shares
-
-    def _draw_classes(
-        self,
-        rows: NDArray[np.integer],
-        positions: NDArray[np.integer],
-        draw: int,
-        rng: np.random.Generator,
-    ) -> NDArray[np.float64]:
-        """Return the position of a class for each row, from one draw."""
-        below = np.cumsum(self._shares_in_draws(rows, positions, slice(draw, draw + 1))[0], axis=1)
-        chosen = np.sum(below[:, :-1] < rng.random((rows.size, 1)), axis=1)
-        return np.asarray(chosen, dtype=np.float64)
-
-    def _has_indicators(self, positions: NDArray[np.integer]) -> bool:
-        """Return whether columns of X are the indicators of categories."""
-        table = self._labels.table
-        return table is not None and table.of_matrix[int(positions[0])].has_indicators
 
     def _blocks(self, numbers: int = 1) -> Iterator[tuple[slice, slice]]:
         """Yield rows and columns of blocks that cover X, of at most `NUMBERS` numbers each.

@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.observations import Observations
 
+from .class_draws import DrawnClasses
 from .convergence import PosteriorDiagnostics, moments_in_draws
 from .draws import CHAIN, CUT, DRAW, GROUP, LIMIT, LIMITS, PART, PROBE, SWEEP, TINY, Drawn
 from .entries import entries_of
@@ -20,6 +21,7 @@ from .serialization import Description, Known, UnknownContentError, described, f
 VARIABLES = (
     *("W", "H", "row_offsets", "column_offsets", "rho", "beta", "cut_points"),
     *("row_mean", "row_precision", "row_share", "row_group", "member"),
+    *("spread", "temperature"),
 )
 """Variables of the draws; offsets, beta, cut points and groups where the model has them."""
 
@@ -72,6 +74,8 @@ def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> x
         "row_share": (GROUP,),
         "row_group": renamed.rows,
         "member": (),
+        "spread": (),
+        "temperature": of_levels,
     }
     variables = {}
     for name in VARIABLES:
@@ -202,7 +206,7 @@ def _identified(posterior: PosteriorDiagnostics) -> xr.Dataset:
     return dataset
 
 
-def _observed_cells(posterior: Drawn, X: Any) -> dict[str, xr.Dataset]:
+def _observed_cells(posterior: DrawnClasses, X: Any) -> dict[str, xr.Dataset]:
     """Return the observed cells of data, new observations of them, and their log-likelihood.
 
     Each column of a table has a variable of its own, since a plot overlays the cells of a variable.
@@ -227,7 +231,7 @@ def _observed_cells(posterior: Drawn, X: Any) -> dict[str, xr.Dataset]:
             below = np.cumsum(shares, axis=2)[..., :-1]
             new = np.sum(below < rng.random((*below.shape[:2], 1)), axis=2)
         else:
-            linear = posterior._linear_at(i, j)
+            linear = posterior._drawn_at(i, j)
             ((predictive, _, v),) = posterior._by_noise(predictives, j, linear)
             each = predictive.log_densities(v, x).reshape(-1, *v.shape)
             logs.append(logsumexp(each, axis=0) - np.log(len(each)))

@@ -178,7 +178,8 @@ def rows_of_block(block: Any, model: RowModel, width: int) -> FloatArray:
     return out
 
 
-SHARED = {"rho", "beta", "cut_points", "row_mean", "row_precision", "row_share", "member"}
+SHARED = {"rho", "beta", "cut_points", "row_mean", "row_precision", "row_share"}
+SHARED |= {"member", "spread", "temperature"}
 """Draws that are the same for new rows."""
 
 NO_ROWS = 1e-250

@@ -19,8 +19,10 @@ from nmd_lab.data.masks import NO_LIMITS, GivenLimits, with_limits
 from nmd_lab.data.matching import MatchedData, dense_like, has_repeats, match, observe_like
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn
+from nmd_lab.model.mixed import each_group
 from nmd_lab.solver.sampler.sampled_model import CLIPPED, knows_T
 
+from .class_draws import DrawnClasses, TemperedShares
 from .draws import ENOUGH, LIMITS, Drawn
 from .entries import data_to_fill, entries_at, filled_frame, refuse_sparse
 from .fold_in import NewRowsOfPosterior
@@ -142,19 +144,19 @@ class PosteriorImputation(NewRowsOfPosterior):
         return posterior, data_to_fill(posterior._labels, X, "the posterior")
 
 
-def filled(posterior: Drawn, X: Any, data: MatchedData, point: Point = "auto") -> Any:
+def filled(posterior: DrawnClasses, X: Any, data: MatchedData, point: Point = "auto") -> Any:
     """Return X, of which `data` has the positions, with best guesses in its missing cells."""
 
     def numbers(entries: Bounded) -> Array:
-        i, j, *ends = entries
+        i, j, *_ = entries
         x = summarise(posterior, entries_at(i, j), lambda p, v, _: p.point(v, point))
         if point == "auto" and posterior._kinds is not None:
             x = np.clip(x, *_near_means(posterior)[:, j])
-        limited = np.flatnonzero(np.isfinite(ends).any(axis=0))
+        limited = np.flatnonzero(entries.is_limited)
         if limited.size:
             within = draws_within(posterior, entries.at(limited))
-            noise = np.broadcast_to(posterior.noise, posterior._shape[1])[j[limited]]
-            is_median = np.where(noise == "ordinal", point != "mean", point == "median")
+            is_level = _is_level(posterior, j[limited])
+            is_median = np.where(is_level, point != "mean", point == "median")
             x[limited] = np.where(is_median, _quantile(within, 0.5), within.mean(axis=0))
         return x
 
@@ -164,6 +166,11 @@ def filled(posterior: Drawn, X: Any, data: MatchedData, point: Point = "auto") -
         )
 
     return _filled(X, data, numbers, classes)
+
+
+def _is_level(posterior: Drawn, columns: Positions) -> NDArray[np.bool_]:
+    """Return whether columns of the matrix are levels."""
+    return np.broadcast_to(np.array(posterior.noise) == "ordinal", posterior._shape[1])[columns]
 
 
 def _near_means(posterior: Drawn) -> NDArray[np.float64]:
@@ -177,20 +184,33 @@ def _near_means(posterior: Drawn) -> NDArray[np.float64]:
 
 
 def copies(
-    posterior: Drawn, X: Any, data: MatchedData, n: int, rng: np.random.Generator
+    posterior: DrawnClasses, X: Any, data: MatchedData, n: int, rng: np.random.Generator
 ) -> list[Any]:
     """Return X n times with draws in its missing cells, different ones as long as there are."""
     rounds = -(-n // posterior._n_draws)
     order = np.concatenate([rng.permutation(posterior._n_draws) for _ in range(rounds)])
     predictives = posterior._predictives
 
+    known: dict[int, TemperedShares | None] = {}  # the same cells are missing in each copy
+
     def copy(draw: int) -> Any:
         def numbers(entries: Bounded) -> Array:
-            v = posterior._linear_at(entries.i, entries.j, slice(draw, draw + 1))[0]
-            return _draw_within(posterior, predictives, draw, v, entries, rng)
+            v = posterior._drawn_at(entries.i, entries.j, draw)[0]
+            x = _draw_within(posterior, predictives, draw, v, entries, rng)
+            free = np.empty(0, np.intp)
+            if "temperature" in posterior.draws:
+                free = np.flatnonzero(_is_level(posterior, entries.j) & ~entries.is_limited)
+            for k, at in each_group(entries.j[free], posterior._shape[1]):
+                codes = classes(entries.i[free[at]], np.array([k]))
+                levels = np.array(posterior._noise_of(k).levels)
+                x[free[at]] = levels[codes.astype(np.intp)]
+            return x
 
         def classes(rows: Positions, positions: Positions) -> Array:
-            return posterior._draw_classes(rows, positions, draw, rng)
+            key = int(positions[0])
+            if key not in known:
+                known[key] = posterior._tempered_shares(rows, positions)
+            return posterior._draw_classes(rows, positions, draw, known[key], rng)
 
         return _filled(X, data, numbers, classes)
 
@@ -200,7 +220,7 @@ def copies(
 def draws_within(posterior: Drawn, entries: Bounded) -> Array:
     """Return a new observation of each entry, within its limits, from each draw."""
     predictives, rng = posterior._predictives, np.random.default_rng(0)
-    every = enumerate(posterior._linear_at(entries.i, entries.j))
+    every = enumerate(posterior._drawn_at(entries.i, entries.j))
     return np.stack(
         [_draw_within(posterior, predictives, draw, v, entries, rng) for draw, v in every]
     )
@@ -230,6 +250,11 @@ class Bounded(NamedTuple):
     j: Positions
     low: Array
     high: Array
+
+    @property
+    def is_limited(self) -> NDArray[np.bool_]:
+        """Whether an entry has a limit."""
+        return np.asarray(np.isfinite(self.low) | np.isfinite(self.high))
 
     def at(self, where: Positions) -> Bounded:
         """Return some of the entries."""

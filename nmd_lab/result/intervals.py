@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from nmd_lab._runtime.checks import check_number, check_share
 from nmd_lab.data.typed_table import TypedColumn
 
+from .class_draws import DrawnClasses
 from .draws import NUMBERS, Drawn
 from .entries import Entries, Unknown, entries_at, entries_of, positions_of
 from .fitted import Positions
@@ -31,12 +32,12 @@ def summarise(posterior: Drawn, entries: Entries, statistic: Statistic, width: i
     for start in range(0, size, step):
         some = np.arange(start, min(start + step, size))
         i, j = entries.i[some], entries.j[some]
-        for predictive, at, v in posterior._by_noise(predictives, j, posterior._linear_at(i, j)):
+        for predictive, at, v in posterior._by_noise(predictives, j, posterior._drawn_at(i, j)):
             out[some[at]] = statistic(predictive, v, some[at])
     return out
 
 
-class PosteriorPredictions(Drawn):
+class PosteriorPredictions(DrawnClasses):
     """Predictions at single entries.
 
     All methods compute blocks of entries, and never the whole matrix.  They draw no random numbers.

@@ -136,6 +136,8 @@ class Noise(NamedTuple):
         Cut points of ordinal data.
     levels : tuple of float (K,) or None
         Values of the levels of ordinal data.
+    temperature : float
+        Temperature of their probabilities; 1 leaves those of the mixture.
     """
 
     nonlinearity: Nonlinearity
@@ -144,6 +146,7 @@ class Noise(NamedTuple):
     beta: Array | None = None
     cuts: Array | None = None
     levels: tuple[float, ...] | None = None
+    temperature: float = 1.0
 
     def of_draw(self, draw: int) -> Noise:
         """Return the noise in one draw alone."""
@@ -180,6 +183,14 @@ def level_masses(cuts: Array, v: Array) -> Array:
     below, above = ndtr(away), ndtr(-away)
     between = np.where(away[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
     return np.concatenate([below[:1], np.maximum(between, 0), above[-1:]])
+
+
+def tempered(shares: Array, temperature: float) -> Array:
+    """Return probabilities (entries, K) that are surer if the temperature is below 1."""
+    if temperature == 1:
+        return shares
+    powers = shares ** (1 / temperature)
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 def level_shares(cuts: Array, v: Array) -> Array:
@@ -242,7 +253,16 @@ class Predictive(ABC):
 
     def point(self, v: Array, point: str) -> Array:
         """Return the best guess for each entry: a number has the median if asked, or the mean."""
-        return np.asarray(self.quantile(v, 0.5) if point == "median" else self.mean(v).mean(axis=0))
+        return np.asarray(self.quantile(v, 0.5) if point == "median" else self.expected(v))
+
+    def expected(self, v: Array) -> Array:
+        """Return the mean over all draws."""
+        return np.asarray(self.mean(v).mean(axis=0))
+
+    def variance(self, v: Array) -> Array:
+        """Return the variance over all draws."""
+        mean, variance = self.mean_and_variance(v)
+        return np.asarray(mean.var(axis=0) + np.broadcast_to(variance, v.shape).mean(axis=0))
 
     def log_density(self, v: Array, x: Array) -> Array:
         """Return the logarithm of the density, or probability, of x over all draws."""

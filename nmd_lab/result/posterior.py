@@ -149,6 +149,10 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
             Fractions of the groups of rows, and the group of each row; not needed for one group.
         member : ndarray of int (chain, draw), optional
             Member of the ensemble that made each draw.
+        spread : ndarray (chain, draw), optional
+            Spread of new numbers, as a share of that of the mixture of the members.
+        temperature : ndarray (chain, draw, n), optional
+            Temperature of the probabilities of levels and classes.
         log_likelihood : ndarray (chain, sweep), optional
             Log-likelihood at each sweep after tuning.
         predictions : ndarray (chain, sweep, n_probes), optional

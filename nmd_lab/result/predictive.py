@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaln, ndtr, ndtri, pdtr, xlogy
+from scipy.special import gammaln, ndtri, pdtr, xlogy
 
 from nmd_lab.model.base import NORMAL, POISSON, NoiseModel
 from nmd_lab.model.censored import all_pieces, moments
@@ -18,13 +18,12 @@ from .mixture import (
     Predictive,
     folded,
     is_increasing,
-    level_masses,
-    level_shares,
     mixture_quantile,
     normal_density,
     points_of,
     quantiles,
 )
+from .ordinal_noise import OrdinalNoise
 
 CLOSE = 1e-6
 """Relative distance at which a value counts as a limit; data may be in float32."""
@@ -243,74 +242,6 @@ class NoiseAfter(Predictive):
         return np.asarray(mass * normal_density(gap / total) / total)
 
 
-class OrdinalNoise(Predictive):
-    """The distribution over levels."""
-
-    @property
-    def numbers(self) -> int:
-        """Numbers for each draw and entry: one for each level."""
-        return self.levels.size
-
-    @property
-    def levels(self) -> Array:
-        """Values of the levels, from small to large."""
-        return np.asarray(self.noise.levels, dtype=np.float64)
-
-    @property
-    def cuts(self) -> Array:
-        """Cut points between the levels in each draw (draws, K - 1)."""
-        assert self.noise.cuts is not None
-        return self.noise.cuts
-
-    def mean_and_variance(self, v: Array) -> tuple[Array, Array]:
-        """Return mean and variance in each draw."""
-        mean, square = np.full(v.shape, self.levels[-1]), np.full(v.shape, self.levels[-1] ** 2)
-        steps = zip(self.cuts.T, self.levels[:-1], self.levels[1:], strict=True)
-        for cut, level, above in steps:
-            below = ndtr(cut[:, None] - v)  # the probability of this level and those below it
-            mean -= (above - level) * below
-            square -= (above**2 - level**2) * below
-        return mean, np.maximum(square - mean**2, 0)
-
-    def level_probabilities(self, v: Array) -> Array:
-        """Return the probability of each level over all draws, as an array (entries, K)."""
-        return level_shares(self.cuts, v)
-
-    def cdf(self, v: Array, x: Array) -> Array:
-        """Return P(observation <= x) over all draws."""
-        shares = self.level_probabilities(v)
-        return np.asarray(np.sum(shares * (self.levels <= x[:, None]), axis=1))
-
-    def log_densities(self, v: Array, x: Array) -> Array:
-        """Return the logarithm of the probability of the level x in each draw."""
-        at = np.abs(x[:, None] - self.levels).argmin(axis=1)
-        if not np.allclose(self.levels[at], x, rtol=1e-6):
-            wrong = x[int(np.argmax(~np.isclose(self.levels[at], x, rtol=1e-6)))]
-            raise ValueError(
-                f"values holds {wrong:g}, which is no level: give some of {self.levels.tolist()}."
-            )
-        with np.errstate(divide="ignore"):
-            logs: Array = np.log(level_masses(self.cuts, v)[at, :, np.arange(x.size)].T)
-        return logs
-
-    def quantile(self, v: Array, level: float) -> Array:
-        """Return the smallest level whose probability with those below reaches `level`."""
-        reached = np.cumsum(self.level_probabilities(v), axis=1) >= level
-        reached[:, -1] = True
-        return np.asarray(self.levels[reached.argmax(axis=1)])
-
-    def point(self, v: Array, point: str) -> Array:
-        """Return the best guess for each entry: the median unless another is asked for."""
-        if point == "mode":
-            return np.asarray(self.levels[self.level_probabilities(v).argmax(axis=1)])
-        return super().point(v, "mean" if point == "mean" else "median")
-
-    def draw(self, v: Array, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry from a single draw."""
-        t = v + rng.standard_normal(v.shape)
-        return self.levels[np.searchsorted(self.cuts[0], t)]
-
-
 KINDS: dict[str, type[Predictive]] = {
     "gaussian": GaussianNoise,
     "clipped": NoiseBefore,
@@ -323,15 +254,14 @@ KINDS: dict[str, type[Predictive]] = {
 
 def mean_of(predictive: Predictive, v: Array) -> Array:
     """Return the mean of an observation over all draws, for v (draws, entries)."""
-    return np.asarray(predictive.mean(v).mean(axis=0))
+    return predictive.expected(v)
 
 
 def std_of(predictive: Predictive, v: Array, noise: bool) -> Array:
     """Return the standard deviation of a new observation, or of its mean over the draws."""
     if not noise:
         return np.asarray(predictive.mean(v).std(axis=0))
-    mean, variance = predictive.mean_and_variance(v)
-    return np.asarray(np.sqrt(mean.var(axis=0) + np.broadcast_to(variance, v.shape).mean(axis=0)))
+    return np.sqrt(predictive.variance(v))
 
 
 def interval_of(predictive: Predictive, v: Array, level: float, noise: bool) -> Array:

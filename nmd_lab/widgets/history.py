@@ -8,6 +8,7 @@ from nmd_lab.result.selection import as_text
 
 from .live_fit import Begun
 from .settings import FitState
+from .words import two_digits
 
 MOST = 12  # number of runs that are kept; the oldest one is forgotten first
 WORDS = {  # of settings
@@ -41,20 +42,21 @@ class History:
     def lines(self, view: Any) -> list[dict[str, Any]]:
         """Keep the present run, if it has ended, with its number; return a line for each run."""
         state, number = view.state, view.number(of_fit=True)
+        known = number is not None and bool(number.sign)
         if state.fit.result is not None and state.fit.phase in ("stopped", "finished"):
-            known = number is not None and number.sign
             self._keep(state, *((number.error, number.shown) if known else (None, "")))
         shown = state.fit.result if view.number() == number else None  # else draws are
+        now = number.error if known and not number.value else None
         return [
             {
-                "number": number,
+                "number": k,
                 "text": self.words(run),
                 "off": run.error,
-                "error": run.shown,
+                "error": run.shown + _difference(run.error, now) * (k == self.left),
                 "current": run.fit is shown,
-                "left": number == self.left,
+                "left": k == self.left,
             }
-            for number, run in self.runs.items()
+            for k, run in self.runs.items()
         ]
 
     def show_left(self, number: int) -> None:
@@ -86,3 +88,10 @@ class History:
         ]
         painted = [f"{paint.n_painted} entries painted"] if paint and paint.n_painted else []
         return ", ".join([*words, *painted])
+
+
+def _difference(error: float | None, now: float | None) -> str:
+    """Return how much less or more an error is than that of the present run."""
+    if error is None or now is None or error == now:
+        return ""
+    return f" ({two_digits(abs(error - now))} {'less' if error < now else 'more'} than now)"

@@ -27,11 +27,11 @@ BRUSH_ITERATIONS = 100  # number of iterations after each stroke of the brush
 NUMBERS = """numbers = held_out.select_dtypes("number").astype(float)
 off = {0}.reconstruct().to_pandas()[numbers.columns] - numbers
 off /= seen[numbers.columns].astype(float).std(ddof=0).replace(0, 1)
-print(f"hidden numbers: ±{{np.sqrt(np.nanmean(off**2)):.3g}} SD")
+print(f"hidden numbers{1}: ±{{np.sqrt(np.nanmean(off**2)):.3g}} SD")
 """
 CLASSES = """classes = held_out.select_dtypes(exclude="number")
 right = {0}.impute(seen)[classes.columns] == classes
-print(f"hidden classes: {{100 * right.to_numpy()[classes.notna()].mean():.0f}} % right")
+print(f"hidden classes{1}: {{100 * right.to_numpy()[classes.notna()].mean():.0f}} % right")
 """
 
 
@@ -183,7 +183,8 @@ def printing_code(data: MatrixData, model: str = "fit") -> str:
     if data.labels.table is not None:
         there = {column.is_class for column in data.labels.table.of_matrix}
         kinds = (NUMBERS, False), (CLASSES, True)
-        return "".join(code.format(model) for code, is_class in kinds if is_class in there)
+        by = "" if model == "fit" else ", by draws"
+        return "".join(code.format(model, by) for code, is_class in kinds if is_class in there)
     at = "held_out, " if data.mask is None else "X, "
     at += f"{model}.reconstruct()" + ("" if data.mask is None else ", observed=~mask")
     return PRINT_HIDDEN.format("entries", f"nmd.metrics.rmse({at})")

@@ -239,9 +239,9 @@ class CompletionView(ModelView):
         moved = self.memo("reasons", lambda: state.because(column), *of)
         most = sorted(moved, key=lambda k: -abs(moved[k]))[:REASONS]
         most = [k for k in most if abs(moved[k]) > LEAST_MOVE and column not in ratings]
-        film, *titles = state.data.column_titles([column, *most])
-        why = [f"{title} {moved[k]:+.1f}" for title, k in zip(titles, most, strict=True)]
-        return f"{film}, for you because of {', '.join(why)}" if why else ""
+        titles = zip(state.data.column_titles(most), most, strict=True)
+        why = [f"{title} {moved[k]:+.1f}" for title, k in titles]
+        return f"for you because of {', '.join(why)}" if why else ""
 
     def _about(self, row: int | None) -> str:
         """Return what the stars of the new person do; or what is missing for suggestions."""
@@ -251,10 +251,12 @@ class CompletionView(ModelView):
         if state.model_of(row)[0] is None:
             return "suggestions follow once the model is fitted"
         if row is not None:
-            return "".join(later)
+            drawn = state.posterior is not None and not state.off
+            return "".join(later or ["predicted by the draws; ● are hidden from them"] * drawn)
         if not state.person.ratings:
             return "give some stars: the list follows them"
         if column is not None and (reasons := self._reasons(column)):
             return reasons
-        moved = f"your stars change predictions by {state.added().mean():+.1f} on average"
-        return "; ".join([f"{moved}, and each by “for you” besides", *later])
+        moved = f"your stars add {round(state.added().mean(), 1) + 0.0:+.1f} to all films"
+        moved = moved.replace("films", self._things[1])
+        return "; ".join([f"{moved}, and “for you” to each; a click on one says why", *later])

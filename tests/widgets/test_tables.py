@@ -114,14 +114,14 @@ def test_a_run_on_classes_alone_has_the_fraction_that_is_right(frame):
 
 def test_copied_code_prints_the_number_of_a_table(frame, capsys):
     explorer = done(widgets.explore(frame, missing=0.1, **SETTINGS))
-    for _ in ("fit", "draws"):
+    for by in ("", ", by draws"):
         exec(explorer.code().replace("...", "frame"), {"frame": frame})
         shown = re.search(r"±([\d.]+) SD, (\d+) % of classes", sentence(explorer)).groups()
         numbers, right = capsys.readouterr().out.splitlines()[-2:]
         assert float(re.search(r"±([\d.]+) SD", numbers)[1]) == pytest.approx(
             float(shown[0]), abs=0.006
         )
-        assert right == f"hidden classes: {shown[1]} % right"
+        assert right == f"hidden classes{by}: {shown[1]} % right"
         sure(explorer)
 
 

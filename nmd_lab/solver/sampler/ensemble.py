@@ -8,7 +8,9 @@ predicts better than each, and depends less on the seed.  Each chain is a member
 2. The weights of the members maximise the log score of their mixture at the hidden cells
    (Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian predictive
    distributions", Bayesian Analysis 13, 917-1007, 2018).  Members of one size share a weight.
-3. The hidden cells come back.  Each member draws in proportion to its weight, so that all draws
+3. The hidden cells say how much narrower than the mixture intervals are, and how much surer
+   probabilities (`hidden_cells.py`).
+4. The hidden cells come back.  Each member draws in proportion to its weight, so that all draws
    count the same.
 """
 
@@ -23,18 +25,16 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import first_of_cells, test_set
-from nmd_lab.model.cut_points import interval_mass
 from nmd_lab.solver.options import SampleOptions
 
 from .chain import Chain, Draw, with_groups
-from .cut_points import ends_in_rows
 from .first_state import COLUMNS
 from .full_rank import full_rank, with_cut_points, with_rank
+from .hidden_cells import Hidden, Scores
 from .latent_sweep import ChainState
 from .new_rows import with_all_cells
 from .prepare import problem_of
 from .problem import SampledProblem
-from .sampled_model import knows_T
 
 HIDDEN = 0.1
 """Fraction of the observed cells that is hidden while the members are tuned."""
@@ -50,9 +50,6 @@ SCORED = 30
 
 RETURNED = 10
 """Sweeps for each member after the hidden cells are back, before any draw is kept."""
-
-FAINT = 1e-12
-"""Smallest probability of a hidden level, so that one cell does not decide."""
 
 PRIOR = 0.1
 """Number of cells that the prior of each weight counts for."""
@@ -76,59 +73,6 @@ class Size(NamedTuple):
     is_full: bool = False
 
 
-class Hidden(NamedTuple):
-    """Hidden cells, in the units of the problem, with T for numbers and a position for levels.
-
-    Attributes
-    ----------
-    rows, columns : ndarray of int (n_hidden,)
-        Positions.
-    values : ndarray (n_hidden,)
-        T without units, or the position of the level.
-    is_level : ndarray of bool (n_hidden,)
-        Whether it is a level.
-    """
-
-    rows: NDArray[np.intp]
-    columns: NDArray[np.intp]
-    values: NDArray[np.float64]
-    is_level: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, problem: SampledProblem, hidden: Observations) -> Hidden:
-        """Return the hidden cells whose T or level is known; others are not scored."""
-        hidden = problem.units_of_X.scaled_observations(hidden).as_sparse()
-        i, j, x = hidden.entries()
-        limits, values = hidden.limits, np.full(x.size, np.nan)
-        kinds: Any = zip(problem.noises, problem.model.kinds, strict=True)
-        is_level = (np.array(problem.noises) == "ordinal")[j]
-        for k, (noise, kind) in enumerate(kinds):
-            at = np.flatnonzero(j == k)
-            if noise == "ordinal":
-                values[at] = kind.loss.codes(x[at])
-            elif knows_T(noise, kind.nonlinearity):
-                values[at] = (kind.nonlinearity.pseudo_inverse(x[at]) - kind.centre) / kind.size
-        known = np.isfinite(values) if limits is None else np.isfinite(values) & (limits.codes == 0)
-        return cls(
-            i[known].astype(np.intp), j[known].astype(np.intp), values[known], is_level[known]
-        )
-
-    def log_densities(self, problem: SampledProblem, state: ChainState) -> NDArray[np.float64]:
-        """Return the logarithm of the density of T, or of the probability of a level."""
-        v = problem.at(state.rows, state.columns, self.rows, self.columns).astype(np.float64)
-        rho = state.rho[self.columns]
-        found = 0.5 * np.log(rho) - 0.5 * rho * np.square(self.values - v)
-        at = self.is_level
-        if at.any():
-            ends, columns = ends_in_rows(state.cuts), self.columns[at]
-            code = self.values[at].astype(np.intp)
-            centre, size = problem.units_of_kinds[columns].T
-            v = centre + size * v[at]
-            low, high = ends[columns, code] - v, ends[columns, code + 1] - v
-            found[at] = np.log(interval_mass(low, high) + FAINT)
-        return found
-
-
 @dataclass
 class Member:
     """A chain of the ensemble.
@@ -137,15 +81,21 @@ class Member:
     ----------
     state : ChainState
         Its state.
-    log_densities : ndarray (n_hidden,)
-        Logarithm of the sum of the densities of the hidden cells over the scored sweeps.
+    scores : Scores or None
+        Sums over the scored sweeps; None if no cells are hidden.
     draws : int
         Number of sweeps whose draws are kept.
+    spread : float
+        Spread of new numbers of all members, as a share of that of their mixture.
+    temperature : ndarray (n,)
+        Temperature of the levels and classes of each column; 1 leaves their probabilities.
     """
 
     state: ChainState
-    log_densities: NDArray[np.float64]
-    draws: int = 0
+    scores: Scores | None
+    draws: int
+    spread: float
+    temperature: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -202,7 +152,7 @@ class Ensemble:
             return with_cut_points(self.problem, self.problems[k], state)
         return state
 
-    def draw(self, k: int, state: ChainState) -> Draw:
+    def draw(self, k: int, state: ChainState, member: Member) -> Draw:
         """Return the draw of a member from its state in this form.
 
         It has as many groups and components as the largest one.
@@ -212,7 +162,9 @@ class Ensemble:
             return draw
         draw = with_groups(draw, max(size.groups for size in self.sizes))
         rank = self.problems[k].rank
-        return with_rank(draw, rank, self.problem.rank - rank) | {"member": np.array(k, np.int16)}
+        more = {"spread": np.array(member.spread), "temperature": member.temperature}
+        more["member"] = np.array(k, np.int16)
+        return with_rank(draw, rank, self.problem.rank - rank) | more
 
     @property
     def all_tuned(self) -> int:
@@ -245,24 +197,34 @@ class Ensemble:
 
     def member(self, state: ChainState) -> Member:
         """Return a member that has not been scored; if it is the only one, it has all draws."""
+        ones = np.ones(self.problem.shape[1])
         if self.hidden is None:
-            return Member(state, np.empty(0), self.draws)
-        return Member(state, np.full(self.hidden.values.size, -np.inf))
+            return Member(state, None, self.draws, 1.0, ones)
+        return Member(state, self.hidden.no_scores(), 0, 1.0, ones)
 
     def score(self, k: int, member: Member) -> None:
-        """Add the densities of the hidden cells, given the state of a member."""
+        """Add the scores of the hidden cells, given the state of a member."""
         assert self.hidden is not None
-        now = self.hidden.log_densities(self.form(k), self.in_form(k, member.state))
-        member.log_densities = np.logaddexp(member.log_densities, now)
+        assert member.scores is not None
+        now = self.form(k), self.in_form(k, member.state)
+        member.scores = member.scores.plus(self.hidden.scores(*now))
 
     def weigh(self, members: list[Member]) -> None:
-        """Give each member its number of draws, and all cells."""
-        weights = stacked(np.array([member.log_densities for member in members]), self.sizes)
+        """Give each member its number of draws, how sure the mixture is, and all cells."""
+        assert self.hidden is not None
+        scores = [member.scores for member in members if member.scores is not None]
+        weights = stacked(np.array([each.log_densities for each in scores]), self.sizes)
         exact = weights * self.draws
         counts = np.floor(exact).astype(int)
         counts[np.argsort(counts - exact)[: self.draws - counts.sum()]] += 1
+        moments, masses = (
+            np.tensordot(weights, each, 1) / self.scored
+            for each in zip(*((each.moments, each.masses) for each in scores), strict=True)
+        )
+        spread = self.hidden.spread(moments)
+        temperature = self.hidden.temperatures(masses, self.problem.shape[1])
         for member, problem, count in zip(members, self.problems, counts, strict=True):
-            member.draws = int(count)
+            member.draws, member.spread, member.temperature = int(count), spread, temperature
             if count:
                 member.state = with_all_cells(problem, member.state)
 

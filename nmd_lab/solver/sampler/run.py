@@ -25,7 +25,6 @@ from .chain import Chain, Draw
 from .ensemble import RARE, Ensemble, Member, Size, make_ensemble
 from .first_state import first_chain
 from .full_rank import can_be_full
-from .latent_sweep import ChainState
 from .new_rows import with_all_cells
 from .problem import SampledProblem
 
@@ -146,16 +145,16 @@ class Chains:
                 ensemble.weigh(now.members)
             now.ahead = self._sweep(before, tunes, self._streams[number])
         k = now.ahead.pop(0)
-        state = now.members[k].state
+        member = now.members[k]
         if tunes and ensemble.hidden is not None and ensemble.is_scored(before):
-            ensemble.score(k, now.members[k])
+            ensemble.score(k, member)
         now.iteration += 1
         if before >= self._warm_up:
-            self._record(k, state, before + 1 - self._warm_up)
+            self._record(k, member, before + 1 - self._warm_up)
         now.seconds = time.perf_counter() - self._began
         warms_up = before < self._warm_up
-        done = Sweep(number, before + 1, total, warms_up, state.log_likelihood, now.seconds)
-        return rules.reason(done, now.iteration), f"log-likelihood {state.log_likelihood:.4g}"
+        done = Sweep(number, before + 1, total, warms_up, member.state.log_likelihood, now.seconds)
+        return rules.reason(done, now.iteration), f"log-likelihood {done.log_likelihood:.4g}"
 
     def _sweep(self, before: int, tunes: bool, rng: np.random.Generator) -> list[int]:
         """Do the next sweeps of several members at a time, and return these members."""
@@ -181,14 +180,14 @@ class Chains:
         start = ensemble.trials[k], ensemble.observations, init, ensemble.tuned
         return ensemble.member(first_chain(*start, rng))
 
-    def _record(self, k: int, state: ChainState, number: int) -> None:
+    def _record(self, k: int, member: Member, number: int) -> None:
         """Record a sweep of a member; `number` counts from 1 after the warm-up."""
         now, ensemble = self._state, self._ensemble
-        now.log_likelihood[-1].append(state.log_likelihood)
-        state = ensemble.in_form(k, state)
+        now.log_likelihood[-1].append(member.state.log_likelihood)
+        state = ensemble.in_form(k, member.state)
         now.products[-1].append(ensemble.form(k).at(state.rows, state.columns, *self._probes))
         if number % self._thin == 0:
-            now.draws[-1].append(ensemble.draw(k, state))
+            now.draws[-1].append(ensemble.draw(k, state, member))
 
     def _draws(self) -> dict[str, Any]:
         """Return the arrays of all draws; of a chain without any the last state.
@@ -198,8 +197,9 @@ class Chains:
         now, n_chains = self._state, len(self._state.draws)
         if not now.draws[-1]:
             ensemble, k = self._ensemble, len(now.members) - 1
-            state = with_all_cells(ensemble.problems[k], now.members[k].state)
-            now.draws[-1].append(ensemble.draw(k, ensemble.in_form(k, state)))
+            member = now.members[k]
+            state = ensemble.in_form(k, with_all_cells(ensemble.problems[k], member.state))
+            now.draws[-1].append(ensemble.draw(k, state, member))
         lengths = [len(chain) for chain in now.draws]
         if n_chains > 1 and (n_chains - 1) * min(lengths[:-1]) > n_chains * lengths[-1]:
             n_chains -= 1

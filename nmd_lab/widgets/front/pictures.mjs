@@ -124,7 +124,7 @@ export class Pictures {
       values.difference = channelMeans(from, model, data.channels);
       const limit = absoluteLimit(values.difference);
       sheets.difference.fill(values.difference, pictureScale("signed", -limit, limit));
-      this.notes.difference = `difference: ${values.beside ? data.beside_title : "data"} less model, at most ±${short(limit, 2)} in a pixel`;
+      this.notes.difference = `difference: ${values.beside ? data.beside_title : "data"} less model, ±${short(limit, 2)} or less in 99 % of the pixels`;
     }
     const picture = model ?? values.original, shown = picture && (data.channels > 1 ? channelMeans(picture, null, data.channels) : picture);
     if (shown && values.spread) sheets.spread.tint(shown, values.spread, data, this.most);

@@ -69,7 +69,7 @@ def test_the_densities_of_hidden_cells_are_those_of_scipy():
     problem, hidden = ensemble.trials[0], ensemble.hidden
     state = first_chain(problem, ensemble.observations, "auto", 5, np.random.default_rng(0))
     state.rho[:] = np.random.default_rng(1).gamma(5.0, size=state.rho.size)
-    found = hidden.log_densities(problem, state)
+    found = hidden.scores(problem, state).log_densities
     rows, columns = state.rows[hidden.rows], state.columns[hidden.columns]
     v = np.sum(rows * columns[:, : problem.rank], axis=1) + columns[:, problem.rank] + problem.mean
     for at in range(hidden.values.size):
