@@ -88,10 +88,6 @@ class StudyView(View):
         after = where + self._difference(self._models)
         return Number(best.mean, f"Its {name} is ", after, value=two_digits(best.mean))
 
-    def sentence(self, number: Number | None) -> list[Piece]:
-        """Return the words, of which the number opens nothing."""
-        return [(text, opens.replace("number", "")) for text, opens in super().sentence(number)]
-
     def _difference(self, models: pd.DataFrame) -> str:
         """Return the paired difference of the next model in words."""
         if len(models) < 2:

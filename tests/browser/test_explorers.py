@@ -336,7 +336,7 @@ def test_ratings_with_stars_and_intervals(notebook):
         rated(page, 1, number)
     assert first.bounding_box() == at
     assert suggested.inner_text() != before
-    page.locator(".nmd-about-you", has_text="your stars change").wait_for()
+    page.locator(".nmd-about-you", has_text="your stars add").wait_for()
     added = [float(each) for each in page.locator(".nmd-top li .nmd-for-you").all_inner_texts()]
     assert added == sorted(added, reverse=True)
 

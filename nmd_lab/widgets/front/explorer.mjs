@@ -187,7 +187,7 @@ class Page {
     const most = Math.max(...all.map((each) => each.off));
     const bar = (each, k) => h("div.nmd-rival", { key: each.name }, h("span", each.name), h("i", { class: k ? "" : "nmd-this", style: `width: ${(100 * each.off) / most}px` }), each.value);
     this.charts.curves.show(this.get("curves"));
-    return [all.length > 1 ? h("div", all.map(bar)) : null, this.charts.curves.element, this.stage === "study" ? null : this.tables(), this.get("status").warnings.map((text) => h("p.nmd-warning", text))];
+    return [all.length > 1 ? h("div", all.map(bar)) : null, this.charts.curves.element, this.tables(), this.get("status").warnings.map((text) => h("p.nmd-warning", text))];
   }
 
   aboutMore(status) {
