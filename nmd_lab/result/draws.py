@@ -257,10 +257,11 @@ class Drawn(Fitted):
         """
         if draw is None:
             return self._narrowed(self._linear_at(i, j), j)
-        here, other = slice(draw, draw + 1), int(self._partners[draw])
+        here = slice(draw, draw + 1)
         v = self._linear_at(i, j, here)
         if "spread" not in self.draws:
             return v
+        other = int(self._partners[draw])
         return self._narrowed(v, j, self._linear_at(i, j, slice(other, other + 1)), here)
 
     @property

@@ -52,7 +52,7 @@ class History:
                 "number": k,
                 "text": self.words(run),
                 "off": run.error,
-                "error": run.shown + _difference(run.error, now) * (k == self.left),
+                "error": run.shown + (_difference(run.error, now) if k == self.left else ""),
                 "current": run.fit is shown,
                 "left": k == self.left,
             }

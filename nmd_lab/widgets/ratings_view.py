@@ -257,6 +257,6 @@ class CompletionView(ModelView):
             return "give some stars: the list follows them"
         if column is not None and (reasons := self._reasons(column)):
             return reasons
-        moved = f"your stars add {round(state.added().mean(), 1) + 0.0:+.1f} to all films"
-        moved = moved.replace("films", self._things[1])
-        return "; ".join([f"{moved}, and “for you” to each; a click on one says why", *later])
+        moved = round(state.added().mean(), 1) + 0.0  # no -0.0
+        added = f"your stars add {moved:+.1f} to all {self._things[1]}"
+        return "; ".join([f"{added}, and “for you” to each; a click on one says why", *later])

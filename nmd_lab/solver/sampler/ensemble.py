@@ -210,7 +210,7 @@ class Ensemble:
         member.scores = member.scores.plus(self.hidden.scores(*now))
 
     def weigh(self, members: list[Member]) -> None:
-        """Give each member its number of draws, how sure the mixture is, and all cells."""
+        """Give each member its number of draws, spread and temperatures, and all cells."""
         assert self.hidden is not None
         scores = [member.scores for member in members if member.scores is not None]
         weights = stacked(np.array([each.log_densities for each in scores]), self.sizes)

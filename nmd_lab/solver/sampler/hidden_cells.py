@@ -1,4 +1,4 @@
-"""The cells that are hidden while an ensemble is tuned, and how sure its mixture is of them.
+"""The cells that are hidden while an ensemble is tuned, at which its mixture is calibrated.
 
 A mixture of forecasts spreads more than its members need (T. Gneiting and R. Ranjan, "Combining
 predictive distributions", Electronic Journal of Statistics 7, 1747-1782, 2013).  Numbers are

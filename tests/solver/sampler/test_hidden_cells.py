@@ -1,4 +1,4 @@
-"""How sure an ensemble is: the spread of its numbers, and the temperature of its probabilities."""
+"""Calibration of an ensemble: the spread of its numbers, the temperature of its probabilities."""
 
 from __future__ import annotations
 
