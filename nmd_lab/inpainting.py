@@ -184,8 +184,8 @@ def guess_in_words(visible: Array, grid: Grid) -> str:
     if wide <= GUESS * patch:
         return ""
     return (
-        f"A missing region is about {wide} pixels wide, and patches {patch}: its inner pixels "
-        "are no more than a guess."
+        f"A missing region is about {wide} pixels wide, and patches {patch}: inside, its pixels "
+        "are a guess."
     )
 
 

@@ -153,10 +153,6 @@ class ClusterObservations(Observations):
         """Return the sum of transform(X) over the stored entries of each row."""
         return np.concatenate(self._ask("row_sums", transform))
 
-    def different_values(self) -> FloatArray:
-        """Return the different observed values, sorted."""
-        return np.unique(np.concatenate(self._ask("different_values")))
-
     def centred(self, transform: Transform, offsets: GivenOffsets) -> Any:
         """Return transform(X) minus offsets as a `ClusterMatrix`, and 0."""
         fill = 0.0

@@ -218,10 +218,6 @@ class Observations(ABC):
             sums[filled] = np.add.reduceat(values, starts[filled])
         return sums
 
-    def different_values(self) -> FloatArray:
-        """Return the different observed values, sorted."""
-        return np.unique(np.concatenate([np.unique(x) for x, _ in self.observed_blocks()]))
-
     def range(self) -> tuple[float, float]:
         """Return the smallest and the largest observed value."""
         return self._range

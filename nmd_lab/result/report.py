@@ -253,8 +253,8 @@ def _assumptions(posterior: PosteriorTables) -> tuple[str, ...]:
         fractions = np.bincount(posterior.draws["member"].values.ravel()) / posterior._n_draws
         listed = ", ".join(f"{each:.0%}" for each in fractions)
         alike += f", in an ensemble whose {fractions.size} members have {listed} of the draws"
-        if (spread := np.mean(posterior.draws.get("spread", 1))) < 1:
-            alike += f" and whose intervals of numbers hidden cells narrow to {spread:.0%}"
+        if (spread := np.mean(posterior.draws.get("spread", 1))) != 1:
+            alike += f" and whose intervals of numbers hidden cells scale by {spread:.2f}"
     taken = columns_in_words(posterior._labels, posterior._kinds)
     return (
         *([f"The table was read as {taken}."] if taken else []),

@@ -15,8 +15,6 @@ from nmd_lab.data.matching import plain_label
 from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearity import Nonlinearity
 
-from .selection import as_text
-
 STOPPED = {
     "time_limit": "Stopped by the time limit before it was done.",
     "interrupted": "Interrupted before it was done.",
@@ -36,16 +34,20 @@ def headline(error: float, where: str, rivals: Mapping[str, float]) -> dict[str,
     '· linear 0.16'
     """
     return {
-        "value": _two_digits(error),
+        "value": two_digits(error),
         "text": where,
-        "rivals": " ".join(f"· {name} {_two_digits(each)}" for name, each in rivals.items()),
+        "rivals": " ".join(f"· {name} {two_digits(each)}" for name, each in rivals.items()),
         "worse": any(error > WORSE * each for each in rivals.values()),
     }
 
 
-def _two_digits(error: float) -> str:
-    """Return an error with two digits, from 1 on behind the point."""
-    return as_text(error, 2 + (error >= 1))
+def two_digits(error: float) -> str:
+    """Return an error with two digits, from 1 on behind the point.
+
+    >>> two_digits(0.2), two_digits(1.234), two_digits(45.0), two_digits(float("nan"))
+    ('0.20', '1.23', '45.0', '–')
+    """
+    return "–" if math.isnan(error) else f"{error:#.{2 + (error >= 1)}g}".rstrip(".")
 
 
 def sizes_in_words(sizes: Mapping[Any, int], besides: tuple[str, ...] = ()) -> str:

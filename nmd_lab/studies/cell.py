@@ -212,7 +212,7 @@ class Cell:
 NUMBERS = {
     "objective": "objective",
     "n_iter": "iterations",
-    "seconds": "seconds for a fit",
+    "seconds": "time in seconds",
     "rank_chosen": "chosen rank",
     "alpha_chosen": "chosen ridge",
     "offset_alpha_chosen": "chosen ridge of the offsets",

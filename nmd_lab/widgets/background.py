@@ -89,7 +89,8 @@ class Background:
         with self._lock:
             self._stop.set()
             stop = self._stop = threading.Event()
-            self.phase, self.message = "running", STARTING
+            self.phase = "running"
+            self.message = STARTING if self._thread is None else "starting …"
             self.began, self.done_before = time.perf_counter(), self.done
 
         def guarded() -> None:

@@ -22,6 +22,7 @@ MOST_COMPONENTS = 60  # largest number of components that are shown
 MOST_POINTS = 20_000  # rows in the plane; of more, a random sample that is always the same
 SIDE, BARS, LISTED = 56, 64, 5  # pixels along a side, bars and labels of a component, at most
 STRONG, HIGHEST = 0.5, 98  # part of a high weight (in percent of the rows) that is called strong
+OFTEN = 0.25  # fraction of the rows of a group from which a negative use is told
 EVERYWHERE = 0.9  # part of a group, the second highest, from which a component is strong in all
 HINT = "{} components: point to see one, click to pin it, again to switch it off"
 
@@ -189,14 +190,18 @@ def in_words(fitted: FittedValues, shown: Mapping[str, Any], labels: Labels) -> 
         w = np.asarray(fitted.W[:, k])
         high = np.nanpercentile(w, HIGHEST)
         if numbers and high > 0:
-            strong = w > STRONG * high
-            shares = [float(np.mean(strong[of_rows == g])) for g in range(len(values))]
+            shares, below = (
+                [float(np.mean(sign * w[of_rows == g] > STRONG * high)) for g in range(len(values))]
+                for sign in (1, -1)
+            )
             first, second = np.argsort(shares)[::-1][:2]
             where = (
                 f"strong in {100 * shares[first]:.0f} % of {name} {values[first]}; "
                 f"next {name} {values[second]} ({100 * shares[second]:.0f} %)"
             )
             words.append("strong nearly everywhere" if shares[second] > EVERYWHERE else where)
+            most = f"negative in {100 * max(below):.0f} % of {name} {values[np.argmax(below)]}"
+            words += [most] * (max(below) > OFTEN)
         if shown["lists"]:
             more, less = (
                 ", ".join(label for label, h in shown["lists"][k] if (h < 0) == below)

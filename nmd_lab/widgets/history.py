@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from nmd_lab.result.selection import as_text
+from nmd_lab.result.summary_parts import two_digits
 
 from .live_fit import Begun
 from .settings import FitState
-from .words import two_digits
 
 MOST = 12  # number of runs that are kept; the oldest one is forgotten first
+ALIKE = 0.005  # relative difference of errors that are alike
 WORDS = {  # of settings
     "rank": "{} components",
+    "groups": "{} groups",
+    "method": "{}",
     "alpha": "penalty {}",
     "offset_alpha": "penalty of offsets {}",
     "nonlinearity": "{}",
@@ -43,9 +46,9 @@ class History:
         """Keep the present run, if it has ended, with its number; return a line for each run."""
         state, number = view.state, view.number(of_fit=True)
         known = number is not None and bool(number.sign)
-        if state.fit.result is not None and state.fit.phase in ("stopped", "finished"):
+        if state.work.result is not None and state.work.phase in ("stopped", "finished"):
             self._keep(state, *((number.error, number.shown) if known else (None, "")))
-        shown = state.fit.result if view.number() == number else None  # else draws are
+        shown = state.work.result if view.number() == number else None  # else draws are
         now = number.error if known and not number.value else None
         return [
             {
@@ -67,23 +70,24 @@ class History:
 
     def _keep(self, state: FitState, error: float | None, shown: str) -> None:
         """Add the present run, or bring its entry up to date."""
-        begun = state.fit.begun
+        begun = state.work.begun
         of = begun.before or begun
         number = next((k for k, run in self.runs.items() if run.of is of), self._count + 1)
         self._count = max(self._count, number)
-        self.runs[number] = PastRun(of, state.fit.result, error, shown, begun)
+        self.runs[number] = PastRun(of, state.work.result, error, shown, begun)
         if len(self.runs) > MOST:
             del self.runs[min(self.runs)]
 
     def words(self, run: PastRun) -> str:
-        """Return the settings of a run that are not those of all runs; the rank in any case."""
+        """Return the settings of a run that are not those of all runs; its size in any case."""
         settings, paint = run.begun.settings, run.begun.data and run.begun.data.paint
         others = [other.begun.settings for other in self.runs.values()]
-        chosen = {name: getattr(run.fit, name, None) for name in settings if name == "rank"}
+        chosen = {"rank": getattr(run.fit, "rank", None)} if "rank" in settings else {}
+        chosen |= {"groups": run.fit.sizes["group"]} if "groups" in settings else {}
         words = [
             WORDS.get(name, f"{name} {{}}").format(as_text(value))
             for name, value in (settings | chosen).items()
-            if name == "rank"
+            if name in chosen
             or (value != "auto" and any(value != other.get(name) for other in others))
         ]
         painted = [f"{paint.n_painted} entries painted"] if paint and paint.n_painted else []
@@ -94,4 +98,6 @@ def _difference(error: float | None, now: float | None) -> str:
     """Return how much less or more an error is than that of the present run."""
     if error is None or now is None or error == now:
         return ""
+    if abs(error - now) < ALIKE * now:
+        return " (as now)"
     return f" ({two_digits(abs(error - now))} {'less' if error < now else 'more'} than now)"

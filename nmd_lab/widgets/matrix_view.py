@@ -16,12 +16,13 @@ from .charts import row_texts, texts
 from .history import History, PastRun
 from .matrix_data import NO_PICTURE, MatrixData
 from .matrix_state import OF_DATA, DecompositionState
+from .paint import HIDDEN as SOLID
 from .paint import Paint
 from .photograph_state import is_photograph
 from .pictures import MANY_MISSING, Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid
 from .view import Guess, ModelView
-from .words import Number, Piece, model_words, painted_words, range_words, size_words
+from .words import AVERAGE, Number, Piece, model_words, painted_words, range_words, size_words
 
 MOST_DRAWN = 300_000  # entries of a matrix whose intervals are drawn in the background, at most
 
@@ -132,9 +133,11 @@ class DecompositionView(ModelView):
         paint = data.paint
 
         def words() -> tuple[str, str]:
-            under = paint.signs < 0
-            means = hidden.error_of_means(data.observed, fit, under)
-            return painted_words(paint, hidden.error(fit, under), means)
+            every, solid = (
+                (hidden.error(fit, under), hidden.error_of_means(data.observed, fit, under))
+                for under in (paint.signs < 0, paint.signs == SOLID)
+            )
+            return painted_words(every, solid, AVERAGE)
 
         return self.memo("painted", words, fit, paint)
 

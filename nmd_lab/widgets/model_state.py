@@ -68,8 +68,12 @@ class ModelState(FitState):
 
     @property
     def errors(self) -> dict[str, float]:
-        """The errors of the fit and of its rivals, at entries that it has not seen."""
-        return self.fit.begun.errors
+        """The errors of the fit and of its rivals, at entries that it has not seen.
+
+        After a continuation there are none until its rivals have been fitted, too.
+        """
+        errors = self.fit.begun.errors
+        return errors if errors.get(THIS) == self.fit.recording.of_result else {}
 
     def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the arguments of the fit without the matrix."""
@@ -136,7 +140,7 @@ class ModelState(FitState):
     def simple(self, settings: Mapping[str, Any], shape: tuple[int, int]) -> dict[str, Any]:
         """Return settings with the simplest values in the place of "auto"."""
         rank = max(1, min(self.numbers["rank"], min(shape) // 3))
-        plain = {"nonlinearity": "identity", "offsets": "none", **self.numbers, "rank": rank}
+        plain = {"nonlinearity": "identity", "offsets": "both", **self.numbers, "rank": rank}
         return {
             name: plain.get(name, value) if value == "auto" and name in self.choosable else value
             for name, value in settings.items()

@@ -21,6 +21,7 @@ from nmd_lab.inpainting import GROUPS, PASSES, default_grid, filled_dataset, gue
 
 from .background import Background, Memo
 from .code import PRINT_HIDDEN, call
+from .live_fit import Begun
 from .live_sample import LEVELS, Findings
 from .matrix_data import mean_difference
 from .paint import Paint
@@ -69,7 +70,8 @@ class LiveFill(Background):
 
     def _clear(self) -> None:
         super()._clear()
-        self.filled: xr.Dataset | None = None  # of the last run that has ended
+        self.begun = Begun()
+        self.result: xr.Dataset | None = None  # of the last run that has ended
         self.mean: Array | None = None  # the picture so far
         self.errors: dict[str, float] = {}  # at known pixels that it does not see, by model
         self.findings: Findings | None = None  # coverage of its intervals there
@@ -102,7 +104,7 @@ class LiveFill(Background):
         try:
             filled = request.fill(tell)
         except Stopped:
-            nothing = dict[str, Any](filled=None, errors={}, findings=None, rival=None)
+            nothing = dict[str, Any](result=None, errors={}, findings=None, rival=None)
             message = "stopped before it was done"
             return self._end(stop, "stopped", message=message, **nothing)
         self._show_progress(stop, "comparing with interpolation", now=True)
@@ -113,7 +115,7 @@ class LiveFill(Background):
         self._end(
             stop,
             "finished",
-            filled=filled,
+            result=filled,
             mean=filled["picture"].to_numpy().astype(float),
             errors=errors,
             findings=findings,
@@ -126,7 +128,7 @@ class LiveFill(Background):
         """Fill what strokes have touched, and show it, even if another stroke has followed."""
         visible = request.visible
         with self._lock:
-            groups, before = self.filled, self.mean
+            groups, before = self.result, self.mean
             if stop.is_set() or not self._touched or groups is None or before is None:
                 return
             box, self._touched = around(*self._touched), []
@@ -137,7 +139,7 @@ class LiveFill(Background):
             new = refill(mean, (*box, *channels), request.grid, groups)
         mean[box] = np.where(np.isnan(visible[box]), new, visible[box])
         with self._lock:
-            if self.filled is groups:
+            if self.result is groups:
                 self.mean = mean
         self._show_progress(stop, "filled by the groups so far; all of it follows", now=True)
 
@@ -229,6 +231,11 @@ class PhotographState(FitState):
         self._memo = Memo()
 
     @property
+    def work(self) -> LiveFill:
+        """The filling."""
+        return self.fill
+
+    @property
     def grid(self) -> Grid:
         """The places of the patches."""
         return default_grid(self.X, self.values["method"])
@@ -276,9 +283,13 @@ class PhotographState(FitState):
 
         return super().checks() | {"missing": something_is_seen}
 
-    def start(self, *, looks: bool = False, touched: Box | None = None) -> None:
+    def start(self, *, looks: bool = False) -> None:
         """Fill the photograph with the present settings."""
-        self.fit.begun.settings = self._settings(self.values)
+        self.fill.begun = Begun(self._settings(self.values))
+        self._fill()
+
+    def _fill(self, touched: Box | None = None) -> None:
+        """Fill the photograph; strokes of the brush stay in one run."""
         values = self.values
         named = values["method"], values["groups"], values["seed"]
         self.fill.start(FillRequest(self.X, self.visible, self.grid, *named), touched)
@@ -294,7 +305,10 @@ class PhotographState(FitState):
         if not rows.size:
             return
         box = slice(rows.min(), rows.max() + 1), slice(columns.min(), columns.max() + 1)
-        self.start(touched=None if self.fill.filled is None or self.changed else box)
+        if self.fill.result is None or self.changed:
+            self.start()
+        else:
+            self._fill(box)
 
     def undo(self) -> None:
         """Take the last stroke of the brush back."""
@@ -302,7 +316,7 @@ class PhotographState(FitState):
 
     def lines(self, source: str | None) -> str:
         """Return the lines that repeat the filling."""
-        values, lines = self.fit.begun.settings or self.values, ""
+        values, lines = self.fill.begun.settings or self.values, ""
         channels = "[..., :3]" if np.shape(self.input) != np.shape(self.X) else ""
         picture = f"{source or '...'}{channels}"
         if picture != "X":

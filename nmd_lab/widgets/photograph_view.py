@@ -13,11 +13,12 @@ import xarray as xr
 from .background import many
 from .charts import calibration_chart
 from .history import History
+from .paint import HIDDEN as SOLID
 from .paint import Paint
 from .photograph_state import PhotographState
 from .pictures import Frame, at, frame_of, pictures_part
 from .view import Guess, View
-from .words import Number, Piece, painted_words, range_words, size_words
+from .words import AVERAGE, Number, Piece, painted_words, range_words, size_words
 
 
 class PhotographView(View):
@@ -39,7 +40,7 @@ class PhotographView(View):
     @property
     def result(self) -> xr.Dataset | None:
         """The filled picture."""
-        return self.state.fill.filled
+        return self.state.fill.result
 
     @property
     def model(self) -> list[Piece]:
@@ -74,14 +75,17 @@ class PhotographView(View):
         if paint is None or self.result is None or state.fill.phase == "running":
             return "", ""
         hidden, rival = (paint.signs < 0) & ~state.mask, state.fill.rival
-        guesses = self.result["picture"].to_numpy(), np.nanmean(state.visible), rival
+        other = np.nanmean(state.visible) if rival is None else rival
+        guesses = self.result["picture"].to_numpy(), other
 
-        def error(guess: Any) -> float:
-            off = np.array([]) if guess is None else (guess - state.pixels)[hidden]
-            known = off[np.isfinite(off)]
-            return float(np.sqrt(np.mean(known**2))) if known.size else math.nan
+        def errors(hidden: Any) -> tuple[float, float]:
+            offs = [(guess - state.pixels)[hidden] for guess in guesses]
+            known = [off[np.isfinite(off)] for off in offs]
+            model, second = (float(np.sqrt(np.mean(e**2))) if e.size else math.nan for e in known)
+            return model, second
 
-        behind, below = painted_words(paint, *map(error, guesses))
+        name = AVERAGE if rival is None else "interpolation"
+        behind, below = painted_words(errors(hidden), errors(paint.signs == SOLID), name)
         return behind * bool((~hidden & ~state.mask).any()), below  # else it is the number
 
     def write(self, path: Path) -> None:
@@ -98,7 +102,7 @@ class PhotographView(View):
         state, fill, frame = self.state, self.state.fill, self.state.frame
         parts: dict[str, Any] = {
             "facts": {"stage": "patches", "painted": self.painted[1]},
-            "pictures": self.memo("pictures", self._pictures, state.mask, self.result),
+            "pictures": self._pictures(history),
         }
         if fill.findings is not None:
             parts["dots"] = {"intervals": calibration_chart(fill.findings)}
@@ -106,19 +110,29 @@ class PhotographView(View):
             parts["modelled"] = frame.arranged(at(frame, state.as_matrix(fill.mean)))
         return parts
 
-    def _pictures(self) -> dict[str, Any]:
+    def _pictures(self, history: History) -> dict[str, Any]:
         """Return the pictures that stay as they are while the photograph is filled."""
+        run = history.runs.get(history.left or 0)
+        title = "" if run is None else history.words(run)
+        key = self.state.mask, self.result, run and run.fit, title
+        return self.memo("pictures", lambda: self._layers(run and run.fit, title), *key)
+
+    def _layers(self, beside: xr.Dataset | None, title: str) -> dict[str, Any]:
+        """Return the pictures, with those of a run that is compared."""
         state, filled, paint = self.state, self.result, self.state.paint
         layers = {"original": state.pixels, "seen": state.visible}
         if filled is not None:
             spread, known = filled["std"].to_numpy(), ~np.isnan(state.visible)
             # A pixel that a stroke has just hidden, or revealed, is not filled yet
             layers["spread"] = np.where((spread == 0) == known, spread, np.nan)
+        if beside is not None:
+            layers["beside"] = beside["picture"].to_numpy().astype(float)
         shown = {name: at(state.frame, state.as_matrix(each)) for name, each in layers.items()}
         limits = float(np.nanmin(state.pixels)), float(np.nanmax(state.pixels))
         n_painted = 0 if paint is None else paint.n_painted
         # Without hidden pixels both sides of the divider would be alike
-        pictures = pictures_part(state.frame, limits, [], shown, n_painted=n_painted)
+        more: dict[str, Any] = {"n_painted": n_painted, "beside_title": title}
+        pictures = pictures_part(state.frame, limits, [], shown, **more)
         return pictures | {"many_missing": True}
 
     def _brush(self, stroke: Mapping[str, Any]) -> None:

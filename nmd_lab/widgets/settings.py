@@ -128,9 +128,14 @@ class FitState:
         return [field.shown(self.values, problems, unused) for field in shown]
 
     @property
+    def work(self) -> Any:
+        """The work whose results are runs that can be compared."""
+        return self.fit
+
+    @property
     def changed(self) -> bool:
-        """Whether the settings differ from those of the fit."""
-        fitted = self.fit.begun.settings
+        """Whether the settings differ from those of the last run."""
+        fitted = self.work.begun.settings
         return bool(fitted) and self._settings(self.values) != fitted
 
     def _settings(self, values: Mapping[str, Any]) -> dict[str, Any]:

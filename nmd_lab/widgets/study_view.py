@@ -13,6 +13,7 @@ import pandas as pd
 import xarray as xr
 
 from nmd_lab.result import netcdf
+from nmd_lab.result.summary_parts import two_digits
 from nmd_lab.studies.cell import POSTERIOR_SCORES
 from nmd_lab.studies.plots import label_text
 from nmd_lab.studies.summary import CONFIDENCE, labels_of, rank_test, ranked
@@ -22,7 +23,7 @@ from .charts import chart, series, table
 from .history import History
 from .study_state import NO_DIMENSION, ChartPoint, StudyState, is_numeric, measure_name
 from .view import View
-from .words import Number, Piece, two_digits
+from .words import Number, Piece
 
 CHOSEN = "_chosen"  # end of the names of variables that hold what fits chose by held-out entries
 MOST_CELLS = 24  # largest number of fits of a point, or of points, that are listed

@@ -10,9 +10,9 @@ import numpy as np
 
 from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.result.selection import TIED, TRIAL, as_text
+from nmd_lab.result.summary_parts import two_digits
 
 from .background import many
-from .paint import HIDDEN as SOLID
 
 Piece = tuple[str, str]  # words, and the popover that they open, or an empty string
 SHAPES = {  # f in words, of which some have bounds
@@ -32,6 +32,7 @@ CURVES = {
     "modulus": "absolute value",
     "square": "square",
 }
+AVERAGE = "the average"  # the simplest rival of a guess
 BETTER = 0.9  # part of the error of the average below which a guess is better than it
 ENDS, POINTS = (-1.5, 1.5), 41  # of a curve
 WIDE, HIGH = 40, 24  # of its drawing, in pixels
@@ -79,15 +80,6 @@ class Number(NamedTuple):
         return about | {"rivals": rivals}
 
 
-def two_digits(error: float) -> str:
-    """Return an error with two digits, from 1 on behind the point.
-
-    >>> two_digits(0.1518), two_digits(1.234), two_digits(math.nan)
-    ('0.15', '1.23', '–')
-    """
-    return "–" if math.isnan(error) else as_text(error, 2 + (error >= 1))
-
-
 def range_words(low: float, high: float) -> str:
     r"""Return a range, with as few digits as move its ends by at most a hundredth of it.
 
@@ -104,24 +96,26 @@ def range_words(low: float, high: float) -> str:
 
 
 def painted_words(
-    paint: Any, error: float, average: float, interpolation: float = math.nan
+    errors: tuple[float, float], solid: tuple[float, float], rival: str
 ) -> tuple[str, str]:
-    """Return the words on painted entries behind the number, and those below a solid stroke."""
+    """Return the words on painted entries behind the number, and those below a solid stroke.
+
+    Each pair has the error of the model, and that of the rival.
+    """
+    error, other = errors
     if math.isnan(error):
         return "", ""
-    is_known = not math.isnan(interpolation)
-    rival = f" (interpolation ±{two_digits(interpolation)})" * is_known
-    other = (interpolation, "interpolation") if is_known else (average, "the average")
-    below = _below(error, *other) if (paint.signs == SOLID).any() else ""
-    return f", ±{two_digits(error)} where you painted{rival}", below
+    more = "" if rival == AVERAGE else f" ({rival} ±{two_digits(other)})"
+    below = "" if math.isnan(solid[0]) else _below(*solid, rival)
+    return f", ±{two_digits(error)} where you painted{more}", below
 
 
 def _below(error: float, other: float, name: str) -> str:
     """Return what is known of a guess where a solid brush has hidden all."""
     if error < BETTER * other:
-        return f"where you painted: ±{two_digits(error)}; {name} ±{two_digits(other)}"
+        return f"where you painted solid: ±{two_digits(error)}; {name} ±{two_digits(other)}"
     why = "solid: a model cannot know what was here"
-    good = "as good as" if error < other / BETTER else "worse than"
+    good = "about as good as" if error < other / BETTER else "worse than"
     return f"{why}: ±{two_digits(error)}, {good} {name} (±{two_digits(other)}); rain grows back"
 
 
@@ -144,7 +138,7 @@ def choice_words(fit: Any) -> str:
     some = " and ".join(filter(None, [", ".join(map(str, tied[:-1])), *map(str, tied[-1:])]))
     also = f"; {some} {'is' if len(tied) == 1 else 'are'} as good within the noise" if tied else ""
     guess = "component guesses" if rank == 1 else "components guess"
-    return f"{rank} {guess} hidden entries best ({table.sizes[TRIAL]} tried){also}"
+    return f"{rank} {guess} hidden entries best of {table.sizes[TRIAL]} trials{also}"
 
 
 def size_words(what: str, shape: tuple[int, int], share: float = 1.0) -> str:

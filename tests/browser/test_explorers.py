@@ -178,7 +178,9 @@ def test_a_matrix(notebook):
         canvas.press("Space")
         assert page.evaluate(f"{PICTURES}.share") == share
 
-    # The run of before left of the dividers
+    # The run of before, left of the dividers of another one
+    notebook.run("explorer.state.set('iterations', 20); explorer.rank = 4")
+    notebook.run("explorer.start(); explorer.join()")
     page.locator(".nmd-runs").press("ArrowRight")
     page.wait_for_function(f"{PICTURES}.data.beside_title.includes('10 components')")
     a_lasso_picks_rows(notebook)

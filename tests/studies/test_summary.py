@@ -151,7 +151,7 @@ def test_plots_show_the_means(prescribed):
     expected = results.held_out_rmse.sel(algorithm="admm").mean("seed").min("nonlinearity")
     np.testing.assert_allclose(shown, expected.transpose("rank", "missing"), rtol=5e-3)
     ax = plot.error("nonlinearity", color="algorithm", metric="seconds")
-    assert ax.get_ylabel() == "seconds for a fit"
+    assert ax.get_ylabel() == "time in seconds"
     expected = results.seconds.mean(["seed", "missing"]).min("rank")
     for bars, method in zip(ax.containers[1::2], ["admm", "svd"], strict=True):
         heights = [bar.get_height() for bar in bars]

@@ -31,7 +31,7 @@ def records(explorer: Any) -> dict[str, Any]:
 
 
 def kept(record: Any) -> Any:
-    """Return a record as JSON has it, without numbers in bytes and without seconds."""
+    """Return a record as JSON has it, without numbers in bytes, seconds, and R-hat of few draws."""
     if isinstance(record, dict):
         return {name: kept(each) for name, each in record.items()}
     if isinstance(record, list | tuple):
@@ -41,7 +41,7 @@ def kept(record: Any) -> Any:
         return f"{len(bytes(record))} bytes"
     if isinstance(record, str):
         here = record.replace(Path.cwd().as_posix(), "the folder")
-        return re.sub(r"[\d.]+ s$", "a moment", here)
+        return re.sub(r"(?<=R-hat )[\d.]+", "of few draws", re.sub(r"[\d.]+ s$", "a moment", here))
     return float(f"{record:.4g}") if isinstance(record, float) else record
 
 

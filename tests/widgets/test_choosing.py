@@ -107,7 +107,7 @@ def test_ranks_that_were_tried_are_shown_and_one_click_fits_with_another():
     explorer.start()
     assert joined(explorer.state).rank == explorer.rank
     trials = explorer.result.selection
-    said = f"{explorer.rank} components guess hidden entries best ({trials.sizes['trial']} tried)"
+    said = f"{explorer.rank} components guess hidden entries best of {trials.sizes['trial']} trials"
     assert explorer.status["why"].startswith(said)
     (line,) = explorer.dots["ranks"]["panels"][0]["series"]
     best = trials.groupby("rank").map(lambda each: each["error"].min())
@@ -132,7 +132,7 @@ def test_ranks_as_good_as_the_chosen_one_are_listed(tied, said):
     about = {"rank": ("trial", ranks), "tied": ("trial", np.isin(ranks, tied))}
     fit = SimpleNamespace(selection=xr.Dataset(about, attrs={"options": "rank", "chosen": 3}))
     also = f"{said} as good within the noise" if said else ""
-    assert choice_words(fit) == f"8 components guess hidden entries best (5 tried){also}"
+    assert choice_words(fit) == f"8 components guess hidden entries best of 5 trials{also}"
 
 
 def test_the_explorer_of_a_fit_shows_the_choice():

@@ -91,9 +91,11 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
         less = fit.append(series(explorer).drop(explorer.state.data.labels("columns")[k]))
         added = other.predict("you", items) - less.predict("you", items)
         by = added[columns_of(top)[0]] - added.mean()
-        why.append((abs(by), f"{explorer.state.data.column_titles([k])[0]} {by:+.1f}"))
+        stars = explorer.state.person.ratings[k]
+        title = explorer.state.data.column_titles([k])[0]
+        why.append((abs(by), f"{title} ({stars:g}★) {by:+.1f}"))
     said = ", ".join(text for _, text in sorted(why, reverse=True))
-    assert explorer.facts["lists"]["about"] == f"for you because of {said}"
+    assert explorer.facts["lists"]["about"].endswith(f", of it {said}")
 
 
 def nobody(explorer):

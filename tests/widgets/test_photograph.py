@@ -134,7 +134,7 @@ def test_rain_hides_seventy_percent_and_less_is_known_below_a_solid_stroke():
         (rival,) = explorer.status["headline"]["rivals"]  # all that is hidden is painted
         assert f"±{errors[-1]:.2g} of 0…1; interpolation {rival['value']}" in sentence(explorer)
     assert errors[0] < 0.7 * errors[1]
-    assert "no more than a guess" in explorer.status["warnings"][0]
+    assert "are a guess" in explorer.status["warnings"][0]
 
 
 def test_a_stroke_is_filled_at_once_where_it_was():
@@ -215,6 +215,25 @@ def test_changed_settings_fill_again():
     repeats(explorer, photo())
     enter(explorer, "groups", "0")
     assert "groups" in control(explorer, "groups")["problem"]
+
+
+def test_an_earlier_filling_is_left_of_the_divider():
+    """Strokes of the brush stay in one run."""
+    explorer = filled(groups=2)
+    first, error = explorer.result, explorer.status["headline"]["off"]
+    act(explorer, "set", name="groups", value="5")
+    assert explorer.start() is None
+    assert explorer.join(PATIENCE)
+    rains(explorer)
+    texts = ["2 groups", "5 groups"]
+    assert [run["text"] for run in explorer.runs] == texts
+    assert [run["off"] for run in explorer.runs] == [error, explorer.status["headline"]["off"]]
+    assert [run["current"] for run in explorer.runs] == [False, True]
+    act(explorer, "history", number=1)
+    assert explorer.pictures["beside_title"] == texts[0]
+    beside = picture(explorer, "beside")[0, :, :, 0]
+    np.testing.assert_allclose(beside, first["picture"], rtol=1e-6)
+    assert "than now" in explorer.runs[0]["error"]
 
 
 def test_the_same_picture_is_a_matrix_on_request():

@@ -313,8 +313,11 @@ def test_components_are_explained_by_the_groups_of_the_rows():
         strong = W[:, k] > 0.5 * np.percentile(W[:, k], 98)
         shares = [np.mean(strong[X.digit.values == digit]) for digit in range(10)]
         most = int(np.argmax(shares))
+        negative = W[:, k] < -0.5 * np.percentile(W[:, k], 98)
+        below = max(np.mean(negative[X.digit.values == digit]) for digit in range(10))
+        assert (f"negative in {100 * below:.0f} % of digit " in words[k]) == (below > 0.25)
         if sorted(shares)[-2] > 0.9:
-            assert words[k].endswith("strong nearly everywhere")
+            assert "strong nearly everywhere" in words[k]
             continue
         assert f"strong in {100 * max(shares):.0f} % of digit " in words[k]
         if sorted(shares)[-2] < max(shares):

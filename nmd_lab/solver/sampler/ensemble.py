@@ -8,8 +8,8 @@ predicts better than each, and depends less on the seed.  Each chain is a member
 2. The weights of the members maximise the log score of their mixture at the hidden cells
    (Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian predictive
    distributions", Bayesian Analysis 13, 917-1007, 2018).  Members of one size share a weight.
-3. The hidden cells say how much narrower than the mixture intervals are, and how much surer
-   probabilities (`hidden_cells.py`).
+3. The hidden cells say how much narrower or wider intervals are than those of the mixture,
+   and how much surer probabilities (`hidden_cells.py`).
 4. The hidden cells come back.  Each member draws in proportion to its weight, so that all draws
    count the same.
 """
@@ -217,11 +217,11 @@ class Ensemble:
         exact = weights * self.draws
         counts = np.floor(exact).astype(int)
         counts[np.argsort(counts - exact)[: self.draws - counts.sum()]] += 1
-        moments, masses = (
+        below, masses = (
             np.tensordot(weights, each, 1) / self.scored
-            for each in zip(*((each.moments, each.masses) for each in scores), strict=True)
+            for each in zip(*((each.below, each.masses) for each in scores), strict=True)
         )
-        spread = self.hidden.spread(moments)
+        spread = self.hidden.spread(below)
         temperature = self.hidden.temperatures(masses, self.problem.shape[1])
         for member, problem, count in zip(members, self.problems, counts, strict=True):
             member.draws, member.spread, member.temperature = int(count), spread, temperature

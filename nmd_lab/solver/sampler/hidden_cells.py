@@ -1,8 +1,8 @@
 """The cells that are hidden while an ensemble is tuned, at which its mixture is calibrated.
 
 A mixture of forecasts spreads more than its members need (T. Gneiting and R. Ranjan, "Combining
-predictive distributions", Electronic Journal of Statistics 7, 1747-1782, 2013).  Numbers are
-narrowed until the 90 % intervals of the hidden cells cover 90 %.  Probabilities of levels and
+predictive distributions", Electronic Journal of Statistics 7, 1747-1782, 2013).  Numbers get
+a spread with which the 90 % intervals of the hidden cells cover 90 %.  Probabilities of levels and
 classes are raised to the power of one over a temperature (C. Guo, G. Pleiss, Y. Sun and K.
 Weinberger, "On calibration of modern neural networks", ICML 2017), with which their log score is
 highest.
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import first_of_cells
@@ -29,13 +29,13 @@ FAINT = 1e-12
 """Smallest probability of a hidden level, so that one cell does not decide."""
 
 COVERED = 0.9
-"""Fraction of the hidden numbers within the intervals that are narrowed."""
+"""Fraction of the hidden numbers within the intervals that get their spread."""
 
-CELLS_OF_PRIOR = 50
-"""Number of cells that the prior counts for, by which nothing is narrowed."""
+CELLS_OF_PRIOR = 100
+"""Number of cells that the prior counts for, by which the spread is 1."""
 
-NARROWEST = 0.71
-"""Smallest spread, above the least one that a weighted mean of two draws can have."""
+NARROWEST, WIDEST = 0.71, 1.4
+"""Limits of the spread: a weighted mean of two draws can have no smaller one."""
 
 TEMPERATURES = np.exp(np.linspace(-1.4, 0.4, 37))
 """Temperatures among which that of each column is found."""
@@ -55,20 +55,20 @@ class Scores(NamedTuple):
     ----------
     log_densities : ndarray (n_hidden,)
         Logarithm of the density of T, or of the probability of the level.
-    moments : ndarray (2, n_hidden)
-        Mean and second moment of T.
+    below : ndarray (n_hidden,)
+        Probability of a T below that of the cell.
     masses : ndarray (n_levels, K)
         Probabilities of all levels of the hidden levels; of an indicator that of its class alone.
     """
 
     log_densities: Array
-    moments: Array
+    below: Array
     masses: Array
 
     def plus(self, other: Scores) -> Scores:
-        """Return the sums of densities, moments and probabilities."""
+        """Return the sums of densities and probabilities."""
         log_densities = np.logaddexp(self.log_densities, other.log_densities)
-        return Scores(log_densities, self.moments + other.moments, self.masses + other.masses)
+        return Scores(log_densities, self.below + other.below, self.masses + other.masses)
 
 
 class Hidden(NamedTuple):
@@ -132,16 +132,17 @@ class Hidden(NamedTuple):
         """Return the sums before any sweep."""
         n = self.values.size
         masses = np.zeros((self.cells.size, self.n_codes))
-        return Scores(np.full(n, -np.inf), np.zeros((2, n)), masses)
+        return Scores(np.full(n, -np.inf), np.zeros(n), masses)
 
     def scores(self, problem: SampledProblem, state: ChainState) -> Scores:
         """Return what a state of a chain says of the cells."""
         v = problem.at(state.rows, state.columns, self.rows, self.columns).astype(np.float64)
         rho = state.rho[self.columns]
-        logs = 0.5 * np.log(rho) - 0.5 * rho * np.square(self.values - v)
+        z = np.sqrt(rho) * (self.values - v)
+        logs = 0.5 * np.log(rho) - 0.5 * z**2
         masses = self._masses(problem, state, v[self.is_level])
         logs[self.is_level] = np.log(self._observed(masses) + FAINT)
-        return Scores(logs, np.stack([v, v**2 + 1 / rho]), self._of_classes(masses))
+        return Scores(logs, ndtr(z), self._of_classes(masses))
 
     def _masses(self, problem: SampledProblem, state: ChainState, v: Array) -> Array:
         """Return the probability of each level of the hidden levels, given WH there."""
@@ -166,17 +167,16 @@ class Hidden(NamedTuple):
             found[at, 1] = masses[at, 1] / np.maximum(sums[self.cells[at]], FAINT)
         return found
 
-    def spread(self, moments: Array) -> float:
-        """Return the spread of intervals that cover their share of the numbers, at most 1.
+    def spread(self, below: Array) -> float:
+        """Return the spread of intervals that cover their share of the numbers.
 
-        `moments` are those of the mixture.
+        `below` has the probability that the mixture gives to T below each cell.
         """
-        (mean, square), at = moments, ~self.is_level
-        if not at.any():
+        if self.is_level.all():
             return 1.0
-        z = np.abs(self.values - mean)[at] / np.sqrt(square - mean**2)[at]
+        z = np.abs(ndtri(np.clip(below[~self.is_level], FAINT, 1 - FAINT)))
         ratio = np.quantile(z, COVERED) / ndtri((1 + COVERED) / 2)
-        return float(np.clip(ratio ** (z.size / (z.size + CELLS_OF_PRIOR)), NARROWEST, 1))
+        return float(np.clip(ratio ** (z.size / (z.size + CELLS_OF_PRIOR)), NARROWEST, WIDEST))
 
     def temperatures(self, masses: Array, n: int) -> Array:
         """Return the temperature of each column of the matrix; `masses` are those of the mixture.

@@ -76,7 +76,7 @@ export class Chart {
     const bar = named && named.low !== null ? ` (${short(named.low)} to ${short(named.high)})` : "";
     const more = here.length > 1 && next.button ? `, ${here.length} points here: click again` : "";
     const name = this.data.log ? `${named?.label}, iteration ${named?.x}` : named?.name;
-    this.said = named ? `${name}: ${short(named.y, 2)}${bar}${more}` : "";
+    this.said = named ? `${name}: ${short(named.y)}${bar}${more}` : "";
     this.paint();
   }
 

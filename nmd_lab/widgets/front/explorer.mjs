@@ -121,21 +121,24 @@ class Page {
     const runs = (this.get("runs") ?? []).filter(({ off }) => Number.isFinite(off)), { rivals = [] } = this.get("status").headline ?? {};
     if (!runs.length) return null;
     const all = [...runs.map(({ off }) => off), ...rivals.map(({ off }) => off)], low = Math.min(...all), high = Math.max(...all);
-    const place = (off) => 6 + (high > low ? (off - low) / (high - low) : 0.5) * 88, chosen = runs.find(({ left }) => left);
-    const pick = (run) => run && this.send({ do: "history", number: run.number });
+    const sorted = [...runs].sort((a, b) => a.off - b.off), gap = Math.min(7, 88 / runs.length), places = new Map(), chosen = runs.find(({ left }) => left);
+    const place = (off) => 6 + (high > low ? (off - low) / (high - low) : 0.5) * 88;
+    const after = (run, k) => Math.max(place(run.off), k ? places.get(sorted[k - 1]) + gap : 0); // dots do not hide one another
+    sorted.forEach((run, k) => places.set(run, Math.min(after(run, k), 97 - gap * (runs.length - 1 - k))));
+    const others = runs.filter(({ current }) => !current), pick = (run) => run && this.send({ do: "history", number: run.number });
     const nearest = ({ currentTarget, clientX }) => {
       const { left, width } = currentTarget.getBoundingClientRect(), at = (100 * (clientX - left)) / width;
-      pick(runs.reduce((a, b) => (Math.abs(place(b.off) - at) < Math.abs(place(a.off) - at) ? b : a)));
+      if (others.length) pick(others.reduce((a, b) => (Math.abs(places.get(b) - at) < Math.abs(places.get(a) - at) ? b : a)));
     };
-    const where = this.get("pictures") ? "left of the dividers" : "compared with", text = chosen ? `${where}: ${chosen.text}, ${chosen.error}` : "";
+    const text = chosen ? `compared with ${chosen.text}, ${chosen.error}` : "";
     return h("div.nmd-compare", h("span", text || `errors, lowest left: ● ${runs.length > 1 ? "runs, a click compares" : "this model"}${rivals.length ? ", | rivals" : ""}`), h("div.nmd-runs", { role: "slider", tabindex: 0, "aria-label": "run to compare with",
-      "aria-valuemin": 0, "aria-valuemax": runs.length, "aria-valuenow": chosen ? runs.indexOf(chosen) + 1 : 0, "aria-valuetext": text || "none",
+      "aria-valuemin": 0, "aria-valuemax": others.length, "aria-valuenow": chosen ? others.indexOf(chosen) + 1 : 0, "aria-valuetext": text || "none",
       title: "errors of runs (dots; blue: this one) and rivals (lines), the lowest left", click: nearest,
       keydown: (event) => {
         const by = keyOf(event, RUNS);
-        if (by) pick(runs[clamp(runs.indexOf(chosen) + by, 0, runs.length - 1)]);
+        if (by) pick(others[clamp(others.indexOf(chosen) + by, 0, others.length - 1)]);
       } }, rivals.map(({ off }) => h("i", { style: `left: ${place(off)}%` })),
-    runs.map(({ off, current, left, text, error }) => h("b", { style: `left: ${place(off)}%`, title: `${text}, ${error}`, "data-now": current || null, "data-left": left || null }))));
+    runs.map((run) => h("b", { style: `left: ${places.get(run)}%`, title: `${run.text}, ${run.error}`, "data-now": run.current || null, "data-left": run.left || null }))));
   }
 
   popover(status) {

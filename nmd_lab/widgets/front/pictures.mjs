@@ -98,7 +98,8 @@ export class Pictures {
     frame?.style.setProperty("--ratio", count > 1 ? 9 : ratio); // a photograph leaves room
     const sharp = globalThis.devicePixelRatio || 1, height = Math.floor(width / ratio);
     Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
-    Object.assign(this.canvas, { width: Math.round(width * sharp), height: Math.round(height * sharp) });
+    const pixels = { width: Math.round(width * sharp), height: Math.round(height * sharp) };
+    if (Object.keys(pixels).some((side) => pixels[side] !== this.canvas[side])) Object.assign(this.canvas, pixels); // which clears it
     this.sharp = sharp;
     this.paint();
   }
@@ -124,7 +125,7 @@ export class Pictures {
       values.difference = channelMeans(from, model, data.channels);
       const limit = absoluteLimit(values.difference);
       sheets.difference.fill(values.difference, pictureScale("signed", -limit, limit));
-      this.notes.difference = `difference: ${values.beside ? data.beside_title : "data"} less model, ±${short(limit, 2)} or less in 99 % of the pixels`;
+      this.notes.difference = `difference: ${values.beside ? data.beside_title : "data"} − this model, orange +, blue −, ±${short(limit, 2)} or less in 99 % of the pixels`;
     }
     const picture = model ?? values.original, shown = picture && (data.channels > 1 ? channelMeans(picture, null, data.channels) : picture);
     if (shown && values.spread) sheets.spread.tint(shown, values.spread, data, this.most);
@@ -263,14 +264,14 @@ export class Pictures {
       this.layer = name;
       this.restep();
     };
-    const swipe = { type: "range", dir: "rtl", min: 0, max: 100, value: Math.round(100 * this.share), hidden: !drags,
+    const swipe = { type: "range", dir: "rtl", min: 0, max: 100, value: Math.round(100 * this.share), style: drags ? "" : "visibility: hidden",
       "aria-label": "part of each picture that shows data", input: ({ target }) => this.swipe(target.value / 100) };
     const lacks = { difference: (values.beside ?? values.original) && values.model ? "" : "It needs data and a model", spread: values.spread ? "" : this.sure ? "It needs intervals: ⋯ draws them" : "It needs intervals" };
     const can = data.can_brush, brush = (name) => button(BRUSHES[name][0], () => {
       this.mode = mode === name ? "" : name;
       this.paint();
     }, { title: BRUSHES[name][1], "aria-pressed": mode === name });
-    draw(this.tools, both && h("span.nmd-side", { title: names[left] }, this.isPair && "left: ", names[left]), h("input", swipe), h("span.nmd-side.nmd-right", { title: names[right] }, this.isPair && "right: ", names[right]),
+    draw(this.tools, h("span.nmd-side", { title: names[left] }, both && this.isPair && "left: ", both && names[left]), h("input", swipe), h("span.nmd-side.nmd-right", { title: names[right] }, this.isPair && "right: ", names[right]),
       Object.entries(LAYERS).map(([name, text]) => button(name === "compare" && !values.original ? "model" : name === "compare" && values.beside ? "run | model" : text, choose(name),
         { "aria-pressed": layer === name, disabled: Boolean(lacks[name]), title: lacks[name] || null })),
       can && h("span.nmd-brushes", { role: "group", "aria-label": "brushes that hide pixels" }, Object.keys(BRUSHES).map(brush),
@@ -308,7 +309,8 @@ export class Pictures {
       const at = ((picture * height + y) * width + x) * channels, each = Array.from(values.subarray(at, at + channels));
       return `${names[name]} ${each.some(Number.isNaN) ? (name === "spread" ? "follows" : "missing") : each.map((value) => short(value)).join(" / ")}`;
     });
-    this.read.textContent = texts ? `${where}: ${texts.join(", ")}` : this.painted || this.notes[this.sides[1]] || "";
+    const about = this.mode && this.layer === "compare" ? `${BRUSHES[this.mode][1]}; drag over a picture` : "";
+    this.read.textContent = texts ? `${where}: ${texts.join(", ")}` : this.painted || about || this.notes[this.sides[1]] || "";
   }
 
   placeOf(event) {
