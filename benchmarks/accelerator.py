@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -42,18 +43,13 @@ def measure(X: np.ndarray, rank: int, f: str, loss: str, device: str | None) -> 
 def rows(sizes: Any) -> list[tuple[Any, ...]]:
     """Return the rows of the table, after errors were compared."""
     found = []
-    for m, n, rank in sizes:
-        for (f, loss), dtype in ((pair, dtype) for pair in PAIRS for dtype in PRECISIONS):
-            X = data(f, m, n, rank, dtype)
-            (slow, error), (fast, other) = (
-                measure(X, rank, f, loss, device) for device in (None, "cuda")
-            )
-            np.testing.assert_allclose(other, error, rtol=1e-6 if dtype is np.float64 else 1e-2)
-            name = np.dtype(dtype).name
-            ratio = f"{slow / fast:.2g}"
-            times = f"{1e3 * slow:.3g}", f"{1e3 * fast:.3g}", ratio
-            found.append((f"{m} x {n}, {rank}", f, loss, name, *times))
-            print(found[-1], flush=True)
+    for (m, n, rank), (f, loss), dtype in product(sizes, PAIRS, PRECISIONS):
+        X = data(f, m, n, rank, dtype)
+        (slow, error), (fast, other) = (measure(X, rank, f, loss, each) for each in (None, "cuda"))
+        np.testing.assert_allclose(other, error, rtol=1e-6 if dtype is np.float64 else 1e-2)
+        times = f"{1e3 * slow:.3g}", f"{1e3 * fast:.3g}", f"{slow / fast:.2g}"
+        found.append((f"{m} x {n}, {rank}", f, loss, np.dtype(dtype).name, *times))
+        print(found[-1], flush=True)
     return found
 
 

@@ -29,7 +29,7 @@ LIMITS = ("limit_row", "limit_column", "limit_code", "limit_value", "limit_upper
 ALL = slice(None)
 """Every draw."""
 
-NARROWED = ("gaussian", "clipped", "before")
+OF_NUMBERS = ("gaussian", "clipped", "before")
 """Kinds of noise of numbers, to which an ensemble gives a spread."""
 
 TINY = np.finfo(np.float64).tiny
@@ -159,7 +159,7 @@ class Drawn(Fitted):
         found, spread = [], self._flat("spread")
         for j, kind in enumerate(self._noises):
             noise = self._noise_of(j)
-            if spread is not None and kind in NARROWED:
+            if spread is not None and kind in OF_NUMBERS:
                 noise = noise._replace(sd=noise.sd * spread)
             found.append(KINDS[kind](noise))
         return found
@@ -188,7 +188,7 @@ class Drawn(Fitted):
         m, n = (np.arange(size)[at].size for size, at in zip(self._shape, (i, j), strict=True))
         columns, out = np.tile(np.arange(self._shape[1])[j], m), np.empty(m * n)
         for predictive, at, v in self._by_noise(
-            self._predictives, columns, self._narrowed(self._linear_block(i, j), columns)
+            self._predictives, columns, self._with_spread(self._linear_block(i, j), columns)
         ):
             out[at] = statistic(predictive, v)
         return out.reshape(m, n)
@@ -256,20 +256,20 @@ class Drawn(Fitted):
         It is WH plus offsets, with the spread that an ensemble gives to numbers.
         """
         if draw is None:
-            return self._narrowed(self._linear_at(i, j), j)
+            return self._with_spread(self._linear_at(i, j), j)
         here = slice(draw, draw + 1)
         v = self._linear_at(i, j, here)
         if "spread" not in self.draws:
             return v
         other = int(self._partners[draw])
-        return self._narrowed(v, j, self._linear_at(i, j, slice(other, other + 1)), here)
+        return self._with_spread(v, j, self._linear_at(i, j, slice(other, other + 1)), here)
 
     @property
     def _partners(self) -> NDArray[np.integer]:
         """Another draw for each one, at random, but always the same."""
         return np.random.default_rng(0).permutation(self._n_draws)
 
-    def _narrowed(
+    def _with_spread(
         self,
         v: Array,
         columns: NDArray[np.integer],
@@ -286,7 +286,7 @@ class Drawn(Fitted):
         others = v[self._partners] if others is None else others
         # The squares of a share and of the rest add to that of the spread
         share = 0.5 + 0.5 * np.sqrt(np.maximum(2 * spread[draws] ** 2 - 1, 0))
-        is_number = np.isin(self._noises, NARROWED)[columns]
+        is_number = np.isin(self._noises, OF_NUMBERS)[columns]
         return np.where(is_number, share * v + (1 - share) * others, v)
 
     def _linear_block(self, i: Any, j: Any) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ MOST_COMPONENTS = 60  # largest number of components that are shown
 MOST_POINTS = 20_000  # rows in the plane; of more, a random sample that is always the same
 SIDE, BARS, LISTED = 56, 64, 5  # pixels along a side, bars and labels of a component, at most
 STRONG, HIGHEST = 0.5, 98  # part of a high weight (in percent of the rows) that is called strong
-OFTEN = 0.25  # fraction of the rows of a group from which a negative use is told
+OFTEN = 0.25  # fraction of the rows of a group from which a negative use is named
 EVERYWHERE = 0.9  # part of a group, the second highest, from which a component is strong in all
 HINT = "{} components: point to see one, click to pin it, again to switch it off"
 

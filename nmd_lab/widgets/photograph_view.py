@@ -117,7 +117,7 @@ class PhotographView(View):
         key = self.state.mask, self.result, run and run.fit, title
         return self.memo("pictures", lambda: self._layers(run and run.fit, title), *key)
 
-    def _layers(self, beside: xr.Dataset | None, title: str) -> dict[str, Any]:
+    def _layers(self, compared: xr.Dataset | None, title: str) -> dict[str, Any]:
         """Return the pictures, with those of a run that is compared."""
         state, filled, paint = self.state, self.result, self.state.paint
         layers = {"original": state.pixels, "seen": state.visible}
@@ -125,8 +125,8 @@ class PhotographView(View):
             spread, known = filled["std"].to_numpy(), ~np.isnan(state.visible)
             # A pixel that a stroke has just hidden, or revealed, is not filled yet
             layers["spread"] = np.where((spread == 0) == known, spread, np.nan)
-        if beside is not None:
-            layers["beside"] = beside["picture"].to_numpy().astype(float)
+        if compared is not None:
+            layers["beside"] = compared["picture"].to_numpy().astype(float)
         shown = {name: at(state.frame, state.as_matrix(each)) for name, each in layers.items()}
         limits = float(np.nanmin(state.pixels)), float(np.nanmax(state.pixels))
         n_painted = 0 if paint is None else paint.n_painted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -198,7 +198,7 @@ class CompletionView(ModelView):
             "top": [self._line(each) | for_you(each) | {"n": each.n} for each in best],
             "sort": sort,
             "least": state.least,
-            "about": self._about(row, {each.column for each in best}),
+            "about": self._about(row, {each.column: each.for_you for each in best}),
         }
 
     def _line(self, entry: Any) -> dict[str, Any]:
@@ -232,7 +232,7 @@ class CompletionView(ModelView):
         like = often[np.argsort(-(H[:, column] @ H[:, often]), kind="stable")[: NEAR + 1]]
         return [int(k) for k in like if k != column][:NEAR]
 
-    def _reasons(self, column: int) -> str:
+    def _reasons(self, column: int, for_you: float) -> str:
         """Return which ratings of the new person move one column, and by how much."""
         state, ratings = self.state, self.state.person.ratings
         of = column, dict(ratings), state.posterior, state.fit.result, list(state.off)
@@ -243,24 +243,23 @@ class CompletionView(ModelView):
             return "none of your stars alone moves it by more than 0.05"
         titles = zip(state.data.column_titles(most), most, strict=True)
         why = [f"{title} ({ratings[k]:g}★) {moved[k]:+.1f}" for title, k in titles]
-        added = state.added()
-        return f"for you {added[column] - added.mean():+.1f}, of it {', '.join(why)}"
+        return f"for you {for_you:+.1f}, of it {', '.join(why)}"
 
-    def _about(self, row: int | None, listed: Collection[Any]) -> str:
+    def _about(self, row: int | None, for_you: Mapping[Any, Any]) -> str:
         """Return what the stars of the new person do; or what is missing for suggestions."""
         state, column = self.state, (self.selection or {}).get("column")
-        later = ["draws follow: with 90 % intervals, and another list"]
-        later *= state.sample.phase == "running"
-        later = ["by the fit without what is off, which has no intervals"] if state.off else later
+        running = state.sample.phase == "running"
+        later = "draws follow: with 90 % intervals, and another list" if running else ""
+        later = "by the fit without what is off, which has no intervals" if state.off else later
         if state.model_of(row)[0] is None:
             return "suggestions follow once the model is fitted"
         if row is not None:
-            drawn = state.posterior is not None and not state.off
-            return "".join(later or ["predicted by the draws; ● are hidden from them"] * drawn)
+            drawn = "predicted by the draws; ● are hidden from them"
+            return later or drawn * (state.posterior is not None)
         if not state.person.ratings:
             return "give some stars: the list follows them"
-        if column is not None and column in listed:
-            return self._reasons(column)
+        if column is not None and column in for_you:
+            return self._reasons(column, for_you[column])
         moved = round(state.added().mean(), 1) + 0.0  # no -0.0
-        added = f"your stars add {moved:+.1f} to all {self._things[1]}"
-        return "; ".join([f"{added}, and “for you” to each; a click on one says why", *later])
+        added = f"your stars add {moved:+.1f} to all {self._things[1]}, and “for you” to each"
+        return f"{added}; a click on one says why" + f"; {later}" * bool(later)

@@ -82,8 +82,8 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
     assert columns_of(top) == expected.position.values.tolist()
     assert explorer.result is fit  # which has not run again
     items = fit.H.indexes["item"]
-    more = np.mean(other.predict("you", items) - nobody(explorer))
-    said = f"your stars add {round(more, 1) + 0.0:+.1f} to all items"
+    every = other.predict("you", items) - nobody(explorer)
+    said = f"your stars add {round(np.mean(every), 1) + 0.0:+.1f} to all items"
     assert explorer.facts["lists"]["about"].startswith(said)
     explorer.select(column=columns_of(top)[0])  # why is it suggested?
     why = []
@@ -91,11 +91,11 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
         less = fit.append(series(explorer).drop(explorer.state.data.labels("columns")[k]))
         added = other.predict("you", items) - less.predict("you", items)
         by = added[columns_of(top)[0]] - added.mean()
-        stars = explorer.state.person.ratings[k]
-        title = explorer.state.data.column_titles([k])[0]
+        title, stars = explorer.state.data.column_titles([k])[0], explorer.state.person.ratings[k]
         why.append((abs(by), f"{title} ({stars:g}★) {by:+.1f}"))
     said = ", ".join(text for _, text in sorted(why, reverse=True))
-    assert explorer.facts["lists"]["about"].endswith(f", of it {said}")
+    total = every[columns_of(top)[0]] - every.mean()
+    assert explorer.facts["lists"]["about"] == f"for you {total:+.1f}, of it {said}"
 
 
 def nobody(explorer):
