@@ -95,9 +95,9 @@ class History:
 
 
 def _difference(error: float | None, now: float | None) -> str:
-    """Return how much less or more an error is than that of the present run."""
+    """Return how much better or worse an error is than that of the present run."""
     if error is None or now is None or error == now:
         return ""
     if abs(error - now) < ALIKE * now:
         return " (as now)"
-    return f" ({two_digits(abs(error - now))} {'less' if error < now else 'more'} than now)"
+    return f" ({two_digits(abs(error - now))} {'better' if error < now else 'worse'} than now)"

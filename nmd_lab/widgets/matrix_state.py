@@ -22,6 +22,7 @@ from nmd_lab.solver.penalty import as_penalty_rule
 from nmd_lab.solver.settings import ADMM
 
 from .background import Measure, Memo, in_sample
+from .code import call
 from .live_fit import Begun
 from .matrix_data import (
     BRUSH_ITERATIONS,
@@ -244,4 +245,8 @@ class DecompositionState(ModelState):
             and paint is not self.paint
         ):
             drawn = mask_code(gaps_code(self.values)[1], self.paint) + drawn
-        return drawn + (printing_code(self.data, "posterior") if self.has_kinds else "")
+        if not self.has_kinds:
+            return drawn
+        known = "X" if np.isnan(self.data.original).any() or not settings.held_out else "seen"
+        report = call("posterior.report", known, *["held_out"] * bool(settings.held_out))
+        return f"{drawn}{printing_code(self.data, 'posterior')}{report}\n"

@@ -16,6 +16,7 @@ from .charts import row_texts, texts
 from .history import History, PastRun
 from .matrix_data import NO_PICTURE, MatrixData
 from .matrix_state import OF_DATA, DecompositionState
+from .model_state import THIS
 from .paint import HIDDEN as SOLID
 from .paint import Paint
 from .photograph_state import is_photograph
@@ -126,7 +127,7 @@ class DecompositionView(ModelView):
 
     @property
     def painted(self) -> tuple[str, str]:
-        """Words on what was painted: behind the number, and below a solid stroke."""
+        """Words on what was painted: behind the number, and below the picture."""
         data, fit, hidden = self.state.fitted_data, self.result, self.state.hidden
         if data is None or data.paint is None or fit is None or not hidden.count:
             return "", ""
@@ -134,10 +135,15 @@ class DecompositionView(ModelView):
 
         def words() -> tuple[str, str]:
             every, solid = (
-                (hidden.error(fit, under), hidden.error_of_means(data.observed, fit, under))
+                {
+                    THIS: hidden.error(fit, under),
+                    AVERAGE: hidden.error_of_means(data.observed, fit, under),
+                }
+                if (under & np.isnan(data.observed)).any()
+                else {}
                 for under in (paint.signs < 0, paint.signs == SOLID)
             )
-            return painted_words(every, solid, AVERAGE)
+            return painted_words(every, solid)
 
         return self.memo("painted", words, fit, paint)
 
@@ -194,8 +200,9 @@ class DecompositionView(ModelView):
         if self._drawn_table is not None:  # these are of the fit, of which nothing is shown
             parts |= {"components": None, "scatter": None}
         if data.labels.table is not None and fitted is not None:
-            shows = "least sure cells" if self.shows_fit else "components of the fit"
-            parts["facts"]["swap"] = "draw intervals" if posterior is None else shows
+            is_first = self.shows_fit or posterior is None
+            shows = "least sure cells" if is_first else "components of the fit"
+            parts["facts"]["swap"] = shows
         if data.labels.table is None and self.state.fit.phase != "running":
             seen = None if fitted is None else self.memo("known", self.state.known, data)
             parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original, seen)

@@ -55,8 +55,6 @@ class Paint:
                 rows, columns = disc((frame.height, frame.width), y, x, radius)
                 at = frame.columns_at(rows * frame.width + columns)
                 result.signs[frame.rows[picture], at] = sign
-        if sign == RAINED:
-            result.signs[self.signs == HIDDEN] = HIDDEN
         return result
 
     def mask(self, observed: NDArray[np.bool_]) -> NDArray[np.bool_]:

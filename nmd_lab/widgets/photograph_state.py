@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -75,7 +75,7 @@ class LiveFill(Background):
         self.mean: Array | None = None  # the picture so far
         self.errors: dict[str, float] = {}  # at known pixels that it does not see, by model
         self.findings: Findings | None = None  # coverage of its intervals there
-        self.rival: Array | None = None  # the picture by interpolation
+        self.rivals: dict[str, Array] = {}  # the picture by interpolation
         self._touched: list[Box] = []  # pixels that strokes have touched, and not filled yet
 
     def start(self, request: FillRequest, touched: Box | None = None) -> None:
@@ -104,13 +104,15 @@ class LiveFill(Background):
         try:
             filled = request.fill(tell)
         except Stopped:
-            nothing = dict[str, Any](result=None, errors={}, findings=None, rival=None)
+            nothing = dict[str, Any](result=None, errors={}, findings=None, rivals={})
             message = "stopped before it was done"
             return self._end(stop, "stopped", message=message, **nothing)
         self._show_progress(stop, "comparing with interpolation", now=True)
         with one_thread():  # SciPy solves a small system for each triangle: threads only wait
-            rival = interpolated(visible) if visible.size <= MOST_COMPARED else None
-            errors, findings = compared(request, filled, rival)
+            few = visible.size <= MOST_COMPARED
+            rivals = {"interpolation": interpolated(visible)} if few else {}
+            picture = np.asarray(request.picture, dtype=float)
+            errors, findings = compared(picture, np.isnan(visible), filled, rivals)
         guess = guess_in_words(visible, request.grid)
         self._end(
             stop,
@@ -119,7 +121,7 @@ class LiveFill(Background):
             mean=filled["picture"].to_numpy().astype(float),
             errors=errors,
             findings=findings,
-            rival=rival,
+            rivals=rivals,
             warnings=(guess,) if guess else (),
             message="done",
         )
@@ -154,17 +156,16 @@ def around(*boxes: Box) -> Box:
 
 
 def compared(
-    request: FillRequest, filled: xr.Dataset, rival: Array | None
+    truth: Array, hidden: Array, filled: xr.Dataset, rivals: Mapping[str, Array]
 ) -> tuple[dict[str, float], Findings | None]:
-    """Return errors of the filled picture and of a rival, and the coverage of intervals."""
-    truth, visible = np.asarray(request.picture, dtype=float), request.visible
-    hidden = np.isnan(visible) & ~np.isnan(truth)
+    """Return errors of a picture that is filled and of rivals, and the coverage of intervals."""
+    hidden = ~np.isnan(truth) & hidden.reshape(hidden.shape + (1,) * (truth.ndim - hidden.ndim))
     if not hidden.any():
         return {}, None
     off = filled["picture"].to_numpy().astype(float)[hidden] - truth[hidden]
     errors = {"patches": float(np.sqrt(np.mean(off**2)))}
-    if rival is not None:
-        errors["interpolation"] = float(np.sqrt(np.mean((rival - truth)[hidden] ** 2)))
+    for name, rival in rivals.items():
+        errors[name] = float(np.sqrt(np.mean((rival - truth)[hidden] ** 2)))
     sizes = np.abs(off) / np.maximum(filled["std"].to_numpy()[hidden], 1e-12)
     held = {p: float(np.mean(sizes <= NormalDist().inv_cdf((1 + p) / 2))) for p in LEVELS}
     return errors, Findings(True, held)

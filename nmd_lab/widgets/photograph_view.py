@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from .charts import calibration_chart
 from .history import History
 from .paint import HIDDEN as SOLID
 from .paint import Paint
-from .photograph_state import PhotographState
+from .photograph_state import PhotographState, compared
 from .pictures import Frame, at, frame_of, pictures_part
 from .view import Guess, View
 from .words import AVERAGE, Number, Piece, painted_words, range_words, size_words
@@ -70,22 +69,17 @@ class PhotographView(View):
 
     @property
     def painted(self) -> tuple[str, str]:
-        """Words on what was painted: behind the number, and below a solid stroke."""
+        """Words on what was painted: behind the number, and below the picture."""
         state, paint = self.state, self.state.paint
         if paint is None or self.result is None or state.fill.phase == "running":
             return "", ""
-        hidden, rival = (paint.signs < 0) & ~state.mask, state.fill.rival
-        other = np.nanmean(state.visible) if rival is None else rival
-        guesses = self.result["picture"].to_numpy(), other
-
-        def errors(hidden: Any) -> tuple[float, float]:
-            offs = [(guess - state.pixels)[hidden] for guess in guesses]
-            known = [off[np.isfinite(off)] for off in offs]
-            model, second = (float(np.sqrt(np.mean(e**2))) if e.size else math.nan for e in known)
-            return model, second
-
-        name = AVERAGE if rival is None else "interpolation"
-        behind, below = painted_words(errors(hidden), errors(paint.signs == SOLID), name)
+        hidden, rival = (paint.signs < 0) & ~state.mask, state.fill.rivals
+        if not rival:
+            rival = {AVERAGE: np.full_like(state.pixels, np.nanmean(state.visible))}
+        errors, found = compared(state.pixels, hidden, self.result, rival)
+        of_solid, of_its = compared(state.pixels, paint.signs == SOLID, self.result, rival)
+        behind, below = painted_words(errors, of_solid)
+        below += "" if found is None else f"; {(of_its or found).covers()}"
         return behind * bool((~hidden & ~state.mask).any()), below  # else it is the number
 
     def write(self, path: Path) -> None:

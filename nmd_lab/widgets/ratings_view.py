@@ -22,7 +22,7 @@ from .view import Guess, ModelView
 
 MOST_SUGGESTIONS = 500  # number of row labels that are suggested
 MOST_MAPPED, NAMED = 3000, 120  # columns in the map, the most rated ones, and candidates for a name
-REASONS, LEAST_MOVE = 3, 0.05  # ratings that say why a column is suggested, at most
+REASONS, LEAST_MOVE = 2, 0.05  # ratings that say why a column is suggested, at most
 NEAR = 6  # number of columns that light up beside one
 YOU = "you"  # label of a person who is not in the data
 
@@ -198,7 +198,7 @@ class CompletionView(ModelView):
             "top": [self._line(each) | for_you(each) | {"n": each.n} for each in best],
             "sort": sort,
             "least": state.least,
-            "about": self._about(row, {each.column: each.for_you for each in best}),
+            "about": self._about(row, {each.column: each for each in best}),
         }
 
     def _line(self, entry: Any) -> dict[str, Any]:
@@ -232,20 +232,24 @@ class CompletionView(ModelView):
         like = often[np.argsort(-(H[:, column] @ H[:, often]), kind="stable")[: NEAR + 1]]
         return [int(k) for k in like if k != column][:NEAR]
 
-    def _reasons(self, column: int, for_you: float) -> str:
+    def _reasons(self, entry: Any) -> str:
         """Return which ratings of the new person move one column, and by how much."""
+        column = entry.column
         state, ratings = self.state, self.state.person.ratings
         of = column, dict(ratings), state.posterior, state.fit.result, list(state.off)
         moved = self.memo("reasons", lambda: state.because(column), *of)
         most = sorted(moved, key=lambda k: -abs(moved[k]))[:REASONS]
         most = [k for k in most if abs(moved[k]) > LEAST_MOVE]
+        about = f"{entry.label}: {entry.predicted:.1f}, "
+        if not math.isnan(entry.low):
+            about += f"{100 * LEVEL:.0f} % in {entry.low:.1f} to {entry.high:.1f}, "
         if not most:
-            return "none of your stars alone moves it by more than 0.05"
+            return f"{about}none of your stars alone moves it by more than 0.05"
         titles = zip(state.data.column_titles(most), most, strict=True)
         why = [f"{title} ({ratings[k]:g}★) {moved[k]:+.1f}" for title, k in titles]
-        return f"for you {for_you:+.1f}, of it {', '.join(why)}"
+        return f"{about}for you {entry.for_you:+.1f}, of it {', '.join(why)}"
 
-    def _about(self, row: int | None, for_you: Mapping[Any, Any]) -> str:
+    def _about(self, row: int | None, best: Mapping[Any, Any]) -> str:
         """Return what the stars of the new person do; or what is missing for suggestions."""
         state, column = self.state, (self.selection or {}).get("column")
         running = state.sample.phase == "running"
@@ -258,8 +262,9 @@ class CompletionView(ModelView):
             return later or drawn * (state.posterior is not None)
         if not state.person.ratings:
             return "give some stars: the list follows them"
-        if column is not None and column in for_you:
-            return self._reasons(column, for_you[column])
+        if column is not None and column in best:
+            return self._reasons(best[column])
         moved = round(state.added().mean(), 1) + 0.0  # no -0.0
         added = f"your stars add {moved:+.1f} to all {self._things[1]}, and “for you” to each"
+        added += ", which orders the list" * (self.sort == SORTS[0])
         return f"{added}; a click on one says why" + f"; {later}" * bool(later)

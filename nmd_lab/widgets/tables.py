@@ -189,9 +189,9 @@ class Grid(NamedTuple):
         if self.posterior is None:
             return None
         first = self.table.first_columns  # of the columns of the matrix
-        i, j = np.nonzero(np.isnan(self.original[:, first]))
-        if not i.size:  # then those that are hidden from the fit
-            i, j = np.nonzero(np.isnan(self.observed[:, first]))
+        (i, j), of = np.nonzero(np.isnan(self.original[:, first])), "missing"
+        if not i.size:
+            (i, j), of = np.nonzero(np.isnan(self.observed[:, first])), "hidden"
         some = in_sample(i.size, MOST_CHECKED)
         cells = cells_at(self.posterior, i[some], first[j[some]]).nlargest(LEAST_SURE, "unsure")
         at = cells[["row", "column"]].to_numpy(dtype=np.intp)
@@ -205,8 +205,8 @@ class Grid(NamedTuple):
                 filled, sure = _text(column, float(predicted), 3), _ends(*interval)
             rows.append([f"row {names[row] if names else row}, {column.name}", filled, sure])
         head = ("cell", "filled with", "interval")
-        said = f"The {len(rows)} of {i.size} cells where the model knows least, "
-        said += f"with {100 * LEVEL:.0f} % intervals"
+        said = f"The {len(rows)} least sure of {i.size} {of} cells, with {100 * LEVEL:.0f} % "
+        said += "intervals; least sure first, next to a guess by the column alone"
         said += f"; ⚠ {warning}" if (warning := doubt(self.posterior)) else ""
         return table("unsure", head, rows, ids=at.tolist(), caption=said)
 
@@ -248,5 +248,9 @@ def _short(number: float, digits: int = 4) -> str:
 
 
 def _ends(low: float, high: float) -> str:
-    """Return an interval as text, with the digits of the numbers that it contains."""
-    return f"{_short(low)} – {_short(high)}"
+    """Return an interval as text, with as many decimals as give its width three digits."""
+    wide = high - low
+    if not 1e-6 < wide < 1e6:
+        return f"{_short(low)} – {_short(high)}"
+    decimals = max(0, 2 - math.floor(math.log10(wide)))
+    return f"{low:.{decimals}f} – {high:.{decimals}f}"

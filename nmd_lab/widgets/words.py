@@ -33,7 +33,7 @@ CURVES = {
     "square": "square",
 }
 AVERAGE = "the average"  # the simplest rival of a guess
-BETTER = 0.9  # part of the error of the average below which a guess is better than it
+BETTER = 0.9  # part of the error of a rival below which a guess is better than it
 ENDS, POINTS = (-1.5, 1.5), 41  # of a curve
 WIDE, HIGH = 40, 24  # of its drawing, in pixels
 
@@ -95,28 +95,20 @@ def range_words(low: float, high: float) -> str:
     return f" of {text(float(low))}…\N{WORD JOINER}{text(float(high))}"
 
 
-def painted_words(
-    errors: tuple[float, float], solid: tuple[float, float], rival: str
-) -> tuple[str, str]:
-    """Return the words on painted entries behind the number, and those below a solid stroke.
+def painted_words(every: Mapping[str, float], solid: Mapping[str, float]) -> tuple[str, str]:
+    """Return the words on painted entries behind the number, and those below the picture.
 
-    Each pair has the error of the model, and that of the rival.
+    They are of the errors of the model and of a rival, by name: of all, and of solid strokes alone.
     """
-    error, other = errors
-    if math.isnan(error):
+    if not every:
         return "", ""
-    more = "" if rival == AVERAGE else f" ({rival} ±{two_digits(other)})"
-    below = "" if math.isnan(solid[0]) else _below(*solid, rival)
-    return f", ±{two_digits(error)} where you painted{more}", below
-
-
-def _below(error: float, other: float, name: str) -> str:
-    """Return what is known of a guess where a solid brush has hidden all."""
-    if error < BETTER * other:
-        return f"where you painted solid: ±{two_digits(error)}; {name} ±{two_digits(other)}"
-    why = "solid: a model cannot know what was here"
-    good = "about as good as" if error < other / BETTER else "worse than"
-    return f"{why}: ±{two_digits(error)}, {good} {name} (±{two_digits(other)}); rain grows back"
+    (_, error), (rival, other) = (solid or every).items()
+    good = "worse than" if error >= other / BETTER else "about as good as"
+    good = "better than" if error < BETTER * other else good
+    where = "where you painted"
+    below = f"{where}{' solid' * bool(solid)}: ±{two_digits(error)}, {good} {rival}"
+    behind = f", ±{two_digits(next(iter(every.values())))} {where}"
+    return behind, f"{below} (±{two_digits(other)})"
 
 
 def model_words(fit: Any) -> list[Piece]:

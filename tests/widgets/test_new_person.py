@@ -94,8 +94,9 @@ def test_a_star_folds_the_row_in_and_lists_and_plane_follow(explorer):
         title, stars = explorer.state.data.column_titles([k])[0], explorer.state.person.ratings[k]
         why.append((abs(by), f"{title} ({stars:g}★) {by:+.1f}"))
     said = ", ".join(text for _, text in sorted(why, reverse=True))
-    total = every[columns_of(top)[0]] - every.mean()
-    assert explorer.facts["lists"]["about"] == f"for you {total:+.1f}, of it {said}"
+    total, first = every[columns_of(top)[0]] - every.mean(), top[0]
+    about = f"{first['title']}: {first['predicted']}, for you {total:+.1f}, of it {said}"
+    assert explorer.facts["lists"]["about"] == about
 
 
 def nobody(explorer):

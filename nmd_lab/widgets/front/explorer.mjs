@@ -101,9 +101,10 @@ class Page {
     if (!old) this.pieces = sentence;
     const word = ([text, opens, about], k) => (opens ? button(text, () => this.open(opens), { key: `${opens} ${k}`, "aria-haspopup": "dialog",
       "aria-expanded": this.opened === opens, title: about ?? null, class: `nmd-word nmd-word-${opens}${old && opens === "number" ? " nmd-old" : ""}` }) : text);
+    const at = old ? this.pieces.findIndex(([, opens]) => opens === "number") : Infinity; // of what is said about the error before
     this.sentence = [this.pieces.map((piece, k, all) => {
       const [held, text] = afterWord(all[k - 1], piece[0]), next = afterWord(piece, all[k + 1]?.[0] ?? "")[0];
-      return piece[1] && next ? h("span.nmd-held", { key: `held ${k}` }, word(piece, k), next) : piece[1] ? word(piece, k) : text;
+      return piece[1] && next ? h("span.nmd-held", { key: `held ${k}` }, word(piece, k), next) : piece[1] ? word(piece, k) : k > at ? h("span.nmd-old", text) : text;
     })];
     Object.assign(this, this.dead ? { message: RESTARTED, kind: "failed" } : this.local ?? { message: left ? `${message}, ${left}` : phase === "ready" && !failed ? "" : message, kind: failed ? "failed" : phase });
   }

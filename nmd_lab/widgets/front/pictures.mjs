@@ -5,8 +5,7 @@ import { HIDDEN, Sheet, absoluteLimit, channelMeans, discSpans, mosaicOf, pictur
   tileCorner, tilesOf } from "./mosaic.mjs";
 
 const LAYERS = { compare: "data | model", difference: "difference", spread: "uncertainty" };
-const BRUSHES = { rain: ["rain", "Hide 70 % of the pixels: the model can fill them"],
-  solid: ["solid", "Hide all pixels: a model can only guess what was there"], reveal: ["reveal", "Show pixels to the model"] };
+const BRUSHES = { rain: "rain hides 70 % of the pixels: the model can fill them", solid: "solid hides all pixels: a model can only guess what was there", reveal: "reveal shows pixels to the model" };
 const RAIN = 0.7; // fraction of the pixels under the brush that rain hides
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const GRIP = 10; // pixels next to a divider at which it can be dragged
@@ -75,6 +74,7 @@ export class Pictures {
     this.most = this.values.spread?.reduce((a, b) => (b > a ? b : a), 0) ?? 0;
     this.scale = pictureScale(data.scale, data.low, data.high);
     if (!data.can_brush) this.mode = "";
+    this.notes.model = data.many_missing ? "orange: pixels that the model does not see" : "";
     this.fill();
   }
 
@@ -267,17 +267,17 @@ export class Pictures {
     const swipe = { type: "range", dir: "rtl", min: 0, max: 100, value: Math.round(100 * this.share), style: drags ? "" : "visibility: hidden",
       "aria-label": "part of each picture that shows data", input: ({ target }) => this.swipe(target.value / 100) };
     const lacks = { difference: (values.beside ?? values.original) && values.model ? "" : "It needs data and a model", spread: values.spread ? "" : this.sure ? "It needs intervals: ⋯ draws them" : "It needs intervals" };
-    const can = data.can_brush, brush = (name) => button(BRUSHES[name][0], () => {
-      this.mode = mode === name ? "" : name;
-      this.paint();
-    }, { title: BRUSHES[name][1], "aria-pressed": mode === name });
+    const can = data.can_brush, brush = (name) => button(name, () => {
+      this.mode = this.mode === name ? "" : name;
+      this.look(null);
+    }, { title: BRUSHES[name], "aria-pressed": mode === name, pointerenter: () => this.say(name), pointerleave: () => this.say() });
     draw(this.tools, h("span.nmd-side", { title: names[left] }, both && this.isPair && "left: ", both && names[left]), h("input", swipe), h("span.nmd-side.nmd-right", { title: names[right] }, this.isPair && "right: ", names[right]),
       Object.entries(LAYERS).map(([name, text]) => button(name === "compare" && !values.original ? "model" : name === "compare" && values.beside ? "run | model" : text, choose(name),
         { "aria-pressed": layer === name, disabled: Boolean(lacks[name]), title: lacks[name] || null })),
       can && h("span.nmd-brushes", { role: "group", "aria-label": "brushes that hide pixels" }, Object.keys(BRUSHES).map(brush),
         h("input", { type: "range", min: 1, max: 40, value: this.size, "aria-label": "brush radius", title: mode ? "brush radius" : "brush radius: choose a brush first",
           disabled: !mode, input: ({ target }) => { this.size = Number(target.value); } }),
-        button("⌫", () => this.send({ do: "undo" }), { title: data.n_painted ? "Take the last stroke back (Ctrl+Z)" : "No stroke to take back", "aria-label": "undo", disabled: !data.n_painted })));
+        button("undo", () => this.send({ do: "undo" }), { title: data.n_painted ? "Take the last stroke back (Ctrl+Z)" : "No stroke to take back", disabled: !data.n_painted })));
     stopAt(this.tools, "button:enabled");
     this.element.dataset.mode = mode;
     const what = layout === "matrix" ? "matrix" : `${count} picture${count === 1 ? "" : "s"}`;
@@ -298,7 +298,8 @@ export class Pictures {
     this.paint();
   }
 
-  say() {
+  /** Say what is under the pointer; or, with a brush, how well its strokes are filled, and what it does. */
+  say(brush = this.mode) {
     const { picture, y, x } = this.cursor ?? {}, { layout, step, ids, labels, count, height, width, beside_title } = this.data;
     const label = labels?.[picture] ? ` (${labels[picture]})` : "";
     const where = layout === "matrix" ? (step > 1 ? `mean of rows ${y * step} to ${(y + 1) * step - 1}, columns ${x * step} to ${(x + 1) * step - 1}`
@@ -309,8 +310,9 @@ export class Pictures {
       const at = ((picture * height + y) * width + x) * channels, each = Array.from(values.subarray(at, at + channels));
       return `${names[name]} ${each.some(Number.isNaN) ? (name === "spread" ? "follows" : "missing") : each.map((value) => short(value)).join(" / ")}`;
     });
-    const about = this.mode && this.layer === "compare" ? `${BRUSHES[this.mode][1]}; drag over a picture` : "";
-    this.read.textContent = texts ? `${where}: ${texts.join(", ")}` : this.painted || about || this.notes[this.sides[1]] || "";
+    const about = brush ? BRUSHES[brush] + (this.data.n_painted ? "" : "; drag over a picture") : this.notes[this.sides[1]];
+    const read = texts && (!brush || this.read.ariaLive !== "off") ? [`${where}: ${texts.join(", ")}`] : [this.painted, about];
+    this.read.textContent = read.filter(Boolean).join(".\n");
   }
 
   placeOf(event) {

@@ -18,7 +18,10 @@ export const levelAt = (share, shares) => clamp(shares.findIndex((each) => each 
 /** Return stars that show the rating with a number among all, from 1; `rate(number)` hears of another, and of 0 for none. */
 function stars(name, levels, number, rate) {
   const count = levels.length, text = number ? String(levels[number - 1]) : "not rated", drawn = starsOf(levels);
-  const fill = (star, level) => star.style.setProperty("--filled", `${100 * (drawn.shares[level - 1] ?? 0)}%`);
+  const fill = (star, level) => {
+    star.style.setProperty("--filled", `${100 * (drawn.shares[level - 1] ?? 0)}%`);
+    star.dataset.text = levels[level - 1] ?? "";
+  };
   const under = ({ currentTarget, clientX }) => {
     const { left, width } = currentTarget.getBoundingClientRect();
     return levelAt((clientX - left) / width, drawn.shares);
@@ -27,7 +30,7 @@ function stars(name, levels, number, rate) {
   const keys = { ArrowRight: more, ArrowUp: more, ArrowLeft: less, ArrowDown: less, Home: 1, End: count, Delete: 0 };
   return h("span.nmd-stars", {
     role: "slider", tabindex: 0, title: text, "aria-label": `rating of ${name}`, "aria-valuetext": text, style: `--filled: ${100 * (drawn.shares[number - 1] ?? 0)}%`,
-    "aria-valuemin": 0, "aria-valuemax": count, "aria-valuenow": number, "data-number": number,
+    "aria-valuemin": 0, "aria-valuemax": count, "aria-valuenow": number, "data-number": number, "data-text": levels[number - 1] ?? "",
     keydown: (event) => {
       const next = keyOf(event, keys);
       if (next !== undefined) rate(next);
@@ -71,6 +74,10 @@ export class Ratings {
 
   /** Return one film: its title, stars or a rating, what is for this person alone, and the prediction with its interval. */
   line({ column, title, rating, number, predicted, ends, text, for_you, n, hidden, near }, rated) {
+    const pick = () => {
+      this.send({ do: "select", column });
+      if (this.data.you && !rated) this.element.querySelector(".nmd-about-you").firstChild.data = `${title} …`; // until Python knows why
+    };
     const light = (columns) => () => this.plane.light(columns);
     const rate = (level) => this.send({ do: "rate", column, number: level });
     const bar = ends && n !== undefined && h("span.nmd-interval", { title: text, "aria-hidden": "true" }, h("i", { style: `left: ${100 * ends[0]}%; width: ${100 * (ends[1] - ends[0])}%` }),
@@ -78,7 +85,7 @@ export class Ratings {
     return h("li", { key: column, "aria-current": column === this.selected || null, pointerenter: light([column, ...near]), pointerleave: light([]),
       focusin: light([column, ...near]), focusout: light([]) },
       rated ? stars(title, this.data.levels, number, rate) : null,
-      h("button.nmd-title", { type: "button", title: hidden ? `${title}: hidden from the model` : title, click: () => this.send({ do: "select", column }) }, hidden ? "● " : "", title),
+      h("button.nmd-title", { type: "button", title: hidden ? `${title}: hidden from the model` : title, click: pick }, hidden ? "● " : "", title),
       rating !== undefined && h("span.nmd-rating", rating), for_you !== undefined && h("span.nmd-for-you", for_you),
       h("span.nmd-predicted", { title: text }, predicted), bar, n !== undefined && h("small", { title: `${n} ratings` }, String(n)));
   }
