@@ -159,11 +159,10 @@ class Explorer(Page):
         points: Iterable[Sequence[float]],
         radius: float = 5.0,
         *,
-        hide: bool = True,
         rain: bool = False,
         picture: int = 0,
     ) -> None:
-        """Hide or reveal pixels, and fit again from the present factors, as the brush does.
+        """Hide pixels, and fit again from the present factors, as the brush does.
 
         Parameters
         ----------
@@ -171,8 +170,6 @@ class Explorer(Page):
             Centres (y, x) of discs, in pixels that are shown.
         radius : float, default 5
             Radius of the discs, in the same pixels.
-        hide : bool, default True
-            Whether the pixels are hidden; otherwise they are revealed.
         rain : bool, default False
             Whether 70 % of the pixels are hidden in place of all: a model can fill them.
         picture : int, default 0
@@ -183,8 +180,7 @@ class Explorer(Page):
         ValueError
             If nothing would be left to see, or if there is no matrix.
         """
-        stroke = {"points": points, "radius": radius, "hide": hide, "rain": rain}
-        self.view.act("brush", picture=picture, **stroke)
+        self.view.act("brush", picture=picture, points=points, radius=radius, rain=rain)
         self._refresh()
 
 

@@ -190,7 +190,7 @@ class DecompositionState(ModelState):
             self.fit.join(JOIN)
         data, before = self.data_with(paint), self.fit.begun.before
         if np.isnan(data.observed).all():
-            raise ValueError("the brush would hide everything: reveal some pixels first.")
+            raise ValueError("the brush would hide everything: take some of it back.")
         if before is None and self.fit.result is not None:
             before = self.fit.keep()
         self.paint = paint

@@ -131,15 +131,12 @@ class DecompositionView(ModelView):
         data, fit, hidden = self.state.fitted_data, self.result, self.state.hidden
         if data is None or data.paint is None or fit is None or not hidden.count:
             return "", ""
-        paint = data.paint
+        paint, seen = data.paint, data.observed
 
         def words() -> tuple[str, str]:
             every, solid = (
-                {
-                    THIS: hidden.error(fit, under),
-                    AVERAGE: hidden.error_of_means(data.observed, fit, under),
-                }
-                if (under & np.isnan(data.observed)).any()
+                {THIS: hidden.error(fit, under), AVERAGE: hidden.error_of_means(seen, fit, under)}
+                if (under & np.isnan(seen)).any()
                 else {}
                 for under in (paint.signs < 0, paint.signs == SOLID)
             )
@@ -277,7 +274,7 @@ class DecompositionView(ModelView):
         return self.memo("drawn", lambda: drawn_at(posterior, frame), posterior, frame)
 
     def _brush(self, stroke: Mapping[str, Any]) -> None:
-        """Hide or reveal what the brush has touched, and continue from the present factors."""
+        """Hide entries under the brush, and continue from the present factors."""
         data, frame, paint = self._data(), self.frame(), self.state.paint
         if data is None or frame is None:
             raise ValueError("the settings of the data are wrong: put them right first.")

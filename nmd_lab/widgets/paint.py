@@ -1,4 +1,4 @@
-"""The brush: which entries of a matrix it has hidden or revealed, and the code of their mask."""
+"""The brush: which entries of a matrix it has hidden, and the code of their mask."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ RAIN = 0.7  # fraction of the entries under the brush that rain hides
 DRY = f"np.random.default_rng(0).random({{}}) >= {RAIN}"  # code of `dry`
 
 # What the brush does to an entry, and the code that does it to a run of them
-HIDDEN, RAINED, REVEALED = -1, -2, 1
-CHANGES = {HIDDEN: "= False", RAINED: "&= dry[row, begin:end]", REVEALED: "= True"}
+HIDDEN, RAINED = -1, -2
+CHANGES = {HIDDEN: "= False", RAINED: "&= dry[row, begin:end]"}
 
 
 class Paint:
     """What the brush has done to the entries of a matrix."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
-        # What was done to each entry: `HIDDEN`, `RAINED`, `REVEALED`, or 0 for nothing
+        # What was done to each entry: `HIDDEN`, `RAINED`, or 0 for nothing
         self.signs = np.zeros(shape, dtype=np.int8)
         self.before: Paint | None = None  # before the last stroke
 
     @property
     def n_painted(self) -> int:
-        """Number of entries that were hidden or revealed."""
+        """Number of entries under strokes."""
         return int(np.count_nonzero(self.signs))
 
     def touched(self, frame: Frame, stroke: Mapping[str, Any]) -> Paint:
@@ -41,9 +41,7 @@ class Paint:
         before = self if self.n_painted else None
         result.before = self.before if stroke.get("goes_on") else before
         picture, radius = int(stroke["picture"]), float(stroke["radius"])
-        step, sign = frame.step, HIDDEN if stroke["hide"] else REVEALED
-        if stroke.get("rain"):
-            sign = RAINED
+        step, sign = frame.step, RAINED if stroke.get("rain") else HIDDEN
         for y, x in stroke["points"]:
             if frame.picture is None:
                 m, n = self.signs.shape
@@ -59,8 +57,8 @@ class Paint:
 
     def mask(self, observed: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which entries a fit sees, of those that it saw before."""
-        as_before = (self.signs == 0) | (self.signs == RAINED) & dry(self.signs.shape)
-        return np.where(as_before, observed, self.signs == REVEALED)
+        kept = (self.signs == 0) | (self.signs == RAINED) & dry(self.signs.shape)
+        return np.where(kept, observed, False)
 
     def code(self) -> str:
         """Return the lines that change an array ``mask`` in the same way; empty without paint."""

@@ -301,7 +301,7 @@ class PhotographState(FitState):
         self.paint = paint
         if np.isnan(self.visible).all():
             self.paint = painted
-            raise ValueError("the brush would hide everything: reveal some pixels first.")
+            raise ValueError("the brush would hide everything: take some of it back.")
         rows, columns = np.nonzero(self.mask != before)
         if not rows.size:
             return

@@ -117,7 +117,7 @@ class PhotographView(View):
         layers = {"original": state.pixels, "seen": state.visible}
         if filled is not None:
             spread, known = filled["std"].to_numpy(), ~np.isnan(state.visible)
-            # A pixel that a stroke has just hidden, or revealed, is not filled yet
+            # A pixel that a stroke has just hidden, or given back, is not filled yet
             layers["spread"] = np.where((spread == 0) == known, spread, np.nan)
         if compared is not None:
             layers["beside"] = compared["picture"].to_numpy().astype(float)
@@ -130,6 +130,6 @@ class PhotographView(View):
         return pictures | {"many_missing": True}
 
     def _brush(self, stroke: Mapping[str, Any]) -> None:
-        """Hide or reveal pixels, and fill them anew."""
+        """Hide pixels, and fill them anew."""
         paint = Paint(self.state.shape) if self.state.paint is None else self.state.paint
         self.state.repaint(paint.touched(frame_of(self.state.shape, None), stroke))

@@ -240,9 +240,8 @@ class CompletionView(ModelView):
         moved = self.memo("reasons", lambda: state.because(column), *of)
         most = sorted(moved, key=lambda k: -abs(moved[k]))[:REASONS]
         most = [k for k in most if abs(moved[k]) > LEAST_MOVE]
-        about = f"{entry.label}: {entry.predicted:.1f}, "
-        if not math.isnan(entry.low):
-            about += f"{100 * LEVEL:.0f} % in {entry.low:.1f} to {entry.high:.1f}, "
+        ends = f"{100 * LEVEL:.0f} % in {entry.low:.1f} to {entry.high:.1f}, "
+        about = f"{entry.label}: {entry.predicted:.1f}, {ends * (entry.low <= entry.high)}"
         if not most:
             return f"{about}none of your stars alone moves it by more than 0.05"
         titles = zip(state.data.column_titles(most), most, strict=True)

@@ -249,8 +249,5 @@ def _short(number: float, digits: int = 4) -> str:
 
 def _ends(low: float, high: float) -> str:
     """Return an interval as text, with as many decimals as give its width three digits."""
-    wide = high - low
-    if not 1e-6 < wide < 1e6:
-        return f"{_short(low)} – {_short(high)}"
-    decimals = max(0, 2 - math.floor(math.log10(wide)))
+    decimals = max(0, 2 - math.floor(math.log10(max(high - low, 1e-6))))
     return f"{low:.{decimals}f} – {high:.{decimals}f}"

@@ -1,4 +1,4 @@
-"""The brush: what it hides and reveals, the fit that follows, and the code that repeats it."""
+"""The brush: what it hides, the fit that follows, and the code that repeats it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def smooth(size=(40, 60)):
 
 
 def stroke(picture, point, radius):
-    return {"picture": picture, "points": [point], "radius": radius, "hide": True}
+    return {"picture": picture, "points": [point], "radius": radius}
 
 
-def painted(explorer, points, radius=3.0, *, hide=True, rain=False, number=0):
-    act(explorer, "brush", hide=hide, rain=rain, picture=number, points=points, radius=radius)
+def painted(explorer, points, radius=3.0, *, rain=False, number=0):
+    act(explorer, "brush", rain=rain, picture=number, points=points, radius=radius)
     assert explorer.join(PATIENCE)
 
 
@@ -96,7 +96,7 @@ def test_hidden_pixels_are_not_seen_and_the_fit_follows():
     assert errors[0] < errors.max() == shown[0]  # the first iterates remember the pixels
     np.testing.assert_allclose(shown, errors[errors.argmax() :])
     assert explorer.runs[-1]["off"] == pytest.approx(error)
-    painted(explorer, [(20, 30)], 20, hide=False)
+    unpaint(explorer)
     assert not np.isnan(picture(explorer, "seen")).any()
 
 
@@ -116,7 +116,7 @@ def test_on_pictures_with_few_hidden_pixels_the_strokes_alone_are_marked():
 
 def test_the_code_has_the_stroke_while_it_is_filled_and_prints_the_error_there(capsys):
     explorer = done(plain(widgets.Explorer, smooth(), rank=4, alpha=0.01, iterations=30))
-    act(explorer, "brush", hide=True, picture=0, points=[(20, 30)], radius=6)
+    act(explorer, "brush", picture=0, points=[(20, 30)], radius=6)
     during = explorer.code_text
     assert explorer.join()
     assert during.replace("max_iter=100", "") == explorer.code_text.replace("max_iter=100", "")
@@ -137,7 +137,6 @@ def test_the_code_repeats_what_was_painted(kind, missing):
     settings = {"missing": missing, "rank": 3, "alpha": 0.1, "iterations": 15}
     explorer = done(plain(widgets.Explorer, X, **settings))
     painted(explorer, [(3, 3), (4, 3.5)], 2.5)
-    painted(explorer, [(6, 6)], 1.0, hide=False)
     painted(explorer, [(5, 5)], 4.0, rain=True)
     repeats(explorer, X=X)
 
@@ -234,7 +233,7 @@ def test_strokes_are_taken_back_and_forgotten_and_repeated_by_the_code_each_time
     painted(explorer, [(10, 10)], 4)
     once = explorer.pictures["n_painted"]
     painted(explorer, [(20, 30)], 4)
-    act(explorer, "brush", hide=True, picture=0, points=[(30, 30)], radius=4, goes_on=True)
+    act(explorer, "brush", picture=0, points=[(30, 30)], radius=4, goes_on=True)
     assert explorer.join(PATIENCE)
     assert explorer.pictures["n_painted"] > 2 * once
     act(explorer, "undo")  # of one stroke, which went on
@@ -260,5 +259,5 @@ def test_strokes_are_taken_back_and_forgotten_and_repeated_by_the_code_each_time
     act(explorer, "undo")
     assert explorer.join(PATIENCE)
     assert not np.isnan(explorer.state.fitted_data.observed).any()
-    act(explorer, "brush", hide=True, picture=0, points=[(20, 30)], radius=100)
+    act(explorer, "brush", picture=0, points=[(20, 30)], radius=100)
     assert "the brush would hide everything" in said(explorer)

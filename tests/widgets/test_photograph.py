@@ -47,7 +47,7 @@ def repeats(explorer, X):
 
 
 def rains(explorer, points=((40, 50), (44, 56)), radius=8.0, **more):
-    act(explorer, "brush", hide=True, rain=True, picture=0, points=points, radius=radius, **more)
+    act(explorer, "brush", rain=True, picture=0, points=points, radius=radius, **more)
     assert explorer.join(PATIENCE)
 
 
@@ -108,8 +108,7 @@ def test_the_code_repeats_the_picture(X, capsys):
     error = explorer.status["headline"]["off"]
     assert capsys.readouterr().out == f"hidden pixels: ±{error:.3g}\n"
     rains(explorer)
-    act(explorer, "brush", hide=True, picture=0, points=[(20, 20)], radius=2.5)
-    act(explorer, "brush", hide=False, picture=0, points=[(41, 50)], radius=3)
+    act(explorer, "brush", picture=0, points=[(20, 20)], radius=2.5)
     assert explorer.join(PATIENCE)
     repeats(explorer, X)
     assert explorer.result["picture"].dtype == X.dtype
@@ -127,7 +126,7 @@ def test_rain_hides_seventy_percent_and_less_is_known_below_a_solid_stroke():
     errors = []
     for rain in (True, False):
         act(explorer, "undo")
-        act(explorer, "brush", hide=True, rain=rain, picture=0, points=[(40, 50)], radius=12)
+        act(explorer, "brush", rain=rain, picture=0, points=[(40, 50)], radius=12)
         assert explorer.join(PATIENCE)
         off = (explorer.result["picture"].values - X)[~explorer.state.mask]
         errors.append(np.sqrt(np.mean(off**2)))
@@ -140,7 +139,7 @@ def test_rain_hides_seventy_percent_and_less_is_known_below_a_solid_stroke():
 def test_a_stroke_is_filled_at_once_where_it_was():
     explorer = filled()
     before, result = explorer.state.fill.mean.copy(), explorer.result
-    act(explorer, "brush", hide=True, rain=True, picture=0, points=[(40, 50)], radius=8)
+    act(explorer, "brush", rain=True, picture=0, points=[(40, 50)], radius=8)
     wait_for(lambda: "groups so far" in said(explorer))
     during = explorer.code_text
     now = explorer.state.fill.mean
@@ -163,7 +162,7 @@ def test_strokes_are_taken_back_and_forgotten():
     X = photo()
     explorer = filled()
     first = explorer.result
-    act(explorer, "brush", hide=True, rain=True, picture=0, points=[(20, 20)], radius=8.0)
+    act(explorer, "brush", rain=True, picture=0, points=[(20, 20)], radius=8.0)
     waits = np.isnan(picture(explorer, "spread"))[0, :, :, 0]  # for the next filling
     np.testing.assert_array_equal(waits, explorer.state.mask != (first["std"].values == 0))
     assert waits.any()
@@ -180,7 +179,7 @@ def test_strokes_are_taken_back_and_forgotten():
     assert explorer.join(PATIENCE)
     xr.testing.assert_identical(explorer.result, first)
     repeats(explorer, X)
-    act(explorer, "brush", hide=True, picture=0, points=[(40, 40)], radius=100)
+    act(explorer, "brush", picture=0, points=[(40, 40)], radius=100)
     assert "the brush would hide everything" in said(explorer)
 
 

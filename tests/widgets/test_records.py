@@ -54,7 +54,7 @@ def test_session_of_pictures(session):
     session.step("done again", done(explorer))
     act(explorer, "history", number=1)
     session.step("with the first run left of the dividers", explorer)
-    act(explorer, "brush", hide=True, picture=1, points=[(3, 3), (4, 4)], radius=1.5)
+    act(explorer, "brush", picture=1, points=[(3, 3), (4, 4)], radius=1.5)
     assert explorer.join()
     session.step("painted", explorer)
     explorer.state.set("tol", 0.9)
@@ -68,7 +68,7 @@ def test_session_of_a_photograph(session):
     photo = load_sample_image("china.jpg")[120:200, 240:340].mean(axis=2) / 255
     explorer = session.step("opened", widgets.explore(photo, groups=2))
     session.step("done", done(explorer))
-    act(explorer, "brush", hide=True, rain=True, picture=0, points=[(20, 20)], radius=6)
+    act(explorer, "brush", rain=True, picture=0, points=[(20, 20)], radius=6)
     assert explorer.join()
     session.step("painted", explorer)
 

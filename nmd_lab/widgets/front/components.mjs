@@ -14,7 +14,7 @@ export class Components {
     Object.assign(this, { send, pictures, plane, sheets: [], at: null });
     this.element = made(h("section.nmd-components", { "aria-label": "components" }));
     this.head = made(h("div.nmd-strip-head"));
-    this.gallery = made(h("div.nmd-gallery", { role: "group", ...steps(".nmd-component", { ArrowRight: 1, ArrowLeft: -1 }) }));
+    this.gallery = made(h("div.nmd-gallery", { role: "group", "aria-label": "components", ...steps(".nmd-component", { ArrowRight: 1, ArrowLeft: -1 }) }));
     new ResizeObserver(() => this.fit()).observe(this.gallery);
   }
 
@@ -52,7 +52,6 @@ export class Components {
     const { data } = this;
     if (!data) return draw(this.element);
     draw(this.gallery, Array.from({ length: data.count }, (_, k) => this.tile(k)));
-    this.gallery.setAttribute("aria-label", "components");
     this.write();
     draw(this.element, this.head, this.gallery);
     this.fit();

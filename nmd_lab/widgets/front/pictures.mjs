@@ -5,7 +5,7 @@ import { HIDDEN, Sheet, absoluteLimit, channelMeans, discSpans, mosaicOf, pictur
   tileCorner, tilesOf } from "./mosaic.mjs";
 
 const LAYERS = { compare: "data | model", difference: "difference", spread: "uncertainty" };
-const BRUSHES = { rain: "rain hides 70 % of the pixels: the model can fill them", solid: "solid hides all pixels: a model can only guess what was there", reveal: "reveal shows pixels to the model" };
+const BRUSHES = { rain: "rain hides 70 % of the pixels: the model can fill them", solid: "solid hides all pixels: a model can only guess what was there" };
 const RAIN = 0.7; // fraction of the pixels under the brush that rain hides
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const GRIP = 10; // pixels next to a divider at which it can be dragged
@@ -310,8 +310,8 @@ export class Pictures {
       const at = ((picture * height + y) * width + x) * channels, each = Array.from(values.subarray(at, at + channels));
       return `${names[name]} ${each.some(Number.isNaN) ? (name === "spread" ? "follows" : "missing") : each.map((value) => short(value)).join(" / ")}`;
     });
-    const about = brush ? BRUSHES[brush] + (this.data.n_painted ? "" : "; drag over a picture") : this.notes[this.sides[1]];
-    const read = texts && (!brush || this.read.ariaLive !== "off") ? [`${where}: ${texts.join(", ")}`] : [this.painted, about];
+    const about = brush && BRUSHES[brush] + (this.data.n_painted ? "" : "; drag over a picture");
+    const read = texts && (!brush || this.read.ariaLive !== "off") ? [`${where}: ${texts.join(", ")}`] : [this.painted, this.notes[this.sides[1]], about];
     this.read.textContent = read.filter(Boolean).join(".\n");
   }
 
@@ -357,8 +357,7 @@ export class Pictures {
 
   begin() {
     if (!this.cursor) return;
-    const rain = this.mode === "rain";
-    this.stroke = { picture: this.cursor.picture, tile: this.cursor.tile, hide: this.mode !== "reveal", rain, radius: this.size };
+    this.stroke = { picture: this.cursor.picture, tile: this.cursor.tile, rain: this.mode === "rain", radius: this.size };
     this.brushTo(this.cursor.place);
   }
 
@@ -376,25 +375,24 @@ export class Pictures {
     this.timer ??= setTimeout(() => this.sendPoints(), PAUSE);
   }
 
-  /** Show at once what points of a stroke hide or reveal, before Python has answered; drops of rain fall anywhere. */
+  /** Show at once what points of a stroke hide, before Python has answered; drops of rain fall anywhere. */
   preview(points) {
-    const { picture, radius, hide, rain } = this.stroke, { height, width } = this.mosaic, { original, seen } = this.sheets;
+    const { picture, radius, rain } = this.stroke, { height, width } = this.mosaic, { seen } = this.sheets;
     for (const [row, first, last] of points.flatMap((point) => discSpans(point, radius, height, width))) {
       const from = seen.line(picture, row) + first, end = from + last - first + 1;
       if (rain) for (let at = from; at < end; at++) seen.pixels[at] = Math.random() < RAIN / 3 ? this.scale.missing : seen.pixels[at];
-      else if (hide) seen.pixels.fill(this.scale.missing, from, end);
-      else seen.pixels.set(original.pixels.subarray(from, end), from);
+      else seen.pixels.fill(this.scale.missing, from, end);
     }
     seen.changed();
     this.paint();
   }
 
   sendPoints() {
-    const { picture, hide, rain, radius, sent } = this.stroke ?? {};
+    const { picture, rain, radius, sent } = this.stroke ?? {};
     clearTimeout(this.timer);
     this.timer = null;
     if (!this.points.length) return;
-    this.send({ do: "brush", hide, rain, picture, points: this.points.splice(0), radius, goes_on: sent });
+    this.send({ do: "brush", rain, picture, points: this.points.splice(0), radius, goes_on: sent });
     this.stroke.sent = true;
   }
 
