@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,7 @@ from .history import History, PastRun
 from .matrix_data import NO_PICTURE, MatrixData
 from .matrix_state import OF_DATA, DecompositionState
 from .model_state import THIS
-from .paint import HIDDEN as SOLID
-from .paint import Paint
+from .paint import STROKES, Paint
 from .photograph_state import is_photograph
 from .pictures import MANY_MISSING, Frame, at, drawn_at, frame_of, pictures_part
 from .tables import Grid
@@ -122,27 +121,25 @@ class DecompositionView(ModelView):
         if data is None:
             return guess
         is_picture = data.picture is not None or self._is_photograph(data)
-        guess = guess._replace(range=range_words(*data.limits), painted=self.painted[0])
+        guess = guess._replace(range=range_words(*data.limits))
         return guess._replace(things="pixels", of="pixel") if is_picture else guess
 
     @property
-    def painted(self) -> tuple[str, str]:
-        """Words on what was painted: behind the number, and below the picture."""
+    def painted(self) -> str:
+        """Words on what was painted, for below the picture."""
         data, fit, hidden = self.state.fitted_data, self.result, self.state.hidden
         if data is None or data.paint is None or fit is None or not hidden.count:
-            return "", ""
+            return ""
         paint, seen = data.paint, data.observed
 
-        def words() -> tuple[str, str]:
-            every, solid = (
-                {THIS: hidden.error(fit, under), AVERAGE: hidden.error_of_means(seen, fit, under)}
-                if (under & np.isnan(seen)).any()
-                else {}
-                for under in (paint.signs < 0, paint.signs == SOLID)
-            )
-            return painted_words(every, solid)
+        def strokes() -> Iterator[tuple[str, dict[str, float], str]]:
+            for stroke, sign in STROKES.items():
+                under = (paint.signs == sign) & np.isnan(seen)
+                if under.any():
+                    error, other = hidden.error(fit, under), hidden.error_of_means(seen, fit, under)
+                    yield stroke, {THIS: error, AVERAGE: other}, ""
 
-        return self.memo("painted", words, fit, paint)
+        return self.memo("painted", lambda: painted_words(strokes()), fit, paint)
 
     def _number_of_table(self, data: MatrixData, drawn: Posterior | None) -> Number:
         """Return the error of numbers, in SD, and the fraction of classes that are guessed."""
@@ -179,9 +176,10 @@ class DecompositionView(ModelView):
         if data is None:
             return parts
         fitted, frame, posterior = self._fitted(), self._frame_of(data), self.state.posterior
-        parts["pictures"] = self._pictures(data, frame, history, posterior)
-        parts["facts"]["painted"] = self.painted[1]
-        shown = None if fitted is None else fitted.without(self.factors.off(fitted))
+        parts["facts"]["painted"], off = self.painted, self.factors.off(fitted)
+        whole = None if off else posterior  # of which alone draws know the uncertainty
+        parts["pictures"] = self._pictures(data, frame, history, whole)
+        shown = None if fitted is None else fitted.without(off)
         if shown is not None:
             parts["modelled"] = frame.arranged(frame.means(data.shape, shown.block))
         elif posterior is not None:

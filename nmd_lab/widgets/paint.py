@@ -18,6 +18,7 @@ DRY = f"np.random.default_rng(0).random({{}}) >= {RAIN}"  # code of `dry`
 
 # What the brush does to an entry, and the code that does it to a run of them
 HIDDEN, RAINED = -1, -2
+STROKES = {"rain": RAINED, "solid": HIDDEN}
 CHANGES = {HIDDEN: "= False", RAINED: "&= dry[row, begin:end]"}
 
 
@@ -57,8 +58,8 @@ class Paint:
 
     def mask(self, observed: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which entries a fit sees, of those that it saw before."""
-        kept = (self.signs == 0) | (self.signs == RAINED) & dry(self.signs.shape)
-        return np.where(kept, observed, False)
+        shown = (self.signs == 0) | (self.signs == RAINED) & dry(self.signs.shape)
+        return np.where(shown, observed, False)
 
     def code(self) -> str:
         """Return the lines that change an array ``mask`` in the same way; empty without paint."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,7 @@ import xarray as xr
 from .background import many
 from .charts import calibration_chart
 from .history import History
-from .paint import HIDDEN as SOLID
-from .paint import Paint
+from .paint import STROKES, Paint
 from .photograph_state import PhotographState, compared
 from .pictures import Frame, at, frame_of, pictures_part
 from .view import Guess, View
@@ -58,7 +57,6 @@ class PhotographView(View):
             {} if fill.phase == "running" else fill.errors,
             "pixels",
             range_words(np.nanmin(self.state.pixels), np.nanmax(self.state.pixels)),
-            self.painted[0],
             "" if found is None else f"; {found.covers()}",
         )
 
@@ -68,19 +66,22 @@ class PhotographView(View):
         return guess.number if guess.errors else None
 
     @property
-    def painted(self) -> tuple[str, str]:
-        """Words on what was painted: behind the number, and below the picture."""
-        state, paint = self.state, self.state.paint
-        if paint is None or self.result is None or state.fill.phase == "running":
-            return "", ""
-        hidden, rival = (paint.signs < 0) & ~state.mask, state.fill.rivals
-        if not rival:
-            rival = {AVERAGE: np.full_like(state.pixels, np.nanmean(state.visible))}
-        errors, found = compared(state.pixels, hidden, self.result, rival)
-        of_solid, of_its = compared(state.pixels, paint.signs == SOLID, self.result, rival)
-        behind, below = painted_words(errors, of_solid)
-        below += "" if found is None else f"; {(of_its or found).covers()}"
-        return behind * bool((~hidden & ~state.mask).any()), below  # else it is the number
+    def painted(self) -> str:
+        """Words on what was painted, for below the picture."""
+        state, paint, rivals = self.state, self.state.paint, self.state.fill.rivals
+        if paint is None or (filled := self.result) is None or state.fill.phase == "running":
+            return ""
+        if not rivals:
+            rivals = {AVERAGE: np.full_like(state.pixels, np.nanmean(state.visible))}
+
+        def strokes() -> Iterator[tuple[str, dict[str, float], str]]:
+            for stroke, sign in STROKES.items():
+                under = (paint.signs == sign) & ~state.mask
+                errors, found = compared(state.pixels, under, filled, rivals)
+                if found is not None:
+                    yield stroke, errors, f"; {found.covers()}"
+
+        return painted_words(strokes())
 
     def write(self, path: Path) -> None:
         """Write the filled picture to a file."""
@@ -95,7 +96,7 @@ class PhotographView(View):
         """Return the pictures, errors and the coverage of intervals."""
         state, fill, frame = self.state, self.state.fill, self.state.frame
         parts: dict[str, Any] = {
-            "facts": {"stage": "patches", "painted": self.painted[1]},
+            "facts": {"stage": "patches", "painted": self.painted},
             "pictures": self._pictures(history),
         }
         if fill.findings is not None:
@@ -123,10 +124,9 @@ class PhotographView(View):
             layers["beside"] = compared["picture"].to_numpy().astype(float)
         shown = {name: at(state.frame, state.as_matrix(each)) for name, each in layers.items()}
         limits = float(np.nanmin(state.pixels)), float(np.nanmax(state.pixels))
-        n_painted = 0 if paint is None else paint.n_painted
+        n = 0 if paint is None else paint.n_painted
+        pictures = pictures_part(state.frame, limits, [], shown, n_painted=n, beside_title=title)
         # Without hidden pixels both sides of the divider would be alike
-        more: dict[str, Any] = {"n_painted": n_painted, "beside_title": title}
-        pictures = pictures_part(state.frame, limits, [], shown, **more)
         return pictures | {"many_missing": True}
 
     def _brush(self, stroke: Mapping[str, Any]) -> None:

@@ -148,7 +148,7 @@ class NewPerson:
 
         return self._memo(f"{type(model).__name__} {len(ratings)}", folded, model, ratings)
 
-    def code(self, row: int | None, sort: str, least: int, *, drawn: bool) -> str:
+    def code(self, row: int | None, sort: str, least: int, best: float, *, drawn: bool) -> str:
         """Return the code that prints the suggestions for a row, or for the new person."""
         labels, entries = self.data.labels("columns"), self.data.observations
         is_named = labels.dtype == object
@@ -185,6 +185,7 @@ class NewPerson:
             lines += ['best["low"], best["high"] = ends.T']
         if sort == "for_you" and row is None and self.ratings:
             by = 'for_you", "stars'
+            lines += [f"best = best[best.stars >= best.stars.quantile({1 - best})]"]
         lines += [f'best = best.sort_values(["{by}"], ascending=False)[:{LISTED}]']
         if self.ends is not None:
             lines += [f"best[[{shown}]] = best[[{shown}]].clip{self.ends}"]

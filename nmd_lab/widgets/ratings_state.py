@@ -31,6 +31,7 @@ from .ratings import DEFAULT_COLUMNS, NewPerson, as_ratings, reading_code, table
 from .settings import WITHOUT_RIDGE, Field, default_nonlinearity, hidden_fields
 
 LEAST, ENOUGH = 20, 30  # ratings of a column that is suggested, where so many have them
+BEST = 0.25  # fraction of the columns, those with the highest predictions, ordered for a person
 SORTS = ("for_you", "highest", "surest")  # orders of the suggestions
 
 
@@ -149,9 +150,11 @@ class CompletionState(ModelState):
         if sort == "surest":
             by = np.full(self.shape[1], np.nan)
             by[enough] = self.intervals(row, np.flatnonzero(enough))[:, 0]
-        by = predicted if np.isnan(by).all() else by
-        others = np.where(np.isnan(predicted) | ~enough, -np.inf, by)
-        others[rated] = -np.inf
+        by, among = predicted if np.isnan(by).all() else by, enough & ~np.isnan(predicted)
+        among[rated] = False
+        if by is for_you and among.any():
+            among &= predicted >= np.quantile(predicted[among], 1 - BEST)
+        others = np.where(among, by, -np.inf)
         best = np.lexsort((-predicted, -others))[:top]  # of those that look alike, the highest
         best = best[others[best] > -np.inf]
 

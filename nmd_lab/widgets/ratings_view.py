@@ -16,7 +16,7 @@ from .components import MOST_COMPONENTS, order_of, plane_part
 from .history import History
 from .live_sample import LEVEL
 from .ratings import LISTED
-from .ratings_state import SORTS, CompletionState
+from .ratings_state import BEST, SORTS, CompletionState
 from .settings import Field
 from .view import Guess, ModelView
 
@@ -75,7 +75,7 @@ class CompletionView(ModelView):
         if of and not isinstance(state.data.matrix, SparseObservations):
             of = "observed = nmd.observations_from_sparse(X)\n"
         imports = "import numpy as np\nimport pandas as pd\n\n"
-        return f"{imports}{code}{of}{state.person.code(row, sort, state.least, drawn=drawn)}"
+        return f"{imports}{code}{of}{state.person.code(row, sort, state.least, BEST, drawn=drawn)}"
 
     def _sort(self, row: int | None) -> str:
         """Return the order of the suggestions; those for a row have no difference for it alone."""
@@ -265,5 +265,5 @@ class CompletionView(ModelView):
             return self._reasons(best[column])
         moved = round(state.added().mean(), 1) + 0.0  # no -0.0
         added = f"your stars add {moved:+.1f} to all {self._things[1]}, and “for you” to each"
-        added += ", which orders the list" * (self.sort == SORTS[0])
+        added += ", which orders the best quarter" * (self.sort == SORTS[0])
         return f"{added}; a click on one says why" + f"; {later}" * bool(later)

@@ -40,7 +40,6 @@ class Guess(NamedTuple):
     errors: Mapping[str, float]  # of the model, and of its rivals
     things: str = "entries"
     range: str = ""  # of the data, in words
-    painted: str = ""  # words on what was painted
     covered: str = ""  # words on the intervals
     of: str = "column"  # each of which has an average, the simplest guess
 
@@ -48,7 +47,7 @@ class Guess(NamedTuple):
     def number(self) -> Number:
         """The error in words."""
         (_, error), *rivals = self.errors.items()
-        before, after = f"Hidden {self.things} are guessed to ", self.range + self.painted
+        before, after = f"Hidden {self.things} are guessed to ", self.range
         each = f"each {self.of}'s average"
         named = {each if name == "average" else name: error for name, error in rivals}
         return Number(error, before, after, named, more=self.covered)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,20 +95,16 @@ def range_words(low: float, high: float) -> str:
     return f" of {text(float(low))}…\N{WORD JOINER}{text(float(high))}"
 
 
-def painted_words(every: Mapping[str, float], solid: Mapping[str, float]) -> tuple[str, str]:
-    """Return the words on painted entries behind the number, and those below the picture.
-
-    They are of the errors of the model and of a rival, by name: of all, and of solid strokes alone.
-    """
-    if not every:
-        return "", ""
-    (_, error), (rival, other) = (solid or every).items()
-    good = "worse than" if error >= other / BETTER else "about as good as"
-    good = "better than" if error < BETTER * other else good
-    where = "where you painted"
-    below = f"{where}{' solid' * bool(solid)}: ±{two_digits(error)}, {good} {rival}"
-    behind = f", ±{two_digits(next(iter(every.values())))} {where}"
-    return behind, f"{below} (±{two_digits(other)})"
+def painted_words(strokes: Iterable[tuple[str, Mapping[str, float], str]]) -> str:
+    """Return a line for each kind of strokes: its error, that of a rival, and the coverage."""
+    said = []
+    for stroke, errors, covered in strokes:
+        (_, error), (rival, other) = errors.items()
+        good = "worse than" if error >= other / BETTER else "about as good as"
+        good = "better than" if error < BETTER * other else good
+        off, by = two_digits(error), two_digits(other)
+        said.append(f"under {stroke}: ±{off}, {good} {rival} (±{by}){covered}")
+    return ".\n".join(said)
 
 
 def model_words(fit: Any) -> list[Piece]:

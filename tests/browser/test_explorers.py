@@ -279,7 +279,7 @@ def test_photograph_by_patches_with_rain(notebook):
     paint(page, "rain", (0.4, 0.3), (0.4, 0.6))
     status_says(page, "groups so far|^done")
     status_says(page, "^done$")
-    page.locator(".nmd-sentence", has_text="where you painted").wait_for()
+    page.locator(".nmd-pictures > .nmd-read", has_text="under rain: ±").wait_for()
     assert np.isnan(values(page, seen)).sum() > before + 100
     assert not np.isnan(values(page, f"{PICTURES}.values.model")).any()
 

@@ -264,7 +264,7 @@ export class Pictures {
       this.layer = name;
       this.restep();
     };
-    const swipe = { type: "range", dir: "rtl", min: 0, max: 100, value: Math.round(100 * this.share), style: drags ? "" : "visibility: hidden",
+    const swipe = { type: "range", min: 0, max: 100, value: Math.round(100 * this.share), style: drags ? "" : "visibility: hidden",
       "aria-label": "part of each picture that shows data", input: ({ target }) => this.swipe(target.value / 100) };
     const lacks = { difference: (values.beside ?? values.original) && values.model ? "" : "It needs data and a model", spread: values.spread ? "" : this.sure ? "It needs intervals: ⋯ draws them" : "It needs intervals" };
     const can = data.can_brush, brush = (name) => button(name, () => {
