@@ -223,6 +223,11 @@ def test_saving_leaves_the_page_in_a_notebook_as_it_is(notebook):
     notebook.show(NOTEBOOK)
     status_says(page, ENDED)
     page.locator(".nmd-sentence", has_text="intervals cover").wait_for()  # the last thing to come
+    drawn = (
+        f"(n => {{ {PICTURES}.sheets.spread.tint = () => n++; {PICTURES}.build(2); return n }})(0)"
+    )
+    assert page.evaluate(drawn) == 0  # the uncertainty, while the model alone is shown
+    page.evaluate(f"{PICTURES}.build(null)")
     parts = f"[document.querySelector('.nmd-sentence').textContent, ...{PICTURES}.values.model]"
     before = page.evaluate(parts)
     notebook.run("explorer.save('digits.html')")

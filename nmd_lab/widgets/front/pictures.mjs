@@ -127,8 +127,8 @@ export class Pictures {
       sheets.difference.fill(values.difference, pictureScale("signed", -limit, limit));
       this.notes.difference = `difference: ${values.beside ? data.beside_title : "data"} − this model, orange +, blue −, ±${short(limit, 2)} or less in 99 % of the pixels`;
     }
-    const picture = model ?? values.original, shown = picture && (data.channels > 1 ? channelMeans(picture, null, data.channels) : picture);
-    if (shown && values.spread) sheets.spread.tint(shown, values.spread, data, this.most);
+    const picture = (this.lit !== null || this.layer === "spread") && (model ?? values.original), shown = picture && (data.channels > 1 ? channelMeans(picture, null, data.channels) : picture);
+    if (shown && values.spread && this.layer === "spread") sheets.spread.tint(shown, values.spread, data, this.most);
     this.notes.lit = `component ${this.lit}: orange +, blue −`;
     this.notes.spread = `uncertainty: 0 (grey) to ${short(this.most, 2)} (purple)`;
     if (shown && this.lit !== null && this.factors) {
