@@ -25,6 +25,7 @@ MOST_MAPPED, NAMED = 3000, 120  # columns in the map, the most rated ones, and c
 REASONS, LEAST_MOVE = 2, 0.05  # ratings that say why a column is suggested, at most
 NEAR = 6  # number of columns that light up beside one
 YOU = "you"  # label of a person who is not in the data
+DRAWN = "predicted by the draws; ● are hidden from them"
 
 
 class CompletionView(ModelView):
@@ -234,8 +235,7 @@ class CompletionView(ModelView):
 
     def _reasons(self, entry: Any) -> str:
         """Return which ratings of the new person move one column, and by how much."""
-        column = entry.column
-        state, ratings = self.state, self.state.person.ratings
+        column, state, ratings = entry.column, self.state, self.state.person.ratings
         of = column, dict(ratings), state.posterior, state.fit.result, list(state.off)
         moved = self.memo("reasons", lambda: state.because(column), *of)
         most = sorted(moved, key=lambda k: -abs(moved[k]))[:REASONS]
@@ -251,19 +251,19 @@ class CompletionView(ModelView):
     def _about(self, row: int | None, best: Mapping[Any, Any]) -> str:
         """Return what the stars of the new person do; or what is missing for suggestions."""
         state, column = self.state, (self.selection or {}).get("column")
-        running = state.sample.phase == "running"
-        later = "draws follow: with 90 % intervals, and another list" if running else ""
+        share = 100 * state.sample.done // max(state.sample.planned, 1)
+        follow = f"draws follow ({share} %): with 90 % intervals, and another list"
+        later = follow if state.sample.phase == "running" else ""
         later = "by the fit without what is off, which has no intervals" if state.off else later
         if state.model_of(row)[0] is None:
             return "suggestions follow once the model is fitted"
         if row is not None:
-            drawn = "predicted by the draws; ● are hidden from them"
-            return later or drawn * (state.posterior is not None)
+            return later or DRAWN * (state.posterior is not None)
         if not state.person.ratings:
             return "give some stars: the list follows them"
         if column is not None and column in best:
             return self._reasons(best[column])
         moved = round(state.added().mean(), 1) + 0.0  # no -0.0
         added = f"your stars add {moved:+.1f} to all {self._things[1]}, and “for you” to each"
-        added += ", which orders the best quarter" * (self.sort == SORTS[0])
+        added += ", which orders the quarter predicted highest" * (self.sort == SORTS[0])
         return f"{added}; a click on one says why" + f"; {later}" * bool(later)
