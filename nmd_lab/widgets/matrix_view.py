@@ -195,9 +195,8 @@ class DecompositionView(ModelView):
         if self._drawn_table is not None:  # these are of the fit, of which nothing is shown
             parts |= {"components": None, "scatter": None}
         if data.labels.table is not None and fitted is not None:
-            is_first = self.shows_fit or posterior is None
-            shows = "least sure cells" if is_first else "components of the fit"
-            parts["facts"]["swap"] = shows
+            is_fit = self._drawn_table is None
+            parts["facts"]["swap"] = "least sure cells" if is_fit else "components of the fit"
         if data.labels.table is None and self.state.fit.phase != "running":
             seen = None if fitted is None else self.memo("known", self.state.known, data)
             parts["drawing"] = self.factors.drawing(fitted, frame, data.labels, data.original, seen)

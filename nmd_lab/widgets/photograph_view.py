@@ -68,20 +68,20 @@ class PhotographView(View):
     @property
     def painted(self) -> str:
         """Words on what was painted, for below the picture."""
-        state, paint, rivals = self.state, self.state.paint, self.state.fill.rivals
+        state, paint = self.state, self.state.paint
         if paint is None or (filled := self.result) is None or state.fill.phase == "running":
             return ""
-        if not rivals:
-            rivals = {AVERAGE: np.full_like(state.pixels, np.nanmean(state.visible))}
 
         def strokes() -> Iterator[tuple[str, dict[str, float], str]]:
+            average = np.full_like(state.pixels, np.nanmean(state.visible))
+            rivals = state.fill.rivals or {AVERAGE: average}
             for stroke, sign in STROKES.items():
                 under = (paint.signs == sign) & ~state.mask
                 errors, found = compared(state.pixels, under, filled, rivals)
                 if found is not None:
                     yield stroke, errors, f"; {found.covers()}"
 
-        return painted_words(strokes())
+        return self.memo("painted", lambda: painted_words(strokes()), filled, paint)
 
     def write(self, path: Path) -> None:
         """Write the filled picture to a file."""
@@ -112,7 +112,7 @@ class PhotographView(View):
         key = self.state.mask, self.result, run and run.fit, title
         return self.memo("pictures", lambda: self._layers(run and run.fit, title), *key)
 
-    def _layers(self, compared: xr.Dataset | None, title: str) -> dict[str, Any]:
+    def _layers(self, other: xr.Dataset | None, title: str) -> dict[str, Any]:
         """Return the pictures, with those of a run that is compared."""
         state, filled, paint = self.state, self.result, self.state.paint
         layers = {"original": state.pixels, "seen": state.visible}
@@ -120,8 +120,8 @@ class PhotographView(View):
             spread, known = filled["std"].to_numpy(), ~np.isnan(state.visible)
             # A pixel that a stroke has just hidden, or given back, is not filled yet
             layers["spread"] = np.where((spread == 0) == known, spread, np.nan)
-        if compared is not None:
-            layers["beside"] = compared["picture"].to_numpy().astype(float)
+        if other is not None:
+            layers["beside"] = other["picture"].to_numpy().astype(float)
         shown = {name: at(state.frame, state.as_matrix(each)) for name, each in layers.items()}
         limits = float(np.nanmin(state.pixels)), float(np.nanmax(state.pixels))
         n = 0 if paint is None else paint.n_painted

@@ -25,6 +25,7 @@ from .live_sample import LEVEL
 DEFAULT_COLUMNS = {"row": "user", "column": "item", "value": "rating"}
 
 LISTED = 50  # largest number of entries in a list
+BEST = 0.25  # fraction of the columns, those with the highest predictions, ordered for a person
 OFFERED, FOUND = 8, 12  # numbers of items that are offered at first, and that a search finds
 MOST_LEVELS, LEVELS = 10, 5  # different ratings that stars can give, and their number if more
 
@@ -148,7 +149,7 @@ class NewPerson:
 
         return self._memo(f"{type(model).__name__} {len(ratings)}", folded, model, ratings)
 
-    def code(self, row: int | None, sort: str, least: int, best: float, *, drawn: bool) -> str:
+    def code(self, row: int | None, sort: str, least: int, *, drawn: bool) -> str:
         """Return the code that prints the suggestions for a row, or for the new person."""
         labels, entries = self.data.labels("columns"), self.data.observations
         is_named = labels.dtype == object
@@ -185,7 +186,7 @@ class NewPerson:
             lines += ['best["low"], best["high"] = ends.T']
         if sort == "for_you" and row is None and self.ratings:
             by = 'for_you", "stars'
-            lines += [f"best = best[best.stars >= best.stars.quantile({1 - best})]"]
+            lines += [f"best = best[best.stars >= best.stars.quantile({1 - BEST})]"]
         lines += [f'best = best.sort_values(["{by}"], ascending=False)[:{LISTED}]']
         if self.ends is not None:
             lines += [f"best[[{shown}]] = best[[{shown}]].clip{self.ends}"]

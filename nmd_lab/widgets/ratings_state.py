@@ -27,11 +27,10 @@ from .live_sample import LEVEL
 from .matrix_data import loading_lines
 from .matrix_state import MOST_COMPARED
 from .model_state import DRAWS, ITERATIONS, MODEL, MOST_JUDGED, ModelState, Numbers
-from .ratings import DEFAULT_COLUMNS, NewPerson, as_ratings, reading_code, table_columns
+from .ratings import BEST, DEFAULT_COLUMNS, NewPerson, as_ratings, reading_code, table_columns
 from .settings import WITHOUT_RIDGE, Field, default_nonlinearity, hidden_fields
 
 LEAST, ENOUGH = 20, 30  # ratings of a column that is suggested, where so many have them
-BEST = 0.25  # fraction of the columns, those with the highest predictions, ordered for a person
 SORTS = ("for_you", "highest", "surest")  # orders of the suggestions
 
 

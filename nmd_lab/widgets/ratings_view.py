@@ -16,7 +16,7 @@ from .components import MOST_COMPONENTS, order_of, plane_part
 from .history import History
 from .live_sample import LEVEL
 from .ratings import LISTED
-from .ratings_state import BEST, SORTS, CompletionState
+from .ratings_state import SORTS, CompletionState
 from .settings import Field
 from .view import Guess, ModelView
 
@@ -76,7 +76,7 @@ class CompletionView(ModelView):
         if of and not isinstance(state.data.matrix, SparseObservations):
             of = "observed = nmd.observations_from_sparse(X)\n"
         imports = "import numpy as np\nimport pandas as pd\n\n"
-        return f"{imports}{code}{of}{state.person.code(row, sort, state.least, BEST, drawn=drawn)}"
+        return f"{imports}{code}{of}{state.person.code(row, sort, state.least, drawn=drawn)}"
 
     def _sort(self, row: int | None) -> str:
         """Return the order of the suggestions; those for a row have no difference for it alone."""
@@ -243,7 +243,7 @@ class CompletionView(ModelView):
         ends = f"{100 * LEVEL:.0f} % in {entry.low:.1f} to {entry.high:.1f}, "
         about = f"{entry.label}: {entry.predicted:.1f}, {ends * (entry.low <= entry.high)}"
         if not most:
-            return f"{about}none of your stars alone moves it by more than 0.05"
+            return f"{about}none of your stars alone moves it by more than {LEAST_MOVE}"
         titles = zip(state.data.column_titles(most), most, strict=True)
         why = [f"{title} ({ratings[k]:g}★) {moved[k]:+.1f}" for title, k in titles]
         return f"{about}for you {entry.for_you:+.1f}, of it {', '.join(why)}"

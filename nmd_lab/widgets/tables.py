@@ -205,9 +205,9 @@ class Grid(NamedTuple):
                 filled, sure = _text(column, float(predicted), 3), _ends(*interval)
             rows.append([f"row {names[row] if names else row}, {column.name}", filled, sure])
         head = ("cell", "filled with", "interval")
-        said = f"The {len(rows)} least sure of {i.size} {of} cells, row by row, by the "
-        said += f"{100 * LEVEL:.0f} % interval over the spread of the column, or by the chance of "
-        said += "another class over that of the column"
+        said = f"The {len(rows)} least sure of {i.size} {of} cells, row by row, with "
+        said += f"{100 * LEVEL:.0f} % intervals, by their standard deviation or chance of another "
+        said += "class over that of a guess by the column alone"
         said += f"; ⚠ {warning}" if (warning := doubt(self.posterior)) else ""
         return table("unsure", head, rows, ids=at.tolist(), caption=said)
 

@@ -76,7 +76,7 @@ export class Ratings {
   line({ column, title, rating, number, predicted, ends, text, for_you, n, hidden, near }, rated) {
     const pick = () => {
       this.send({ do: "select", column });
-      if (this.data.you && !rated) this.element.querySelector(".nmd-about-you").firstChild.data = `${title} …`; // until Python knows why
+      if (this.data.you && !rated && column !== this.selected) this.element.querySelector(".nmd-about-you").firstChild.data = `${title} …`; // until Python knows why
     };
     const light = (columns) => () => this.plane.light(columns);
     const rate = (level) => this.send({ do: "rate", column, number: level });
