@@ -196,19 +196,18 @@ class Grid(NamedTuple):
         cells = cells_at(self.posterior, i[some], first[j[some]]).nlargest(LEAST_SURE, "unsure")
         at = cells[["row", "column"]].to_numpy(dtype=np.intp)
         ends = np.asarray(self.posterior.predict_interval(entries_at(*at.T), level=LEVEL))
-        columns = {int(where[0]): column for column, where in self.table.blocks()}
-        rows = []
+        rows, columns = list[Any](), {int(k[0]): column for column, k in self.table.blocks()}
         for (row, k), cell, interval in zip(at, cells.to_dict("records"), ends, strict=True):
             column, predicted = columns[int(k)], cell["predicted"]
             filled, sure = str(predicted), f"{100 * cell.get('probability', 1):.0f} % sure"
             if cell["kind"] == "number":
                 filled, sure = _text(column, float(predicted), 3), _ends(*interval)
             rows.append([f"row {names[row] if names else row}, {column.name}", filled, sure])
-        head = ("cell", "filled with", "interval")
         said = f"The {len(rows)} least sure of {i.size} {of} cells, row by row, with "
         said += f"{100 * LEVEL:.0f} % intervals, by their standard deviation or chance of another "
         said += "class over that of a guess by the column alone"
         said += f"; ⚠ {warning}" if (warning := doubt(self.posterior)) else ""
+        head = ("cell", "filled with", "interval")
         return table("unsure", head, rows, ids=at.tolist(), caption=said)
 
 
@@ -249,6 +248,11 @@ def _short(number: float, digits: int = 4) -> str:
 
 
 def _ends(low: float, high: float) -> str:
-    """Return an interval as text, with as many decimals as give its width three digits."""
-    decimals = max(0, 2 - math.floor(math.log10(max(high - low, 1e-6))))
+    """Return an interval as text, with as many decimals as give its width three digits.
+
+    >>> _ends(16.9, 21.687), _ends(3101.2, 4867.4), _ends(3.0, 3.0), _ends(0.0, math.inf)
+    ('16.90 – 21.69', '3101 – 4867', '3.00 – 3.00', '0 – inf')
+    """
+    width = np.clip(high - low or abs(high) or 1.0, 1e-6, 1e6)
+    decimals = max(0, 2 - math.floor(math.log10(width)))
     return f"{low:.{decimals}f} – {high:.{decimals}f}"
