@@ -21,6 +21,9 @@ CHAINS := sampler refinement devices
 ENGINES := engines selection zeros
 FOLDERS := nmd_lab $(wildcard tests/test_*.py) $(sort $(dir $(wildcard tests/*/test_*.py tests/*/*/test_*.py)))
 
+# Variables of what `make test` runs after the tests of the model and the solver.
+AFTER_NUMERICS :=
+
 # How long `make fuzz` looks for faults, and from which seed.
 MINUTES ?= 60
 SEED    ?= 0
@@ -74,8 +77,8 @@ test: $(VENV)/with-dev ## every claim once: unit tests, a browser test an explor
 	$(PYTEST) tests/model $(addprefix tests/solver/,$(CHAINS))
 	$(PYTEST) $(addprefix tests/solver/,$(ENGINES))
 	$(PYTEST) tests/solver $(addprefix --ignore=tests/solver/,$(CHAINS) $(ENGINES))
-	$(PYTEST) tests --ignore=tests/model --ignore=tests/solver
-	$(NBVAL) $(SHORT_NOTEBOOKS) nmd_lab
+	$(AFTER_NUMERICS) $(PYTEST) tests --ignore=tests/model --ignore=tests/solver
+	$(AFTER_NUMERICS) $(NBVAL) $(SHORT_NOTEBOOKS) nmd_lab
 
 test-all: how-long $(VENV)/with-dev ## everything, on every Python of this machine and with the lowest versions (hours)
 	@set -e; for folder in $(FOLDERS); do $(PYTEST) --all $$folder; done
