@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from .draws import ALL, NUMBERS, TINY, Drawn
-from .mixture import level_masses, level_shares, tempered
+from .mixture import level_masses, level_shares
 
 
 class TemperedShares(NamedTuple):
@@ -34,8 +34,7 @@ class DrawnClasses(Drawn):
         self, rows: NDArray[np.integer], positions: NDArray[np.integer]
     ) -> NDArray[np.float64]:
         """Return the probability of each class of a column over all draws (rows, classes)."""
-        shares = self._mixed_class_shares(rows, positions)
-        return tempered(shares, self._temperature(int(positions[0])))
+        return self._tempering(positions).of(self._mixed_class_shares(rows, positions))
 
     def _mixed_class_shares(
         self, rows: NDArray[np.integer], positions: NDArray[np.integer]
@@ -93,10 +92,10 @@ class DrawnClasses(Drawn):
         self, rows: NDArray[np.integer], positions: NDArray[np.integer]
     ) -> TemperedShares | None:
         """Return how classes are drawn with their temperature; None for temperature 1."""
-        if (temperature := self._temperature(int(positions[0]))) == 1:
+        if (tempering := self._tempering(positions)).temperature == 1:
             return None
         mixed = np.maximum(self._mixed_class_shares(rows, positions), TINY)
-        shares = tempered(mixed, temperature)
+        shares = tempering.of(mixed)
         ratio = shares / mixed
         return TemperedShares(shares, ratio / ratio.max(axis=1, keepdims=True))
 

@@ -16,7 +16,7 @@ from nmd_lab.data.labels import COMPONENT
 from nmd_lab.model.mixed import each_group
 
 from .fitted import Fitted
-from .mixture import Array, Noise, Predictive, products_kernel
+from .mixture import Array, Noise, Predictive, Tempering, products_kernel
 from .predictive import KINDS
 
 CHAIN, DRAW, SWEEP, PROBE, CUT, PART = "chain", "draw", "sweep", "probe", "cut", "part"
@@ -211,16 +211,21 @@ class Drawn(Fitted):
             f,
             loss,
             sd=size / np.sqrt(rho.astype(float)),
-            temperature=self._temperature(column),
+            tempering=self._tempering(np.array([column])),
             beta=None if beta is None else beta.astype(float),
             cuts=None if cuts is None else cuts.astype(float),
             levels=levels,
         )
 
-    def _temperature(self, column: int) -> float:
-        """Return the temperature of the levels of a column."""
-        found = self._flat("temperature")
-        return 1.0 if found is None else float(found[:, column].mean())
+    def _tempering(self, positions: NDArray[np.integer]) -> Tempering:
+        """Return the temperature of levels or classes, whose columns have these positions in X."""
+        if (each := self._flat("temperature")) is None:
+            return Tempering()
+        temperature, frequency = float(each[:, positions[0]].mean()), self._flat("frequency")
+        if frequency is None or frequency[0, positions[0]] == 1:  # an old file, or ordered levels
+            return Tempering(temperature)
+        second = frequency[0, positions].astype(float)
+        return Tempering(temperature, second if second.size > 1 else np.append(1 - second, second))
 
     def _with_draws(self, number: int = ENOUGH) -> Self:
         """Return the posterior with about so many draws, in proportion to those of each member."""

@@ -21,7 +21,7 @@ from .serialization import Description, Known, UnknownContentError, described, f
 VARIABLES = (
     *("W", "H", "row_offsets", "column_offsets", "rho", "beta", "cut_points"),
     *("row_mean", "row_precision", "row_share", "row_group", "member"),
-    *("spread", "temperature"),
+    *("spread", "temperature", "frequency"),
 )
 """Variables of the draws; offsets, beta, cut points and groups where the model has them."""
 
@@ -76,6 +76,7 @@ def label_draws(labels: Labels, arrays: dict[str, Any], *, by_column: bool) -> x
         "member": (),
         "spread": (),
         "temperature": of_levels,
+        "frequency": of_levels,
     }
     variables = {}
     for name in VARIABLES:

@@ -179,7 +179,7 @@ def rows_of_block(block: Any, model: RowModel, width: int) -> FloatArray:
 
 
 SHARED = {"rho", "beta", "cut_points", "row_mean", "row_precision", "row_share"}
-SHARED |= {"member", "spread", "temperature"}
+SHARED |= {"member", "spread", "temperature", "frequency"}
 """Draws that are the same for new rows."""
 
 NO_ROWS = 1e-250

@@ -119,6 +119,29 @@ POINTS = 1024
 """Number of points for all draws together that is enough."""
 
 
+class Tempering(NamedTuple):
+    """How probabilities of levels or classes are calibrated.
+
+    Attributes
+    ----------
+    temperature : float
+        Temperature; 1 leaves the probabilities of the mixture.
+    reference : ndarray (K,), optional
+        Probabilities that a high temperature leaves; by default equal ones.
+    """
+
+    temperature: float = 1.0
+    reference: Array | None = None
+
+    def of(self, shares: Array) -> Array:
+        """Return calibrated probabilities (entries, K)."""
+        if self.temperature == 1:
+            return shares
+        reference = 1.0 if self.reference is None else self.reference
+        powers = reference * (shares / reference) ** (1 / self.temperature)
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
 class Noise(NamedTuple):
     """The model of an observation x: T ~ N(v, sd²), and x from f(T).
 
@@ -136,8 +159,8 @@ class Noise(NamedTuple):
         Cut points of ordinal data.
     levels : tuple of float (K,) or None
         Values of the levels of ordinal data.
-    temperature : float
-        Temperature of their probabilities; 1 leaves those of the mixture.
+    tempering : Tempering
+        Temperature of their probabilities.
     """
 
     nonlinearity: Nonlinearity
@@ -146,7 +169,7 @@ class Noise(NamedTuple):
     beta: Array | None = None
     cuts: Array | None = None
     levels: tuple[float, ...] | None = None
-    temperature: float = 1.0
+    tempering: Tempering = Tempering()
 
     def of_draw(self, draw: int) -> Noise:
         """Return the noise in one draw alone."""
@@ -183,14 +206,6 @@ def level_masses(cuts: Array, v: Array) -> Array:
     below, above = ndtr(away), ndtr(-away)
     between = np.where(away[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
     return np.concatenate([below[:1], np.maximum(between, 0), above[-1:]])
-
-
-def tempered(shares: Array, temperature: float) -> Array:
-    """Return probabilities (entries, K) that are surer if the temperature is below 1."""
-    if temperature == 1:
-        return shares
-    powers = shares ** (1 / temperature)
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 def level_shares(cuts: Array, v: Array) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from .mixture import Array, Predictive, level_masses, level_shares, tempered
+from .mixture import Array, Predictive, level_masses, level_shares
 
 
 class OrdinalNoise(Predictive):
@@ -40,7 +40,7 @@ class OrdinalNoise(Predictive):
 
     def level_probabilities(self, v: Array) -> Array:
         """Return the probability of each level over all draws, as an array (entries, K)."""
-        return tempered(level_shares(self.cuts, v), self.noise.temperature)
+        return self.noise.tempering.of(level_shares(self.cuts, v))
 
     def expected(self, v: Array) -> Array:
         """Return the mean over all draws."""

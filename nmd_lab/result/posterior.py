@@ -153,6 +153,9 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
             Spread of new numbers, as a share of that of the mixture of the members.
         temperature : ndarray (chain, draw, n), optional
             Temperature of the probabilities of levels and classes.
+        frequency : ndarray (chain, draw, n), optional
+            Fraction of the second level of a column of two, whose probabilities a high temperature
+            makes those of both levels; 1 for other columns.
         log_likelihood : ndarray (chain, sweep), optional
             Log-likelihood at each sweep after tuning.
         predictions : ndarray (chain, sweep, n_probes), optional

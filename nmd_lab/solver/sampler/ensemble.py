@@ -162,8 +162,9 @@ class Ensemble:
             return draw
         draw = with_groups(draw, max(size.groups for size in self.sizes))
         rank = self.problems[k].rank
+        assert self.hidden is not None
         more = {"spread": np.array(member.spread), "temperature": member.temperature}
-        more["member"] = np.array(k, np.int16)
+        more |= {"frequency": self.hidden.frequency, "member": np.array(k, np.int16)}
         return with_rank(draw, rank, self.problem.rank - rank) | more
 
     @property

@@ -5,7 +5,8 @@ predictive distributions", Electronic Journal of Statistics 7, 1747-1782, 2013).
 a spread with which the 90 % intervals of the hidden cells cover 90 %.  Probabilities of levels and
 classes are raised to the power of one over a temperature (C. Guo, G. Pleiss, Y. Sun and K.
 Weinberger, "On calibration of modern neural networks", ICML 2017), with which their log score is
-highest.
+highest.  Those of classes are first divided by their frequencies, and then multiplied by them: the
+evidence of a row gets weaker or stronger, and a class without any keeps its frequency.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ class Hidden(NamedTuple):
         Column of the matrix at which the column of the table begins.
     n_codes : int
         Largest number of levels of a column.
+    frequency : ndarray (n,)
+        Fraction of the second level among the cells of each column of two; otherwise 1.
     """
 
     rows: Positions
@@ -100,6 +103,7 @@ class Hidden(NamedTuple):
     is_indicator: NDArray[np.bool_]
     firsts: Positions
     n_codes: int
+    frequency: Array
 
     @classmethod
     def of(cls, problem: SampledProblem, hidden: Observations) -> Hidden:
@@ -126,7 +130,7 @@ class Hidden(NamedTuple):
         _, cell = np.unique(cells[levels], return_inverse=True)
         n_codes = max((each.counts.size for each in problem.levels if each is not None), default=0)
         of_levels = cell.ravel(), is_indicator[at], firsts[at]
-        return cls(i, j, values[known], is_level[known], *of_levels, n_codes)
+        return cls(i, j, values[known], is_level[known], *of_levels, n_codes, _frequency(problem))
 
     def no_scores(self) -> Scores:
         """Return the sums before any sweep."""
@@ -167,6 +171,14 @@ class Hidden(NamedTuple):
             found[at, 1] = masses[at, 1] / np.maximum(sums[self.cells[at]], FAINT)
         return found
 
+    def _references(self) -> Array:
+        """Return the probabilities (n_levels, K) that a high temperature leaves, up to a factor."""
+        second = self.frequency[self.columns[self.is_level]]
+        found = np.ones((second.size, self.n_codes))
+        has_two = second < 1
+        found[has_two, :2] = np.column_stack([1 - second, second])[has_two]
+        return found
+
     def spread(self, below: Array) -> float:
         """Return the spread of intervals that cover their share of the numbers.
 
@@ -188,12 +200,23 @@ class Hidden(NamedTuple):
             return np.ones(n)
         codes = self.values[self.is_level]
         at = ~self.is_indicator | (codes == 1)
-        observed, logs = np.log(self._observed(masses)[at] + FAINT), np.log(TEMPERATURES)
+        references, logs = self._references(), np.log(TEMPERATURES)
+        ratios = masses / references
+        observed = np.log(self._observed(ratios)[at] + FAINT)
         scores = np.zeros((n, TEMPERATURES.size))
         for k, temperature in enumerate(TEMPERATURES):
-            powers = np.where(masses > 0, masses ** (1 / temperature), 0).sum(axis=1)
+            powers = np.where(masses > 0, references * ratios ** (1 / temperature), 0).sum(axis=1)
             sums = np.log(np.bincount(self.cells, powers)[self.cells[at]] + FAINT)
             scores[:, k] = np.bincount(self.firsts[at], observed / temperature - sums, n)
         whole = logs[np.argmax(scores.sum(axis=0) - 0.5 * (logs / WIDTH) ** 2)]
         prior = 0.5 * ((logs - whole) / WIDTH_OF_COLUMNS) ** 2
         return np.asarray(TEMPERATURES[np.argmax(scores - prior, axis=1)])
+
+
+def _frequency(problem: SampledProblem) -> Array:
+    """Return the fraction of the second level among the cells of each column of two, and else 1."""
+    found = np.ones(problem.shape[1])
+    for k, levels in enumerate(problem.levels):
+        if levels is not None and levels.counts.size == 2:
+            found[k] = (levels.counts[1] + 0.5) / (levels.counts.sum() + 1)
+    return found

@@ -64,8 +64,14 @@ def test_intervals_of_a_mixture_that_spreads_too_much_are_narrower():
 
 
 def test_temperatures_maximise_the_log_score_of_hidden_levels():
-    """First one for the table, then one for each column around it, by a search without a grid."""
-    hidden = prepared(mixed(), rank=5).hidden
+    """First one for the table, then one for each column around it, by a search without a grid.
+
+    Probabilities of classes are measured from their frequencies.
+    """
+    ensemble = prepared(mixed(), rank=5)
+    hidden = ensemble.hidden
+    counts = np.array([each.counts for each in ensemble.trials[0].levels[13:]])
+    frequencies = (counts[:, 1] + 0.5) / (counts.sum(axis=1) + 1)
     ash = np.flatnonzero(~hidden.is_indicator)
     codes = hidden.values[hidden.is_level].astype(int)
     masses = np.random.default_rng(0).dirichlet(np.ones(4), hidden.cells.size)
@@ -75,11 +81,12 @@ def test_temperatures_maximise_the_log_score_of_hidden_levels():
     found = hidden.temperatures(masses, 16)
 
     def losses(log_t):
-        powers = masses ** (1 / np.exp(log_t))
+        power = 1 / np.exp(log_t)
+        powers, kept = masses**power, frequencies ** (1 - power)
         loss = {2: 0.0, 13: 0.0}
         for cell in np.unique(hidden.cells):
             at = np.flatnonzero(hidden.cells == cell)
-            p = powers[at[0]] if hidden.firsts[at[0]] == 2 else powers[at, 1]
+            p = powers[at[0]] if hidden.firsts[at[0]] == 2 else powers[at, 1] * kept
             right = codes[at[0]] if hidden.firsts[at[0]] == 2 else int(np.argmax(codes[at]))
             loss[hidden.firsts[at[0]]] -= np.log(p[right] / p.sum())
         return loss
@@ -101,7 +108,7 @@ def test_temperatures_maximise_the_log_score_of_hidden_levels():
 
 
 def test_probabilities_guesses_and_copies_have_their_temperature():
-    """Two classes at half the temperature have twice the logit; an ordered level likewise."""
+    """Half the temperature doubles a logit, measured from that of the frequencies for classes."""
     frame = mixed()[["alcohol", "flavanoids", "ash", "target"]]
     frame["high"] = pd.array(frame["alcohol"].fillna(13) > 13, dtype="boolean")
     frame.loc[frame.index[:60], ["ash", "high", "target"]] = pd.NA
@@ -113,9 +120,10 @@ def test_probabilities_guesses_and_copies_have_their_temperature():
         for t in (1.0, 0.5)
     )  # fmt: skip
     before, after = (each.probabilities("high")[True] for each in (warm, cold))
-    np.testing.assert_allclose(after, expit(2 * logit(before)), rtol=1e-6)
-    for name in ("ash", "target"):
-        p = warm.probabilities(name).to_numpy() ** 2
+    share = posterior.draws["frequency"][0, 0].to_numpy()
+    np.testing.assert_allclose(after, expit(2 * logit(before) - logit(share[-1])), rtol=1e-5)
+    for name, reference in (("ash", 1.0), ("target", share[3:6])):
+        p = warm.probabilities(name).to_numpy() ** 2 / reference
         p /= p.sum(axis=1, keepdims=True)
         np.testing.assert_allclose(cold.probabilities(name), p, rtol=1e-5)
         copies = pd.concat(
@@ -130,3 +138,20 @@ def test_probabilities_guesses_and_copies_have_their_temperature():
     np.testing.assert_allclose(cold.predict_std(rows, ash), sds, rtol=1e-5)
     logs = cold.log_density(rows, ash, np.full(60, 2.0))
     np.testing.assert_allclose(logs, np.log(p[:, 2]), rtol=1e-5)
+
+
+def test_a_class_that_nothing_predicts_keeps_its_frequency():
+    """A low temperature leaves its probabilities alone, but not those of an old file."""
+    rng = np.random.default_rng(0)  # a generated table
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("xyz"))
+    frame["class"] = pd.Categorical(rng.choice(["a", "b", "c"], 200, p=[0.7, 0.2, 0.1]))
+    frame.loc[:39, "class"] = None
+    posterior = nmd.sample(frame, draws=120, random_state=0)
+    cold = posterior.draws.assign(temperature=xr.full_like(posterior.draws["temperature"], 0.5))
+    new, old = (
+        replace(posterior, draws=draws).probabilities("class").iloc[:40].mean()
+        for draws in (cold, cold.drop_vars("frequency"))
+    )
+    frequencies = frame["class"].value_counts(normalize=True).sort_index()
+    np.testing.assert_allclose(new, frequencies, atol=0.05)
+    assert old["a"] > frequencies["a"] + 0.15
