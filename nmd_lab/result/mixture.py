@@ -120,15 +120,7 @@ POINTS = 1024
 
 
 class Tempering(NamedTuple):
-    """How probabilities of levels or classes are calibrated.
-
-    Attributes
-    ----------
-    temperature : float
-        Temperature; 1 leaves the probabilities of the mixture.
-    reference : ndarray (K,), optional
-        Probabilities that a high temperature leaves; by default equal ones.
-    """
+    """How probabilities are calibrated: a temperature, and those that a high one leaves (K,)."""
 
     temperature: float = 1.0
     reference: Array | None = None

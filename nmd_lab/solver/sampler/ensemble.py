@@ -85,17 +85,14 @@ class Member:
         Sums over the scored sweeps; None if no cells are hidden.
     draws : int
         Number of sweeps whose draws are kept.
-    spread : float
-        Spread of new numbers of all members, as a share of that of their mixture.
-    temperature : ndarray (n,)
-        Temperature of the levels and classes of each column; 1 leaves their probabilities.
+    calibration : dict of ndarray
+        That of the mixture, which is part of each draw; empty if no cells are hidden.
     """
 
     state: ChainState
     scores: Scores | None
     draws: int
-    spread: float
-    temperature: NDArray[np.float64]
+    calibration: Draw
 
 
 @dataclass(frozen=True)
@@ -162,10 +159,8 @@ class Ensemble:
             return draw
         draw = with_groups(draw, max(size.groups for size in self.sizes))
         rank = self.problems[k].rank
-        assert self.hidden is not None
-        more = {"spread": np.array(member.spread), "temperature": member.temperature}
-        more |= {"frequency": self.hidden.frequency, "member": np.array(k, np.int16)}
-        return with_rank(draw, rank, self.problem.rank - rank) | more
+        draw = with_rank(draw, rank, self.problem.rank - rank)
+        return draw | member.calibration | {"member": np.array(k, np.int16)}
 
     @property
     def all_tuned(self) -> int:
@@ -198,10 +193,9 @@ class Ensemble:
 
     def member(self, state: ChainState) -> Member:
         """Return a member that has not been scored; if it is the only one, it has all draws."""
-        ones = np.ones(self.problem.shape[1])
         if self.hidden is None:
-            return Member(state, None, self.draws, 1.0, ones)
-        return Member(state, self.hidden.no_scores(), 0, 1.0, ones)
+            return Member(state, None, self.draws, {})
+        return Member(state, self.hidden.no_scores(), 0, self.hidden.calibration(1.0, 1.0))
 
     def score(self, k: int, member: Member) -> None:
         """Add the scores of the hidden cells, given the state of a member."""
@@ -211,9 +205,9 @@ class Ensemble:
         member.scores = member.scores.plus(self.hidden.scores(*now))
 
     def weigh(self, members: list[Member]) -> None:
-        """Give each member its number of draws, spread and temperatures, and all cells."""
-        assert self.hidden is not None
-        scores = [member.scores for member in members if member.scores is not None]
+        """Give each member its number of draws, the calibration, and all cells."""
+        hidden, scores = self.hidden, [each.scores for each in members if each.scores is not None]
+        assert hidden is not None
         weights = stacked(np.array([each.log_densities for each in scores]), self.sizes)
         exact = weights * self.draws
         counts = np.floor(exact).astype(int)
@@ -222,10 +216,9 @@ class Ensemble:
             np.tensordot(weights, each, 1) / self.scored
             for each in zip(*((each.below, each.masses) for each in scores), strict=True)
         )
-        spread = self.hidden.spread(below)
-        temperature = self.hidden.temperatures(masses, self.problem.shape[1])
+        calibration = hidden.calibration(hidden.spread(below), hidden.temperatures(masses))
         for member, problem, count in zip(members, self.problems, counts, strict=True):
-            member.draws, member.spread, member.temperature = int(count), spread, temperature
+            member.draws, member.calibration = int(count), calibration
             if count:
                 member.state = with_all_cells(problem, member.state)
 

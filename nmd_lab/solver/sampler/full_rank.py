@@ -84,14 +84,8 @@ def with_cut_points(problem: SampledProblem, full: SampledProblem, state: ChainS
 
 def with_rank(draw: Draw, rank: int, more: int) -> Draw:
     """Return a draw with `more` components after the first `rank`, of which H is zero."""
-    columns = np.insert(draw["columns"], [rank] * more, 0, axis=1)
-    rows = np.insert(draw["rows"], [rank] * more, 0, axis=1)
-    means = np.insert(draw["row_means"], [rank] * more, 0, axis=1)
-    precisions = draw["row_precisions"]
-    for axis in (1, 2):
-        precisions = np.insert(precisions, [rank] * more, 0, axis=axis)
-    new = range(rank, rank + more)
+    names, at, new = ("rows", "columns", "row_means"), [rank] * more, range(rank, rank + more)
+    precisions = np.insert(np.insert(draw["row_precisions"], at, 0, axis=1), at, 0, axis=2)
     precisions[:, new, new] = 1.0
-    return draw | {
-        "rows": rows, "columns": columns, "row_means": means, "row_precisions": precisions
-    }  # fmt: skip
+    padded = {name: np.insert(draw[name], at, 0, axis=1) for name in names}
+    return draw | padded | {"row_precisions": precisions}

@@ -128,9 +128,11 @@ class Hidden(NamedTuple):
             is_indicator = np.array([each.has_indicators for each in table.of_matrix])
         at = hidden.entries().columns[levels]
         _, cell = np.unique(cells[levels], return_inverse=True)
-        n_codes = max((each.counts.size for each in problem.levels if each is not None), default=0)
-        of_levels = cell.ravel(), is_indicator[at], firsts[at]
-        return cls(i, j, values[known], is_level[known], *of_levels, n_codes, _frequency(problem))
+        counts = [np.empty(0) if each is None else each.counts for each in problem.levels]
+        frequency = [(c[1] + 0.5) / (c.sum() + 1) if c.size == 2 else 1.0 for c in counts]
+        n_codes = max(each.size for each in counts)
+        of_levels = cell.ravel(), is_indicator[at], firsts[at], n_codes, np.array(frequency)
+        return cls(i, j, values[known], is_level[known], *of_levels)
 
     def no_scores(self) -> Scores:
         """Return the sums before any sweep."""
@@ -171,13 +173,10 @@ class Hidden(NamedTuple):
             found[at, 1] = masses[at, 1] / np.maximum(sums[self.cells[at]], FAINT)
         return found
 
-    def _references(self) -> Array:
-        """Return the probabilities (n_levels, K) that a high temperature leaves, up to a factor."""
-        second = self.frequency[self.columns[self.is_level]]
-        found = np.ones((second.size, self.n_codes))
-        has_two = second < 1
-        found[has_two, :2] = np.column_stack([1 - second, second])[has_two]
-        return found
+    def calibration(self, spread: float, temperature: Array | float) -> dict[str, NDArray[Any]]:
+        """Return the arrays of each draw by name; those of the mixture itself are 1."""
+        each = np.broadcast_to(temperature, self.frequency.shape)
+        return {"spread": np.array(spread), "temperature": each, "frequency": self.frequency}
 
     def spread(self, below: Array) -> float:
         """Return the spread of intervals that cover their share of the numbers.
@@ -190,17 +189,19 @@ class Hidden(NamedTuple):
         ratio = np.quantile(z, COVERED) / ndtri((1 + COVERED) / 2)
         return float(np.clip(ratio ** (z.size / (z.size + CELLS_OF_PRIOR)), NARROWEST, WIDEST))
 
-    def temperatures(self, masses: Array, n: int) -> Array:
+    def temperatures(self, masses: Array) -> Array | float:
         """Return the temperature of each column of the matrix; `masses` are those of the mixture.
 
         It maximises the log score of the hidden levels and classes together with its prior, first
         of all columns, then of each.
         """
+        n, codes = self.frequency.size, self.values[self.is_level]
         if not masses.size:
-            return np.ones(n)
-        codes = self.values[self.is_level]
+            return 1.0
         at = ~self.is_indicator | (codes == 1)
-        references, logs = self._references(), np.log(TEMPERATURES)
+        second, logs = self.frequency[self.columns[self.is_level], None], np.log(TEMPERATURES)
+        first = np.where(second < 1, 1 - second, 1.0)  # a high temperature leaves these references
+        references = np.where(np.arange(self.n_codes) == 1, second, first)
         ratios = masses / references
         observed = np.log(self._observed(ratios)[at] + FAINT)
         scores = np.zeros((n, TEMPERATURES.size))
@@ -211,12 +212,3 @@ class Hidden(NamedTuple):
         whole = logs[np.argmax(scores.sum(axis=0) - 0.5 * (logs / WIDTH) ** 2)]
         prior = 0.5 * ((logs - whole) / WIDTH_OF_COLUMNS) ** 2
         return np.asarray(TEMPERATURES[np.argmax(scores - prior, axis=1)])
-
-
-def _frequency(problem: SampledProblem) -> Array:
-    """Return the fraction of the second level among the cells of each column of two, and else 1."""
-    found = np.ones(problem.shape[1])
-    for k, levels in enumerate(problem.levels):
-        if levels is not None and levels.counts.size == 2:
-            found[k] = (levels.counts[1] + 0.5) / (levels.counts.sum() + 1)
-    return found
