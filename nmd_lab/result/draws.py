@@ -224,8 +224,7 @@ class Drawn(Fitted):
         temperature, frequency = float(each[:, positions[0]].mean()), self._flat("frequency")
         if frequency is None or frequency[0, positions[0]] == 1:  # an old file, or ordered levels
             return Tempering(temperature)
-        second = frequency[0, positions].astype(float)
-        return Tempering(temperature, second if second.size > 1 else np.append(1 - second, second))
+        return Tempering(temperature, frequency[0, positions].astype(float))
 
     def _with_draws(self, number: int = ENOUGH) -> Self:
         """Return the posterior with about so many draws, in proportion to those of each member."""

@@ -120,17 +120,22 @@ POINTS = 1024
 
 
 class Tempering(NamedTuple):
-    """How probabilities are calibrated: a temperature, and those that a high one leaves (K,)."""
+    """How probabilities are calibrated: a temperature, and the frequencies that a high one leaves.
+
+    They are those of the classes (K,), or of the second of two levels; None leaves equal ones.
+    """
 
     temperature: float = 1.0
-    reference: Array | None = None
+    frequencies: Array | None = None
 
     def of(self, shares: Array) -> Array:
         """Return calibrated probabilities (entries, K)."""
         if self.temperature == 1:
             return shares
-        reference = 1.0 if self.reference is None else self.reference
-        powers = reference * (shares / reference) ** (1 / self.temperature)
+        each: Array | float = 1.0
+        if (found := self.frequencies) is not None:
+            each = found if found.size == shares.shape[1] else np.append(1 - found, found)
+        powers = each * (shares / each) ** (1 / self.temperature)
         return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
