@@ -154,8 +154,8 @@ class Posterior(PosteriorFactorAnalysis, PosteriorTables, PosteriorDiagnostics):
         temperature : ndarray (chain, draw, n), optional
             Temperature of the probabilities of levels and classes.
         frequency : ndarray (chain, draw, n), optional
-            Fraction of the second level of a column of two, whose probabilities a high temperature
-            makes those of both levels; 1 for other columns.
+            Fraction of the second level among the cells of a column of two levels, 1 for other
+            columns.  The temperature acts on the ratio of a probability to it.
         log_likelihood : ndarray (chain, sweep), optional
             Log-likelihood at each sweep after tuning.
         predictions : ndarray (chain, sweep, n_probes), optional

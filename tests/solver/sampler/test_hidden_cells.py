@@ -121,7 +121,7 @@ def test_probabilities_guesses_and_copies_have_their_temperature():
     )  # fmt: skip
     before, after = (each.probabilities("high")[True] for each in (warm, cold))
     share = posterior.draws["frequency"][0, 0].to_numpy()
-    np.testing.assert_allclose(after, expit(2 * logit(before) - logit(share[-1])), rtol=1e-5)
+    np.testing.assert_allclose(after, expit(2 * logit(before) - logit(share[-1])), rtol=1e-6)
     for name, reference in (("ash", 1.0), ("target", share[3:6])):
         p = warm.probabilities(name).to_numpy() ** 2 / reference
         p /= p.sum(axis=1, keepdims=True)
