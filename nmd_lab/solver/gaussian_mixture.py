@@ -122,7 +122,9 @@ def learn_rows(X, variance, mixture, sums):  # type: ignore[no-untyped-def]
                     of_rows = np.dot(rows.T, rows)
                     if few:
                         of_rows = explained_by_all[k] - of_rows
-                    explained[k] += of_pattern[k] * of_rows
+                    for j in range(d):
+                        for b in range(d):
+                            explained[k, j, b] += of_pattern[k] * of_rows[j, b]
                     of_pattern[k] = 0.0
             if last:
                 break
@@ -160,11 +162,13 @@ def predict_rows(X, variance, mixture, out):  # type: ignore[no-untyped-def]
             if probabilities[k] > 0:
                 put_mean(means[k], r[k], few, gains[k], V[k, :n], y[k, :n], centre)
                 put_variances(covariances[k], few, explained_by_all[k], V[k, :n], spread)
-                sums[0] += probabilities[k] * centre
-                sums[1] += probabilities[k] * (spread + centre**2)
+                for j in range(d):
+                    sums[0, j] += probabilities[k] * centre[j]
+                    sums[1, j] += probabilities[k] * (spread[j] + centre[j] ** 2)
         sums /= probabilities.sum()
-        out[0][i] = sums[0]
-        out[1][i] = np.maximum(sums[1] - sums[0] ** 2, 0.0)
+        for j in range(d):
+            out[0][i, j] = sums[0, j]
+            out[1][i, j] = max(sums[1, j] - sums[0, j] ** 2, 0.0)
 
 
 @dataclass(frozen=True)

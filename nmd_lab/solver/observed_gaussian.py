@@ -124,7 +124,8 @@ def project(U, matrix, columns, V):  # type: ignore[no-untyped-def]
 @compile_inner
 def put_mean(mean, r, few, G, V, y, centre):  # type: ignore[no-untyped-def]
     """Put E z into `centre`."""
-    centre[:] = mean
+    for j in range(mean.size):
+        centre[j] = mean[j]
     if few:
         for i in range(r.size):
             for j in range(r.size):

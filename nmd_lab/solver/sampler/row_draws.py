@@ -167,12 +167,10 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
     for i in range(first, last):
         if done.size and done[i]:
             continue
-        if in_groups:
-            normal[:] = 0.0
-            b[:] = 0.0
-        else:
-            normal[:] = precision[0]
-            b[:] = linear[0]
+        for a in range(d):  # Numba takes seconds to compile a slice that is assigned
+            b[a] = 0.0 if in_groups else linear[0, a]
+            for c in range(d):
+                normal[a, c] = 0.0 if in_groups else precision[0, a, c]
         rho_of_row = rho_of_rows[i] if rho_of_rows.size > 1 else rho_of_rows[0]
         begin, end = indptr[i], indptr[i + 1]
         for k in range(begin, end):

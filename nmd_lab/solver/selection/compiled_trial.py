@@ -53,12 +53,11 @@ def run_of_squares(
     """Return where the iterations end from a start, by the rules of `Progress`."""
     data = problem.observations
     X, observed = np.zeros(data.shape), np.zeros(data.shape)
-    at_rows, at_columns, values = data.entries()
-    X[at_rows, at_columns], observed[at_rows, at_columns] = values, 1.0
-    nothing = np.zeros(0, np.int64)
-    judged: Any = (nothing, nothing, np.zeros(0))
+    at_rows, at_columns, known = data.entries()
+    X[at_rows, at_columns], observed[at_rows, at_columns] = known, 1.0
+    at, values = np.zeros((2, 0), np.int64), np.zeros(0)
     if held_out is not None:
-        judged = held_out.rows, held_out.indices, held_out.values
+        at, values = np.array([held_out.rows, held_out.indices], np.int64), held_out.values
     W, H = problem.projected(start)
     rank, rule, columns = start.W.shape[1], problem.rule, problem.offset_columns
     solved_W, solved_H = columns.solved(rank)
@@ -67,7 +66,7 @@ def run_of_squares(
     bounds = (solved_W.stop, solved_H.start, solved_H.stop)
     numbers = (problem.epsilon, rule.initial, rule.unit, rule.factor, rule.step, problem.size_of_T)
     rules = (2 * progress.lowest, progress.fewest, progress.most, progress.keeps_best)
-    arrays = (X, observed, *judged, W, H, *problem.alphas(rank))
+    arrays = (X, observed, *at, values, W, H, *problem.alphas(rank))
     with np.errstate(over="ignore", invalid="ignore"):
         W_aug, H_aug, progress.count, squares = _kernel()(
             *arrays, bounds, numbers, rules, start.from_factors
@@ -88,8 +87,11 @@ def _row_step(S, W, H, alphas, stop, epsilon, rho):  # type: ignore[no-untyped-d
     ridge = epsilon * np.sum(partners * partners) + alphas / rho + TINY
     inverse = np.linalg.inv(partners @ partners.T + np.diag(ridge))
     step = (S @ H.T)[:, :stop] - ridge * W[:, :stop]
+    change = np.ascontiguousarray(step) @ inverse
     next_W = W.copy()
-    next_W[:, :stop] += np.ascontiguousarray(step) @ inverse
+    for i in range(len(W)):  # Numba takes seconds to compile a slice that is assigned
+        for k in range(stop):
+            next_W[i, k] += change[i, k]
     return next_W
 
 
@@ -100,8 +102,11 @@ def _column_step(S, W, next_W, H, alphas, first, stop, epsilon, rho):  # type: i
     ridge = epsilon * np.sum(partners * partners) + alphas / rho + TINY
     inverse = np.linalg.inv(partners.T @ partners + np.diag(ridge))
     step = partners.T @ S - (partners.T @ (next_W - W)) @ H - ridge.reshape(-1, 1) * rows
+    change = inverse @ step
     next_H = H.copy()
-    next_H[first:stop] += inverse @ step
+    for k in range(first, stop):
+        for j in range(H.shape[1]):
+            next_H[k, j] += change[k - first, j]
     return next_H
 
 
@@ -119,7 +124,7 @@ def _kernel() -> Any:
         empty = np.zeros(n, np.bool_)
         for j in range(n):
             empty[j] = np.sum(observed[:, j]) == 0
-        T, U, A, S = X.copy(), np.zeros((m, n)), W @ H, np.zeros((m, n))
+        T, U, A = X.copy(), np.zeros((m, n)), W @ H
         squares = np.zeros((most if keeps else 1, values.size))
         primal = dual = change = 0.0
         means, before, earlier, count, best, lowest_here = np.inf, np.inf, np.inf, 0, 0, np.inf
@@ -166,12 +171,12 @@ def _kernel() -> Any:
                     new_rho = rho / rho_step
                 U *= rho / new_rho
                 rho = new_rho
-            S[:] = T + U - A
+            S = T + U - A
             next_W = row_step(S, W, H, W_alphas, stop_W, epsilon, rho)
             next_H = column_step(S, W, next_W, H, H_alphas, first_H, stop_H, epsilon, rho)
             for j in range(n):
-                if empty[j]:
-                    next_H[first_H:stop_H, j] = 0
+                for k in range(first_H, stop_H):
+                    next_H[k, j] = 0.0 if empty[j] else next_H[k, j]
             W, H, count = next_W, next_H, count + 1
             A = W @ H
 

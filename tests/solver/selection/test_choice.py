@@ -199,7 +199,7 @@ def test_sparse_data_stay_sparse():
     rows, columns = rng.integers(n, size=(2, n_entries))
     X = sparse.coo_array((3 + rng.normal(size=n_entries), (rows, columns)), shape=(n, n)).tocsr()
     options = {"max_iter": 3, "random_state": 0}
-    nmd.complete(sparse.csr_array(np.nan_to_num(holes())), 2, **options)  # compiles
+    nmd.complete(X, 2, **options)  # compiles
     tracemalloc.start()
     try:
         fit = nmd.complete(X, 2, **options)
