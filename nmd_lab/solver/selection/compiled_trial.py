@@ -55,9 +55,10 @@ def run_of_squares(
     X, observed = np.zeros(data.shape), np.zeros(data.shape)
     at_rows, at_columns, known = data.entries()
     X[at_rows, at_columns], observed[at_rows, at_columns] = known, 1.0
-    at, values = np.zeros((2, 0), np.int64), np.zeros(0)
+    judged: Any = ([], [], np.zeros(0))
     if held_out is not None:
-        at, values = np.array([held_out.rows, held_out.indices], np.int64), held_out.values
+        judged = held_out.rows, held_out.indices, held_out.values
+    at = np.array(judged[:2], np.int64)
     W, H = problem.projected(start)
     rank, rule, columns = start.W.shape[1], problem.rule, problem.offset_columns
     solved_W, solved_H = columns.solved(rank)
@@ -66,7 +67,7 @@ def run_of_squares(
     bounds = (solved_W.stop, solved_H.start, solved_H.stop)
     numbers = (problem.epsilon, rule.initial, rule.unit, rule.factor, rule.step, problem.size_of_T)
     rules = (2 * progress.lowest, progress.fewest, progress.most, progress.keeps_best)
-    arrays = (X, observed, *at, values, W, H, *problem.alphas(rank))
+    arrays = (X, observed, *at, judged[2], W, H, *problem.alphas(rank))
     with np.errstate(over="ignore", invalid="ignore"):
         W_aug, H_aug, progress.count, squares = _kernel()(
             *arrays, bounds, numbers, rules, start.from_factors
@@ -87,12 +88,8 @@ def _row_step(S, W, H, alphas, stop, epsilon, rho):  # type: ignore[no-untyped-d
     ridge = epsilon * np.sum(partners * partners) + alphas / rho + TINY
     inverse = np.linalg.inv(partners @ partners.T + np.diag(ridge))
     step = (S @ H.T)[:, :stop] - ridge * W[:, :stop]
-    change = np.ascontiguousarray(step) @ inverse
-    next_W = W.copy()
-    for i in range(len(W)):  # Numba takes seconds to compile a slice that is assigned
-        for k in range(stop):
-            next_W[i, k] += change[i, k]
-    return next_W
+    solved = W[:, :stop] + np.ascontiguousarray(step) @ inverse
+    return np.hstack((solved, W[:, stop:]))  # a slice that is assigned takes seconds to compile
 
 
 def _column_step(S, W, next_W, H, alphas, first, stop, epsilon, rho):  # type: ignore[no-untyped-def]
@@ -102,12 +99,7 @@ def _column_step(S, W, next_W, H, alphas, first, stop, epsilon, rho):  # type: i
     ridge = epsilon * np.sum(partners * partners) + alphas / rho + TINY
     inverse = np.linalg.inv(partners.T @ partners + np.diag(ridge))
     step = partners.T @ S - (partners.T @ (next_W - W)) @ H - ridge.reshape(-1, 1) * rows
-    change = inverse @ step
-    next_H = H.copy()
-    for k in range(first, stop):
-        for j in range(H.shape[1]):
-            next_H[k, j] += change[k - first, j]
-    return next_H
+    return np.vstack((H[:first], rows + inverse @ step, H[stop:]))
 
 
 @cache
