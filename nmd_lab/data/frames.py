@@ -96,6 +96,7 @@ PHRASES = {
     "numbers": "numbers as text or objects",
     "words": "numbers together with {examples}",
     "dates": "dates",
+    "durations": "durations",
     "mixed": "values of several types",
     "empty": "no value",
     "others": "neither numbers nor text",
@@ -106,6 +107,7 @@ CASTS = {
     "numbers": ".apply(pd.to_numeric)",
     "words": ".apply(pd.to_numeric, errors='coerce')",
     "dates": ".apply(lambda when: (when - when.min()).dt.days)",
+    "durations": ".apply(lambda length: length.dt.total_seconds())",
 }
 """Code that turns some columns into ones that are taken."""
 
@@ -213,7 +215,7 @@ def _kind(column: Any) -> str | None:
     if hasattr(column.dtype, "categories") or dtype_kind in "buif":
         return None
     if dtype_kind != "O" or type(column.dtype).__name__ in OTHER_OBJECTS:
-        return "dates" if dtype_kind == "M" else "others"
+        return {"M": "dates", "m": "durations"}.get(dtype_kind, "others")
     kind = _kind_of_objects(column)
     return None if kind in ("text", "booleans") else kind
 
@@ -239,11 +241,9 @@ def _kind_of_objects(column: Any) -> str:
     measured = signed.any() or words.str.lower().isin(BELOW_A_LIMIT).any()
     if mostly and words.nunique() <= MOST_WORDS and (measured or not are_classes):
         return "limits" if limits.any() else "words"
-    if not all_text:
-        return (
-            "mixed" if all(isinstance(value, str | float | int) for value in values) else "others"
-        )
-    return "text" if are_classes else "identifiers"
+    if all_text:
+        return "text" if are_classes else "identifiers"
+    return "mixed" if all(isinstance(value, str | float | int) for value in values) else "others"
 
 
 def _without_signs(text: Any) -> Any:
