@@ -6,6 +6,9 @@ Each kernel therefore gets a unique name, under which Numba caches it.  The name
 the source files of all captured functions.  A kernel that uses a class of the user is compiled in
 each process, because this package cannot tell when its code changes.
 
+Kernels assign arrays entry by entry.  For a slice that is assigned an array, Numba compiles the
+message about their shapes, too, which takes seconds.
+
 A file of the cache that cannot be read counts as absent: the kernel is compiled, and the file
 replaced.  Where nothing can be written, each process compiles its kernels.
 """

@@ -43,17 +43,17 @@ def test_all_columns_are_named_and_mended_at_once():
         "'took', values of several types in column 'both', no value in column 'none' and neither "
         "numbers nor text in column 'z': run `X = X.drop(columns=['name', 'both', 'none', 'z']); "
         "X[['price']] = X[['price']].apply(pd.to_numeric); X[['when']] = X[['when']].apply(lambda "
+        "when: (when - "
     )
     assert said.endswith("`, and give at_most=at_most and at_least=at_least.")
     limits = GivenLimits(at_most=names["at_most"], at_least=names["at_least"])
     seen = observe(names["X"], limits=limits)
     columns = seen.labels.table.labels
     assert columns == ["age", "sex=m", "stage=II", "lead", "when", "took", "smoker", "price"]
-    nan = np.nan
+    nan, codes = np.nan, seen.limits.codes.reshape(4, 8)
     times, others = [[0, 2, nan, 0], [60, nan, 90, 60]], [[1, nan, 0, 1], [1.5, nan, 2, 1]]
     expected = [[0.5, 0.7, nan, 100], *times, *others]
     np.testing.assert_array_equal(seen.to_array()[:, 3:].T, expected)
-    codes = seen.limits.codes.reshape(4, 8)
     assert codes[:, 3].tolist() == [1, 0, 0, 2]
     assert not np.delete(codes, 3, axis=1).any()
 

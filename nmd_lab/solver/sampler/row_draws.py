@@ -167,7 +167,7 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
     for i in range(first, last):
         if done.size and done[i]:
             continue
-        for a in range(d):  # Numba takes seconds to compile a slice that is assigned
+        for a in range(d):
             b[a] = 0.0 if in_groups else linear[0, a]
             for c in range(d):
                 normal[a, c] = 0.0 if in_groups else precision[0, a, c]

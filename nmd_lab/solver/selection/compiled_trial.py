@@ -89,7 +89,7 @@ def _row_step(S, W, H, alphas, stop, epsilon, rho):  # type: ignore[no-untyped-d
     inverse = np.linalg.inv(partners @ partners.T + np.diag(ridge))
     step = (S @ H.T)[:, :stop] - ridge * W[:, :stop]
     solved = W[:, :stop] + np.ascontiguousarray(step) @ inverse
-    return np.hstack((solved, W[:, stop:]))  # a slice that is assigned takes seconds to compile
+    return np.hstack((solved, W[:, stop:]))
 
 
 def _column_step(S, W, next_W, H, alphas, first, stop, epsilon, rho):  # type: ignore[no-untyped-def]
