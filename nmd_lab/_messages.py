@@ -16,7 +16,7 @@ from .data.units import units_of_columns
 from .result.convergence import LARGEST_RHAT, MOST_UNSETTLED
 from .result.decomposition import Decomposition
 from .result.draws import LIMITS
-from .result.imputation import Bounded, draws_within
+from .result.new_observations import Bounded, draws_within
 from .result.posterior import Posterior
 from .result.report import sentence_of_codes
 from .result.summary import FEW_DRAWS, few_draws, unfinished

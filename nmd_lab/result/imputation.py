@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import xarray as xr
@@ -27,7 +27,8 @@ from .draws import ENOUGH, LIMITS, Drawn
 from .entries import data_to_fill, entries_at, filled_frame, refuse_sparse
 from .fold_in import NewRowsOfPosterior
 from .intervals import summarise
-from .mixture import Array, Predictive
+from .mixture import Array
+from .new_observations import Bounded, draw_within, draws_within, is_level_of, with_repeats
 
 Point = Literal["auto", "mean", "median", "mode"]
 """What one number, level or class stands for a distribution."""
@@ -37,9 +38,6 @@ Positions = NDArray[np.integer]
 MOST_SPREADS = 5.0
 """Standard deviations from the mean of a column within which a best guess of a number lies: a row
 with outliers may be predicted far beyond its column where f is not learned."""
-
-MOST_TRIES = 1000
-"""Draws of a value within its limits; then the limit itself is near enough."""
 
 
 class PosteriorImputation(NewRowsOfPosterior):
@@ -155,7 +153,7 @@ def filled(posterior: DrawnClasses, X: Any, data: MatchedData, point: Point = "a
         limited = np.flatnonzero(entries.is_limited)
         if limited.size:
             within = draws_within(posterior, entries.at(limited))
-            is_level = _is_level(posterior, j[limited])
+            is_level = is_level_of(posterior, j[limited])
             is_median = np.where(is_level, point != "mean", point == "median")
             x[limited] = np.where(is_median, _quantile(within, 0.5), within.mean(axis=0))
         return x
@@ -166,11 +164,6 @@ def filled(posterior: DrawnClasses, X: Any, data: MatchedData, point: Point = "a
         )
 
     return _filled(X, data, numbers, classes)
-
-
-def _is_level(posterior: Drawn, columns: Positions) -> NDArray[np.bool_]:
-    """Return whether columns of the matrix are levels."""
-    return np.broadcast_to(np.array(posterior.noise) == "ordinal", posterior._shape[1])[columns]
 
 
 def _near_means(posterior: Drawn) -> NDArray[np.float64]:
@@ -189,17 +182,16 @@ def copies(
     """Return X n times with draws in its missing cells, different ones as long as there are."""
     rounds = -(-n // posterior._n_draws)
     order = np.concatenate([rng.permutation(posterior._n_draws) for _ in range(rounds)])
-    predictives = posterior._predictives
-
+    predictives = with_repeats(posterior, data)
     known: dict[int, TemperedShares | None] = {}  # the same cells are missing in each copy
 
     def copy(draw: int) -> Any:
         def numbers(entries: Bounded) -> Array:
             v = posterior._drawn_at(entries.i, entries.j, draw)[0]
-            x = _draw_within(posterior, predictives, draw, v, entries, rng)
+            x = draw_within(posterior, predictives, draw, v, entries, rng)
             free = np.empty(0, np.intp)
             if "temperature" in posterior.draws:
-                free = np.flatnonzero(_is_level(posterior, entries.j) & ~entries.is_limited)
+                free = np.flatnonzero(is_level_of(posterior, entries.j) & ~entries.is_limited)
             for k, at in each_group(entries.j[free], posterior._shape[1]):
                 codes = classes(entries.i[free[at]], np.array([k]))
                 levels = np.array(posterior._noise_of(k).levels)
@@ -217,15 +209,6 @@ def copies(
     return [copy(draw) for draw in order[:n].tolist()]
 
 
-def draws_within(posterior: Drawn, entries: Bounded) -> Array:
-    """Return a new observation of each entry, within its limits, from each draw."""
-    predictives, rng = posterior._predictives, np.random.default_rng(0)
-    every = enumerate(posterior._drawn_at(entries.i, entries.j))
-    return np.stack(
-        [_draw_within(posterior, predictives, draw, v, entries, rng) for draw, v in every]
-    )
-
-
 def _quantile(draws: Array, level: Any) -> Array:
     """Return quantiles of draws that are among these, as levels have to be."""
     return np.asarray(np.quantile(draws, level, axis=0, method="inverted_cdf"))
@@ -241,25 +224,6 @@ def intervals_within(posterior: Drawn, data: MatchedData, level: float) -> tuple
         return at, np.empty((0, 2))
     entries = Bounded(data.rows[i], data.columns[j], *bounds[:, i, j])
     return at, _quantile(draws_within(posterior, entries), tails).T
-
-
-class Bounded(NamedTuple):
-    """Entries of the matrix, with limits of their values; infinite where there is none."""
-
-    i: Positions
-    j: Positions
-    low: Array
-    high: Array
-
-    @property
-    def is_limited(self) -> NDArray[np.bool_]:
-        """Whether an entry has a limit."""
-        return np.asarray(np.isfinite(self.low) | np.isfinite(self.high))
-
-    def at(self, where: Positions) -> Bounded:
-        """Return some of the entries."""
-        i, j, low, high = self
-        return Bounded(i[where], j[where], low[where], high[where])
 
 
 def _filled(
@@ -288,27 +252,6 @@ def _filled(
 
     hidden = limited if table is None else limited[:, table.first_columns]
     return filled_frame(X, labels, missing, hidden)
-
-
-def _draw_within(
-    posterior: Drawn,
-    predictives: list[Predictive],
-    draw: int,
-    v: Array,
-    entries: Bounded,
-    rng: np.random.Generator,
-) -> Array:
-    """Return new observations from a single draw, again while they are beyond their limits."""
-    predictives = [predictive.of_draw(draw) for predictive in predictives]
-    x, outside = np.empty(v.size), np.arange(v.size)
-    for _ in range(MOST_TRIES):
-        columns = entries.j[outside]
-        for predictive, at, u in posterior._by_noise(predictives, columns, v[outside]):
-            x[outside[at]] = predictive.draw(u, rng)
-        outside = np.flatnonzero((x < entries.low) | (x > entries.high))
-        if outside.size == 0:
-            break
-    return np.asarray(np.clip(x, entries.low, entries.high))
 
 
 def _bounds(observations: Observations, array: NDArray[np.floating]) -> NDArray[np.floating]:

@@ -18,6 +18,8 @@ from nmd_lab.model.censored import all_pieces, bell, upper_tail
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.nonlinearities import Nonlinearity
 
+from .repeated_values import RepeatedValues
+
 Array = NDArray[np.float64]
 
 MAX_STEPS = 100
@@ -158,6 +160,8 @@ class Noise(NamedTuple):
         Values of the levels of ordinal data.
     tempering : Tempering
         Temperature of their probabilities.
+    repeated : RepeatedValues or None
+        Values that repeat, of which new observations are drawn; all else is smooth.
     """
 
     nonlinearity: Nonlinearity
@@ -167,6 +171,7 @@ class Noise(NamedTuple):
     cuts: Array | None = None
     levels: tuple[float, ...] | None = None
     tempering: Tempering = Tempering()
+    repeated: RepeatedValues | None = None
 
     def of_draw(self, draw: int) -> Noise:
         """Return the noise in one draw alone."""
@@ -260,8 +265,14 @@ class Predictive(ABC):
         """Return a quantile over all draws for each entry."""
 
     @abstractmethod
+    def _draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry, if no values repeat."""
+
     def draw(self, v: Array, rng: np.random.Generator) -> Array:
         """Return a new observation of each entry from a single draw, for v (entries,)."""
+        if (repeated := self.noise.repeated) is None:
+            return self._draw(v, rng)
+        return repeated.draw(lambda at: self._draw(v[at], rng), v.size, rng)
 
     def point(self, v: Array, point: str) -> Array:
         """Return the best guess for each entry: a number has the median if asked, or the mean."""
@@ -328,6 +339,6 @@ class GaussianNoise(Predictive):
         """Return a quantile over all draws for each entry."""
         return mixture_quantile(v, self.noise.sd, level)
 
-    def draw(self, v: Array, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry from a single draw."""
+    def _draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry, if no values repeat."""
         return np.asarray(v + self.noise.sd[0] * rng.standard_normal(v.shape))

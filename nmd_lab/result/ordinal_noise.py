@@ -90,7 +90,7 @@ class OrdinalNoise(Predictive):
             return np.asarray(self.levels[self.level_probabilities(v).argmax(axis=1)])
         return super().point(v, "mean" if point == "mean" else "median")
 
-    def draw(self, v: Array, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry from a single draw."""
+    def _draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry, if no values repeat."""
         t = v + rng.standard_normal(v.shape)
         return self.levels[np.searchsorted(self.cuts[0], t)]

@@ -92,8 +92,8 @@ class NoiseBefore(Predictive):
             return np.asarray(f(quantiles(folded, v, sd, level, ends, math.sqrt(level) * high)))
         return np.asarray(np.quantile(self._points(v), level, axis=0, method="inverted_cdf"))
 
-    def draw(self, v: Array, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry from a single draw."""
+    def _draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry, if no values repeat."""
         t = v + self.noise.sd[0] * rng.standard_normal(v.shape)
         return np.asarray(self.noise.nonlinearity(t))
 
@@ -186,8 +186,8 @@ class NoiseAfter(Predictive):
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return np.asarray(high)
 
-    def draw(self, v: Array, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry from a single draw."""
+    def _draw(self, v: Array, rng: np.random.Generator) -> Array:
+        """Return a new observation of each entry, if no values repeat."""
         t = v + self.noise.sd[0] * rng.standard_normal(v.shape)
         centre = np.asarray(self.noise.nonlinearity(t), dtype=np.float64)
         if self._is(POISSON):

@@ -1,0 +1,98 @@
+"""New observations of entries from draws: within their limits, or with values that repeat."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmd_lab.data.matching import MatchedData
+
+from .draws import Drawn
+from .mixture import Array, Predictive
+from .repeated_values import RepeatedValues, has_repeats
+
+Positions = NDArray[np.integer]
+
+MOST_TRIES = 1000
+"""Draws of a value within its limits; then the limit itself is near enough."""
+
+CELLS = 1000
+"""About the largest number of observed cells of a column that are replicated."""
+
+
+class Bounded(NamedTuple):
+    """Entries of the matrix, with limits of their values; infinite where there is none."""
+
+    i: Positions
+    j: Positions
+    low: Array
+    high: Array
+
+    @property
+    def is_limited(self) -> NDArray[np.bool_]:
+        """Whether an entry has a limit."""
+        return np.asarray(np.isfinite(self.low) | np.isfinite(self.high))
+
+    def at(self, where: Positions) -> Bounded:
+        """Return some of the entries."""
+        i, j, low, high = self
+        return Bounded(i[where], j[where], low[where], high[where])
+
+
+def is_level_of(posterior: Drawn, columns: Positions) -> NDArray[np.bool_]:
+    """Return whether columns of the matrix are levels."""
+    return np.broadcast_to(np.array(posterior.noise) == "ordinal", posterior._shape[1])[columns]
+
+
+def draw_within(
+    posterior: Drawn,
+    predictives: list[Predictive],
+    draw: int,
+    v: Array,
+    entries: Bounded,
+    rng: np.random.Generator,
+) -> Array:
+    """Return new observations from a single draw, again while they are beyond their limits."""
+    x, outside = np.empty(v.size), np.arange(v.size)
+    for _ in range(MOST_TRIES):
+        columns = entries.j[outside]
+        for predictive, at, u in posterior._by_noise(predictives, columns, v[outside]):
+            x[outside[at]] = predictive.of_draw(draw).draw(u, rng)
+        outside = np.flatnonzero((x < entries.low) | (x > entries.high))
+        if outside.size == 0:
+            break
+    return np.asarray(np.clip(x, entries.low, entries.high))
+
+
+def draws_within(
+    posterior: Drawn, entries: Bounded, predictives: list[Predictive] | None = None
+) -> Array:
+    """Return a new observation of each entry, within its limits, from each draw."""
+    each, rng = predictives or posterior._predictives, np.random.default_rng(0)
+    every = enumerate(posterior._drawn_at(entries.i, entries.j))
+    return np.stack([draw_within(posterior, each, draw, v, entries, rng) for draw, v in every])
+
+
+def with_repeats(posterior: Drawn, data: MatchedData) -> list[Predictive]:
+    """Return the distribution of each column, with the values that repeat among its numbers."""
+    predictives = posterior._predictives
+    if posterior._kinds is None:
+        return predictives
+    few, x = posterior._with_draws(), data.observations.to_array().astype(np.float64)
+    of_few = few._predictives
+    if (limits := data.observations.limits) is not None:
+        limited = data.observations.stored_positions()[1][np.flatnonzero(limits.codes)]
+        x[:, limited] = np.nan
+    for column, values in zip(data.columns.tolist(), x.T, strict=True):
+        rows = np.flatnonzero(~np.isnan(values))
+        if posterior.noise[column] == "ordinal" or not has_repeats(values[rows]):
+            continue
+        some = data.rows[rows[:: -(-rows.size // CELLS)]]
+        ends = np.tile([[-np.inf], [np.inf]], some.size)
+        cells = Bounded(some, np.full(some.size, column), *ends)
+        noise = predictives[column].noise
+        repeated = RepeatedValues.of(values[rows], draws_within(few, cells, of_few))
+        predictives[column] = type(predictives[column])(noise._replace(repeated=repeated))
+    return predictives
