@@ -1,4 +1,4 @@
-"""Values that repeat in a column, such as 0 for no pool, which new numbers hold as often.
+"""Values that repeat in a column, such as 0 for no pool, which new numbers hold about as often.
 
 The predictive distribution of a number is smooth.  A value that repeats gets the numbers to which
 it is the nearest one.  These, and those of other values between two that repeat, are then accepted
@@ -56,8 +56,8 @@ class RepeatedValues(NamedTuple):
         repeats = counts >= REPEATED
         first = np.flatnonzero(np.append(True, repeats[1:] | repeats[:-1]))  # of each part
         edges = 0.5 * (values[first[1:]] + values[first[1:] - 1])
-        part = np.searchsorted(edges, replicates.ravel())
-        expected = np.bincount(part, minlength=first.size) * (observed.size / replicates.size)
+        at = np.searchsorted(edges, replicates.ravel())
+        expected = np.bincount(at, minlength=first.size) * (observed.size / replicates.size)
         ratios = (np.add.reduceat(counts, first) + PRIOR) / (expected + PRIOR)
         of_parts = np.where(repeats[first], values[first], np.nan)
         return cls(edges, of_parts, ratios / ratios.max())
@@ -72,9 +72,9 @@ class RepeatedValues(NamedTuple):
         found, again = np.empty(size), np.arange(size)
         for _ in range(MOST_TRIES):
             x = smooth(again)
-            part = np.searchsorted(self.edges, x)
-            found[again] = np.where(np.isnan(self.values[part]), x, self.values[part])
-            again = again[rng.random(again.size) > self.accepted[part]]
+            at = np.searchsorted(self.edges, x)
+            found[again] = np.where(np.isnan(self.values[at]), x, self.values[at])
+            again = again[rng.random(again.size) > self.accepted[at]]
             if not again.size:
                 break
         return found
