@@ -73,6 +73,7 @@ def tables(draw):
 
 @given(tables())
 @settings(max_examples=20, deadline=None)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_types_order_and_labels_come_back(frame):
     before = frame.copy()
     posterior = nmd.sample(frame, 1, **QUICK)

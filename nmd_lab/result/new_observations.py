@@ -11,7 +11,7 @@ from nmd_lab.data.matching import MatchedData
 
 from .draws import Drawn
 from .mixture import Array, Predictive
-from .repeated_values import RepeatedValues, has_repeats
+from .repeated_values import RepeatedValues, has_repeated_value
 
 Positions = NDArray[np.integer]
 
@@ -87,7 +87,7 @@ def with_repeats(posterior: Drawn, data: MatchedData) -> list[Predictive]:
         x[:, limited] = np.nan
     for column, values in zip(data.columns.tolist(), x.T, strict=True):
         rows = np.flatnonzero(~np.isnan(values))
-        if posterior.noise[column] == "ordinal" or not has_repeats(values[rows]):
+        if posterior.noise[column] == "ordinal" or not has_repeated_value(values[rows]):
             continue
         some = data.rows[rows[:: -(-rows.size // CELLS)]]
         ends = np.tile([[-np.inf], [np.inf]], some.size)

@@ -27,7 +27,7 @@ MOST_TRIES = 30
 """Numbers that are drawn for one cell at most."""
 
 
-def has_repeats(observed: Array) -> bool:
+def has_repeated_value(observed: Array) -> bool:
     """Return whether a value repeats among the observed numbers of a column."""
     return bool(np.any(np.unique(observed, return_counts=True)[1] >= REPEATED))
 

@@ -17,8 +17,8 @@ def test_a_ratio_is_that_of_the_counts_at_the_nearest_values():
     groups = [[0.0], [1.5, 2.0, 2.5], [4.0], [7.0]]
     values = np.unique(OBSERVED)
     nearest = values[np.abs(replicates.ravel()[:, None] - values).argmin(axis=1)]
-    counts, expected = (np.array([np.isin(x, g).sum() for g in groups]) for x in (OBSERVED, nearest))
-    ratios = (counts + PRIOR) / (expected * OBSERVED.size / replicates.size + PRIOR)
+    counts, found = (np.array([np.isin(x, g).sum() for g in groups]) for x in (OBSERVED, nearest))
+    ratios = (counts + PRIOR) / (found * OBSERVED.size / replicates.size + PRIOR)
     np.testing.assert_array_equal(repeated.values, [0, np.nan, 4, np.nan])
     np.testing.assert_allclose(repeated.accepted, ratios / ratios.max(), rtol=1e-12)
 
