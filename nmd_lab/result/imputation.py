@@ -90,7 +90,7 @@ class PosteriorImputation(NewRowsOfPosterior):
             if the type is one of integers, such as "Int64"; ``X.convert_dtypes()`` makes integers
             of floats without fractions.  The missing entries of a copy are new observations, with
             noise, from one random draw; two copies have different draws as long as there are
-            enough.  A value that X repeats in a column, such as 0, is drawn about as often there.
+            enough.  A value that X repeats in a column, such as 0, is drawn as such.
 
         Raises
         ------

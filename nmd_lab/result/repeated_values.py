@@ -1,4 +1,4 @@
-"""Values that repeat in a column, such as 0 for no pool, which new numbers hold about as often.
+"""Values that repeat in a column, such as 0 for no pool, which new numbers hold too.
 
 The predictive distribution of a number is smooth.  A value that repeats gets the numbers to which
 it is the nearest one.  These, and those of other values between two that repeat, are then accepted
