@@ -180,8 +180,10 @@ def copies(
     posterior: DrawnClasses, X: Any, data: MatchedData, n: int, rng: np.random.Generator
 ) -> list[Any]:
     """Return X n times with draws in its missing cells, different ones as long as there are."""
-    rounds = -(-n // posterior._n_draws)
-    order = np.concatenate([rng.permutation(posterior._n_draws) for _ in range(rounds)])
+    size, member = posterior._n_draws, posterior._flat("member")
+    by_member = np.arange(size) if member is None else np.argsort(member[:, 0], kind="stable")
+    evenly = (np.arange(n) * size + rng.integers(size)) // n  # along the chain of each member
+    order = rng.permutation(by_member[evenly])
     predictives = with_repeats(posterior, data)
     known: dict[int, TemperedShares | None] = {}  # the same cells are missing in each copy
 
@@ -206,7 +208,7 @@ def copies(
 
         return _filled(X, data, numbers, classes)
 
-    return [copy(draw) for draw in order[:n].tolist()]
+    return [copy(draw) for draw in order.tolist()]
 
 
 def _quantile(draws: Array, level: Any) -> Array:
