@@ -105,17 +105,14 @@ def test_numbers_come_back_in_their_container(container, returned):
     np.testing.assert_allclose(np.asarray(filled), truth, rtol=1e-6)
 
 
-@pytest.mark.parametrize("n", [30, 150])
-def test_copies_have_draws_of_each_member_in_its_proportion(n):
+def test_copies_have_draws_evenly_along_the_chain_of_each_member():
     X = np.ma.masked_greater(np.arange(12.0).reshape(4, 3), 10)
     member = np.random.default_rng(0).permuted(np.repeat([[0, 1, 2]], [5, 10, 15], axis=1), axis=1)
     member = np.concatenate([member, member[:, ::-1]])
     posterior = made_up(X, rho=np.full((2, 30), 1e14), member=member)
     of_draws = plain(posterior)[0][:, 3, 2]
-    values = np.array([copy[3, 2] for copy in posterior.impute(X, n=n, random_state=0)])
+    values = np.array([copy[3, 2] for copy in posterior.impute(X, n=30, random_state=0)])
     used = np.abs(values[:, None] - of_draws).argmin(axis=1)
     np.testing.assert_allclose(of_draws[used], values, atol=1e-5)
-    times = np.bincount(used, minlength=60)
-    assert times.max() - times.min() == 1
-    shares = np.bincount(member.ravel()[used]) / n
-    np.testing.assert_allclose(shares, [1 / 6, 1 / 3, 1 / 2], atol=1.001 / n)
+    places = np.argsort(np.argsort(member.ravel(), kind="stable"))
+    assert np.all(np.diff(np.sort(places[used])) == 2)
