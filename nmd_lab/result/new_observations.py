@@ -87,7 +87,8 @@ def with_repeats(posterior: Drawn, data: MatchedData) -> list[Predictive]:
         x[:, limited] = np.nan
     for column, values in zip(data.columns.tolist(), x.T, strict=True):
         rows = np.flatnonzero(~np.isnan(values))
-        if posterior.noise[column] == "ordinal" or not has_repeated_value(values[rows]):
+        is_level, is_full = posterior.noise[column] == "ordinal", rows.size == values.size
+        if is_level or is_full or not has_repeated_value(values[rows]):
             continue
         some = data.rows[rows[:: -(-rows.size // CELLS)]]
         ends = np.tile([[-np.inf], [np.inf]], some.size)
