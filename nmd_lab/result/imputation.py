@@ -28,7 +28,14 @@ from .entries import data_to_fill, entries_at, filled_frame, refuse_sparse
 from .fold_in import NewRowsOfPosterior
 from .intervals import summarise
 from .mixture import Array
-from .new_observations import Bounded, draw_within, draws_within, is_level_of, with_repeats
+from .new_observations import (
+    Bounded,
+    draw_within,
+    draws_evenly,
+    draws_within,
+    is_level_of,
+    with_repeats,
+)
 
 Point = Literal["auto", "mean", "median", "mode"]
 """What one number, level or class stands for a distribution."""
@@ -90,7 +97,8 @@ class PosteriorImputation(NewRowsOfPosterior):
             if the type is one of integers, such as "Int64"; ``X.convert_dtypes()`` makes integers
             of floats without fractions.  The missing entries of a copy are new observations, with
             noise, from one random draw; two copies have different draws as long as there are
-            enough.  A value that X repeats in a column, such as 0, is drawn as such.
+            enough.  A value that X has at least five times in a column
+            without limits, such as 0, is drawn as such where columns have noise of their own.
 
         Raises
         ------
@@ -180,10 +188,7 @@ def copies(
     posterior: DrawnClasses, X: Any, data: MatchedData, n: int, rng: np.random.Generator
 ) -> list[Any]:
     """Return X n times with draws in its missing cells, different ones as long as there are."""
-    size, member = posterior._n_draws, posterior._flat("member")
-    by_member = np.arange(size) if member is None else np.argsort(member[:, 0], kind="stable")
-    evenly = (np.arange(n) * size + rng.integers(size)) // n  # along the chain of each member
-    order = rng.permutation(by_member[evenly])
+    order = draws_evenly(posterior, n, int(rng.integers(posterior._n_draws)))
     predictives = with_repeats(posterior, data)
     known: dict[int, TemperedShares | None] = {}  # the same cells are missing in each copy
 

@@ -161,7 +161,7 @@ class Noise(NamedTuple):
     tempering : Tempering
         Temperature of their probabilities.
     repeated : RepeatedValues or None
-        Values that repeat, of which new observations are drawn; all else is smooth.
+        Values that repeat in the column, which new observations hold.
     """
 
     nonlinearity: Nonlinearity
@@ -266,7 +266,7 @@ class Predictive(ABC):
 
     @abstractmethod
     def _draw(self, v: Array, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry, if no values repeat."""
+        """Return a number of each entry from the smooth distribution of a single draw."""
 
     def draw(self, v: Array, rng: np.random.Generator) -> Array:
         """Return a new observation of each entry from a single draw, for v (entries,)."""
@@ -340,5 +340,5 @@ class GaussianNoise(Predictive):
         return mixture_quantile(v, self.noise.sd, level)
 
     def _draw(self, v: Array, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry, if no values repeat."""
+        """Return a number of each entry from the smooth distribution of a single draw."""
         return np.asarray(v + self.noise.sd[0] * rng.standard_normal(v.shape))

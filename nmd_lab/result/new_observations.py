@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from nmd_lab.data.matching import MatchedData
 
-from .draws import Drawn
+from .draws import ENOUGH, Drawn
 from .mixture import Array, Predictive
 from .repeated_values import RepeatedValues, has_repeated_value
 
@@ -19,7 +20,7 @@ MOST_TRIES = 1000
 """Draws of a value within its limits; then the limit itself is near enough."""
 
 CELLS = 1000
-"""About the largest number of observed cells of a column that are replicated."""
+"""Largest number of observed cells of a column that are replicated."""
 
 
 class Bounded(NamedTuple):
@@ -66,22 +67,36 @@ def draw_within(
     return np.asarray(np.clip(x, entries.low, entries.high))
 
 
-def draws_within(
-    posterior: Drawn, entries: Bounded, predictives: list[Predictive] | None = None
-) -> Array:
+def draws_within(posterior: Drawn, entries: Bounded) -> Array:
     """Return a new observation of each entry, within its limits, from each draw."""
-    each, rng = predictives or posterior._predictives, np.random.default_rng(0)
+    predictives, rng = posterior._predictives, np.random.default_rng(0)
     every = enumerate(posterior._drawn_at(entries.i, entries.j))
-    return np.stack([draw_within(posterior, each, draw, v, entries, rng) for draw, v in every])
+    return np.stack(
+        [draw_within(posterior, predictives, draw, v, entries, rng) for draw, v in every]
+    )
+
+
+def draws_evenly(posterior: Drawn, n: int, start: int) -> NDArray[np.intp]:
+    """Return the numbers of n draws from `start` on, evenly along the chain of each member.
+
+    Fewer draws are the first of them.  A step of the golden section of all fills the largest gap.
+    """
+    size, member = posterior._n_draws, posterior._flat("member")
+    by_member = np.arange(size) if member is None else np.argsort(member[:, 0], kind="stable")
+    steps = range(round(0.618 * size), size + 1)
+    step = next(each for each in steps if math.gcd(each, size) == 1)  # each draw has its turn
+    return by_member[(start + step * np.arange(n)) % size]
 
 
 def with_repeats(posterior: Drawn, data: MatchedData) -> list[Predictive]:
-    """Return the distribution of each column, with the values that repeat among its numbers."""
-    predictives = posterior._predictives
+    """Return the distribution of each column, with the values that repeat among its numbers.
+
+    Columns with limits have none: their limits repeat, and numbers beyond these are not observed.
+    """
+    predictives, draws = posterior._predictives, draws_evenly(posterior, ENOUGH, 0)
     if posterior._kinds is None:
         return predictives
-    few, x = posterior._with_draws(), data.observations.to_array().astype(np.float64)
-    of_few = few._predictives
+    x, rng = data.observations.to_array().astype(np.float64), np.random.default_rng(0)
     if (limits := data.observations.limits) is not None:
         limited = data.observations.stored_positions()[1][np.flatnonzero(limits.codes)]
         x[:, limited] = np.nan
@@ -90,10 +105,16 @@ def with_repeats(posterior: Drawn, data: MatchedData) -> list[Predictive]:
         is_level, is_full = posterior.noise[column] == "ordinal", rows.size == values.size
         if is_level or is_full or not has_repeated_value(values[rows]):
             continue
-        some = data.rows[rows[:: -(-rows.size // CELLS)]]
+        some = data.rows[np.sort(rng.choice(rows, min(rows.size, CELLS), replace=False))]
         ends = np.tile([[-np.inf], [np.inf]], some.size)
         cells = Bounded(some, np.full(some.size, column), *ends)
-        noise = predictives[column].noise
-        repeated = RepeatedValues.of(values[rows], draws_within(few, cells, of_few))
-        predictives[column] = type(predictives[column])(noise._replace(repeated=repeated))
+        replicates = [
+            draw_within(
+                posterior, predictives, d, posterior._drawn_at(some, cells.j, d)[0], cells, rng
+            )
+            for d in draws.tolist()
+        ]
+        repeated = RepeatedValues.of(values[rows], np.stack(replicates))
+        noise = predictives[column].noise._replace(repeated=repeated)
+        predictives[column] = type(predictives[column])(noise)
     return predictives

@@ -91,6 +91,6 @@ class OrdinalNoise(Predictive):
         return super().point(v, "mean" if point == "mean" else "median")
 
     def _draw(self, v: Array, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry, if no values repeat."""
+        """Return a number of each entry from the smooth distribution of a single draw."""
         t = v + rng.standard_normal(v.shape)
         return self.levels[np.searchsorted(self.cuts[0], t)]

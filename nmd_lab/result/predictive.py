@@ -93,7 +93,7 @@ class NoiseBefore(Predictive):
         return np.asarray(np.quantile(self._points(v), level, axis=0, method="inverted_cdf"))
 
     def _draw(self, v: Array, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry, if no values repeat."""
+        """Return a number of each entry from the smooth distribution of a single draw."""
         t = v + self.noise.sd[0] * rng.standard_normal(v.shape)
         return np.asarray(self.noise.nonlinearity(t))
 
@@ -187,7 +187,7 @@ class NoiseAfter(Predictive):
         return np.asarray(high)
 
     def _draw(self, v: Array, rng: np.random.Generator) -> Array:
-        """Return a new observation of each entry, if no values repeat."""
+        """Return a number of each entry from the smooth distribution of a single draw."""
         t = v + self.noise.sd[0] * rng.standard_normal(v.shape)
         centre = np.asarray(self.noise.nonlinearity(t), dtype=np.float64)
         if self._is(POISSON):

@@ -1,10 +1,11 @@
 """Values that repeat in a column, such as 0 for no pool, which new numbers hold too.
 
-The predictive distribution of a number is smooth.  A value that repeats gets the numbers to which
-it is the nearest one.  These, and those of other values between two that repeat, are then accepted
-in proportion to a ratio: their count among the observed cells over the one that replicates of these
-cells expect (A. Gelman, X.-L. Meng and H. Stern, "Posterior predictive assessment of model fitness
-via realized discrepancies", Statistica Sinica 6, 733-807, 1996).
+The predictive distribution of a number is smooth.  The values that repeat divide the numbers into
+intervals: one around each value that repeats, up to the middle between it and the next observed
+value, and one between two of them.  A number in the interval of a value becomes this value.
+Numbers are weighed by a ratio of their interval: the count of its observed cells over the one that
+replicates of these cells expect (A. Gelman, X.-L. Meng and H. Stern, "Posterior predictive
+assessment of model fitness via realized discrepancies", Statistica Sinica 6, 733-807, 1996).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PRIOR = 10
 """Number of cells by which both counts of a ratio are larger, so that few decide little."""
 
 MOST_TRIES = 30
-"""Numbers that are drawn for one cell at most."""
+"""Largest number of draws for a cell; if none is accepted, one of them is taken by its weight."""
 
 
 def has_repeated_value(observed: Array) -> bool:
@@ -33,16 +34,16 @@ def has_repeated_value(observed: Array) -> bool:
 
 
 class RepeatedValues(NamedTuple):
-    """Parts of the line, some of which have one value.
+    """Intervals of numbers; in some of them each number becomes the same value.
 
     Attributes
     ----------
     edges : ndarray (K - 1,)
-        Numbers between the parts.
+        Ends of the intervals.
     values : ndarray (K,)
-        Value that repeats; NaN of a part between two of them.
+        Value that repeats; NaN for an interval between two of them.
     accepted : ndarray (K,)
-        Probability with which a number in the part is accepted.
+        Probability with which a number in the interval is accepted.
     """
 
     edges: Array
@@ -51,16 +52,15 @@ class RepeatedValues(NamedTuple):
 
     @classmethod
     def of(cls, observed: Array, replicates: Array) -> RepeatedValues:
-        """Return those of observed numbers (cells,), given replicates (draws, some cells)."""
+        """Return the intervals for observed numbers (cells,) and replicates (draws, some cells)."""
         values, counts = np.unique(observed, return_counts=True)
         repeats = counts >= REPEATED
-        first = np.flatnonzero(np.append(True, repeats[1:] | repeats[:-1]))  # of each part
+        first = np.flatnonzero(np.append(True, repeats[1:] | repeats[:-1]))  # of each interval
         edges = 0.5 * (values[first[1:]] + values[first[1:] - 1])
         at = np.searchsorted(edges, replicates.ravel())
         expected = np.bincount(at, minlength=first.size) * (observed.size / replicates.size)
         ratios = (np.add.reduceat(counts, first) + PRIOR) / (expected + PRIOR)
-        of_parts = np.where(repeats[first], values[first], np.nan)
-        return cls(edges, of_parts, ratios / ratios.max())
+        return cls(edges, np.where(repeats[first], values[first], np.nan), ratios / ratios.max())
 
     def draw(
         self,
@@ -68,13 +68,19 @@ class RepeatedValues(NamedTuple):
         size: int,
         rng: np.random.Generator,
     ) -> Array:
-        """Return a new number of each cell, given draws of some from the smooth distribution."""
-        found, again = np.empty(size), np.arange(size)
+        """Return a new number of each cell; `smooth` draws some cells without repeated values."""
+        found, total, again = np.empty(size), np.zeros(size), np.arange(size)
         for _ in range(MOST_TRIES):
             x = smooth(again)
             at = np.searchsorted(self.edges, x)
-            found[again] = np.where(np.isnan(self.values[at]), x, self.values[at])
-            again = again[rng.random(again.size) > self.accepted[at]]
+            weight = self.accepted[at]
+            total[again] += weight
+            is_accepted = rng.random(again.size) < weight
+            is_taken = is_accepted | (rng.random(again.size) * total[again] < weight)
+            found[again[is_taken]] = np.where(np.isnan(self.values[at]), x, self.values[at])[
+                is_taken
+            ]
+            again = again[~is_accepted]
             if not again.size:
                 break
         return found

@@ -23,9 +23,10 @@ def test_a_ratio_is_that_of_the_counts_at_the_nearest_values():
     np.testing.assert_allclose(repeated.accepted, ratios / ratios.max(), rtol=1e-12)
 
 
-def test_new_numbers_have_the_probabilities_of_the_smooth_ones_times_the_ratios():
+@pytest.mark.parametrize(("accepted", "error"), [([0.2, 1.0, 0.5], 0), ([2e-3, 5e-3, 1e-3], 0.02)])
+def test_new_numbers_have_the_probabilities_of_the_smooth_ones_times_the_ratios(accepted, error):
     edges, values = np.array([-1.0, 0.5]), np.array([np.nan, 0.0, np.nan])
-    repeated, size = RepeatedValues(edges, values, np.array([0.2, 1.0, 0.5])), 40_000
+    repeated, size = RepeatedValues(edges, values, np.array(accepted)), 40_000
     rng = np.random.default_rng(0)
     found = repeated.draw(lambda at: rng.standard_normal(at.size), size, rng)
 
@@ -33,7 +34,7 @@ def test_new_numbers_have_the_probabilities_of_the_smooth_ones_times_the_ratios(
     weights = repeated.accepted * np.diff([0.0, *below, 1.0])
     shares = (found < -1).mean(), (found == 0).mean(), (found > 0.5).mean()
     expected = weights / weights.sum()
-    assert np.all(np.abs(shares - expected) < 4 * np.sqrt(expected * (1 - expected) / size))
+    assert np.all(np.abs(shares - expected) < 4 * np.sqrt(expected * (1 - expected) / size) + error)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def test_copies_hold_values_that_repeat(table):
         np.concatenate([copy[name][table[name].isna()] for copy in copies])
         for name in ("price", "rooms", "size")
     )
-    assert 0.2 < (prices == 1.5).mean() < 0.6  # a smooth draw is never the same
+    assert 0.2 < (prices == 1.5).mean() < 0.8  # a smooth draw is never the same
     common = table["rooms"].value_counts()
     assert np.isin(rooms, common.index[common >= REPEATED]).mean() > 0.9
     assert np.unique(sizes).size > 0.99 * sizes.size

@@ -253,8 +253,8 @@ def first_groups(
     gram = columns.T.astype(np.float64) @ columns
     root = np.linalg.cholesky(gram + NEARLY_ZERO * (np.trace(gram) + 1) * np.eye(rank))
     points = rows[:, :rank] @ root  # as far from one another as the rows of WH
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a group may be empty, and rows may be the same
+    with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # rows may be the same
+        warnings.simplefilter("ignore", UserWarning)  # a group may be empty
         _, labels = kmeans2(points, min(number, len(points)), KMEANS, minit="++", seed=rng)
     spreads = scaled.std(axis=0)
     scale = 0.5 * np.diag(np.square(spreads)) + 1e-3 * np.eye(spreads.size)
