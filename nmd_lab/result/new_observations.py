@@ -93,7 +93,7 @@ def with_repeats(posterior: Drawn, data: MatchedData) -> list[Predictive]:
 
     Columns with limits have none: their limits repeat, and numbers beyond these are not observed.
     """
-    predictives, draws = posterior._predictives, draws_evenly(posterior, ENOUGH, 0)
+    predictives = posterior._predictives
     if posterior._kinds is None:
         return predictives
     x, rng = data.observations.to_array().astype(np.float64), np.random.default_rng(0)
@@ -112,7 +112,7 @@ def with_repeats(posterior: Drawn, data: MatchedData) -> list[Predictive]:
             draw_within(
                 posterior, predictives, d, posterior._drawn_at(some, cells.j, d)[0], cells, rng
             )
-            for d in draws.tolist()
+            for d in draws_evenly(posterior, ENOUGH, 0).tolist()
         ]
         repeated = RepeatedValues.of(values[rows], np.stack(replicates))
         noise = predictives[column].noise._replace(repeated=repeated)

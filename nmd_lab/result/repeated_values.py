@@ -77,9 +77,8 @@ class RepeatedValues(NamedTuple):
             total[again] += weight
             is_accepted = rng.random(again.size) < weight
             is_taken = is_accepted | (rng.random(again.size) * total[again] < weight)
-            found[again[is_taken]] = np.where(np.isnan(self.values[at]), x, self.values[at])[
-                is_taken
-            ]
+            x = np.where(np.isnan(self.values[at]), x, self.values[at])
+            found[again[is_taken]] = x[is_taken]
             again = again[~is_accepted]
             if not again.size:
                 break
