@@ -1,8 +1,8 @@
 """Values that repeat in a column, such as 0 for no pool, which new numbers hold too.
 
-The predictive distribution of a number is smooth.  The values that repeat divide the numbers into
-intervals: one around each value that repeats, up to the middle between it and the next observed
-value, and one between two of them.  A number in the interval of a value becomes this value.
+The predictive distribution of a number is smooth.  Around each value that repeats is an interval,
+with a twentieth of the other observed cells on each side, up to the middle to the next observed
+value or to the next one that repeats.  A number in it becomes that of one of the cells there.
 Numbers are weighed by a ratio of their interval: the count of its observed cells over the one that
 replicates of these cells expect (A. Gelman, X.-L. Meng and H. Stern, "Posterior predictive
 assessment of model fitness via realized discrepancies", Statistica Sinica 6, 733-807, 1996).
@@ -24,6 +24,9 @@ REPEATED = 5
 PRIOR = 10
 """Number of cells by which both counts of a ratio are larger, so that few decide little."""
 
+ONE_OF = 20
+"""An interval has one of so many other cells of the column on each side of its value."""
+
 MOST_TRIES = 30
 """Largest number of draws for a cell; if none is accepted, one of them is taken by its weight."""
 
@@ -34,33 +37,45 @@ def has_repeated_value(observed: Array) -> bool:
 
 
 class RepeatedValues(NamedTuple):
-    """Intervals of numbers; in some of them each number becomes the same value.
+    """Intervals of numbers: before, around and after each value that repeats.
 
     Attributes
     ----------
-    edges : ndarray (K - 1,)
-        Ends of the intervals.
-    values : ndarray (K,)
-        Value that repeats; NaN for an interval between two of them.
-    accepted : ndarray (K,)
+    edges : ndarray (2 K,)
+        Ends of the intervals around K values.
+    observed : ndarray (cells,)
+        Observed numbers in their order.
+    starts : ndarray (2 K + 2,)
+        Position of the first observed number of each interval, and the number of all.
+    accepted : ndarray (2 K + 1,)
         Probability with which a number in the interval is accepted.
     """
 
     edges: Array
-    values: Array
+    observed: Array
+    starts: NDArray[np.intp]
     accepted: Array
 
     @classmethod
     def of(cls, observed: Array, replicates: Array) -> RepeatedValues:
         """Return the intervals for observed numbers (cells,) and replicates (draws, some cells)."""
-        values, counts = np.unique(observed, return_counts=True)
-        repeats = counts >= REPEATED
-        first = np.flatnonzero(np.append(True, repeats[1:] | repeats[:-1]))  # of each interval
-        edges = 0.5 * (values[first[1:]] + values[first[1:] - 1])
-        at = np.searchsorted(edges, replicates.ravel())
-        expected = np.bincount(at, minlength=first.size) * (observed.size / replicates.size)
-        ratios = (np.add.reduceat(counts, first) + PRIOR) / (expected + PRIOR)
-        return cls(edges, np.where(repeats[first], values[first], np.nan), ratios / ratios.max())
+        observed, size = np.sort(observed), observed.size
+        values, first, counts = np.unique(observed, return_index=True, return_counts=True)
+        at = np.flatnonzero(counts >= REPEATED)
+        v, first, after = values[at], first[at], first[at] + counts[at]
+        near = (size - counts[at]) // ONE_OF
+        middles = np.concatenate([[-np.inf], 0.5 * (observed[1:] + observed[:-1]), [np.inf]])
+        low = middles[np.maximum(first - near, 0)]
+        high = middles[np.minimum(after + near, size)]
+        between = 0.5 * (v[1:] + v[:-1])
+        low[1:], high[:-1] = np.maximum(low[1:], between), np.minimum(high[:-1], between)
+
+        edges = np.column_stack([low, high]).ravel()
+        starts = np.concatenate([[0], np.searchsorted(observed, edges, side="right"), [size]])
+        found = np.searchsorted(edges, replicates.ravel())
+        expected = np.bincount(found, minlength=edges.size + 1) * (size / replicates.size)
+        ratios = (np.diff(starts) + PRIOR) / (expected + PRIOR)
+        return cls(edges, observed, starts, ratios / ratios.max())
 
     def draw(
         self,
@@ -77,7 +92,9 @@ class RepeatedValues(NamedTuple):
             total[again] += weight
             is_accepted = rng.random(again.size) < weight
             is_taken = is_accepted | (rng.random(again.size) * total[again] < weight)
-            x = np.where(np.isnan(self.values[at]), x, self.values[at])
+            around = np.flatnonzero(at % 2)
+            of = at[around]
+            x[around] = self.observed[rng.integers(self.starts[of], self.starts[of + 1])]
             found[again[is_taken]] = x[is_taken]
             again = again[~is_accepted]
             if not again.size:

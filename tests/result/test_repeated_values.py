@@ -7,33 +7,44 @@ import pytest
 import nmd_lab as nmd
 from nmd_lab.result.repeated_values import PRIOR, REPEATED, RepeatedValues
 
-OBSERVED = np.repeat([0.0, 1.5, 2.0, 2.5, 4.0, 7.0], [12, 1, 4, 1, 6, 2])
+OBSERVED = np.repeat([0.0, 1.5, 2.0, 2.5, 4.0, 7.0], [12, 1, 4, 1, 6, 1])
 
 
 def test_a_ratio_is_that_of_the_counts_at_the_nearest_values():
     replicates = np.random.default_rng(0).normal(2, 3, (50, 9))
     repeated = RepeatedValues.of(OBSERVED, replicates)
 
-    groups = [[0.0], [1.5, 2.0, 2.5], [4.0], [7.0]]
+    groups = [[], [0.0], [1.5, 2.0, 2.5], [4.0], [7.0]]
     values = np.unique(OBSERVED)
     nearest = values[np.abs(replicates.ravel()[:, None] - values).argmin(axis=1)]
     counts, found = (np.array([np.isin(x, g).sum() for g in groups]) for x in (OBSERVED, nearest))
     ratios = (counts + PRIOR) / (found * OBSERVED.size / replicates.size + PRIOR)
-    np.testing.assert_array_equal(repeated.values, [0, np.nan, 4, np.nan])
     np.testing.assert_allclose(repeated.accepted, ratios / ratios.max(), rtol=1e-12)
+
+
+def test_an_interval_has_a_twentieth_of_the_other_cells_on_each_side():
+    others = np.random.default_rng(0).normal(size=400)
+    observed = np.append(others, np.repeat([0.3, 0.4], 50))
+    edges = RepeatedValues.of(observed, observed[None]).edges
+    below, above = np.sort(others[others < 0.3]), np.sort(others[others > 0.4])
+    assert below[-23] <= edges[0] < below[-22]  # 22 of the 450 that are not 0.3
+    assert above[21] <= edges[3] < above[22]
+    np.testing.assert_allclose(edges[1:3], 0.35)  # it ends between two values that repeat
 
 
 @pytest.mark.parametrize(("accepted", "error"), [([0.2, 1.0, 0.5], 0), ([2e-3, 5e-3, 1e-3], 0.02)])
 def test_new_numbers_have_the_probabilities_of_the_smooth_ones_times_the_ratios(accepted, error):
-    edges, values = np.array([-1.0, 0.5]), np.array([np.nan, 0.0, np.nan])
-    repeated, size = RepeatedValues(edges, values, np.array(accepted)), 40_000
-    rng = np.random.default_rng(0)
+    edges, observed = np.array([-1.0, 0.5]), np.array([-2.0, 0, 0, 0.25, 2])
+    repeated = RepeatedValues(edges, observed, np.array([0, 1, 4, 5]), np.array(accepted))
+    rng, size = np.random.default_rng(0), 40_000
     found = repeated.draw(lambda at: rng.standard_normal(at.size), size, rng)
 
     below = 0.15865525, 0.69146246  # of the standard normal distribution
     weights = repeated.accepted * np.diff([0.0, *below, 1.0])
-    shares = (found < -1).mean(), (found == 0).mean(), (found > 0.5).mean()
-    expected = weights / weights.sum()
+    weights = np.array([weights[0], *weights[1] * np.array([2, 1]) / 3, weights[2]])
+    where = found < -1, found == 0, found == 0.25, found > 0.5
+    shares, expected = np.mean(where, axis=1), weights / weights.sum()
+    assert shares.sum() == pytest.approx(1)
     assert np.all(np.abs(shares - expected) < 4 * np.sqrt(expected * (1 - expected) / size) + error)
 
 
@@ -58,7 +69,7 @@ def test_copies_hold_values_that_repeat(table):
         np.concatenate([copy[name][table[name].isna()] for copy in copies])
         for name in ("price", "rooms", "size")
     )
-    assert 0.2 < (prices == 1.5).mean() < 0.8  # a smooth draw is never the same
+    assert 0.5 < (prices == 1.5).mean() < 0.7  # as of the observed; a smooth draw is never it
     common = table["rooms"].value_counts()
     assert np.isin(rooms, common.index[common >= REPEATED]).mean() > 0.9
     assert np.unique(sizes).size > 0.99 * sizes.size
