@@ -1,8 +1,9 @@
 """Values that repeat in a column, such as 0 for no pool, which new numbers hold too.
 
 The predictive distribution of a number is smooth.  Around each value that repeats is an interval,
-with a twentieth of the other observed cells on each side, up to the middle to the next observed
-value or to the next one that repeats.  A number in it becomes that of one of the cells there.
+up to the middle to the next observed value.  On each side it has as many other observed cells as
+there are of the value, at most a twentieth of all others and none beyond the middle to the next
+value that repeats.  A number in an interval becomes that of one of the observed cells there.
 Numbers are weighed by a ratio of their interval: the count of its observed cells over the one that
 replicates of these cells expect (A. Gelman, X.-L. Meng and H. Stern, "Posterior predictive
 assessment of model fitness via realized discrepancies", Statistica Sinica 6, 733-807, 1996).
@@ -25,7 +26,7 @@ PRIOR = 10
 """Number of cells by which both counts of a ratio are larger, so that few decide little."""
 
 ONE_OF = 20
-"""An interval has one of so many other cells of the column on each side of its value."""
+"""An interval has at most one of so many other cells of the column on each side of its value."""
 
 MOST_TRIES = 30
 """Largest number of draws for a cell; if none is accepted, one of them is taken by its weight."""
@@ -63,7 +64,7 @@ class RepeatedValues(NamedTuple):
         values, first, counts = np.unique(observed, return_index=True, return_counts=True)
         at = np.flatnonzero(counts >= REPEATED)
         v, first, after = values[at], first[at], first[at] + counts[at]
-        near = (size - counts[at]) // ONE_OF
+        near = np.minimum(counts[at], (size - counts[at]) // ONE_OF)
         middles = np.concatenate([[-np.inf], 0.5 * (observed[1:] + observed[:-1]), [np.inf]])
         low = middles[np.maximum(first - near, 0)]
         high = middles[np.minimum(after + near, size)]

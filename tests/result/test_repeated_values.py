@@ -22,7 +22,7 @@ def test_a_ratio_is_that_of_the_counts_at_the_nearest_values():
     np.testing.assert_allclose(repeated.accepted, ratios / ratios.max(), rtol=1e-12)
 
 
-def test_an_interval_has_a_twentieth_of_the_other_cells_on_each_side():
+def test_an_interval_has_as_many_other_cells_on_each_side_and_at_most_a_twentieth():
     others = np.random.default_rng(0).normal(size=400)
     observed = np.append(others, np.repeat([0.3, 0.4], 50))
     edges = RepeatedValues.of(observed, observed[None]).edges
@@ -30,6 +30,10 @@ def test_an_interval_has_a_twentieth_of_the_other_cells_on_each_side():
     assert below[-23] <= edges[0] < below[-22]  # 22 of the 450 that are not 0.3
     assert above[21] <= edges[3] < above[22]
     np.testing.assert_allclose(edges[1:3], 0.35)  # it ends between two values that repeat
+
+    observed = np.append(others, np.repeat(0.3, 6))
+    low, high = RepeatedValues.of(observed, observed[None]).edges
+    assert np.sum((others > low) & (others < 0.3)) == np.sum((others > 0.3) & (others < high)) == 6
 
 
 @pytest.mark.parametrize(("accepted", "error"), [([0.2, 1.0, 0.5], 0), ([2e-3, 5e-3, 1e-3], 0.02)])
