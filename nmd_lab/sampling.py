@@ -282,8 +282,8 @@ def impute(
         Data (m, n_columns) whose missing cells are NaN, None or masked.
     n : int, optional
         Number of completed copies for multiple imputation.  By default one result with the best
-        guess of each cell: of a number halfway between mean and median, the median of ordered
-        levels, the most probable class.
+        guess of each cell: the mean of a number, the median of ordered levels, the most probable
+        class.
     return_posterior : bool, default False
         Whether to return the posterior too, which has intervals, probabilities and a report.
     **options

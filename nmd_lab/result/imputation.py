@@ -43,7 +43,7 @@ Point = Literal["auto", "mean", "median", "mode"]
 Positions = NDArray[np.integer]
 
 MOST_SPREADS = 5.0
-"""Standard deviations from the mean of a column within which a mean lies in a best guess: a row
+"""Standard deviations from the mean of a column within which a best guess of a number lies: a row
 with outliers may be predicted far beyond its column where f is not learned."""
 
 
@@ -78,11 +78,10 @@ class PosteriorImputation(NewRowsOfPosterior):
             without randomness, for each entry its best guess.
         point : {"auto", "mean", "median", "mode"}, default "auto"
             The best guess.  "auto": the mean of a number (where columns have noise of their own,
-            halfway between the median and the mean, and this within five standard deviations of
-            the mean of its column), the median of ordered levels (the first at which the cumulative
-            probability reaches one half), and the most probable of yes and no or of classes.
-            "mean": of ordered levels that nearest to their mean.  "median": also of a number.
-            "mode": also of ordered levels.
+            within five standard deviations of the mean of its column), the median of ordered levels
+            (the first at which the cumulative probability reaches one half), and the most probable
+            of yes and no or of classes.  "mean": of ordered levels that nearest to their mean.
+            "median": also of a number.  "mode": also of ordered levels.
         at_most, at_least, upper : array_like, optional
             Entries of which only limits are known, as for `nmd_lab.sample`; by default those of
             the fit whose values are still the limits.  They are filled, too, by values within
@@ -158,8 +157,7 @@ def filled(posterior: DrawnClasses, X: Any, data: MatchedData, point: Point = "a
         i, j, *_ = entries
         x = summarise(posterior, entries_at(i, j), lambda p, v, _: p.point(v, point))
         if point == "auto" and posterior._kinds is not None:
-            medians = summarise(posterior, entries_at(i, j), lambda p, v, _: p.point(v, "median"))
-            x = 0.5 * (np.clip(x, *_near_means(posterior)[:, j]) + medians)  # the same for levels
+            x = np.clip(x, *_near_means(posterior)[:, j])
         limited = np.flatnonzero(entries.is_limited)
         if limited.size:
             within = draws_within(posterior, entries.at(limited))
