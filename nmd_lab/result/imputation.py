@@ -97,8 +97,8 @@ class PosteriorImputation(NewRowsOfPosterior):
             if the type is one of integers, such as "Int64"; ``X.convert_dtypes()`` makes integers
             of floats without fractions.  The missing entries of a copy are new observations, with
             noise, from one random draw; two copies have different draws as long as there are
-            enough.  A value that X has at least five times in a column
-            without limits, such as 0, is drawn as such where columns have noise of their own.
+            enough.  Where columns have noise of their own, a value that X has at least five times
+            in a column without limits, such as 0, is drawn as such.
 
         Raises
         ------

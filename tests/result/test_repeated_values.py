@@ -19,6 +19,8 @@ def test_a_ratio_is_that_of_the_counts_at_the_nearest_values():
     nearest = values[np.abs(replicates.ravel()[:, None] - values).argmin(axis=1)]
     counts, found = (np.array([np.isin(x, g).sum() for g in groups]) for x in (OBSERVED, nearest))
     ratios = (counts + PRIOR) / (found * OBSERVED.size / replicates.size + PRIOR)
+    cells = np.split(repeated.observed, repeated.starts[1:-1])
+    assert [np.unique(each).tolist() for each in cells] == groups
     np.testing.assert_allclose(repeated.accepted, ratios / ratios.max(), rtol=1e-12)
 
 
