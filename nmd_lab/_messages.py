@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .data.masks import AT_MOST
-from .data.matching import first_few
+from .data.matching import first_few, plain_label
 from .data.observations import Observations
 from .data.typed_table import TypedTable
 from .data.units import units_of_columns
@@ -21,6 +22,7 @@ from .result.posterior import Posterior
 from .result.report import sentence_of_codes
 from .result.summary import FEW_DRAWS, few_draws, unfinished
 from .solver.bounds import out_of_bounds
+from .solver.columns import measures_distance
 from .solver.options import FitOptions
 from .solver.request import Decided
 from .warnings import (
@@ -53,7 +55,8 @@ def messages_before(decided: Decided) -> Messages:
     """Return the warnings about a problem before it is solved."""
     problem, observations = decided.problem, decided.observations
     (m, n), units = observations.shape, ""
-    if problem.model.squares and observations.n_observed < m * n:
+    one_unit = not problem.model.is_mixed and measures_distance(problem.model.loss)
+    if one_unit and observations.n_observed < m * n:
         other = "or pass loss={}, which takes each column in its own units"
         if (apart := units_of_columns(observations)) is not None:
             units = apart.sentence(f"{REMEDY_FOR_UNITS}, {other}")
@@ -201,17 +204,35 @@ def _far_predictions(fit: Decomposition, observations: Observations) -> str:
         positions = np.arange(m * n)
     rows, columns = np.divmod(positions, n)
     seen = (observations.counts(1) > 0)[rows] & (observations.counts(0) > 0)[columns]
-    low, high = observations.range()
-    margin = BEYOND * ((high - low) or abs(high))
-    predictions = fit._fitted.at(rows[seen], columns[seen]).astype(np.float64)
-    far = np.count_nonzero((predictions < low - margin) | (predictions > high + margin))
-    limit = SHARE_BEYOND * missing / (m * n) * positions.size
-    if far < max(limit, FEWEST_BEYOND):
+    rows, columns, by_column = rows[seen], columns[seen], fit._kinds is not None
+    ends = _ends(observations, by_column=by_column)[:, columns]
+    width = np.diff(ends, axis=0)[0]
+    margin = BEYOND * np.where(width > 0, width, np.abs(ends[1]))
+    predictions = fit._fitted.at(rows, columns).astype(np.float64)
+    far = np.flatnonzero((predictions < ends[0] - margin) | (predictions > ends[1] + margin))
+    if far.size < max(SHARE_BEYOND * missing / (m * n) * positions.size, FEWEST_BEYOND):
         return ""
+    where = ""
+    if by_column:  # the one with the most of them
+        at = columns == np.bincount(columns[far]).argmax()
+        name = observations.labels.flat(observations.labels.columns)[columns[at][0]]
+        where, predictions, ends = f" of column {plain_label(name)!r}", predictions[at], ends[:, at]
     return (
-        f"predictions of missing entries reach from {predictions.min():.3g} to "
-        f"{predictions.max():.3g}, though X lies between {low:.3g} and {high:.3g}"
+        f"predictions of missing entries{where} reach from {predictions.min():.3g} to "
+        f"{predictions.max():.3g}, though X lies between {ends.min():.3g} and {ends.max():.3g}"
     )
+
+
+def _ends(observations: Observations, *, by_column: bool) -> NDArray[np.float64]:
+    """Return the smallest and the largest value (2, n) of all data, or of each column."""
+    ends = np.repeat([[np.inf], [-np.inf]], observations.shape[1], axis=1)
+    if not by_column:
+        ends[:] = np.reshape(observations.range(), (2, 1))
+        return ends
+    _, columns, x = observations.entries()
+    np.minimum.at(ends[0], columns, x)
+    np.maximum.at(ends[1], columns, x)
+    return ends
 
 
 def _unobserved(n_rows: int, n_columns: int, settings: Collection[str]) -> str:

@@ -36,6 +36,7 @@ completed with errors 2, 7, 11 and 20 % larger (median), and sampled with 0, 1, 
 of one unit whose spreads are like those of normal numbers have 13 without the tenths.
 """
 
+LEAST = 1e-13  # standard deviation of a column, over its largest size, up to which it is constant
 RARE = 0.5  # fraction of a column at the smallest value of all, from which it does not count
 
 
@@ -45,9 +46,9 @@ class UnitsApart(NamedTuple):
     Attributes
     ----------
     smallest, largest : object
-        Labels of the columns of smallest and largest spread.
+        Labels of the columns of smallest and largest spread, or size.
     ratio : float
-        Ratio of their standard deviations.
+        Ratio of their standard deviations, or of their largest values if that is far above.
     """
 
     smallest: Any
@@ -57,8 +58,9 @@ class UnitsApart(NamedTuple):
     def sentence(self, remedy: str) -> str:
         """Return the warning, with what to do."""
         return (
-            f"column {self.largest!r} has {self.ratio:g} times the standard deviation of column "
-            f"{self.smallest!r}, so that the result follows the large columns alone: {remedy}."
+            f"column {self.largest!r} has {self.ratio:g} times the standard deviation or size of "
+            f"column {self.smallest!r}, so that the result follows the large columns alone: "
+            f"{remedy}."
         )
 
 
@@ -82,7 +84,7 @@ def units_of_columns(observations: Observations) -> UnitsApart | None:
             x = column[seen].astype(np.float64)
             if np.count_nonzero(x == lowest) < RARE * x.size:
                 spread[j], largest[j] = np.std(x), np.max(np.abs(x))
-    varying = np.flatnonzero(spread > 1e-9 * largest)
+    varying = np.flatnonzero(spread > LEAST * largest)
     if varying.size < 2:
         return None
     order = varying[np.argsort(spread[varying], kind="stable")]
@@ -92,7 +94,10 @@ def units_of_columns(observations: Observations) -> UnitsApart | None:
     tenth = (varying.size - 1) // 10
     usual = float(spread[order[-1 - tenth]] / spread[order[tenth]])
     of_sizes = float(sizes.max() / sizes.min())
-    if min(usual, of_sizes) < APART and min(ratio, of_sizes) < FAR:
+    if of_sizes >= FAR**2 > ratio:  # such as dates in seconds, however little they vary
+        order, ratio = varying[np.argsort(sizes, kind="stable")], of_sizes
+        first, last = int(order[0]), int(order[-1])
+    elif min(usual, of_sizes) < APART and min(ratio, of_sizes) < FAR:
         return None
     names = observations.labels.flat(observations.labels.columns)
     return UnitsApart(plain_label(names[first]), plain_label(names[last]), float(f"{ratio:.3g}"))

@@ -27,7 +27,7 @@ FLATTEST = 0.02
 FEWEST = 8
 """Different values from which f is learned; with fewer it is the straight line."""
 
-LEAST = 1e-9
+LEAST = 1e-13
 """Standard deviation of X, over its largest size, below which f is the straight line, too."""
 
 

@@ -18,6 +18,9 @@ from nmd_lab._runtime.checks import check_number
 from .base import FloatArray
 from .nonlinearity import Nonlinearity, Piece
 
+ROUNDING = 32 * float(np.finfo(np.float64).eps)
+"""Difference of f(t) and x, relative to x and to the intercept, that is rounding alone."""
+
 
 class LeakyReLU(Nonlinearity):
     """f(t) = t for t > 0 and slope * t below: data with small negative values.
@@ -277,18 +280,18 @@ class PiecewiseLinear(Nonlinearity):
 
     def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return the t nearest to zero with f(t) = x, or else with f(t) as near as possible."""
-        best = np.zeros(np.shape(x))
+        best, given, x = np.zeros(np.shape(x)), x.dtype, x.astype(np.float64)
         gap, length = np.full(best.shape, math.inf), np.full(best.shape, math.inf)
         for low, high, slope, intercept in self.pieces():
             nearest = min(max(0.0, low), high)
             t = np.full(best.shape, nearest) if slope == 0 else (x - intercept) / slope
             t = np.clip(t, low, high)
             misfit = np.abs(slope * t + intercept - x)
-            misfit[misfit <= 1e-9 * (np.abs(x) + abs(intercept))] = 0
+            misfit[misfit <= ROUNDING * (np.abs(x) + abs(intercept))] = 0
             better = (misfit < gap) | ((misfit == gap) & (np.abs(t) < length))
             best, gap = np.where(better, t, best), np.where(better, misfit, gap)
             length = np.where(better, np.abs(t), length)
-        return best.astype(x.dtype)
+        return best.astype(given)
 
     def scaled(self, size: float) -> PiecewiseLinear:
         """Return the same f for data that are divided by `size`."""

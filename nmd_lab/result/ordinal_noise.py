@@ -71,10 +71,11 @@ class OrdinalNoise(Predictive):
     def _codes(self, x: Array) -> NDArray[np.intp]:
         """Return the positions of levels."""
         at: NDArray[np.intp] = np.abs(x[:, None] - self.levels).argmin(axis=1)
-        if not np.allclose(self.levels[at], x, rtol=1e-6):
-            wrong = x[int(np.argmax(~np.isclose(self.levels[at], x, rtol=1e-6)))]
+        far = np.abs(self.levels[at] - x) > 1e-6 * np.ptp(self.levels)
+        if far.any():
+            levels = self.levels.tolist()
             raise ValueError(
-                f"values holds {wrong:g}, which is no level: give some of {self.levels.tolist()}."
+                f"values holds {x[far][0]:g}, which is no level: give some of {levels}."
             )
         return at
 

@@ -17,7 +17,7 @@ from nmd_lab.model.nonlinearities import MinMax, Nonlinearity, as_nonlinearity
 from .problem import Problem
 
 ROUNDING = 1e-6
-"""Distance from a bound, relative to the larger bound, that is not counted as outside."""
+"""Distance from a bound that is not counted as outside, relative to that of both bounds."""
 
 LARGE_SHARE = 0.1
 """Fraction of the squares of X beyond which values outside the range of f are no noise."""
@@ -113,7 +113,9 @@ def _squares_outside(f: Nonlinearity, observations: Observations) -> float:
 def _outside(f: Nonlinearity, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return masks of the values below and above the bounds of f, by more than rounding."""
     a, b = _range(f)
-    slack = ROUNDING * max(abs(bound) if math.isfinite(bound) else 0.0 for bound in (a, b))
+    sizes = [abs(bound) for bound in (a, b) if math.isfinite(bound)]
+    rounding = float(np.finfo(values.dtype).eps) * max(sizes, default=0.0)
+    slack = rounding + ROUNDING * (b - a if len(sizes) == 2 else max(sizes, default=0.0))
     return values < a - slack, values > b + slack
 
 

@@ -276,14 +276,14 @@ def with_units(kind: Kind, x: FloatArray, weights: FloatArray) -> Kind:
     return kind._replace(centre=centre, size=size, weight=weight)
 
 
-def _measures_distance(loss: Loss) -> bool:
+def measures_distance(loss: Loss) -> bool:
     """Return whether a loss compares x and y in the units of X, and is no likelihood."""
     return loss.smallest_at_x and not loss.link
 
 
 def _weight(loss: Loss, null: float) -> float:
     """Return the factor of a loss, given its mean at the best constant."""
-    distance = _measures_distance(loss)
+    distance = measures_distance(loss)
     largest = 1.0 if distance else NOISE
     if not 0 < null < math.inf:
         return largest
@@ -296,7 +296,7 @@ def _size(
     loss: Loss, cost: Callable[[float], float], centre: float, spread: float, weight: float
 ) -> float:
     """Return the unit of T."""
-    distance = _measures_distance(loss)
+    distance = measures_distance(loss)
     step = STEP * (spread or 1.0)
     size = spread or 1.0
     if loss.smooth and spread:

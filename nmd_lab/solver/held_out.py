@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.entries import FloatArray, IntArray
+from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.model.base import POISSON
 from nmd_lab.model.model import Model
 
 from .storage import CsrStorage
@@ -17,8 +19,12 @@ from .storage import CsrStorage
 class HeldOut:
     """Observed entries that are not used in the fit; the model is compared with them."""
 
-    def __init__(self, observations: SparseObservations, model: Model) -> None:
-        self.model = model
+    def __init__(
+        self, observations: SparseObservations, model: Model, rest: Observations | None = None
+    ) -> None:
+        self.model, self._floor = model, None
+        if rest is not None and not model.is_mixed and model.loss.noise_model == POISSON:
+            self._floor = independent_means(rest, observations.rows, observations.indices)
         self.values: NDArray[Any] = observations.values
         self.weights, self.limits = observations.weights, observations.limits
         self.storage = CsrStorage(observations.shape, observations.indptr, observations.indices)
@@ -67,7 +73,11 @@ class HeldOut:
         """Return the loss of each entry, in the units of X."""
         model, t = self.model, self.storage.all_products(W_aug, H_aug)
         x, limits = self.values, self.limits
-        if limits is None:
+        if limits is None and self._floor is not None:
+            means, shares = self._floor
+            y = np.clip(model.modelled(t).astype(np.float64), *model.loss.domain)
+            losses = model.loss(x, y + shares * (means - y))
+        elif limits is None:
             losses = model.losses(x.astype(np.float64), t, *self.positions)
         else:
             compared = model.compares(*self.positions)
@@ -84,3 +94,19 @@ class HeldOut:
         if self.limits is None:
             return self.values
         return self.limits.nearest(self.values, model, self.model.limits.smallest)
+
+
+def independent_means(
+    rest: Observations, rows: IntArray, columns: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the mean of each entry if rows and columns are independent, and its share.
+
+    A count is never impossible because the factors are 0 there: the entries of its row, and one
+    more, do not show that.  Each row and each column has one more entry, with the mean of all.
+    """
+    i, j, x = rest.entries()
+    (m, n), mean = rest.shape, float(np.mean(x, dtype=np.float64))
+    of_rows, of_columns = np.bincount(i, minlength=m) + 1, np.bincount(j, minlength=n) + 1
+    sums = np.bincount(i, x, m) + mean, np.bincount(j, x, n) + mean
+    means = (sums[0] / of_rows)[rows] * (sums[1] / of_columns)[columns] / (mean or 1.0)
+    return means, 1.0 / of_rows[rows]

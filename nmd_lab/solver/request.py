@@ -22,7 +22,7 @@ from nmd_lab.model.model import Model, make_model
 from nmd_lab.model.nonlinearity import Nonlinearity
 
 from .bounds import model_of_all
-from .columns import is_by_column, is_mixed, mixed_model
+from .columns import is_by_column, is_mixed, measures_distance, mixed_model
 from .formulation import observed_only
 from .held_out import HeldOut
 from .initialization import Start, given_start
@@ -109,10 +109,10 @@ def describe(
         rank = check_rank(rank, observations.shape)
         if not isinstance(options.init, str):
             given_start(observations, rank, options.init, NO_OFFSETS)  # checks it
-    squares = not (is_mixed(loss) or is_auto(loss)) and as_loss(loss).squares
+    distance = not (is_mixed(loss) or is_auto(loss)) and measures_distance(as_loss(loss))
     by_column = is_by_column(nonlinearity, loss, observations.labels)
-    if is_table and is_auto(nonlinearity) and squares and options.compute.device is None:
-        by_column |= has_units(observations)
+    if is_table and is_auto(nonlinearity) and distance and options.compute.device is None:
+        by_column |= has_units(observations, squares=as_loss(loss).squares)
     if by_column:
         model = mixed_model(nonlinearity, loss, observations)
     else:
@@ -131,16 +131,17 @@ def describe(
     return Known(observations, model, f, d, rank, limits, size, on_observed)
 
 
-def has_units(observations: Observations) -> bool:
+def has_units(observations: Observations, *, squares: bool) -> bool:
     """Return whether the columns of a DataFrame of numbers have units of their own.
 
     They have, but where many zeros or values at both ends suggest that all have one unit, in which
     ReLU or MinMax may suit them, or where there are limits, whose noise several kinds do not have;
-    there only if the units are apart.
+    there, and for losses other than squares, only if the units are apart.
     """
     if not observations.is_small_table:
         return False
-    plain = observations.limits is None and len(suitable_nonlinearities(observations)) == 1
+    plain = squares and observations.limits is None
+    plain = plain and len(suitable_nonlinearities(observations)) == 1
     return plain or units_of_columns(observations) is not None
 
 

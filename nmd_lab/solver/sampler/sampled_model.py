@@ -81,7 +81,7 @@ def knows_T(noise: str, f: Nonlinearity) -> bool:
 
 def _counts(f: Nonlinearity, x: FloatArray) -> tuple[int, int]:
     """Return how many values f does not take, and how many are those of flat pieces."""
-    there, near = f(f.pseudo_inverse(x)), 1e-6 * float(np.abs(x).max(initial=0))
+    there, near = f(f.pseudo_inverse(x)), 1e-6 * float(np.ptp(x) if x.size else 0.0)
     flat = [piece.intercept for piece in f.pieces() or () if piece.slope == 0]
     taken = there == x if flat else np.abs(there - x) <= near
     at_limits = np.isin(x, [value for value in flat if math.isfinite(value)])

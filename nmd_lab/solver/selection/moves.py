@@ -22,6 +22,8 @@ FINE = 10**0.25  # factor between ridges when the rank has changed
 MAX_STEPS = 14  # largest number of ridges in one direction
 RANK_RATIO = 4 / 3  # least ratio between a rank and a larger one to try
 LONG_RANKS = 32  # number of components with which trials take long
+ROUNDING = 1e-4  # relative decrease of the mean loss by another ridge that may be rounding
+LEAST_GAIN = 1e-3  # the same that is worth a further step
 RANK_GAIN = 0.002  # decrease of the mean loss that is worth so many components
 
 
@@ -98,9 +100,9 @@ class Moves:
                 if setting is None:
                     break
                 other = run(setting)
-                gains = other.mean < (1 - 1e-3) * trial.mean
-                trial = min(trial, other)
-                if not gains:
+                gain = 1 - other.mean / trial.mean if trial.mean > 0 else 0.0
+                trial = other if gain > ROUNDING else trial
+                if not gain > LEAST_GAIN:
                     break
             if trial is not begun_at:
                 break

@@ -36,6 +36,7 @@ FIRST_RANK = 8  # rank of the first trials
 FINEST = 10**0.125  # factor between ridges before the ranks are compared, and at the end
 OFFSET_STEP = 4.0  # factor between ridges of the offsets
 RANKS_WITHOUT_GAIN = 3  # larger ones in turn that end the search; one above LONG_RANKS
+LITTLE_NOISE = 0.07  # error, over that without components, up to which fewer are tried from a start
 WORSE = 0.05  # growth of the mean loss at which a search for fewer components ends
 
 
@@ -226,8 +227,8 @@ class Search(Moves):
 
     def few_components(self, best: Trial) -> Trial:
         """Return the best trial, or one of smaller rank with a start of its own, if as good."""
-        little = best.error <= 0.02 * self.trials.size  # noise
-        if not little or self.trials.is_mixed:
+        little_noise = best.error <= LITTLE_NOISE * self.trials.null_error
+        if not little_noise or self.trials.is_mixed:
             return best
         for rank in range(1, min(best.setting.rank, FIRST_RANK)):
             if self.stopped:

@@ -3,6 +3,11 @@
 Where every entry counts, none can be left out.  A count can: of x events each is held out with
 probability 1/10.  If x is a Poisson number, the two parts are independent, and their means are as
 nine to one.  A fit to the larger part is judged by nine times the smaller one at all entries.
+
+A mean of 0 makes each event impossible, and a row of N events does not show that: with the Poisson
+distribution a single held-out event would decide.  Each row is therefore judged as if it had one
+more event, which is in each column with the share of that column in all counts, as with a Dirichlet
+prior of total weight one.
 """
 
 from __future__ import annotations
@@ -31,17 +36,28 @@ from .space import Setting, Space
 from .trial import Trial
 from .trials import Trials
 
+EVENTS = {POISSON: 1.0}
+"""Number of events that each row is judged with in addition to its own, by the noise."""
 
-def row_losses(counts: SparseObservations, model: Model, W: FloatArray, H: FloatArray) -> Any:
+
+def row_losses(
+    held_out: SparseObservations,
+    rest: SparseObservations,
+    model: Model,
+    W: FloatArray,
+    H: FloatArray,
+) -> Any:
     """Return the mean loss of each row, a tile at a time; absent entries are zeros."""
-    tiles = Tiles(counts.shape, counts.indptr, counts.indices, counts.values)
-    sums = np.zeros(counts.shape[0])
+    tiles = Tiles(held_out.shape, held_out.indptr, held_out.indices, held_out.values)
+    (f, loss), sums = model.shown, np.zeros(held_out.shape[0])
+    more = np.bincount(rest.indices, rest.values, rest.shape[1]) + 0.5
+    more *= EVENTS.get(loss.noise_model, 0.0) / more.sum()
     for tile in tiles():
-        A = W[tile.rows] @ H[:, tile.columns]
-        x = np.zeros(A.size)
+        y = np.clip(f(W[tile.rows] @ H[:, tile.columns]), *loss.domain) + more[tile.columns]
+        x = np.zeros(y.size)
         x[tiles.positions[tile.stored]] = tiles.x[tile.stored]
-        sums[tile.rows] += model.losses(x.reshape(A.shape), A).sum(axis=1)
-    return sums / counts.shape[1]
+        sums[tile.rows] += loss(x.reshape(y.shape), y).sum(axis=1)
+    return sums / held_out.shape[1]
 
 
 class ThinnedTrials(Trials):
@@ -53,7 +69,8 @@ class ThinnedTrials(Trials):
         for fold, problem in zip(self.folds, self.problems(setting), strict=True):
             state, iterations = self._fitted(problem, setting.rank)
             model = problem.units.model
-            losses.append(row_losses(fold.held_out, model, state.W_aug, state.H_aug))
+            factors = state.W_aug, state.H_aug
+            losses.append(row_losses(fold.held_out, fold.rest.as_sparse(), model, *factors))
             ends.append(Start(state.W, state.H, True, state.offsets))
             n_iter += iterations
         mean, seconds = np.mean(losses, axis=0), time.perf_counter() - began

@@ -43,8 +43,6 @@ class Trials:
     ----------
     done : list of Trial
         Trials so far.
-    size : float
-        Largest |x| of all data.
     is_mixed : bool
         Whether there are several kinds of columns, each in units of its own.
     limits : LimitModel
@@ -65,7 +63,7 @@ class Trials:
         self._on_observed = observed_only(rest.shape, rest.n_observed, options.solver.split)
         self.folds = [fold.sparse() for fold in folds] if self._on_observed else folds
         self.options, self.rng, self._known = options, rng, known
-        self.size, self.is_mixed = known.size, known.model.is_mixed
+        self.is_mixed = known.model.is_mixed
         self.stopped, self.after = stopped, after
         self.metric = options.validation.metric
         self.done: list[Trial] = []
@@ -73,11 +71,18 @@ class Trials:
         self.mean_weight = float(np.mean(np.concatenate(weights))) if weights else 1.0
         sizes = [fold.held_out.n_observed for fold in folds]
         self._first_of_fold = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-        self._exact = max(1e-8, 100 * float(np.finfo(rest.dtype).eps))
+        eps = float(np.finfo(rest.dtype).eps)
+        self._exact = max(1e-8, 100 * eps)
+        self._rounding = eps * (1.0 if self.is_mixed else known.size)
         self._estimates_sd, self.limits = math.isnan(known.limits.sd), known.limits
         if self._estimates_sd:
             self.limits = known.limits._replace(sd=first_sd(rest))
         self._problems: dict[tuple[Nonlinearity, Loss, str], list[Problem]] = {}
+
+    @property
+    def null_error(self) -> float:
+        """Error of the first trial, which has no components: a size in the units of the errors."""
+        return self.done[0].error if math.isfinite(self.done[0].error) else 0.0
 
     @property
     def has_limits(self) -> bool:
@@ -99,7 +104,7 @@ class Trials:
         if (f, loss, kind) not in self._problems:
             options = replace(self.options, alpha=1.0, offset_alpha=1.0, offsets=kind)
             model = self._known.model_with(f, loss).with_limits(self.limits)
-            scaling = scaling_for(model, self.size)
+            scaling = scaling_for(model, self._known.size)
             self._problems[f, loss, kind] = [
                 make_problem(fold.rest, scaling, options, self._on_observed) for fold in self.folds
             ]
@@ -147,8 +152,9 @@ class Trials:
             ending=ending,
         )
         self._estimate_sd(trial)
-        trial.is_exact = trial.mean <= (self._exact * self.size) ** trial.degree
-        return self.add(trial)
+        self.add(trial)
+        trial.is_exact = trial.error <= self._exact * self.null_error + self._rounding
+        return trial
 
     def _on_fold(
         self,
@@ -210,7 +216,7 @@ class Trials:
         while True:
             plan = make_plan(problem, start.W.shape[1], self.options) if refined else None
             model, learned = problem.units.model, None
-            score = HeldOut(self.folds[index].held_out, model)
+            score = HeldOut(self.folds[index].held_out, model, self.folds[index].rest)
             engine: FitEngine[Any] = Refined(plan) if plan else Admm()
             with np.errstate(over="ignore", invalid="ignore"):
                 for iterate in iterates(engine, problem, start):
