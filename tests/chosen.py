@@ -1,7 +1,5 @@
 """Fits whose options were chosen, with made-up trials."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

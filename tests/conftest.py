@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ import pandas as pd
 import pytest
 from _pytest.doctest import DoctestModule
 from waiting import Clock
+
+import nmd_lab
 
 # The duration of an example is no evidence: the machine may be busy.
 hypothesis.settings.register_profile(
@@ -113,6 +115,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(time, "perf_counter", clock)
     return clock
+
+
+@pytest.fixture
+def read_back(tmp_path: Path) -> Callable[..., Any]:
+    """Return a function that saves a fit or a posterior, and loads it again."""
+
+    def saved_and_loaded(result: Any) -> Any:
+        result.save(tmp_path / "result.nc")
+        return nmd_lab.load(tmp_path / "result.nc")
+
+    return saved_and_loaded
 
 
 @pytest.fixture(scope="session")

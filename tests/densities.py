@@ -3,8 +3,6 @@
 The densities use the formulas of `oracles` alone.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Models and prepared fits as the tests get them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from nmd_lab import MinMax

@@ -7,8 +7,6 @@ as it is, if each draw of the sampler has its law, so that any number has the sa
 before and after.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from prior_tables import (
     Array,

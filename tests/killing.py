@@ -1,7 +1,5 @@
 """Processes that are killed at a given function call, however fast the machine is."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Posteriors of made-up draws, and their distributions by brute force."""
 
-from __future__ import annotations
-
 import numpy as np
 from oracles import forward
 

@@ -1,7 +1,5 @@
 """Short runs of every kind, as (function, arguments, options)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Node, which runs the front end outside a browser."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

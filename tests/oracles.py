@@ -3,8 +3,6 @@
 Nothing here imports nmd_lab. A nonlinearity is its name; MinMax has the bounds ``a`` and ``b``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -3,8 +3,6 @@
 Nothing here imports nmd_lab.  A part is a tuple of its name and its parameters.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A table of every kind of column, with holes, and what filling them must keep."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

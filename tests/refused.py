@@ -1,7 +1,5 @@
 """Refusals: an exception with one sentence, which has some words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from functools import partial

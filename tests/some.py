@@ -1,7 +1,5 @@
 """Parameter sets of which `make test` runs the first ones, and `make test-all` all."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """DataFrames of polars, of Arrow, and of pandas with types of Arrow: what comes in goes out."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Files that are written as a whole, and what killed runs leave behind."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Checks of arguments: accepted values, refused values, and the sentences."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import math

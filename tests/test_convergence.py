@@ -1,7 +1,5 @@
 """Convergence told truthfully: why a run ended, whether it could go on, how optimal it is."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle
@@ -199,11 +197,10 @@ REASONS = {
 
 
 @pytest.mark.parametrize("code", REASONS)
-def test_every_ending_has_its_code_and_keeps_it_in_a_file(code, small, tmp_path):
+def test_every_ending_has_its_code_and_keeps_it_in_a_file(code, small, read_back):
     fit = nmd_lab.complete(small, 3, "relu", alpha=0, random_state=0, **REASONS[code])
     assert fit.stop_reason.code == code
-    fit.save(tmp_path / "fit.nc")
-    again = nmd_lab.load(tmp_path / "fit.nc")
+    again = read_back(fit)
     assert again.stop_reason == fit.stop_reason
     assert again.stop_reason.code == code
 

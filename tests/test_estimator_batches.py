@@ -1,7 +1,5 @@
 """partial_fit: batches of rows end near a fit to everything, and none is forgotten."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

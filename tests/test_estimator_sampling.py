@@ -1,7 +1,5 @@
 """MatrixCompletion with inference="sample": the posterior of `nmd.sample` for scikit-learn."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

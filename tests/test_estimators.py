@@ -1,7 +1,5 @@
 """The estimators are scikit-learn's in every respect, and better than simpler ones."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import pickle

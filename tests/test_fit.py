@@ -1,7 +1,5 @@
 """``decompose`` and ``complete``: stopping, starts, degenerate data, and every bad input."""
 
-from __future__ import annotations
-
 import contextlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The warnings of a finished fit: each where it is due, with a remedy that helps."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`check_imputer`: which cells are hidden, and the scores of imputers whose answers are known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

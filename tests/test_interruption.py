@@ -1,7 +1,5 @@
 """Ctrl-C at any moment: the best so far in an interactive session, the end of a script."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

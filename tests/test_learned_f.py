@@ -1,7 +1,5 @@
 """Fits and posteriors with a learned monotone f."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -64,7 +62,7 @@ def test_the_lowest_objective_never_rises(loss):
     assert at_end == pytest.approx(objective.min(), rel=1e-6)
 
 
-def test_each_column_of_a_table_has_an_f_of_its_own(tmp_path):
+def test_each_column_of_a_table_has_an_f_of_its_own(read_back):
     X, hidden, _ = curved(lambda t: np.exp(0.5 * t), shape=(80, 6))
     frame = pd.DataFrame(X, columns=list("abcdef")).mask(hidden)
     frame["f"] = frame["f"] > frame["f"].median()
@@ -74,8 +72,7 @@ def test_each_column_of_a_table_has_an_f_of_its_own(tmp_path):
     assert len({f.x for f in learned}) == 3
     assert all(f.learns and len(f.t) == 20 for f in learned)
     assert fit.nonlinearity[4] == nmd.Identity()
-    fit.save(tmp_path / "fit.nc")
-    again = nmd.load(tmp_path / "fit.nc")
+    again = read_back(fit)
     assert again.nonlinearity == fit.nonlinearity
     pd.testing.assert_frame_equal(again.impute(frame), fit.impute(frame))
     rows = fit.fold_in(frame.iloc[:3])
@@ -83,13 +80,12 @@ def test_each_column_of_a_table_has_an_f_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", some([np.float64, np.float32], 1))
-def test_a_fit_survives_a_file_and_takes_new_rows(dtype, tmp_path):
+def test_a_fit_survives_a_file_and_takes_new_rows(dtype, read_back):
     X, hidden, _ = curved(lambda t: np.exp(0.5 * t), shape=(40, 20))
     X = X.astype(dtype)
     fit = nmd.complete(X, 2, "monotone", observed=~hidden, alpha=0.1, random_state=0, max_iter=60)
     assert fit.reconstruct().dtype == fit.W.dtype == dtype
-    fit.save(tmp_path / "fit.nc")
-    again = nmd.load(tmp_path / "fit.nc")
+    again = read_back(fit)
     assert again.nonlinearity == fit.nonlinearity
     np.testing.assert_array_equal(again.reconstruct(), fit.reconstruct())
     f, W = fit.nonlinearity, fit.fold_in(X[:5])

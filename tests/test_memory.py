@@ -1,7 +1,5 @@
 """What memory is left: free memory, the limit of the process, and control groups."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Errors of a model at the observed entries; containers are tested in result/test_entries.py."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

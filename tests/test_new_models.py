@@ -1,7 +1,5 @@
 """Fits and new rows of all kinds of models are as low as what SciPy's optimisers find."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import part_oracles

@@ -1,7 +1,5 @@
 """Compiled kernels: what their names depend on, and where they are kept."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The oracles agree with each other and with numbers worked out by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from oracles import PAIRS, brute_prox, distance, exact_prox, plain_admm, subproblem

@@ -1,7 +1,5 @@
 """`pool` against R's mice, and against the formulas of the papers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

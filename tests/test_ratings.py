@@ -1,7 +1,5 @@
 """What ratings need: offsets, validation, tables, predictions by label, recommendations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """What the library reaches on real data that may not be shipped (set NMD_LAB_DATA)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.io import loadmat

@@ -1,7 +1,5 @@
 """What is refused, in one sentence that names the argument: one table of (call, sentence)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """`sample` from outside: bits, units, kinds of input, and how it ends."""
 
-from __future__ import annotations
-
 import itertools
 import signal
 

@@ -1,7 +1,5 @@
 """`sample` of tables whose columns are of several kinds, from outside."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -77,9 +75,8 @@ def test_classes_are_drawn_as_often_as_their_probability(frame, posterior):
     assert np.abs(share - p).max() < 5 * np.sqrt(0.25 / 150)
 
 
-def test_a_file_gives_the_same_bits(frame, posterior, tmp_path):
-    posterior.save(tmp_path / "posterior.nc")
-    again = nmd.load(tmp_path / "posterior.nc")
+def test_a_file_gives_the_same_bits(frame, posterior, read_back):
+    again = read_back(posterior)
     xr.testing.assert_identical(again.draws, posterior.draws)
     assert (again.noise, again._kinds, again.loss) == (
         posterior.noise,

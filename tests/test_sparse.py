@@ -1,7 +1,5 @@
 """Sparse input means what dense input with holes means, in both forms of the split."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from oracles import PAIRS, forward

@@ -1,7 +1,5 @@
 """A DataFrame comes back from `impute` in its types, and bad ones are refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """BLAS is kept to one thread, from whichever thread a fit runs in."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables whose columns are in different units."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Nothing here depends on speed: a clock for tests, and limits that only end what hangs."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The baselines: known answers, the same input handling as `complete`, errors in a sentence."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

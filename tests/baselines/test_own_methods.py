@@ -1,7 +1,5 @@
 """A study takes any function that predicts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

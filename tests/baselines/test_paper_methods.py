@@ -1,7 +1,5 @@
 """Methods of other papers find known answers: the tables of docs/paper.md need them."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Values of checkpoints: every bit comes back."""
 
-from __future__ import annotations
-
 from collections import deque
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Runs that end at any checkpoint, go on, and have the bits of an uninterrupted run."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Typed columns of the rows beside a long table: the same problem as in a dense table."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 
@@ -101,11 +99,10 @@ def test_float32_stays_and_a_split_keeps_indicators_together():
     assert not held[0].equals(held[1])
 
 
-def test_a_fit_is_read_back(tmp_path):
+def test_a_fit_is_read_back(read_back):
     long, users = tables()
     fit = nmd.complete(nmd.observations_from_table(long, attributes=users), 2, **OPTIONS)
-    fit.save(tmp_path / "fit.nc")
-    read = nmd.load(tmp_path / "fit.nc")
+    read = read_back(fit)
     np.testing.assert_array_equal(read.predict(USERS[0], "age"), fit.predict(USERS[0], "age"))
     np.testing.assert_array_equal(read.predict(USERS[0], 3), fit.predict(USERS[0], 3))
     assert read._labels.table == fit._labels.table

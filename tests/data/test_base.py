@@ -1,7 +1,5 @@
 """The interface of observations: dense and sparse ones of equal data give equal answers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

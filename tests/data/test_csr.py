@@ -1,7 +1,5 @@
 """Indices of sparse input are checked where it enters: wrong ones would end the process."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every kind of input is taken for what it is, or refused in one sentence."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

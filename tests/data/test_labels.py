@@ -1,7 +1,5 @@
 """Labels go in and come out again, whatever the order, and hidden values never matter."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -116,12 +114,11 @@ def test_more_dimensions_are_stacked_and_unstacked(sample_dims, W_dims, H_dims, 
     np.testing.assert_allclose(fit.predict([1, -1], [0, 2]), flat.predict([1, -1], [0, 2]))
 
 
-def test_a_fit_of_maps_goes_on_and_can_be_saved(cube, tmp_path):
+def test_a_fit_of_maps_goes_on_and_can_be_saved(cube, read_back):
     fit = fit_of(cube, sample_dims="time")
     more = fit_of(cube, sample_dims="time", init=fit)
     assert more.objective <= fit.objective
-    fit.save(tmp_path / "maps.nc")
-    again = nmd_lab.load(tmp_path / "maps.nc")
+    again = read_back(fit)
     xr.testing.assert_identical(again.reconstruct(), fit.reconstruct())
     xr.testing.assert_identical(again.H, fit.H)
 

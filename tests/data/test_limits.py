@@ -1,7 +1,5 @@
 """Limits of entries: masks in any container, and sentences for what does not fit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import xarray as xr

@@ -1,7 +1,5 @@
 """Observations to and from tables and SciPy matrices, with their labels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Rows, columns and entries of one matrix are found in another, by label or by position."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Patches of pictures, and the way back."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import xarray as xr

@@ -1,7 +1,5 @@
 """Ratings on disk: read by chunks, used where they lie, fitted with the bits of memory."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

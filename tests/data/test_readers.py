@@ -1,7 +1,5 @@
 """Files: what is header and what is data, and files that are damaged or too large."""
 
-from __future__ import annotations
-
 import gc
 import gzip
 from pathlib import Path

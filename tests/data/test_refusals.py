@@ -1,7 +1,5 @@
 """What is refused as data: tables of (words of the sentence, function, what it refuses)."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

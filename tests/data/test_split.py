@@ -1,7 +1,5 @@
 """A split is a partition, and its training set has entries in every row and column."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import xarray as xr

@@ -1,7 +1,5 @@
 """Pictures and generated matrices: what they hold and how they are labelled."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

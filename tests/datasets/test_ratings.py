@@ -1,7 +1,5 @@
 """Ratings: every format, the set of the checkout, damaged files, and generated ones."""
 
-from __future__ import annotations
-
 import gzip
 import zipfile
 

@@ -1,7 +1,5 @@
 """Labels, noise and linearity of losses and nonlinearities."""
 
-from __future__ import annotations
-
 import pytest
 
 import nmd_lab as nmd

@@ -1,7 +1,5 @@
 """`check_loss` and `check_nonlinearity` find what is wrong, and a fit refuses it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

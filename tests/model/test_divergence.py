@@ -1,7 +1,5 @@
 """The closed form of MinMax for the divergence: nothing is better, with bounds < 0 or infinite."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import kl_div

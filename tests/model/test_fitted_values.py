@@ -1,7 +1,5 @@
 """f(WH) at positions: of fits, of iterates, and without some components."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Likelihoods against SciPy's distributions, and what they learn against SciPy's optimisers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """The T-update and the loss of entries of which only limits are known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Log scores: minus the log-density of the noise that a loss stands for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """The expected value of f(T) for a normal T, against numerical integration."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

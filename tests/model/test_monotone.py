@@ -1,7 +1,5 @@
 """The learned monotone f: its first knots, and its update by least squares."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize

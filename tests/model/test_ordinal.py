@@ -1,7 +1,5 @@
 """Levels and cut points are data of a kernel, not a part of its type."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -3,8 +3,6 @@
 Checked are all pairs of the paper, and a covering choice of others: all with NMD_LAB_ALL_PAIRS=1.
 """
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

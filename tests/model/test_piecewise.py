@@ -1,7 +1,5 @@
 """Piecewise-linear nonlinearities: the general one equals those that it contains."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

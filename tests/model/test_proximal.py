@@ -1,7 +1,5 @@
 """The T-update ``nmd_lab.prox`` is the exact global minimiser, for every pair."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

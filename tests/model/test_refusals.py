@@ -1,7 +1,5 @@
 """Parts of a model that are refused: one table of (words of the sentence, function, values)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from refused import check_all_refused

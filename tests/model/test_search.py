@@ -3,8 +3,6 @@
 The nonlinearities and losses of the package are in `test_parts`.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 

@@ -1,7 +1,5 @@
 """`Smooth`: f from a function."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

@@ -1,7 +1,5 @@
 """Plots are drawn without a window, and figures do not stay."""
 
-from __future__ import annotations
-
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest

@@ -1,7 +1,5 @@
 """Plots: what is drawn, not only that something is."""
 
-from __future__ import annotations
-
 import builtins
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,5 @@
 """The plots of a posterior: what is drawn, not only that something is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from made_draws import made_up, plain

@@ -1,7 +1,5 @@
 """The plot of the trials from which options were chosen: what is drawn."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """New rows become rows of a fit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +9,6 @@ import nmd_lab
 
 USERS = [f"user {i}" for i in range(12)]
 ITEMS = [f"item {j}" for j in range(9)]
-OFFSETS = ["none", "both"]
 
 
 def make_data():
@@ -28,8 +25,8 @@ def make_fit(data=None, **options):
     return nmd_lab.complete(data, 2, **options)
 
 
-@pytest.mark.parametrize("offsets", OFFSETS)
-def test_new_rows_are_predicted_ranked_and_saved(offsets, tmp_path):
+@pytest.mark.parametrize("offsets", ["none", "both"])
+def test_new_rows_are_predicted_ranked_and_saved(offsets, read_back):
     fit = make_fit(offsets=offsets, alpha=0.1)
     before = fit.W.copy(deep=True)
     new = pd.DataFrame(X[12:], ["ann", "bo", "cy"], ITEMS)
@@ -53,8 +50,7 @@ def test_new_rows_are_predicted_ranked_and_saved(offsets, tmp_path):
     assert "108 of 108 entries, 3 appended rows" in repr(more)
     again = fit.append(W)
     xr.testing.assert_identical(again.W, more.W)
-    more.save(tmp_path / "fit.nc")
-    loaded = nmd_lab.load(tmp_path / "fit.nc")
+    loaded = read_back(more)
     xr.testing.assert_identical(loaded.reconstruct(), more.reconstruct())
     assert loaded.top("cy").identical(more.top("cy"))
     one_by_one = fit
@@ -75,7 +71,7 @@ def test_rows_without_labels_count_on():
     assert list(named.W["row"].values[-4:]) == [11, 100, 101, 102]
 
 
-def test_other_coordinates_and_levels_of_the_rows(tmp_path):
+def test_other_coordinates_and_levels_of_the_rows(read_back):
     days = np.arange("2024-01-01", "2024-01-16", dtype="datetime64[D]").astype("datetime64[ns]")
     data = xr.DataArray(
         X,
@@ -95,8 +91,7 @@ def test_other_coordinates_and_levels_of_the_rows(tmp_path):
     bare = fit.append(data[12:].drop_vars(["digit", "place"]))
     assert np.isnan(bare.W.digit.values[12:]).all()
     assert list(bare.W.place.values[11:]) == ["p11", "", "", ""]
-    bare.save(tmp_path / "fit.nc")
-    xr.testing.assert_identical(nmd_lab.load(tmp_path / "fit.nc").reconstruct(), bare.reconstruct())
+    xr.testing.assert_identical(read_back(bare).reconstruct(), bare.reconstruct())
     index = pd.MultiIndex.from_product([["a", "b", "c"], range(5)], names=["city", "year"])
     frame = pd.DataFrame(X, index, ITEMS)
     more = make_fit(frame[:12]).append(frame[12:])

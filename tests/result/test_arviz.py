@@ -1,7 +1,5 @@
 """The tree of a posterior for ArviZ: identified quantities, and cells with their likelihood."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Several fits become one Dataset of scores."""
 
-from __future__ import annotations
-
 import pytest
 
 import nmd_lab
@@ -20,10 +18,9 @@ def test_scores_of_fits_and_of_held_out_entries(small, rng):
         assert one.objective == fit.objective
         assert one.stop_reason == fit.stop_reason
         assert one["rank"] == 2
-        expected = metrics.rmse(small, fit.reconstruct().values, observed=held_out)
-        assert float(one.rmse) == pytest.approx(expected, rel=1e-12)
-        expected = metrics.mae(small, fit.reconstruct().values, observed=held_out)
-        assert float(one.mae) == pytest.approx(expected, rel=1e-12)
+        for measure in (metrics.rmse, metrics.mae):
+            expected = measure(small, fit.reconstruct().values, observed=held_out)
+            assert float(one[measure.__name__]) == pytest.approx(expected, rel=1e-12)
     assert len(set(scores.observations_hash.values)) == 1
 
 
@@ -51,9 +48,8 @@ def test_its_sentence_says_which_is_best_and_what_should_worry(small, rng):
     scores = nmd_lab.compare({"a": a, "b": b}, small)
     assert scores.rmse[1] < scores.rmse[0]
     excess = float(scores.rmse[0] - scores.rmse[1])
-    assert (
-        f"b has the lowest root mean squared error, {float(scores.rmse[1]):.4g}." in scores.sentence
-    )
+    best = f"b has the lowest root mean squared error, {float(scores.rmse[1]):.4g}."
+    assert best in scores.sentence
     assert f"a is second and differs from it, with {excess:.2g} ± " in scores.sentence
     assert "does not differ significantly" in nmd_lab.compare({"b": b, "a": b}, small).sentence
     assert "different data" not in scores.sentence

@@ -1,7 +1,5 @@
 """What a result can do beyond holding W and H."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

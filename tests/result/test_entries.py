@@ -1,7 +1,5 @@
 """Whatever kind of data `complete` takes also goes into what compares a fit with data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,62 +1,41 @@
-"""Probabilities of classes, and data with their holes filled."""
+"""Probabilities of classes, and data with their holes filled, in results and in files."""
 
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from made_draws import made_up, plain
+from people import check_filled, people, with_holes
+from scipy import sparse
 from scipy.special import expit
 from scipy.stats import norm
 
 import nmd_lab as nmd
+from nmd_lab.result.files import export, filled_table
 
-PETS = ["cat", "dog", "fish"]
-
-
-def frame(m=50):
-    """Return a table of all kinds that two components explain, with holes."""
-    rng = np.random.default_rng(3)
-    Z = rng.normal(size=(m, 2)) @ rng.normal(size=(2, 5))
-    whole = pd.DataFrame(
-        {
-            "size": 3 + Z[:, 0],
-            "count": pd.array(rng.poisson(np.exp(np.clip(Z[:, 1], -1, 1))), dtype="Int64"),
-            "yes": pd.array(Z[:, 2] > 0, dtype="boolean"),
-            "grade": pd.Categorical.from_codes(np.digitize(Z[:, 3], [-1, 1]), list("abc"), True),
-            "pet": pd.Categorical.from_codes(np.digitize(Z[:, 4], [-0.5, 0.5]), PETS),
-        },
-        index=[f"row {i}" for i in range(m)],
-    )
-    return whole.mask(rng.random(whole.shape) < 0.2)
+X = with_holes(people(50))
 
 
 @pytest.fixture(scope="module")
 def fit():
-    return nmd.complete(frame(), 2, alpha=0.5, random_state=0)
+    return nmd.complete(X, 2, alpha=0.5, random_state=0)
 
 
 def test_holes_are_filled_and_the_rest_is_kept(fit):
-    X = frame()
-    filled = fit.impute(X)
-    assert not filled.isna().to_numpy().any()
-    assert list(filled.index) == list(X.index)
-    for name in X:
-        known = X[name].notna()
-        assert (filled[name][known] == X[name][known]).all()
-        assert filled[name].dtype == X[name].dtype
-    assert X.equals(frame())  # the input is not changed
+    before = X.copy()
+    check_filled(fit.impute(X), before)
+    assert X.equals(before)
 
 
 def test_each_hole_has_its_prediction_or_its_most_probable_class(fit):
-    X = frame()
-    filled, model = fit.impute(X), fit.reconstruct().to_pandas()
-    for name in ("size", "count"):
-        hole = X[name].isna()
-        wanted = model[name][hole] if name == "size" else model[name][hole].round()
-        np.testing.assert_allclose(filled[name][hole].astype(float), wanted)
-    for name in ("yes", "grade", "pet"):
-        hole = X[name].isna()
+    filled, model, holes = fit.impute(X), fit.reconstruct().to_pandas(), X.isna()
+    for name in ("cm", "visits"):
+        wanted = model[name][holes[name]]
+        wanted = wanted if name == "cm" else wanted.round()
+        np.testing.assert_allclose(filled[name][holes[name]].astype(float), wanted)
+    for name in ("smokes", "mood", "town"):
         likely = fit.probabilities(name).idxmax(axis=1)
-        assert filled[name][hole].tolist() == likely[hole].tolist()
+        assert filled[name][holes[name]].tolist() == likely[holes[name]].tolist()
 
 
 def test_probabilities_are_those_of_the_model(fit):
@@ -68,17 +47,18 @@ def test_probabilities_are_those_of_the_model(fit):
         kind = model.kinds[labels.index(label)]
         return kind, kind.centre + kind.size * scores[:, labels.index(label)]
 
-    _, t = score("yes")
-    np.testing.assert_allclose(fit.probabilities("yes")[True], expit(t), rtol=1e-10)
-    np.testing.assert_allclose(fit.reconstruct().to_pandas()["yes"], expit(t), rtol=1e-10)
-    kind, t = score("grade")
+    _, t = score("smokes")
+    np.testing.assert_allclose(fit.probabilities("smokes")[True], expit(t), rtol=1e-10)
+    np.testing.assert_allclose(fit.reconstruct().to_pandas()["smokes"], expit(t), rtol=1e-10)
+    kind, t = score("mood")
     cuts = np.concatenate([[-np.inf], kind.loss.cut_points, [np.inf]])
     expected = np.diff(norm.cdf(cuts[None] - t[:, None]), axis=1)
-    np.testing.assert_allclose(fit.probabilities("grade"), expected, atol=1e-8)
-    odds = np.exp([score(f"pet={pet}")[1] for pet in PETS]).T
+    np.testing.assert_allclose(fit.probabilities("mood"), expected, atol=1e-8)
+    towns = ["Ulm", "Bonn", "Köln"]
+    odds = np.exp([score(f"town={town}")[1] for town in towns]).T
     expected = odds / odds.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(fit.probabilities("pet"), expected, rtol=1e-8)
-    assert list(fit.probabilities("pet").columns) == PETS
+    np.testing.assert_allclose(fit.probabilities("town"), expected, rtol=1e-8)
+    assert list(fit.probabilities("town").columns) == towns
 
 
 def test_a_fit_of_one_loss_has_probabilities_too():
@@ -118,3 +98,49 @@ def test_copies_have_draws_evenly_along_the_chain_of_each_member():
     gaps = np.diff(np.sort(places[used]))
     assert gaps.min() >= 1
     assert gaps.max() <= 4
+
+
+# Tables for files --------------------------------------------------------------------------------
+
+OPTIONS = {"alpha": 0, "max_iter": 3, "tol": 0}
+
+
+@pytest.fixture
+def numbers(rng):
+    return np.where(rng.random((6, 4)) < 0.2, np.nan, rng.random((6, 4)) + 0.5)
+
+
+def stored(X):
+    """Return the entries that are there as a sparse matrix."""
+    seen = ~np.isnan(X)
+    return sparse.coo_array((X[seen], np.nonzero(seen)), shape=X.shape).tocsr()
+
+
+@pytest.mark.parametrize("kind", ["array", "frame", "sparse", "several dimensions"])
+def test_known_cells_stay_and_holes_are_predictions(kind, numbers):
+    X = numbers
+    fit = nmd.complete(X, 1, "identity", **OPTIONS)
+    data = {"array": X, "frame": pd.DataFrame(X), "sparse": stored(X)}.get(kind)
+    if data is None:
+        data = xr.DataArray(X.reshape(6, 2, 2), dims=("time", "lat", "lon"))
+        fit = nmd.complete(data, 1, "identity", sample_dims="time", **OPTIONS)
+    filled, seen = filled_table(fit, data).to_numpy(), ~np.isnan(X)
+    np.testing.assert_array_equal(filled[seen], X[seen])
+    expected = fit._fitted.block()
+    np.testing.assert_array_equal(filled[~seen], expected[~seen])
+    np.testing.assert_array_equal(filled_table(fit, None), expected)
+
+
+def test_absent_entries_that_are_zeros_stay_zeros(numbers):
+    X = stored(numbers)
+    fit = nmd.decompose(X, 1, "identity", max_iter=3, tol=0)
+    np.testing.assert_array_equal(filled_table(fit, X), X.toarray())
+
+
+@pytest.mark.parametrize("index", [None, pd.Index(list("uvwxyz"), name="id")])
+@pytest.mark.parametrize("columns", [None, list("abcd")])
+def test_a_file_has_the_labels_that_the_data_have(index, columns, numbers, tmp_path):
+    frame = pd.DataFrame(np.nan_to_num(numbers), index, columns)
+    export(nmd.decompose(frame, 1, "identity", max_iter=3), tmp_path / "o.csv", frame)
+    frame.to_csv(tmp_path / "x.csv", index=index is not None, header=columns is not None)
+    assert (tmp_path / "o.csv").read_text() == (tmp_path / "x.csv").read_text()

@@ -1,7 +1,5 @@
 """What a fit and a posterior have in common: predictions, rankings, files, labels that X lacks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -59,9 +57,8 @@ def test_the_best_columns_are_those_of_largest_prediction(result):
     np.testing.assert_array_equal(both.position[0], order[1:3])
 
 
-def test_a_file_gives_the_same_predictions_rankings_and_texts(result, tmp_path):
-    result.save(tmp_path / "result.nc")
-    again = nmd.load(tmp_path / "result.nc")
+def test_a_file_gives_the_same_predictions_rankings_and_texts(result, read_back):
+    again = read_back(result)
     assert type(again) is type(result)
     assert again.reconstruct().identical(result.reconstruct())
     assert again.top([3, 1], 2).identical(result.top([3, 1], 2))

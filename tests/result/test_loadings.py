@@ -1,7 +1,5 @@
 """Factor analysis by a posterior: loadings, communalities, scores of rows, main columns."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

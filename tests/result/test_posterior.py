@@ -1,7 +1,5 @@
 """The posterior as an object: labels, files, rankings, completed data, components."""
 
-from __future__ import annotations
-
 import json
 from xml.etree import ElementTree as ET
 
@@ -21,15 +19,10 @@ USERS, ITEMS = list("abcdef"), [10, 20, 30, 40, 50]
 
 
 @pytest.fixture
-def frame():
-    return pd.DataFrame(np.ones((6, 5)), pd.Index(USERS, name="user"), pd.Index(ITEMS, name="item"))
-
-
-@pytest.fixture
-def posterior(frame):
+def posterior():
     rng = np.random.default_rng(5)
     return made_up(
-        frame,
+        pd.DataFrame(np.ones((6, 5)), pd.Index(USERS, name="user"), pd.Index(ITEMS, name="item")),
         log_likelihood=rng.normal(size=(2, 40)),
         predictions=rng.normal(size=(2, 40, 3)).astype(np.float32),
         probe_rows=[0, 1, 5],
@@ -65,11 +58,10 @@ def test_factors_are_not_copied():
     assert np.shares_memory(stacked[1], H)
 
 
-def test_a_file_gives_the_same_bits(posterior, tmp_path):
+def test_a_file_gives_the_same_bits(posterior, read_back):
     others = (made_up(np.zeros((6, 5)), "minmax", "l1", noise) for noise in ("after", "ordinal"))
     for one in (posterior, *others):
-        one.save(tmp_path / "posterior.nc")
-        again = nmd_lab.load(tmp_path / "posterior.nc")
+        again = read_back(one)
         assert again.draws.identical(one.draws)
         assert again.trace.identical(one.trace)
         assert again.stop_reason.code == one.stop_reason.code
@@ -79,7 +71,7 @@ def test_a_file_gives_the_same_bits(posterior, tmp_path):
         assert again.uncertainty().identical(one.uncertainty())
 
 
-def test_clashing_names_and_several_dimensions(tmp_path):
+def test_clashing_names_and_several_dimensions(read_back):
     X = xr.DataArray(
         np.zeros((3, 2, 4)),
         dims=("draw", "y", "rho"),
@@ -91,8 +83,7 @@ def test_clashing_names_and_several_dimensions(tmp_path):
     assert posterior.draws.H.dims == ("chain", "draw", "component", "y", "X_rho")
     assert posterior.reconstruct().dims == X.dims
     assert posterior.reconstruct().attrs == {"units": "K"}
-    posterior.save(tmp_path / "posterior.nc")
-    again = nmd_lab.load(tmp_path / "posterior.nc")
+    again = read_back(posterior)
     xr.testing.assert_identical(again.reconstruct(), posterior.reconstruct())
     xr.testing.assert_identical(again.reconstruct().beta, posterior.reconstruct().beta)
     assert posterior.top(1, k=2).position.size == 2
@@ -128,11 +119,8 @@ def test_a_nonlinearity_of_the_user_is_read_with_known(tmp_path):
 @pytest.mark.parametrize("by", ["mean", "lower", "upper"])
 def test_the_best_columns(posterior, by):
     v, _, _, _ = plain(posterior)
-    scores = {
-        "mean": v.mean(axis=0),
-        "lower": np.quantile(v, 0.05, axis=0),
-        "upper": np.quantile(v, 0.95, axis=0),
-    }[by]
+    level = {"lower": 0.05, "upper": 0.95}.get(by)
+    scores = np.quantile(v, level, axis=0) if level else v.mean(axis=0)
     best, order = posterior.top(3, k=3, by=by), np.argsort(-scores[3])[:3]
     np.testing.assert_array_equal(best.position, order)
     np.testing.assert_allclose(best, scores[3][order], atol=2e-6)

@@ -1,7 +1,5 @@
 """Split R-hat and effective sample size on series whose correlation is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from made_draws import made_up

@@ -1,7 +1,5 @@
 """Results of a posterior for a whole table, in the types and with the labels of the table."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +10,9 @@ from people import check_filled, people, with_holes
 import nmd_lab as nmd
 
 pytestmark = pytest.mark.filterwarnings("ignore::nmd_lab.warnings.NotConvergedWarning")
+
+PRIOR = {"row_mean": np.zeros((2, 30, 4)), "row_precision": np.tile(np.eye(4), (2, 30, 1, 1))}
+"""The prior of a row in made-up draws."""
 
 
 @pytest.fixture(scope="module")
@@ -100,11 +101,17 @@ def test_entries_with_limits_are_drawn_within_them(f, noise):
         posterior.impute(X[:3], at_most=X[:3] == 0.2)
 
 
-def test_limits_of_a_table(frame, posterior):
+@pytest.fixture
+def limited(frame):
+    """Return the table with a limit of detection, where its cells are below, and the limit."""
     limit = frame["cm"].quantile(0.3)
     below = pd.DataFrame(False, frame.index, frame.columns)
     below["cm"] = frame["cm"] < limit
-    X = frame.assign(cm=frame["cm"].clip(lower=limit))
+    return frame.assign(cm=frame["cm"].clip(lower=limit)), below, limit
+
+
+def test_limits_of_a_table(limited, posterior):
+    X, below, limit = limited
     filled = posterior.impute(X, 2, at_most=below, random_state=0)[0]
     check_filled(filled, X.mask(below))
     assert (filled["cm"][below["cm"]] < limit).all()
@@ -153,21 +160,16 @@ def test_intervals_have_the_form_of_the_table(full, frame, posterior):
     X = xr.DataArray(np.ones((3, 4)), dims=("day", "place"), coords={"day": [3, 4, 5]})
     array = made_up(X).intervals(X)
     assert array.dims == ("day", "place", "bound")
-    np.testing.assert_allclose(
-        array.sel(day=4).isel(place=2), made_up(X).predict_interval(4, 2)[0], rtol=1e-6
-    )
+    wanted = made_up(X).predict_interval(4, 2)[0]
+    np.testing.assert_allclose(array.sel(day=4).isel(place=2), wanted, rtol=1e-6)
 
 
 def test_correlations_are_those_of_the_covariance_of_a_row(posterior):
     rng = np.random.default_rng(2)
     roots = rng.normal(size=(2, 30, 2, 4, 9))  # of two groups, three components and an offset
     X = pd.DataFrame(np.ones((6, 5)), columns=list("abcde"))
-    prior = {"row_precision": roots @ roots.swapaxes(3, 4)}
-    prior |= {
-        "row_mean": rng.normal(size=(2, 30, 2, 4)),
-        "row_share": np.tile([0.3, 0.7], (2, 30, 1)),
-    }
-    drawn = made_up(X, **prior)
+    prior = {"row_mean": rng.normal(size=(2, 30, 2, 4)), "row_precision": roots @ roots.mT}
+    drawn = made_up(X, **prior, row_share=np.tile([0.3, 0.7], (2, 30, 1)))
     each = []
     for chain in range(2):
         for draw in range(30):
@@ -215,8 +217,7 @@ def test_cells_are_ordered_by_how_sure(full, frame, posterior):
 def test_cells_of_an_array_have_positions():
     X = np.full((4, 5), np.nan)
     X[2, 3] = 1.5
-    prior = {"row_mean": np.zeros((2, 30, 4)), "row_precision": np.tile(np.eye(4), (2, 30, 1, 1))}
-    cells = made_up(X, **prior).reliability(X)
+    cells = made_up(X, **PRIOR).reliability(X)
     assert cells[["row", "column", "kind", "observed"]].values.tolist() == [[2, 3, "number", 1.5]]
 
 
@@ -225,10 +226,8 @@ def test_a_report_says_what_was_missing_and_how_sure_the_rest_is(full, frame, po
     report = posterior.report(frame, full.where(hidden), level=0.8)
     columns, total = report.columns[:-1].set_index("column"), report.columns.iloc[-1]
     assert list(columns.index) == list(frame.columns)
-    assert total[["observed", "missing"]].tolist() == [
-        frame.notna().sum().sum(),
-        hidden.sum().sum(),
-    ]
+    sums = [frame.notna().sum().sum(), hidden.sum().sum()]
+    assert total[["observed", "missing"]].tolist() == sums
     assert columns["missing"].tolist() == hidden.sum().tolist()
     assert columns["observed"].tolist() == frame.notna().sum().tolist()
     cells = posterior.reliability(full.where(hidden))
@@ -261,10 +260,8 @@ def test_a_report_says_what_was_missing_and_how_sure_the_rest_is(full, frame, po
         report.save(tmp_path / "report.pdf")
 
 
-def test_a_report_counts_limits_and_names_draws(frame):
-    below = pd.DataFrame(False, frame.index, frame.columns)
-    below["cm"] = frame["cm"] < frame["cm"].quantile(0.3)
-    X = frame.assign(cm=frame["cm"].clip(lower=frame["cm"].quantile(0.3)))
+def test_a_report_counts_limits_and_names_draws(limited):
+    X, below, _ = limited
     options = {"at_most": below, "draws": 10, "tune": 10, "groups": 1, "random_state": 0}
     posterior = nmd.impute(X, 3, return_posterior=True, **options)[1]
     report, count = posterior.report(X), int(below["cm"].sum())
@@ -283,7 +280,6 @@ def test_a_report_of_new_rows_and_of_an_array(posterior):
     assert report.held_out is None
     X = np.zeros((4, 5))
     X[2, 3] = np.nan
-    prior = {"row_mean": np.zeros((2, 30, 4)), "row_precision": np.tile(np.eye(4), (2, 30, 1, 1))}
-    of_array = made_up(X, **prior).report(X)
+    of_array = made_up(X, **PRIOR).report(X)
     assert of_array.surest[["row", "column"]].values.tolist() == [[2, 3]]
     assert "use chains=2" not in str(of_array)

@@ -1,7 +1,5 @@
 """The best columns of rows, which are named by label or position, and those of components."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -63,15 +61,13 @@ def test_columns_are_left_out_by_label(fit):
     best = fit.top(3, k=4)
     names = [str(name) for name in best["item"].values[:2]]
     rest = fit.top(3, k=2, exclude=best.position.values[:2])
-    xr.testing.assert_identical(fit.top(3, k=2, exclude=names), rest)
-    xr.testing.assert_identical(fit.top([3], k=2, exclude=names)[0], fit.top(
-        [3], k=2, exclude=best.position.values[:2]
-    )[0])  # fmt: skip
+    of_several = [fit.top([3], k=2, exclude=some) for some in (names, best.position.values[:2])]
+    xr.testing.assert_identical(*of_several)
     rated = pd.Series([4.0, np.nan, 2.0, 1.0], index=[names[0], "item 1", names[1], "another"])
     kept = [name for name in names if name != "item 1"]
     assert len(kept) == 2
-    xr.testing.assert_identical(fit.top(3, k=2, exclude=rated), rest)
-    xr.testing.assert_identical(fit.top(3, k=2, exclude=rated.notna()), rest)
+    for left_out in (names, rated, rated.notna()):
+        xr.testing.assert_identical(fit.top(3, k=2, exclude=left_out), rest)
 
 
 def test_what_is_known_is_left_out_in_every_container(fit, X, rng):

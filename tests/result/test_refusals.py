@@ -1,7 +1,5 @@
 """What results refuse: one table of (words of the sentence, function, what it refuses)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import xarray as xr

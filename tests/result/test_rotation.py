@@ -1,7 +1,5 @@
 """Canonical forms of the components, and what each explains."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 
@@ -134,7 +132,7 @@ def test_explained_shares(fit):
     assert np.isfinite(fit.rotate("varimax").H).all()
 
 
-def test_a_ridge_counts_the_new_factors(small, tmp_path):
+def test_a_ridge_counts_the_new_factors(small, read_back):
     fit = nmd_lab.decompose(small, 3, alpha=0.5, max_iter=30, tol=0)
     assert fit.rotate("size").objective == fit.objective
     other = fit.rotate("svd")
@@ -142,8 +140,7 @@ def test_a_ridge_counts_the_new_factors(small, tmp_path):
     data = fit.objective - 0.25 * sum(np.sum(f**2) for f in fit._factors)
     assert other.objective == pytest.approx(data + 0.25 * (np.sum(W**2) + np.sum(H**2)))
     assert "optimality" not in other.parameters
-    other.save(tmp_path / "fit.nc")
-    again = nmd_lab.load(tmp_path / "fit.nc")
+    again = read_back(other)
     assert again.objective == other.objective
     xr.testing.assert_identical(again.W, other.W)
 

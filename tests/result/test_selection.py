@@ -1,7 +1,5 @@
 """How a fit shows and keeps the trials from which its options were chosen."""
 
-from __future__ import annotations
-
 import copy
 from xml.etree import ElementTree as ET
 

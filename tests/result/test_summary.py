@@ -1,10 +1,10 @@
-"""A fit in short: its one number, what should worry about it, and its page in a notebook."""
-
-from __future__ import annotations
+"""A fit in short: its one number, what should worry about it, its page in a notebook, and the small
+picture of its model there: true, and without the matrix."""
 
 import base64
 import io
 import re
+import tracemalloc
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
@@ -14,10 +14,12 @@ import xarray as xr
 from chosen import selection, trials, with_selection
 from given import given
 from PIL import Image
+from scipy import sparse
 
 import nmd_lab
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.result.summary import flags_of, headline_of, unfinished
+from nmd_lab.result.summary_parts import HEIGHT, WIDTH, small_picture
 from nmd_lab.warnings import NotConvergedWarning
 
 
@@ -134,13 +136,11 @@ def test_each_note_of_the_choice_is_a_flag(rng):
 
 
 def test_notes_are_split_at_sentences_not_at_points(plain):
-    note = (
-        "Only 60 entries could be held out: by 0.5 per cent. Rank 8 is the largest that is tried."
-    )
-    assert flags_of(doubted(plain, note=note)) == [
+    notes = [
         "Only 60 entries could be held out: by 0.5 per cent.",
         "Rank 8 is the largest that is tried.",
     ]
+    assert flags_of(doubted(plain, note=" ".join(notes))) == notes
 
 
 def test_html_is_well_formed_and_says_what_the_fit_is(fit):
@@ -149,9 +149,8 @@ def test_html_is_well_formed_and_says_what_the_fit_is(fit):
     assert "".join(lead.itertext()).strip() == number
     text = "".join(root.itertext())
     for part in ("<b>rows</b>: 20", 'a"b&c: 15', "nmd_lab.Decomposition", "MinMax(0, 1)",
-                 "frobenius",
-                 f"{fit.relative_error:.4g}", fit.stop_reason, "300 of 300", "random_state", "rho",
-                 "auto", nmd_lab.__version__):  # fmt: skip
+                 "frobenius", f"{fit.relative_error:.4g}", fit.stop_reason, "300 of 300",
+                 "random_state", "rho", "auto", nmd_lab.__version__):  # fmt: skip
         assert part in text, part
     assert not [*root.iter("b"), *root.iter("script")]
     assert [d.find("summary").text for d in root.iter("details")] == ["Details", "Parameters"]
@@ -192,3 +191,69 @@ def test_the_picture_is_a_png_of_a_size_that_pages_do_not_change(fit):
     assert "width: 72px; height: 96px" in image.attrib["style"]
     content = base64.b64decode(image.attrib["src"].split(",")[1])
     assert Image.open(io.BytesIO(content)).size == (15, 20)
+
+
+# Small pictures of models -------------------------------------------------------------------------
+
+
+def of(matrix, columns=None, **options):
+    columns = xr.DataArray(np.zeros(matrix.shape[1]), dims="column") if columns is None else columns
+    return small_picture(len(matrix), columns, lambda i, j: matrix[np.ix_(i, j)], **options)
+
+
+def test_a_small_matrix_is_shown_as_it_is(rng):
+    matrix = rng.random((7, 5))
+    np.testing.assert_array_equal(of(matrix), matrix)
+
+
+@pytest.mark.parametrize("shape", [(500, 700), (3, 10_000), (100_000, 1), (81, 121)])
+def test_a_large_one_has_means_in_at_most_so_many_pixels(shape):
+    height, width = of(np.broadcast_to(2.5, shape)).shape
+    assert height <= HEIGHT
+    assert width <= WIDTH
+    assert np.all(of(np.broadcast_to(2.5, shape)) == 2.5)
+
+
+def test_rows_that_are_pictures_stand_side_by_side():
+    X = nmd_lab.datasets.digits(40)
+    shown = of(X.values, X[0])
+    assert shown.shape == (3 * 9 - 1, 8 * 9 - 1)
+    np.testing.assert_array_equal(shown[:8, :8], X.values[0].reshape(8, 8))
+    assert np.isnan(shown[8]).all()
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "shape"),
+    [(2, 8, (8, 17)), (9, 40, (20, 61)), (1, 300, (75, 75)), (25, 4, (14, 39))],
+)
+def test_pictures_of_all_sizes_fit_in(rows, size, shape):
+    columns = xr.DataArray(np.zeros((size, size)), dims=("y", "x"))
+    X = np.ones((rows, size * size))
+    shown = of(X, columns)
+    assert shown.shape == shape
+    assert np.nanmin(shown) == np.nanmax(shown) == 1
+
+
+def test_colours_are_averaged():
+    X = np.arange(24.0).reshape(2, 12)
+    columns = xr.DataArray(np.zeros((4, 3)), dims=("x", "channel"))
+    np.testing.assert_array_equal(of(X, columns), X.reshape(2, 4, 3).mean(axis=2))
+
+
+def test_columns_of_a_mixed_table_have_grey_levels_of_their_own():
+    shown = of(np.array([[0.0, 500.0], [1.0, 700.0]]), by_column=True)
+    np.testing.assert_array_equal(shown, [[0, 0], [1, 1]])
+
+
+def test_a_large_sparse_fit_is_shown_without_its_matrix():
+    m, n = 30_000, 20_000
+    X = sparse.random_array((m, n), density=1e-4, rng=np.random.default_rng(0), format="csr")
+    fit = nmd_lab.complete(X, 3, "identity", alpha=1.0, offsets="both", max_iter=2, tol=0)
+    fit._repr_html_()
+    tracemalloc.start()
+    html = fit._repr_html_()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < m * n / 20
+    assert "<img" in html
+    ET.fromstring(html)

@@ -1,7 +1,5 @@
 """Bounds of MinMax: from the data if it is only named, and a warning of data outside."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

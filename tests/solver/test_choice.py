@@ -1,7 +1,5 @@
 """`Choice`: what it is, what it refuses, and that one object stands for every `validation`."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import json
@@ -83,10 +81,9 @@ def test_what_validation_takes_is_read_into_the_same_object(validation):
         (KFold(3), f"Choice(splitter={KFold(3)!r})"),
     ],
 )
-def test_saved_fits_keep_it_as_plain_text_or_number(choice, text, tmp_path):
+def test_saved_fits_keep_it_as_plain_text_or_number(choice, text, read_back):
     fit = nmd.complete(X, alpha=0.1, validation=choice, max_iter=3, random_state=0)
-    fit.save(tmp_path / "fit.nc")
-    again = nmd.load(tmp_path / "fit.nc").parameters["validation"]
+    again = read_back(fit).parameters["validation"]
     assert again == fit.parameters["validation"] == json.loads(json.dumps(text))
 
 

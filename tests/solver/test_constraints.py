@@ -1,7 +1,5 @@
 """Constraints on the factors, against independent solvers of the same problems."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -286,7 +284,7 @@ def test_given_factors_are_first_moved_to_the_nearest_that_are_allowed():
 
 
 @pytest.mark.parametrize("constraint", ["nonnegative", "simplex", nmd.SparseFactor(0.1), Box()])
-def test_new_rows_honour_the_constraint(constraint, tmp_path):
+def test_new_rows_honour_the_constraint(constraint, read_back):
     X = parts()
     fit = nmd.decompose(X, 3, "identity", w_constraint=constraint, random_state=0)
     new = np.random.default_rng(5).random((4, 20))
@@ -296,8 +294,7 @@ def test_new_rows_honour_the_constraint(constraint, tmp_path):
         np.testing.assert_allclose(W, [nnls(H.T, x)[0] for x in new], atol=1e-6)
     alone = fit.fold_in(new[2:3]).values[0]
     np.testing.assert_allclose(alone, W[2], rtol=1e-9, atol=1e-12)
-    fit.save(tmp_path / "fit.nc")
-    loaded = nmd.load(tmp_path / "fit.nc")
+    loaded = read_back(fit)
     assert loaded.parameters["w_constraint"] == fit.parameters["w_constraint"]
     if isinstance(constraint, Box):
         with pytest.raises(ValueError, match="class of your own"):

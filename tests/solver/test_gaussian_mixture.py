@@ -1,7 +1,5 @@
 """The mixture of Gaussians with missing entries, against dense formulas."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import logsumexp

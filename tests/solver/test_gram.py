@@ -1,7 +1,5 @@
 """Columns of sparse data in chunks of rows: the result of whole columns, up to rounding."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

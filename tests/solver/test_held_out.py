@@ -1,7 +1,5 @@
 """Held-out entries: at least one, none of them fitted, chosen by a stream of their own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

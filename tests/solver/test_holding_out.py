@@ -1,7 +1,5 @@
 """What `validation` hides: masks in every form, blocks, groups by name."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Starting factors: the same bits for the same seed, and right fits of degenerate data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

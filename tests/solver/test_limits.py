@@ -1,7 +1,5 @@
 """Fits to data of which some entries are limits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

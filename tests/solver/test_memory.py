@@ -1,7 +1,5 @@
 """The memory of a fit: how much it takes at its peak, and the forecast that refuses it."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The ridge of the offsets: a number of its own in the objective, whatever solves it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rules for ρ: what each does, which is taken by default, and that scale does not matter."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

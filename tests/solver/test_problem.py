@@ -1,7 +1,5 @@
 """What a problem asks of its loss."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

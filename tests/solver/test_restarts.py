@@ -1,7 +1,5 @@
 """Several starts: the best comes back, each is told about, and threads change nothing."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from given import given
@@ -67,11 +65,10 @@ def test_one_start_has_a_row_too(noisy):
 
 
 @pytest.mark.parametrize("all_run", [True, False])
-def test_the_account_survives_a_file(noisy, all_run, tmp_path):
+def test_the_account_survives_a_file(noisy, all_run, read_back):
     exact, most = synthetic(30, 20, 2, random_state=0).X, {"max_iter": 500}
     fit = nmd_lab.decompose(noisy if all_run else exact, 2, **OPTIONS | ({} if all_run else most))
-    fit.save(tmp_path / "fit.nc")
-    loaded = nmd_lab.load(tmp_path / "fit.nc")
+    loaded = read_back(fit)
     assert loaded.starts.identical(fit.starts)
     codes = [start["stop_reason"].code for start in loaded.parameters["starts"]]
     assert codes == (["max_iter"] * 4 if all_run else ["converged"] + ["not run"] * 3)

@@ -1,7 +1,5 @@
 """The start by a path of ridges: against Algorithm 1 called once for each ridge."""
 
-from __future__ import annotations
-
 import bisect
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A run that pauses and resumes: the iterates, the clock and the reasons are those of one run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The size of X does not matter: multiples of X have the same relative history."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import replace

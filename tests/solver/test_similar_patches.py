@@ -1,7 +1,5 @@
 """Predictions by similar patches, against plain formulas."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Data in files: read by blocks, with the bits of a fit in memory, in little memory."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from functools import partial

@@ -1,7 +1,5 @@
 """The table of what goes with what: each "yes" gives what another form of the same data gives."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

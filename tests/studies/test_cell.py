@@ -1,7 +1,5 @@
 """Cells of the method "sample": errors of posterior means, coverage and log-density."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

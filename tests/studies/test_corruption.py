@@ -1,7 +1,5 @@
 """Hidden entries and noise: their number and places, the same for all methods and levels."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

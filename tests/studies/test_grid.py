@@ -1,7 +1,5 @@
 """The arguments of a study: which are refused, which fits are equal, and what "auto" leads to."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

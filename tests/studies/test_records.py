@@ -1,7 +1,5 @@
 """Studies that were killed, interrupted, enlarged or changed: resumed without loss, or refused."""
 
-from __future__ import annotations
-
 import os
 import random
 from pathlib import Path

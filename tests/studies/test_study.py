@@ -1,7 +1,5 @@
 """Studies: their numbers are those of single fits, in processes that end with them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

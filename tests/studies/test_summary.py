@@ -1,7 +1,5 @@
 """The best model, the table and the ranking of results with prescribed errors, and their HTML."""
 
-from __future__ import annotations
-
 import copy
 from xml.etree import ElementTree as ET
 

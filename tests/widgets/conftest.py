@@ -3,8 +3,6 @@
 Numbers in bytes are left to the tests with oracles.  To renew a file, delete it and run its test.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

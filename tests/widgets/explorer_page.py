@@ -1,7 +1,5 @@
 """What a page shows of an explorer and what a user does there, without a browser."""
 
-from __future__ import annotations
-
 import numpy as np
 from waiting import PATIENCE
 

@@ -1,7 +1,5 @@
 """The brush: what it hides, the fit that follows, and the code that repeats it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

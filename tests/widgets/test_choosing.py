@@ -1,7 +1,5 @@
 """Explorers that choose rank, ridges, offsets and f: what they fit, show and copy."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import chosen

@@ -1,7 +1,5 @@
 """Curves: the numbers that the page gets, and held-out errors as if each iteration were a fit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from explorer_page import arrays_of, plain

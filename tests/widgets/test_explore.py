@@ -1,7 +1,5 @@
 """What `explore` opens, what begins by itself, and questions about faulty data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The modules of the front end without a browser: their own tests, and what they are joined to."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

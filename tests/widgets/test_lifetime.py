@@ -1,7 +1,5 @@
 """Explorers among other widgets, and those that are closed: they leave nothing behind."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import weakref

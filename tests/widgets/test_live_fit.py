@@ -1,7 +1,5 @@
 """A fit in a thread: it stops, continues, is forgotten or fails, with the iterates of one fit."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

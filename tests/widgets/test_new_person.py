@@ -1,7 +1,5 @@
 """Ratings by somebody who is not in the data: they are folded in, and lists and plane follow."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The explorer of a photograph: by patches or as a matrix, the brush, and the code."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import xarray as xr

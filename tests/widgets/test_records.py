@@ -1,7 +1,5 @@
 """Records that a view makes of a state, for each kind of data: sessions, and oracles of numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

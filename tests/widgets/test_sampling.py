@@ -1,7 +1,5 @@
 """How sure?: draws in the background, their results for entries and in the page, and the code."""
 
-from __future__ import annotations
-
 import re
 import warnings
 

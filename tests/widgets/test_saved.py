@@ -1,7 +1,5 @@
 """An explorer as a file of HTML: its record, what it may contain, and that the explorer stays."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """The states of the explorers, without any widget."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

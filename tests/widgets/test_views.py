@@ -1,7 +1,5 @@
 """The views without a browser: their pictures, messages and files."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

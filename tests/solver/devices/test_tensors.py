@@ -1,7 +1,5 @@
 """Fits with tensors: those of NumPy arrays up to rounding."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from unittest import mock

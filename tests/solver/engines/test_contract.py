@@ -1,7 +1,5 @@
 """What holds for every form of the data and every engine: the book's iterates, one objective."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from given import given

@@ -1,7 +1,5 @@
 """Quasi-Newton steps beside Algorithm 1: never worse, much faster, and left out on request."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Descent: as many steps as in theory, the minima that SciPy finds, and never a rise."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The augmented Lagrangian with T eliminated: against brute force, in every form of the data."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

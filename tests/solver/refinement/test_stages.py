@@ -1,7 +1,5 @@
 """Quasi-Newton steps on the augmented Lagrangian: they end, they gain, and they touch no offset."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import tracemalloc

@@ -1,7 +1,5 @@
 """The work of refinements is counted, and waits while Algorithm 1 is fast."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from given import given, prepare

@@ -1,7 +1,5 @@
 """Ranks of true parameters among their draws are uniform (benchmarks/calibration.py, in small)."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Parameters and T are drawn from the prior with NumPy and SciPy, and weighted by 
 the data.  Nothing here is shared with the sampler but the meaning of the model.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

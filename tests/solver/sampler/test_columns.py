@@ -1,7 +1,5 @@
 """Draws in a table of several kinds: T of each kind against its law, and the whole chain."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

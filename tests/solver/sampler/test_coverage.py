@@ -1,7 +1,5 @@
 """Intervals cover as many held-out entries as their level (benchmarks/coverage.py, in small)."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

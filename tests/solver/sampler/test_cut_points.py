@@ -1,7 +1,5 @@
 """Posteriors of cut points for known WH, against integration on a grid."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Draws of rows with few missing cells against their law, worked out with NumPy and SciPy."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Members of full rank: exact relations of columns, and their draws in the form of the others."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -119,11 +117,10 @@ def test_limits_leave_members_of_full_rank_out():
     assert not any(size.is_full for size in prepared(frame, at_most=limits).sizes)
 
 
-def test_draws_of_both_kinds_have_one_rank(tmp_path):
+def test_draws_of_both_kinds_have_one_rank(read_back):
     posterior = nmd.sample(answers(60), draws=40, tune=3, random_state=0)
     assert posterior.rank == 12
-    posterior.save(tmp_path / "posterior.nc")
-    assert nmd.load(tmp_path / "posterior.nc").draws.identical(posterior.draws)
+    assert read_back(posterior).draws.identical(posterior.draws)
 
 
 def test_units_do_not_depend_on_the_hidden_cells():

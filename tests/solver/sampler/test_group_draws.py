@@ -1,7 +1,5 @@
 """Each draw for groups of rows against its law, given all that it depends on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Groups of rows in tables with two groups."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -33,13 +31,12 @@ def test_groups_find_relations_that_one_gaussian_has_not(crossed):
     assert errors[3] < 0.4 * errors[1]
 
 
-def test_new_rows_and_files_know_the_groups(crossed, tmp_path):
+def test_new_rows_and_files_know_the_groups(crossed, read_back):
     X, truth = crossed
     posterior = posterior_of(X[:150], 3)
     new = np.where(np.arange(5) == 1, np.nan, truth[150:])
     found = posterior.fold_in(new).predict(np.arange(50), 1)
     assert nmd.metrics.rmse(truth[150:, 1], found) < 0.3
-    posterior.save(tmp_path / "posterior.nc")
-    again = nmd.load(tmp_path / "posterior.nc")
+    again = read_back(posterior)
     assert again.draws.identical(posterior.draws)
     np.testing.assert_array_equal(again.fold_in(new).predict(np.arange(50), 1), found)

@@ -1,7 +1,5 @@
 """Calibration of an ensemble: the spread of its numbers, the temperature of its probabilities."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

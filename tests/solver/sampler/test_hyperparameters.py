@@ -1,7 +1,5 @@
 """Draws of means and precisions of rows, and of noise levels, against their closed forms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -5,8 +5,6 @@ before and after the sweeps.  A test fails if one of its p-values is below 1e-4 
 which a right sampler does for one seed in ten thousand.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from joint_draws import p_values, run

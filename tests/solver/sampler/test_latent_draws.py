@@ -1,7 +1,5 @@
 """Draws of T for noise before f: T given f(T) = x."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

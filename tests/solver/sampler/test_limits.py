@@ -1,7 +1,5 @@
 """Draws at entries of which only limits are known, against integrals and in coverage."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """Draws of the noise levels ρ and β, given T, against their Gamma laws."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Draws of rows and columns against the closed form of their Gaussian, worked out with NumPy."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Standard normal numbers against their distribution, in the middle and far in the tails."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import stats
 

@@ -1,7 +1,5 @@
 """Draws of T for noise after f: against the density by integration, for every pair."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Draws that belong to columns of a table against their laws: counts, x after f, noise, cuts."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A normal variable between two limits: mass and draws, near the mean and far in the tails."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Which nonlinearities and losses suit data, and how losses are compared."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import xarray as xr

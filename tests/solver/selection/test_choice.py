@@ -1,7 +1,5 @@
 """What `complete` and `decompose` choose: on real fits, from the data to `fit.selection`."""
 
-from __future__ import annotations
-
 import math
 import signal
 import tracemalloc

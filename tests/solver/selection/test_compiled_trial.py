@@ -1,7 +1,5 @@
 """Compiled trials against the iterations of the engine, for every kind of offsets."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Held-out entries for a choice: drawn as missing ones are, and never all of a row or column."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """When a trial ends, and whether it counts."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Held-out entries in the test rows of a splitter: which they are, and what the fit still sees."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The order of trials, on made-up errors: what is found, in how many trials, and what is kept."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The rank of sparse counts whose absent entries are zeros, by thinning."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

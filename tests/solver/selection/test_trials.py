@@ -1,7 +1,5 @@
 """Trials: short fits from given factors, judged at held-out entries."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

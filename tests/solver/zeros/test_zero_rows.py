@@ -1,7 +1,5 @@
 """New rows of a fit to sparse zeros: as low as a general minimiser, and each by itself."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

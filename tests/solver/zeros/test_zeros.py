@@ -1,7 +1,5 @@
 """Sparse zeros without stored multipliers: tiles, the loss of zeros, the envelope, the descents."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np
