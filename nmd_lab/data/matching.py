@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 from scipy import sparse
@@ -99,6 +100,13 @@ def match_data(
 ) -> MatchedData:
     """Return any accepted input with the positions of its rows and columns in another matrix."""
     observations = observe_like(labels, X, observed=observed, weights=weights)
+    return matched(labels, observations, owner, unknown)
+
+
+def matched(
+    labels: Labels, observations: Observations, owner: str = "the fit", unknown: str | None = None
+) -> MatchedData:
+    """Return observations with the positions of their rows and columns in another matrix."""
     of_X = observations.labels
     rows, columns = match(of_X, labels, "rows"), match(of_X, labels, "columns")
     if rows is None or columns is None:
@@ -246,6 +254,38 @@ def is_default(dim: str, index: Any) -> bool:
 def plain_label(label: Any) -> Any:
     """Return a label as a Python object, for a message."""
     return label.item() if isinstance(label, np.generic) else label
+
+
+def mixed(z: Any) -> Any:
+    """Return well-mixed bits of 64-bit integers, as SplitMix64 does; also compiled."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def mixed_with(keys: NDArray[Any], numbers: NDArray[Any]) -> NDArray[np.int64]:
+    """Return keys that depend on further numbers, such as positions."""
+    odd = np.uint64(0x9E3779B97F4A7C15) * (numbers.astype(np.uint64) + np.uint64(1))
+    found: NDArray[np.int64] = mixed(keys.view(np.uint64) + odd).view(np.int64)
+    return found
+
+
+def row_keys(observations: Observations, *, numbered: bool = False) -> NDArray[np.int64]:
+    """Return a hash of the observed entries of each row, and of their weights other than 1.
+
+    Equal rows have equal keys, unless they are numbered: then they differ from the second one on.
+    """
+    rows = observations.as_sparse()
+    each = mixed_with((rows.values.astype(np.float64) + 0.0).view(np.int64), rows.indices)
+    if rows.weights is not None:
+        of_weights = rows.weights.astype(np.float64).view(np.int64)
+        each = np.where(rows.weights == 1, each, mixed_with(each, of_weights))
+    sums = np.append(np.int64(0), np.cumsum(each))  # of hashes, so that 64 bits may overflow
+    keys = mixed_with(np.diff(sums[rows.indptr]), np.zeros(1))
+    if not numbered:
+        return keys
+    number = pd.Series(keys).groupby(keys).cumcount().to_numpy()
+    return np.where(number > 0, mixed_with(keys, number), keys)
 
 
 def first_few(labels: Iterable[Any], most: int = 5) -> str:

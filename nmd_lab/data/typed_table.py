@@ -5,6 +5,7 @@ those of the matrix:
 
 - a number stays as it is, and a boolean becomes 0 or 1;
 - text with few values is a category, and booleans among objects are booleans;
+- a class that no cell shows is impossible, unless the column shows none at all;
 - an ordered level becomes its category if all are ascending numbers, and otherwise its position;
 - a category becomes a block of indicators, one for each category, with labels such as
   "species=setosa".  Two categories need one indicator, that of the second.
@@ -13,16 +14,18 @@ In addition to the columns of a DataFrame a matrix may have the values of a long
 ratings: a block of columns, one for each item, which share one unit.
 
 >>> import pandas as pd
->>> pet = pd.Categorical(["cat", None], categories=["cat", "dog"])
->>> frame = pd.DataFrame({"age": [3.0, 5.0], "pet": pet})
+>>> pet = pd.Categorical(["cat", None, "dog"], categories=["cat", "cow", "dog"])
+>>> frame = pd.DataFrame({"age": [3.0, 5.0, 1.0], "pet": pet})
 >>> table_of(frame).encode(frame)
    age  pet=dog
 0  3.0      0.0
 1  5.0      NaN
+2  1.0      1.0
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -31,11 +34,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from nmd_lab.warnings import NMDWarning
+
 from .frames import class_kind, refuse_columns
 
 Kind = Literal["number", "boolean", "ordered", "categories", "values"]
 
 MOST_CATEGORIES = 1000  # of a column, since each of them takes a column or a cut point
+MOST_NAMED = 5  # classes of a column that a warning names
 
 
 @dataclass(frozen=True)
@@ -49,13 +55,16 @@ class TypedColumn:
     kind : {"number", "boolean", "ordered", "categories", "values"}
         Kind of the values.
     categories : tuple
-        All categories, in their order; the labels of the columns for "values"; empty for numbers
-        and booleans.
+        Categories that the table shows, in their order; the labels of the columns for "values";
+        empty for numbers, and for booleans but a single one.
+    declared : tuple
+        All categories of the type, if there are more.
     """
 
     name: Any
     kind: Kind
     categories: tuple[Any, ...] = ()
+    declared: tuple[Any, ...] = ()
 
     @property
     def levels(self) -> tuple[float, ...]:
@@ -73,13 +82,19 @@ class TypedColumn:
 
     @property
     def classes(self) -> list[Any]:
-        """Values of a column of booleans, levels or categories."""
+        """Possible values of a column of booleans, levels or categories."""
         return list(self.categories) or [False, True]
+
+    @property
+    def all_classes(self) -> list[Any]:
+        """Values, with those that the table does not show."""
+        return list(self.declared) or self.classes
 
     @property
     def has_indicators(self) -> bool:
         """Whether each category has an indicator of its own."""
-        return self.kind == "categories" and len(self.categories) != 2
+        size = len(self.categories)
+        return size != 2 if self.kind == "categories" else self.kind == "boolean" and size == 1
 
     @property
     def first_shown(self) -> int:
@@ -96,9 +111,12 @@ class TypedColumn:
         return [f"{self.name}={category}" for category in self.categories[self.first_shown :]]
 
     def encode(self, column: Any) -> NDArray[np.float64]:
-        """Return a pandas.Series as columns of numbers (m, n_labels), NaN where it has none."""
+        """Return a pandas.Series as columns of numbers (m, n_labels), NaN where it has none.
+
+        A class that is none of the categories says nothing, and is NaN, too.
+        """
         missing = column.isna().to_numpy()
-        if self.kind in ("number", "boolean"):
+        if not self.categories:
             if not missing.all() and getattr(column.dtype, "kind", "O") not in "buifO":
                 raise TypeError(
                     f"X has values of type {column.dtype} in column {self.name!r}, which are no "
@@ -107,27 +125,16 @@ class TypedColumn:
             numbers = np.full(len(column), np.nan)
             numbers[~missing] = column[~missing].to_numpy(dtype=np.float64)
             return numbers[:, None]
-        codes = self._codes(column, missing)
+        position = {category: k for k, category in enumerate(self.categories)}
+        codes = np.array([position.get(value, -1) for value in column])
+        codes[missing] = -1
         if self.kind == "ordered":
             levels: NDArray[np.float64] = np.append(self.levels, np.nan)[codes]
             return levels[:, None]
         shown = np.arange(self.first_shown, len(self.categories))
         indicators: NDArray[np.float64] = (codes[:, None] == shown).astype(np.float64)
-        indicators[missing] = np.nan
+        indicators[codes < 0] = np.nan
         return indicators
-
-    def _codes(self, column: Any, missing: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Return the position of each value among the categories, -1 where it is missing."""
-        position = {category: k for k, category in enumerate(self.categories)}
-        codes = [-1 if gone else position.get(value, -2)
-                 for value, gone in zip(column, missing, strict=True)]  # fmt: skip
-        if -2 in codes:
-            value = column.iloc[codes.index(-2)]
-            raise ValueError(
-                f"X has {value!r} in column {self.name!r}, which is none of the categories "
-                f"{list(self.categories)}: leave it out, or fit with all categories."
-            )
-        return np.array(codes, dtype=np.intp)
 
     def nearest(self, encoded: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the position of the class that is nearest to encoded numbers (m, n_labels)."""
@@ -151,17 +158,27 @@ class TypedColumn:
         self, column: Any, missing: NDArray[np.bool_], values: NDArray[np.floating]
     ) -> Any:
         """Return a pandas.Series of classes, some of which are given by their positions."""
+        chosen = [self.classes[k] for k in np.rint(values).astype(int)]
         if self.kind == "boolean" and column.dtype != object:
             column = column.astype("boolean") if column.dtype != bool else column.copy()
-            column[missing] = values > 0.5
+            column[missing] = np.array(chosen, dtype=bool)
             return column
         whole = column.astype(object).to_numpy(copy=True)
-        chosen = [self.classes[k] for k in values.astype(int)]
         whole[missing] = np.array([*chosen, None], dtype=object)[:-1]
         dtype = column.dtype  # of text, if it has it
-        if hasattr(dtype, "categories") or dtype.kind != "O":
-            dtype = pd.CategoricalDtype(list(self.categories), self.kind == "ordered")
+        if hasattr(dtype, "categories"):
+            dtype = pd.CategoricalDtype(self._with(dtype.categories, set(chosen)), dtype.ordered)
+        elif dtype.kind != "O":
+            dtype = pd.CategoricalDtype(self.all_classes, self.kind == "ordered")
         return pd.Series(whole, column.index, dtype, name=column.name)
+
+    def _with(self, given: Any, chosen: set[Any]) -> list[Any]:
+        """Return given categories with further ones, each before the next larger level."""
+        found, place = list(given), {each: k for k, each in enumerate(self.all_classes)}
+        for each in sorted(chosen - set(found), key=place.__getitem__):
+            larger = (k for k, one in enumerate(found) if place.get(one, -1) > place[each])
+            found.insert(next(larger, len(found)), each)
+        return found
 
 
 @dataclass(frozen=True)
@@ -212,6 +229,7 @@ class TypedTable:
     def encode(self, frame: Any) -> Any:
         """Return a DataFrame of numbers with the columns of the matrix; it has these columns."""
         parts = [column.encode(frame.iloc[:, k]) for k, column in enumerate(self.columns)]
+        self._warn_of_others(frame, parts)
         labels = self.labels
         indicators = {label for c in self.columns if c.kind == "categories" for label in c.labels}
         for label in indicators:
@@ -223,6 +241,20 @@ class TypedTable:
         number = np.float32 if types == {"float32"} else np.float64
         encoded = type(frame)(np.hstack(parts).astype(number), index=frame.index, columns=labels)
         return encoded.rename_axis(columns=frame.columns.name)
+
+    def _warn_of_others(self, frame: Any, parts: list[NDArray[np.float64]]) -> None:
+        """Warn of the classes that have no numbers."""
+        others = []
+        for k, (column, part) in enumerate(zip(self.columns, parts, strict=True)):
+            if column.categories:
+                series = frame.iloc[:, k]
+                unknown = series[np.isnan(part[:, 0]) & series.notna().to_numpy()].unique()
+                named = ", ".join(repr(_python(each)) for each in unknown[:MOST_NAMED])
+                others += [f"{named} in column {column.name!r}"] if named else []
+        if others:
+            text = f"X has {' and '.join(others)}, which the fitted table does not show: such a "
+            text += "cell says nothing about its row, and stays as it is; fit with all classes."
+            warnings.warn(text, NMDWarning, stacklevel=2)
 
     @property
     def of_values(self) -> NDArray[np.bool_]:
@@ -271,12 +303,15 @@ class TypedTable:
 
     def describe(self) -> list[list[Any]]:
         """Return the columns as lists, for JSON; categories of other types become text."""
-        return [[_plain(c.name), c.kind, [_plain(v) for v in c.categories]] for c in self.columns]
+        return [
+            [_plain(c.name), c.kind, [*map(_plain, c.categories)], [*map(_plain, c.declared)]]
+            for c in self.columns
+        ]
 
     @classmethod
     def read(cls, description: list[list[Any]]) -> TypedTable:
         """Return the table that `describe` described."""
-        return cls(tuple(TypedColumn(name, kind, tuple(c)) for name, kind, c in description))
+        return cls(tuple(TypedColumn(*each[:2], *map(tuple, each[2:])) for each in description))
 
 
 def table_of(frame: Any, *, numbers_too: bool = False) -> TypedTable | None:
@@ -306,7 +341,9 @@ def _typed(name: Any, column: Any) -> TypedColumn:
     """Return a column that is not refused, with its kind."""
     dtype = column.dtype
     if hasattr(dtype, "categories"):
-        categories = tuple(_python(category) for category in dtype.categories)
+        declared = tuple(_python(category) for category in dtype.categories)
+        codes = np.unique(column.array.codes)
+        categories = tuple(declared[k] for k in codes[codes >= 0]) or declared
         if len(categories) == 0:
             raise ValueError(f"X has no category in column {name!r}: drop the column.")
         if len(categories) > MOST_CATEGORIES:
@@ -315,13 +352,16 @@ def _typed(name: Any, column: Any) -> TypedColumn:
                 f"column or a cut point: merge rare ones until there are {MOST_CATEGORIES} at "
                 "most, or drop it."
             )
-        ordered = dtype.ordered and len(categories) > 1
-        return TypedColumn(name, "ordered" if ordered else "categories", categories)
+        kind: Kind = "ordered" if dtype.ordered and len(categories) > 1 else "categories"
+        return TypedColumn(name, kind, categories, () if categories == declared else declared)
     among_objects = class_kind(column)
     if among_objects == "text":
         return TypedColumn(name, "categories", tuple(sorted(map(str, column.dropna().unique()))))
-    is_boolean = dtype.kind == "b" or among_objects == "booleans"
-    return TypedColumn(name, "boolean" if is_boolean else "number")
+    if dtype.kind != "b" and among_objects != "booleans":
+        return TypedColumn(name, "number")
+    shown = tuple(bool(value) for value in column.dropna().unique())
+    single = (shown, (False, True)) if len(shown) == 1 else ()
+    return TypedColumn(name, "boolean", *single)
 
 
 def _plain(value: Any) -> Any:

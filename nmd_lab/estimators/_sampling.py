@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,11 @@ from sklearn.impute import MissingIndicator
 
 from nmd_lab._runtime.checks import check_integer, check_word
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.inputs import observe
+from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.labels import Labels, is_frame
-from nmd_lab.data.matching import MatchedData, observe_like
+from nmd_lab.data.matching import MatchedData, row_keys
+from nmd_lab.data.split import without_rows
 from nmd_lab.result.entries import entries_at, entries_of
-from nmd_lab.result.fold_in import at_rows
 from nmd_lab.result.posterior import Posterior
 from nmd_lab.sampling import sample
 
@@ -35,23 +35,6 @@ OF_A_FIT = {
 """Parameters of the model that only a fit has, with the values without effect."""
 
 Array = NDArray[np.float64]
-
-
-def row_keys(X: Any) -> list[bytes]:
-    """Return a hash of the observed entries of each row; NaN and absent entries are missing."""
-    if hasattr(X, "tocsr"):
-        rows, columns, x = observe(X).entries()
-    else:
-        seen = ~np.isnan(X)
-        (rows, columns), x = np.nonzero(seen), X[seen]
-    ends = np.cumsum(np.bincount(rows, minlength=X.shape[0]))
-    columns, values = columns.astype(np.int64), x.astype(np.float64) + 0.0  # no -0.0
-    keys, start = [], 0
-    for end in ends:
-        content = columns[start:end].tobytes() + values[start:end].tobytes()
-        keys.append(hashlib.blake2b(content, digest_size=16).digest())
-        start = end
-    return keys
 
 
 def draw(data: Any, options: dict[str, Any]) -> Posterior:
@@ -110,7 +93,7 @@ class SampledModel(FactorModel):
     add_indicator: bool
     keep_empty_features: bool
     posterior_: Posterior
-    _positions: dict[bytes, int]  # of the fitted rows, by the hash of their observed entries
+    _positions: dict[int, int]  # of the fitted rows, by the hash of their observed entries
 
     def _predict_entries(self, rows: Any, columns: Any, return_std: bool) -> Any:
         """Return the model at entries of the fitted matrix, perhaps with standard deviations."""
@@ -140,13 +123,12 @@ class SampledModel(FactorModel):
             missing = missing[:, self._table.first_columns]
         return missing
 
-    def _as_output(self, filled: Any, X: Any) -> Any:
+    def _as_output(self, filled: Any, checked: Any) -> Any:
         """Return filled rows without empty columns, and with the columns of the indicator."""
         filled = filled.loc[:, self._in_output] if is_frame(filled) else filled[:, self._in_output]
         if self.indicator_ is None:
             return filled
-        missing = self._where_missing(self._checked(X, reset=False))
-        flags = self.indicator_.transform(missing)
+        flags = self.indicator_.transform(self._where_missing(checked))
         if not is_frame(filled):
             return np.hstack([filled, flags.astype(filled.dtype)])
         names = self.get_feature_names_out()[filled.shape[1] :]
@@ -161,8 +143,8 @@ class SampledModel(FactorModel):
             super()._run(data, checked, options)
             return
         self.posterior_ = draw(data, options)
-        keys = row_keys(checked)
-        self._positions = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
+        keys = row_keys(observe(checked), numbered=True).tolist()
+        self._positions = {key: position for position, key in enumerate(keys)}
         self.n_components_ = self.posterior_.rank
         self.n_iter_ = int(self.posterior_.parameters["sweeps"])
         self.reconstruction_err_ = misfit(self.posterior_, checked)
@@ -179,38 +161,51 @@ class SampledModel(FactorModel):
     def _modelled(self, X: Any) -> FloatArray:
         return self._of_rows(X)[0] if self._is_sampled else super()._modelled(X)
 
-    def _posterior_of(self, X: Any) -> Posterior:
-        """Return the posterior of some rows, each a fitted one or drawn given the draws of H."""
-        place = np.array([self._positions.get(key, -1) for key in row_keys(X)], dtype=np.intp)
+    def _places(self, X: Any, numbered: bool = False) -> tuple[NDArray[np.intp], Any]:
+        """Return the position of each row in the fit, < 0 for new ones, and these as observations.
+
+        Equal rows are the same, unless they are numbered.
+        """
+        keys = row_keys(observe(X, may_be_empty=True), numbered=numbered).tolist()
+        place = np.array([self._positions.get(key, -1) for key in keys], dtype=np.intp)
         new = np.flatnonzero(place < 0)
-        if new.size == 0 and np.array_equal(place, np.arange(self.posterior_._shape[0])):
-            return self.posterior_
+        place[new] = ~np.arange(new.size)
         rows = (X.tocsr() if hasattr(X, "tocsr") else X)[new]
-        posterior = self.posterior_._with_draws() if new.size == place.size else self.posterior_
-        others = posterior.fold_in(rows, unknown="offsets") if new.size else None
-        return at_rows(posterior, place, others)
+        return place, observe(rows, may_be_empty=True) if new.size else None
+
+    def _posteriors_of(self, X: Any) -> tuple[NDArray[np.intp], Any]:
+        """Return the positions of rows as `_places` does, and the posterior of the new ones.
+
+        That is drawn given 60 draws of H, whatever the other rows are.
+        """
+        place, new = self._places(X)
+        return place, None if new is None else self.posterior_._with_draws()._of_new_rows(new)
 
     def _of_rows(self, X: Any, std: bool = False) -> tuple[Array, Array | None]:
         """Return posterior means, and perhaps standard deviations, of all entries of some rows."""
-        posterior = self._posterior_of(X)
-        entries = entries_at(np.arange(X.shape[0])[:, None], np.arange(X.shape[1]))
-        mean = posterior.predict(entries).reshape(X.shape).astype(np.float64)
-        return mean, posterior.predict_std(entries).reshape(X.shape) if std else None
+        place, others = self._posteriors_of(X)
+        found = np.empty((1 + std, *X.shape))
+        for posterior, at in ((self.posterior_, place >= 0), (others, place < 0)):
+            if at.any():
+                i = np.maximum(place, ~place)[at]
+                entries = entries_at(i[:, None], np.arange(X.shape[1]))
+                each = [posterior.predict(entries)]
+                each += [posterior.predict_std(entries)] if std else []
+                found[:, at] = np.reshape(each, (-1, i.size, X.shape[1]))
+        return found[0], found[1] if std else None
 
     @property
     def _keeps_types(self) -> bool:
         """Whether a filled DataFrame has the types of X, not the numbers of its matrix."""
         return self._is_sampled and self._table is not None
 
-    def _to_fill(self, X: Any) -> tuple[Posterior, Any, MatchedData]:
-        """Return the posterior of the rows of X, and X with the positions of its entries there."""
-        checked = self._checked(X, reset=False)
-        if not is_frame(X):
-            X = self._dense_and_seen(checked)[0]
-        posterior = self._posterior_of(checked)
-        m, n = posterior._shape
-        observations = observe_like(posterior._labels, X)
-        return posterior, X, MatchedData(observations, np.arange(m), np.arange(n))
+    def _to_fill(self, X: Any, checked: Any, place: NDArray[np.intp]) -> tuple[Any, MatchedData]:
+        """Return X with its missing cells as NaN, and its entries at places of the rows."""
+        dense = self._dense_and_seen(checked)[0]
+        labels = without_rows(self.posterior_._labels, len(dense))
+        observations = replace(observe_dense(dense, may_be_empty=True), labels=labels)
+        data = MatchedData(observations, place, np.arange(dense.shape[1]))
+        return X if is_frame(X) else dense, data
 
     def _is_positive_only(self) -> bool:
         is_ordinal = "ordinal" in (self.loss, getattr(self.loss, "name", ""))

@@ -16,6 +16,7 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.fit import complete, decompose
+from nmd_lab.result.fold_in import at_rows
 from nmd_lab.result.imputation import copies, filled
 from nmd_lab.solver.support import DATA, refuse
 
@@ -180,13 +181,14 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
             Filled rows; see the notes for a DataFrame of several kinds.
         """
         check_is_fitted(self)
-        if self._keeps_types and is_frame(X):
-            posterior, frame, data = self._to_fill(X)
-            return self._as_output(filled(posterior, frame, data), X)
         checked = self._checked(X, reset=False)
+        if self._keeps_types and is_frame(X):
+            place, others = self._posteriors_of(checked)
+            frame, data = self._to_fill(X, checked, place)
+            return self._as_output(filled(self.posterior_, frame, data, others=others), checked)
         model = self._modelled(checked).astype(checked.dtype, copy=False)
         values, seen = self._dense_and_seen(checked)
-        return self._as_output(np.where(seen, values, model), X)
+        return self._as_output(np.where(seen, values, model), checked)
 
     @available_if(_is_of_draws)
     @any_frame
@@ -209,9 +211,14 @@ class MatrixCompletion(OneToOneFeatureMixin, SampledModel):  # type: ignore[misc
         """
         check_is_fitted(self)
         count, rng = check_integer("n", n, 1), as_generator(random_state)
-        posterior, data_of_X, data = self._to_fill(X)
-        each = copies(posterior, data_of_X, data, count, rng)
-        return [self._as_output(copy, X) for copy in each]
+        checked = self._checked(X, reset=False)
+        place, new = self._places(checked, numbered=True)
+        all_new = new is not None and bool((place < 0).all())
+        posterior = self.posterior_._with_draws() if all_new else self.posterior_
+        others = None if new is None else posterior._of_new_rows(new, numbered=True)
+        posterior = at_rows(posterior, np.maximum(place, -1), others)
+        each = copies(posterior, *self._to_fill(X, checked, np.arange(place.size)), count, rng)
+        return [self._as_output(copy, checked) for copy in each]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of a filled X.

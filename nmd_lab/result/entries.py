@@ -20,7 +20,17 @@ from numpy.typing import NDArray
 from nmd_lab._runtime.checks import check_positions, check_word, nearest
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.matching import AXES, Axis, MatchedData, first_few, like, match_data, plain_label
+from nmd_lab.data.matching import (
+    AXES,
+    Axis,
+    MatchedData,
+    first_few,
+    like,
+    match_data,
+    matched,
+    observe_like,
+    plain_label,
+)
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.data.typed_table import TypedColumn, table_of
 from nmd_lab.model.fitted_values import FittedValues
@@ -255,7 +265,7 @@ def filled_frame(
 def data_to_fill(labels: Labels, X: Any, owner: str = "the fit") -> MatchedData:
     """Return dense data with the positions of their rows and columns in a result."""
     refuse_sparse(X)
-    return match_data(labels, X, owner=owner)
+    return matched(labels, observe_like(labels, X, may_be_empty=True), owner)
 
 
 def refuse_sparse(X: Any) -> None:

@@ -280,7 +280,7 @@ class Fitted(ABC):
         pandas.DataFrame (n_rows, n_classes)
             Probabilities, of a posterior over all draws, with the row labels of X.  The columns are
             False and True for booleans, the values of X for other binary data, the levels or the
-            categories.  Those of a row have the sum 1.
+            categories.  Those of a row have the sum 1; a class that X does not show has 0.
 
         Raises
         ------
@@ -308,7 +308,10 @@ class Fitted(ABC):
         if rows is not None:
             at = positions_of(self._labels, "rows", rows).ravel()
         shares, classes = self._class_shares(column, typed, positions, at)
-        return class_table(self._labels, shares, classes if typed is None else typed.classes, at)
+        if typed is None:
+            return class_table(self._labels, shares, classes, at)
+        table = class_table(self._labels, shares, typed.classes, at)
+        return table.reindex(columns=typed.all_classes, fill_value=0.0)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one NetCDF file; if this fails, an older file of that name is not damaged.

@@ -16,7 +16,7 @@ from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.masks import NO_LIMITS, GivenLimits
-from nmd_lab.data.matching import MatchedData, first_few, known_columns
+from nmd_lab.data.matching import MatchedData, first_few, known_columns, row_keys
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import without_rows
@@ -200,6 +200,9 @@ class NewRowsOfPosterior(PosteriorPredictions):
     ) -> Self:
         """Return the posterior of new rows, given the draws of H; these do not learn from them.
 
+        The draws of a row depend on its entries, and not on its place or on the other rows: equal
+        rows have equal draws.
+
         Parameters
         ----------
         X : array_like, DataFrame, DataArray, Series or scipy.sparse matrix
@@ -239,11 +242,23 @@ class NewRowsOfPosterior(PosteriorPredictions):
         """
         check_unknown(unknown)
         new_data = observe_rows(self._labels, X, observed=observed, weights=weights)
+        return self._of_new_rows(new_data, unknown, random_state)
+
+    def _of_new_rows(
+        self,
+        new_data: Observations,
+        unknown: Unknown = "offsets",
+        random_state: Any = 0,
+        *,
+        numbered: bool = False,
+    ) -> Self:
+        """Return the posterior of new rows; equal ones have draws of their own if numbered."""
         observations, columns = match_rows(self._labels, new_data, unknown)
         check_values(self._model, columns, observations)
         m, n = observations.shape[0], self._shape[1]
         seen = MatchedData(observations, np.arange(m), columns).as_sparse(Labels.plain((m, n)))
-        rows = self._draw_rows(seen, int(as_generator(random_state).integers(2**62)))
+        seed = int(as_generator(random_state).integers(2**62))
+        rows = self._draw_rows(seen, row_keys(seen, numbered=numbered), seed)
         labels = labels_of_new_rows(self._labels, new_data.labels)
         return self._with_rows(labels, rows, new_rows=m)
 
@@ -287,7 +302,9 @@ class NewRowsOfPosterior(PosteriorPredictions):
             return make_model("identity", Ordinal(cast(Any, self.levels)))
         return super()._model
 
-    def _draw_rows(self, observations: SparseObservations, seed: int) -> FloatArray:
+    def _draw_rows(
+        self, observations: SparseObservations, keys: NDArray[np.int64], seed: int
+    ) -> FloatArray:
         """Return draws of new rows."""
         from nmd_lab.solver.sampler.new_rows import draw_new_rows
 
@@ -295,6 +312,7 @@ class NewRowsOfPosterior(PosteriorPredictions):
             observations,
             self._H_draws(observations.dtype),
             seed,
+            row_keys=keys,
             model=self._model,
             noises=tuple("gaussian" if noise == "clipped" else noise for noise in self._noises),
             rank=self.rank,

@@ -16,7 +16,14 @@ from nmd_lab.data.dense import DenseObservations
 from nmd_lab.data.entries import EntryLimits
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.masks import NO_LIMITS, GivenLimits, with_limits
-from nmd_lab.data.matching import MatchedData, dense_like, has_repeats, match, observe_like
+from nmd_lab.data.matching import (
+    MatchedData,
+    dense_like,
+    has_repeats,
+    match,
+    matched,
+    observe_like,
+)
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.model.mixed import each_group
@@ -24,8 +31,8 @@ from nmd_lab.solver.sampler.sampled_model import CLIPPED, knows_T
 
 from .class_draws import DrawnClasses, TemperedShares
 from .draws import ENOUGH, LIMITS, Drawn
-from .entries import data_to_fill, entries_at, filled_frame, refuse_sparse
-from .fold_in import NewRowsOfPosterior
+from .entries import entries_at, filled_frame, refuse_sparse
+from .fold_in import NewRowsOfPosterior, observe_rows
 from .intervals import summarise
 from .mixture import Array
 from .new_observations import (
@@ -122,20 +129,30 @@ class PosteriorImputation(NewRowsOfPosterior):
         check_word("point", point, ["auto", "mean", "median", "mode"])
         count = None if n is None else check_integer("n", n, 1)
         limits = GivenLimits(at_most, at_least, upper)
-        posterior, data = self._matched(X, limits, max(ENOUGH, count or 0))
+        enough = max(ENOUGH, count or 0)
+        posterior, data = self._matched(X, limits, enough, numbered=count is not None)
         if count is None:
             return filled(posterior, X, data, point)
         return copies(posterior, X, data, count, as_generator(random_state))
 
     def _matched(
-        self, X: Any, limits: GivenLimits = NO_LIMITS, enough: int = ENOUGH
+        self,
+        X: Any,
+        limits: GivenLimits = NO_LIMITS,
+        enough: int = ENOUGH,
+        *,
+        numbered: bool = False,
     ) -> tuple[Self, MatchedData]:
-        """Return the posterior of the rows of X (for new ones so many draws), and their places."""
+        """Return the posterior of the rows of X (for new ones so many draws), and their places.
+
+        Equal new rows have draws of their own if they are numbered.
+        """
         refuse_sparse(X)
-        labels = observe_like(self._labels, X).labels
+        new = observe_like(self._labels, X, may_be_empty=True)
+        labels = new.labels
         rows = None if has_repeats(labels, self._labels) else match(labels, self._labels, "rows")
         if rows is not None and np.all(rows >= 0):
-            data = data_to_fill(self._labels, X, "the posterior")
+            data = matched(self._labels, new, self._owner)
             if limits:
                 data = data._replace(observations=with_limits(data.observations, X, limits))
             elif self._limits is not None:
@@ -146,32 +163,59 @@ class PosteriorImputation(NewRowsOfPosterior):
                 "at_most= and at_least= go with rows of the fitted data, and X has new ones: give "
                 "new rows NaN there."
             )
-        posterior = self._with_draws(enough).fold_in(X, unknown="offsets")
-        return posterior, data_to_fill(posterior._labels, X, "the posterior")
+        if isinstance(X, xr.DataArray):  # rows along any dimension
+            new = observe_rows(self._labels, X)
+        posterior = self._with_draws(enough)._of_new_rows(new, numbered=numbered)
+        return posterior, matched(posterior._labels, new, self._owner)
 
 
-def filled(posterior: DrawnClasses, X: Any, data: MatchedData, point: Point = "auto") -> Any:
-    """Return X, of which `data` has the positions, with best guesses in its missing cells."""
+def filled(
+    posterior: DrawnClasses,
+    X: Any,
+    data: MatchedData,
+    point: Point = "auto",
+    others: DrawnClasses | None = None,
+) -> Any:
+    """Return X, of which `data` has the positions, with best guesses in its missing cells.
+
+    Rows at the positions -1, -2, ... are the first, second, ... row of the others.
+    """
+
+    def of_each(i: Positions, guess: Callable[[Any, Positions, Positions], Array]) -> Array:
+        found = np.empty(i.size)
+        for of, at in ((posterior, np.flatnonzero(i >= 0)), (others, np.flatnonzero(i < 0))):
+            if at.size:
+                found[at] = guess(of, np.maximum(i[at], ~i[at]), at)
+        return found
 
     def numbers(entries: Bounded) -> Array:
-        i, j, *_ = entries
-        x = summarise(posterior, entries_at(i, j), lambda p, v, _: p.point(v, point))
-        if point == "auto" and posterior._kinds is not None:
-            x = np.clip(x, *_near_means(posterior)[:, j])
-        limited = np.flatnonzero(entries.is_limited)
-        if limited.size:
-            within = draws_within(posterior, entries.at(limited))
-            is_level = is_level_of(posterior, j[limited])
-            is_median = np.where(is_level, point != "mean", point == "median")
-            x[limited] = np.where(is_median, _quantile(within, 0.5), within.mean(axis=0))
-        return x
+        def guess(of: Any, i: Positions, at: Positions) -> Array:
+            return _best_numbers(of, entries.at(at)._replace(i=i), point)
+
+        return of_each(entries.i, guess)
 
     def classes(rows: Positions, positions: Positions) -> Array:
-        return np.asarray(
-            posterior._mean_class_shares(rows, positions).argmax(axis=1), dtype=np.float64
-        )
+        def guess(of: Any, i: Positions, _: Positions) -> Array:
+            return np.asarray(of._mean_class_shares(i, positions).argmax(axis=1), np.float64)
+
+        return of_each(rows, guess)
 
     return _filled(X, data, numbers, classes)
+
+
+def _best_numbers(posterior: DrawnClasses, entries: Bounded, point: Point) -> Array:
+    """Return the best guess of a number or level at each entry."""
+    i, j, *_ = entries
+    x = summarise(posterior, entries_at(i, j), lambda p, v, _: p.point(v, point))
+    if point == "auto" and posterior._kinds is not None:
+        x = np.clip(x, *_near_means(posterior)[:, j])
+    limited = np.flatnonzero(entries.is_limited)
+    if limited.size:
+        within = draws_within(posterior, entries.at(limited))
+        is_level = is_level_of(posterior, j[limited])
+        is_median = np.where(is_level, point != "mean", point == "median")
+        x[limited] = np.where(is_median, _quantile(within, 0.5), within.mean(axis=0))
+    return x
 
 
 def _near_means(posterior: Drawn) -> NDArray[np.float64]:

@@ -243,8 +243,10 @@ class Segments(NamedTuple):
         Position of the first entry of each row or column, and behind the last.
     entries : slice or ndarray of int (n_entries,)
         Positions of the entries among those by row.
-    x, weights, limits, units : ndarray (n_entries,), ndarray, SampledLimits, tuple of ndarray
-        X at the entries, and what is empty without it: weights, limits, centres and sizes.
+    x, weights, limits, keys : ndarray (n_entries,), ndarray, SampledLimits, ndarray of int64
+        X at the entries, and what is empty without it: weights, limits, and keys of new rows.
+    units : tuple of ndarray
+        Centres and sizes of the kinds, if they differ.
     shift : int
         Number of rows and columns before, in streams of random numbers.
     """
@@ -257,6 +259,7 @@ class Segments(NamedTuple):
     x: FloatArray
     weights: FloatArray
     limits: SampledLimits
+    keys: NDArray[np.int64]
     units: tuple[FloatArray, ...] = ()
     shift: int = 0
 
@@ -279,7 +282,7 @@ def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool, lim
         rho, beta, cuts = levels
         pieces, pf, pd = model
         is_limited, low, high = limits
-        seed, sweep, shift = key
+        seed, sweep, shift, keys = key
         stream, of_limits = new_stream(), new_stream()
         base = starts[first]
         for i in range(first, last):
@@ -291,6 +294,8 @@ def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool, lim
             for k in range(starts[i], starts[i + 1]):
                 if known and not is_limited[k]:
                     continue
+                if keys.size:
+                    start_stream(stream, seed, sweep, LATENT, keys[k])
                 weight, v = weights[k] if weights.size else 1.0, V[k - base]
                 inner = rho[at] if after else rho[at] * weight
                 outer = beta[at] * weight

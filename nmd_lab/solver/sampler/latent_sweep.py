@@ -131,7 +131,7 @@ def _loop(
     sizes = problem.units_of_kinds[kinds, 1]
     levels = state.rho[at] / sizes**2, state.beta[at], ends_in_rows([state.cuts[k] for k in kinds])
     kernel = latent_kernel(segments.noise, kind, f"{T.dtype}", limited=bool(limits.limited.size))
-    key = state.seed, state.sweep, segments.shift
+    key = state.seed, state.sweep, segments.shift, segments.keys
     arguments = levels, kind.arguments, tuple(limits), key
 
     def draw(V: FloatArray, first: int, last: int) -> None:

@@ -153,7 +153,7 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
     linear, precision, log_weights = prior
     rho_of_rows, rho_of_columns = rho
     gram, sums = of_all
-    seed, sweep, kind = key
+    seed, sweep, kind, keys = key
     n, d = vectors.shape
     in_groups = log_weights.size > 1
     L, half, scores = np.empty((d, d)), np.empty(d), np.empty(log_weights.size)
@@ -189,7 +189,7 @@ def draw_rows(first, last, entries, other, prior, rho, of_all, key, rows, labels
         else:
             here = indices, begin, end, y, weights
             add_entries(*here, rho_of_row, by_column, narrow, normal, b)
-        start_stream(stream, seed, sweep, kind, i)
+        start_stream(stream, seed, sweep, kind, keys[i] if keys.size else i)
         if in_groups:
             if labels[i] < 0:
                 labels[i] = draw_label(

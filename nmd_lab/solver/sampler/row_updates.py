@@ -21,7 +21,7 @@ from nmd_lab.solver.storage import CsrStorage
 
 from .priors import RowPrior
 from .row_draws import draw_rows, draw_rows_with_few, fill_missing
-from .streams import fill_normal, new_stream, start_stream
+from .streams import NO_KEYS, fill_normal, new_stream, start_stream
 
 Doubles = NDArray[np.float64]
 
@@ -70,11 +70,14 @@ class StreamId(NamedTuple):
     ----------
     seed, sweep, kind : int
         Seed of the chain, number of the sweep, and kind of the draw.
+    keys : ndarray of int64
+        Keys of new rows; empty for rows that their positions stand for.
     """
 
     seed: int
     sweep: int
     kind: int
+    keys: NDArray[np.int64] = NO_KEYS
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,7 @@ class FewMissing:
         """Draw some rows and their labels that are < 0, in place, given Σ_j ρ_j y_ij p_j."""
         pattern = self.few, self._missing.counts, self._chosen
         kernel = cached_kernel(draw_rows_with_few, f"draw_rows_with_few_{rows.dtype}")
-        kernel(first, last, pattern, sums, self._shared, tuple(key), labels, rows)
+        kernel(first, last, pattern, sums, self._shared, key[:3], labels, rows)
 
 
 @dataclass(frozen=True)
@@ -233,7 +236,7 @@ class SparseUpdate:
         gram, y, found = weighted.T @ vectors, np.zeros(self.storage.shape), None
         spread = cached_kernel(_spread, f"spread_{here.dtype}_{self.storage.indices.dtype}")
         spread(here, self.storage.indices, other.constants, mean, self._most, y.ravel())
-        if self.rho_of == "columns":
+        if self.rho_of == "columns" and not key.keys.size:  # whether it pays depends on all rows
             few = self._missing.rows_with_few(prior[1].size, vectors.shape[1])
             if few.any():
                 scaled = vectors * np.sqrt(rho)[:, None]
@@ -288,7 +291,7 @@ class DenseUpdate:
             residual = T[block] - (constants + rows.dtype.type(mean))
             b = of_all * (residual @ vectors).astype(np.float64) + linear
             noise = np.empty(b.shape)
-            kernel(*key, first, noise)
+            kernel(*key[:3], first, noise)
             rows[block] = (b @ inverse.T + noise) @ inverse
             residual -= rows[block] @ vectors.T
             squares[block] = np.sum(np.square(residual, dtype=np.float64), axis=1)

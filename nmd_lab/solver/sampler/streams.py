@@ -3,6 +3,8 @@
 A stream is four 64-bit integers, the state of xoshiro256++ (D. Blackman and S. Vigna, "Scrambled
 linear pseudorandom number generators", 2021).  `start_stream` derives it from a seed, the number of
 the sweep, the kind of the draw and the row, so that draws do not depend on the number of threads.
+New rows have a hash of their entries in the place of their position: what is drawn for one of them
+does not depend on the others.
 
 The integers are on the stack of the kernel that calls `new_stream`.  The references of an array
 would be counted at each call, which takes twice as long as a normal number.
@@ -27,6 +29,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import compile_inner, compile_scalar
+from nmd_lab.data.matching import mixed
 from nmd_lab.model.cut_points import SQRT_HALF, SQRT_HALF_PI, mills_ratio
 
 Doubles = NDArray[np.float64]
@@ -40,6 +43,8 @@ TRIES = 10_000  # ends loops if an argument is NaN; at least a quarter of all tr
 ROWS, COLUMNS, LATENT, HYPER, LIMITS, MISSING = range(6)
 """Kinds of random numbers."""
 
+NO_KEYS: NDArray[np.int64] = np.empty(0, np.int64)
+"""Keys of rows that their positions stand for."""
 
 STATE: Any = types.CPointer(types.uint64)  # type: ignore[no-untyped-call]
 SIZE = 4
@@ -80,13 +85,7 @@ get: Any = intrinsic(_get)
 put: Any = intrinsic(_put)
 
 
-def _mixed(z):  # type: ignore[no-untyped-def]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-_mix = compile_inner(_mixed)
+_mix = compile_inner(mixed)
 
 
 def _start(stream, seed, sweep, kind, row):  # type: ignore[no-untyped-def]
