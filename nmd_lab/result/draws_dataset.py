@@ -16,7 +16,7 @@ from .class_draws import DrawnClasses
 from .convergence import PosteriorDiagnostics, moments_in_draws
 from .draws import CHAIN, CUT, DRAW, GROUP, LIMIT, LIMITS, PART, PROBE, SWEEP, TINY, Drawn
 from .entries import entries_of
-from .serialization import Description, Known, UnknownContentError, described, fields_of_result
+from .serialization import Description, Known, described, fields_of_result
 
 VARIABLES = (
     *("W", "H", "row_offsets", "column_offsets", "rho", "beta", "cut_points"),
@@ -143,10 +143,6 @@ def fields_of_posterior(
     counts = [CHAIN, DRAW, SWEEP, COMPONENT, *PROBES]
     common = fields_of_result(dataset, counts, description, known)
     labels, kinds = common.pop("labels"), common.pop("kinds")
-    if kinds is None and dataset["rho"].ndim > 2:
-        raise UnknownContentError(
-            "rho has noise levels of rows (noise_by='rows'), which are read no longer."
-        )
     plain = dataset.drop_attrs(deep=False)
     draws = plain[["W", "H", "rho", *(name for name in VARIABLES[2:] if name in dataset)]]
     columns = labels.rename(labels.clashes(TAKEN)).columns

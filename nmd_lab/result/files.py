@@ -23,7 +23,7 @@ from . import netcdf
 from .decomposition import Decomposition
 from .draws_dataset import POSTERIOR, fields_of_posterior
 from .posterior import Posterior
-from .serialization import UnknownContentError, description_of, fields_of_fit
+from .serialization import fields_of_fit
 
 Kind = Literal["fit", "table"]
 Classes = Iterable[type[Nonlinearity | Loss]]
@@ -198,13 +198,13 @@ def result_of(dataset: xr.Dataset, known: Classes = ()) -> Result:
     """Return the result that a Dataset holds; that of a study is the Dataset."""
     classes = tuple(model if isinstance(model, type) else type(model) for model in known)
     try:
-        description = description_of(dataset)
+        description = netcdf.description_in(dataset)
         if "study" in description:
             return dataset
         if description.get("kind") == POSTERIOR:
             return Posterior(**fields_of_posterior(dataset, description, classes))
         return Decomposition._from_matrices(**fields_of_fit(dataset, description, classes))
-    except UnknownContentError:
+    except netcdf.UnknownContentError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ValueError("dataset holds no result: give one that save() wrote.") from error

@@ -3,10 +3,15 @@
 NetCDF stores only numbers and text.  Dates, durations and the types of text are stored as numbers
 or text, and a MultiIndex is stored as its levels.  The attribute ``nmd_lab`` (JSON) records the
 original types.  Nothing is pickled, and reading runs no code from the file.
+
+HDF5 may hang or return wrong numbers if a file is damaged, and its own checksums do not cover names
+and dimensions.  Therefore a file ends with the hash of all its other bytes, behind the end of HDF5,
+where other programs do not read, and HDF5 gets no byte before this hash is right.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -29,6 +34,21 @@ _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nan
 """Units of time in NetCDF, by NumPy's abbreviation."""
 
 
+class UnknownContentError(ValueError):
+    """Raised for a model whose class is not known, and for a layout that is newer."""
+
+
+def description_in(dataset: xr.Dataset, source: str = "dataset") -> dict[str, Any]:
+    """Return the description in a Dataset; its layout must not be newer than this version."""
+    description: dict[str, Any] = json.loads(dataset.attrs[RESULT_ATTRIBUTE])
+    if description["schema"] > SCHEMA:
+        raise UnknownContentError(
+            f"{source} has the layout {description['schema']}, this version reads up to {SCHEMA}: "
+            "install a newer nmd_lab."
+        )
+    return description
+
+
 def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     """Write a Dataset to a file; if writing fails, an older file of this name is kept."""
     h5netcdf = _library()
@@ -38,7 +58,8 @@ def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     content = io.BytesIO()
     with h5netcdf.File(content, "w") as file:
         encoded.dump_to_store(xr.backends.H5NetCDFStore(file))
-    write_atomically(path, lambda file: file.write(content.getbuffer()))
+    parts = content.getbuffer(), _seal(content.getbuffer())
+    write_atomically(path, lambda file: file.writelines(parts))
 
 
 def read(path: str | os.PathLike[str]) -> xr.Dataset:
@@ -50,18 +71,19 @@ def read(path: str | os.PathLike[str]) -> xr.Dataset:
     if not os.access(path, os.R_OK):
         raise PermissionError(f"path={str(path)!r} may not be read: change its permissions.")
     with errors_of(path):
-        content = io.BytesIO(path.read_bytes())
-        with xr.open_dataset(content, engine="h5netcdf", decode_cf=False) as file:
+        content, size = path.read_bytes(), len(_seal(b""))
+        if content[-size:] != _seal(memoryview(content)[:-size]):
+            raise ValueError("it is damaged, or no file that this version of nmd_lab saved")
+        with xr.open_dataset(io.BytesIO(content), engine="h5netcdf", decode_cf=False) as file:
             encoded = file.load()
-        header = json.loads(encoded.attrs[RESULT_ATTRIBUTE])
-        is_newer = header["schema"] > SCHEMA
-    if is_newer:
-        raise ValueError(
-            f"path={str(path)!r} has the layout {header['schema']}, this version reads up to "
-            f"{SCHEMA}: install a newer nmd_lab."
-        )
+    header = description_in(encoded, f"path={str(path)!r}")
     with errors_of(path):
         return _decode(header, encoded)
+
+
+def _seal(content: Any) -> bytes:
+    """Return the last bytes of a file with this content."""
+    return b"nmd_lab" + hashlib.sha256(content).digest()
 
 
 def _encode(dataset: xr.Dataset) -> xr.Dataset:

@@ -25,16 +25,12 @@ from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import NONLINEARITY_CLASSES, Nonlinearity
 
 from .factors import Factors
-from .netcdf import SCHEMA
+from .netcdf import SCHEMA, UnknownContentError
 from .selection import trials_of
 
 Form = Nonlinearity | Loss
 Known = tuple[type[Form], ...]
 Description = dict[str, Any]
-
-
-class UnknownContentError(ValueError):
-    """Raised for a model whose class is not known, and for a layout that is newer."""
 
 
 ITERATION = "iteration"
@@ -112,17 +108,6 @@ def described(
     return dataset.assign_attrs({RESULT_ATTRIBUTE: json.dumps(description)})
 
 
-def description_of(dataset: xr.Dataset) -> Description:
-    """Return the description in a Dataset; its layout must not be newer than this version."""
-    description: Description = json.loads(dataset.attrs[RESULT_ATTRIBUTE])
-    if description["schema"] > SCHEMA:
-        raise UnknownContentError(
-            f"dataset has the layout {description['schema']}, this version reads up to "
-            f"{SCHEMA}: install a newer nmd_lab."
-        )
-    return description
-
-
 def fields_of_result(
     dataset: xr.Dataset, counts: Iterable[str], description: Description, known: Known
 ) -> dict[str, Any]:
@@ -169,14 +154,13 @@ def _models(
 
 
 def _with_start_codes(description: Description) -> dict[str, Any]:
-    """Return the parameters of a fit, with the codes of its starts if the file has them."""
+    """Return the parameters of a fit, with the codes of its starts."""
     parameters: dict[str, Any] = description["parameters"]
-    starts, codes = parameters.get("starts", []), description.get("start_codes", [])
-    if not starts or len(starts) != len(codes):
+    if "starts" not in parameters:
         return parameters
     with_codes = [
         start | {"stop_reason": StopReason.read(code, start["stop_reason"])}
-        for start, code in zip(starts, codes, strict=True)
+        for start, code in zip(parameters["starts"], description["start_codes"], strict=True)
     ]
     return parameters | {"starts": with_codes}
 

@@ -256,15 +256,13 @@ def foreign_files(folder: Path, fit: nmd_lab.Decomposition) -> dict[str, Path]:
     content = good.read_bytes()
     files = {"text": b"W,H\n1,2\n", "empty": b"", "pickle": b"\x80\x04N."}
     files |= {f"cut at {n}": content[:n] for n in (1, 8, 100, len(content) // 2, len(content) - 1)}
+    for n in range(0, len(content), 500):
+        files[f"bit of {n}"] = content[:n] + bytes([content[n] ^ 1]) + content[n + 1 :]
     paths = {name: folder / f"{name}.nc" for name in files}
     for name, path in paths.items():
         path.write_bytes(files[name])
     paths["other NetCDF"] = folder / "other.nc"
     xr.Dataset({"W": ("x", [1.0])}).to_netcdf(paths["other NetCDF"], engine="h5netcdf")
-    paths["attribute of another kind"] = folder / "kind.nc"
-    xr.Dataset(attrs={"nmd_lab": "[1]"}).to_netcdf(
-        paths["attribute of another kind"], engine="h5netcdf"
-    )
     return paths
 
 
