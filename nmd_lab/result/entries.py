@@ -144,6 +144,8 @@ def _label_error(name: str, labels: Sequence[Any], index: Any, remedy: str = "")
     hint = ""
     if named == repr(label):
         same = [one for one in index.tolist() if str(one) == str(label)]
+        if not same and isinstance(label, Real) and _are_digits(index):
+            same = [one for one in index.tolist() if int(one) == label]
         if same:
             hint = f"did you mean {same[0]!r}?"
         elif isinstance(label, str):
