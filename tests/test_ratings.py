@@ -121,8 +121,14 @@ def test_an_unknown_person_has_the_interval_of_a_row_from_the_prior(stars):
     np.testing.assert_allclose(ends, folded, atol=0.5)
     known = posterior.predict_interval(X.row_labels[0], items)
     assert np.diff(ends).mean() > np.diff(known).mean()
-    with pytest.raises(KeyError, match="columns has no label 'new'"):
-        posterior.predict_interval("nobody", "new", unknown="offsets")
+    first, every = X.row_labels[0], X.column_labels
+    pairs = ["nobody", "nobody", first], [items[0], "new", "new"]
+    three = posterior.predict_interval(*pairs, unknown="offsets")
+    np.testing.assert_array_equal(three[0], ends[0])
+    nobody = posterior.fold_in(empty, unknown="offsets")
+    for (low, _), rows, name in zip(three[1:], (nobody, posterior), ("nobody", first), strict=True):
+        above = rows.probability(name, every, above=low).mean()  # of one of the items, at random
+        assert above == pytest.approx(0.95, abs=0.04)
     with pytest.raises((KeyError, TypeError)):
         posterior.predict_interval("nobody", items)
 

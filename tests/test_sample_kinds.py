@@ -108,8 +108,16 @@ def test_new_rows_are_those_of_the_table(full, frame, posterior):
     at = np.arange(30)[:, None], np.arange(10)
     spread = posterior.predict_std(*at, noise=False)
     assert np.abs(same.predict(*at) - posterior.predict(*at)).max() < 1.5 * spread.max() + 0.1
-    with pytest.raises(ValueError, match="'Rom' in column 'town'"):
-        posterior.fold_in(new.iloc[:1].assign(town=pd.Categorical(["Rom"])))
+    unseen = new.iloc[:2].assign(town=pd.Categorical(["Rom", None]))
+    with pytest.warns(nmd.warnings.NMDWarning, match="'Rom' in column 'town'") as caught:
+        rows = posterior.fold_in(unseen)
+    assert len(caught) == 1
+    xr.testing.assert_equal(rows.draws, posterior.fold_in(unseen.assign(town=None)).draws)
+    with pytest.warns(nmd.warnings.NMDWarning, match="'Rom'"):
+        towns = rows.impute(unseen)["town"]
+    assert towns.iloc[0] == "Rom"
+    assert set(towns.cat.categories) == {"Rom", towns.iloc[1]}
+    assert towns.iloc[1] == rows.probabilities("town").iloc[1].idxmax()
 
 
 def numbers_of(m=40):

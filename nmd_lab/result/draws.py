@@ -252,6 +252,16 @@ class Drawn(Fitted):
                 out += np.where(at < 0, 0, offsets[:, at])
         return out
 
+    def _at_unknown_column(self, i: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return v in rows i (draws, rows) of a column that is one of X, at random in each draw."""
+        W, H, rows, columns = self._stacked()
+        each = np.arange(self._n_draws)
+        j = np.random.default_rng(0).integers(self._shape[1], size=each.size)
+        v = np.einsum("sir,sr->si", W[:, i], H[each, j], dtype=np.float64) + self.mean
+        v += 0 if rows is None else rows[:, i]
+        v += 0 if columns is None else columns[each, j][:, None]
+        return np.asarray(v)
+
     def _drawn_at(
         self, i: NDArray[np.integer], j: NDArray[np.integer], draw: int | None = None
     ) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ One rule holds for everything that takes rows or columns, such as `predict` and 
 - An integer is a position, and all else is a label: text, a date, the tuple of a MultiIndex.
 - Where labels are integers, an integer is a label, as for ``.loc`` and ``.sel``.
 - The labels 0, 1, 2, ..., in this order, are positions, so that -1 is the last row or column.
+- Where all labels are digits as text, an integer could be either, and is refused.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ def positions_of(
             by_position[:] = False
         elif unknown == "offsets":
             by_position[by_position] = listed[by_position].astype(np.int64) < size
+    elif index is not None and by_position.any() and _are_digits(index):
+        raise _label_error(name, listed[by_position], index)
     found = np.empty(listed.size, dtype=np.intp)
     found[by_position] = check_positions(name, listed[by_position].astype(np.int64), size)
     if not by_position.all():
@@ -107,6 +110,11 @@ def _are_integers(listed: NDArray[Any]) -> NDArray[np.bool_]:
     return np.fromiter(whole, dtype=bool, count=listed.size)
 
 
+def _are_digits(index: Any) -> bool:
+    """Return whether all labels are texts of digits, such as "7" or "007"."""
+    return index.inferred_type == "string" and bool(index.str.isdecimal().all())
+
+
 def _labelled(index: Any, name: str, wanted: NDArray[Any], unknown: str | None) -> NDArray[np.intp]:
     """Return the positions of labels, -1 for unknown ones if these may be."""
     listed = wanted.tolist() if wanted.dtype.kind == "O" else list(wanted)
@@ -136,6 +144,8 @@ def _label_error(name: str, labels: Sequence[Any], index: Any, remedy: str = "")
     hint = ""
     if named == repr(label):
         same = [one for one in index.tolist() if str(one) == str(label)]
+        if not same and isinstance(label, Real) and _are_digits(index):
+            same = [one for one in index.tolist() if int(one) == label]
         if same:
             hint = f"did you mean {same[0]!r}?"
         elif isinstance(label, str):

@@ -100,8 +100,9 @@ class PosteriorPredictions(DrawnClasses):
         noise : bool, default True
             Whether the noise of an observation counts.  False: an interval for E f(T).
         unknown : {"error", "offsets"}, default "error"
-            What is done with rows that X did not have.  "error": a sentence names them.  "offsets":
-            such a row is drawn from the prior of rows.
+            What is done with rows and columns that X did not have.  "error": a sentence names them.
+            "offsets": such a row is drawn from the prior of rows, and such a column is in each draw
+            one of those of X, at random, if all are of one kind.
 
         Returns
         -------
@@ -126,17 +127,20 @@ class PosteriorPredictions(DrawnClasses):
         True
         """
         level = check_share("level", level, zero=False)
-        if unknown == "offsets" and columns is not None:
-            positions_of(self._labels, "columns", columns)  # a new column has no prior
         entries = self._entries(rows, columns, unknown)
 
-        def interval(p: Predictive, v: Array, _: Positions) -> Array:
+        def interval(p: Predictive, v: Array, _: Positions | None = None) -> Array:
             return interval_of(p, v, level, noise)
 
-        ends, whole = summarise(self, entries, interval, 2), cast(Any, self)
-        if (new := entries.i < 0).any():
-            at = entries_at(0, entries.j[new])
-            ends[new] = summarise(whole._unknown_row(), at, interval, 2)
+        ends, is_new = np.empty((entries.i.size, 2), self._dtype), entries.i < 0
+        for which in np.unique(is_new):
+            posterior = cast(Any, self)._unknown_row() if which else self
+            at = np.flatnonzero(is_new == which)
+            i, j = np.maximum(entries.i[at], 0), entries.j[at]
+            ends[at] = summarise(posterior, entries_at(i, j), interval, 2)
+            if (other := j < 0).any():
+                v = posterior._at_unknown_column(i[other])
+                ends[at[other]] = interval(posterior._predictives[0], v)
         scale = self.parameters.get("scale") if noise else None
         return ends if scale is None else ends.clip(*scale)
 

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from nmd_lab.data.typed_table import TypedTable, table_of
+from nmd_lab.warnings import NMDWarning
 
 
 def frame():
@@ -70,6 +72,14 @@ def test_a_description_is_read_back():
 
 
 def test_other_rows_get_the_same_columns():
-    table, rows = table_of(frame()), frame().iloc[:2].assign(pet=["cat", "cat"])
-    encoded = table.columns_of(rows).encode(rows)
+    """A class or level that these do not show says nothing, and stays what it is."""
+    table, rows = table_of(frame()), frame().iloc[:3].assign(pet=["cat", "cow", None])
+    rows["grade"] = pd.Categorical(["high", "top", None], ["top", "high"], ordered=True)
+    with pytest.warns(NMDWarning, match="'top' in column 'grade' and 'cow' in column 'pet'"):
+        encoded = table.columns_of(rows).encode(rows)
     assert list(encoded.columns) == table.labels
+    np.testing.assert_array_equal(encoded["grade"], [2, np.nan, np.nan])
+    np.testing.assert_array_equal(encoded["pet=cat"], [1, np.nan, np.nan])
+    grade = table.columns[3].filled(rows["grade"], np.array([2, 2, 1.0]), rows["grade"].isna())
+    assert grade.tolist() == ["high", "top", "mid"]
+    assert list(grade.cat.categories) == ["top", "mid", "high"]

@@ -113,6 +113,75 @@ def test_a_row_does_not_depend_on_the_others(f):
     np.testing.assert_array_equal(fit.fold_in(X[4:5]).values, W[4:5])
 
 
+def same(X):
+    return X
+
+
+def stored(X):
+    return sparse.csr_array((X[~np.isnan(X)], np.nonzero(~np.isnan(X))), X.shape)
+
+
+def table(X):
+    words = np.take(["no", "maybe", "yes"], np.digitize(np.nan_to_num(X[:, 2]), [-1, 1]))
+    frame = pd.DataFrame(X[:, :6]).rename(columns=str).assign(word=words, yes=X[:, 4] > 0)
+    return frame.astype({"yes": "boolean"}).mask(np.isnan(X[:, :8]))
+
+
+@pytest.fixture(scope="module", params=[same, stored, table])
+def drawn(request):
+    """A container, its new rows (two equal ones, one without entries), and a posterior for them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(70, 2)) @ rng.normal(size=(2, 9)) + 0.05 * rng.normal(size=(70, 9))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[3], X[5] = X[2], np.nan
+    fitted = request.param(X[10:])
+    posterior = nmd_lab.sample(fitted, 2, draws=24, tune=12, random_state=0)
+    model = nmd_lab.MatrixCompletion(2, inference="sample", n_draws=24, n_tune=12, random_state=0)
+    return request.param, X[:10], posterior, model.fit(fitted)
+
+
+def test_draws_of_a_new_row_do_not_depend_on_the_others(drawn):
+    container, X, posterior, _ = drawn
+
+    def rows(X):
+        return posterior.fold_in(container(X), unknown="offsets").draws["W"].values
+
+    W, order = rows(X), np.random.default_rng(1).permutation(10)
+    np.testing.assert_allclose(rows(X[order]), W[:, :, order], rtol=1e-4, atol=1e-5)
+    for i in range(10):
+        np.testing.assert_allclose(rows(X[[i]]), W[:, :, [i]], rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(W[:, :, 2], W[:, :, 3])
+    assert np.abs(W[:, :, 4] - W[:, :, 5]).max() > 0.1
+
+
+@pytest.mark.parametrize("of", ["posterior", "model"])
+def test_a_row_is_filled_alike_alone_and_with_others(drawn, of):
+    container, X, posterior, model = drawn
+    if container is stored and of == "posterior":
+        pytest.skip("a posterior fills no sparse data")
+    fill = posterior.impute if of == "posterior" else model.transform
+    whole, order = pd.DataFrame(fill(container(X))), np.random.default_rng(1).permutation(10)
+    assert whole.notna().all(axis=None)
+    for some in (order, *np.arange(10)[:, None]):
+        found = pd.DataFrame(fill(container(X[some])))
+        wanted = whole.iloc[some].reset_index(drop=True)
+        pd.testing.assert_frame_equal(found, wanted, rtol=1e-6, check_categorical=False)
+
+
+def test_equal_new_rows_have_draws_of_their_own_in_copies(drawn):
+    """Those without entries are as far apart as rows of the fit."""
+    container, X, posterior, model = drawn
+    if container is not same:
+        pytest.skip("the numbers of an array are enough")
+    nothing = np.full((300, X.shape[1]), np.nan)
+    spread = posterior.predict_std(*np.indices((60, 9)).reshape(2, -1), noise=True).mean()
+    for copies in (
+        posterior.impute(nothing, 3, random_state=0),
+        model.sample_transform(nothing, 3),
+    ):
+        assert min(copy.std(axis=0).min() for copy in copies) > 2 * spread
+
+
 def test_every_way_to_say_missing_is_the_same(rng):
     H, X = planted("relu", 12)
     X = noisy(X, "frobenius") + 0.01

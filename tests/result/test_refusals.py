@@ -38,6 +38,7 @@ def refused_calls():
     """Return words of sentences, functions, and what each of them refuses."""
     fit, plain = (nmd.complete(data, 2, **SHORT) for data in (TABLE, X[:12]))
     numbered = nmd.complete(TABLE.set_axis(range(1, 13)), 1, **SHORT)
+    digits = nmd.complete(TABLE.set_axis([f"{k:03}" for k in range(12)]).T, 1, **SHORT)
     twice = nmd.complete(TABLE.set_axis([*"abcdefghijk", "a"]), 2, **SHORT)
     grid = nmd.complete(CUBE, 2, sample_dims=["lat", "lon"], **SHORT)
     offsets = nmd.complete(TABLE, 2, offsets="both", **SHORT)
@@ -93,6 +94,8 @@ def refused_calls():
         ("columns has no label 'itm 3': did you", lambda j: fit.predict(1, j), "itm 3"),
         ("row has no label 0: the labels are numbers from 1 to 12", numbered.top, 0),
         (r"no label '3': did you mean 3\?", numbered.top, [1, "3"]),
+        (r"has no label 7: did you mean '007'\?", lambda j: digits.predict("item 1", j), 7),
+        (r"has no label 7: did you mean '007'\?", lambda j: digits.top(0, exclude=j), [7]),
         ("row holds 'ann', and no labels .* integer positions", plain.top, "ann"),
         ("rows holds the label 'a', .*once: use", lambda i: twice.predict(i, "item 1"), "a"),
         ("'z'", twice.top, "z"),
