@@ -12,6 +12,8 @@ from ._inpainting import Plan, distance_to_seen, fill_by_factors, fill_by_groups
 from ._messages import warn
 from ._runtime.checks import as_generator, check_integer, check_word, is_auto, new_stream
 from ._runtime.machine import one_thread
+from .data.any_frame import plain_array
+from .data.masks import as_booleans
 from .data.patches import CHANNELS, Grid, Size, dims_of, grid_of, in_form_of
 from .warnings import NMDWarning
 
@@ -194,8 +196,8 @@ def filled_dataset(
 ) -> xr.Dataset:
     """Return the picture, its standard deviations and the groups; some pixels are unchanged."""
     dims = dims_of(picture)
-    labelled = picture if hasattr(picture, "dims") else xr.DataArray(picture, dims=dims)
-    filled = in_form_of(labelled, np.where(unchanged, np.asarray(picture, float), mean))
+    labelled = picture if hasattr(picture, "dims") else xr.DataArray(np.asarray(picture), dims=dims)
+    filled = in_form_of(labelled, np.where(unchanged, plain_array(picture), mean))
     spread = labelled.copy(data=np.where(unchanged, 0.0, std))
     return xr.Dataset({"picture": filled, "std": spread, **groups})
 
@@ -203,22 +205,22 @@ def filled_dataset(
 def seen_pixels(picture: Any, observed: ArrayLike | None) -> tuple[Array, NDArray[np.bool_]]:
     """Return the pixels as numbers, and which of them are seen."""
     try:
-        pixels = np.asarray(picture, dtype=float)
+        pixels = plain_array(picture).astype(float)
     except (TypeError, ValueError) as error:
         raise TypeError(f"picture is a {type(picture).__name__}: give numbers.") from error
     seen = ~np.isnan(pixels)
     if observed is not None:
-        mask, dims = np.asarray(observed), dims_of(picture)
+        mask, dims = plain_array(observed), dims_of(picture)
         channels = tuple(axis for axis, dim in enumerate(dims) if dim in CHANNELS)
         if mask.ndim == pixels.ndim - len(channels):
             mask = np.expand_dims(mask, channels)
         one = tuple(1 if axis in channels else n for axis, n in enumerate(pixels.shape))
-        if mask.dtype != bool or mask.shape not in (pixels.shape, one):
+        if mask.shape not in (pixels.shape, one):
             raise ValueError(
-                f"observed has the dtype {mask.dtype} and the shape {np.shape(observed)}: give "
-                f"booleans in the shape of the picture, {pixels.shape}."
+                f"observed has shape {np.shape(observed)}: give it the shape of the picture, "
+                f"{pixels.shape}."
             )
-        seen &= mask
+        seen &= as_booleans(mask)
     if not seen.any():
         raise ValueError("picture has no seen pixel: give some that are not NaN.")
     if np.isinf(pixels[seen]).any():

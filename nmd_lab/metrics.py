@@ -14,6 +14,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import check_no_fit
+from nmd_lab.data.any_frame import plain_array
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import is_frame, labels_of
@@ -34,7 +35,7 @@ def _compared(X: Any, Y: Any, observed: Any, weights: Any) -> Compared:
     n_dims = {2 if is_sparse(one) else np.ndim(one) for one in (X, Y)}
     if has_labels and (n_dims == {2} or (_dims(X) and _dims(Y) and min(n_dims) > 1)):
         return _matched(X, Y, observed, weights)
-    x, y = (np.asarray(np.ma.filled(_floats(one), np.nan)) for one in (X, Y))
+    x, y = _floats(X), _floats(Y)
     if x.shape != y.shape:
         raise ValueError(f"Y has shape {y.shape}: give it the shape of X, {x.shape}.")
     seen = ~np.isnan(x)
@@ -60,7 +61,7 @@ def _matched(X: Any, Y: Any, observed: Any, weights: Any) -> Compared:
     data = match_data(labels, X, observed=observed, weights=weights, owner="Y")
     i, j, x = data.observations.entries()
     i, j = data.rows[i], data.columns[j]
-    y = _stored_at(model, i, j) if is_sparse(Y) else labels.flatten(np.asarray(_floats(Y)))[i, j]
+    y = _stored_at(model, i, j) if is_sparse(Y) else labels.flatten(_floats(Y))[i, j]
     entry_weights = None if data.observations.weights is None else data.observations.observed()[1]
     return x.astype(float), y.astype(float), entry_weights
 
@@ -86,18 +87,16 @@ def _dims(one: Any) -> tuple[Any, ...]:
     return tuple(one.dims) if isinstance(one, xr.DataArray) else ()
 
 
-def _floats(one: Any) -> Any:
-    """Return dense input as an array of float64, masked if it is."""
+def _floats(one: Any) -> FloatArray:
+    """Return dense input as an array of float64, NaN where it is masked."""
     if np.iscomplexobj(one):
         raise TypeError("X and Y hold complex numbers: give real ones, such as their abs().")
-    if isinstance(one, np.ma.MaskedArray):
-        return one.astype(float)
-    return np.asarray(one, dtype=float)
+    return plain_array(one).astype(float)
 
 
 def _in_shape(name: str, array: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     """Return a mask or weights as an array of the shape of X."""
-    result = np.asarray(array)
+    result = plain_array(array)
     if result.shape != shape:
         raise ValueError(f"{name} has shape {result.shape}: give it the shape of X, {shape}.")
     return result
@@ -251,7 +250,7 @@ def energy_score(X: Any, draws: ArrayLike) -> float:
     >>> energy_score([[1.0, np.nan]], [[[0.0, 9.0]], [[2.0, 9.0]]])
     0.0
     """
-    x, drawn, found = np.asarray(X, dtype=float), np.asarray(draws, dtype=float), []
+    x, drawn, found = _floats(X), _floats(draws), []
     if drawn.ndim != 3 or drawn.shape[1:] != x.shape or len(drawn) < 2:
         raise ValueError(
             f"draws has shape {drawn.shape}: give two draws or more of the shape of X, {x.shape}."

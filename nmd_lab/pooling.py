@@ -10,6 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from ._runtime.checks import check_number, check_share
+from .data.any_frame import plain_array
 
 LEAST_SHARE = 1e-4
 """Smallest fraction of the variance between copies: degrees of freedom stay finite, as in mice."""
@@ -144,7 +145,7 @@ def _pair(result: Any, name: str) -> tuple[pd.Series[Any], pd.Series[Any]]:
                 f"{name} is a {type(result).__name__}: give a fit with params and bse, or a pair "
                 "of estimates and variances."
             ) from error
-    b, v = np.atleast_1d(np.asarray(estimates, float)), np.atleast_1d(np.asarray(variances, float))
+    b, v = (np.atleast_1d(plain_array(each).astype(float)) for each in (estimates, variances))
     v = np.diag(v) if v.ndim == 2 else v
     if b.ndim != 1 or b.shape != v.shape:
         raise ValueError(

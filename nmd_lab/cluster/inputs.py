@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import DTypeLike, NDArray
 
 from nmd_lab._runtime.checks import check_word
+from nmd_lab.data.any_frame import plain_array
 from nmd_lab.data.inputs import form_of, observe, observe_dense
 from nmd_lab.data.labels import Labels, labels_of
 from nmd_lab.data.observations import Observations, float_dtype
@@ -30,7 +31,7 @@ def load_given(observations: Observations) -> Observations:
 def load_block(X: Any, observed: Any, weights: Any, dtype: DTypeLike) -> Observations:
     """Return rows that tasks of Dask have made: a block of an array, of mask and weights."""
     options: dict[str, Any] = {"observed": observed, "weights": weights, "dtype": dtype}
-    return observe_dense(np.asarray(X), **options, may_be_empty=True)
+    return observe_dense(X, **options, may_be_empty=True)
 
 
 def load_pieces(
@@ -293,5 +294,5 @@ def _like(name: str, other: Any, matrix: Any) -> Any:
         raise ValueError(
             f"{name} has shape {np.shape(array)}, and X {matrix.shape}: give one of that shape."
         )
-    array = array if form_of(array).is_dask else dask.array.from_array(np.asarray(array))
+    array = array if form_of(array).is_dask else dask.array.from_array(plain_array(other))
     return array.rechunk(matrix.chunks).to_delayed().ravel()

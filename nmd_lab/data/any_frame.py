@@ -1,7 +1,8 @@
-"""DataFrames of any library: they enter as pandas, and leave as they came.
+"""DataFrames and arrays of any library, at the door: their values, and where they have none.
 
-narwhals reads those of polars, Arrow and others.  Columns of pandas with a type of Arrow become
-columns with the type of pandas that means the same.  Decimals become float64, and stay so.
+narwhals reads frames of polars, Arrow and others, which leave as they came.  Columns of pandas with
+a type of Arrow become columns with the type of pandas that means the same, and sparse ones plain.
+Decimals become float64, and stay so.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+import numpy as np
 import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -34,10 +38,13 @@ def any_frame(function: Function) -> Function:
 def pandas_of(X: Any) -> Any:
     """Return a DataFrame of any library as one of pandas without types of Arrow; others as is."""
     if isinstance(X, pd.DataFrame):
-        arrow = [k for k, dtype in enumerate(X.dtypes) if isinstance(dtype, pd.ArrowDtype)]
-        frame = X.copy(deep=False) if arrow else X
-        for k in arrow:
-            frame.isetitem(k, _column(_read(X.iloc[:, k])))
+        types = pd.ArrowDtype | pd.SparseDtype
+        others = [k for k, dtype in enumerate(X.dtypes) if isinstance(dtype, types)]
+        frame = X.copy(deep=False) if others else X
+        for k in others:
+            column: Any = X.iloc[:, k]
+            is_sparse = isinstance(column.dtype, pd.SparseDtype)
+            frame.isetitem(k, column.sparse.to_dense() if is_sparse else _column(_read(column)))
         return frame
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, which has no values yet: give X.collect().")
@@ -108,3 +115,43 @@ def _goes_back(column: Any, dtype: Any) -> bool:
     """Return whether results have the type of X, unless they are predictions of whole numbers."""
     is_real = re.match("float|double", str(dtype).lower()) is not None
     return is_real or getattr(column.dtype, "kind", "O") != "f"
+
+
+def values_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the values of a dense array or list, and where they are neither masked nor filled in.
+
+    The fill values of a DataArray are those of its attributes `_FillValue` and `missing_value`.
+    """
+    array = np.asanyarray(X.values if isinstance(X, xr.DataArray) else X)
+    masked = _masked(X if isinstance(X, list | tuple) else array)
+    seen = np.ones(array.shape, bool) if masked is None else ~masked
+    array = np.asarray(np.ma.getdata(array))
+    if isinstance(X, xr.DataArray) and array.dtype.kind in "iuf":
+        given = np.concatenate([np.ravel(X.attrs.get(name, [])) for name in FILL_VALUES])
+        fills = np.asarray(pd.to_numeric(pd.Series(given), errors="coerce"))
+        for fill in fills.astype(array.dtype) if array.dtype.kind == "f" else fills:
+            seen &= array != fill
+    return array, seen
+
+
+FILL_VALUES = ("_FillValue", "missing_value")
+"""Attributes of NetCDF files with the values that stand for missing ones."""
+
+
+def plain_array(X: Any) -> NDArray[Any]:
+    """Return the values of an array or list, NaN (False of booleans) at those that are masked."""
+    array, seen = values_and_mask(X)
+    if seen.all():
+        return array
+    return array & seen if array.dtype == bool else np.where(seen, array, np.float32("nan"))
+
+
+def _masked(X: Any) -> NDArray[np.bool_] | None:
+    """Return the mask of an array, or of the arrays in a list; None if there is none."""
+    if not isinstance(X, list | tuple):
+        return np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) else None
+    parts = [_masked(each) for each in X]
+    if all(part is None for part in parts):
+        return None
+    pairs = zip(X, parts, strict=True)
+    return np.stack([np.zeros(np.shape(x), bool) if m is None else m for x, m in pairs])

@@ -21,6 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from nmd_lab._runtime.disk import FileArray, Scratch
 
+from .any_frame import plain_array
 from .dense import DenseObservations
 from .entries import EntryWeights, first_duplicate, row_of_entries
 from .labels import Labels, labels_of
@@ -80,16 +81,17 @@ def _matrix(X: Any, labels: Labels, dtype: DTypeLike | None, scratch: Scratch) -
 def _rows(X: Any, labels: Labels, first: int, last: int) -> Any:
     """Return a range of rows as an array."""
     if not isinstance(X, xr.DataArray):
-        return np.asarray(X[first:last])
+        return plain_array(X[first:last])
     if len(labels.rows) == 1:
         block = X.isel({labels.rows[0]: slice(first, last)})
-        return block.transpose(*labels.rows, *labels.columns).values.reshape(last - first, -1)
+        block = block.transpose(*labels.rows, *labels.columns)
+        return plain_array(block).reshape(last - first, -1)
     sizes = [X.sizes[dim] for dim in labels.rows]
     places = np.unravel_index(np.arange(first, last), sizes)
     one_by_one = [
-        X.isel(dict(zip(labels.rows, map(int, place), strict=True)))
-        .transpose(*labels.columns)
-        .values.ravel()
+        plain_array(
+            X.isel(dict(zip(labels.rows, map(int, place), strict=True))).transpose(*labels.columns)
+        ).ravel()
         for place in zip(*places, strict=True)
     ]
     return np.stack(one_by_one)
@@ -113,9 +115,9 @@ def _seen(stored: FileArray, observed: Any, weights: Any) -> tuple[Any, int]:
         x = stored[block]
         seen = ~np.isnan(x)
         if observed is not None:
-            seen &= as_booleans(np.asarray(observed[block]))
+            seen &= as_booleans(plain_array(observed[block]))
         if weights is not None:
-            weights_block = np.asarray(weights[block])
+            weights_block = plain_array(weights[block])
             check_weights(weights_block)
             seen &= weights_block > 0
         if np.any(np.isinf(x) & seen):

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from nmd_lab._runtime.disk import Scratch
 
+from .any_frame import values_and_mask
 from .blocks_on_disk import observe_stored
 from .dense import DenseObservations
 from .entries import EntryWeights, row_of_entries, sorted_entries
@@ -148,17 +149,10 @@ def observe_dense(
 
 def _array_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return the values of a dense input, and the mask of those that are not masked."""
-    if isinstance(X, np.ma.MaskedArray):
-        array, seen = X.data, ~np.ma.getmaskarray(X)
-    else:
-        if isinstance(X, xr.DataArray):
-            array = X.values
-        elif is_frame(X):
-            all_single = {str(dtype).lower() for dtype in X.dtypes} == {"float32"}
-            array = X.to_numpy(dtype=np.float32 if all_single else np.float64, na_value=np.nan)
-        else:
-            array = np.asarray(X)
-        seen = np.ones(array.shape, dtype=bool)
+    if is_frame(X):
+        all_single = {str(dtype).lower() for dtype in X.dtypes} == {"float32"}
+        X = X.to_numpy(dtype=np.float32 if all_single else np.float64, na_value=np.nan)
+    array, seen = values_and_mask(X)
     if array.dtype.kind not in "buif":
         raise TypeError(f"X has dtype {array.dtype}: convert it to real numbers, X.astype(float).")
     return array, seen

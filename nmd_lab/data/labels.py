@@ -202,12 +202,6 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "to_numpy") and hasattr(X, "columns") and hasattr(X, "index")
 
 
-def plain_columns(frame: Any) -> Any:
-    """Return a DataFrame with its sparse columns as plain ones, since they are only stored so."""
-    kinds = {n: kind for n, kind in frame.dtypes.items() if type(kind).__name__ == "SparseDtype"}
-    return frame.astype({name: kind.subtype for name, kind in kinds.items()}) if kinds else frame
-
-
 def _array_labels(X: xr.DataArray, sample_dims: str | Sequence[str] | None) -> Labels:
     """Return the labels of a DataArray."""
     dims = tuple(map(str, X.dims))

@@ -17,6 +17,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from .any_frame import plain_array
 from .dense import DenseObservations
 from .entries import EntryLimits, FloatArray, IntArray, checked_csr
 from .frames import without_tensors
@@ -32,8 +33,9 @@ def as_booleans(
     if observed.dtype == bool:
         return observed
     if observed.dtype.kind not in "buif" or not np.all((observed == 0) | (observed == 1)):
+        such = f", for example {name} > 0" if observed.dtype.kind in "ui" else ""
         raise TypeError(
-            f"{name} has dtype {observed.dtype}: give booleans (or 0 and 1), {meaning}."
+            f"{name} has dtype {observed.dtype}: give booleans (or 0 and 1){such}, {meaning}."
         )
     return observed.astype(bool)
 
@@ -50,7 +52,9 @@ def dense_weights(weights: Any, X: Any, labels: Labels, dtype: np.dtype[Any]) ->
 def check_weights(weights: NDArray[Any]) -> None:
     """Raise ValueError if a weight is negative, infinite or NaN."""
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise ValueError("weights holds a negative or non-finite number: give numbers >= 0.")
+        raise ValueError(
+            "weights holds a negative, masked or non-finite number: give numbers >= 0."
+        )
 
 
 def infinity_error(row: int, column: int) -> ValueError:
@@ -74,7 +78,7 @@ def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
         other = other if _all_equal(name, indexes) else other.reindex_like(X)
     if is_frame(other) and {getattr(dtype, "kind", "") for dtype in other.dtypes} == {"b"}:
         other = other.to_numpy(dtype=bool, na_value=False)  # as where a comparison has no answer
-    array = np.asarray(other)
+    array = plain_array(other)
     shape = labels.shape
     if labels.table is not None:
         shape = (shape[0], len(labels.table.columns))
@@ -103,7 +107,7 @@ def at_entries(
 ) -> NDArray[Any]:
     """Return a mask or weights at the stored entries of a sparse matrix."""
     if not sparse.issparse(other):
-        other = np.asarray(other)
+        other = plain_array(other)
         if other.shape == rows.shape:
             return np.asarray(other)
     if other.shape != shape:

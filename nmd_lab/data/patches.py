@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import check_integer
 
+from .any_frame import plain_array
+
 CHANNELS = {"channel", "band", "color", "colour", "rgb"}
 """Names of a dimension whose entries are all in one patch."""
 
@@ -81,7 +83,7 @@ def patches(picture: Any, size: Size = 8, step: Size = 2) -> xr.DataArray:
     True
     """
     grid = grid_of(picture, size, step)
-    flat = np.asarray(picture).reshape(-1)
+    flat = plain_array(picture).reshape(-1)
     corners, offsets = grid.corners, grid.offsets
     entries = np.empty((len(corners), len(offsets)), flat.dtype)
     for block, places in grid.blocks():
@@ -139,7 +141,7 @@ def from_patches(values: xr.DataArray, like: Any = None, weights: ArrayLike | No
     if np.any(corners.max(axis=0) + offsets.max(axis=0) >= shape):
         raise ValueError(f"values has patches beyond like, whose shape is {shape}: give its own.")
     entries = values.transpose("patch", "pixel").to_numpy()
-    w = np.ones((1, 1)) if weights is None else np.asarray(weights, float)
+    w = np.ones((1, 1)) if weights is None else plain_array(weights).astype(float)
     if w.ndim != 2 or any(n not in (1, m) for n, m in zip(w.shape, entries.shape, strict=True)):
         raise ValueError(f"weights has the shape {w.shape}: give {entries.shape}, as values has.")
     if not np.all(w >= 0):

@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import as_generator, check_number, check_rank, check_share
+from nmd_lab.data.any_frame import plain_array
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def gaussian(X: Array, scale: float, *, random_state: Any = None) -> Array:
     """
     check_number("scale", scale, 0)
     error = as_generator(random_state).standard_normal(np.shape(X))
-    return _like(X, np.asarray(X) + scale * error)
+    return _like(X, plain_array(X) + scale * error)
 
 
 def salt_and_pepper(
@@ -160,7 +161,7 @@ def salt_and_pepper(
     0.2
     """
     check_share("fraction", fraction, one=True)
-    values = np.asarray(X, dtype=float)
+    values = plain_array(X).astype(float)
     chance = as_generator(random_state).random(values.shape)
     replaced = (chance < fraction) & ~np.isnan(values)
     return _like(X, np.where(replaced, np.where(chance < fraction / 2, low, high), values))
@@ -197,7 +198,7 @@ def poisson(X: Array, peak: float = 1.0, *, random_state: Any = None) -> Array:
     array([ 0.,  2., 62.])
     """
     check_number("peak", peak, above=0)
-    mean = peak * np.asarray(X, dtype=float)
+    mean = peak * plain_array(X).astype(float)
     if np.any(mean < 0):
         raise ValueError(f"X holds the negative value {np.nanmin(X):g}: counts need a mean >= 0.")
     counts = as_generator(random_state).poisson(np.nan_to_num(mean))

@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from nmd_lab.data.any_frame import any_frame
+from nmd_lab.data.any_frame import any_frame, plain_array
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.inputs import observe
-from nmd_lab.data.labels import Labels, is_frame, plain_columns
+from nmd_lab.data.labels import Labels, is_frame
 from nmd_lab.data.matching import known_columns
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.typed_table import TypedTable, refuse_repeats
@@ -241,14 +241,14 @@ class FactorModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     f"X has weights, which {type(self).__name__} does not take: use complete()."
                 )
             X = X.to_csr() if reset else self._in_own_order(X)
-        if isinstance(X, np.ma.MaskedArray):
-            X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+        if not (is_frame(X) or sparse.issparse(X)):
+            X = plain_array(X)
         if is_frame(X):
             refuse_repeats(X.columns)
         if reset:
             self._table = typed_columns(X)
         if is_frame(X):
-            X = plain_columns(as_numbers(self._table, X))
+            X = as_numbers(self._table, X)
         checked = validate_data(
             self,
             X,

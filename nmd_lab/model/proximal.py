@@ -284,12 +284,12 @@ def prox(
     array([-1.  ,  0.75,  1.5 ])
     """
     kind = make_kind(nonlinearity, loss)
-    arrays = {name: np.asarray(a) for name, a in (("v", v), ("x", x), ("rho", rho))}
+    arrays = {name: np.asanyarray(a) for name, a in (("v", v), ("x", x), ("rho", rho))}
     for name, array in arrays.items():
         if array.dtype.kind not in "buif":
             raise TypeError(f"{name} has dtype {array.dtype}: give real numbers.")
-        if not np.all(np.isfinite(array)):
-            raise ValueError(f"{name} holds NaN or infinity: give finite numbers.")
+        if np.ma.is_masked(array) or not np.all(np.isfinite(array)):
+            raise ValueError(f"{name} holds NaN, infinity or a masked one: give finite numbers.")
     if not np.all(arrays["rho"] > 0):
         raise ValueError(f"rho={arrays['rho'].min():g} is not positive: give a penalty > 0.")
     if arrays["x"].size:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from nmd_lab._runtime.checks import check_integer, errors_about
+from nmd_lab.data.any_frame import plain_array
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.matching import AXES, match, observe_like
 from nmd_lab.data.sparse import is_sparse
@@ -136,7 +137,7 @@ def _known_columns(labels: Labels, exclude: Any) -> KnownColumns:
     if np.ndim(exclude) < 2 and not is_sparse(exclude):
         columns = _listed_columns(labels, [] if exclude is None else exclude)
         return lambda row: columns
-    are_flags = not is_sparse(exclude) and np.asarray(exclude).dtype == bool
+    are_flags = not is_sparse(exclude) and plain_array(exclude).dtype == bool
     with errors_about("exclude"):
         observations = observe_like(
             labels, exclude, observed=exclude if are_flags else None, may_be_empty=True

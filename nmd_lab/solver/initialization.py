@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator
 
+from nmd_lab.data.any_frame import plain_array
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.observations import BLOCK, Observations
 from nmd_lab.model.fitted_values import NO_OFFSETS, Offsets
@@ -224,7 +225,7 @@ def given_start(observations: Observations, rank: int, init: Any, offsets: Offse
     m, n = observations.shape
     factors = []
     for name, factor, shape in (("W", pair[0], (m, rank)), ("H", pair[1], (rank, n))):
-        array = np.asarray(factor)
+        array = plain_array(factor)
         if array.dtype.kind not in "buif" or array.shape != shape:
             raise ValueError(f"init has {name} of shape {array.shape}: give numbers of {shape}.")
         if not np.all(np.isfinite(array)):

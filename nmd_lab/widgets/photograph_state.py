@@ -16,6 +16,7 @@ from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 from nmd_lab._inpainting import Plan, fill_by_groups, refill
 from nmd_lab._runtime.checks import as_generator, check_integer, check_share, new_stream
 from nmd_lab._runtime.machine import one_thread
+from nmd_lab.data.any_frame import plain_array
 from nmd_lab.data.patches import CHANNELS, Grid
 from nmd_lab.inpainting import GROUPS, PASSES, default_grid, filled_dataset, guess_in_words
 
@@ -111,7 +112,7 @@ class LiveFill(Background):
         with one_thread():  # SciPy solves a small system for each triangle: threads only wait
             few = visible.size <= MOST_COMPARED
             rivals = {"interpolation": interpolated(visible)} if few else {}
-            picture = np.asarray(request.picture, dtype=float)
+            picture = plain_array(request.picture).astype(float)
             errors, findings = compared(picture, np.isnan(visible), filled, rivals)
         guess = guess_in_words(visible, request.grid)
         self._end(
@@ -198,7 +199,7 @@ def is_photograph(X: Any) -> bool:
         return named and X.shape[-1] in (3, 4) and min(sides) >= LEAST // 2
     if X.ndim != 2 or min(sides) < LEAST or max(sides) > LONGEST * min(sides):
         return False
-    pixels = np.asarray(X, dtype=float)
+    pixels = plain_array(X).astype(float)
     return all(_are_alike(each) for each in (pixels, pixels.T))
 
 
@@ -224,7 +225,7 @@ class PhotographState(FitState):
         super().__init__({}, values)
         self.input = X
         self.X = X[..., :3] if np.ndim(X) == 3 else X  # without opacity
-        self.pixels = np.asarray(self.X, dtype=float)
+        self.pixels = plain_array(self.X).astype(float)
         self.channels = self.pixels.shape[2] if self.pixels.ndim == 3 else 1
         self.fill = LiveFill()
         self.active, self.works = self.fill, [self.fill]

@@ -9,6 +9,7 @@ import xarray as xr
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
+from nmd_lab.data.masks import GivenLimits
 
 A = np.abs(np.random.default_rng(0).normal(size=(5, 4)))
 
@@ -41,6 +42,59 @@ TAKEN = {
 def test_what_is_taken(kind):
     X, expected = TAKEN[kind]
     np.testing.assert_array_equal(observe(X).to_array(), np.asarray(expected, dtype=float))
+
+
+class WithMask:
+    def __array__(self, dtype=None, copy=None):
+        return MASKED
+
+
+SEEN = np.random.default_rng(1).random((16, 12)) < 0.8
+CLEAN = np.where(SEEN, np.add.outer(np.arange(16.0), np.arange(12.0)), np.nan)
+MASKED = np.ma.masked_array(np.where(SEEN, CLEAN, 1e6), ~SEEN)
+FILLED = np.where(SEEN, CLEAN, -9999.0)
+WITH_MASK = {
+    "masked": MASKED,
+    "list": [*MASKED],
+    "protocol": WithMask(),
+    "fill value": xr.DataArray(FILLED, attrs={"_FillValue": -9999}),
+    "missing value": xr.DataArray(FILLED, attrs={"missing_value": [-9999, 1e20]}),
+}
+FIT = nmd.decompose(np.nan_to_num(CLEAN), 2, "identity", alpha=0.1)
+DOORS = {
+    "decompose": lambda X: nmd.decompose(X, 2, "identity", alpha=0.1).reconstruct(),
+    "fold_in": FIT.fold_in,
+    "impute": FIT.impute,
+    "estimator": nmd.MatrixCompletion(1, random_state=0).fit_transform,
+    "split_observed": lambda X: nmd.split_observed(X, 0.2, random_state=0)[0],
+    "baseline": lambda X: nmd.baselines.soft_impute(X, 2, max_iter=3).reconstruct(),
+    "patches": lambda X: nmd.patches(X, 4, 4),
+    "inpaint": lambda X: nmd.inpaint(X, random_state=0)["picture"],
+    "noise": lambda X: nmd.datasets.gaussian(X, 0.1, random_state=0),
+    "rmse": lambda X: nmd.metrics.rmse(X, np.ones(X.shape if hasattr(X, "shape") else (16, 12))),
+    "energy_score": lambda X: nmd.metrics.energy_score(X, np.stack([np.eye(16, 12)] * 2)),
+}
+
+
+@pytest.mark.parametrize("kind", WITH_MASK)
+@pytest.mark.parametrize("door", DOORS)
+def test_masked_values_are_missing_in_every_call(door, kind):
+    of_mask, expected = DOORS[door](WITH_MASK[kind]), DOORS[door](CLEAN)
+    np.testing.assert_allclose(np.asarray(of_mask), np.asarray(expected))
+
+
+def test_masks_and_limits_that_are_masked_say_nothing():
+    yes = np.ma.masked_array(np.ones(SEEN.shape, bool), ~SEEN)
+    full = np.nan_to_num(CLEAN)
+    np.testing.assert_array_equal(observe(full, observed=yes).observed()[0], full[SEEN])
+    limits = GivenLimits(at_most=yes)
+    assert np.count_nonzero(observe(full, limits=limits).limits.codes) == SEEN.sum()
+    with pytest.raises(ValueError, match="weights holds a negative, masked"):
+        observe(full, weights=MASKED)
+    by_mask = nmd.inpaint(full, yes, random_state=0)["picture"]
+    np.testing.assert_array_equal(by_mask, nmd.inpaint(CLEAN, random_state=0)["picture"])
+    shown = xr.DataArray(np.uint8([[1, 2], [3, 4]]), attrs={"_FillValue": -9999})
+    assert observe(shown).n_observed == 4
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, xr.DataArray])
