@@ -96,7 +96,7 @@ def test_a_class_that_no_cell_shows_is_impossible(ordered):
     rng = np.random.default_rng(0)
     w, words = rng.normal(size=60), [*WORDS, "don't know"]
     answers = pd.Categorical.from_codes(np.digitize(w, [-0.5, 0.5]), words, ordered)
-    frame = pd.DataFrame({"a": w, "b": answers, "c": pd.array(w < 9, dtype="boolean")})
+    frame = pd.DataFrame({"a": w, "b": answers, "c": w + rng.normal(size=60)})
     frame = frame.mask(rng.random(frame.shape) < 0.3)
     posterior = nmd.sample(frame, 1, **QUICK)
     for result in (posterior, nmd.complete(frame, 1, random_state=0)):
@@ -104,12 +104,10 @@ def test_a_class_that_no_cell_shows_is_impossible(ordered):
         assert list(shares) == words
         assert (shares["don't know"] == 0).all()
         np.testing.assert_allclose(shares.sum(axis=1), 1)
-        assert (result.probabilities("c")[False] == 0).all()
         check_filled(result.impute(frame), frame)
     for copy in posterior.impute(frame, 40, random_state=0):
         check_filled(copy, frame)
         assert set(copy["b"]) <= set(WORDS)
-        assert copy["c"].all()
 
 
 @pytest.mark.parametrize("dtype", ["int64", "Int64"])

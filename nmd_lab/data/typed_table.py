@@ -56,7 +56,7 @@ class TypedColumn:
         Kind of the values.
     categories : tuple
         Categories that the table shows, in their order; the labels of the columns for "values";
-        empty for numbers, and for booleans but a single one.
+        empty for numbers and booleans.
     declared : tuple
         All categories of the type, if there are more.
     """
@@ -93,8 +93,7 @@ class TypedColumn:
     @property
     def has_indicators(self) -> bool:
         """Whether each category has an indicator of its own."""
-        size = len(self.categories)
-        return size != 2 if self.kind == "categories" else self.kind == "boolean" and size == 1
+        return self.kind == "categories" and len(self.categories) != 2
 
     @property
     def first_shown(self) -> int:
@@ -172,9 +171,9 @@ class TypedColumn:
             dtype = pd.CategoricalDtype(self.all_classes, self.kind == "ordered")
         return pd.Series(whole, column.index, dtype, name=column.name)
 
-    def _with(self, given: Any, chosen: set[Any]) -> list[Any]:
-        """Return given categories with further ones, each before the next larger level."""
-        found, place = list(given), {each: k for k, each in enumerate(self.all_classes)}
+    def _with(self, categories: Any, chosen: set[Any]) -> list[Any]:
+        """Return these categories and further ones, each before the next larger level."""
+        found, place = list(categories), {each: k for k, each in enumerate(self.all_classes)}
         for each in sorted(chosen - set(found), key=place.__getitem__):
             larger = (k for k, one in enumerate(found) if place.get(one, -1) > place[each])
             found.insert(next(larger, len(found)), each)
@@ -245,10 +244,10 @@ class TypedTable:
     def _warn_of_others(self, frame: Any, parts: list[NDArray[np.float64]]) -> None:
         """Warn of the classes that have no numbers."""
         others = []
-        for k, (column, part) in enumerate(zip(self.columns, parts, strict=True)):
+        for k, (column, numbers) in enumerate(zip(self.columns, parts, strict=True)):
             if column.categories:
                 series = frame.iloc[:, k]
-                unknown = series[np.isnan(part[:, 0]) & series.notna().to_numpy()].unique()
+                unknown = series[np.isnan(numbers[:, 0]) & series.notna().to_numpy()].unique()
                 named = ", ".join(repr(_python(each)) for each in unknown[:MOST_NAMED])
                 others += [f"{named} in column {column.name!r}"] if named else []
         if others:
@@ -357,11 +356,8 @@ def _typed(name: Any, column: Any) -> TypedColumn:
     among_objects = class_kind(column)
     if among_objects == "text":
         return TypedColumn(name, "categories", tuple(sorted(map(str, column.dropna().unique()))))
-    if dtype.kind != "b" and among_objects != "booleans":
-        return TypedColumn(name, "number")
-    shown = tuple(bool(value) for value in column.dropna().unique())
-    single = (shown, (False, True)) if len(shown) == 1 else ()
-    return TypedColumn(name, "boolean", *single)
+    is_boolean = dtype.kind == "b" or among_objects == "booleans"
+    return TypedColumn(name, "boolean" if is_boolean else "number")
 
 
 def _plain(value: Any) -> Any:

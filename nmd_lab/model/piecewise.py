@@ -280,7 +280,7 @@ class PiecewiseLinear(Nonlinearity):
 
     def pseudo_inverse(self, x: FloatArray) -> FloatArray:
         """Return the t nearest to zero with f(t) = x, or else with f(t) as near as possible."""
-        best, given, x = np.zeros(np.shape(x)), x.dtype, x.astype(np.float64)
+        best, dtype, x = np.zeros(np.shape(x)), x.dtype, x.astype(np.float64)
         gap, length = np.full(best.shape, math.inf), np.full(best.shape, math.inf)
         for low, high, slope, intercept in self.pieces():
             nearest = min(max(0.0, low), high)
@@ -291,7 +291,7 @@ class PiecewiseLinear(Nonlinearity):
             better = (misfit < gap) | ((misfit == gap) & (np.abs(t) < length))
             best, gap = np.where(better, t, best), np.where(better, misfit, gap)
             length = np.where(better, np.abs(t), length)
-        return best.astype(given)
+        return best.astype(dtype)
 
     def scaled(self, size: float) -> PiecewiseLinear:
         """Return the same f for data that are divided by `size`."""

@@ -9,7 +9,6 @@ from scipy import sparse
 
 import nmd_lab as nmd
 from nmd_lab.data.inputs import observe
-from nmd_lab.model.losses import KL_FLOOR
 from nmd_lab.model.model import make_model
 from nmd_lab.solver import tiles
 from nmd_lab.solver.selection.folds import thinned
