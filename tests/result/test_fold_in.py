@@ -162,9 +162,9 @@ def test_a_row_is_filled_alike_alone_and_with_others(drawn, of):
     fill = posterior.impute if of == "posterior" else model.transform
     whole, order = pd.DataFrame(fill(container(X))), np.random.default_rng(1).permutation(10)
     assert whole.notna().all(axis=None)
-    for some in (order, *np.arange(10)[:, None]):
-        found = pd.DataFrame(fill(container(X[some])))
-        wanted = whole.iloc[some].reset_index(drop=True)
+    for rows in (order, *np.arange(10)[:, None]):
+        found = pd.DataFrame(fill(container(X[rows])))
+        wanted = whole.iloc[rows].reset_index(drop=True)
         pd.testing.assert_frame_equal(found, wanted, rtol=1e-6, check_categorical=False)
 
 
