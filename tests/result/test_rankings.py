@@ -61,6 +61,7 @@ def test_columns_are_left_out_by_label(fit):
     best = fit.top(3, k=4)
     names = [str(name) for name in best["item"].values[:2]]
     rest = fit.top(3, k=2, exclude=best.position.values[:2])
+    np.testing.assert_array_equal(rest.position, best.position[2:])
     of_several = [fit.top([3], k=2, exclude=some) for some in (names, best.position.values[:2])]
     xr.testing.assert_identical(*of_several)
     rated = pd.Series([4.0, np.nan, 2.0, 1.0], index=[names[0], "item 1", names[1], "another"])
