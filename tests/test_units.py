@@ -39,6 +39,60 @@ def told(function, *args, **options):
     return result, [str(w.message) for w in caught if w.category is nmd.warnings.UnitsWarning]
 
 
+UNITS = [(1e-9, 0, "f8"), (1e12, 0, "f4"), (1, 1e9, "f8"), (2e4, 5e4, "f4"), (3e7, 1.7e9, "f8")]
+
+
+@pytest.fixture(scope="module")
+def related():
+    """Return a table in one unit, whose choice has close rivals, and its missing entries."""
+    rng = np.random.default_rng(0)
+    plain = rng.normal(size=(300, 2)) @ rng.normal(size=(2, 6)) + 0.3 * rng.normal(size=(300, 6))
+    return pd.DataFrame(plain), rng.random(plain.shape) < 0.2
+
+
+VERBS = {
+    "complete": lambda X: (fit := nmd.complete(X, random_state=0), fit.impute(X), fit.chosen),
+    "l1": lambda X: (fit := nmd.complete(X, 2, loss="l1", random_state=0), fit.impute(X), 0),
+    "sample": lambda X: (posterior := nmd.sample(X, 2, draws=30, tune=30, random_state=0),
+                         posterior.impute(X), posterior.noise),
+    "estimator": lambda X: (model := nmd.MatrixCompletion(random_state=0),
+                            model.fit_transform(X), model.alpha_),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=VERBS)
+def filled(request, related):
+    """Return a verb, and what it fills and chooses in one unit."""
+    truth, hidden = related
+    X = truth * (1 if request.param != "l1" else 30.0 ** np.arange(6))  # of one unit without
+    return VERBS[request.param], X, *VERBS[request.param](X.mask(hidden))[1:]
+
+
+@pytest.mark.parametrize(("size", "shift", "dtype"), UNITS)
+def test_the_unit_of_a_column_changes_nothing(related, filled, size, shift, dtype):
+    verb, X, plain, chosen = filled
+    columns = np.array([1, 1, 1, 1, size, 1]), np.array([0, 0, 0, 0, shift, 0])
+    _, found, again = verb((X * columns[0] + columns[1]).mask(related[1]).astype(dtype))
+    off = (np.asarray(found) - columns[1]) / columns[0] - np.asarray(plain)
+    assert (np.abs(off) / X.std().to_numpy()).max() < 0.01
+    if isinstance(chosen, dict):
+        assert again.keys() == chosen.keys()
+        assert again["alpha"] == pytest.approx(chosen["alpha"], rel=1e-4)
+        assert [again["rank"], again["offsets"]] == [chosen["rank"], chosen["offsets"]]
+    elif isinstance(chosen, float):
+        assert again == pytest.approx(chosen, rel=1e-4)
+    else:
+        assert again == chosen
+
+
+def test_far_predictions_are_those_of_a_column(related):
+    """Values of one column hide nothing in another one."""
+    truth, hidden = related
+    X = (truth * [1, 1, 1, 1, 1e9, 1]).iloc[:30].mask(hidden[:30])
+    with pytest.warns(nmd.warnings.OverfitWarning, match=r"missing entries of column [0-9]"):
+        nmd.complete(X, 5, loss={}, alpha=0, offsets="none", max_iter=300, random_state=0)
+
+
 def test_a_data_frame_is_fitted_in_the_units_of_its_columns(table):
     truth, hidden = table
     X = truth.mask(hidden)
