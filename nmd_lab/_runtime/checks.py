@@ -207,11 +207,21 @@ def check_seed(random_state: Any) -> None:
 
 
 def refuse_class(name: str, value: Any) -> None:
-    """Raise TypeError for a class in the place of an object of it."""
+    """Raise TypeError for a class, or a function, in the place of an object."""
     if isinstance(value, type):
         raise TypeError(
             f"{name}={value.__name__} is a class: give an object of it, {value.__name__}()."
         )
+    if callable(value) and name in OF_FUNCTIONS:
+        called = getattr(value, "__name__", "f")
+        raise TypeError(f"{name} is the function {called}: give {OF_FUNCTIONS[name]}.")
+
+
+OF_FUNCTIONS = {
+    "nonlinearity": "nmd.nonlinearities.Smooth(f), of an f that Numba compiles",
+    "loss": "an object of a subclass of nmd.losses.Loss, with the function as its value(x, y, p)",
+}
+"""What to give in place of a function of Python."""
 
 
 def check_positions(name: str, positions: Any, size: int) -> NDArray[np.intp]:

@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+LINES = "run `"
+"""Beginning of the lines for pandas in the error about columns that are refused."""
+
 
 def any_frame(function: Function) -> Function:
     """Let a function take DataFrames of any library, and return those of the library of X."""
@@ -28,8 +31,14 @@ def any_frame(function: Function) -> Function:
         values = [*args, *options.values()]
         plain = [pandas_of(value) for value in values]
         by_name = dict(zip(options, plain[len(args) :], strict=True))
-        result = function(*plain[: len(args)], **by_name)
         foreign = [X for X, frame in zip(values, plain, strict=True) if frame is not X]
+        try:
+            result = function(*plain[: len(args)], **by_name)
+        except TypeError as error:
+            if foreign and LINES in str(error) and not isinstance(foreign[0], pd.DataFrame):
+                more = str(error).replace(LINES, f"{LINES}X = X.to_pandas(); ", 1)
+                raise TypeError(more) from error
+            raise
         return _as_given(result, foreign[0]) if foreign else result
 
     return cast(Function, with_pandas)

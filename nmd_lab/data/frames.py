@@ -59,7 +59,7 @@ def long_table_columns(
     names: Iterable[Any], named: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any] | None:
     """Return the columns of a long table by "row", "column" and "value", None if it is none."""
-    by_key = {re.sub("[-_ ]", "", str(name).lower()): name for name in names}
+    by_key = {_key(name): name for name in names}
     found = {
         role: named.get(role, next((by_key[key] for key in usual if key in by_key), None))
         for role, usual in USUAL_COLUMNS.items()
@@ -70,18 +70,64 @@ def long_table_columns(
     return found if named or beside <= set(COLUMNS_BESIDE) else None
 
 
+def _key(name: Any) -> str:
+    """Return the name of a column in lower case and without "_", "-" and spaces."""
+    return re.sub("[-_ ]", "", str(name).lower())
+
+
 def has_repeats(labels: Any) -> bool:
     """Return whether a label comes more than once, as those of the rows of a long table do."""
     return bool(pd.Index(labels).has_duplicates)
 
 
+MOST_COLUMNS = 6  # of a long table whose columns have names of their own
+LEAST_LABELS = 20  # distinct labels of its rows, and of its columns
+MOST_VALUES = 20  # distinct values of it; numbers in units are more
+FEWEST_REPEATS = 20  # pairs expected twice by chance, of which a long table has hardly one
+ALMOST_ALL = 0.9  # fraction of all pairs in a table of an experiment, or of days
+
+
+def _columns_of_pairs(frame: Any) -> dict[str, Any] | None:
+    """Return the columns of a long table by what they hold, None if it is none.
+
+    Two columns of labels come in pairs that hardly repeat, though they would by chance.  A third
+    has few values, and others are times.
+    """
+    n, names = len(frame), list(frame.columns)
+    if not 3 <= len(names) <= MOST_COLUMNS or has_repeats(names):
+        return None
+    counts = frame[[name for name in names if _may_be_labels(frame[name])]].nunique()
+    labels = [name for name, count in counts.items() if LEAST_LABELS <= count <= n / 2]
+    others = [name for name in names if name not in labels]
+    beside = [
+        name for name in others if _key(name) in COLUMNS_BESIDE or counts.get(name, 0) > n / 2
+    ]
+    values = [name for name in others if name not in beside]
+    if len(labels) != 2 or len(values) != 1 or n > ALMOST_ALL * counts[labels].prod():
+        return None
+    value = frame[values[0]]
+    if getattr(value.dtype, "kind", "O") not in "iuf" or value.nunique() > MOST_VALUES:
+        return None
+    chance = [np.square(frame[name].value_counts(normalize=True)).sum() for name in labels]
+    expected, repeated = n**2 / 2 * np.prod(chance), frame.duplicated(labels).sum()
+    if expected < FEWEST_REPEATS * (1 + repeated):
+        return None
+    return dict(zip(USUAL_COLUMNS, [*labels, *values], strict=True))
+
+
+def _may_be_labels(column: Any) -> bool:
+    """Return whether a column holds whole numbers, categories or text, and no missing cell."""
+    if getattr(column.dtype, "kind", "O") == "O" and not hasattr(column.dtype, "categories"):
+        return pd.api.types.infer_dtype(column, skipna=False) == "string"
+    return getattr(column.dtype, "kind", "O") in "iuO" and not column.isna().any()
+
+
 def check_no_long_table(frame: Any) -> None:
-    """Raise ValueError if a DataFrame is a long table by its column names, and not a matrix."""
+    """Raise ValueError if a DataFrame is a long table by its names or content, and no matrix."""
     found = long_table_columns(frame.columns)
-    if found is None:
+    if found and not has_repeats(frame.iloc[:, list(frame.columns).index(found["row"])]):
         return
-    position = list(frame.columns).index(found["row"])
-    if has_repeats(frame.iloc[:, position]):
+    if found := found or _columns_of_pairs(frame):
         arguments = ", ".join(f"{role}={name!r}" for role, name in found.items())
         raise ValueError(
             f"X has the columns {', '.join(map(repr, found.values()))}, one observation in each "
@@ -124,6 +170,7 @@ LEAST_REPEATS = 1.25  # lines for each distinct text; below, categories would ha
 MOST_TEXTS = 50  # distinct texts that are taken for classes; more are names or free text
 FEWEST_NUMBERS = 5  # distinct numbers of a column of numbers that has words, too
 MOST_WORDS = 3  # distinct words among numbers, such as "ND" or "trace"
+LIMIT = "LIMIT"  # what the user replaces by the limit of a word
 BELOW_A_LIMIT = {"nd", "n.d.", "n.d", "n/d", "trace", "traces", "lod", "loq", "bdl", "bql"}
 
 
@@ -143,10 +190,13 @@ def refuse_columns(frame: Any, typed: Collection[Any] = ()) -> None:
     """Raise TypeError if columns are refused, with the lines that mend them."""
     refused = refused_columns(frame, typed)
     if refused:
+        check_no_long_table(frame)
         said, remedy = description(frame, refused), lines_that_mend(frame, typed)
         limits = [f"{name}={name}" for name in SIGNS if f"{name} = " in remedy]
         give = f", and give {' and '.join(limits)}" if limits else ""
-        if "words" in refused:
+        if f"<{LIMIT}" in remedy:
+            give += f" with the limit in place of {LIMIT}"
+        elif "words" in refused:
             give += "; where a word means below a limit, write '<' and the limit before"
         if roles := _roles_of_long_table(frame, refused):
             call = f"nmd.observations_from_table(X, {roles})"
@@ -182,10 +232,14 @@ def lines_that_mend(frame: Any, typed: Collection[Any] = ()) -> str:
     refused, lines = refused_columns(frame, typed), []
     if dropped := [name for kind in DROPPED for name in refused.get(kind, [])]:
         lines.append(f"X = X.drop(columns={dropped!r})")
+    for name in refused.get("words", []):
+        if below := [word for word in _words_of(frame, [name]) if _is_below(word)]:
+            lines.append(f"X[{name!r}] = X[{name!r}].replace({below!r}, '<{LIMIT}')")
+            refused["words"] = [other for other in refused["words"] if other != name]
     lines += [
         f"X[{names!r}] = X[{names!r}]{CASTS[kind]}"
         for kind, names in refused.items()
-        if kind in CASTS
+        if names and kind in CASTS
     ]
     if names := refused.get("limits", []):
         signs_seen = set("".join(_with_sign(frame, names)))
@@ -238,12 +292,17 @@ def _kind_of_objects(column: Any) -> str:
     are_classes = all_text and distinct <= min(len(text) / LEAST_REPEATS, MOST_TEXTS)
     plain, words = numbers[~signed].dropna(), text[numbers.isna()]
     mostly = 2 * plain.size >= len(text) and plain.nunique() >= FEWEST_NUMBERS
-    measured = signed.any() or words.str.lower().isin(BELOW_A_LIMIT).any()
+    measured = signed.any() or words.map(_is_below).any()
     if mostly and words.nunique() <= MOST_WORDS and (measured or not are_classes):
         return "limits" if limits.any() else "words"
     if all_text:
         return "text" if are_classes else "identifiers"
     return "mixed" if all(isinstance(value, str | float | int) for value in values) else "others"
+
+
+def _is_below(word: str) -> bool:
+    """Return whether a word among numbers is a usual one for "below a limit"."""
+    return word.lower() in BELOW_A_LIMIT or word[0] in SIGNS["at_most"]
 
 
 def _without_signs(text: Any) -> Any:

@@ -75,7 +75,10 @@ def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
         other = other if _all_equal(name, indexes) else other.reindex_like(X)
     elif is_frame(other) and is_frame(X):
         indexes = {"row": (other.index, X.index), "column": (other.columns, X.columns)}
-        other = other if _all_equal(name, indexes) else other.reindex_like(X)
+        if not _all_equal(name, indexes):
+            _check_labels(name, other, X)
+            fill = {"fill_value": False} if name in LIMITING else {}
+            other = other.reindex(index=X.index, columns=X.columns, **fill)
     if is_frame(other) and {getattr(dtype, "kind", "") for dtype in other.dtypes} == {"b"}:
         other = other.to_numpy(dtype=bool, na_value=False)  # as where a comparison has no answer
     array = plain_array(other)
@@ -139,22 +142,24 @@ def at_observed(name: str, mask: Any, X: Any, observations: Observations) -> NDA
         values = at_entries(name, mask, observations.shape, rows, columns)
     else:
         mask = mask.toarray() if hasattr(mask, "toarray") else mask
-        if is_frame(mask):
-            _check_labels(name, mask, X)
-            mask = mask.astype(bool)
+        mask = mask.astype(bool) if is_frame(mask) else mask
         values = dense_values(name, mask, X, observations.labels)[rows, columns]
     return as_booleans(values, name, "True = held out")
 
 
-def _check_labels(name: str, mask: pd.DataFrame, X: Any) -> None:
-    """Raise ValueError if a mask lacks a label of X."""
-    pairs = ((mask.index, X.index), (mask.columns, X.columns)) if is_frame(X) else ()
-    for labels, wanted in pairs:
-        absent = wanted.difference(labels)
-        if len(absent) and len(labels) != len(wanted):
+def _check_labels(name: str, other: pd.DataFrame, X: pd.DataFrame) -> None:
+    """Raise ValueError if a frame lacks a label of X; one of limits may have some of them only."""
+    for labels, wanted in ((other.index, X.index), (other.columns, X.columns)):
+        absent = wanted[~wanted.isin(labels)]
+        if len(absent) and not (name in LIMITING and labels.isin(wanted).all()):
+            what = name if name == "weights" else "a mask"
             raise ValueError(
-                f"{name} lacks the label {absent[0]!r} of X: give a mask with all labels of X."
+                f"{name} lacks the label {absent[0]!r} of X: give {what} with all labels of X."
             )
+
+
+LIMITING = ("at_most", "at_least")
+"""Names of the masks that are False where they say nothing."""
 
 
 def row_groups(groups: Any, X: Any, observations: Observations) -> NDArray[np.intp]:
@@ -250,7 +255,7 @@ def with_limits(observations: Observations, X: Any, limits: GivenLimits) -> Obse
         return f"row {rows[entry]}, column {columns[entry]}"
 
     codes = np.zeros(values.size, np.int8)
-    for name, code in (("at_most", AT_MOST), ("at_least", AT_LEAST)):
+    for name, code in zip(LIMITING, (AT_MOST, AT_LEAST), strict=True):
         mask = getattr(limits, name)
         if mask is None:
             continue

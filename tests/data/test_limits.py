@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 import xarray as xr
 from scipy import sparse
 
@@ -39,6 +40,13 @@ def test_labels_follow_those_of_X():
     np.testing.assert_array_equal(
         codes(frame, at_most=mask.loc[["c", "a", "b"], list("srqp")]), MASK.ravel()
     )
+    of_one = codes(frame, at_most=mask[["p"]])  # where a frame says nothing is no limit
+    np.testing.assert_array_equal(of_one, MASK.ravel() & (np.arange(12) % 4 == 0))
+    for name in ("observed", "weights"):
+        with pytest.raises(ValueError, match=f"{name} lacks the label 'q' of X"):
+            observe(frame, **{name: mask[["p"]]})
+    with pytest.raises(ValueError, match="at_most lacks the label 'p' of X"):
+        codes(frame, at_most=mask.rename(columns={"p": "P"}))
     array = xr.DataArray(X, dims=("site", "kind"))
     other = xr.DataArray(MASK, dims=("site", "kind")).transpose("kind", "site")
     np.testing.assert_array_equal(codes(array, at_most=other), MASK.ravel())

@@ -58,6 +58,44 @@ def test_values_of_every_real_type_are_taken(dtype):
 LONG = pd.DataFrame([[1, 1, 3.0], [1, 2, 4.0], [2, 1, 5.0]], columns=["userId", "item", "rating"])
 
 
+RNG = np.random.default_rng(0)
+PAIRS = np.argwhere(RNG.random((50, 40)) < 0.5)
+RATED = pd.DataFrame(PAIRS, columns=["who", "what"]).assign(mark=RNG.integers(1, 6, len(PAIRS)))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        RATED,
+        RATED.assign(ts=10**9 + np.arange(len(RATED))),
+        RATED.assign(who=RATED["who"].map("person {}".format), what=RATED["what"].map(str)),
+    ],
+)
+def test_a_long_table_is_known_by_what_it_holds(frame):
+    with pytest.raises(ValueError, match="one observation in each line") as caught:
+        observe(frame)
+    call = str(caught.value).split("give ")[1].split(", or X")[0]
+    assert call == "nmd.observations_from_table(X, row='who', column='what', value='mark')"
+    assert eval(call, {"nmd": nmd_lab, "X": frame}).n_observed == len(frame)
+
+
+GRID = pd.DataFrame(np.argwhere(np.ones((25, 30))), columns=["heat", "hours"])
+SURVEY = pd.DataFrame(RNG.integers(0, [70, 60, 4], (300, 3)), columns=["age", "hours", "children"])
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        GRID.assign(works=RNG.integers(0, 2, len(GRID))),
+        RATED.assign(mark=RNG.random(len(RATED))),
+        RATED.assign(more=RNG.integers(0, 3, len(RATED))),
+        SURVEY, SURVEY[:60], SURVEY.assign(id=np.arange(300)),
+    ],
+)  # fmt: skip
+def test_a_table_of_numbers_is_no_long_table(frame):
+    np.testing.assert_array_equal(observe(frame).to_array(), frame.to_numpy(dtype=float))
+
+
 @pytest.mark.parametrize(
     "table", [LONG.assign(age=[31, 50, 44]), LONG.assign(userId=[1, 2, 3]), LONG.iloc[1:]]
 )

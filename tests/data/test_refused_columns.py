@@ -89,8 +89,8 @@ def test_words_among_limits_are_named_and_take_the_limit():
 
 
 def test_words_among_numbers_become_missing_and_the_other_reading_is_named():
-    said, names = mended({"lead": [*(f"{k / 7:.3f}" for k in range(20)), "trace"]})
-    assert "numbers together with 'trace' in column 'lead'" in said
+    said, names = mended({"lead": [*(f"{k / 7:.3f}" for k in range(20)), "lost"]})
+    assert "numbers together with 'lost' in column 'lead'" in said
     assert said.endswith("; where a word means below a limit, write '<' and the limit before.")
     assert names["X"]["lead"].isna().tolist() == [False] * 20 + [True]
 
@@ -99,7 +99,10 @@ def test_words_among_numbers_become_missing_and_the_other_reading_is_named():
 def test_a_usual_word_for_below_a_limit_makes_no_classes_of_repeated_numbers(word):
     said, names = mended({"lead": [word, *(f"{k % 8 / 10}" for k in range(40))]})
     assert f"X has numbers together with {word!r} in column 'lead'" in said
-    assert names["X"]["lead"].isna().tolist() == [True] + [False] * 40
+    assert said.endswith(f".replace([{word!r}], '<LIMIT')` with the limit in place of LIMIT.")
+    limits = mended(names["X"].replace("<LIMIT", "<0.05"))[1]
+    assert limits["at_most"]["lead"].tolist() == [True] + [False] * 40
+    assert limits["X"]["lead"][0] == 0.05
 
 
 def test_classes_with_a_sign_stay_classes():

@@ -74,6 +74,10 @@ def test_other_kinds_of_objects():
     check, decompose = nmd.losses.check_loss, lambda of: nmd.decompose(np.eye(3), 1, **of)
     check_all_refused([
         (r"loss=L1 is a class: give an object of it, L1\(\)", decompose, {"loss": nmd.L1}),
+        ("loss is the function abs: give an object of a subclass of nmd.losses.Loss",
+         decompose, {"loss": abs}),
+        (r"nonlinearity is the function tanh: give nmd.nonlinearities.Smooth\(f\)",
+         decompose, {"nonlinearity": np.tanh}),
         ("nonlinearity=ReLU is a class", decompose, {"nonlinearity": nmd.ReLU}),
         ("is not a Loss object", check, "l1"),
         ("is not a Nonlinearity object", nmd.nonlinearities.check_nonlinearity, np.tanh),
