@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from .data.masks import AT_MOST
 from .data.matching import first_few, plain_label
 from .data.observations import Observations
-from .data.typed_table import TypedTable
 from .data.units import units_of_columns
 from .result.convergence import LARGEST_RHAT, MOST_UNSETTLED
 from .result.decomposition import Decomposition
@@ -54,14 +54,14 @@ OPTIONS = tuple(FitOptions.__annotations__)
 def messages_before(decided: Decided) -> Messages:
     """Return the warnings about a problem before it is solved."""
     problem, observations = decided.problem, decided.observations
-    (m, n), units = observations.shape, ""
+    units = ""
     one_unit = not problem.model.is_mixed and measures_distance(problem.model.loss)
-    if one_unit and observations.n_observed < m * n:
+    if one_unit and observations.n_observed < math.prod(observations.shape):
         other = "or pass loss={}, which takes each column in its own units"
         if (apart := units_of_columns(observations)) is not None:
             units = apart.sentence(f"{REMEDY_FOR_UNITS}, {other}")
     found = {OutOfBoundsWarning: out_of_bounds(problem), UnitsWarning: units}
-    return message_of_columns(observations.labels.table, m) | _without_empty(found)
+    return message_of_data(observations) | found
 
 
 def messages_after(
@@ -71,23 +71,17 @@ def messages_after(
     options, observations = decided.options, decided.observations
     has_ridge, stops_early = options.alpha > 0, decided.held_out is not None
     empty_rows, empty_columns = observations.empty_rows_and_columns()
-    unobserved = overfit = not_converged = ""
+    found: Messages = {}
     if options.offsets == "none" and empty_rows.size + empty_columns.size:
-        unobserved = _unobserved(empty_rows.size, empty_columns.size, settings)
+        found[UnobservedWarning] = _unobserved(empty_rows.size, empty_columns.size, settings)
     if far := _far_predictions(fit, observations):
         remedies = ["a larger alpha" if has_ridge else "a ridge (alpha)"]
         remedies += ["validation=0.1"] if not stops_early and "validation" in settings else []
-        overfit = f"{far}: give {', '.join(remedies)} or a smaller rank."
+        found[OverfitWarning] = f"{far}: give {', '.join(remedies)} or a smaller rank."
     if share := unfinished(fit):
         enough = has_ridge or stops_early or _has_enough(observations, fit.rank)
-        not_converged = _not_converged(share, options.max_iter, has_enough=enough)
-    return _without_empty(
-        {
-            UnobservedWarning: unobserved,
-            OverfitWarning: overfit,
-            NotConvergedWarning: not_converged,
-        }
-    )
+        found[NotConvergedWarning] = _not_converged(share, options.max_iter, has_enough=enough)
+    return found
 
 
 FEWEST = 8  # sweeps below which split R-hat is meaningless
@@ -113,19 +107,27 @@ def message_of_chains(posterior: Posterior) -> Messages:
 MANY, ROWS_OF_EACH = 50, 5  # more categories, with fewer rows for each, look like an identifier
 
 
-def message_of_columns(table: TypedTable | None, m: int, codes: Sequence[Any] = ()) -> Messages:
-    """Return a message on columns that look like identifiers, and on numbers that are codes."""
-    columns = [] if table is None else [each for each in table.columns if each.is_class]
-    counts = [(each.name, len(each.categories)) for each in columns]
-    text = " ".join(
-        f"column {name!r} has {count} categories in {m} rows, and looks like an identifier: drop "
-        "it, or merge rare categories."
-        for name, count in counts
-        if count > max(MANY, m / ROWS_OF_EACH)
-    )
-    if codes:
-        text = f"{text} {sentence_of_codes(codes)}".strip()
-    return _without_empty({NMDWarning: text})
+def message_of_data(observations: Observations, codes: Sequence[Any] = ()) -> Messages:
+    """Return a message on observed values that are equal, identifiers, and numbers that are codes.
+
+    Equal values say nothing about missing ones.
+    """
+    table, (m, n), texts = observations.labels.table, observations.shape, []
+    for each in [] if table is None else table.columns:
+        if each.is_class and (count := len(each.categories)) > max(MANY, m / ROWS_OF_EACH):
+            texts.append(
+                f"column {each.name!r} has {count} categories in {m} rows, and looks like an "
+                "identifier: drop it, or merge rare categories."
+            )
+    low, high = observations.range()
+    plain = table is None and observations.limits is None and not observations.absent_are_zeros
+    if plain and low == high and observations.n_observed < m * n:
+        zeros = ': decompose(csr, rank, "identity", "kl") treats absent entries as zeros'
+        remedy = "" if observations.pattern is None else zeros
+        equal = f"all observed values are equal to {low:g}, so nothing can be learned from them"
+        texts.append(f"{equal}{remedy}.")
+    texts += [sentence_of_codes(codes)] if codes else []
+    return {NMDWarning: " ".join(texts)}
 
 
 NEGATIVE = 0.01  # fraction of negative draws below a limit, where no value is negative
@@ -156,14 +158,10 @@ def message_of_limits(posterior: Posterior, observations: Observations) -> Messa
 
 
 def warn(messages: Messages, stacklevel: int) -> None:
-    """Give warnings."""
+    """Give warnings; an empty text is none."""
     for category, message in messages.items():
-        warnings.warn(message, category, stacklevel=stacklevel + 1)
-
-
-def _without_empty(messages: Messages) -> Messages:
-    """Return the messages that are not empty."""
-    return {category: message for category, message in messages.items() if message}
+        if message:
+            warnings.warn(message, category, stacklevel=stacklevel + 1)
 
 
 def _not_converged(share: float, max_iter: int, *, has_enough: bool) -> str:

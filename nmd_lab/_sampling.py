@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ._messages import REMEDY_FOR_UNITS, message_of_columns, message_of_limits, warn
+from ._messages import REMEDY_FOR_UNITS, message_of_data, message_of_limits, warn
 from ._runtime.checks import as_generator
 from ._runtime.machine import refuse_above
 from ._runtime.progress import Interruption, StopReason
@@ -51,9 +51,8 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     is_table = form.is_frame or observations.labels.table is not None
     problem = prepare_sample(observations, asked, is_table=is_table)
     model = problem.units_of_X.model
-    if is_table:
-        table, codes = observations.labels.table, names_of_codes(observations)
-        warn(message_of_columns(table, problem.shape[0], codes), stacklevel=3)
+    codes = names_of_codes(observations) if is_table else ()
+    warn(message_of_data(observations, codes), stacklevel=4)
     if model.squares and (apart := units_of_columns(observations)) is not None:
         warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=4)
     if not isinstance(asked.init, str):

@@ -246,7 +246,7 @@ class LiveFit(Background):
 
 def _sentences(messages: Messages) -> tuple[str, ...]:
     """Return what a fit would warn of, but not that more iterations help: the curves show it."""
-    found = [text for kind, text in messages.items() if kind is not NotConvergedWarning]
+    found = [text for kind, text in messages.items() if text and kind is not NotConvergedWarning]
     for words, plain in PLAIN.items():
         found = [text.replace(words, plain) for text in found]
     return tuple(found)
