@@ -34,7 +34,8 @@ def run_fit(X: Any, asked: Options) -> Decomposition:
         with interruptible() as signals, one_thread():
             decided = prepare(X, form, asked, signals)
             observations = decided.problem.observations
-            warn(messages_before(decided), stacklevel=4)
+            frame = X if form.is_frame else None
+            warn(messages_before(decided, frame, asked.observed), stacklevel=4)
             outcome, starts = solve(decided)
             fit = package(decided, outcome, starts)
             with observations.computing():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .data.masks import AT_MOST
+from .data.masks import AT_MOST, as_booleans, dense_values
 from .data.matching import first_few, plain_label
 from .data.observations import Observations
 from .data.units import units_of_columns
@@ -51,8 +51,8 @@ OPTIONS = tuple(FitOptions.__annotations__)
 """Names of the options of a fit."""
 
 
-def messages_before(decided: Decided) -> Messages:
-    """Return the warnings about a problem before it is solved."""
+def messages_before(decided: Decided, frame: Any = None, observed: Any = None) -> Messages:
+    """Return the warnings about a problem before it is solved; `frame` is X if it is one."""
     problem, observations = decided.problem, decided.observations
     units = ""
     one_unit = not problem.model.is_mixed and measures_distance(problem.model.loss)
@@ -61,7 +61,11 @@ def messages_before(decided: Decided) -> Messages:
         if (apart := units_of_columns(observations)) is not None:
             units = apart.sentence(f"{REMEDY_FOR_UNITS}, {other}")
     found = {OutOfBoundsWarning: out_of_bounds(problem), UnitsWarning: units}
-    return message_of_data(observations) | found
+    if frame is not None:
+        found |= message_of_cells(frame, observed, observations)
+    if decided.options.offsets == "none":
+        found.pop(UnobservedWarning, None)  # the one after the fit says more
+    return joined(message_of_data(observations), found)
 
 
 def messages_after(
@@ -130,6 +134,78 @@ def message_of_data(observations: Observations, codes: Sequence[Any] = ()) -> Me
     return {NMDWarning: " ".join(texts)}
 
 
+WORDS_OF_MISSING = ("", "?", "na", "n/a", "nan", "null", "missing", "unknown")
+"""Texts, in lower case, that may mean that there is no answer."""
+
+CODES_OF_MISSING = [sign * (10**k - 1) for k in range(6, 1, -1) for sign in (-1, 1)]
+"""Numbers such as -99 and 9999 that may mean the same, the largest first."""
+
+MIN_CODES, MIN_OTHERS = 3, 10  # cells of a column with one code, and with other values
+
+
+def message_of_cells(frame: Any, observed: Any, observations: Observations) -> Messages:
+    """Return messages on cells of a DataFrame that may be missing, and on rows without any cell.
+
+    None of them is changed.
+    """
+    table, labels, texts = observations.labels.table, observations.labels, []
+    for column in [] if table is None else table.columns:
+        words = [w for w in column.categories if _means_missing(w)]
+        texts += [_if_missing(column.name, w, f".replace({{{w!r}: None}})") for w in words]
+    for name, x in frame.items():
+        for code in _codes_apart(x):
+            texts.append(_if_missing(name, code, f".mask(X[{name!r}] == {code})"))
+    if observed is not None:
+        flags = as_booleans(dense_values("observed", observed, frame, labels))
+        if (cells := np.argwhere(flags & np.isnan(observations.to_array()))).size:
+            i, j = cells[0]
+            texts.append(
+                f"observed is True where X has no value, first at row {i}, column "
+                f"{plain_label(labels.flat(labels.columns)[j])!r}: such cells are missing all the "
+                "same, and filled; empty them in the result if they have no answer."
+            )
+    found: Messages = {NMDWarning: " ".join(texts)}
+    pairs = zip((labels.rows, labels.columns), observations.empty_rows_and_columns(), strict=True)
+    rows, columns = (first_few(labels.flat(dims)[at].tolist()) for dims, at in pairs)
+    if named := [
+        f"{axis} {names}" for axis, names in (("row", rows), ("column", columns)) if names
+    ]:
+        found[UnobservedWarning] = (
+            f"X has no observed cell in {' and '.join(named)}, which get means: drop them, or add "
+            "columns that are known there, such as the time."
+        )
+    return found
+
+
+def _if_missing(name: Any, value: Any, remedy: str) -> str:
+    """Return the message on a value that may mean that a cell is missing."""
+    at = f"X[{name!r}]"
+    return (
+        f"column {name!r} has the value {value!r}: if it means missing, give {at} = {at}{remedy}."
+    )
+
+
+def _means_missing(category: Any) -> bool:
+    """Return whether a category is a text that may mean that there is no answer."""
+    is_text = isinstance(category, str)
+    return is_text and (category == "None" or category.strip().lower() in WORDS_OF_MISSING)
+
+
+def _codes_apart(column: Any) -> list[int]:
+    """Return the codes of a column of numbers that are far from all its other values."""
+    if getattr(column.dtype, "kind", "O") not in "iuf":
+        return []
+    x, found = column.dropna().to_numpy(dtype=np.float64), []
+    for code in CODES_OF_MISSING:
+        is_code = x == code
+        others = x[~is_code]
+        if np.count_nonzero(is_code) >= MIN_CODES and others.size >= MIN_OTHERS:
+            rest = others[~np.isin(others, CODES_OF_MISSING)]
+            if rest.size >= MIN_OTHERS and np.abs(rest - code).min() > np.ptp(rest) > 0:
+                found.append(code)
+    return found
+
+
 NEGATIVE = 0.01  # fraction of negative draws below a limit, where no value is negative
 
 
@@ -155,6 +231,12 @@ def message_of_limits(posterior: Posterior, observations: Observations) -> Messa
         f"{names} is: if none can be, fit np.log(X), or a DataFrame without nonlinearity=."
     )
     return {NMDWarning: text}
+
+
+def joined(*messages: Messages) -> Messages:
+    """Return messages of several kinds as one each."""
+    kinds = dict.fromkeys(kind for each in messages for kind in each)
+    return {kind: " ".join(filter(None, (each.get(kind) for each in messages))) for kind in kinds}
 
 
 def warn(messages: Messages, stacklevel: int) -> None:

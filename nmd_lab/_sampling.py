@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ._messages import REMEDY_FOR_UNITS, message_of_data, message_of_limits, warn
+from ._messages import (
+    REMEDY_FOR_UNITS,
+    joined,
+    message_of_cells,
+    message_of_data,
+    message_of_limits,
+    warn,
+)
 from ._runtime.checks import as_generator
 from ._runtime.machine import refuse_above
 from ._runtime.progress import Interruption, StopReason
@@ -52,7 +59,8 @@ def draw_posterior(X: Any, asked: SampleOptions, interruption: Interruption) -> 
     problem = prepare_sample(observations, asked, is_table=is_table)
     model = problem.units_of_X.model
     codes = names_of_codes(observations) if is_table else ()
-    warn(message_of_data(observations, codes), stacklevel=4)
+    of_cells = message_of_cells(X, asked.observed, observations) if form.is_frame else {}
+    warn(joined(message_of_data(observations, codes), of_cells), stacklevel=4)
     if model.squares and (apart := units_of_columns(observations)) is not None:
         warn({UnitsWarning: apart.sentence(REMEDY_FOR_UNITS)}, stacklevel=4)
     if not isinstance(asked.init, str):

@@ -302,7 +302,7 @@ def _kind_of_objects(column: Any) -> str:
 
 def _is_below(word: str) -> bool:
     """Return whether a word among numbers is a usual one for "below a limit"."""
-    return word.lower() in BELOW_A_LIMIT or word[0] in SIGNS["at_most"]
+    return word.lower() in BELOW_A_LIMIT or word.startswith(tuple(SIGNS["at_most"]))
 
 
 def _without_signs(text: Any) -> Any:
