@@ -58,7 +58,7 @@ def positions_of(
         elif unknown == "offsets":
             by_position[by_position] = listed[by_position].astype(np.int64) < size
     elif index is not None and by_position.any() and _are_digits(index):
-        raise _label_error(name, listed[by_position], index)
+        raise _label_error(name, listed[by_position].tolist(), index)
     found = np.empty(listed.size, dtype=np.intp)
     found[by_position] = check_positions(name, listed[by_position].astype(np.int64), size)
     if not by_position.all():
