@@ -109,7 +109,7 @@ def test_new_rows_are_those_of_the_table(full, frame, posterior):
     spread = posterior.predict_std(*at, noise=False)
     assert np.abs(same.predict(*at) - posterior.predict(*at)).max() < 1.5 * spread.max() + 0.1
     unseen = new.iloc[:2].assign(town=pd.Categorical(["Rom", None]))
-    with pytest.warns(nmd.warnings.NMDWarning, match="'Rom' in column 'town'") as caught:
+    with pytest.warns(nmd.warnings.NMDWarning, match=r"\['Rom'\] in column 'town'") as caught:
         rows = posterior.fold_in(unseen)
     assert len(caught) == 1
     xr.testing.assert_equal(rows.draws, posterior.fold_in(unseen.assign(town=None)).draws)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+import warnings
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -23,6 +24,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from scipy import sparse
+
+from nmd_lab.warnings import NMDWarning
 
 
 def index_labels(index: Any, axis: str, taken: Collection[Any]) -> tuple[str, Any]:
@@ -169,6 +172,7 @@ OTHER_OBJECTS = ("PeriodDtype", "IntervalDtype")
 LEAST_REPEATS = 1.25  # lines for each distinct text; below, categories would have almost one line
 MOST_TEXTS = 50  # distinct texts that are taken for classes; more are names or free text
 FEWEST_NUMBERS = 5  # distinct numbers of a column of numbers that has words, too
+MOST_NAMED = 5  # classes of a column that a warning names
 MOST_WORDS = 3  # distinct words among numbers, such as "ND" or "trace"
 LIMIT = "LIMIT"  # what the user replaces by the limit of a word
 BELOW_A_LIMIT = {"nd", "n.d.", "n.d", "n/d", "trace", "traces", "lod", "loq", "bdl", "bql"}
@@ -255,6 +259,16 @@ def lines_that_mend(frame: Any, typed: Collection[Any] = ()) -> str:
         number = "pd.to_numeric(c.str.strip('<>≤≥= '), errors='coerce')"
         lines.append(f"X[{names!r}] = limits.apply(lambda c: {number})")
     return "; ".join(lines)
+
+
+def warn_of_classes(unseen: Mapping[Any, list[Any]]) -> None:
+    """Warn of classes of columns that the fitted table does not show."""
+    if texts := [
+        f"{classes[:MOST_NAMED]} in column {name!r}" for name, classes in unseen.items() if classes
+    ]:
+        text = f"X has {' and '.join(texts)}, which the fitted table does not show: such a cell "
+        text += "says nothing about its row, and stays as it is; fit with all classes."
+        warnings.warn(text, NMDWarning, stacklevel=2)
 
 
 def class_kind(column: Any) -> str | None:

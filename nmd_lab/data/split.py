@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import as_generator
@@ -203,6 +204,20 @@ def without_rows(labels: Labels, number: int) -> Labels:
         shape=(number, *sizes),
         rows=labels.rows[:1],
         coords=labels.coords.drop_dims(labels.rows, errors="ignore"),
+    )
+
+
+def labels_of_new_rows(labels: Labels, new_labels: Labels) -> Labels:
+    """Return the labels of new rows with the columns of a posterior."""
+    columns = without_rows(labels, 1)
+    coords = xr.Dataset(coords=new_labels.coords_along(*new_labels.rows))
+    return replace(
+        columns,
+        dims=(*new_labels.rows, *labels.columns),
+        shape=(*(new_labels.sizes[dim] for dim in new_labels.rows), *columns.shape[1:]),
+        rows=new_labels.rows,
+        coords=coords.merge(columns.coords),
+        valid_range=None,
     )
 
 

@@ -14,8 +14,7 @@ In addition to the columns of a DataFrame a matrix may have the values of a long
 ratings: a block of columns, one for each item, which share one unit.
 
 >>> import pandas as pd
->>> pet = pd.Categorical(["cat", None, "dog"], categories=["cat", "cow", "dog"])
->>> frame = pd.DataFrame({"age": [3.0, 5.0, 1.0], "pet": pet})
+>>> frame = pd.DataFrame({"age": [3.0, 5.0, 1.0], "pet": ["cat", None, "dog"]})
 >>> table_of(frame).encode(frame)
    age  pet=dog
 0  3.0      0.0
@@ -25,7 +24,6 @@ ratings: a block of columns, one for each item, which share one unit.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -34,14 +32,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nmd_lab.warnings import NMDWarning
-
-from .frames import class_kind, refuse_columns
+from .frames import class_kind, refuse_columns, warn_of_classes
 
 Kind = Literal["number", "boolean", "ordered", "categories", "values"]
 
 MOST_CATEGORIES = 1000  # of a column, since each of them takes a column or a cut point
-MOST_NAMED = 5  # classes of a column that a warning names
 
 
 @dataclass(frozen=True)
@@ -86,11 +81,6 @@ class TypedColumn:
         return list(self.categories) or [False, True]
 
     @property
-    def all_classes(self) -> list[Any]:
-        """Values, with those that the table does not show."""
-        return list(self.declared) or self.classes
-
-    @property
     def has_indicators(self) -> bool:
         """Whether each category has an indicator of its own."""
         return self.kind == "categories" and len(self.categories) != 2
@@ -110,10 +100,7 @@ class TypedColumn:
         return [f"{self.name}={category}" for category in self.categories[self.first_shown :]]
 
     def encode(self, column: Any) -> NDArray[np.float64]:
-        """Return a pandas.Series as columns of numbers (m, n_labels), NaN where it has none.
-
-        A class that is none of the categories says nothing, and is NaN, too.
-        """
+        """Return a pandas.Series as columns of numbers (m, n_labels), NaN for unknown classes."""
         missing = column.isna().to_numpy()
         if not self.categories:
             if not missing.all() and getattr(column.dtype, "kind", "O") not in "buifO":
@@ -126,7 +113,6 @@ class TypedColumn:
             return numbers[:, None]
         position = {category: k for k, category in enumerate(self.categories)}
         codes = np.array([position.get(value, -1) for value in column])
-        codes[missing] = -1
         if self.kind == "ordered":
             levels: NDArray[np.float64] = np.append(self.levels, np.nan)[codes]
             return levels[:, None]
@@ -168,15 +154,15 @@ class TypedColumn:
         if hasattr(dtype, "categories"):
             dtype = pd.CategoricalDtype(self._with(dtype.categories, set(chosen)), dtype.ordered)
         elif dtype.kind != "O":
-            dtype = pd.CategoricalDtype(self.all_classes, self.kind == "ordered")
+            dtype = pd.CategoricalDtype(list(self.declared) or self.classes, self.kind == "ordered")
         return pd.Series(whole, column.index, dtype, name=column.name)
 
     def _with(self, categories: Any, chosen: set[Any]) -> list[Any]:
-        """Return these categories and further ones, each before the next larger level."""
-        found, place = list(categories), {each: k for k, each in enumerate(self.all_classes)}
-        for each in sorted(chosen - set(found), key=place.__getitem__):
-            larger = (k for k, one in enumerate(found) if place.get(one, -1) > place[each])
-            found.insert(next(larger, len(found)), each)
+        """Return categories with further ones, each before the next larger level."""
+        found, place = list(categories), {c: k for k, c in enumerate(self.declared or self.classes)}
+        for category in sorted(chosen - set(found), key=place.__getitem__):
+            larger = (k for k, c in enumerate(found) if place.get(c, -1) > place[category])
+            found.insert(next(larger, len(found)), category)
         return found
 
 
@@ -228,7 +214,11 @@ class TypedTable:
     def encode(self, frame: Any) -> Any:
         """Return a DataFrame of numbers with the columns of the matrix; it has these columns."""
         parts = [column.encode(frame.iloc[:, k]) for k, column in enumerate(self.columns)]
-        self._warn_of_others(frame, parts)
+        unseen = {}
+        for column, part, (name, x) in zip(self.columns, parts, frame.items(), strict=True):
+            if column.categories:
+                unseen[name] = x[np.isnan(part[:, 0]) & x.notna().to_numpy()].unique().tolist()
+        warn_of_classes(unseen)
         labels = self.labels
         indicators = {label for c in self.columns if c.kind == "categories" for label in c.labels}
         for label in indicators:
@@ -240,20 +230,6 @@ class TypedTable:
         number = np.float32 if types == {"float32"} else np.float64
         encoded = type(frame)(np.hstack(parts).astype(number), index=frame.index, columns=labels)
         return encoded.rename_axis(columns=frame.columns.name)
-
-    def _warn_of_others(self, frame: Any, parts: list[NDArray[np.float64]]) -> None:
-        """Warn of the classes that have no numbers."""
-        others = []
-        for k, (column, numbers) in enumerate(zip(self.columns, parts, strict=True)):
-            if column.categories:
-                series = frame.iloc[:, k]
-                unknown = series[np.isnan(numbers[:, 0]) & series.notna().to_numpy()].unique()
-                named = ", ".join(repr(_python(each)) for each in unknown[:MOST_NAMED])
-                others += [f"{named} in column {column.name!r}"] if named else []
-        if others:
-            text = f"X has {' and '.join(others)}, which the fitted table does not show: such a "
-            text += "cell says nothing about its row, and stays as it is; fit with all classes."
-            warnings.warn(text, NMDWarning, stacklevel=2)
 
     @property
     def of_values(self) -> NDArray[np.bool_]:

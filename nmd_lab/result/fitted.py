@@ -311,7 +311,7 @@ class Fitted(ABC):
         if typed is None:
             return class_table(self._labels, shares, classes, at)
         table = class_table(self._labels, shares, typed.classes, at)
-        return table.reindex(columns=typed.all_classes, fill_value=0.0)
+        return table.reindex(columns=list(typed.declared) or typed.classes, fill_value=0.0)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one NetCDF file; if this fails, an older file of that name is not damaged.

@@ -19,7 +19,7 @@ from nmd_lab.data.masks import NO_LIMITS, GivenLimits
 from nmd_lab.data.matching import MatchedData, first_few, known_columns, row_keys
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.sparse import SparseObservations
-from nmd_lab.data.split import without_rows
+from nmd_lab.data.split import labels_of_new_rows, without_rows
 from nmd_lab.model.fitted_values import RowModel
 from nmd_lab.model.losses import Loss
 from nmd_lab.model.model import Model, make_model
@@ -285,15 +285,8 @@ class NewRowsOfPosterior(PosteriorPredictions):
 
     def _unknown_row(self) -> Self:
         """Return the posterior of a row of which nothing is observed, drawn from its prior."""
-        shares, means, precisions = self._row_prior
-        rng, each = np.random.default_rng(0), np.arange(self._n_draws)
-        below = np.cumsum(shares, axis=1) / shares.sum(axis=1, keepdims=True)
-        group = np.sum(below[:, :-1] < rng.random((self._n_draws, 1)), axis=1)
-        roots = np.linalg.cholesky(precisions[each, group]).swapaxes(1, 2)
-        normal = rng.standard_normal((*roots.shape[:2], 1))
-        vectors = means[each, group] + np.linalg.solve(roots, normal)[..., 0]
-        rows = vectors[:, None].astype(self.draws["W"].dtype)
-        return self._with_rows(without_rows(self._labels, 1), rows)
+        nothing = observe_dense(np.full((1, self._shape[1]), np.nan), may_be_empty=True)
+        return self._of_new_rows(replace(nothing, labels=without_rows(self._labels, 1)))
 
     @property
     def _model(self) -> Model:
@@ -352,17 +345,3 @@ def at_rows(posterior: P, positions: NDArray[np.integer], others: P | None = Non
 
 
 P = TypeVar("P", bound=NewRowsOfPosterior)
-
-
-def labels_of_new_rows(labels: Labels, new_labels: Labels) -> Labels:
-    """Return the labels of new rows with the columns of a posterior."""
-    columns = without_rows(labels, 1)
-    coords = xr.Dataset(coords=new_labels.coords_along(*new_labels.rows))
-    return replace(
-        columns,
-        dims=(*new_labels.rows, *labels.columns),
-        shape=(*(new_labels.sizes[dim] for dim in new_labels.rows), *columns.shape[1:]),
-        rows=new_labels.rows,
-        coords=coords.merge(columns.coords),
-        valid_range=None,
-    )

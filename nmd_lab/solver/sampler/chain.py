@@ -214,7 +214,7 @@ def draw_rows(problem: SampledProblem, state: ChainState, T: FloatArray) -> Floa
         problem.factor_for_rows(state.columns),
         prior,
         state.rho,
-        StreamId(state.seed, state.sweep, ROWS, problem.row_keys),
+        StreamId(state.seed, state.sweep, ROWS, problem.keys.rows),
         state.rows,
         labels,
     )

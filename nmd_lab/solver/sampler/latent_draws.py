@@ -243,10 +243,8 @@ class Segments(NamedTuple):
         Position of the first entry of each row or column, and behind the last.
     entries : slice or ndarray of int (n_entries,)
         Positions of the entries among those by row.
-    x, weights, limits, keys : ndarray (n_entries,), ndarray, SampledLimits, ndarray of int64
-        X at the entries, and what is empty without it: weights, limits, and keys of new rows.
-    units : tuple of ndarray
-        Centres and sizes of the kinds, if they differ.
+    x, weights, limits, units : ndarray (n_entries,), ndarray, SampledLimits, tuple of ndarray
+        X at the entries, and what is empty without it: weights, limits, centres and sizes.
     shift : int
         Number of rows and columns before, in streams of random numbers.
     """
@@ -259,7 +257,6 @@ class Segments(NamedTuple):
     x: FloatArray
     weights: FloatArray
     limits: SampledLimits
-    keys: NDArray[np.int64]
     units: tuple[FloatArray, ...] = ()
     shift: int = 0
 
@@ -279,12 +276,10 @@ def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool, lim
     after, before, known = noise == "after", noise != "after", noise == "gaussian"
 
     def draw_T(starts, first, last, x, weights, V, levels, model, limits, key, T, losses):  # type: ignore[no-untyped-def]
-        rho, beta, cuts = levels
-        pieces, pf, pd = model
+        (rho, beta, cuts), (pieces, pf, pd) = levels, model
         is_limited, low, high = limits
         seed, sweep, shift, keys = key
         stream, of_limits = new_stream(), new_stream()
-        base = starts[first]
         for i in range(first, last):
             start_stream(stream, seed, sweep, LATENT, i + shift)
             if limited:
@@ -296,7 +291,7 @@ def _kernel(noise: NoiseKind, structure: Structure, name: str, cached: bool, lim
                     continue
                 if keys.size:
                     start_stream(stream, seed, sweep, LATENT, keys[k])
-                weight, v = weights[k] if weights.size else 1.0, V[k - base]
+                weight, v = weights[k] if weights.size else 1.0, V[k - starts[first]]
                 inner = rho[at] if after else rho[at] * weight
                 outer = beta[at] * weight
                 if after and limited and is_limited[k]:

@@ -22,6 +22,7 @@ from .latent_draws import Segments, latent_kernel
 from .priors import NO_PRIOR, Groups, RowPrior
 from .problem import SampledProblem
 from .row_updates import each_share
+from .streams import NO_KEYS
 
 Doubles = NDArray[np.float64]
 
@@ -131,7 +132,8 @@ def _loop(
     sizes = problem.units_of_kinds[kinds, 1]
     levels = state.rho[at] / sizes**2, state.beta[at], ends_in_rows([state.cuts[k] for k in kinds])
     kernel = latent_kernel(segments.noise, kind, f"{T.dtype}", limited=bool(limits.limited.size))
-    key = state.seed, state.sweep, segments.shift, segments.keys
+    keys = problem.keys.entries[segments.entries] if problem.keys.entries.size else NO_KEYS.entries
+    key = state.seed, state.sweep, segments.shift, keys
     arguments = levels, kind.arguments, tuple(limits), key
 
     def draw(V: FloatArray, first: int, last: int) -> None:

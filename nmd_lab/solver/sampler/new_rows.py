@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.observations import Observations
+from nmd_lab.data.matching import mixed_with
+from nmd_lab.data.sparse import SparseObservations
 
 from .chain import Chain, ChainStart, T_of, draw_rows
 from .cut_points import CutPoints, put
 from .latent_sweep import ChainState, draw_T
 from .priors import UNKNOWN, Groups, Prior, RowPrior
 from .problem import SampledProblem
+from .streams import Keys
 
 FIRST, SLOW = 3, 5
 """Draws of T and of rows that begin at their prior, and of those with noise after f, which moves
@@ -50,13 +52,20 @@ class DrawOfH(NamedTuple):
 
 
 def draw_new_rows(
-    observations: Observations, draws_of_H: Iterator[DrawOfH], seed: int, **fields: Any
+    observations: SparseObservations,
+    draws_of_H: Iterator[DrawOfH],
+    seed: int,
+    row_keys: NDArray[np.int64],
+    **fields: Any,
 ) -> Iterator[FloatArray]:
     """Yield the vectors (m, rank [+ 1]) of new rows for each draw of H.
 
-    `fields` are those of the problem; the priors of the rows are drawn already.
+    `fields` are those of the problem; the priors of the rows are drawn already.  What is drawn for
+    a row depends on its key, and not on its position.
     """
     prior = Prior(1.0, np.ones(len(fields["noises"])))
+    of_entries = np.repeat(row_keys, np.diff(observations.indptr))
+    fields["keys"] = Keys(row_keys, mixed_with(of_entries, observations.indices))
     problem = SampledProblem(
         observations=observations, threads=all_threads(), prior=prior, **fields
     )

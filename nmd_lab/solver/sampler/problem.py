@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.matching import mixed_with
 from nmd_lab.data.observations import Observations
 from nmd_lab.model.model import Model
 from nmd_lab.solver.scaling import Scaling
@@ -22,7 +21,7 @@ from .latent_draws import LEVEL, NO_LIMITS, SampledLimits, Segments
 from .priors import Prior
 from .row_updates import DenseUpdate, OtherFactor, SparseUpdate, each_block, positions_of_most
 from .sampled_model import NoiseKind, knows_T, levels_of
-from .streams import NO_KEYS
+from .streams import NO_KEYS, Keys
 
 
 class NoiseLevels(NamedTuple):
@@ -53,8 +52,8 @@ class SampledProblem:
         Nonlinearities, losses and units: one kind for all entries, or one for each column.
     noises : tuple of NoiseKind
         Where the noise of each kind is.
-    rank : int
-        Number of components.
+    rank, threads, n_groups : int
+        Number of components, and the largest ones of threads and of groups of rows.
     row_offsets, column_offsets : bool
         Whether rows and columns have offsets.
     mean : float
@@ -63,18 +62,14 @@ class SampledProblem:
         Scales of the priors.
     observations : Observations
         Data, in the units of the problem; sparse ones unless they are complete and of one kind.
-    threads : int
-        Largest number of threads.
     limits : SampledLimits or None
         Limits of entries; None if all observed values are known.
     mean_of_T : float
         Mean of f⁻¹(X), with which a start fills missing entries if there is no global offset.
-    n_groups : int
-        Upper bound for the number of groups of rows.
     scaling : Scaling or None
         Units of the problem, and the model in the units of X; None if the two are the same.
-    row_keys : ndarray of int64 (m,)
-        What stands for the positions of rows in streams of random numbers; empty for positions.
+    keys : Keys
+        What stands for the positions of new rows and their entries in random streams.
     """
 
     model: Model
@@ -90,7 +85,7 @@ class SampledProblem:
     mean_of_T: float = 0.0
     n_groups: int = 1
     scaling: Scaling | None = None
-    row_keys: NDArray[np.int64] = field(default_factory=lambda: NO_KEYS)
+    keys: Keys = NO_KEYS
 
     @property
     def units_of_X(self) -> Scaling:
@@ -283,15 +278,10 @@ class SampledProblem:
             shift += len(columns)
         return found
 
-    def _data_of(self, at: Any) -> tuple[FloatArray, FloatArray, SampledLimits, Any]:
-        """Return X, weights, limits and keys of some entries."""
+    def _data_of(self, at: Any) -> tuple[FloatArray, FloatArray, SampledLimits]:
+        """Return X, weights and limits of some entries."""
         weights = np.empty(0, self.dtype) if self.weights is None else self.weights[at]
-        limits = NO_LIMITS if self.limits is None else self.limits.at(at)
-        keys = NO_KEYS
-        if self.row_keys.size:
-            rows = np.repeat(self.row_keys, np.diff(self.starts))
-            keys = mixed_with(rows, self.column_of)[at]
-        return self.values[at], weights, limits, keys
+        return self.values[at], weights, NO_LIMITS if self.limits is None else self.limits.at(at)
 
     @cached_property
     def levels(self) -> list[Levels | None]:

@@ -68,16 +68,14 @@ class StreamId(NamedTuple):
 
     Attributes
     ----------
-    seed, sweep, kind : int
-        Seed of the chain, number of the sweep, and kind of the draw.
-    keys : ndarray of int64
-        Keys of new rows; empty for rows that their positions stand for.
+    seed, sweep, kind, keys : int, int, int, ndarray of int64
+        Seed of the chain, number of the sweep, kind of the draw, and keys of new rows.
     """
 
     seed: int
     sweep: int
     kind: int
-    keys: NDArray[np.int64] = NO_KEYS
+    keys: NDArray[np.int64] = NO_KEYS.rows
 
 
 @dataclass(frozen=True)
@@ -160,13 +158,7 @@ class FewMissing:
         kernel(first, last, self.few, cells, predicted, spreads, stream, self._chosen, y)
 
     def draw(
-        self,
-        first: int,
-        last: int,
-        key: StreamId,
-        sums: Doubles,
-        labels: Labels,
-        rows: FloatArray,
+        self, first: int, last: int, key: StreamId, sums: Doubles, labels: Labels, rows: FloatArray
     ) -> None:
         """Draw some rows and their labels that are < 0, in place, given Σ_j ρ_j y_ij p_j."""
         pattern = self.few, self._missing.counts, self._chosen

@@ -19,7 +19,7 @@ Computing 5, 1995), so that a draw at 40 standard deviations costs no more than 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -43,8 +43,15 @@ TRIES = 10_000  # ends loops if an argument is NaN; at least a quarter of all tr
 ROWS, COLUMNS, LATENT, HYPER, LIMITS, MISSING = range(6)
 """Kinds of random numbers."""
 
-NO_KEYS: NDArray[np.int64] = np.empty(0, np.int64)
-"""Keys of rows that their positions stand for."""
+
+class Keys(NamedTuple):
+    """Keys of rows, and of their entries; empty where positions stand for them."""
+
+    rows: NDArray[np.int64] = np.empty(0, np.int64)
+    entries: NDArray[np.int64] = np.empty(0, np.int64)
+
+
+NO_KEYS = Keys()
 
 STATE: Any = types.CPointer(types.uint64)  # type: ignore[no-untyped-call]
 SIZE = 4
