@@ -136,8 +136,8 @@ def values_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     seen = np.ones(array.shape, bool) if masked is None else ~masked
     array = np.asarray(np.ma.getdata(array))
     if isinstance(X, xr.DataArray) and array.dtype.kind in "iuf":
-        given = np.concatenate([np.ravel(X.attrs.get(name, [])) for name in FILL_VALUES])
-        fills = np.asarray(pd.to_numeric(pd.Series(given), errors="coerce"))
+        found = np.concatenate([np.ravel(X.attrs.get(name, [])) for name in FILL_VALUES])
+        fills = np.asarray(pd.to_numeric(pd.Series(found), errors="coerce"))
         for fill in fills.astype(array.dtype) if array.dtype.kind == "f" else fills:
             seen &= array != fill
     return array, seen
@@ -159,8 +159,8 @@ def _masked(X: Any) -> NDArray[np.bool_] | None:
     """Return the mask of an array, or of the arrays in a list; None if there is none."""
     if not isinstance(X, list | tuple):
         return np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) else None
-    parts = [_masked(each) for each in X]
-    if all(part is None for part in parts):
+    masks = [_masked(each) for each in X]
+    if all(m is None for m in masks):
         return None
-    pairs = zip(X, parts, strict=True)
+    pairs = zip(X, masks, strict=True)
     return np.stack([np.zeros(np.shape(x), bool) if m is None else m for x, m in pairs])

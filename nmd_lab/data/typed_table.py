@@ -215,9 +215,9 @@ class TypedTable:
         """Return a DataFrame of numbers with the columns of the matrix; it has these columns."""
         parts = [column.encode(frame.iloc[:, k]) for k, column in enumerate(self.columns)]
         unseen = {}
-        for column, part, (name, x) in zip(self.columns, parts, frame.items(), strict=True):
+        for column, encoded, (name, x) in zip(self.columns, parts, frame.items(), strict=True):
             if column.categories:
-                unseen[name] = x[np.isnan(part[:, 0]) & x.notna().to_numpy()].unique().tolist()
+                unseen[name] = x[np.isnan(encoded[:, 0]) & x.notna().to_numpy()].unique().tolist()
         warn_of_classes(unseen)
         labels = self.labels
         indicators = {label for c in self.columns if c.kind == "categories" for label in c.labels}
