@@ -119,7 +119,7 @@ def run_from(
 ) -> Run:
     """Return the run from a start, after its warm-up, whose time belongs to the run."""
     state = RunState() if state is None else state
-    if not state.has_begun:
+    if state.start is None and state.engine is None:  # no warm-up is over
         began = time.perf_counter()
         before = 0.0 if state.warm_up is None else state.warm_up.seconds
         kind, warms_up = start.kind, start.kind == "random" and options.init == "auto"

@@ -137,12 +137,8 @@ class ConstraintText(str):
         is_named = BY_NAME.get(constraint.name) is type(constraint)
         text = super().__new__(cls, constraint.name if is_named else repr(constraint))
         if isinstance(constraint, SparseFactor):
-            weight = (
-                f"{constraint.weight!r}, nonnegative"
-                if constraint.nonnegative
-                else (f"{constraint.weight!r}")
-            )
-            text = super().__new__(cls, f"sparse({weight})")
+            sign = ", nonnegative" if constraint.nonnegative else ""
+            text = super().__new__(cls, f"sparse({constraint.weight!r}{sign})")
         text.constraint = constraint
         return text
 
