@@ -52,6 +52,19 @@ class RowBlocks:
         y = np.concatenate(pieces)
         return y, total + self.fill * np.sum(y, axis=0)
 
+    def operator(self) -> LinearOperator:
+        """Return the matrix as an operator of SciPy."""
+
+        def times(V: FloatArray) -> FloatArray:
+            return self.product(np.ascontiguousarray(V))
+
+        def transposed_times(V: FloatArray) -> FloatArray:
+            return self.transposed_product(np.ascontiguousarray(V))
+
+        both = {"matvec": times, "rmatvec": transposed_times}
+        more = {"matmat": times, "rmatmat": transposed_times}
+        return LinearOperator(self.R.shape, **both, **more, dtype=np.float64)
+
     def gram(self) -> FloatArray:
         """Return (R + fill)ᵀ (R + fill)."""
         m, n = self.R.shape
@@ -81,6 +94,18 @@ def row_blocks(R: Any, size: int | None = None) -> Iterator[tuple[Any, slice]]:
     for first in range(0, R.shape[0], size):
         rows = slice(first, first + size)
         yield R[rows], rows
+
+
+def singular_factors(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return U √D, √D Vᵀ and the numbers in D of the singular value decomposition U D Vᵀ of WH.
+
+    Of all factors of WH these have the smallest ‖W‖² + ‖H‖².  WH itself is not computed.
+    """
+    Q, R = np.linalg.qr(W)
+    P, S = np.linalg.qr(H.T)
+    U, sizes, Vt = np.linalg.svd(R @ S.T)
+    root, count = np.sqrt(sizes), sizes.size
+    return Q @ (U[:, :count] * root), (root[:, None] * Vt[:count]) @ P.T, sizes
 
 
 TOLERANCE = 1e-3

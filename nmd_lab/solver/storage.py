@@ -167,6 +167,17 @@ Storage = DenseStorage | CsrStorage
 """Either storage."""
 
 
+def products_of_blocks(
+    storage: Storage, W: FloatArray, H_packed: FloatArray, share: int = 0, shares: int = 1
+) -> Iterator[tuple[Block, FloatArray]]:
+    """Yield the blocks of a share of the rows, each with WH at its entries in the same buffer."""
+    buffer = storage.device.empty((storage.block_size,), W.dtype)
+    for block in storage.blocks(share, shares):
+        A = buffer[: block.entries.stop - block.entries.start]
+        storage.products(block, W, H_packed, A)
+        yield block, A
+
+
 def storage_of(observations: Observations, device: Device = HOST) -> Storage:
     """Return the storage that suits the observations; a CSR pattern has no other device."""
     if observations.pattern is None:
