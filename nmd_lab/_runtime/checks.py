@@ -183,13 +183,6 @@ def check_rank(rank: Any, shape: tuple[int, int] | None = None) -> int:
     return checked
 
 
-def check_checkpoint(path: Any, every: Any) -> None:
-    """Check the path of a checkpoint, None for none, and the seconds between two of them."""
-    if path is not None and not isinstance(path, str | os.PathLike):
-        raise TypeError(f"checkpoint={path!r} is no path: give the name of a file.")
-    check_number("checkpoint_every", every, 0)
-
-
 def check_folder(name: str, path: Any) -> None:
     """Check the path of a folder; None for none."""
     if path is None:
