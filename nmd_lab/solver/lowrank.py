@@ -28,14 +28,12 @@ class RowBlocks:
     def product(self, V: FloatArray) -> FloatArray:
         """Return (R + fill) V."""
         products = self.R @ V if is_sparse(self.R) else self._product(V)
-        result: FloatArray = products + self.fill * np.sum(V, axis=0)
-        return result
+        return np.asarray(products + self.fill * np.sum(V, axis=0))
 
     def transposed_product(self, V: FloatArray) -> FloatArray:
         """Return (R + fill)ᵀ V."""
         products = self.R.T @ V if is_sparse(self.R) else self._transposed_product(V)
-        result: FloatArray = products + self.fill * np.sum(V, axis=0)
-        return result
+        return np.asarray(products + self.fill * np.sum(V, axis=0))
 
     def both_products(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return y = (R + fill) v and (R + fill)ᵀ y, with the bits of both methods.
@@ -71,8 +69,7 @@ class RowBlocks:
         if is_sparse(self.R):
             sums: Any = self.fill * np.asarray(self.R.sum(axis=0), np.float64).ravel()
             products: FloatArray = (self.R.T @ self.R).toarray().astype(np.float64)
-            total: FloatArray = products + sums + sums[:, None] + m * self.fill**2
-            return total
+            return np.asarray(products + sums + sums[:, None] + m * self.fill**2)
         total = np.zeros((n, n))
         for block, _ in row_blocks(self.R):
             centred = np.asarray(block, np.float64) + self.fill

@@ -126,8 +126,7 @@ class MoreauEnvelope:
 def outer_products(rows: FloatArray) -> FloatArray:
     """Return the lower triangle of the outer product of each row with itself, flat."""
     i, j = np.tril_indices(rows.shape[1])
-    products: FloatArray = np.take(rows, i, axis=1) * np.take(rows, j, axis=1)
-    return products
+    return np.asarray(np.take(rows, i, axis=1) * np.take(rows, j, axis=1))
 
 
 def symmetric(triangles: FloatArray, size: int) -> FloatArray:
@@ -135,5 +134,4 @@ def symmetric(triangles: FloatArray, size: int) -> FloatArray:
     i, j = np.tril_indices(size)
     position = np.empty((size, size), dtype=np.intp)
     position[i, j] = position[j, i] = np.arange(i.size)
-    matrices: FloatArray = np.take(triangles, position, axis=1)
-    return matrices
+    return np.asarray(np.take(triangles, position, axis=1))

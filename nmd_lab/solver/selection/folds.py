@@ -157,14 +157,12 @@ def _moved_holes(
         if to_hide <= 0 or without_gain == 10:
             break
     rows, columns, _ = observations.entries()
-    result: NDArray[np.bool_] = hidden[rows, columns]
-    return result
+    return np.asarray(hidden[rows, columns])
 
 
 def _may_lose(counts: NDArray[np.integer], share: float) -> FloatArray:
     """Return how many of its entries each row (or column) may lose; one stays at least."""
-    most: FloatArray = np.minimum(np.maximum(share * counts, 1), counts - 1)
-    return most
+    return np.asarray(np.minimum(np.maximum(share * counts, 1), counts - 1))
 
 
 class RowSplit(NamedTuple):
