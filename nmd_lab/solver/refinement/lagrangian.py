@@ -9,7 +9,6 @@ and each column of H.
 from __future__ import annotations
 
 import math
-from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +73,7 @@ class Lagrangian:
         x = _flat(W_aug[:, self.solved_W], H_aug[self.solved_H])
         candidate = Iterate(W_aug, H_aug, *[math.inf] * 6)
         return Variables(
-            *(W_aug, H_aug, x, candidate, deque(maxlen=pairs_for(x.size)), x),
+            *(W_aug, H_aug, x, candidate, Pairs(maxlen=pairs_for(x.size)), x),
             U=self.envelope.U,
             cost=self.costs.start,
         )
