@@ -113,38 +113,30 @@ def check_words(name: str, values: Iterable[str], choices: Iterable[str]) -> Non
         check_word(name, value, choices)
 
 
-SYNONYMS = {
-    **dict.fromkeys(("verbose", "show_progress", "disp", "verbosity"), "progress"),
-    **dict.fromkeys(("n_components", "components", "k", "r", "n_factors", "factors"), "rank"),
-    **dict.fromkeys(
-        ("max_iterations", "maxiter", "n_iter", "iterations", "n_iterations", "epochs", "n_epochs"),
-        "max_iter",
+SYNONYMS_OF = {
+    "progress": "verbose show_progress disp verbosity",
+    "rank": "n_components components k r n_factors factors",
+    "max_iter": "max_iterations maxiter n_iter iterations n_iterations epochs n_epochs",
+    "random_state": "seed random_seed rng random",
+    "alpha": "lambda_ lam reg regularization ridge l2 alpha_W alpha_H reg_all",
+    "tol": "tolerance rtol atol",
+    "init": "start initialization W0 H0 W H",
+    "n_init": "n_starts n_restarts restarts nrun",
+    "offsets": "bias biases intercept fit_intercept biased",
+    "solver": (
+        "rho rho0 step_size penalty epsilon split acceleration refine homotopy polish "
+        "limit_noise patience n_iter_no_change"
     ),
-    **dict.fromkeys(("seed", "random_seed", "rng", "random"), "random_state"),
-    **dict.fromkeys(
-        ("lambda_", "lam", "reg", "regularization", "ridge", "l2", "alpha_W", "alpha_H", "reg_all"),
-        "alpha",
-    ),
-    **dict.fromkeys(("tolerance", "rtol", "atol"), "tol"),
-    **dict.fromkeys(("start", "initialization", "W0", "H0", "W", "H"), "init"),
-    **dict.fromkeys(("n_starts", "n_restarts", "restarts", "nrun"), "n_init"),
-    **dict.fromkeys(("bias", "biases", "intercept", "fit_intercept", "biased"), "offsets"),
-    **dict.fromkeys(("rho", "rho0", "step_size", "penalty", "epsilon", "split"), "solver"),
-    **dict.fromkeys(("acceleration", "refine", "homotopy", "polish", "limit_noise"), "solver"),
-    **dict.fromkeys(("patience", "n_iter_no_change"), "solver"),
-    **dict.fromkeys(("n_jobs", "n_threads", "num_threads", "workers", "threads"), "compute"),
-    **dict.fromkeys(("device", "checkpoint", "client"), "compute"),
-    **dict.fromkeys(("mask", "missing"), "observed"),
-    **dict.fromkeys(("timeout", "max_time", "max_seconds"), "time_limit"),
-    **dict.fromkeys(
-        ("validation_fraction", "validation_split", "val", "held_out", "early_stopping"),
-        "validation",
-    ),
-    **dict.fromkeys(("beta_loss", "objective", "distance"), "loss"),
-    **dict.fromkeys(("f", "activation", "link"), "nonlinearity"),
-    **dict.fromkeys(("sample_weight", "sample_weights", "weight"), "weights"),
-    "callbacks": "callback",
+    "compute": "n_jobs n_threads num_threads workers threads device checkpoint client",
+    "observed": "mask missing",
+    "time_limit": "timeout max_time max_seconds",
+    "validation": "validation_fraction validation_split val held_out early_stopping",
+    "loss": "beta_loss objective distance",
+    "nonlinearity": "f activation link",
+    "weights": "sample_weight sample_weights weight",
+    "callback": "callbacks",
 }
+SYNONYMS = {word: option for option, words in SYNONYMS_OF.items() for word in words.split()}
 """Options of this package by the names that they have in other libraries."""
 
 
@@ -181,13 +173,6 @@ def check_rank(rank: Any, shape: tuple[int, int] | None = None) -> int:
             f"rank={rank} exceeds the smaller side of X, {min(shape)}: give a smaller rank."
         )
     return checked
-
-
-def check_checkpoint(path: Any, every: Any) -> None:
-    """Check the path of a checkpoint, None for none, and the seconds between two of them."""
-    if path is not None and not isinstance(path, str | os.PathLike):
-        raise TypeError(f"checkpoint={path!r} is no path: give the name of a file.")
-    check_number("checkpoint_every", every, 0)
 
 
 def check_folder(name: str, path: Any) -> None:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import psutil
 from numpy.typing import DTypeLike, NDArray
 
 LONGEST_WRITE = 24 * 3600.0
@@ -120,14 +121,8 @@ def _remove_leftovers(path: Path) -> None:
 
 def _is_alive(process: int) -> bool:
     """Return whether a process of this machine runs; True where this is unknown."""
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(process, 0)  # sends nothing
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
+    with contextlib.suppress(OSError, OverflowError):
+        return os.name != "posix" or psutil.pid_exists(process)
     return True
 
 

@@ -30,7 +30,7 @@ from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.initialization import given_start, random_start, svd_start
 from nmd_lab.solver.loop import Stopping
 from nmd_lab.solver.options import Options
-from nmd_lab.solver.storage import storage_of
+from nmd_lab.solver.storage import products_of_blocks, storage_of
 
 
 class Record(NamedTuple):
@@ -120,11 +120,8 @@ class Objective:
         observations = self.observations
         storage, values = storage_of(observations), observations.values.ravel()
         weights = None if observations.weights is None else observations.weights.ravel()
-        H_packed, buffer = storage.pack(H), np.empty(storage.block_size, dtype=W.dtype)
         total = 0.0
-        for block in storage.blocks():
-            model = buffer[: block.entries.stop - block.entries.start]
-            storage.products(block, W, H_packed, model)
+        for block, model in products_of_blocks(storage, W, storage.pack(H)):
             losses = self.loss(values[block.entries], self.nonlinearity(model))
             total += float(np.sum(losses if weights is None else losses * weights[block.entries]))
         return total

@@ -16,6 +16,7 @@ from nmd_lab.model.losses import Frobenius
 from nmd_lab.model.nonlinearities import Nonlinearity
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.bounds import with_bounds
+from nmd_lab.solver.lowrank import singular_factors
 from nmd_lab.solver.storage import CsrStorage
 
 from ._iterations import BaselineRun, first_factors
@@ -118,12 +119,12 @@ def soft_impute(
         model = storage.all_products(np.ascontiguousarray(W), H)
         return stored.to_csr(stored.values - model)
 
-    W, H = balanced(*first_factors(observations, rank, init, random_state))
+    W, H, _ = singular_factors(*first_factors(observations, rank, init, random_state))
     while run.record(W, H):
         W = _ridge(W @ (H @ H.T) + residual(W, H) @ H.T, H, shrinkage)
         S = residual(W, H)
         H = _ridge(H.T @ (W.T @ W) + S.T @ W, W.T, shrinkage).T
-        W, H = balanced(W, H)
+        W, H, _ = singular_factors(W, H)
     return run.result(
         method="soft_impute", init=init, random_state=random_state, shrinkage=shrinkage
     )
@@ -135,15 +136,3 @@ def _ridge(products: FloatArray, factor: FloatArray, shrinkage: float) -> FloatA
     rounding = np.finfo(gram.dtype).eps * max(float(np.trace(gram)), np.finfo(gram.dtype).tiny)
     gram[np.diag_indices_from(gram)] += shrinkage + rounding
     return np.asarray(np.linalg.solve(gram, products.T).T)
-
-
-def balanced(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return U √D and √D Vᵀ of the singular value decomposition U D Vᵀ of WH.
-
-    Of all factors of WH these have the smallest ‖W‖² + ‖H‖². WH itself is not computed.
-    """
-    Q, R = np.linalg.qr(W)
-    P, L = np.linalg.qr(H.T)
-    U, singular, Vt = np.linalg.svd(R @ L.T)
-    root = np.sqrt(singular)
-    return Q @ (U * root), np.ascontiguousarray((root[:, None] * Vt) @ P.T)

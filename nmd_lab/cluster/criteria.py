@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.solver.constraints.divergence import relative_move
 from nmd_lab.solver.constraints.least_squares import kind_of_descent
 from nmd_lab.solver.constraints.steps import proximal_move
 from nmd_lab.solver.held_out import HeldOut
@@ -130,10 +131,7 @@ def _move_of_columns(problem: Any, H_aug: FloatArray, gradient_H: FloatArray, si
     _, solved = problem.offset_columns.solved(rank)
     (_, ridge), (_, constrained) = problem.alphas(rank), problem.constrained_columns(rank)
     columns = H_aug[solved].T
-    norm = float(np.linalg.norm(columns)) or 1.0
-    gradient = gradient_H[solved].T + ridge * columns
-    move = proximal_move(columns, gradient, norm**2 / size, constrained)
-    return float(np.linalg.norm(move)) / norm
+    return relative_move(columns, gradient_H[solved].T + ridge * columns, size, constrained)
 
 
 def _violation(

@@ -79,12 +79,8 @@ def sources_of_table(
     borders = np.unique([0, *inner.tolist(), len(rows)])
     pieces = _pieces_of(X, rows, columns, borders)
     sources = [
-        Source(
-            int(b - a),
-            load_pieces,
-            [client.compute(pieces_there), (int(b - a), columns.size), wanted],
-        )
-        for a, b, pieces_there in zip(borders, borders[1:], pieces, strict=False)
+        Source(size, load_pieces, [client.compute(there), (size, columns.size), wanted])
+        for size, there in zip(np.diff(borders).tolist(), pieces, strict=True)
     ]
     dims = (str(names[0]), str(names[1]))
     coords = xr.Dataset(coords={dims[0]: rows, dims[1]: columns})

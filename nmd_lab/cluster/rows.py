@@ -87,23 +87,14 @@ class ClusterRows:
     def __init__(
         self, named: Named, columns: Sequence[Column], dtype: DTypeLike, ndim: int = 2
     ) -> None:
-        self.named, self.columns, self.ndim = named, tuple(columns), ndim
+        self.named, self.cluster, self.name = named, named.cluster, named.name
+        self.columns, self.ndim = tuple(columns), ndim
         self.dtype: np.dtype[Any] = np.dtype(dtype)
 
     @classmethod
     def new(cls, cluster: Cluster, width: int, dtype: DTypeLike) -> ClusterRows:
         """Return a matrix of some columns, whose rows a step of the partitions will make."""
         return cls(Named(cluster, "rows"), [Column(k) for k in range(width)], dtype)
-
-    @property
-    def cluster(self) -> Cluster:
-        """The workers."""
-        return self.named.cluster
-
-    @property
-    def name(self) -> str:
-        """Name of the matrix on the workers."""
-        return self.named.name
 
     @property
     def taken(self) -> Taken:
@@ -184,15 +175,11 @@ class ClusterRows:
         from dask.delayed import delayed
 
         blocks = self.cluster.keep(get_block, self.taken)
-        widths = len(self.columns)
-        return dask.array.concatenate(
-            [
-                dask.array.from_delayed(
-                    delayed(block), (p.rows.stop - p.rows.start, widths), self.dtype
-                )
-                for p, block in zip(self.cluster.places, blocks, strict=True)
-            ]
-        )
+        arrays = []
+        for place, block in zip(self.cluster.places, blocks, strict=True):
+            shape = (place.rows.stop - place.rows.start, len(self.columns))
+            arrays.append(dask.array.from_delayed(delayed(block), shape, self.dtype))
+        return dask.array.concatenate(arrays)
 
     def with_columns(self, pieces: Sequence[ClusterRows | float], dtype: DTypeLike) -> ClusterRows:
         """Return columns of this matrix, and columns of numbers, side by side."""
@@ -284,12 +271,7 @@ class ClusterMatrix:
     """A matrix A whose rows lie on workers."""
 
     def __init__(self, named: Named, shape: tuple[int, int], dtype: Any) -> None:
-        self.named, self.shape, self.dtype = named, shape, dtype
-
-    @property
-    def cluster(self) -> Cluster:
-        """The workers."""
-        return self.named.cluster
+        self.named, self.cluster, self.shape, self.dtype = named, named.cluster, shape, dtype
 
     def factors(
         self, rank: int, rng: np.random.Generator, largest_gram: int

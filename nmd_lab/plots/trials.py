@@ -168,12 +168,9 @@ def _finish_alphas(ax: Axes, trials: xr.Dataset, chosen: xr.Dataset, colors: Any
     errors = trials["error"].values
     _alpha_axis(ax, trials["alpha"].values)
     above = _finish(ax, errors[np.isfinite(errors)], trials, chosen, "alpha")
-    count, unfinished = f"{len(errors)} trials", int(np.isnan(errors).sum())
-    notes = [f"{unfinished} unfinished"] * (unfinished > 0) + [f"{above} above the frame"] * (
-        above > 0
-    )
-    title = f"{count} ({', '.join(notes)})" if notes else count
-    ax.set_title(title, fontsize="medium")
+    counts = {"unfinished": int(np.isnan(errors).sum()), "above the frame": above}
+    notes = ", ".join(f"{count} {note}" for note, count in counts.items() if count)
+    ax.set_title(f"{len(errors)} trials{notes and f' ({notes})'}", fontsize="medium")
     handles = [Line2D([], [], color=color, marker="o", markersize=4.5, label=str(rank))
                for rank, color in colors.items()]  # fmt: skip
     ax.legend(handles=handles, title="rank", fontsize="small", title_fontsize="small",

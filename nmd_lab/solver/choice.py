@@ -104,13 +104,9 @@ class Choice:
     def __post_init__(self) -> None:
         """Check the values; candidates become ascending tuples."""
         if self.ranks is not None:
-            ranks = _candidates("ranks", self.ranks, lambda each: check_integer("ranks", each, 1))
-            object.__setattr__(self, "ranks", ranks)
+            object.__setattr__(self, "ranks", _candidates("ranks", self.ranks, check_integer, 1))
         if self.alphas is not None:
-            alphas = _candidates(
-                "alphas", self.alphas, lambda each: check_number("alphas", each, 0)
-            )
-            object.__setattr__(self, "alphas", alphas)
+            object.__setattr__(self, "alphas", _candidates("alphas", self.alphas, check_number, 0))
         check_word("metric", self.metric, METRICS)
         _check_splitter("splitter", self.splitter)
         if self.groups is not None and not self.splits_rows:
@@ -195,11 +191,13 @@ def as_choice(validation: Any) -> Choice:
     return Choice(splitter=validation)
 
 
-def _candidates(name: str, values: Any, check: Callable[[Any], Any]) -> tuple[Any, ...]:
+def _candidates(
+    name: str, values: Any, check: Callable[..., Any], smallest: int
+) -> tuple[Any, ...]:
     """Return candidates as an ascending tuple."""
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         raise TypeError(f"{name}={values!r} is no sequence: give a list of numbers.")
-    numbers = sorted({check(each) for each in values})
+    numbers = sorted({check(name, each, smallest) for each in values})
     if not numbers:
         raise ValueError(f"{name}={values!r} is empty: give at least one number, or leave it out.")
     return tuple(numbers)

@@ -79,13 +79,11 @@ def _folds_of_trials(
     """Return folds that judge the trials alone, and how they were drawn."""
     splitter = choice.splitter
     if choice.has_masks:
-        masks = [
-            _mask_of(observations, X, mask, f"splitter[{position}]")
-            for position, mask in enumerate(splitter)
-        ]
-        return [
-            make_fold(observations.select(~at), observations.select(at)) for at in masks
-        ], "given"
+        folds = []
+        for position, mask in enumerate(splitter):
+            at = _mask_of(observations, X, mask, f"splitter[{position}]")
+            folds.append(make_fold(observations.select(~at), observations.select(at)))
+        return folds, "given"
     if choice.splits_rows:
         groups = None if choice.groups is None else row_groups(choice.groups, X, observations)
         splits = row_splits(splitter, groups, observations.shape[0], rng)

@@ -75,7 +75,7 @@ def svd_start(
             return Start(W, H, False, offsets, kind=kind)
         W = np.asarray(W)
     elif kind == "randomized":
-        W, H = svd_by_random_range(_filled(R, fill), rank, rng)
+        W, H = svd_by_random_range(RowBlocks(R, fill).operator(), rank, rng)
     elif not sparse.issparse(R) and min(R.shape) <= LARGEST_GRAM:
         W, H = _svd_through_gram(R, rank)
     else:
@@ -142,9 +142,9 @@ def _svd_by_lanczos(
     k = min(rank, min(m, n) - 1)  # Lanczos iterations find no more
     both = None if sparse.issparse(R) or m < n else RowBlocks(R, fill).both_products
     try:
-        U, values, Vt = largest_singular(_filled(R, fill), k, first, both)
+        U, values, Vt = largest_singular(RowBlocks(R, fill).operator(), k, first, both)
     except LanczosBreakdown:
-        return svd_by_random_range(_filled(R, fill), rank, rng)
+        return svd_by_random_range(RowBlocks(R, fill).operator(), rank, rng)
     root = np.sqrt(values)
     W, H = np.zeros((m, rank)), np.zeros((rank, n))
     W[:, :k], H[:k] = U * root, root[:, None] * Vt
@@ -163,14 +163,6 @@ def svd_by_random_range(
     U, values, Vt = np.linalg.svd((A.T @ Q).T, full_matrices=False)
     root = np.sqrt(values[:rank])
     return (Q @ U[:, :rank]) * root, root[:, None] * Vt[:rank]
-
-
-def _filled(R: FloatArray | sparse.csr_array, fill: float) -> Any:
-    """Return R + fill, with `fill` added to every entry, as a linear operator."""
-    rows = RowBlocks(R, fill)
-    both = {"matvec": rows.product, "rmatvec": rows.transposed_product}
-    more = {"matmat": rows.product, "rmatmat": rows.transposed_product}
-    return LinearOperator(R.shape, **both, **more, dtype=np.float64)
 
 
 def _nonnegative(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -28,14 +28,12 @@ class RowBlocks:
     def product(self, V: FloatArray) -> FloatArray:
         """Return (R + fill) V."""
         products = self.R @ V if is_sparse(self.R) else self._product(V)
-        result: FloatArray = products + self.fill * np.sum(V, axis=0)
-        return result
+        return np.asarray(products + self.fill * np.sum(V, axis=0))
 
     def transposed_product(self, V: FloatArray) -> FloatArray:
         """Return (R + fill)ᵀ V."""
         products = self.R.T @ V if is_sparse(self.R) else self._transposed_product(V)
-        result: FloatArray = products + self.fill * np.sum(V, axis=0)
-        return result
+        return np.asarray(products + self.fill * np.sum(V, axis=0))
 
     def both_products(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return y = (R + fill) v and (R + fill)ᵀ y, with the bits of both methods.
@@ -52,14 +50,26 @@ class RowBlocks:
         y = np.concatenate(pieces)
         return y, total + self.fill * np.sum(y, axis=0)
 
+    def operator(self) -> LinearOperator:
+        """Return the matrix as an operator of SciPy."""
+
+        def times(V: FloatArray) -> FloatArray:
+            return self.product(np.ascontiguousarray(V))
+
+        def transposed_times(V: FloatArray) -> FloatArray:
+            return self.transposed_product(np.ascontiguousarray(V))
+
+        both = {"matvec": times, "rmatvec": transposed_times}
+        more = {"matmat": times, "rmatmat": transposed_times}
+        return LinearOperator(self.R.shape, **both, **more, dtype=np.float64)
+
     def gram(self) -> FloatArray:
         """Return (R + fill)ᵀ (R + fill)."""
         m, n = self.R.shape
         if is_sparse(self.R):
             sums: Any = self.fill * np.asarray(self.R.sum(axis=0), np.float64).ravel()
             products: FloatArray = (self.R.T @ self.R).toarray().astype(np.float64)
-            total: FloatArray = products + sums + sums[:, None] + m * self.fill**2
-            return total
+            return np.asarray(products + sums + sums[:, None] + m * self.fill**2)
         total = np.zeros((n, n))
         for block, _ in row_blocks(self.R):
             centred = np.asarray(block, np.float64) + self.fill
@@ -81,6 +91,18 @@ def row_blocks(R: Any, size: int | None = None) -> Iterator[tuple[Any, slice]]:
     for first in range(0, R.shape[0], size):
         rows = slice(first, first + size)
         yield R[rows], rows
+
+
+def singular_factors(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return U √D, √D Vᵀ and the numbers in D of the singular value decomposition U D Vᵀ of WH.
+
+    Of all factors of WH these have the smallest ‖W‖² + ‖H‖².  WH itself is not computed.
+    """
+    Q, R = np.linalg.qr(W)
+    P, S = np.linalg.qr(H.T)
+    U, sizes, Vt = np.linalg.svd(R @ S.T)
+    root, count = np.sqrt(sizes), sizes.size
+    return Q @ (U[:, :count] * root), (root[:, None] * Vt[:count]) @ P.T, sizes
 
 
 TOLERANCE = 1e-3

@@ -25,7 +25,7 @@ from .constraints.steps import RowSolver
 from .few_missing import gram_policy, missing_entries
 from .gram import chunk_of_rows, chunks_of_columns, per_row, row_sums, shares_of_rows, summed
 from .row_updates import shared_solver, update_rows
-from .storage import Block, CsrStorage
+from .storage import Block, CsrStorage, products_of_blocks
 from .sweep import RowStep, Sweep, SweepResult
 
 COUPLINGS = 3  # steps of rows under a constraint that couples them, each a pass over the data
@@ -122,10 +122,7 @@ class ObservedSweep(Sweep):
         storage, H_packed = self.storage, self.storage.pack(H)
 
         def subtract(index: int) -> tuple[FloatArray, ...]:
-            buffer = np.empty(storage.block_size, dtype=H.dtype)
-            for block in storage.blocks(index, self.parts):
-                product = buffer[: block.entries.stop - block.entries.start]
-                storage.products(block, W, H_packed, product)
+            for block, product in products_of_blocks(storage, W, H_packed, index, self.parts):
                 S[block.entries] -= product
             return ()
 

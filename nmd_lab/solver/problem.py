@@ -310,16 +310,13 @@ def sweep_of(observations: Observations, problem: Problem, rank: int, now: Any =
     model, device, entries = problem.model, problem.device, problem.entries
     now = starting_entries(observations, model, device) if now is None else now.on(device)
     beyond_stored = problem.sparse and not problem.observed_only
-    split_variable, storage = (
-        SplitVariable(entries, now, beyond_stored=beyond_stored),
-        entries.storage,
-    )
+    split_variable = SplitVariable(entries, now, beyond_stored=beyond_stored)
     solved, constrained = problem.offset_columns.solved(rank), problem.constrained_columns(rank)
     arguments = (split_variable, *problem.ridges(rank), *solved, problem.threads, *constrained)
     if problem.observed_only:
-        assert isinstance(storage, CsrStorage)
-        return ObservedSweep(storage, *arguments)
-    return EverywhereSweep(storage, *arguments, problem.empty[1])
+        assert isinstance(entries.storage, CsrStorage)
+        return ObservedSweep(entries.storage, *arguments)
+    return EverywhereSweep(entries.storage, *arguments, problem.empty[1])
 
 
 def reference_of(observations: Observations, loss: Loss) -> float:

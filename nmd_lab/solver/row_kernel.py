@@ -39,7 +39,7 @@ def solve_free(unit: UnitRows) -> Doubles:
     starts = np.random.default_rng(0).standard_normal((RANDOM_STARTS, width))
     starts = starts[: 0 if model.linear else RANDOM_STARTS]
     rule = (unit.ridge, unit.alphas, BALANCED.initial, BALANCED.factor, BALANCED.step)
-    entries = (*rows[:4], *marks_of(rows, model), unit.starting_T)
+    entries = (rows[:4], marks_of(rows, model), unit.starting_T)
     W = np.zeros(unit.shape)  # the kernel multiplies it by 0
     kernel = _row_kernel(model.structure, kernel_name("rows", unit), model.is_ours)
     kernel(*entries, unit.Ht, unit.base, starts, rule, TOL, MOST, model.numbers, W)
@@ -64,24 +64,8 @@ def kernel_name(loop: str, unit: UnitRows) -> str:
 def _row_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..., None]:
     improve = _improve_kernel(structure, name)
 
-    def solve_rows(  # type: ignore[no-untyped-def]
-        indptr,
-        indices,
-        x,
-        weights,
-        limits,
-        uppers,
-        parts,
-        t,
-        Ht,
-        base,
-        starts,
-        rule,
-        tol,
-        max_iter,
-        model,
-        W,
-    ):
+    def solve_rows(rows, marks, t, Ht, base, starts, rule, tol, max_iter, model, W):  # type: ignore[no-untyped-def]
+        (indptr, indices, x, weights), (limits, uppers, parts) = rows, marks
         rank = Ht.shape[1]
         normal, L, vectors = np.empty((rank, rank)), np.empty((rank, rank)), np.empty((4, rank))
         w, best, step, damping = vectors[0], vectors[1], vectors[2], vectors[3]
@@ -106,8 +90,8 @@ def _row_kernel(structure: AnyStructure, name: str, cached: bool) -> Callable[..
             factorize(normal, damping, L)
             substitute(L, w)
             spread = math.sqrt(dot(start_t, start_t) / max(trace, 1e-300))
-            marks = limits[entries], uppers[entries], parts[entries]
-            problem = (x[entries], weights[entries], marks, start_t, H, offset, normal)
+            here = limits[entries], uppers[entries], parts[entries]
+            problem = (x[entries], weights[entries], here, start_t, H, offset, normal)
             lowest, n_starts = math.inf, starts.shape[0]
             for start in range(n_starts + 2):
                 if 0 < start <= n_starts:

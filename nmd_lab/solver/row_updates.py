@@ -128,8 +128,7 @@ def shared_solver(
     def solve(rows: FloatArray, gradients: FloatArray) -> FloatArray:
         gradients = gradients - ridge.astype(rows.dtype) * rows
         if constrained is None:
-            following: FloatArray = rows + gradients @ inverse
-            return following
+            return np.asarray(rows + gradients @ inverse)
         return move(rows, gradients).astype(rows.dtype, copy=False)
 
     return solve

@@ -139,11 +139,6 @@ class RunState:
     warm_up: RunState | None = None
 
     @property
-    def has_begun(self) -> bool:
-        """Whether the warm-up, if any, is over."""
-        return self.start is not None or self.engine is not None
-
-    @property
     def n_iter(self) -> int:
         """Number of iterations so far."""
         return len(self.lowest)

@@ -30,7 +30,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.entries import CsrRows, FloatArray
 from nmd_lab.data.observations import Observations
 from nmd_lab.model.fitted_values import Offsets
 from nmd_lab.model.model import Model
@@ -42,6 +42,7 @@ NEARBY = 18.0  # largest |log2 of the largest |x|| of data that are fitted as th
 FARTHEST = 400.0  # log2 of the largest unit of X, and minus that of the smallest
 
 
+Data = TypeVar("Data", Observations, CsrRows)
 State = TypeVar("State")
 """A state of the iteration (`nmd_lab.solver.state.State`)."""
 
@@ -148,7 +149,7 @@ class Scaling:
         """Return the model in the units of the problem."""
         return self.model.scaled(math.ldexp(1.0, self.of_X)) if self.exponent else self.model
 
-    def scaled_observations(self, observations: Observations) -> Observations:
+    def scaled_observations(self, observations: Data) -> Data:
         """Return the data in the units of the problem; a copy only if the units differ."""
         exponent = -self.of_X
         return observations.mapped(lambda x: np.ldexp(x, exponent)) if exponent else observations

@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from nmd_lab._runtime.checks import (
-    check_checkpoint,
     check_folder,
     check_integer,
     check_number,
@@ -199,7 +198,9 @@ class Compute:
         check_folder("work_dir", self.work_dir)
         if self.memory_limit is not None:
             check_number("memory_limit", self.memory_limit, above=0)
-        check_checkpoint(self.checkpoint, self.checkpoint_every)
+        if self.checkpoint is not None and not isinstance(self.checkpoint, str | os.PathLike):
+            raise TypeError(f"checkpoint={self.checkpoint!r} is no path: give the name of a file.")
+        check_number("checkpoint_every", self.checkpoint_every, 0)
 
 
 def as_compute(compute: Any) -> Compute:

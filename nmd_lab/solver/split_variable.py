@@ -127,10 +127,8 @@ class SplitVariable:
             now.previous_A = self.device.zeros(now.T.shape, entries.dtype)
         self.dual_scale = 1.0
         kind = f"{entries.kind}_{'off' if beyond_stored else 'on'}"
-        self.update_pass, self.projecting_pass = (
-            self.device.update_pass(entries.model, f"{kind}{projecting}")
-            for projecting in ("", "_projecting")
-        )
+        self.update_pass = self.device.update_pass(entries.model, kind)
+        self.projecting_pass = self.device.update_pass(entries.model, f"{kind}_projecting")
 
     def rescale(self, factor: float) -> None:
         """Multiply U = Λ/ρ by ρ_old / ρ_new, at the next update."""

@@ -36,6 +36,7 @@ from .engines.refined import Refined
 from .held_out import HeldOut
 from .initialization import Start, given_start, random_start, svd_start
 from .loop import Stopping, exact_for, nothing
+from .lowrank import singular_factors
 from .options import Options
 from .penalty import BALANCED
 from .problem import Problem
@@ -119,7 +120,7 @@ def run_from(
 ) -> Run:
     """Return the run from a start, after its warm-up, whose time belongs to the run."""
     state = RunState() if state is None else state
-    if not state.has_begun:
+    if state.start is None and state.engine is None:  # no warm-up is over
         began = time.perf_counter()
         before = 0.0 if state.warm_up is None else state.warm_up.seconds
         kind, warms_up = start.kind, start.kind == "random" and options.init == "auto"
@@ -252,7 +253,8 @@ def start_of_rank(problem: Problem, start: Start, rank: int, rng: np.random.Gene
     """
     start = _with_offsets_of(problem, start)
     # a rotation would break a constraint
-    W, H, sizes = _by_size(start) if problem.is_constrained else _singular_components(start)
+    by_size = _by_size if problem.is_constrained else singular_factors
+    W, H, sizes = by_size(start.W, start.H)
     n_alive = min(rank, int(np.count_nonzero(sizes > 1e-4 * problem.size_of_T)))
     alive = start._replace(
         W=np.ascontiguousarray(W[:, :n_alive]), H=np.ascontiguousarray(H[:n_alive])
@@ -260,20 +262,11 @@ def start_of_rank(problem: Problem, start: Start, rank: int, rng: np.random.Gene
     return alive if n_alive == rank else _with_more(problem, alive, rank - n_alive, rng)
 
 
-def _singular_components(start: Start) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the singular components of WH and their sizes, the largest first."""
-    Q, R = np.linalg.qr(start.W)
-    P, S = np.linalg.qr(start.H.T)
-    U, sizes, Vt = np.linalg.svd(R @ S.T)
-    root, count = np.sqrt(sizes), sizes.size
-    return Q @ (U[:, :count] * root), (root[:, None] * Vt[:count]) @ P.T, sizes
-
-
-def _by_size(start: Start) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _by_size(W: FloatArray, H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the components as they are and their sizes, the largest first."""
-    sizes = np.linalg.norm(start.W, axis=0) * np.linalg.norm(start.H, axis=1)
+    sizes = np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1)
     order = np.argsort(-sizes, kind="stable")
-    return start.W[:, order], start.H[order], sizes[order]
+    return W[:, order], H[order], sizes[order]
 
 
 def _with_more(problem: Problem, start: Start, number: int, rng: np.random.Generator) -> Start:

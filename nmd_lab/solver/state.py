@@ -59,6 +59,11 @@ class Iterate:
         """Whether objective and residuals are finite."""
         return math.isfinite(self.objective + self.primal_residual + self.dual_residual)
 
+    def with_residuals_of(self, other: Iterate) -> Iterate:
+        """Return the iterate with the residuals and the penalty of another one."""
+        names = ("primal_residual", "dual_residual", "penalty", "relative_residual")
+        return replace(self, **{name: getattr(other, name) for name in names})
+
 
 @dataclass(frozen=True)
 class State(Iterate):

@@ -132,9 +132,8 @@ class CsrStorage:
 
     def times_Ht(self, block: Block, S: FloatArray, H_packed: FloatArray) -> FloatArray:
         """Return the block's rows of S Hᵀ."""
-        out = np.empty(
-            (block.rows.stop - block.rows.start, H_packed.shape[1]), dtype=H_packed.dtype
-        )
+        n_rows = block.rows.stop - block.rows.start
+        out = np.empty((n_rows, H_packed.shape[1]), dtype=H_packed.dtype)
         self._call(_times_Ht, block, S, H_packed, out)
         return out
 
@@ -150,7 +149,8 @@ class CsrStorage:
         return out
 
     def _call(self, kernel: Callable[..., None], block: Block, *arrays: FloatArray) -> None:
-        compiled = sparse_kernel(kernel, f"{arrays[0].dtype}_{self.indices.dtype}")
+        name = f"{kernel.__name__.strip('_')}_{arrays[0].dtype}_{self.indices.dtype}"
+        compiled = cached_kernel(kernel, name)
         compiled(self.indptr, self.indices, block.rows.start, block.rows.stop, *arrays)
 
     def transposed(self) -> tuple[CsrStorage, NDArray[np.integer]]:
@@ -167,16 +167,22 @@ Storage = DenseStorage | CsrStorage
 """Either storage."""
 
 
+def products_of_blocks(
+    storage: Storage, W: FloatArray, H_packed: FloatArray, share: int = 0, shares: int = 1
+) -> Iterator[tuple[Block, FloatArray]]:
+    """Yield the blocks of a share of the rows, each with WH at its entries in the same buffer."""
+    buffer = storage.device.empty((storage.block_size,), W.dtype)
+    for block in storage.blocks(share, shares):
+        A = buffer[: block.entries.stop - block.entries.start]
+        storage.products(block, W, H_packed, A)
+        yield block, A
+
+
 def storage_of(observations: Observations, device: Device = HOST) -> Storage:
     """Return the storage that suits the observations; a CSR pattern has no other device."""
     if observations.pattern is None:
         return DenseStorage(observations.shape, device)
     return CsrStorage(observations.shape, *observations.pattern)
-
-
-def sparse_kernel(kernel: Callable[..., Any], types: str) -> Callable[..., Any]:
-    """Compile a loop over the entries of a CSR pattern, once for each combination of types."""
-    return cached_kernel(kernel, f"{kernel.__name__.strip('_')}_{types}")
 
 
 def _products(indptr, indices, first, last, W, Ht, out):  # type: ignore[no-untyped-def]

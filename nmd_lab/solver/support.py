@@ -77,6 +77,7 @@ IN_FILES = (
 )
 
 ON_HOST = "leave device out, and give an array in the place of a tensor"
+ONE_SIDE = "give one of the two, since all singular values of WH would be 1"
 BREAKS = "leave out one of the two, since its quasi-Newton steps would break the constraint"
 
 NO: dict[tuple[str, str], str] = {
@@ -114,10 +115,7 @@ NO: dict[tuple[str, str], str] = {
     ("no interval", "homotopy"): "use MinMax, or homotopy='auto'",
     ("constraint", "homotopy"): BREAKS,
     ("constraint", "polish"): BREAKS,
-    (
-        "orthonormal W",
-        "orthonormal H",
-    ): "give one of the two, since all singular values of WH would be 1",
+    ("orthonormal W", "orthonormal H"): ONE_SIDE,
     ("kinds", "device"): ON_HOST,
     ("limits", "device"): ON_HOST,
     ("split", "device"): ON_HOST,

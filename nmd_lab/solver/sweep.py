@@ -31,7 +31,7 @@ from nmd_lab.model.model import Model
 from .constraints.steps import ConstrainedColumns, Ridge, RowSolver, penalty_of
 from .row_updates import regularized_inverse, shared_solver
 from .split_variable import SplitVariable
-from .storage import SHARE_ENTRIES, Block, Storage
+from .storage import SHARE_ENTRIES, Block, Storage, products_of_blocks
 
 SLOW = 8  # time of the T-update of a class or a level, over that of a square
 
@@ -273,10 +273,7 @@ class EverywhereSweep(Sweep):
 
         def share(index: int) -> tuple[FloatArray, ...]:
             StW = np.zeros((H.shape[1], H.shape[0]), H.dtype)
-            buffers = self.storage.device.empty((2, self.storage.block_size), H.dtype)
-            for block in self.storage.blocks(index, self.parts):
-                S, _ = self._S_and_change(block, buffers)
-                self.storage.products(block, W, H_packed, S)
+            for block, S in products_of_blocks(self.storage, W, H_packed, index, self.parts):
                 self.split_variable.keep(block.entries, S)
                 self.storage.add_StW(block, S, result.W, StW)
             return (StW,)

@@ -48,11 +48,6 @@ class Tile(NamedTuple):
     columns: slice
     stored: slice
 
-    @property
-    def empty(self) -> bool:
-        """Whether it has no stored entry."""
-        return bool(self.stored.start == self.stored.stop)
-
 
 class Tiles:
     """The tiles of a matrix.
@@ -197,7 +192,7 @@ class SparseEnvelope:
         stored = A[positions]
         A[positions] = 0
         sums = np.array(self.zero_pass(A, penalty))
-        if tile.empty:
+        if not len(positions):
             return sums
         x, U = self.x[tile.stored], self.U[tile.stored]
         numbers = (penalty, update_from, self.numbers)
@@ -211,7 +206,7 @@ class SparseEnvelope:
         zeros = self.device.zeros(tuple(A.shape), self.tiles.dtype)
         stored, none = A[positions], (None, None, None, None)
         self.curvature_pass(zeros, A, *none, zeros, penalty, self.numbers)
-        if not tile.empty:
+        if len(positions):
             x, U = self.x[tile.stored], self.U[tile.stored]
             self.curvature_pass(x, stored, *none, U, penalty, self.numbers)
             A[positions] = stored

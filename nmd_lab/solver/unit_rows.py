@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,12 +108,7 @@ def rows_by_unit(rows: CsrRows, model: Model) -> Iterator[tuple[Rows, Scaling, C
         return
     for exponent, chosen in by_value(exponents):
         scaling = Scaling(model, exponent=int(exponent))
-        yield chosen, scaling, rows.take(chosen).mapped(partial(_times, -scaling.of_X))
-
-
-def _times(exponent: int, values: FloatArray) -> FloatArray:
-    """Return values times a power of two."""
-    return np.ldexp(values, exponent)
+        yield chosen, scaling, scaling.scaled_observations(rows.take(chosen))
 
 
 def by_value(numbers: NDArray[np.generic]) -> Iterator[tuple[float, NDArray[np.intp]]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, starmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,5 +168,4 @@ def handles_rows(model: Model) -> bool:
 
 def _slices(rows: CsrRows) -> Iterator[slice]:
     """Yield the entries of each row."""
-    ends = rows.indptr.tolist()
-    return (slice(*each) for each in pairwise(ends))
+    return starmap(slice, pairwise(rows.indptr.tolist()))

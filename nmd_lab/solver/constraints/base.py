@@ -241,8 +241,7 @@ class Simplex(FactorConstraint):
         nearest = np.maximum(rows - shift[:, None], 0.0)
         total = nearest.sum(axis=1, keepdims=True)
         even = np.full_like(nearest, 1.0 / rank)
-        shares: FloatArray = np.divide(nearest, total, out=even, where=total > 0)
-        return shares
+        return np.asarray(np.divide(nearest, total, out=even, where=total > 0))
 
 
 class Orthonormal(FactorConstraint):
@@ -263,8 +262,7 @@ class Orthonormal(FactorConstraint):
     def prox(self, rows: FloatArray, step: FloatArray) -> FloatArray:
         """Return the nearest matrix (k, rank) with orthonormal columns, the polar factor."""
         U, _, Vt = np.linalg.svd(rows, full_matrices=False)
-        nearest: FloatArray = U @ Vt
-        return nearest
+        return np.asarray(U @ Vt)
 
 
 class InUnits(FactorConstraint):
@@ -275,10 +273,8 @@ class InUnits(FactorConstraint):
 
     def prox(self, rows: FloatArray, step: FloatArray) -> FloatArray:
         """Return the proximal map in the units of the problem."""
-        in_units: FloatArray = (
-            self.plain.prox(rows * self.size, step * (self.size**2 / self.objective)) / self.size
-        )
-        return in_units
+        nearest = self.plain.prox(rows * self.size, step * (self.size**2 / self.objective))
+        return np.asarray(nearest / self.size)
 
     def value(self, rows: FloatArray) -> float:
         """Return the penalty in the units of the problem."""

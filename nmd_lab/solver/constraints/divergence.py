@@ -195,12 +195,12 @@ def violation(
     those of the data term, and `size` is twice the size of the objective.
     """
     return max(
-        _move(rows, gradient + ridge * rows, size or 1.0, of)
+        relative_move(rows, gradient + ridge * rows, size or 1.0, of)
         for rows, gradient, ridge, of in zip(factors, gradients, alphas, constrained, strict=True)
     )
 
 
-def _move(
+def relative_move(
     rows: FloatArray, gradient: FloatArray, size: float, constrained: ConstrainedColumns | None
 ) -> float:
     """Return the relative length of a proximal gradient step.

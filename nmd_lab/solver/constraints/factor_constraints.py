@@ -36,14 +36,13 @@ class GivenConstraints:
     ----------
     W, H : FactorConstraint or None
         Constraints, whose weights are known.
-    ridge_W, ridge_H : float
-        Ridges in addition to alpha.
+    ridges : (float, float)
+        Ridges of W and H in addition to alpha.
     """
 
     W: FactorConstraint | None = None
     H: FactorConstraint | None = None
-    ridge_W: float = 0.0
-    ridge_H: float = 0.0
+    ridges: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
     def of(
@@ -63,11 +62,11 @@ class GivenConstraints:
         """
         free_W, free_H = (alpha == 0 and not _is_bounded(each) for each in (W, H))
         ridge = SHARE * natural * size
-        ridge_W = _ridge_against(H, ridge) if free_W else 0.0
-        ridge_H = _ridge_against(W, ridge) if free_H else 0.0
+        against_H = _ridge_against(H, ridge) if free_W else 0.0
+        against_W = _ridge_against(W, ridge) if free_H else 0.0
         W = _weighted(W, ridge * math.sqrt(size / shape[0]))
         H = _weighted(H, ridge * math.sqrt(size / shape[1]))
-        return cls(W, H, ridge_W, ridge_H)
+        return cls(W, H, (against_H, against_W))
 
     def __bool__(self) -> bool:
         """Return whether a factor has a constraint."""
@@ -77,11 +76,6 @@ class GivenConstraints:
     def nonnegative(self) -> bool:
         """Whether a factor must be nonnegative."""
         return is_nonnegative(self.W) or is_nonnegative(self.H)
-
-    @property
-    def ridges(self) -> tuple[float, float]:
-        """Ridges of W and of H in addition to alpha."""
-        return self.ridge_W, self.ridge_H
 
     def scaled(
         self, exponent: int, of_objective: int
@@ -137,12 +131,8 @@ class ConstraintText(str):
         is_named = BY_NAME.get(constraint.name) is type(constraint)
         text = super().__new__(cls, constraint.name if is_named else repr(constraint))
         if isinstance(constraint, SparseFactor):
-            weight = (
-                f"{constraint.weight!r}, nonnegative"
-                if constraint.nonnegative
-                else (f"{constraint.weight!r}")
-            )
-            text = super().__new__(cls, f"sparse({weight})")
+            sign = ", nonnegative" if constraint.nonnegative else ""
+            text = super().__new__(cls, f"sparse({constraint.weight!r}{sign})")
         text.constraint = constraint
         return text
 

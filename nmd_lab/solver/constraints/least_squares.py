@@ -186,8 +186,7 @@ class LeastSquaresDescent:
         return XtW, H
 
     def _times_Ht(self, H: FloatArray) -> FloatArray:
-        product: FloatArray = self.X @ np.ascontiguousarray(H[self.solved_W].T)
-        return product
+        return np.asarray(self.X @ np.ascontiguousarray(H[self.solved_W].T))
 
     def _descended(self, W: FloatArray, H: FloatArray, XtW: FloatArray) -> Descended:
         """Return the factors with their objective."""

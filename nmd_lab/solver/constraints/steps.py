@@ -45,8 +45,7 @@ class Ridge:
     def for_norm(self, squares: float, dtype: DTypeLike, penalty: float) -> FloatArray:
         """Return the ridge, given the squared norm of the other factor and its type."""
         smallest = float(np.finfo(np.dtype(dtype)).tiny) * 16
-        total: FloatArray = self.epsilon * squares + self.alphas / penalty + smallest
-        return total
+        return np.asarray(self.epsilon * squares + self.alphas / penalty + smallest)
 
     def objective(self, factor: FloatArray) -> float:
         """Return the term of the objective for the solved columns, (m, n_solved)."""
@@ -122,8 +121,7 @@ class ConstrainedColumns:
 
         def times_normal(change: FloatArray) -> FloatArray:
             shared, column = normals.ndim == 2, change[:, :, None]
-            product: FloatArray = change @ normals if shared else (normals @ column)[:, :, 0]
-            return product
+            return np.asarray(change @ normals if shared else (normals @ column)[:, :, 0])
 
         return partial(self._proximal_gradient, times_normal, lengths, penalty)
 
@@ -190,8 +188,7 @@ def proximal_move(
         components = constrained.components
         step = np.full((len(rows), 1), length)
         moved[:, components] = constrained.constraint.prox(moved[:, components], step)
-    taken: FloatArray = rows - moved
-    return taken
+    return np.asarray(rows - moved)
 
 
 @compile_inner

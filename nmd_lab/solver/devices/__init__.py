@@ -11,7 +11,6 @@ compiled passes over arrays that lie in files.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
@@ -72,21 +71,11 @@ class Device:
         """Return the number of parts of the rows that are worked on at a time."""
         return threads
 
-    def update_pass(self, model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
-        """Return the T- and U-update of a block."""
-        return update_kernel(model, kind)
-
-    def envelope_pass(self, model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
-        """Return the Moreau envelope of a block."""
-        return envelope_kernel(model, kind)
-
-    def curvature_pass(self, model: Model, kind: str) -> Callable[..., None]:
-        """Return the curvature of a block."""
-        return curvature_kernel(model, kind)
-
-    def zero_pass(self, model: Model, dtype: Any) -> Callable[..., tuple[float, ...]]:
-        """Return the envelope of a tile of zeros."""
-        return ZeroLoss(model, dtype)
+    # T and U of a block, its Moreau envelope and curvature, and the envelope of a tile of zeros
+    update_pass = staticmethod(update_kernel)
+    envelope_pass = staticmethod(envelope_kernel)
+    curvature_pass = staticmethod(curvature_kernel)
+    zero_pass = staticmethod(ZeroLoss)
 
 
 HOST = Device()

@@ -1,4 +1,8 @@
-"""Tensors of PyTorch, on a processor or on an accelerator."""
+"""Tensors of PyTorch, on a processor or on an accelerator.
+
+A pass takes the arguments of the compiled one, of which it leaves out limits, upper ends and the
+positions of column models, which are None here, and the numbers of the model.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +24,8 @@ def update_pass(model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
     """Return the T- and U-update of a block; see `compiled_passes.update_kernel`."""
     entries = TensorModel(model)
 
-    def update(
-        x: Tensor,
-        A: Tensor,
-        weights: Tensor | None,
-        limits: None,
-        uppers: None,
-        parts: None,
-        T: Tensor,
-        U: Tensor,
-        previous: Tensor | None,
-        change: Tensor | None,
-        penalty: float,
-        dual_scale: float,
-        numbers: Any,
-    ) -> tuple[float, ...]:
+    def update(x: Tensor, A: Tensor, weights: Tensor | None, *others: Any) -> tuple[float, ...]:
+        _, _, _, T, U, previous, change, penalty, dual_scale, _ = others
         a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
         v = a - dual_scale * U
         new = _where(seen, entries.solve(v, data, penalty / weight), v)
@@ -57,18 +48,8 @@ def envelope_pass(model: Model, kind: str) -> Callable[..., tuple[float, ...]]:
     """Return the Moreau envelope of a block; see `compiled_passes.envelope_kernel`."""
     entries = TensorModel(model)
 
-    def evaluate(
-        x: Tensor,
-        A: Tensor,
-        weights: Tensor | None,
-        limits: None,
-        uppers: None,
-        parts: None,
-        U: Tensor,
-        penalty: float,
-        update_from: float,
-        numbers: Any,
-    ) -> tuple[float, ...]:
+    def evaluate(x: Tensor, A: Tensor, weights: Tensor | None, *others: Any) -> tuple[float, ...]:
+        _, _, _, U, penalty, update_from, _ = others
         a, data, weight, seen = _double(A), *_values_and_weights(x, weights)
         if update_from > 0:
             v = a - U
@@ -88,17 +69,8 @@ def curvature_pass(model: Model, kind: str) -> Callable[..., None]:
     """Return the curvature of a block; see `compiled_passes.curvature_kernel`."""
     entries, to_T = TensorModel(model), 1.0 / (model.degrees[0] or 1)
 
-    def curvature(
-        x: Tensor,
-        A: Tensor,
-        weights: Tensor | None,
-        limits: None,
-        uppers: None,
-        parts: None,
-        U: Tensor,
-        penalty: float,
-        numbers: Any,
-    ) -> None:
+    def curvature(x: Tensor, A: Tensor, weights: Tensor | None, *others: Any) -> None:
+        _, _, _, U, penalty, _ = others
         data, weight, seen = _values_and_weights(x, weights)
         v, rho = _double(A) - U, penalty / weight
         step = 1e-4 * (v.abs() + data.abs() ** to_T + 1e-100)

@@ -213,15 +213,10 @@ def _take_rows(
     for c in chosen:
         row = int(rng.integers(observations.shape[0]))
         entries = observations.csr_rows(slice(row, row + 1))
-        pseudo_inverse, size = (
-            np.abs(f.pseudo_inverse(entries.values)),
-            float(np.mean(np.abs(H[c]))),
-        )
-        if pseudo_inverse.any():
+        T, size = np.abs(f.pseudo_inverse(entries.values)), float(np.mean(np.abs(H[c])))
+        if T.any():
             H[c] *= 0.1
-            H[c, entries.indices] += pseudo_inverse * (
-                size / pseudo_inverse.sum() * observations.shape[1]
-            )
+            H[c, entries.indices] += T * (size / T.sum() * observations.shape[1])
 
 
 def random_within(problem: Problem, rank: int, start: Start, rng: np.random.Generator) -> Start:

@@ -10,7 +10,7 @@ over the data.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.entries import FloatArray
@@ -91,13 +91,7 @@ class ImplicitZeros:
 
     def iterate(self, problem: Problem, state: DescentsState) -> Iterate:
         """Return the factors of lowest objective, with the numbers of the last pass."""
-        last = state.last
-        return replace(
-            state.best,
-            primal_residual=last.primal_residual,
-            dual_residual=last.dual_residual,
-            penalty=last.penalty,
-        )
+        return state.best.with_residuals_of(state.last)
 
     def status(self, state: DescentsState) -> StopReason | None:
         """Return why the run ends: the fit is exact, or refinements gain no more; None if not."""

@@ -71,9 +71,7 @@ class WorkBudget:
         """Record a pass of a refinement."""
         self.passes, self.spent = self.passes + 1, self.spent + cost
 
-    def allows(
-        self, cost: float, best: float, *, limited: bool = True, begins: bool = False
-    ) -> bool:
+    def allows(self, cost: float, best: float, *, limited: bool, begins: bool) -> bool:
         """Return whether a refinement may do some more work."""
         if self.passes >= self.iterations:
             return False
@@ -180,13 +178,8 @@ class Refined:
         now, best = state.now, state.best
         assert now is not None
         assert best is not None
-        return replace(
-            best,
-            primal_residual=now.primal_residual,
-            dual_residual=now.dual_residual,
-            penalty=now.penalty,
-            relative_residual=math.inf if state.is_busy else now.relative_residual,
-        )
+        shown = best.with_residuals_of(now)
+        return replace(shown, relative_residual=math.inf) if state.is_busy else shown
 
     def status(self, state: RefinedState) -> StopReason | None:
         """Return why no further decrease of the objective is to be expected, or None."""

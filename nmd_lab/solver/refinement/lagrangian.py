@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from nmd_lab.data.entries import FloatArray
+from nmd_lab.solver.lowrank import singular_factors
 from nmd_lab.solver.problem import Problem
 from nmd_lab.solver.state import Iterate
 
-from .lbfgs import Pairs, Point, Preconditioner, no_pairs
+from .lbfgs import Pairs, Point, Preconditioner, pairs_for
 from .moreau_envelope import symmetric
 from .plan import memory_allows, pass_costs
 
@@ -72,7 +73,7 @@ class Lagrangian:
         x = _flat(W_aug[:, self.solved_W], H_aug[self.solved_H])
         candidate = Iterate(W_aug, H_aug, *[math.inf] * 6)
         return Variables(
-            *(W_aug, H_aug, x, candidate, no_pairs(x.size), x),
+            *(W_aug, H_aug, x, candidate, Pairs(maxlen=pairs_for(x.size)), x),
             U=self.envelope.U,
             cost=self.costs.start,
         )
@@ -200,12 +201,8 @@ def balanced(
 ) -> tuple[FloatArray, FloatArray]:
     """Return factors of the same product in which W and H have the same Gram matrix."""
     W_aug, H_aug = W_aug.copy(), H_aug.copy()
-    Q, R = np.linalg.qr(W_aug[:, components])
-    P, S = np.linalg.qr(H_aug[components].T)
-    U, values, Vt = np.linalg.svd(R @ S.T)
-    root = np.sqrt(values)
-    W_aug[:, components] = Q @ (U * root)
-    H_aug[components] = (root[:, None] * Vt) @ P.T
+    factors = W_aug[:, components], H_aug[components]
+    W_aug[:, components], H_aug[components], _ = singular_factors(*factors)
     return W_aug, H_aug
 
 

@@ -53,11 +53,6 @@ def pairs_for(size: int) -> int:
     return MOST_PAIRS if size < 1 << 19 else MOST_PAIRS // 2  # to save memory
 
 
-def no_pairs(size: int) -> Pairs:
-    """Return an empty memory for vectors of a size."""
-    return deque(maxlen=pairs_for(size))
-
-
 Preconditioner = Callable[[FloatArray], FloatArray]
 """Linear map from a gradient to a step."""
 

@@ -24,6 +24,7 @@ import numpy as np
 from nmd_lab._runtime.machine import map_and_add
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.solver.split_variable import StoredEntries
+from nmd_lab.solver.storage import products_of_blocks
 from nmd_lab.solver.sweep import number_of_shares
 
 
@@ -80,15 +81,11 @@ class MoreauEnvelope:
         if update_from and self.U is None:
             self.U = self.device.zeros((self.size,), self.entries.dtype)
 
-        def share(block_number: int) -> tuple[FloatArray, FloatArray]:
+        def share(index: int) -> tuple[FloatArray, FloatArray]:
             gradient, sums = np.zeros((H.shape[1], H.shape[0]), H.dtype), np.zeros(3)
-            buffer = self.device.empty((self.storage.block_size,), H.dtype)
-            for block in self.storage.blocks(block_number, self.parts):
-                entries = block.entries
-                G = buffer[: entries.stop - entries.start]
-                self.storage.products(block, W, H_packed, G)
+            for block, G in products_of_blocks(self.storage, W, H_packed, index, self.parts):
                 numbers = (penalty, update_from, self.entries.numbers)
-                sums += self.envelope_pass(*self._data(entries, G), *numbers)
+                sums += self.envelope_pass(*self._data(block.entries, G), *numbers)
                 gradient_W[block.rows] = self.storage.times_Ht(block, G, H_packed)
                 self.storage.add_StW(block, G, W, gradient)
             return gradient, sums
@@ -105,14 +102,10 @@ class MoreauEnvelope:
         outer_H_packed, outer_W = self.storage.pack(outer_H.T), outer_products(W)
         rows = np.empty(outer_W.shape, W.dtype)
 
-        def share(block_number: int) -> tuple[FloatArray, ...]:
+        def share(index: int) -> tuple[FloatArray, ...]:
             columns = np.zeros(outer_H.shape, H.dtype)
-            buffer = self.device.empty((self.storage.block_size,), H.dtype)
-            for block in self.storage.blocks(block_number, self.parts):
-                entries = block.entries
-                C = buffer[: entries.stop - entries.start]
-                self.storage.products(block, W, H_packed, C)
-                self.curvature_pass(*self._data(entries, C), penalty, self.entries.numbers)
+            for block, C in products_of_blocks(self.storage, W, H_packed, index, self.parts):
+                self.curvature_pass(*self._data(block.entries, C), penalty, self.entries.numbers)
                 rows[block.rows] = self.storage.times_Ht(block, C, outer_H_packed)
                 self.storage.add_StW(block, C, outer_W, columns)
             return (columns,)
@@ -133,8 +126,7 @@ class MoreauEnvelope:
 def outer_products(rows: FloatArray) -> FloatArray:
     """Return the lower triangle of the outer product of each row with itself, flat."""
     i, j = np.tril_indices(rows.shape[1])
-    products: FloatArray = np.take(rows, i, axis=1) * np.take(rows, j, axis=1)
-    return products
+    return np.asarray(np.take(rows, i, axis=1) * np.take(rows, j, axis=1))
 
 
 def symmetric(triangles: FloatArray, size: int) -> FloatArray:
@@ -142,5 +134,4 @@ def symmetric(triangles: FloatArray, size: int) -> FloatArray:
     i, j = np.tril_indices(size)
     position = np.empty((size, size), dtype=np.intp)
     position[i, j] = position[j, i] = np.arange(i.size)
-    matrices: FloatArray = np.take(triangles, position, axis=1)
-    return matrices
+    return np.asarray(np.take(triangles, position, axis=1))

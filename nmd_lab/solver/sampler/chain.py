@@ -267,5 +267,4 @@ def T_of(problem: SampledProblem, state: ChainState) -> FloatArray:
     if not problem.by_column:
         return state.T
     centre, size = problem.units_of_entries
-    without_units: FloatArray = (state.T - centre) / size
-    return without_units
+    return np.asarray((state.T - centre) / size)

@@ -72,8 +72,7 @@ class Levels:
     def first_of(self, level: int, number: int) -> NDArray[np.intp]:
         """Return the positions of the first entries of a level, at most so many."""
         first, last = self.starts[level : level + 2]
-        found: NDArray[np.intp] = self._order[first : min(last, first + number)]
-        return found
+        return np.asarray(self._order[first : min(last, first + number)])
 
     def arranged(self, v: FloatArray) -> Doubles:
         """Return WH with offsets at the entries group by group."""
@@ -117,8 +116,7 @@ class CutPoints:
         self.ends = self.ends.copy()
         entries = (levels.arranged(v), levels.roots, levels.starts, levels.bounds)
         kernel = cached_kernel(_draw_cuts, "draw_cut_points")
-        total: float = kernel(*entries, np.array(numbers), self.ends, self.steps, tune)
-        return total
+        return float(kernel(*entries, np.array(numbers), self.ends, self.steps, tune))
 
 
 def padded(cuts: list[CutPoints | None]) -> Doubles:

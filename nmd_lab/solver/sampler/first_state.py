@@ -143,14 +143,4 @@ def _as_operator(problem: SampledProblem, values: FloatArray, fill: float) -> Li
     if isinstance(storage, CsrStorage):
         matrix = csr_array((values, storage.indices, storage.indptr), shape=shape)
     rows = max(BLOCK_ROWS, 1 << (max(BLOCK // shape[1], 1).bit_length() - 1))
-    entries = RowBlocks(matrix, fill, rows)
-
-    def times(V: FloatArray) -> FloatArray:
-        return entries.product(np.ascontiguousarray(V))
-
-    def transposed_times(V: FloatArray) -> FloatArray:
-        return entries.transposed_product(np.ascontiguousarray(V))
-
-    both = {"matvec": times, "rmatvec": transposed_times}
-    more = {"matmat": times, "rmatmat": transposed_times}
-    return LinearOperator(shape, **both, **more, dtype=np.float64)
+    return RowBlocks(matrix, fill, rows).operator()

@@ -146,8 +146,7 @@ def all_products(problem: SampledProblem, state: ChainState) -> FloatArray:
     """Return WH with offsets at every stored entry, flat."""
     A, B = problem.augmented(state.rows, state.columns)
     if problem.positions is not None:
-        products: FloatArray = (A @ B.T).ravel().take(problem.positions)
-        return products
+        return np.asarray((A @ B.T).ravel().take(problem.positions))
     V = np.empty(problem.values.size, A.dtype)
 
     def block(here: Block) -> None:

@@ -130,8 +130,7 @@ class RowPrior(NamedTuple):
     @property
     def linear(self) -> Doubles:
         """Precision times mean of each group."""
-        products: Doubles = np.matmul(self.precision, self.mean[:, :, None])[:, :, 0]
-        return products
+        return np.asarray(np.matmul(self.precision, self.mean[:, :, None])[:, :, 0])
 
     @property
     def gaussians(self) -> tuple[Doubles, Doubles, Doubles]:

@@ -95,7 +95,11 @@ def compile_grid_draw(
     even: bool,
 ) -> ScalarMap:
     """Return the compiled draw of T, ``(t_old, v, x, rho, beta, pieces, pf, pd, stream) -> t``."""
-    energy = _compile_energy(forward, value)
+
+    def energy_at(t, v, x, rho, beta, pf, pd):  # type: ignore[no-untyped-def]
+        return beta * value(x, forward(t, pf), pd) + 0.5 * rho * (t - v) * (t - v)
+
+    energy = compile_scalar(energy_at)
     make_grid = _compile_grid(energy, even)
 
     def draw(t_old, v, x, rho, beta, pieces, pf, pd, stream):  # type: ignore[no-untyped-def]
@@ -117,15 +121,6 @@ def compile_grid_draw(
         return t if math.log(uniform(stream)) <= log_weight - old else t_old
 
     return compile_scalar(draw)
-
-
-def _compile_energy(forward: ScalarMap, value: ScalarMap) -> ScalarMap:
-    """Return the compiled energy, the negative logarithm of the density."""
-
-    def energy(t, v, x, rho, beta, pf, pd):  # type: ignore[no-untyped-def]
-        return beta * value(x, forward(t, pf), pd) + 0.5 * rho * (t - v) * (t - v)
-
-    return compile_scalar(energy)
 
 
 def _compile_grid(energy: ScalarMap, even: bool) -> ScalarMap:

@@ -90,11 +90,9 @@ def make_fold(rest: Observations, held_out: Observations) -> Fold:
     """
     fold = Fold(rest, held_out.as_sparse())
     is_known = fold.is_known
-    return (
-        fold
-        if is_known.all() or not is_known.any()
-        else fold._replace(held_out=fold.held_out.select(is_known))
-    )
+    if is_known.all() or not is_known.any():
+        return fold
+    return fold._replace(held_out=fold.held_out.select(is_known))
 
 
 def holes_depend_on_each_other(observations: Observations) -> bool:
@@ -139,10 +137,7 @@ def _moved_holes(
     """
     missing = _missing(observations)
     hidden, seen, (m, _) = np.zeros_like(missing), ~missing, missing.shape
-    of_row, of_column = (
-        _may_lose(seen.sum(axis=1), 0.5),
-        _may_lose(seen.sum(axis=0), 0.2),
-    )
+    of_row, of_column = _may_lose(seen.sum(axis=1), 0.5), _may_lose(seen.sum(axis=0), 0.2)
     with_holes = np.flatnonzero(missing.any(axis=1))
     to_hide, without_gain = share * np.count_nonzero(seen), 0
     for _ in range(1000):
@@ -162,14 +157,12 @@ def _moved_holes(
         if to_hide <= 0 or without_gain == 10:
             break
     rows, columns, _ = observations.entries()
-    result: NDArray[np.bool_] = hidden[rows, columns]
-    return result
+    return np.asarray(hidden[rows, columns])
 
 
 def _may_lose(counts: NDArray[np.integer], share: float) -> FloatArray:
     """Return how many of its entries each row (or column) may lose; one stays at least."""
-    most: FloatArray = np.minimum(np.maximum(share * counts, 1), counts - 1)
-    return most
+    return np.asarray(np.minimum(np.maximum(share * counts, 1), counts - 1))
 
 
 class RowSplit(NamedTuple):

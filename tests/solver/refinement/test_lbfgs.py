@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
-from nmd_lab.solver.refinement.lbfgs import TRIALS, Descent, Point, descend, no_pairs
+from nmd_lab.solver.refinement.lbfgs import TRIALS, Descent, Pairs, Point, descend, pairs_for
 
 
 def plainly(x):
@@ -21,7 +21,7 @@ def begin(function, x):
 
 def points(function, start):
     """The points that a descent evaluates."""
-    descent, pairs = Descent(start), no_pairs(start.x.size)
+    descent, pairs = Descent(start), Pairs(maxlen=pairs_for(start.x.size))
     while (point := descend(descent, function, plainly, pairs)) is not None:
         yield point
 
