@@ -284,7 +284,8 @@ def _far_predictions(fit: Decomposition, observations: Observations) -> str:
         positions = np.arange(m * n)
     rows, columns = np.divmod(positions, n)
     seen = (observations.counts(1) > 0)[rows] & (observations.counts(0) > 0)[columns]
-    rows, columns, by_column = rows[seen], columns[seen], fit._kinds is not None
+    rows, columns, kinds = rows[seen], columns[seen], fit._kinds
+    by_column = kinds is not None and bool(kinds.of_columns)
     ends = _ends(observations, by_column=by_column)[:, columns]
     width = np.diff(ends, axis=0)[0]
     margin = BEYOND * np.where(width > 0, width, np.abs(ends[1]))

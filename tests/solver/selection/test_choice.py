@@ -296,6 +296,7 @@ def test_one_entry_can_be_held_out():
     assert np.isfinite(fit.reconstruct().values).all()
 
 
+@pytest.mark.filterwarnings("ignore:all observed values are equal")
 @pytest.mark.parametrize(("value", "share"), [(0.0, 0.5), (3.0, 0.5), (-3e-5, 1.0)])
 def test_a_constant_is_found_in_few_trials(value, share):
     seen = np.random.default_rng(0).random((12, 10)) < share
