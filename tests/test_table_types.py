@@ -97,7 +97,7 @@ def test_a_class_that_no_cell_shows_is_impossible(ordered):
     w, words = rng.normal(size=60), [*WORDS, "don't know"]
     answers = pd.Categorical.from_codes(np.digitize(w, [-0.5, 0.5]), words, ordered)
     frame = pd.DataFrame({"a": w, "b": answers, "c": w + rng.normal(size=60)})
-    frame = frame.mask(rng.random(frame.shape) < 0.3)
+    frame = frame.mask(rng.random(frame.shape) < 0.3).assign(a=w)
     posterior = nmd.sample(frame, 1, **QUICK)
     for result in (posterior, nmd.complete(frame, 1, random_state=0)):
         shares = result.probabilities("b")
