@@ -152,3 +152,85 @@ def test_empty_rows_and_columns_are_told_of(container, rows, columns, words):
     assert not fit.reconstruct().values[rows].any()
     _, found = told(nmd.complete, data, 2, alpha=0, offsets="both")
     assert nmd.warnings.UnobservedWarning not in found
+
+
+# Cells that may be missing -----------------------------------------------------------------------
+
+
+def usual():
+    """Return a table without anything to say of, with holes."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=90)
+    frame = pd.DataFrame(
+        {"x": 20 + z, "y": z + 0.2 * rng.normal(size=90), "w": np.where(z > 0, "yes", "no")}
+    )
+    frame.loc[30:40, "x"] = np.nan
+    return frame
+
+
+def with_cells(column, value, rows=slice(0, 12)):
+    frame = usual()
+    frame.loc[rows, column] = value
+    return frame
+
+
+IN_BOTH = {
+    "sample": lambda X, **options: nmd.sample(X, 1, draws=4, tune=2, random_state=0, **options),
+    "complete": lambda X, **options: nmd.complete(X, 1, alpha=1.0, random_state=0, **options),
+    "estimator": lambda X, **options: nmd.MatrixCompletion(1, alpha=1.0, random_state=0).fit(X),
+}
+
+
+@pytest.mark.parametrize("call", IN_BOTH.values(), ids=IN_BOTH)
+@pytest.mark.parametrize(
+    ("column", "value", "remedy"),
+    [
+        ("w", text, rf"replace\({{{text!r}: None}}\)".replace("?", r"\?"))
+        for text in ("", "NA", "?", " ", "None", "unknown")
+    ]
+    + [("x", code, rf"mask\(X\['x'\] == {code}\)") for code in (-999, 9999)],
+)  # fmt: skip
+def test_what_may_mean_missing_is_told_of_and_not_changed(call, column, value, remedy):
+    X = with_cells(column, value)
+    before = X.copy()
+    with pytest.warns(nmd.warnings.NMDWarning, match=remedy) as caught:
+        call(X)
+    assert len([w for w in caught if w.category is nmd.warnings.NMDWarning]) == 1
+    pd.testing.assert_frame_equal(X, before)
+
+
+def test_both_codes_of_a_column_are_told_of():
+    X = with_cells("x", -999)
+    X.loc[50:54, "x"] = -99
+    with pytest.warns(nmd.warnings.NMDWarning, match=r"-999\).*== -99\)"):
+        IN_BOTH["complete"](X)
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.0, 30.0, "maybe", "none"])
+def test_usual_values_are_no_codes(value):
+    IN_BOTH["complete"](with_cells("w" if isinstance(value, str) else "x", value))
+    few = with_cells("x", -999, rows=[3, 4])  # an outlier, twice
+    IN_BOTH["complete"](few)
+
+
+@pytest.mark.parametrize("name", ["sample", "complete"])
+def test_a_missing_cell_that_is_said_to_be_observed_is_told_of(name):
+    X = usual()
+    observed = X.notna()
+    IN_BOTH[name](X, observed=observed)  # without a word
+    observed.loc[33, "x"] = True
+    with pytest.warns(nmd.warnings.NMDWarning, match="no value, first at row 33, column 'x'"):
+        fit = IN_BOTH[name](X, observed=observed)
+    assert fit.impute(X).notna().all(axis=None)
+
+
+@pytest.mark.parametrize("options", [{}, {"offsets": "columns"}])
+def test_rows_without_any_cell_are_told_of(options):
+    X = usual()
+    X.loc[[7, 9]] = None
+    call = IN_BOTH["complete" if options else "sample"]
+    with pytest.warns(
+        nmd.warnings.UnobservedWarning, match="no observed cell in row 7, 9, which get means"
+    ):
+        filled = call(X, **options).impute(X)
+    assert filled.notna().all(axis=None)

@@ -166,3 +166,17 @@ def test_the_constraint_does_not_depend_on_what_is_held_out(rng):
     held = nmd.complete(X, 1, validation=0.15, **options)
     assert held.parameters["n_observed"] < X.size / 3
     assert plain.parameters["split"] == held.parameters["split"] == "everywhere"
+
+
+def test_a_count_at_a_mean_of_0_has_a_finite_error_that_its_row_justifies(X):
+    """The independent means have the share of one entry in those of the row and one more."""
+    counts = np.random.default_rng(4).poisson(3 * X).astype(float)
+    W, H = np.zeros((X.shape[0], 1)), np.ones((1, X.shape[1]))
+    observations = observe(counts)
+    score = HeldOut(observations.as_sparse(), make_model("identity", "kl"), observations)
+    (m, n), mean = X.shape, counts.mean()
+    of_rows, of_columns = (counts.sum(1) + mean) / (n + 1), (counts.sum(0) + mean) / (m + 1)
+    expected = np.outer(of_rows, of_columns) / mean / (n + 1)
+    found = score.scores(W, H, "deviance").reshape(X.shape)
+    wanted = stats.poisson.logpmf(counts, np.maximum(counts, 1e-300))
+    np.testing.assert_allclose(found, wanted - stats.poisson.logpmf(counts, expected), rtol=1e-9)

@@ -137,3 +137,14 @@ def test_no_array_has_the_size_of_the_matrix():
     tracemalloc.stop()
     assert fit.selection.sizes["trial"] == 2
     assert peak < m * n / 2  # bytes: a mask of all entries would have twice as many
+
+
+def test_the_rank_of_words_is_not_decided_by_those_at_a_mean_of_0():
+    """Each document has few of many words, so that held-out words are often new in it."""
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(8, 0.1), 300) @ rng.dirichlet(np.full(1000, 0.05), 8)
+    X = sparse.csr_array(rng.poisson(50 * topics).astype(float))
+    X = X[np.asarray(X.sum(axis=1)).ravel() > 0][:, np.asarray(X.sum(axis=0)).ravel() > 0]
+    nonnegative = {"w_constraint": "nonnegative", "h_constraint": "nonnegative"}
+    fit = nmd.decompose(X, "auto", "identity", "kl", **nonnegative, random_state=0)
+    assert 6 <= fit.rank <= 10
