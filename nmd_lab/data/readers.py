@@ -6,7 +6,10 @@ import csv
 import gzip
 import io
 import math
+import mmap
 import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,6 +35,16 @@ TABLES = {".csv": None, ".tsv": "\t", ".txt": r"\s+", ".data": r"\s+"}
 
 SPARSE = {"format", "shape", "data"}
 """Arrays that every file of `scipy.sparse.save_npz` has."""
+
+
+NAMES_AND_TEXTS = """import sys, h5netcdf
+with h5netcdf.File(sys.argv[1]) as file:
+    for variable in file.variables.values():
+        dict(variable.attrs), variable.dimensions, variable.dtype == object and variable[...]"""
+"""Program that reads what has no fixed size in a NetCDF file, from which HDF5 may not return."""
+
+SECONDS = 20
+"""Seconds within which this program ends, if the file is not damaged."""
 
 
 def read_npy(path: Path) -> Any:
@@ -66,12 +79,27 @@ def read_matrix_market(path: Path) -> Any:
 
 def read_netcdf(path: Path, variable: str | None) -> xr.DataArray:
     """Return an array of a file .nc."""
-    with errors_of(path), xr.open_dataset(path) as opened:
-        dataset = opened.load()
-    if RESULT_ATTRIBUTE in dataset.attrs:
-        raise ValueError(f"file={str(path)!r} is a result of nmd_lab: give one with data.")
+    with errors_of(path):
+        _check_netcdf(path)
+        with xr.open_dataset(path) as opened:
+            dataset = opened.load()
     names = [str(name) for name, array in dataset.data_vars.items() if array.ndim > 1]
     return dataset[_array_name(path, names, variable)]
+
+
+def _check_netcdf(path: Path) -> None:
+    """Raise for a result of ours, and for a file whose names and texts keep HDF5 forever."""
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as file:
+        if file.find(RESULT_ATTRIBUTE.encode()) >= 0 and file.find(b'"schema":') >= 0:
+            raise ValueError("it is a result of nmd_lab, not data")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", NAMES_AND_TEXTS, path], timeout=SECONDS, capture_output=True
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ValueError(f"its names and texts were not read within {SECONDS} seconds") from error
+    if done.returncode < 0:
+        raise ValueError("HDF5 ends the process that reads it")
 
 
 def read_parquet(path: Path) -> pd.DataFrame:

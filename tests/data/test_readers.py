@@ -12,6 +12,7 @@ from refused import check_refused
 from scipy import io as scipy_io
 from scipy import sparse
 
+from nmd_lab.data import readers
 from nmd_lab.data.readers import read_file, read_matrix
 
 
@@ -230,6 +231,23 @@ def test_a_damaged_netcdf_file_prints_nothing(tmp_path, capfd):
         read_matrix(path)
     gc.collect()
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("program", "seconds", "reason"),
+    [
+        ("while True: pass", 0.1, "were not read within 0.1 seconds"),
+        ("import os; os.abort()", 600, "ends the process"),
+    ],
+)
+def test_a_netcdf_file_from_which_hdf5_does_not_return(
+    tmp_path, monkeypatch, program, seconds, reason
+):
+    xr.DataArray(np.eye(3), name="X").to_netcdf(tmp_path / "x.nc", engine="h5netcdf")
+    monkeypatch.setattr(readers, "SECONDS", seconds)
+    monkeypatch.setattr(readers, "NAMES_AND_TEXTS", program)
+    with pytest.raises(ValueError, match=rf"x\.nc' cannot be read: .*{reason}"):
+        read_matrix(tmp_path / "x.nc")
 
 
 def test_a_netcdf_file_comes_back_with_its_labels(tmp_path):
