@@ -15,6 +15,7 @@ ratings: a block of columns, one for each item, which share one unit.
 
 >>> import pandas as pd
 >>> frame = pd.DataFrame({"age": [3.0, 5.0, 1.0], "pet": ["cat", None, "dog"]})
+>>> frame = frame.astype({"pet": "category"})
 >>> table_of(frame).encode(frame)
    age  pet=dog
 0  3.0      0.0
