@@ -19,9 +19,6 @@ from numpy.typing import NDArray
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-LINES = "run `"
-"""Beginning of the lines for pandas in the error about columns that are refused."""
-
 
 def any_frame(function: Function) -> Function:
     """Let a function take DataFrames of any library, and return those of the library of X."""
@@ -32,13 +29,7 @@ def any_frame(function: Function) -> Function:
         plain = [pandas_of(value) for value in values]
         by_name = dict(zip(options, plain[len(args) :], strict=True))
         foreign = [X for X, frame in zip(values, plain, strict=True) if frame is not X]
-        try:
-            result = function(*plain[: len(args)], **by_name)
-        except TypeError as error:
-            if foreign and LINES in str(error) and not isinstance(foreign[0], pd.DataFrame):
-                more = str(error).replace(LINES, f"{LINES}X = X.to_pandas(); ", 1)
-                raise TypeError(more) from error
-            raise
+        result = function(*plain[: len(args)], **by_name)
         return _as_given(result, foreign[0]) if foreign else result
 
     return cast(Function, with_pandas)

@@ -1,13 +1,13 @@
 """Facts from tables and tensors: labels, a documented range, long tables, refused columns.
 
-Columns that hold neither numbers nor classes are refused, with the lines of code that mend them.
+Columns that hold neither numbers nor classes are refused, with what to do.
 
 >>> import pandas as pd
 >>> frame = pd.DataFrame({"sex": ["f", "m", "f"], "name": ["a", "b", "c"], "cm": ["1", "3", "2"]})
 >>> refused_columns(frame)
 {'identifiers': ['name'], 'numbers': ['cm']}
->>> lines_that_mend(frame)
-"X = X.drop(columns=['name']); X[['cm']] = X[['cm']].apply(pd.to_numeric)"
+>>> description(frame, {"numbers": ["cm"]})
+"numbers as text or objects in column 'cm'"
 """
 
 from __future__ import annotations
@@ -152,29 +152,32 @@ PHRASES = {
 }
 """What a refused column holds, by its kind."""
 
-CASTS = {
-    "numbers": ".apply(pd.to_numeric)",
-    "words": ".apply(pd.to_numeric, errors='coerce')",
-    "dates": ".apply(lambda when: (when - when.min()).dt.days)",
-    "durations": ".apply(lambda length: length.dt.total_seconds())",
-}
-"""Code that turns some columns into ones that are taken."""
-
 DROPPED = ("identifiers", "mixed", "empty", "others")
 """Kinds of columns that nothing can be made of."""
 
-SIGNS = {"at_most": "<≤", "at_least": ">≥"}
-"""Signs before an upper and before a lower limit."""
+DROP = "give X.drop(columns={names})"
+
+REMEDIES = {
+    **dict.fromkeys(DROPPED, DROP),
+    "identifiers": f"{DROP}, or nmd.observations_from_table() if each line is one observation",
+    "limits": "give the numbers without signs, with at_most= True for '<' and at_least= for '>'",
+    "numbers": "give X[{names}].apply(pd.to_numeric)",
+    "words": "give pd.to_numeric(X[name], errors='coerce'); where a word means below a limit, give "
+    "the limit with at_most= True",
+    "dates": "give the days since the first one",
+    "durations": "give X[name].dt.total_seconds()",
+}
+"""What to do with such columns."""
 
 OTHER_OBJECTS = ("PeriodDtype", "IntervalDtype")
 """Types of objects that pandas turns into numbers of little meaning."""
 
+SIGNS = "<>≤≥"  # before an upper or a lower limit
 LEAST_REPEATS = 1.25  # lines for each distinct text; below, categories would have almost one line
 MOST_TEXTS = 50  # distinct texts that are taken for classes; more are names or free text
 FEWEST_NUMBERS = 5  # distinct numbers of a column of numbers that has words, too
 MOST_NAMED = 5  # classes of a column that a warning names
 MOST_WORDS = 3  # distinct words among numbers, such as "ND" or "trace"
-LIMIT = "LIMIT"  # what the user replaces by the limit of a word
 BELOW_A_LIMIT = {"nd", "n.d.", "n.d", "n/d", "trace", "traces", "lod", "loq", "bdl", "bql"}
 
 
@@ -191,32 +194,14 @@ def refused_columns(frame: Any, typed: Collection[Any] = ()) -> dict[str, list[A
 
 
 def refuse_columns(frame: Any, typed: Collection[Any] = ()) -> None:
-    """Raise TypeError if columns are refused, with the lines that mend them."""
-    refused = refused_columns(frame, typed)
-    if refused:
+    """Raise TypeError if columns are refused, with what to do with each of them."""
+    if refused := refused_columns(frame, typed):
         check_no_long_table(frame)
-        said, remedy = description(frame, refused), lines_that_mend(frame, typed)
-        limits = [f"{name}={name}" for name in SIGNS if f"{name} = " in remedy]
-        give = f", and give {' and '.join(limits)}" if limits else ""
-        if f"<{LIMIT}" in remedy:
-            give += f" with the limit in place of {LIMIT}"
-        elif "words" in refused:
-            give += "; where a word means below a limit, write '<' and the limit before"
-        if roles := _roles_of_long_table(frame, refused):
-            call = f"nmd.observations_from_table(X, {roles})"
-            give += f"; if each line is one observation, give {call}"
-        raise TypeError(f"X has {said}: run `{remedy}`{give}.")
-
-
-def _roles_of_long_table(frame: Any, refused: dict[str, list[Any]]) -> str:
-    """Return the arguments with which a table of pairs and values is read, if it may be one."""
-    names = [name for name in frame.columns if str(name).lower() not in COLUMNS_BESIDE]
-    if [*refused] != ["identifiers"] or len(names) != 3 or frame[names[:2]].duplicated().any():
-        return ""
-    row, column, value = names
-    if not pd.api.types.is_numeric_dtype(frame[value]) or not has_repeats(frame[row]):
-        return ""
-    return f"{row=}, {column=}, {value=}"
+        remedies = [
+            f"{description(frame, {kind: names})}: {REMEDIES[kind].format(names=names)}"
+            for kind, names in refused.items()
+        ]
+        raise TypeError(f"X has {'; '.join(remedies)}.")
 
 
 def description(frame: Any, refused: dict[str, list[Any]]) -> str:
@@ -225,40 +210,18 @@ def description(frame: Any, refused: dict[str, list[Any]]) -> str:
     for kind, names in refused.items():
         phrase = PHRASES[kind]
         if kind in ("limits", "words"):
-            examples = [*_with_sign(frame, names)[:1], *_words_of(frame, names)]
-            phrase = phrase.format(examples=" and ".join(map(repr, examples)))
+            phrase = phrase.format(examples=" and ".join(map(repr, _examples(frame, names))))
         said.append(f"{phrase} in column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}")
     return " and ".join([", ".join(said[:-1]), said[-1]] if said[1:] else said)
 
 
-def lines_that_mend(frame: Any, typed: Collection[Any] = ()) -> str:
-    """Return the code that makes X, which is the frame, a table that is taken."""
-    refused, lines = refused_columns(frame, typed), []
-    if dropped := [name for kind in DROPPED for name in refused.get(kind, [])]:
-        lines.append(f"X = X.drop(columns={dropped!r})")
-    for name in refused.get("words", []):
-        if below := [word for word in _words_of(frame, [name]) if _is_below(word)]:
-            lines.append(f"X[{name!r}] = X[{name!r}].replace({below!r}, '<{LIMIT}')")
-            refused["words"] = [other for other in refused["words"] if other != name]
-    lines += [
-        f"X[{names!r}] = X[{names!r}]{CASTS[kind]}"
-        for kind, names in refused.items()
-        if names and kind in CASTS
-    ]
-    if names := refused.get("limits", []):
-        signs_seen = set("".join(_with_sign(frame, names)))
-        words = {name: found for name in names if (found := _limits_of_words(frame, name))}
-        known = f".replace({words!r})" if words else ""
-        lines.append(f"limits = X[{names!r}]{known}.astype(str)")
-        lines += [
-            f"{argument} = limits.apply(lambda c: c.str.contains('[{signs}]'))"
-            ".reindex(columns=X.columns, fill_value=False)"
-            for argument, signs in SIGNS.items()
-            if signs_seen & set(signs)
-        ]
-        number = "pd.to_numeric(c.str.strip('<>≤≥= '), errors='coerce')"
-        lines.append(f"X[{names!r}] = limits.apply(lambda c: {number})")
-    return "; ".join(lines)
+def _examples(frame: Any, names: Collection[Any]) -> list[str]:
+    """Return a limit with its sign among the values of some columns, and all words."""
+    columns = [frame.iloc[:, k] for k, name in enumerate(frame.columns) if name in names]
+    text = pd.concat(columns).dropna().astype(str)
+    is_word = _without_signs(text).isna()
+    limits = text[~is_word & text.str.contains(f"[{SIGNS}]")]
+    return [*limits[:1], *sorted(set(text[is_word]))]
 
 
 def warn_of_classes(unseen: Mapping[Any, list[Any]]) -> None:
@@ -298,7 +261,7 @@ def _kind_of_objects(column: Any) -> str:
     text = values.astype(str)
     if pd.to_numeric(values, errors="coerce").notna().all():
         return "numbers"
-    numbers, signed = _without_signs(text), text.str.contains("[<>≤≥]")
+    numbers, signed = _without_signs(text), text.str.contains(f"[{SIGNS}]")
     limits = signed & numbers.notna()  # "<LOD" is a word
     if numbers.notna().all():
         return "limits"
@@ -316,37 +279,12 @@ def _kind_of_objects(column: Any) -> str:
 
 def _is_below(word: str) -> bool:
     """Return whether a word among numbers is a usual one for "below a limit"."""
-    return word.lower() in BELOW_A_LIMIT or word.startswith(tuple(SIGNS["at_most"]))
+    return word.lower() in BELOW_A_LIMIT or word.startswith(("<", "≤"))
 
 
 def _without_signs(text: Any) -> Any:
     """Return the numbers of a Series of texts, without the signs of limits, and NaN for words."""
-    return pd.to_numeric(text.str.strip("<>≤≥= "), errors="coerce")
-
-
-def _texts(frame: Any, names: Collection[Any]) -> Any:
-    """Return the values of some columns that are not missing, as text."""
-    columns = [frame.iloc[:, k] for k, name in enumerate(frame.columns) if name in names]
-    return pd.concat(columns).dropna().astype(str)
-
-
-def _words_of(frame: Any, names: Collection[Any]) -> list[str]:
-    """Return the words among the numbers of some columns."""
-    text = _texts(frame, names)
-    return sorted(set(text[_without_signs(text).isna()]))
-
-
-def _limits_of_words(frame: Any, name: Any) -> dict[str, str]:
-    """Return the highest upper limit of a column for each of its words; "" if it has none."""
-    upper = _with_sign(frame, [name], SIGNS["at_most"])
-    highest = max(upper, key=lambda text: float(text.strip("<≤ ")), default="")
-    return dict.fromkeys(_words_of(frame, [name]), highest)
-
-
-def _with_sign(frame: Any, names: Collection[Any], signs: str = "<>≤≥") -> list[str]:
-    """Return the limits among the values of some columns, with their signs."""
-    texts = _texts(frame, names)
-    return [text for text in texts[_without_signs(texts).notna()] if set(signs) & set(text)]
+    return pd.to_numeric(text.str.strip(f"{SIGNS}= "), errors="coerce")
 
 
 GREY_LEVELS = 255
