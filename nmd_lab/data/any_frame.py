@@ -8,6 +8,7 @@ Decimals become float64, and stay so.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -16,6 +17,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
+from scipy import sparse
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -155,3 +157,26 @@ def _masked(X: Any) -> NDArray[np.bool_] | None:
         return None
     pairs = zip(X, masks, strict=True)
     return np.stack([np.zeros(np.shape(x), bool) if m is None else m for x, m in pairs])
+
+
+def without_tensors(X: Any) -> Any:
+    """Return a tensor as an array, which shares its memory where it can, and others as they are.
+
+    PyTorch is not imported.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(X, torch.Tensor):
+        return X
+    try:
+        X = X.detach().cpu()
+        X = X.float() if str(X.dtype) == "torch.bfloat16" else X  # NumPy has no such type
+        if str(X.layout) == "torch.strided":
+            return X.numpy()
+        compressed = X.to_sparse_csr()  # entries that are there twice are added
+        parts = (compressed.values(), compressed.col_indices(), compressed.crow_indices())
+        return sparse.csr_array(tuple(array.numpy() for array in parts), shape=tuple(X.shape))
+    except (NotImplementedError, RuntimeError, TypeError) as error:
+        raise TypeError(
+            f"a tensor of {X.dtype} on {X.device} has no array of its entries: convert it to "
+            "torch.float32 on a device with data."
+        ) from error
