@@ -52,16 +52,13 @@ def _compared(X: Any, Y: Any, observed: Any, weights: Any) -> Compared:
 
 def _matched(X: Any, Y: Any, observed: Any, weights: Any) -> Compared:
     """Return the observed entries of X and those of Y, by label where both have labels."""
-    model: Any = Y
-    if is_sparse(Y):
-        model = observe(Y)
-        labels = model.labels
-    else:
-        labels = labels_of(Y, sample_dims=_dims(Y)[0] if np.ndim(Y) > 2 else None)
+    model = observe(Y) if is_sparse(Y) else None
+    rows = _dims(Y)[0] if np.ndim(Y) > 2 else None
+    labels = labels_of(Y, sample_dims=rows) if model is None else model.labels
     data = match_data(labels, X, observed=observed, weights=weights, owner="Y")
     i, j, x = data.observations.entries()
     i, j = data.rows[i], data.columns[j]
-    y = _stored_at(model, i, j) if is_sparse(Y) else labels.flatten(_floats(Y))[i, j]
+    y = labels.flatten(_floats(Y))[i, j] if model is None else _stored_at(model, i, j)
     entry_weights = None if data.observations.weights is None else data.observations.observed()[1]
     return x.astype(float), y.astype(float), entry_weights
 
