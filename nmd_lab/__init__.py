@@ -42,8 +42,11 @@ if TYPE_CHECKING:
         widgets,
     )
     from ._runtime.machine import show_versions
-    from .data.blocks_on_disk import observations_from_files
-    from .data.long_table import observations_from_sparse, observations_from_table
+    from .data.long_table import (
+        observations_from_files,
+        observations_from_sparse,
+        observations_from_table,
+    )
     from .data.patches import from_patches, patches
     from .data.sparse import SparseObservations
     from .data.split import split_observed
@@ -130,8 +133,9 @@ __all__ = [
 
 _WHERE = {
     "_runtime.machine": ["show_versions"],
-    "data.blocks_on_disk": ["observations_from_files"],
-    "data.long_table": ["observations_from_sparse", "observations_from_table"],
+    "data.long_table": [
+        *("observations_from_files", "observations_from_sparse", "observations_from_table"),
+    ],
     "data.patches": ["from_patches", "patches"],
     "data.sparse": ["SparseObservations"],
     "data.split": ["split_observed"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from ._runtime.checks import errors_about
-from .data.patches import Average, Grid, from_patches, patches
+from .data.patches import Grid, from_patches, patches
 from .fit import complete
 from .sampling import sample
-from .solver.gaussian_mixture import GaussianMixture, fit_mixture
-from .solver.similar_patches import Places
+from .solver import similar_patches as similar
+from .solver.gaussian_mixture import GaussianMixture, fit_mixture, smooth_group
 
 NOISE = 1e-5
 """Variance of the noise of seen pixels that are not cleaned, in units of the squared range."""
@@ -37,31 +37,11 @@ NOISE_GROUPS = 6
 LEAST_COUNT = 0.1
 """Smallest mean number of photons in a variance."""
 
-SMOOTHNESS = 8.0
-"""Pixels over which the correlation of the first covariance decreases by a factor of e."""
-
-HELD_OUT, ENOUGH, MOST = 0.02, 400, 0.2
-"""Fraction of the seen pixels that the groups do not learn from, or the fraction for `ENOUGH` of
-them if it is larger and below `MOST`.  Their predictions scale the intervals."""
-
-FEWEST, OF_A_GROUP = 20, 150
-"""Number of such pixels from which a scale is estimated, and of those with like deviations."""
-
-LEVEL, ENDS = 0.9, 1.645
-"""Probability of the intervals that are scaled, and their ends in standard deviations."""
-
-TINY = 1e-8
-"""Smallest variance, by which precisions are finite."""
-
 RANK = 32
 """Components of the patches with a nonlinearity or a loss."""
 
 Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Positions = NDArray[np.intp]
-Estimate = tuple[Array, Array]
-"""Mean and standard deviation of each pixel."""
-
 Tell = Callable[[str, Array | None], None]
 """Hears of each step with its picture so far, if there is one, and may stop it by an error."""
 
@@ -164,7 +144,7 @@ def _fill(
     are larger.
     """
     may_hold_out = not plan.denoise and plan.mixture is None
-    held_out = _held_out(units, grid, rng) & may_hold_out
+    held_out = similar.held_out_pixels(units, grid, rng) & may_hold_out
     plan.tell("learning the groups of patches", None)
     training = np.where(held_out, np.nan, units)
     seen, variance, of_groups, mixture = _by_groups(training, grid, plan, rng)
@@ -174,28 +154,29 @@ def _fill(
         plan.tell("looking for similar patches", estimate[0])
         if plan.photon:
             variance = NOISE + plan.photon * np.maximum(estimate[0], plan.photon * LEAST_COUNT)
-        before, estimate = estimate, _by_similar(seen, variance, known, grid, estimate)
-        share = _share(units[held_out], before[0][held_out], estimate[0][held_out])
-        estimate = _between(before, estimate, share)
-    if held_out.sum() < FEWEST:
+        before, estimate = estimate, similar.by_similar(seen, variance, known, grid, estimate)
+        share = similar.weight_of(units[held_out], before[0][held_out], estimate[0][held_out])
+        estimate = similar.between(before, estimate, share)
+    if held_out.sum() < similar.FEWEST:
         return estimate[0], of_groups[1], mixture
     plan.tell("looking for similar patches, with all that is seen", estimate[0])
-    factor = _factor(estimate, units, held_out)
+    factor = similar.factor_of(estimate, units, held_out)
     seen, known = np.where(held_out, units, seen), known | held_out
-    mean, std = _between(before, _by_similar(seen, variance, known, grid, before), share)
+    after = similar.by_similar(seen, variance, known, grid, before)
+    mean, std = similar.between(before, after, share)
     return mean, std * factor(std), mixture
 
 
 def _by_groups(
     units: Array, grid: Grid, plan: Plan, rng: np.random.Generator
-) -> tuple[Array, Array, Estimate, GaussianMixture]:
+) -> tuple[Array, Array, similar.Estimate, GaussianMixture]:
     """Return the pixels with coarse ones, the variances of their noise, an estimate and groups."""
     variance = np.full(units.shape, NOISE + plan.photon * np.nanmean(units))
     mixture = plan.mixture
     if mixture is None:
         places = _training_places(units, grid, rng)
         X = units.reshape(-1)[places]
-        start = _first(X, grid)
+        start = smooth_group(X, grid.offsets, NOISE)
         if plan.denoise and not plan.photon:
             few = fit_mixture(X, np.full_like(X, NOISE), start, NOISE_GROUPS, rng)
             variance += few.noise(len(X))
@@ -207,7 +188,7 @@ def _by_groups(
     if plan.mixture is not None:
         blocks = (at[np.isnan(units.reshape(-1)[at]).any(axis=1)] for at in blocks)
     found = ((at, *mixture.predict(*(each[at] for each in flat))) for at in blocks if len(at))
-    return seen, variance, _average(grid, found), mixture
+    return seen, variance, similar.average(grid, found), mixture
 
 
 def _training_places(units: Array, grid: Grid, rng: np.random.Generator) -> Positions:
@@ -253,78 +234,11 @@ def _with_coarse(
     return np.where(far, mean, units), np.where(far, std**2 + detail, variance)
 
 
-def _average(grid: Grid, found: Iterable[tuple[Positions, Array, Array]]) -> Estimate:
-    """Return averages of predictions at some positions, weighted by their precisions.
-
-    Pixels without a prediction are NaN.
-    """
-    total, precision = Average(grid.shape), Average(grid.shape)
-    for places, mean, variance in found:
-        weights = 1 / np.maximum(variance, TINY)
-        total.add(places, mean, weights)
-        precision.add(places, weights, np.ones_like(weights))
-    return total.result(), 1 / np.sqrt(precision.result())
-
-
-def _by_similar(
-    seen: Array, variance: Array, known: Mask, grid: Grid, estimate: Estimate
-) -> Estimate:
-    """Return predictions by similar patches of an estimate; `known` pixels are as they are seen."""
-    mean, std = estimate
-    guess = np.where(known, seen, mean).reshape(-1), np.where(known, 0.0, std**2).reshape(-1)
-    grid = replace(grid, step=tuple(-(-n // 2) for n in grid.size))
-    strides = np.array(seen.strides) // seen.itemsize
-    places = Places(strides, np.subtract(grid.shape, grid.size), grid.offsets @ strides)
-    corners = grid.corners
-    corners = corners[~known.reshape(-1)[grid.positions(np.arange(len(corners)))].all(axis=1)]
-    found = places.predict((seen.reshape(-1), variance.reshape(-1)), guess, corners)
-    new, new_std = _average(grid, found)
-    return np.where(np.isnan(new), mean, new), np.where(np.isnan(new), std, new_std)
-
-
-def _share(truth: Array, before: Array, after: Array) -> float:
-    """Return the weight of the second of two predictions, by least squares of their average."""
-    if truth.size < FEWEST:
-        return 1.0
-    change = after - before
-    return float(np.clip(change @ (truth - before) / max(float(change @ change), TINY), 0, 1))
-
-
-def _between(before: Estimate, after: Estimate, share: float) -> Estimate:
-    """Return the average of two estimates, with the weight of the second."""
-    mean, std = ((1 - share) * old + share * new for old, new in zip(before, after, strict=True))
-    return mean, std
-
-
-def _held_out(units: Array, grid: Grid, rng: np.random.Generator) -> Mask:
-    """Return which seen pixels are held out, with all their channels; none of very few."""
-    seen = ~np.isnan(units)
-    fraction = min(max(HELD_OUT, ENOUGH / seen.sum()), MOST) * (MOST * seen.sum() >= FEWEST)
-    one = [n if axis in grid.space else 1 for axis, n in enumerate(units.shape)]
-    return np.asarray(seen & (rng.random(one) < fraction))
-
-
-def _factor(estimate: Estimate, truth: Array, held_out: Mask) -> Callable[[Array], Array]:
-    """Return a function of standard deviations: factors by which intervals cover held-out pixels.
-
-    Factors change with the standard deviation, since smooth and textured parts differ.
-    """
-    if held_out.sum() < FEWEST:
-        return np.ones_like
-    mean, std = (each[held_out] for each in estimate)
-    size = np.abs(truth[held_out] - mean)
-    alike = np.array_split(np.argsort(std), max(std.size // OF_A_GROUP, 1))
-    middle = np.log([np.median(std[some]) for some in alike])
-    factors: Any = [np.quantile(size[some] / std[some], LEVEL) / ENDS for some in alike]
-    logs = np.log(np.maximum(factors, TINY))
-    return lambda std: np.exp(np.interp(np.log(std), middle, logs))
-
-
 def fill_by_factors(
     pixels: Array, grid: Grid, method: str, rng: np.random.Generator, **options: Any
 ) -> tuple[Array, Array]:
     """Return the mean and standard deviation of each pixel by f(WH) of the patches."""
-    held_out = _held_out(pixels, grid, rng)
+    held_out = similar.held_out_pixels(pixels, grid, rng)
     like = xr.DataArray(np.where(held_out, np.nan, pixels), dims=grid.dims)
     size, step = (tuple(each[axis] for axis in grid.space) for each in (grid.size, grid.step))
     X = patches(like, size, step)
@@ -332,19 +246,10 @@ def fill_by_factors(
     with errors_about("picture"):
         if method == "sample":
             fit: Any = sample(X, rank, random_state=rng, **options)
-            weights = 1 / np.maximum(fit.uncertainty(noise=False), TINY) ** 2
+            weights = 1 / np.maximum(fit.uncertainty(noise=False), similar.TINY) ** 2
         else:
             fit = complete(X, rank, random_state=rng, **options)
             weights = xr.ones_like(X)
     mean = from_patches(fit.reconstruct(), like, weights).to_numpy()
     std = 1 / np.sqrt(from_patches(weights, like).to_numpy())
-    return mean, std * _factor((mean, std), pixels, held_out)(std)
-
-
-def _first(X: Array, grid: Grid) -> GaussianMixture:
-    """Return one group whose correlation decreases with the distance of pixels."""
-    offsets = grid.offsets
-    distances = np.sqrt(np.sum((offsets[:, None] - offsets) ** 2, axis=-1))
-    mean, covariance = np.full(len(offsets), np.nanmean(X)), np.exp(-distances / SMOOTHNESS)
-    covariance *= max(float(np.nanvar(X)), NOISE)
-    return GaussianMixture(np.ones(1), mean[None], covariance[None])
+    return mean, std * similar.factor_of((mean, std), pixels, held_out)(std)

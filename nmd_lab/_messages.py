@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .data.masks import AT_MOST, as_booleans, dense_values
-from .data.matching import first_few, plain_label
+from .data.entries import as_booleans
+from .data.inputs import AT_MOST, dense_values
+from .data.matching import first_few
 from .data.observations import Observations
+from .data.typed_table import plain_label
 from .data.units import units_of_columns
 from .result.convergence import LARGEST_RHAT, MOST_UNSETTLED
 from .result.decomposition import Decomposition
 from .result.draws import LIMITS
-from .result.new_observations import Bounded, draws_within
+from .result.imputation import Bounded, draws_within
 from .result.posterior import Posterior
 from .result.report import sentence_of_codes
 from .result.summary import FEW_DRAWS, few_draws, unfinished
@@ -213,11 +215,8 @@ def message_of_limits(posterior: Posterior, observations: Observations) -> Messa
     """Return a message if draws below limits are negative, and no value of such columns is."""
     if (limits := posterior._limits) is None:
         return {}
-    _, of_values, x = observations.entries()
     i, j, codes, values, _ = (limits[name].values for name in LIMITS)
-    lowest = np.full(observations.shape[1], np.inf)
-    np.minimum.at(lowest, of_values, x)
-    if (lowest[j] < 0).any():
+    if (_ends(observations, by_column=True)[0, j] < 0).any():
         return {}
     at = np.flatnonzero((codes == AT_MOST) & (values > 0))
     bounded = Bounded(i[at], j[at], np.full(at.size, -np.inf), values[at])

@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import check_no_fit
 from nmd_lab.data.any_frame import plain_array
-from nmd_lab.data.entries import FloatArray
+from nmd_lab.data.entries import FloatArray, check_weights
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import is_frame, labels_of
-from nmd_lab.data.masks import check_weights
 from nmd_lab.data.matching import match_data
 from nmd_lab.data.sparse import is_sparse
 from nmd_lab.model.losses import Loss, as_loss
@@ -52,33 +52,27 @@ def _compared(X: Any, Y: Any, observed: Any, weights: Any) -> Compared:
 
 def _matched(X: Any, Y: Any, observed: Any, weights: Any) -> Compared:
     """Return the observed entries of X and those of Y, by label where both have labels."""
-    model: Any = Y
-    if is_sparse(Y):
-        model = observe(Y)
-        labels = model.labels
-    else:
-        labels = labels_of(Y, sample_dims=_dims(Y)[0] if np.ndim(Y) > 2 else None)
+    model = observe(Y) if is_sparse(Y) else None
+    rows = _dims(Y)[0] if np.ndim(Y) > 2 else None
+    labels = labels_of(Y, sample_dims=rows) if model is None else model.labels
     data = match_data(labels, X, observed=observed, weights=weights, owner="Y")
     i, j, x = data.observations.entries()
     i, j = data.rows[i], data.columns[j]
-    y = _stored_at(model, i, j) if is_sparse(Y) else labels.flatten(_floats(Y))[i, j]
+    y = labels.flatten(_floats(Y))[i, j] if model is None else _stored_at(model, i, j)
     entry_weights = None if data.observations.weights is None else data.observations.observed()[1]
     return x.astype(float), y.astype(float), entry_weights
 
 
 def _stored_at(model: Any, i: Any, j: Any) -> FloatArray:
     """Return the stored values of sparse observations at some positions."""
-    rows, columns, values = model.entries()
-    n = model.shape[1]
-    stored, wanted = rows.astype(np.int64) * n + columns, i.astype(np.int64) * n + j
-    places = np.minimum(np.searchsorted(stored, wanted), stored.size - 1)
-    absent = int(np.count_nonzero(stored[places] != wanted))
-    if absent:
+    entries, n = model.entries(), model.shape[1]
+    wanted = i.astype(np.int64) * n + j
+    found: FloatArray = pd.Series(entries.values, entries.flat(n)).reindex(wanted).to_numpy()
+    if absent := int(np.isnan(found).sum()):
         raise ValueError(
             f"Y has no value at {absent} of the {wanted.size} observed entries of X: give one for "
             "each, for example fit.predict(X)."
         )
-    found: FloatArray = values[places]
     return found
 
 

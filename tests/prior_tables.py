@@ -15,8 +15,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import ndtr
 
-from nmd_lab.data.inputs import observe
-from nmd_lab.data.masks import GivenLimits
+from nmd_lab.data.inputs import GivenLimits, observe
 from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.sampler.cut_points import CutPoints, Levels
 from nmd_lab.solver.sampler.latent_sweep import ChainState

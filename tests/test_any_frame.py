@@ -179,15 +179,6 @@ def test_limits_may_be_frames_of_the_same_library():
     np.testing.assert_array_equal(filled[~below], w[~below])
 
 
-def test_the_lines_that_mend_a_frame_go_with_its_library():
-    names = {"X": pl.DataFrame({"lead": ["<0.5", "0.7", "2"], "iron": [1.0, 2, 3]}), "pd": pd}
-    with pytest.raises(TypeError) as caught:
-        nmd.impute(names["X"])
-    exec(str(caught.value).split("`")[1], names)
-    assert names["X"]["lead"].tolist() == [0.5, 0.7, 2]
-    assert names["at_most"]["lead"].tolist() == [True, False, False]
-
-
 def test_a_lazy_frame_is_refused_with_the_remedy():
     with pytest.raises(TypeError, match=r"LazyFrame.*give X\.collect\(\)"):
         nmd.impute(pl.DataFrame({"a": [1.0, 2.0]}).lazy())

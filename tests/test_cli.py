@@ -6,6 +6,7 @@ import inspect
 import shutil
 import subprocess
 import sys
+from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,8 +19,8 @@ from scipy import io, sparse
 from waiting import PATIENCE
 
 import nmd_lab as nmd
-from nmd_lab._command_line import OF_PYTHON
-from nmd_lab.cli import main
+from nmd_lab import cli
+from nmd_lab.cli import OF_PYTHON, main
 from nmd_lab.data.inputs import observe
 from nmd_lab.solver import loop
 
@@ -69,6 +70,7 @@ def asked(monkeypatch):
     calls = []
 
     def noting(name):
+        @wraps(getattr(cli, name))  # the parser reads the signature
         def note(X, rank, *, progress, **options):
             calls.append(SimpleNamespace(name=name, X=X, rank=rank, options=options))
             raise LookupError("noted")
@@ -230,8 +232,8 @@ def test_columns_of_text_are_refused_in_words_of_the_shell(mixed, tmp_path, aske
     data.write_text("lead,sex,name\n<0.5,m,w\n2,f,x\n3,f,y\n4,m,z\n")
     said = (
         "the table has identifiers or free text in column 'name' and limits such as '<0.5' in "
-        "column 'lead': leave 'name', 'lead' out of the file; limits need Python: give the "
-        "table to nmd.sample, whose error has the code."
+        "column 'lead': leave 'name', 'lead' out of the file; limits need Python: at_most= "
+        "and at_least= of nmd.sample."
     )
     assert main(["fit", str(data)]) == 2
     assert capsys.readouterr().err == f"nmd-lab: error: {said}\n"

@@ -12,7 +12,7 @@ from numba.core import event
 from waiting import PATIENCE, wait_for
 
 import nmd_lab as nmd
-from nmd_lab import _fitting as fit_module
+from nmd_lab import fit as fit_module
 from nmd_lab._runtime import progress
 from nmd_lab._runtime.compiler import compile_scalar
 from nmd_lab.checkpoint.checkpoint import read_file

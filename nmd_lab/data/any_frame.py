@@ -8,6 +8,7 @@ Decimals become float64, and stay so.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -16,11 +17,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
+from scipy import sparse
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-LINES = "run `"
-"""Beginning of the lines for pandas in the error about columns that are refused."""
 
 
 def any_frame(function: Function) -> Function:
@@ -32,13 +31,7 @@ def any_frame(function: Function) -> Function:
         plain = [pandas_of(value) for value in values]
         by_name = dict(zip(options, plain[len(args) :], strict=True))
         foreign = [X for X, frame in zip(values, plain, strict=True) if frame is not X]
-        try:
-            result = function(*plain[: len(args)], **by_name)
-        except TypeError as error:
-            if foreign and LINES in str(error) and not isinstance(foreign[0], pd.DataFrame):
-                more = str(error).replace(LINES, f"{LINES}X = X.to_pandas(); ", 1)
-                raise TypeError(more) from error
-            raise
+        result = function(*plain[: len(args)], **by_name)
         return _as_given(result, foreign[0]) if foreign else result
 
     return cast(Function, with_pandas)
@@ -164,3 +157,26 @@ def _masked(X: Any) -> NDArray[np.bool_] | None:
         return None
     pairs = zip(X, masks, strict=True)
     return np.stack([np.zeros(np.shape(x), bool) if m is None else m for x, m in pairs])
+
+
+def without_tensors(X: Any) -> Any:
+    """Return a tensor as an array, which shares its memory where it can, and others as they are.
+
+    PyTorch is not imported.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(X, torch.Tensor):
+        return X
+    try:
+        X = X.detach().cpu()
+        X = X.float() if str(X.dtype) == "torch.bfloat16" else X  # NumPy has no such type
+        if str(X.layout) == "torch.strided":
+            return X.numpy()
+        compressed = X.to_sparse_csr()  # entries that are there twice are added
+        parts = (compressed.values(), compressed.col_indices(), compressed.crow_indices())
+        return sparse.csr_array(tuple(array.numpy() for array in parts), shape=tuple(X.shape))
+    except (NotImplementedError, RuntimeError, TypeError) as error:
+        raise TypeError(
+            f"a tensor of {X.dtype} on {X.device} has no array of its entries: convert it to "
+            "torch.float32 on a device with data."
+        ) from error

@@ -22,7 +22,6 @@ from .entries import (
     EntryWeights,
     FloatArray,
     GivenOffsets,
-    IntArray,
     ObservedEntries,
     Transform,
     has_offsets,
@@ -121,11 +120,6 @@ class DenseObservations(Observations):
         limits = None if self.limits is None else self.limits.mapped(transform)
         stored = self.transformed(transform).reshape(self.shape)
         return replace(self, stored=stored, limits=limits)
-
-    def stored_positions(self) -> tuple[IntArray, IntArray]:
-        """Return the row and the column of each entry."""
-        m, n = self.shape
-        return np.repeat(np.arange(m), n), np.tile(np.arange(n), m)
 
     def centred(self, transform: Transform, offsets: GivenOffsets) -> tuple[FloatArray, float]:
         """Return transform(X) minus offsets; see `Observations.centred`."""

@@ -181,22 +181,16 @@ class EntryWeights:
         That of the weights; bool if there is a mask only.
     """
 
-    def __init__(self, seen: NDArray[np.bool_] | None, weights: FloatArray | None) -> None:
-        array: Any = seen if weights is None else weights
-        self.shape: tuple[int, int] = array.shape
-        self.dtype: np.dtype[Any] = array.dtype
-        self._bits = None if seen is None else np.packbits(seen)
-        self._weights = None if weights is None else weights.ravel()
+    def __init__(self, seen: Any, weights: Any, shape: tuple[int, int] | None = None) -> None:
+        """Take a mask, which may be in bits, and weights, which may lie in a file; or one of both.
 
-    @classmethod
-    def from_bits(
-        cls, bits: NDArray[np.uint8] | None, weights: Any, shape: tuple[int, int]
-    ) -> EntryWeights:
-        """Return the weights from a mask in bits, and from flat weights that are read by ranges."""
-        result = object.__new__(cls)
-        result.shape, result.dtype = shape, np.dtype(bool) if weights is None else weights.dtype
-        result._bits, result._weights = bits, weights
-        return result
+        Of a mask in bits, the shape has to be given.
+        """
+        self.shape = shape or (seen if weights is None else weights).shape
+        self.dtype: np.dtype[Any] = np.dtype(bool) if weights is None else weights.dtype
+        in_bits = seen is None or seen.dtype == np.uint8
+        self._bits: NDArray[np.uint8] | None = seen if in_bits else np.packbits(seen)
+        self._weights: FloatArray | None = None if weights is None else weights.ravel()
 
     def __getitem__(self, entries: slice, /) -> NDArray[Any]:
         """Return the weights of a range of entries, flat."""
@@ -345,3 +339,32 @@ def _check_unique(rows: IntArray, columns: IntArray) -> None:
             f"X stores the entry at row {rows[k]}, column {columns[k]} more than once: keep one, "
             "or add them up with X.sum_duplicates()."
         )
+
+
+def as_booleans(
+    observed: NDArray[Any], name: str = "observed", meaning: str = "True = observed"
+) -> NDArray[np.bool_]:
+    """Return a mask as booleans; numbers other than 0 and 1 are refused."""
+    if observed.dtype == bool:
+        return observed
+    if observed.dtype.kind not in "buif" or not np.all((observed == 0) | (observed == 1)):
+        such = f", for example {name} > 0" if observed.dtype.kind in "ui" else ""
+        raise TypeError(
+            f"{name} has dtype {observed.dtype}: give booleans (or 0 and 1){such}, {meaning}."
+        )
+    return observed.astype(bool)
+
+
+def check_weights(weights: NDArray[Any]) -> None:
+    """Raise ValueError if a weight is negative, infinite or NaN."""
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError(
+            "weights holds a negative, masked or non-finite number: give numbers >= 0."
+        )
+
+
+def infinity_error(row: int, column: int) -> ValueError:
+    """Return the error for an infinite value of X."""
+    return ValueError(
+        f"X holds an infinity at row {row}, column {column}: replace it, or hide it with observed=."
+    )

@@ -1,44 +1,77 @@
 """`observe`: observations of any accepted input, and `form_of`, the form of an input.
 
-This module alone decides what NaN, a mask, weights and the absent entries of a sparse matrix mean.
-In dense input, NaN, masked entries, and entries with ``observed == False`` or weight 0 are missing;
-their values have no influence.
+This module alone decides what NaN, a mask, weights, limits and the absent entries of a sparse
+matrix mean.  In dense input, NaN, masked entries, and entries with ``observed == False`` or weight
+0 are missing; their values have no influence.
+
+A limit means that an entry is only known to be at most, or at least, a value.  A value below the
+detection limit of an instrument is at most that limit.  A value of a saturated sensor is at least
+the largest value that it shows.  X has the limit at such an entry.
 """
 
 from __future__ import annotations
 
 import mmap
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy import sparse
 
-from nmd_lab._runtime.disk import Scratch
+from nmd_lab._runtime.disk import FileArray, Scratch
 
-from .any_frame import values_and_mask
-from .blocks_on_disk import observe_stored
+from .any_frame import plain_array, values_and_mask, without_tensors
 from .dense import DenseObservations
-from .entries import EntryWeights, row_of_entries, sorted_entries
-from .frames import without_tensors
-from .labels import is_frame, labels_of
-from .masks import (
-    NO_LIMITS,
-    GivenLimits,
+from .entries import (
+    EntryLimits,
+    EntryWeights,
+    FloatArray,
+    IntArray,
     as_booleans,
-    at_entries,
     check_weights,
-    dense_values,
-    dense_weights,
+    checked_csr,
     infinity_error,
-    with_limits,
+    row_of_entries,
+    sorted_entries,
 )
-from .observations import Observations, float_dtype
+from .labels import Labels, is_frame, labels_of
+from .observations import BLOCK, Observations, float_dtype
 from .sparse import SparseObservations, check_sparse_observations, is_sparse
 from .typed_table import TypedTable, table_of
+
+LIMITING = ("at_most", "at_least")
+"""Names of the masks that are False where they say nothing."""
+
+AT_MOST, AT_LEAST = 1, 2
+"""Codes of the two kinds of limits; their sum stands for both."""
+
+
+@dataclass(frozen=True)
+class GivenLimits:
+    """The arguments of a fit that describe limits.
+
+    Attributes
+    ----------
+    at_most, at_least : array_like of bool (m, n) or scipy.sparse matrix, optional
+        True where X is only an upper limit, or only a lower limit.
+    upper : array_like (m, n) or scipy.sparse matrix, optional
+        Upper limits where both are True; X has the lower ones.
+    """
+
+    at_most: ArrayLike | None = None
+    at_least: ArrayLike | None = None
+    upper: ArrayLike | None = None
+
+    def __bool__(self) -> bool:
+        return any(each is not None for each in (self.at_most, self.at_least, self.upper))
+
+
+NO_LIMITS = GivenLimits()
 
 
 class Form(NamedTuple):
@@ -158,6 +191,111 @@ def _array_and_mask(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     return array, seen
 
 
+def observe_stored(
+    X: Any,
+    scratch: Scratch,
+    *,
+    observed: Any = None,
+    weights: Any = None,
+    dtype: DTypeLike | None = None,
+    sample_dims: Any = None,
+    may_be_empty: bool = False,
+) -> DenseObservations:
+    """Return the observations of a matrix in a file, without reading it as a whole.
+
+    A `numpy.memmap` of floats in C order is used as it is.  Everything else (another type or order,
+    a zarr array, a dataset of HDF5, a DataArray that xarray has not loaded) is copied block by
+    block into a file of the working folder, once.
+    """
+    labels = labels_of(X, sample_dims) if isinstance(X, xr.DataArray) else Labels.plain(X.shape)
+    if X.size == 0:
+        raise ValueError(f"X has shape {X.shape}, which holds no entry: give a larger matrix.")
+    stored = _matrix(X, labels, dtype, scratch)
+    for name, array in (("observed", observed), ("weights", weights)):
+        if array is not None and np.shape(array) != stored.shape:
+            raise ValueError(
+                f"{name} has shape {np.shape(array)}, and X {stored.shape}: give one of that shape."
+            )
+    bits, n_seen = _seen(stored, observed, weights)
+    if not (n_seen or may_be_empty):
+        raise ValueError("X has no observed entry: check observed=, weights= and the NaN in X.")
+    floats = None
+    if weights is not None:
+        floats = _matrix(weights, Labels.plain(stored.shape), stored.dtype, scratch)
+    stored_weights = None
+    if n_seen < stored.size or floats is not None:
+        seen = None if n_seen == stored.size and weights is None else bits
+        stored_weights = EntryWeights(seen, floats, stored.shape)
+    return DenseObservations(stored, stored_weights, labels, scratch=scratch)  # type: ignore[arg-type]
+
+
+def _matrix(X: Any, labels: Labels, dtype: DTypeLike | None, scratch: Scratch) -> FileArray:
+    """Return a matrix of floats in C order that is read by rows."""
+    wanted = float_dtype(X, dtype)
+    if isinstance(X, np.memmap) and X.dtype == wanted and X.flags.c_contiguous and X.mode != "c":
+        return _mapped(X)
+    m, n = labels.matrix_shape
+    out = scratch.zeros(m * n, wanted)
+    rows = max(1, BLOCK // n)
+    for first in range(0, m, rows):
+        last = min(first + rows, m)
+        with np.errstate(over="ignore"):  # what overflows is found later
+            out[first * n : last * n] = _rows(X, labels, first, last).ravel()
+    return out.reshape(m, n)
+
+
+def _rows(X: Any, labels: Labels, first: int, last: int) -> Any:
+    """Return a range of rows as an array."""
+    if not isinstance(X, xr.DataArray):
+        return plain_array(X[first:last])
+    if len(labels.rows) == 1:
+        block = X.isel({labels.rows[0]: slice(first, last)})
+        block = block.transpose(*labels.rows, *labels.columns)
+        return plain_array(block).reshape(last - first, -1)
+    sizes = [X.sizes[dim] for dim in labels.rows]
+    places = np.unravel_index(np.arange(first, last), sizes)
+    one_by_one = [
+        plain_array(
+            X.isel(dict(zip(labels.rows, map(int, place), strict=True))).transpose(*labels.columns)
+        ).ravel()
+        for place in zip(*places, strict=True)
+    ]
+    return np.stack(one_by_one)
+
+
+def _mapped(X: np.memmap) -> FileArray:
+    """Return a memmap as it is."""
+    mapping: Any = X._mmap  # type: ignore[attr-defined]
+    base = np.frombuffer(mapping, np.uint8)
+    start = X.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    return FileArray(np.asarray(X).view(np.ndarray), mapping, start)
+
+
+def _seen(stored: FileArray, observed: Any, weights: Any) -> tuple[Any, int]:
+    """Return the mask of the observed entries in bits, and their number."""
+    m, n = stored.shape
+    rows = max(1, BLOCK // n) * 8 if n % 8 else max(1, BLOCK // n)  # whole bytes
+    bits, n_seen = np.zeros(-(-m * n // 8), np.uint8), 0
+    for first in range(0, m, rows):
+        block = slice(first, min(first + rows, m))
+        x = stored[block]
+        seen = ~np.isnan(x)
+        if observed is not None:
+            seen &= as_booleans(plain_array(observed[block]))
+        if weights is not None:
+            weights_block = plain_array(weights[block])
+            check_weights(weights_block)
+            seen &= weights_block > 0
+        if np.any(np.isinf(x) & seen):
+            i, j = np.argwhere(np.isinf(x) & seen)[0]
+            raise infinity_error(first + i, j)
+        packed = np.packbits(seen)
+        begin = first * n // 8
+        bits[begin : begin + packed.size] = packed
+        n_seen += int(np.count_nonzero(seen))
+    return bits, n_seen
+
+
 def observe_sparse(
     X: Any,
     *,
@@ -240,3 +378,213 @@ def observe(
     else:
         observations = observe_dense(X, **options, sample_dims=sample_dims, form=form)
     return with_limits(observations, X, limits) if limits else observations
+
+
+def dense_weights(weights: Any, X: Any, labels: Labels, dtype: np.dtype[Any]) -> FloatArray:
+    """Return weights as a matrix of floats in the order of X."""
+    array = dense_values("weights", weights, X, labels)
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"weights has dtype {array.dtype}: give real numbers >= 0.")
+    check_weights(array)
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def dense_values(name: str, other: Any, X: Any, labels: Labels) -> NDArray[Any]:
+    """Return a mask or numbers as a matrix in the order of X, by label where both have labels."""
+    if isinstance(other, xr.DataArray) and isinstance(X, xr.DataArray):
+        if set(other.dims) != set(X.dims):
+            raise ValueError(f"{name} has the dimensions {other.dims}: X has {X.dims}.")
+        other = other.transpose(*X.dims)
+        indexes = {dim: (other.indexes[dim], X.indexes[dim])
+                   for dim in X.dims if dim in other.indexes and dim in X.indexes}  # fmt: skip
+        other = other if _all_equal(name, indexes) else other.reindex_like(X)
+    elif is_frame(other) and is_frame(X):
+        indexes = {"row": (other.index, X.index), "column": (other.columns, X.columns)}
+        if not _all_equal(name, indexes):
+            _check_labels(name, other, X)
+            fill = {"fill_value": False} if name in LIMITING else {}
+            other = other.reindex(index=X.index, columns=X.columns, **fill)
+    if is_frame(other) and {getattr(dtype, "kind", "") for dtype in other.dtypes} == {"b"}:
+        other = other.to_numpy(dtype=bool, na_value=False)  # as where a comparison has no answer
+    array = plain_array(other)
+    shape = labels.shape
+    if labels.table is not None:
+        shape = (shape[0], len(labels.table.columns))
+        if array.shape == shape:
+            return labels.table.cells(array)
+    if array.shape != labels.shape:
+        raise ValueError(f"{name} has shape {array.shape}: give it the shape of X, {shape}.")
+    return labels.flatten(array)
+
+
+def _all_equal(name: str, indexes: Mapping[Any, tuple[Any, Any]]) -> bool:
+    """Return whether all pairs of indexes are equal; refuse to match labels that come twice."""
+    if all(index.equals(target) for index, target in indexes.values()):
+        return True
+    for dim, pair in indexes.items():
+        if not all(index.is_unique for index in pair):
+            raise ValueError(
+                f"{name} has a label along {dim!r} more than once, or X has: give an array in the "
+                "order of X."
+            )
+    return False
+
+
+def at_entries(
+    name: str, other: Any, shape: tuple[int, int], rows: IntArray, columns: IntArray
+) -> NDArray[Any]:
+    """Return a mask or weights at the stored entries of a sparse matrix."""
+    if not sparse.issparse(other):
+        other = plain_array(other)
+        if other.shape == rows.shape:
+            return np.asarray(other)
+    if other.shape != shape:
+        raise ValueError(f"{name} has shape {other.shape}: give it the shape of X, {shape}.")
+    if other.dtype.kind not in "buif":
+        raise TypeError(f"{name} has dtype {other.dtype}: give real numbers or booleans.")
+    if not sparse.issparse(other):
+        return np.asarray(other[rows, columns])
+    selected = checked_csr(name, other)[rows, columns]  # a 1-D sparse array, or a matrix of one row
+    array = selected.toarray() if hasattr(selected, "toarray") else selected
+    return np.asarray(array).ravel()
+
+
+def is_mask(entries: Any) -> bool:
+    """Return whether a matrix holds booleans, and not values."""
+    if is_frame(entries):
+        kinds = {getattr(dtype, "kind", "") for dtype in entries.dtypes}
+        return kinds == {"b"} and not bool(entries.isna().any(axis=None))
+    entries = without_tensors(entries)
+    dtype = entries.dtype if hasattr(entries, "dtype") else np.asarray(entries).dtype
+    return bool(dtype.kind == "b")
+
+
+def at_observed(name: str, mask: Any, X: Any, observations: Observations) -> NDArray[np.bool_]:
+    """Return a mask in the shape of X at the observed entries, flat."""
+    X, mask = without_tensors(X), without_tensors(mask)
+    rows, columns, _ = observations.entries()
+    if observations.pattern is not None:
+        values = at_entries(name, mask, observations.shape, rows, columns)
+    else:
+        mask = mask.toarray() if hasattr(mask, "toarray") else mask
+        mask = mask.astype(bool) if is_frame(mask) else mask
+        values = dense_values(name, mask, X, observations.labels)[rows, columns]
+    return as_booleans(values, name, "True = held out")
+
+
+def _check_labels(name: str, other: pd.DataFrame, X: pd.DataFrame) -> None:
+    """Raise ValueError if a frame lacks a label of X; one of limits may have some of them only."""
+    for labels, wanted in ((other.index, X.index), (other.columns, X.columns)):
+        absent = wanted[~wanted.isin(labels)]
+        if len(absent) and not (name in LIMITING and labels.isin(wanted).all()):
+            what = name if name == "weights" else "a mask"
+            raise ValueError(
+                f"{name} lacks the label {absent[0]!r} of X: give {what} with all labels of X."
+            )
+
+
+def row_groups(groups: Any, X: Any, observations: Observations) -> NDArray[np.intp]:
+    """Return the group of each row as a number, from labels or the name of what has them in X."""
+    m = observations.shape[0]
+    labels = _named(groups, X, observations) if isinstance(groups, str) else _in_order(groups, X)
+    if labels.shape != (m,):
+        raise ValueError(f"groups has shape {labels.shape}: give a label for each of the {m} rows.")
+    missing = pd.isna(labels)
+    if np.any(missing):
+        raise ValueError(
+            f"groups has no label for row {int(np.argmax(missing))}: give one to each row."
+        )
+    text = labels.astype(str) if labels.dtype == object else labels
+    return np.asarray(np.unique(text, return_inverse=True)[1].reshape(m))
+
+
+def _in_order(groups: Any, X: Any) -> NDArray[Any]:
+    """Return labels in the order of the rows of X, matched by index where both have one."""
+    has_index = is_frame(X) and hasattr(groups, "index") and hasattr(groups, "reindex")
+    if not has_index or groups.index.equals(X.index):
+        return np.asarray(groups)
+    if not (groups.index.is_unique and X.index.is_unique):
+        raise ValueError(
+            "groups has another index than X, and labels come twice: give an array in the order of "
+            "X."
+        )
+    return np.asarray(groups.reindex(X.index))
+
+
+def _named(name: str, X: Any, observations: Observations) -> NDArray[Any]:
+    """Return the labels of a column, an index level or a coordinate."""
+    if is_frame(X):
+        if name in X.columns:
+            return np.asarray(X[name], dtype=object)
+        if name in X.index.names:
+            return np.asarray(X.index.get_level_values(name))
+    labels = observations.labels
+    coords = X.coords if isinstance(X, xr.DataArray) else labels.coords.coords
+    if name in coords and set(coords[name].dims) <= set(labels.rows):
+        shape = [labels.sizes[dim] for dim in labels.rows]
+        along = coords[name].broadcast_like(xr.DataArray(np.empty(shape), dims=labels.rows))
+        return np.asarray(along.transpose(*labels.rows).values).ravel()
+    raise ValueError(
+        f"groups={name!r} is no column, index level or coordinate of the rows of X: give the name "
+        "of one, or a label for each row."
+    )
+
+
+def with_limits(observations: Observations, X: Any, limits: GivenLimits) -> Observations:
+    """Return observations with limits."""
+    if isinstance(observations, DenseObservations):
+        values, seen = observations.stored.ravel(), observations.seen.ravel()
+        rows, columns = observations.stored_positions()
+    else:
+        rows, columns, values = observations.entries()
+        seen = np.ones(values.size, bool)
+
+    def read(name: str, other: Any) -> NDArray[Any]:
+        if isinstance(observations, DenseObservations):
+            return dense_values(name, other, X, observations.labels).ravel()
+        return at_entries(name, other, observations.shape, rows, columns)
+
+    def place(wrong: NDArray[np.bool_]) -> str:
+        entry = int(np.argmax(wrong))
+        return f"row {rows[entry]}, column {columns[entry]}"
+
+    codes = np.zeros(values.size, np.int8)
+    for name, code in zip(LIMITING, (AT_MOST, AT_LEAST), strict=True):
+        mask = getattr(limits, name)
+        if mask is None:
+            continue
+        at = as_booleans(read(name, mask), name, "True where X is a limit")
+        if np.any(at & ~seen):
+            raise ValueError(
+                f"{name} is True at {place(at & ~seen)}, where X has no value: put the limit into "
+                "X there."
+            )
+        codes += np.where(at, np.int8(code), np.int8(0))
+    both, uppers = codes == AT_MOST + AT_LEAST, None
+    if limits.upper is not None and not both.any():
+        raise ValueError(
+            "upper= has no use where no entry has two limits: give at_most=True and at_least=True "
+            "there."
+        )
+    if both.any():
+        if limits.upper is None:
+            raise ValueError(
+                f"at_most and at_least are both True at {place(both)}, but upper=None: give the "
+                "upper limits."
+            )
+        uppers = np.asarray(read("upper", limits.upper))
+        if uppers.dtype.kind not in "buif":
+            raise TypeError(f"upper has dtype {uppers.dtype}: give real numbers.")
+        uppers = uppers.astype(values.dtype)
+        wrong = both & ~((uppers >= values) & np.isfinite(uppers))
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            raise ValueError(
+                f"upper={uppers[first]:g} at {place(wrong)} is no upper limit of X, which has the "
+                f"lower one, {values[first]:g}: give finite numbers that are not below it."
+            )
+        uppers = np.where(both, uppers, values)
+    if not codes.any():
+        return observations
+    assert isinstance(observations, DenseObservations | SparseObservations)
+    return replace(observations, limits=EntryLimits(codes, uppers))

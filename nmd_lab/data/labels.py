@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from scipy import sparse
 
-from .frames import check_no_long_table, index_labels, valid_range
-from .typed_table import TypedTable
+from .typed_table import TypedTable, check_no_long_table
 
 COMPONENT = "component"
 """Dimension of W and H that counts the components; X cannot have one of this name."""
@@ -52,8 +52,7 @@ class Labels:
     attrs : dict
         Attributes of X, such as its units.
     valid_range : (float, float) or None
-        Smallest and largest value that X can have, if it documents them; see
-        `nmd_lab.data.frames`.
+        Smallest and largest value that X can have, if it documents them.
     table : TypedTable or None
         Typed columns of the DataFrame from which X was made; None if all are numbers.
     """
@@ -111,20 +110,20 @@ class Labels:
 
     def label_columns(self, H: NDArray[Any]) -> xr.DataArray:
         """Return H (component, *columns) with labels."""
-        labelled = self._labelled(H, (COMPONENT, *self.columns), "H")
-        return labelled.assign_coords({COMPONENT: np.arange(H.shape[0])})
+        return self._labelled(H, (COMPONENT, *self.columns), "H")
 
     def label_rows(self, W: NDArray[Any]) -> xr.DataArray:
         """Return W (*rows, component) with labels."""
-        labelled = self._labelled(W, (*self.rows, COMPONENT), "W")
-        return labelled.assign_coords({COMPONENT: np.arange(W.shape[1])})
+        return self._labelled(W, (*self.rows, COMPONENT), "W")
 
     def _labelled(
         self, matrix: NDArray[Any], dims: Sequence[str], name: str | None
     ) -> xr.DataArray:
         """Return a matrix with dimensions and their coordinates; components are counted."""
         values = matrix.reshape([self.sizes.get(dim, -1) for dim in dims])
-        return xr.DataArray(values, dims=dims, coords=self.coords_along(*dims), name=name)
+        array = xr.DataArray(values, dims=dims, coords=self.coords_along(*dims), name=name)
+        counts = {dim: np.arange(array.sizes[dim]) for dim in dims if dim == COMPONENT}
+        return array.assign_coords(counts)
 
     def at_positions(self, dims: Sequence[str], positions: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Return the labels of some rows (or columns) by dimension, positions where it has none."""
@@ -234,6 +233,56 @@ def check_no_component(names: Any) -> None:
     """Raise ValueError if a dimension or coordinate is named like the components of results."""
     if COMPONENT in names:
         raise ValueError(f"X has a label {COMPONENT!r}, which results use: rename it.")
+
+
+def index_labels(index: Any, axis: str, taken: Collection[Any]) -> tuple[str, Any]:
+    """Return the name of the dimension of a pandas index, and its coordinates."""
+
+    def free_name(name: Any, default: str) -> str:
+        name = default if name is None else str(name)
+        return f"{name}_{axis}" if name in taken else name
+
+    if index.nlevels == 1:
+        dim = free_name(index.name, axis)
+        return dim, {dim: index.rename(dim)}
+    taken = {*taken, axis}
+    levels = [free_name(name, f"{axis}_level_{i}") for i, name in enumerate(index.names)]
+    return axis, xr.Coordinates.from_pandas_multiindex(index.set_names(levels), axis)
+
+
+GREY_LEVELS = 255
+"""Largest grey level of a picture of 8 bits."""
+
+
+def valid_range(X: Any, column: str | None = None) -> tuple[float, float] | None:
+    """Return the smallest and the largest value that X can have, None if they are unknown.
+
+    Attributes are those of the CF conventions: `valid_range`, or `valid_min` and `valid_max`.
+    Integers of 8 bits without a sign are grey levels from 0 to 255 if one of them is above 127;
+    smaller ones may as well be counts or ratings.
+    """
+    sources = [X] if column is None else [X[column], X]
+    for source in sources:
+        attrs = getattr(source, "attrs", None)
+        documented = _of_attributes(attrs) if isinstance(attrs, dict) else None
+        if documented is not None:
+            return documented
+    dtype = getattr(sources[0], "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype == np.uint8:  # a frame may have a column "dtype"
+        values = sources[0].tocoo().data if sparse.issparse(X) else np.asarray(sources[0])
+        if values.size and int(values.max()) > GREY_LEVELS // 2:
+            return 0.0, float(GREY_LEVELS)
+    return None
+
+
+def _of_attributes(attrs: dict[Any, Any]) -> tuple[float, float] | None:
+    """Return the range that attributes give, None if they give none that makes sense."""
+    ends = attrs.get("valid_range", (attrs.get("valid_min"), attrs.get("valid_max")))
+    try:
+        low, high = (float(end) for end in ends)
+    except (TypeError, ValueError):
+        return None
+    return (low, high) if -math.inf < low < high < math.inf else None
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,32 @@
-"""Labelled sparse observations from a long table, or from a SciPy matrix and its labels.
+"""Labelled sparse observations from a long table, also in files, or from a SciPy matrix.
 
 What is known of the rows of a long table becomes further columns, in units of their own.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from .entries import first_duplicate
-from .frames import valid_range
+from .entries import (
+    first_duplicate,
+    row_of_entries,
+)
 from .inputs import observe_sparse
-from .labels import Labels, check_no_component, is_frame
+from .labels import Labels, check_no_component, is_frame, valid_range
 from .matching import first_few
-from .sparse import SparseObservations
+from .sparse import SparseObservations, row_blocks
 from .typed_table import TypedColumn, TypedTable, table_of
 
 
@@ -274,3 +282,178 @@ def _typed_columns(
             f"{value!r}, the labels of {column!r} and the attributes: rename it."
         )
     return table
+
+
+def observations_from_files(
+    files: Any,
+    folder: str | os.PathLike[str],
+    *,
+    row: str = "user",
+    column: str = "item",
+    value: str = "rating",
+    dtype: DTypeLike = np.float32,
+    lines: int = 2_000_000,
+    **options: Any,
+) -> SparseObservations:
+    """Return the labelled sparse observations of a long table in files, larger than memory.
+
+    The files are read twice, by chunks.  The result is that of `observations_from_table`, with its
+    entries in files of a folder, from which a fit reads them when it needs them.
+
+    Parameters
+    ----------
+    files : path-like, or list of these
+        CSV files (also compressed), or Parquet files (extra "parquet").
+    folder : path-like
+        Folder to make, for the entries in compressed rows, `data.npy`, `indices.npy` and
+        `indptr.npy`, and the labels, `rows.npy` and `columns.npy`.
+    row, column, value : str, default "user", "item" and "rating"
+        Columns of the table: labels of rows and columns, and values.
+    dtype : float32 or float64, default float32
+        Type of the values.
+    lines : int, default 2000000
+        Number of lines that are in memory at a time.
+    **options
+        Further arguments of `pandas.read_csv`, such as `sep` and `names`.
+
+    Returns
+    -------
+    SparseObservations
+        Input for `complete`.
+
+    Raises
+    ------
+    FileExistsError, FileNotFoundError
+        If the folder exists, or a file does not.
+    KeyError, TypeError, ValueError
+        If the table has not these columns, a value is no number, or a pair comes twice.
+    ImportError
+        If a file is Parquet and pyarrow is missing.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import pandas as pd, nmd_lab as nmd
+    >>> folder = tempfile.mkdtemp()
+    >>> file = os.path.join(folder, "table.csv")
+    >>> pd.DataFrame({"who": [2, 1], "what": ["p", "q"], "stars": [5, 3]}).to_csv(file)
+    >>> names = {"row": "who", "column": "what", "value": "stars"}
+    >>> nmd.observations_from_files(file, os.path.join(folder, "stars"), **names)
+    <nmd_lab.SparseObservations>  who: 2, what: 2, 2 stored entries (50 %), float32
+    """
+    names, target = (row, column, value), Path(folder)
+    if target.exists():
+        raise FileExistsError(f"folder={str(folder)!r} exists: remove it, or give another one.")
+    paths = [Path(each) for each in (files if isinstance(files, list | tuple) else [files])]
+
+    def chunks() -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
+        for path in paths:
+            yield from _chunks(path, names, lines, options)
+
+    labels, counts = _labels_and_counts(chunks(), names)
+    indptr = np.append(0, np.cumsum(counts))
+    if not indptr[-1]:
+        raise ValueError(f"files={str(files)!r} hold no line: give some with observations.")
+    temporary = Path(tempfile.mkdtemp(prefix="nmd-lab-", dir=target.parent))
+    try:
+        for name, array in (("indptr", indptr), ("rows", labels[0]), ("columns", labels[1])):
+            np.save(temporary / f"{name}.npy", np.asarray(array.tolist()))  # text without pickles
+        _write_entries(temporary, chunks(), labels, indptr, np.dtype(dtype), names)
+        temporary.replace(target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    values, indices, pointers = (
+        np.asarray(np.load(target / f"{name}.npy", mmap_mode="r"))
+        for name in ("data", "indices", "indptr")
+    )
+    shape = labels[0].size, labels[1].size
+    coords = xr.Dataset(coords=dict(zip((row, column), labels, strict=True)))
+    of_table = Labels((row, column), shape, (row,), coords, value)
+    return SparseObservations(values, None, pointers, indices, of_table)
+
+
+def _chunks(
+    path: Path, names: tuple[str, str, str], lines: int, options: dict[str, Any]
+) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
+    """Yield row labels, column labels and values of a file, chunk by chunk."""
+    if not path.is_file():
+        raise FileNotFoundError(f"files={str(path)!r} is no file: check the name.")
+    if path.suffix in (".parquet", ".pq"):
+        try:
+            from pyarrow.parquet import ParquetFile
+        except ImportError as error:
+            raise ImportError(
+                f"files={str(path)!r} needs pyarrow: pip install 'nmd-lab[parquet]'."
+            ) from error
+        frames: Any = (batch.to_pandas() for batch in ParquetFile(path).iter_batches(lines))
+    else:
+        frames = pd.read_csv(path, chunksize=lines, **options)
+    for frame in frames:
+        missing = [name for name in names if name not in frame]
+        if missing:
+            raise KeyError(f"{missing[0]!r} is not in the table: it has {list(frame.columns)}.")
+        if frame.empty:
+            continue
+        if frame[list(names)].isna().to_numpy().any():
+            raise ValueError("the table has missing labels or values: drop these lines.")
+        i, j, x = (frame[name].to_numpy() for name in names)
+        if x.dtype.kind not in "buif":
+            raise TypeError(f"value={names[2]!r} has dtype {x.dtype}: convert it to numbers.")
+        if not np.all(np.isfinite(x)):
+            raise ValueError(f"{names[2]!r} holds infinite numbers: drop these lines.")
+        yield i, j, x
+
+
+def _labels_and_counts(
+    chunks: Iterator[Any], names: tuple[str, str, str]
+) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
+    """Return the sorted labels of rows and of columns, and the number of entries of each row."""
+    labels: list[NDArray[Any]] = []
+    counts = np.zeros(0, np.int64)
+    for i, j, _ in chunks:
+        try:
+            new, number = np.unique(i, return_counts=True)
+            found = [np.union1d(*pair) for pair in zip(labels or (new, j), (new, j), strict=True)]
+        except TypeError as error:
+            raise ValueError(
+                f"{names[0]!r} or {names[1]!r} mixes labels that cannot be sorted: give one type."
+            ) from error
+        before, counts = counts, np.zeros(found[0].size, np.int64)
+        if labels:
+            counts[np.searchsorted(found[0], labels[0])] = before
+        counts[np.searchsorted(found[0], new)] += number
+        labels = found
+    return labels, counts
+
+
+def _write_entries(
+    folder: Path,
+    chunks: Iterator[Any],
+    labels: list[NDArray[Any]],
+    indptr: NDArray[np.int64],
+    dtype: np.dtype[Any],
+    names: tuple[str, str, str],
+) -> None:
+    """Write columns and values: each chunk to where its rows begin, then each row in order."""
+    size, free = (int(indptr[-1]),), indptr[:-1].copy()
+    indices = np.lib.format.open_memmap(folder / "indices.npy", "w+", np.int32, size)
+    values = np.lib.format.open_memmap(folder / "data.npy", "w+", dtype, size)
+    for i, j, x in chunks:
+        i, j = np.searchsorted(labels[0], i), np.searchsorted(labels[1], j)
+        order = np.argsort(i, kind="stable")
+        i = i[order]
+        at = free[i] + np.arange(i.size) - np.searchsorted(i, i)
+        indices[at], values[at] = j[order], x[order]
+        free += np.bincount(i, minlength=free.size)
+    for first, last in row_blocks(indptr):
+        block = slice(indptr[first], indptr[last])
+        rows = row_of_entries(indptr[first : last + 1])
+        order = np.lexsort((indices[block], rows))
+        indices[block], values[block] = indices[block][order], values[block][order]
+        k = first_duplicate(rows, indices[block])
+        if k is not None:
+            pair = labels[0][first + rows[k]], labels[1][indices[block][k]]
+            raise ValueError(
+                f"the table holds {names[0]}={pair[0]!s}, {names[1]}={pair[1]!s} more than once: "
+                "keep one line of each pair."
+            )

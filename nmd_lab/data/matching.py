@@ -23,7 +23,7 @@ from .inputs import observe
 from .labels import Labels, is_frame
 from .observations import Observations
 from .sparse import SparseObservations
-from .typed_table import TypedTable
+from .typed_table import TypedTable, plain_label
 
 Axis = Literal["rows", "columns"]
 AXES: tuple[Axis, Axis] = ("rows", "columns")
@@ -49,13 +49,6 @@ class MatchedData(NamedTuple):
         """Whether the data store some entries only."""
         return self.observations.pattern is not None
 
-    def to_array(self, shape: tuple[int, int]) -> FloatArray:
-        """Return the data in the order of the other matrix, NaN where nothing is observed."""
-        array: FloatArray = np.full(shape, np.nan, dtype=self.observations.dtype)
-        i, j, observed = self.observations.entries()
-        array[self.rows[i], self.columns[j]] = observed
-        return array
-
     def as_sparse(self, labels: Labels) -> SparseObservations:
         """Return the observed entries at their positions in the other matrix, with its labels."""
         observations: SparseObservations = self.observations.as_sparse()
@@ -75,15 +68,11 @@ class MatchedData(NamedTuple):
 
     def to_rows(self, positions: NDArray[np.intp], shape: tuple[int, int]) -> FloatArray:
         """Return some rows of the other matrix, NaN where nothing is observed."""
-        array: FloatArray
-        if not self.is_sparse:
-            array = self.to_array(shape)[positions]
-            return array
         position_of = np.full(shape[0], -1)
         position_of[positions] = np.arange(positions.size)
         i, j, observed = self.observations.entries()
         i = position_of[self.rows[i]]
-        array = np.full((positions.size, shape[1]), np.nan, observed.dtype)
+        array: FloatArray = np.full((positions.size, shape[1]), np.nan, observed.dtype)
         array[i[i >= 0], self.columns[j[i >= 0]]] = observed[i >= 0]
         array = array[position_of[positions]]  # a row that is asked for twice has one place
         return array
@@ -198,16 +187,6 @@ def match(labels: Labels, other: Labels, axis: Axis) -> NDArray[np.intp] | None:
     return np.asarray(np.where(inside, flat, -1).transpose(order).ravel())
 
 
-def has_repeats(labels: Labels, other: Labels) -> bool:
-    """Return whether rows cannot be matched by their labels, which come twice in one of both."""
-    if len(labels.rows) > 1 or len(other.rows) > 1:
-        return False
-    index, target = labels.index(labels.rows[0]), other.index(other.rows[0])
-    if index is None or target is None or is_default(labels.rows[0], index) or index.equals(target):
-        return False
-    return not (index.is_unique and target.is_unique)
-
-
 def unknown_labels(labels: Labels, other: Labels, axis: Axis) -> str:
     """Return the name of an axis, and the labels that `match` did not find, for a message."""
     dims = getattr(labels, axis)
@@ -249,11 +228,6 @@ def is_default(dim: str, index: Any) -> bool:
     if dim not in ("row", "column") or index.nlevels > 1 or index.dtype.kind not in "iu":
         return False
     return bool(np.array_equal(index, np.arange(len(index))))
-
-
-def plain_label(label: Any) -> Any:
-    """Return a label as a Python object, for a message."""
-    return label.item() if isinstance(label, np.generic) else label
 
 
 def mixed(z: Any) -> Any:

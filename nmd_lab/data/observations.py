@@ -144,9 +144,10 @@ class Observations(ABC):
         """Return the limits of the entries that a solver stores; None if there are none."""
         return self.limits
 
-    @abstractmethod
     def stored_positions(self) -> tuple[IntArray, IntArray]:
-        """Return the row and the column of each entry that a solver stores."""
+        """Return the row and the column of each entry that a solver stores, by default of all."""
+        m, n = self.shape
+        return np.repeat(np.arange(m), n), np.tile(np.arange(n), m)
 
     @abstractmethod
     def transformed(self, transform: Transform) -> FloatArray:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from scipy import sparse
 from scipy.io import mmread
 
 from nmd_lab._runtime.checks import check_word
-from nmd_lab.data.frames import has_repeats, long_table_columns
+from nmd_lab.data.typed_table import long_table_columns
 
 from .entries import check_structure
 from .labels import RESULT_ATTRIBUTE, is_frame
@@ -45,12 +45,6 @@ with h5netcdf.File(sys.argv[1]) as file:
 
 SECONDS = 20
 """Seconds within which this program ends, if the file is not damaged."""
-
-
-def read_npy(path: Path) -> Any:
-    """Return the array of a file .npy."""
-    with errors_of(path):
-        return _array(np.load(path, allow_pickle=False))
 
 
 def read_npz(path: Path, variable: str | None) -> Any:
@@ -102,14 +96,6 @@ def _check_netcdf(path: Path) -> None:
         raise ValueError("HDF5 ends the process that reads it")
 
 
-def read_parquet(path: Path) -> pd.DataFrame:
-    """Return the table of a file .parquet."""
-    if find_spec("pyarrow") is None:
-        raise ImportError(f"file={str(path)!r} needs pyarrow: pip install 'nmd-lab[parquet]'.")
-    with errors_of(path):
-        return pd.read_parquet(path, engine="pyarrow", dtype_backend="numpy_nullable")
-
-
 def _array(content: Any) -> Any:
     """Return what NumPy read, which must be an array."""
     if not isinstance(content, np.ndarray):
@@ -136,25 +122,9 @@ def _array_name(path: Path, names: list[str], variable: str | None) -> str:
     raise ValueError(f"{problem}: file={str(path)!r} has {names}.")
 
 
-class FileContents(NamedTuple):
-    """The matrix in a file.
-
-    Attributes
-    ----------
-    X : ndarray, DataArray, DataFrame, scipy.sparse matrix or SparseObservations
-        Matrix, with the labels of the file.
-    what : str
-        Line about the content, such as "60 rows x 40 columns from x.csv, first column taken
-        as row labels, first line taken as column labels".
-    """
-
-    X: Any
-    what: str
-
-
 def read_matrix(path: str | os.PathLike[str], **options: Any) -> Any:
     """Return the matrix in a file, as input for `complete`; the options are as for `read_file`."""
-    return read_file(path, **options).X
+    return read_file(path, **options)[0]
 
 
 def read_file(
@@ -166,8 +136,12 @@ def read_file(
     value: str | None = None,
     header: bool | str = "auto",
     index: bool | str = "auto",
-) -> FileContents:
-    r"""Return the matrix in a file, and a line about its content."""
+) -> tuple[Any, str]:
+    r"""Return the matrix in a file, with its labels, and a line about its content.
+
+    The line is such as "60 rows x 40 columns from x.csv, first column taken as row labels, first
+    line taken as column labels".
+    """
     path = Path(path)
     for name, choice in (("header", header), ("index", index)):
         check_word(name, choice, ("auto", True, False))
@@ -176,25 +150,31 @@ def read_file(
     ending = (path.with_suffix("") if path.suffix == ".gz" else path).suffix
     columns: dict[str, str | None] = {"row": row, "column": column, "value": value}
     if ending in TABLES:
-        return FileContents(*_read_table(path, TABLES[ending], columns, header, index))
-    _refuse_table_options(path, columns | {"header": header, "index": index})
+        return _read_table(path, TABLES[ending], columns, header, index)
+    for name, wanted in {**columns, "header": header, "index": index}.items():
+        if wanted not in (None, "auto"):
+            raise ValueError(f"{name}={wanted!r} is meant for tables: file is {path.name}.")
     X: Any
     if ending == ".mtx":
         X = read_matrix_market(path)
     elif path.suffix == ".npy":
-        X = read_npy(path)
+        with errors_of(path):
+            X = _array(np.load(path, allow_pickle=False))
     elif path.suffix == ".npz":
         X = read_npz(path, variable)
     elif path.suffix == ".nc":
         X = read_netcdf(path, variable)
     elif path.suffix == ".parquet":
-        X = read_parquet(path)
+        if find_spec("pyarrow") is None:
+            raise ImportError(f"file={str(path)!r} needs pyarrow: pip install 'nmd-lab[parquet]'.")
+        with errors_of(path):
+            X = pd.read_parquet(path, engine="pyarrow", dtype_backend="numpy_nullable")
     else:
         raise ValueError(
             f"file={str(path)!r} has an unknown ending: give .npy, .npz, .mtx, .csv, .tsv, .txt, "
             ".data, .parquet or .nc."
         )
-    return FileContents(X, f"{_sizes(X)} from {path.name}")
+    return X, f"{_sizes(X)} from {path.name}"
 
 
 def _read_table(
@@ -215,7 +195,7 @@ def _read_table(
     frame = _parsed(path, separator, header=0 if header else None)
     named = any(columns.values())
     names = columns if named else long_table_columns(frame.columns) if header else None
-    if names and (named or (index is not True and has_repeats(frame[names["row"]]))):
+    if names and (named or (index is not True and not frame[names["row"]].is_unique)):
         return _long_table(path, frame, names)
     label, first = str(frame.columns[0]), frame.iloc[:, 0]
     unnamed = label.startswith("Unnamed: ")
@@ -292,13 +272,6 @@ def with_categories(X: Any, names: Sequence[str]) -> Any:
         if name not in by_text:
             raise ValueError(f"categories={name!r} is no column of the table: it has {[*by_text]}.")
     return X.astype({by_text[name]: "category" for name in names}) if names else X
-
-
-def _refuse_table_options(path: Path, options: dict[str, Any]) -> None:
-    """Raise ValueError if an option for tables is given with another file."""
-    for name, choice in options.items():
-        if choice not in (None, "auto"):
-            raise ValueError(f"{name}={choice!r} is meant for tables: file is {path.name}.")
 
 
 def _sizes(X: Any) -> str:

@@ -133,10 +133,7 @@ class SparseObservations(Observations):
 
     def stored_positions(self) -> tuple[IntArray, IntArray]:
         """Return row and column of the stored entries; of all entries if absent ones are zeros."""
-        if self.absent_are_zeros:
-            m, n = self.shape
-            return np.repeat(np.arange(m), n), np.tile(np.arange(n), m)
-        return self.rows, self.indices
+        return super().stored_positions() if self.absent_are_zeros else (self.rows, self.indices)
 
     def transformed(self, transform: Transform) -> FloatArray:
         """Return transform(X) at the stored entries, as a new flat array."""

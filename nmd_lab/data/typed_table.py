@@ -14,26 +14,262 @@ In addition to the columns of a DataFrame a matrix may have the values of a long
 ratings: a block of columns, one for each item, which share one unit.
 
 >>> import pandas as pd
->>> frame = pd.DataFrame({"age": [3.0, 5.0, 1.0], "pet": ["cat", None, "dog"]})
->>> frame = frame.astype({"pet": "category"})
+>>> frame = pd.DataFrame({"age": [3.0, 5.0, 1.0, 2.0], "pet": ["cat", None, "dog", "cat"]})
 >>> table_of(frame).encode(frame)
    age  pet=dog
 0  3.0      0.0
 1  5.0      NaN
 2  1.0      1.0
+3  2.0      0.0
+
+Columns that hold neither numbers nor classes are refused, with what to do.
+
+>>> refused_columns(pd.DataFrame({"name": ["a", "b", "c"], "cm": ["1", "3", "2"]}))
+{'identifiers': ['name'], 'numbers': ['cm']}
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .frames import class_kind, refuse_columns, warn_of_classes
+from nmd_lab.warnings import NMDWarning
+
+USUAL_COLUMNS = {
+    "row": ("user", "userid", "reader", "readerid", "customer", "customerid"),
+    "column": (
+        *("item", "itemid", "movie", "movieid", "book", "bookid", "product", "productid"),
+        *("film", "filmid", "title"),
+    ),
+    "value": ("rating", "ratings", "score", "stars", "value"),
+}
+"""Usual names of the columns with the labels and the values, in lower case and without "_", "-"
+and spaces."""
+
+COLUMNS_BESIDE = ("timestamp", "time", "date", "when", "t", "title", "expected")
+"""Names of further columns that a long table may have."""
+
+
+def long_table_columns(
+    names: Iterable[Any], named: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any] | None:
+    """Return the columns of a long table by "row", "column" and "value", None if it is none."""
+    by_key = {_key(name): name for name in names}
+    found = {
+        role: named.get(role, next((by_key[key] for key in usual if key in by_key), None))
+        for role, usual in USUAL_COLUMNS.items()
+    }
+    if None in found.values() or not set(found.values()) <= set(by_key.values()):
+        return None
+    beside = {key for key, name in by_key.items() if name not in found.values()}
+    return found if named or beside <= set(COLUMNS_BESIDE) else None
+
+
+def _key(name: Any) -> str:
+    """Return the name of a column in lower case and without "_", "-" and spaces."""
+    return re.sub("[-_ ]", "", str(name).lower())
+
+
+MOST_COLUMNS = 6  # of a long table whose columns have names of their own
+LEAST_LABELS = 20  # distinct labels of its rows, and of its columns
+MOST_VALUES = 20  # distinct values of it; numbers in units are more
+FEWEST_REPEATS = 20  # pairs expected twice by chance, of which a long table has hardly one
+ALMOST_ALL = 0.9  # fraction of all pairs in a table of an experiment, or of days
+
+
+def _columns_of_pairs(frame: Any) -> dict[str, Any] | None:
+    """Return the columns of a long table by what they hold, None if it is none.
+
+    Two columns of labels come in pairs that hardly repeat, though they would by chance.  A third
+    has few values, and others are times.
+    """
+    n, names = len(frame), list(frame.columns)
+    if not 3 <= len(names) <= MOST_COLUMNS or not frame.columns.is_unique:
+        return None
+    counts = frame[[name for name in names if _may_be_labels(frame[name])]].nunique()
+    labels = [name for name, count in counts.items() if LEAST_LABELS <= count <= n / 2]
+    others = [name for name in names if name not in labels]
+    beside = [
+        name for name in others if _key(name) in COLUMNS_BESIDE or counts.get(name, 0) > n / 2
+    ]
+    values = [name for name in others if name not in beside]
+    if len(labels) != 2 or len(values) != 1 or n > ALMOST_ALL * counts[labels].prod():
+        return None
+    value = frame[values[0]]
+    if getattr(value.dtype, "kind", "O") not in "iuf" or value.nunique() > MOST_VALUES:
+        return None
+    chance = [np.square(frame[name].value_counts(normalize=True)).sum() for name in labels]
+    expected, repeated = n**2 / 2 * np.prod(chance), frame.duplicated(labels).sum()
+    if expected < FEWEST_REPEATS * (1 + repeated):
+        return None
+    return dict(zip(USUAL_COLUMNS, [*labels, *values], strict=True))
+
+
+def _may_be_labels(column: Any) -> bool:
+    """Return whether a column holds whole numbers, categories or text, and no missing cell."""
+    if getattr(column.dtype, "kind", "O") == "O" and not hasattr(column.dtype, "categories"):
+        return pd.api.types.infer_dtype(column, skipna=False) == "string"
+    return getattr(column.dtype, "kind", "O") in "iuO" and not column.isna().any()
+
+
+def check_no_long_table(frame: Any) -> None:
+    """Raise ValueError if a DataFrame is a long table by its names or content, and no matrix."""
+    found = long_table_columns(frame.columns)
+    if found and frame.iloc[:, list(frame.columns).index(found["row"])].is_unique:
+        return
+    if found := found or _columns_of_pairs(frame):
+        arguments = ", ".join(f"{role}={name!r}" for role, name in found.items())
+        raise ValueError(
+            f"X has the columns {', '.join(map(repr, found.values()))}, one observation in each "
+            f"line: give nmd.observations_from_table(X, {arguments}), or X.to_numpy() if it is a "
+            "matrix."
+        )
+
+
+PHRASES = {
+    "identifiers": "identifiers or free text",
+    "limits": "limits such as {examples}",
+    "numbers": "numbers as text or objects",
+    "words": "numbers together with {examples}",
+    "dates": "dates",
+    "durations": "durations",
+    "mixed": "values of several types",
+    "empty": "no value",
+    "others": "neither numbers nor text",
+}
+"""What a refused column holds, by its kind."""
+
+DROPPED = ("identifiers", "mixed", "empty", "others")
+"""Kinds of columns that nothing can be made of."""
+
+DROP = "run `X = X.drop(columns={names})`"
+
+REMEDIES = {
+    **dict.fromkeys(DROPPED, DROP),
+    "identifiers": f"{DROP}, or nmd.observations_from_table() if each line is one observation",
+    "limits": "give the numbers without signs, with at_most= True for '<' and at_least= for '>'",
+    "numbers": "run `X[{names}] = X[{names}].apply(pd.to_numeric)`",
+    "words": "run `X[{names}] = X[{names}].apply(pd.to_numeric, errors='coerce')`; where a word "
+    "means below a limit, give the limit with at_most= True",
+    "dates": "run `X[{names}] = (X[{names}] - X[{names}].min()) / pd.Timedelta('1d')`",
+    "durations": "run `X[{names}] = X[{names}] / pd.Timedelta('1s')`",
+}
+"""What to do with such columns."""
+
+OTHER_OBJECTS = ("PeriodDtype", "IntervalDtype")
+"""Types of objects that pandas turns into numbers of little meaning."""
+
+SIGNS = "<>≤≥"  # before an upper or a lower limit
+LEAST_REPEATS = 1.25  # lines for each distinct text; below, categories would have almost one line
+MOST_TEXTS = 50  # distinct texts that are taken for classes; more are names or free text
+FEWEST_NUMBERS = 5  # distinct numbers of a column of numbers that has words, too
+MOST_NAMED = 5  # classes of a column that a warning names
+MOST_WORDS = 3  # distinct words among numbers, such as "ND" or "trace"
+BELOW_A_LIMIT = {"nd", "n.d.", "n.d", "n/d", "trace", "traces", "lod", "loq", "bdl", "bql"}
+
+
+def refused_columns(frame: Any, typed: Collection[Any] = ()) -> dict[str, list[Any]]:
+    """Return the labels of the columns that are refused, by their kind; `typed` ones are taken."""
+    kinds = {name: kind_of_objects(x) for name, x in frame.items() if name not in typed}
+    return {
+        kind: names
+        for kind in PHRASES
+        if (names := [name for name, other in kinds.items() if other == kind])
+    }
+
+
+def refuse_columns(frame: Any, typed: Collection[Any] = ()) -> None:
+    """Raise TypeError if columns are refused, with what to do with each of them."""
+    if refused := refused_columns(frame, typed):
+        check_no_long_table(frame)
+        remedies = [
+            f"{description(frame, {kind: names})}: {REMEDIES[kind].format(names=names)}"
+            for kind, names in refused.items()
+        ]
+        raise TypeError(f"X has {'; '.join(remedies)}.")
+
+
+def description(frame: Any, refused: dict[str, list[Any]]) -> str:
+    """Return what the refused columns hold, in words."""
+    said = []
+    for kind, names in refused.items():
+        phrase = PHRASES[kind]
+        if kind in ("limits", "words"):
+            phrase = phrase.format(examples=" and ".join(map(repr, _examples(frame, names))))
+        said.append(f"{phrase} in column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}")
+    return " and ".join([", ".join(said[:-1]), said[-1]] if said[1:] else said)
+
+
+def _examples(frame: Any, names: Collection[Any]) -> list[str]:
+    """Return a limit with its sign among the values of some columns, and all words."""
+    columns = [frame.iloc[:, k] for k, name in enumerate(frame.columns) if name in names]
+    text = pd.concat(columns).dropna().astype(str)
+    is_word = _without_signs(text).isna()
+    limits = text[~is_word & text.str.contains(f"[{SIGNS}]")]
+    return [*limits[:1], *sorted(set(text[is_word]))]
+
+
+def warn_of_classes(unseen: Mapping[Any, list[Any]]) -> None:
+    """Warn of classes of columns that the fitted table does not show."""
+    if texts := [
+        f"{classes[:MOST_NAMED]} in column {name!r}" for name, classes in unseen.items() if classes
+    ]:
+        text = f"X has {' and '.join(texts)}, which the fitted table does not show: such a cell "
+        text += "says nothing about its row, and stays as it is; fit with all classes."
+        warnings.warn(text, NMDWarning, stacklevel=2)
+
+
+def kind_of_objects(column: Any) -> str | None:
+    """Return what a column holds that is neither of numbers nor of categories.
+
+    "text" and "booleans" are classes, and all other kinds are refused.
+    """
+    dtype_kind = getattr(column.dtype, "kind", "O")
+    if hasattr(column.dtype, "categories") or dtype_kind in "buif":
+        return None
+    if dtype_kind != "O" or type(column.dtype).__name__ in OTHER_OBJECTS:
+        return {"M": "dates", "m": "durations"}.get(dtype_kind, "others")
+    values = column.dropna()
+    if values.empty:
+        return "empty"
+    if all(isinstance(value, bool | np.bool_) for value in values):
+        return "booleans"
+    text = values.astype(str)
+    if pd.to_numeric(values, errors="coerce").notna().all():
+        return "numbers"
+    numbers, signed = _without_signs(text), text.str.contains(f"[{SIGNS}]")
+    limits = signed & numbers.notna()  # "<LOD" is a word
+    if numbers.notna().all():
+        return "limits"
+    all_text, distinct = all(isinstance(value, str) for value in values), text.nunique()
+    are_classes = all_text and distinct <= min(len(text) / LEAST_REPEATS, MOST_TEXTS)
+    plain, words = numbers[~signed].dropna(), text[numbers.isna()]
+    mostly = 2 * plain.size >= len(text) and plain.nunique() >= FEWEST_NUMBERS
+    measured = signed.any() or words.map(_is_below).any()
+    if mostly and words.nunique() <= MOST_WORDS and (measured or not are_classes):
+        return "limits" if limits.any() else "words"
+    if all_text:
+        return "text" if are_classes else "identifiers"
+    return "mixed" if all(isinstance(value, str | float | int) for value in values) else "others"
+
+
+def _is_below(word: str) -> bool:
+    """Return whether a word among numbers is a usual one for "below a limit"."""
+    return word.lower() in BELOW_A_LIMIT or word.startswith(("<", "≤"))
+
+
+def _without_signs(text: Any) -> Any:
+    """Return the numbers of a Series of texts, without the signs of limits, and NaN for words."""
+    return pd.to_numeric(text.str.strip(f"{SIGNS}= "), errors="coerce")
+
 
 Kind = Literal["number", "boolean", "ordered", "categories", "values"]
 
@@ -309,7 +545,7 @@ def table_of(frame: Any, *, numbers_too: bool = False) -> TypedTable | None:
 def refuse_repeats(names: Any) -> None:
     """Raise ValueError if an index of column names has one of them twice."""
     if not names.is_unique:
-        twice = _python(names[names.duplicated()][0])
+        twice = plain_label(names[names.duplicated()][0])
         raise ValueError(f"X has the column {twice!r} twice: make its column names unique.")
 
 
@@ -317,7 +553,7 @@ def _typed(name: Any, column: Any) -> TypedColumn:
     """Return a column that is not refused, with its kind."""
     dtype = column.dtype
     if hasattr(dtype, "categories"):
-        declared = tuple(_python(category) for category in dtype.categories)
+        declared = tuple(plain_label(category) for category in dtype.categories)
         codes = np.unique(column.array.codes)
         categories = tuple(declared[k] for k in codes[codes >= 0]) or declared
         if len(categories) == 0:
@@ -330,7 +566,7 @@ def _typed(name: Any, column: Any) -> TypedColumn:
             )
         kind: Kind = "ordered" if dtype.ordered and len(categories) > 1 else "categories"
         return TypedColumn(name, kind, categories, () if categories == declared else declared)
-    among_objects = class_kind(column)
+    among_objects = kind_of_objects(column)
     if among_objects == "text":
         return TypedColumn(name, "categories", tuple(sorted(map(str, column.dropna().unique()))))
     is_boolean = dtype.kind == "b" or among_objects == "booleans"
@@ -339,10 +575,10 @@ def _typed(name: Any, column: Any) -> TypedColumn:
 
 def _plain(value: Any) -> Any:
     """Return a label as a value that JSON can hold."""
-    value = _python(value)
+    value = plain_label(value)
     return value if isinstance(value, str | int | float | bool) else str(value)
 
 
-def _python(value: Any) -> Any:
-    """Return a NumPy scalar as a Python object."""
-    return value.item() if isinstance(value, np.generic) else value
+def plain_label(label: Any) -> Any:
+    """Return a label as a Python object, for a message."""
+    return label.item() if isinstance(label, np.generic) else label

@@ -21,11 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .dense import DenseObservations
 from .entries import FloatArray
-from .matching import plain_label
 from .observations import Observations
-from .typed_table import refuse_repeats
+from .typed_table import plain_label, refuse_repeats
 
 APART, FAR = 20.0, 1000.0
 """Ratios of the spreads of columns from which their units are taken to be different: when a tenth
@@ -74,16 +72,12 @@ def units_of_columns(observations: Observations) -> UnitsApart | None:
     """
     if not observations.is_small_table:
         return None
-    assert isinstance(observations, DenseObservations)
     spread, largest = np.zeros((2, observations.shape[1]))
     lowest = observations.range()[0]
-    for j, (column, seen) in enumerate(
-        zip(observations.stored.T, observations.seen.T, strict=True)
-    ):
-        if seen.any():
-            x = column[seen].astype(np.float64)
-            if np.count_nonzero(x == lowest) < RARE * x.size:
-                spread[j], largest[j] = np.std(x), np.max(np.abs(x))
+    for j, values in enumerate(values_of_columns(observations)):
+        x = values.astype(np.float64)
+        if np.count_nonzero(x == lowest) < RARE * x.size:
+            spread[j], largest[j] = np.std(x), np.max(np.abs(x))
     varying = np.flatnonzero(spread > LEAST * largest)
     if varying.size < 2:
         return None

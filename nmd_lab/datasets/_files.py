@@ -18,15 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from nmd_lab.data.readers import errors_of
 from nmd_lab.warnings import NMDWarning
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SHA256 = """
 50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229  ml-100k.zip
@@ -208,8 +206,6 @@ def _parse(file: Traversable, file_format: RatingsFormat) -> pd.DataFrame:
     The parser takes separators of one character only. A separator of two characters is read as two,
     with an empty column between them.
     """
-    import pandas as pd
-
     names = ["user", "item", "rating", "rest"][: file_format.fields]
     columns = list(names)
     if len(file_format.separator) == 2:

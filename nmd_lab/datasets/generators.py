@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import as_generator, check_number, check_rank, check_share
 from nmd_lab.data.any_frame import plain_array
 from nmd_lab.model.nonlinearities import Nonlinearity, as_nonlinearity
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Array = TypeVar("Array", NDArray[Any], xr.DataArray)
 
@@ -270,8 +268,6 @@ def make_ratings(
     >>> len(ratings), sorted(ratings["rating"].unique().tolist())
     (20000, [1.0, 2.0, 3.0, 4.0, 5.0])
     """
-    import pandas as pd
-
     rank = check_rank(rank, (n_users, n_items))
     fewest, most = max(n_users, n_items), n_users * n_items // 3
     if not fewest <= n_ratings <= most:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from nmd_lab._runtime.checks import check_word
 
 from ._files import MOVIELENS, PathLike, RatingsFormat, Source, locate, read_ratings, read_titles
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TABS = RatingsFormat(("u.data",), ("u.item",), "\t", "|", "latin-1", scale=(1.0, 5.0))
 COLONS = RatingsFormat(
@@ -158,8 +155,6 @@ def _table(
     items = table["item"].astype("category")
     names = [title_of.get(int(item), "") for item in items.cat.categories]
     distinct, indices = np.unique(np.array(names, dtype=object), return_inverse=True)
-    import pandas as pd
-
     codes = indices[items.cat.codes.to_numpy()]
     table["title"] = pd.Categorical.from_codes(codes, categories=pd.Index(distinct))
     table.attrs.update(source.attrs)
@@ -168,8 +163,6 @@ def _table(
 
 def _read_numpy(file: Traversable) -> pd.DataFrame:
     """Read the arrays user, movie and rating of MovieLens 1M from an .npz file."""
-    import pandas as pd
-
     with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
         return pd.DataFrame(
             {

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from nmd_lab.data.entries import FloatArray
-from nmd_lab.data.frames import class_kind
 from nmd_lab.data.labels import is_frame
-from nmd_lab.data.typed_table import TypedTable, table_of
+from nmd_lab.data.typed_table import TypedTable, kind_of_objects, table_of
 from nmd_lab.model.model import Model
 from nmd_lab.solver.columns import LossArgument, NonlinearityArgument
 from nmd_lab.solver.options import FitOptions
@@ -65,8 +64,8 @@ def typed_columns(X: Any) -> TypedTable | None:
 
 def _has_classes(column: Any) -> bool:
     """Return whether a column holds booleans, levels, categories or text with few values."""
-    kind = getattr(column.dtype, "kind", "O")
-    return hasattr(column.dtype, "categories") or kind == "b" or class_kind(column) is not None
+    is_class = hasattr(column.dtype, "categories") or getattr(column.dtype, "kind", "O") == "b"
+    return is_class or kind_of_objects(column) in ("text", "booleans")
 
 
 def as_numbers(table: TypedTable | None, X: Any) -> Any:

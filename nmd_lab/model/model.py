@@ -220,11 +220,6 @@ class Model:
         kernel(wide, t.ravel().astype(np.float64), codes, uppers, which, self.numbers, out)
         return out.reshape(x.shape)
 
-    @property
-    def without_likelihood(self) -> Loss | None:
-        """A loss that has no likelihood; None if all have one."""
-        return next((kind.loss for kind in self.kinds if not kind.loss.likelihood), None)
-
     def log_scores(
         self, losses: FloatArray, x: FloatArray, rows: Any = 0, columns: Any = 0
     ) -> FloatArray:

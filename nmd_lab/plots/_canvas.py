@@ -133,7 +133,7 @@ def rows_of(
         raise ValueError(
             f"X is sparse and has {m} x {n} entries, too many for one picture: choose rows=."
         )
-    return data.to_array(fit._shape), values
+    return data.to_rows(np.arange(fit._shape[0]), fit._shape), values
 
 
 def color_limit(values: Any, percentile: float = 99.5) -> float:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nmd_lab._runtime.checks import check_integer
-from nmd_lab.data.matching import match_data, plain_label
+from nmd_lab.data.matching import match_data
+from nmd_lab.data.typed_table import plain_label
 from nmd_lab.model.kind import Kind
 from nmd_lab.model.model import make_model
 from nmd_lab.result.decomposition import Decomposition

@@ -17,7 +17,6 @@ from scipy.stats import rankdata
 
 from nmd_lab.data.labels import COMPONENT
 
-from .class_draws import DrawnClasses
 from .draws import CHAIN, DRAW, PROBE, SWEEP, Drawn
 from .mixture import Array
 
@@ -110,7 +109,7 @@ def moments_in_draws(posterior: Drawn, i: Any, j: Any) -> tuple[Array, Array]:
     return mean.reshape(shape), variance.reshape(shape)
 
 
-class PosteriorDiagnostics(DrawnClasses):
+class PosteriorDiagnostics(Drawn):
     """Convergence of the chains, and the identified properties of the components."""
 
     @property

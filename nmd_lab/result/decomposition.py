@@ -19,7 +19,7 @@ from nmd_lab.model.model import Model
 from nmd_lab.model.nonlinearities import Nonlinearity
 
 from . import serialization
-from .append import Appending
+from .factors import Factors
 from .loadings import Rotation, canonical_form, component_shares
 from .rankings import main_columns
 from .selection import chosen_arguments, trials_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(Appending):
+class Decomposition(Factors):
     """X ≈ f(WH), with the labels of X.
 
     Attributes

@@ -12,7 +12,6 @@ from scipy.special import logsumexp
 from nmd_lab.data.labels import COMPONENT, Labels
 from nmd_lab.data.observations import Observations
 
-from .class_draws import DrawnClasses
 from .convergence import PosteriorDiagnostics, moments_in_draws
 from .draws import CHAIN, CUT, DRAW, GROUP, LIMIT, LIMITS, PART, PROBE, SWEEP, TINY, Drawn
 from .entries import entries_of
@@ -203,7 +202,7 @@ def _identified(posterior: PosteriorDiagnostics) -> xr.Dataset:
     return dataset
 
 
-def _observed_cells(posterior: DrawnClasses, X: Any) -> dict[str, xr.Dataset]:
+def _observed_cells(posterior: Drawn, X: Any) -> dict[str, xr.Dataset]:
     """Return the observed cells of data, new observations of them, and their log-likelihood.
 
     Each column of a table has a variable of its own, since a plot overlays the cells of a variable.

@@ -30,10 +30,9 @@ from nmd_lab.data.matching import (
     match_data,
     matched,
     observe_like,
-    plain_label,
 )
 from nmd_lab.data.sparse import is_sparse
-from nmd_lab.data.typed_table import TypedColumn, table_of
+from nmd_lab.data.typed_table import TypedColumn, plain_label, table_of
 from nmd_lab.model.fitted_values import FittedValues
 
 Unknown = Literal["error", "offsets"]

@@ -20,7 +20,7 @@ from nmd_lab.data.patches import from_patches
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.model.model import Model, make_model
 
-from . import netcdf
+from . import serialization
 from .entries import Entries, Unknown, class_table, entries_of, positions_of, typed_column
 from .rankings import ScoredRows, ranked_rows
 
@@ -341,4 +341,4 @@ class Fitted(ABC):
         ...     nmd.load(f"{folder}/wine.nc").draws.identical(posterior.draws)
         True
         """
-        netcdf.write(self._to_dataset(), path)
+        serialization.write(self._to_dataset(), path)

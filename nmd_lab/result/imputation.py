@@ -1,10 +1,14 @@
-"""Data with their missing cells filled by a posterior: by a point, or several times by draws."""
+"""Data with their missing cells filled by a posterior: by a point, or several times by draws.
+
+Draws are new observations of entries, within their limits, or with values that repeat.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import xarray as xr
@@ -14,35 +18,19 @@ from nmd_lab._runtime.checks import as_generator, check_integer, check_word
 from nmd_lab.data.any_frame import any_frame
 from nmd_lab.data.dense import DenseObservations
 from nmd_lab.data.entries import EntryLimits
+from nmd_lab.data.inputs import NO_LIMITS, GivenLimits, with_limits
 from nmd_lab.data.labels import is_frame
-from nmd_lab.data.masks import NO_LIMITS, GivenLimits, with_limits
-from nmd_lab.data.matching import (
-    MatchedData,
-    dense_like,
-    has_repeats,
-    match,
-    matched,
-    observe_like,
-)
+from nmd_lab.data.matching import MatchedData, dense_like, match, matched, observe_like
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.typed_table import TypedColumn
 from nmd_lab.model.mixed import each_group
 from nmd_lab.solver.sampler.sampled_model import CLIPPED, knows_T
 
-from .class_draws import DrawnClasses, TemperedShares
-from .draws import ENOUGH, LIMITS, Drawn
+from .draws import ENOUGH, LIMITS, Drawn, TemperedShares
 from .entries import entries_at, filled_frame, refuse_sparse
 from .fold_in import NewRowsOfPosterior, observe_rows
 from .intervals import summarise
-from .mixture import Array
-from .new_observations import (
-    Bounded,
-    draw_within,
-    draws_evenly,
-    draws_within,
-    is_level_of,
-    with_repeats,
-)
+from .mixture import Array, Predictive, RepeatedValues, has_repeated_value
 
 Point = Literal["auto", "mean", "median", "mode"]
 """What one number, level or class stands for a distribution."""
@@ -52,6 +40,110 @@ Positions = NDArray[np.integer]
 MOST_SPREADS = 5.0
 """Standard deviations from the mean of a column within which a best guess of a number lies: a row
 with outliers may be predicted far beyond its column where f is not learned."""
+
+
+MOST_TRIES = 1000
+"""Draws of a value within its limits; then the limit itself is near enough."""
+
+CELLS = 1000
+"""Largest number of observed cells of a column that are replicated."""
+
+
+class Bounded(NamedTuple):
+    """Entries of the matrix, with limits of their values; infinite where there is none."""
+
+    i: Positions
+    j: Positions
+    low: Array
+    high: Array
+
+    @property
+    def is_limited(self) -> NDArray[np.bool_]:
+        """Whether an entry has a limit."""
+        return np.asarray(np.isfinite(self.low) | np.isfinite(self.high))
+
+    def at(self, where: Positions) -> Bounded:
+        """Return some of the entries."""
+        i, j, low, high = self
+        return Bounded(i[where], j[where], low[where], high[where])
+
+
+def is_level_of(posterior: Drawn, columns: Positions) -> NDArray[np.bool_]:
+    """Return whether columns of the matrix are levels."""
+    return np.broadcast_to(np.array(posterior.noise) == "ordinal", posterior._shape[1])[columns]
+
+
+def draw_within(
+    posterior: Drawn,
+    predictives: list[Predictive],
+    draw: int,
+    v: Array,
+    entries: Bounded,
+    rng: np.random.Generator,
+) -> Array:
+    """Return new observations from a single draw, again while they are beyond their limits."""
+    x, outside = np.empty(v.size), np.arange(v.size)
+    for _ in range(MOST_TRIES):
+        columns = entries.j[outside]
+        for predictive, at, u in posterior._by_noise(predictives, columns, v[outside]):
+            x[outside[at]] = predictive.of_draw(draw).draw(u, rng)
+        outside = np.flatnonzero((x < entries.low) | (x > entries.high))
+        if outside.size == 0:
+            break
+    return np.asarray(np.clip(x, entries.low, entries.high))
+
+
+def draws_within(posterior: Drawn, entries: Bounded) -> Array:
+    """Return a new observation of each entry, within its limits, from each draw."""
+    predictives, rng = posterior._predictives, np.random.default_rng(0)
+    every = enumerate(posterior._drawn_at(entries.i, entries.j))
+    return np.stack(
+        [draw_within(posterior, predictives, draw, v, entries, rng) for draw, v in every]
+    )
+
+
+def draws_evenly(posterior: Drawn, n: int, start: int) -> NDArray[np.intp]:
+    """Return the numbers of n draws from `start` on, evenly along the chain of each member.
+
+    Fewer draws are the first of them.  A step of the golden section of all fills the largest gap.
+    """
+    size, member = posterior._n_draws, posterior._flat("member")
+    by_member = np.arange(size) if member is None else np.argsort(member[:, 0], kind="stable")
+    steps = range(round(0.618 * size), size + 1)
+    step = next(each for each in steps if math.gcd(each, size) == 1)  # each draw has its turn
+    return by_member[(start + step * np.arange(n)) % size]
+
+
+def with_repeats(posterior: Drawn, data: MatchedData) -> list[Predictive]:
+    """Return the distribution of each column, with the values that repeat among its numbers.
+
+    Columns with limits have none: their limits repeat, and numbers beyond these are not observed.
+    """
+    predictives = posterior._predictives
+    if posterior._kinds is None:
+        return predictives
+    x, rng = data.observations.to_array().astype(np.float64), np.random.default_rng(0)
+    if (limits := data.observations.limits) is not None:
+        limited = data.observations.stored_positions()[1][np.flatnonzero(limits.codes)]
+        x[:, limited] = np.nan
+    for column, values in zip(data.columns.tolist(), x.T, strict=True):
+        rows = np.flatnonzero(~np.isnan(values))
+        is_level, is_full = posterior.noise[column] == "ordinal", rows.size == values.size
+        if is_level or is_full or not has_repeated_value(values[rows]):
+            continue
+        some = data.rows[np.sort(rng.choice(rows, min(rows.size, CELLS), replace=False))]
+        ends = np.tile([[-np.inf], [np.inf]], some.size)
+        cells = Bounded(some, np.full(some.size, column), *ends)
+        replicates = [
+            draw_within(
+                posterior, predictives, d, posterior._drawn_at(some, cells.j, d)[0], cells, rng
+            )
+            for d in draws_evenly(posterior, ENOUGH, 0).tolist()
+        ]
+        repeated = RepeatedValues.of(values[rows], np.stack(replicates))
+        noise = predictives[column].noise._replace(repeated=repeated)
+        predictives[column] = type(predictives[column])(noise)
+    return predictives
 
 
 class PosteriorImputation(NewRowsOfPosterior):
@@ -149,8 +241,10 @@ class PosteriorImputation(NewRowsOfPosterior):
         """
         refuse_sparse(X)
         new = observe_like(self._labels, X, may_be_empty=True)
-        labels = new.labels
-        rows = None if has_repeats(labels, self._labels) else match(labels, self._labels, "rows")
+        try:
+            rows = match(new.labels, self._labels, "rows")
+        except ValueError:  # a label comes twice
+            rows = None
         if rows is not None and np.all(rows >= 0):
             data = matched(self._labels, new, self._owner)
             if limits:
@@ -170,11 +264,11 @@ class PosteriorImputation(NewRowsOfPosterior):
 
 
 def filled(
-    posterior: DrawnClasses,
+    posterior: Drawn,
     X: Any,
     data: MatchedData,
     point: Point = "auto",
-    others: DrawnClasses | None = None,
+    others: Drawn | None = None,
 ) -> Any:
     """Return X, of which `data` has the positions, with best guesses in its missing cells.
 
@@ -203,7 +297,7 @@ def filled(
     return _filled(X, data, numbers, classes)
 
 
-def _best_numbers(posterior: DrawnClasses, entries: Bounded, point: Point) -> Array:
+def _best_numbers(posterior: Drawn, entries: Bounded, point: Point) -> Array:
     """Return the best guess of a number or level at each entry."""
     i, j, *_ = entries
     x = summarise(posterior, entries_at(i, j), lambda p, v, _: p.point(v, point))
@@ -229,7 +323,7 @@ def _near_means(posterior: Drawn) -> NDArray[np.float64]:
 
 
 def copies(
-    posterior: DrawnClasses, X: Any, data: MatchedData, n: int, rng: np.random.Generator
+    posterior: Drawn, X: Any, data: MatchedData, n: int, rng: np.random.Generator
 ) -> list[Any]:
     """Return X n times with draws in its missing cells, different ones as long as there are."""
     order = draws_evenly(posterior, n, int(rng.integers(posterior._n_draws)))

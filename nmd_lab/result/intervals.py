@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from nmd_lab._runtime.checks import check_number, check_share
 from nmd_lab.data.typed_table import TypedColumn
 
-from .class_draws import DrawnClasses
 from .draws import NUMBERS, Drawn
 from .entries import Entries, Unknown, entries_at, entries_of, positions_of
 from .fitted import Positions
@@ -37,7 +36,7 @@ def summarise(posterior: Drawn, entries: Entries, statistic: Statistic, width: i
     return out
 
 
-class PosteriorPredictions(DrawnClasses):
+class PosteriorPredictions(Drawn):
     """Predictions at single entries.
 
     All methods compute blocks of entries, and never the whole matrix.  They draw no random numbers.

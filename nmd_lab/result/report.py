@@ -20,8 +20,14 @@ from nmd_lab.data.units import names_of_codes
 from .draws import CHAIN, GROUP
 from .entries import entries_at
 from .imputation import filled
-from .summary import noises_of, posterior_facts
-from .summary_parts import ONE, ColumnWords, columns_in_words, kinds_of_columns
+from .summary import (
+    ONE,
+    ColumnWords,
+    columns_in_words,
+    kinds_of_columns,
+    noises_of,
+    posterior_facts,
+)
 from .tables import PosteriorTables, cells_at, held_out_cells, with_labels
 
 HEAD = """<!doctype html>

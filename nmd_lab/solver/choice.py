@@ -16,7 +16,7 @@ from nmd_lab._runtime.checks import (
     check_word,
     refuse_class,
 )
-from nmd_lab.data.masks import is_mask
+from nmd_lab.data.inputs import is_mask
 
 METRICS = ("deviance", "rmse", "mae", "log_score")
 BLOCKS = "blocks"

@@ -34,8 +34,8 @@ from scipy.optimize import minimize_scalar
 from nmd_lab._runtime.checks import is_auto
 from nmd_lab.data.entries import FloatArray
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.matching import plain_label
 from nmd_lab.data.observations import Observations
+from nmd_lab.data.typed_table import plain_label
 from nmd_lab.model.binary import Logistic
 from nmd_lab.model.kind import Kind, make_kind
 from nmd_lab.model.losses import Loss, as_loss

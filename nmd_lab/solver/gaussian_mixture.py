@@ -44,6 +44,9 @@ FIRST_ROUNDS, ROUNDS = 4, 8
 CENTRE_ROUNDS = 10
 """Rounds of k-means on the rows that one Gaussian completes."""
 
+SMOOTHNESS = 8.0
+"""Pixels over which the correlation of the first covariance decreases by a factor of e."""
+
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -240,6 +243,17 @@ def mixture_of_sums(counts: Array, linear: Array, squares: Array) -> GaussianMix
     average = scatter.sum(axis=0) / counts.sum()
     covariances = (scatter + SHRINKAGE * average) / (counts + SHRINKAGE)[:, None, None]
     return GaussianMixture(counts / counts.sum(), means, covariances)
+
+
+def smooth_group(X: Array, offsets: NDArray[np.intp], noise: float) -> GaussianMixture:
+    """Return one group of rows X whose correlation decreases with the distance of pixels.
+
+    `offsets` (pixel, dimension) are their places, and `noise` is the smallest variance.
+    """
+    distances = np.sqrt(np.sum((offsets[:, None] - offsets) ** 2, axis=-1))
+    mean, covariance = np.full(len(offsets), np.nanmean(X)), np.exp(-distances / SMOOTHNESS)
+    covariance *= max(float(np.nanvar(X)), noise)
+    return GaussianMixture(np.ones(1), mean[None], covariance[None])
 
 
 def fit_mixture(

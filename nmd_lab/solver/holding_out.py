@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmd_lab._runtime.checks import errors_about, is_auto, new_stream
-from nmd_lab.data.masks import at_observed, is_mask, row_groups
+from nmd_lab.data.inputs import at_observed, is_mask, row_groups
 from nmd_lab.data.matching import match_data
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.split import split, without
@@ -28,10 +28,10 @@ def hold_out(known: Known, X: Any, options: Options, rng: np.random.Generator) -
     alpha = None if is_auto(options.alpha) else options.alpha
     observations, is_open = known.observations, known.is_open(options)
     choice.refuse_unsuitable(known.rank, alpha, observations.shape, is_open=is_open)
-    loss = known.model.without_likelihood if choice.metric == "log_score" else None
-    if loss is not None:
+    without = [kind.loss for kind in known.model.kinds if not kind.loss.likelihood]
+    if without and choice.metric == "log_score":
         raise ValueError(
-            f"metric='log_score' needs a likelihood, which loss={loss!r} has not: give "
+            f"metric='log_score' needs a likelihood, which loss={without[0]!r} has not: give "
             "metric='deviance', 'rmse' or 'mae'."
         )
     if choice.splitter is None:

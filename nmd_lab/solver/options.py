@@ -21,7 +21,7 @@ from nmd_lab._runtime.checks import (
     is_auto,
 )
 from nmd_lab.checkpoint.call import Call
-from nmd_lab.data.masks import GivenLimits
+from nmd_lab.data.inputs import GivenLimits
 
 from .choice import Choice, as_choice
 from .constraints.base import FactorConstraint

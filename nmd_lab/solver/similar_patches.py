@@ -1,4 +1,4 @@
-"""Predictions of patches by the Gaussian of those that are most like them nearby.
+"""Predictions of patches by the Gaussian of those that are most like them nearby, and averages.
 
 An estimate ẑ of a picture has variances s.  For the patch at a corner, the nearest ones of ẑ within
 a window give a Gaussian of this place::
@@ -15,8 +15,8 @@ for joint image denoising and interpolation", IEEE Transactions on Computational
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from nmd_lab._runtime.compiler import cached_kernel, compile_inner
 from nmd_lab._runtime.machine import map_ranges
+from nmd_lab.data.patches import Average, Grid
 
 from .observed_gaussian import (
     factorise,
@@ -48,8 +49,24 @@ CANDIDATES = 441
 ROWS = 2000
 """Corners that are handled at a time."""
 
+HELD_OUT, ENOUGH, MOST = 0.02, 400, 0.2
+"""Fraction of the seen pixels that the groups do not learn from, or the fraction for `ENOUGH` of
+them if it is larger and below `MOST`.  Their predictions scale the intervals."""
+
+FEWEST, OF_A_GROUP = 20, 150
+"""Number of such pixels from which a scale is estimated, and of those with like deviations."""
+
+LEVEL, ENDS = 0.9, 1.645
+"""Probability of the intervals that are scaled, and their ends in standard deviations."""
+
+TINY = 1e-8
+"""Smallest variance, by which precisions are finite."""
+
 Array = NDArray[np.float64]
 Positions = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+Estimate = tuple[Array, Array]
+"""Mean and standard deviation of each pixel."""
 
 
 @compile_inner
@@ -169,3 +186,70 @@ class Places:
             map_ranges(work, len(block))
             there = out[0] >= 0
             yield out[0][there][:, None] + self.within, out[1][there], out[2][there]
+
+
+def average(grid: Grid, found: Iterable[tuple[Positions, Array, Array]]) -> Estimate:
+    """Return averages of predictions at some positions, weighted by their precisions.
+
+    Pixels without a prediction are NaN.
+    """
+    total, precision = Average(grid.shape), Average(grid.shape)
+    for places, mean, variance in found:
+        weights = 1 / np.maximum(variance, TINY)
+        total.add(places, mean, weights)
+        precision.add(places, weights, np.ones_like(weights))
+    return total.result(), 1 / np.sqrt(precision.result())
+
+
+def by_similar(
+    seen: Array, variance: Array, known: Mask, grid: Grid, estimate: Estimate
+) -> Estimate:
+    """Return predictions by similar patches of an estimate; `known` pixels are as they are seen."""
+    mean, std = estimate
+    guess = np.where(known, seen, mean).reshape(-1), np.where(known, 0.0, std**2).reshape(-1)
+    grid = replace(grid, step=tuple(-(-n // 2) for n in grid.size))
+    strides = np.array(seen.strides) // seen.itemsize
+    places = Places(strides, np.subtract(grid.shape, grid.size), grid.offsets @ strides)
+    corners = grid.corners
+    corners = corners[~known.reshape(-1)[grid.positions(np.arange(len(corners)))].all(axis=1)]
+    found = places.predict((seen.reshape(-1), variance.reshape(-1)), guess, corners)
+    new, new_std = average(grid, found)
+    return np.where(np.isnan(new), mean, new), np.where(np.isnan(new), std, new_std)
+
+
+def weight_of(truth: Array, before: Array, after: Array) -> float:
+    """Return the weight of the second of two predictions, by least squares of their average."""
+    if truth.size < FEWEST:
+        return 1.0
+    change = after - before
+    return float(np.clip(change @ (truth - before) / max(float(change @ change), TINY), 0, 1))
+
+
+def between(before: Estimate, after: Estimate, share: float) -> Estimate:
+    """Return the average of two estimates, with the weight of the second."""
+    mean, std = ((1 - share) * old + share * new for old, new in zip(before, after, strict=True))
+    return mean, std
+
+
+def held_out_pixels(units: Array, grid: Grid, rng: np.random.Generator) -> Mask:
+    """Return which seen pixels are held out, with all their channels; none of very few."""
+    seen = ~np.isnan(units)
+    fraction = min(max(HELD_OUT, ENOUGH / seen.sum()), MOST) * (MOST * seen.sum() >= FEWEST)
+    one = [n if axis in grid.space else 1 for axis, n in enumerate(units.shape)]
+    return np.asarray(seen & (rng.random(one) < fraction))
+
+
+def factor_of(estimate: Estimate, truth: Array, held_out: Mask) -> Callable[[Array], Array]:
+    """Return a function of standard deviations: factors by which intervals cover held-out pixels.
+
+    Factors change with the standard deviation, since smooth and textured parts differ.
+    """
+    if held_out.sum() < FEWEST:
+        return np.ones_like
+    mean, std = (each[held_out] for each in estimate)
+    size = np.abs(truth[held_out] - mean)
+    alike = np.array_split(np.argsort(std), max(std.size // OF_A_GROUP, 1))
+    middle = np.log([np.median(std[some]) for some in alike])
+    factors: Any = [np.quantile(size[some] / std[some], LEVEL) / ENDS for some in alike]
+    logs = np.log(np.maximum(factors, TINY))
+    return lambda std: np.exp(np.interp(np.log(std), middle, logs))

@@ -21,9 +21,8 @@ from scipy.stats import rankdata
 
 from nmd_lab import _version, datasets
 from nmd_lab.data.entries import FloatArray, ObservedEntries
-from nmd_lab.data.inputs import observe
+from nmd_lab.data.inputs import NO_LIMITS, GivenLimits, dense_values, observe
 from nmd_lab.data.labels import Picture, is_frame, picture_of
-from nmd_lab.data.masks import NO_LIMITS, GivenLimits, dense_values
 from nmd_lab.data.matching import like
 from nmd_lab.data.sparse import SparseObservations, is_sparse
 from nmd_lab.data.split import first_of_cells

@@ -18,8 +18,8 @@ from nmd_lab._runtime.checks import check_integer
 from nmd_lab._runtime.disk import check_target
 from nmd_lab._runtime.progress import progress_bar
 from nmd_lab.data.any_frame import any_frame
-from nmd_lab.data.masks import GivenLimits
-from nmd_lab.result import netcdf
+from nmd_lab.data.inputs import GivenLimits
+from nmd_lab.result import serialization
 from nmd_lab.solver.options import Options
 
 from .cell import Cell, make_metrics, run_cells, to_dataset
@@ -259,7 +259,7 @@ class Study:
                 self._records[record["key"]] = record
         self._results = to_dataset(self.grid, self._records)
         if path:
-            netcdf.write(self._results, path)
+            serialization.write(self._results, path)
         return self._results
 
     @property

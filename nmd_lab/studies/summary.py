@@ -17,7 +17,7 @@ from nmd_lab._runtime.checks import check_share, check_word
 from nmd_lab._runtime.html import Interval, Summary, intervals
 from nmd_lab.data.labels import RESULT_ATTRIBUTE
 from nmd_lab.result.selection import as_text
-from nmd_lab.result.summary_parts import headline
+from nmd_lab.result.summary import headline
 from nmd_lab.warnings import NotConvergedWarning
 
 from .cell import POSTERIOR_SCORES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from nmd_lab.result.selection import as_text
-from nmd_lab.result.summary_parts import two_digits
+from nmd_lab.result.summary import two_digits
 
 from .live_fit import Begun
 from .settings import FitState

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from nmd_lab._fitting import ResumableFit
 from nmd_lab._messages import OPTIONS, Messages, messages_after, messages_before
 from nmd_lab._runtime.progress import Interruption
+from nmd_lab.fit import ResumableFit
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.solver.held_out import HeldOut
 from nmd_lab.solver.request import Decided

@@ -13,12 +13,12 @@ import numpy as np
 from nmd_lab._messages import FEWEST, message_of_chains
 from nmd_lab._runtime.machine import one_thread
 from nmd_lab._runtime.progress import Interruption
-from nmd_lab._sampling import draw_posterior
 from nmd_lab.data.inputs import observe, observe_dense
 from nmd_lab.data.sparse import SparseObservations
 from nmd_lab.data.split import split_observed
 from nmd_lab.result.entries import entries_at
 from nmd_lab.result.posterior import Posterior
+from nmd_lab.sampling import draw_posterior
 from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.sampler.run import Sweep
 

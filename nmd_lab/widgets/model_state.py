@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab._fitting import ResumableFit
 from nmd_lab._runtime.checks import check_rank, is_auto
 from nmd_lab._runtime.progress import Interruption
+from nmd_lab.fit import ResumableFit
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.model.nonlinearities import NONLINEARITIES, Nonlinearity
 from nmd_lab.result.decomposition import Decomposition

@@ -12,10 +12,10 @@ import xarray as xr
 from PIL import Image
 
 from nmd_lab._runtime.checks import check_word
-from nmd_lab.data.frames import DROPPED, description, refused_columns
 from nmd_lab.data.labels import RESULT_ATTRIBUTE, is_frame
 from nmd_lab.data.readers import read_file
 from nmd_lab.data.sparse import is_sparse
+from nmd_lab.data.typed_table import DROPPED, description, refused_columns
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.files import load, result_of
 from nmd_lab.result.posterior import Posterior
@@ -143,8 +143,8 @@ def view_of_file(path: Path, **options: Any) -> View:
         X, said, code = read_picture(path)
         imports = "from PIL import Image\n"
     else:
-        file = read_file(path, **reading)
-        X, said, imports = file.X, file.what, "from nmd_lab.data.readers import read_matrix\n"
+        X, said = read_file(path, **reading)
+        imports = "from nmd_lab.data.readers import read_matrix\n"
         code = call("read_matrix", f'"{path.as_posix()}"', **reading)
     view = view_of(X, **settings)
     view.data_code, view.state.imports = f"{code}{view.mending}", imports

@@ -8,11 +8,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmd_lab.data.frames import has_repeats, long_table_columns
 from nmd_lab.data.inputs import observe
 from nmd_lab.data.labels import is_frame
 from nmd_lab.data.long_table import observations_from_table
 from nmd_lab.data.sparse import SparseObservations
+from nmd_lab.data.typed_table import long_table_columns
 from nmd_lab.model.fitted_values import FittedValues
 from nmd_lab.result.decomposition import Decomposition
 from nmd_lab.result.posterior import Posterior
@@ -88,9 +88,7 @@ def table_columns(X: Any, asked: Mapping[str, str] = DEFAULT_COLUMNS) -> dict[st
         return None
     named = {role: name for role, name in asked.items() if name != DEFAULT_COLUMNS[role]}
     columns = long_table_columns(X.columns, named)
-    if columns is None or not (named or has_repeats(X[columns["row"]])):
-        return None
-    return columns
+    return columns if columns and (named or not X[columns["row"]].is_unique) else None
 
 
 class NewPerson:

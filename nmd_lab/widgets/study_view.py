@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from nmd_lab.result import netcdf
-from nmd_lab.result.summary_parts import two_digits
+from nmd_lab.result import serialization
+from nmd_lab.result.summary import two_digits
 from nmd_lab.studies.cell import POSTERIOR_SCORES
 from nmd_lab.studies.plots import label_text
 from nmd_lab.studies.summary import CONFIDENCE, labels_of, rank_test, ranked
@@ -56,7 +56,7 @@ class StudyView(View):
 
     def write(self, path: Path) -> None:
         """Write the results, or those of the point, to a file."""
-        netcdf.write(self.result, path)
+        serialization.write(self.result, path)
 
     @property
     def title(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from nmd_lab.model.nonlinearities import NONLINEARITIES
 from nmd_lab.result.selection import TIED, TRIAL, as_text
-from nmd_lab.result.summary_parts import two_digits
+from nmd_lab.result.summary import two_digits
 
 from .background import many
 

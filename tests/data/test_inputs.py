@@ -8,8 +8,7 @@ import pytest
 import xarray as xr
 
 import nmd_lab as nmd
-from nmd_lab.data.inputs import observe
-from nmd_lab.data.masks import GivenLimits
+from nmd_lab.data.inputs import GivenLimits, observe
 
 A = np.abs(np.random.default_rng(0).normal(size=(5, 4)))
 

@@ -6,8 +6,7 @@ import pytest
 import xarray as xr
 from scipy import sparse
 
-from nmd_lab.data.inputs import observe
-from nmd_lab.data.masks import GivenLimits
+from nmd_lab.data.inputs import GivenLimits, observe
 
 X = np.arange(1.0, 13.0).reshape(3, 4)
 MASK = np.zeros((3, 4), bool)

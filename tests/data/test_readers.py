@@ -78,9 +78,9 @@ def test_header_and_index_can_be_said(tmp_path):
     assert read_matrix(path).shape == (3, 3)
     assert read_matrix(path, header=True).columns.tolist() == [1, 2, 3]
     assert read_matrix(path, index=True).index.tolist() == [1, 4, 7]
-    both = read_file(path, header=True, index=True)
-    assert both.X.to_numpy().tolist() == [[5, 6], [8, 9]]
-    assert both.what.startswith("2 rows x 2 columns from x.csv, first column")
+    both, what = read_file(path, header=True, index=True)
+    assert both.to_numpy().tolist() == [[5, 6], [8, 9]]
+    assert what.startswith("2 rows x 2 columns from x.csv, first column")
     assert read_matrix(written(tmp_path, ",0,1\n0,4,5\n"), header=False, index=False).shape == (
         2,
         3,

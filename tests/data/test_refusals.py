@@ -10,8 +10,7 @@ from refused import check_all_refused
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.data.inputs import observe
-from nmd_lab.data.masks import GivenLimits
+from nmd_lab.data.inputs import GivenLimits, observe
 from nmd_lab.data.matching import known_columns
 from nmd_lab.data.typed_table import table_of
 

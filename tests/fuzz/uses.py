@@ -17,7 +17,7 @@ from scipy.io import mmwrite
 import nmd_lab
 from nmd_lab.cli import ExitCode, main
 from nmd_lab.data.matching import Axis
-from nmd_lab.data.readers import FileContents, read_file
+from nmd_lab.data.readers import read_file
 from nmd_lab.result.entries import index_of
 
 from .faults import answered
@@ -301,7 +301,7 @@ def files_keep_their_values(case: Case) -> None:
         expected, out = None, Path(folder) / str(rng.choice(OUTPUTS))
         with answered():
             arguments = {"nonlinearity": case.model, "loss": case.loss, **arguments_of(options)}
-            expected = getattr(nmd_lab, case.verb)(read_file(path).X, progress=False, **arguments)
+            expected = getattr(nmd_lab, case.verb)(read_file(path)[0], progress=False, **arguments)
         options |= {"nonlinearity": case.nonlinearity, "loss": case.loss}
         tokens = [f"--{n.replace('_', '-')}={str(v).lower()}" for n, v in options.items()]
         tokens += ["--out", str(out), "--quiet"] + ["--decompose"] * (case.verb == "decompose")
@@ -309,12 +309,12 @@ def files_keep_their_values(case: Case) -> None:
         assert len(list(Path(folder).iterdir())) <= 2, "the command leaves a file behind"
 
 
-def _has(read: FileContents, values: Array, what: str) -> None:
-    X, (m, n) = np.asarray(read.X, float), values.shape
+def _has(read: tuple[Any, str], values: Array, what: str) -> None:
+    X, (m, n) = np.asarray(read[0], float), values.shape
     assert values.shape == X.shape, f"{what} has another shape: {X.shape}"
     # the parser of pandas rounds the last digit
     assert np.allclose(X, values, 1e-15, 0, equal_nan=True), f"{what} has other values"
-    assert f"{m} rows x {n} columns" in read.what, "what is said of a file is not what was read"
+    assert f"{m} rows x {n} columns" in read[1], "what is said of a file is not what was read"
 
 
 def _commanded(tokens: list[str], expected: nmd_lab.Decomposition | None, out: Path) -> None:

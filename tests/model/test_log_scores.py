@@ -59,5 +59,5 @@ def test_each_kind_has_noise_of_its_own():
 def test_a_loss_without_a_likelihood_is_told():
     own = type("Own", (nmd.losses.Huber,), {"noise_model": nmd.Frobenius.noise_model})
     for loss in (nmd.losses.Huber(1.0), own(1.0)):  # a noise alone does not define the scores
-        assert make_model("identity", loss).without_likelihood == loss
-    assert make_model("identity", "kl").without_likelihood is None
+        assert not make_model("identity", loss).loss.likelihood
+    assert make_model("identity", "kl").loss.likelihood

@@ -30,21 +30,19 @@ LAYERS = (
     {
         "fit",
         "_messages",
-        "_fitting",
         "_inpainting",
         "imputer_check",
         "inpainting",
         "pooling",
         "resuming",
         "sampling",
-        "_sampling",
         "estimators",
         "baselines",
         "plots",
         "datasets",
     },
     {"studies"},
-    {"widgets", "cli", "_command_line", "__main__"},
+    {"widgets", "cli", "__main__"},
 )
 """Packages and modules from the bottom to the top; each imports from its own layer and below."""
 

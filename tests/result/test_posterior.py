@@ -12,7 +12,7 @@ from made_draws import made_up, plain
 import nmd_lab
 from nmd_lab._runtime.progress import StopReason
 from nmd_lab.data.labels import labels_of
-from nmd_lab.result import netcdf
+from nmd_lab.result import serialization
 from nmd_lab.result.files import result_of
 
 USERS, ITEMS = list("abcdef"), [10, 20, 30, 40, 50]
@@ -98,7 +98,7 @@ def test_damaged_files_are_refused(posterior, tmp_path):
     with pytest.raises(ValueError, match="dataset holds no result"):
         result_of(dataset.drop_vars("W"))
     del about["mean"]
-    netcdf.write(dataset.assign_attrs(nmd_lab=json.dumps(about)), tmp_path / "damaged.nc")
+    serialization.write(dataset.assign_attrs(nmd_lab=json.dumps(about)), tmp_path / "damaged.nc")
     with pytest.raises(ValueError, match="dataset holds no result"):
         nmd_lab.load(tmp_path / "damaged.nc")
 

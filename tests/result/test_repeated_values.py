@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import nmd_lab as nmd
-from nmd_lab.result.repeated_values import PRIOR, REPEATED, RepeatedValues
+from nmd_lab.result.mixture import PRIOR, REPEATED, RepeatedValues
 
 OBSERVED = np.repeat([0.0, 1.5, 2.0, 2.5, 4.0, 7.0], [12, 1, 4, 1, 6, 1])
 

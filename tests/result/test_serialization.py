@@ -21,7 +21,7 @@ from refused import check_all_refused
 from waiting import PATIENCE
 
 import nmd_lab
-from nmd_lab.result import netcdf
+from nmd_lab.result import serialization
 from nmd_lab.result.files import result_of
 
 
@@ -305,7 +305,7 @@ def test_damaged_descriptions_and_those_of_a_newer_layout_are_refused(tmp_path, 
         return dataset.assign_attrs(nmd_lab=json.dumps(about))
 
     newer = changed(lambda a: a.update(schema=99))
-    netcdf.write(newer, tmp_path / "newer.nc")
+    serialization.write(newer, tmp_path / "newer.nc")
     check_all_refused([
         (r"newer\.nc.*layout 99.*newer nmd_lab", nmd_lab.load, tmp_path / "newer.nc"),
         (r"layout 99.*newer nmd_lab", result_of, newer),

@@ -18,8 +18,7 @@ from scipy import sparse
 
 import nmd_lab
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.result.summary import flags_of, headline_of, unfinished
-from nmd_lab.result.summary_parts import HEIGHT, WIDTH, small_picture
+from nmd_lab.result.summary import HEIGHT, WIDTH, flags_of, headline_of, small_picture, unfinished
 from nmd_lab.warnings import NotConvergedWarning
 
 

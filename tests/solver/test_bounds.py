@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import sparse
 
 import nmd_lab as nmd
-from nmd_lab.data.frames import valid_range
+from nmd_lab.data.labels import valid_range
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from given import prepare
 
 import nmd_lab as nmd
-from nmd_lab._fitting import ResumableFit
+from nmd_lab.fit import ResumableFit
 from nmd_lab.solver.loop import Stopping
 from nmd_lab.solver.starts import run_from
 

@@ -14,7 +14,7 @@ import nmd_lab as nmd
 from nmd_lab import _version
 from nmd_lab._records import read_records, records_folder, write_record
 from nmd_lab._runtime.progress import StopReason
-from nmd_lab.result import netcdf
+from nmd_lab.result import serialization
 from nmd_lab.studies import cell as execution
 
 SETTINGS = {"method": "svd", "rank": [2, 3], "n_splits": 3}
@@ -65,7 +65,7 @@ def test_five_kills_lose_nothing(digits, tmp_path, computed):
     assert len(computed) == 18 - finished[-1]
     assert len(files(path)) == len(list(records_folder(path).iterdir())) == 18
     assert results.drop_vars("seconds").identical(whole.drop_vars("seconds"))
-    assert netcdf.read(path).identical(results)
+    assert serialization.read(path).identical(results)
 
 
 def test_a_grown_grid_computes_only_what_is_new(digits, tmp_path, computed):
@@ -134,7 +134,7 @@ def test_another_study_is_refused_and_what_is_there_stays(change, digits, tmp_pa
     with pytest.raises(ValueError, match=r"holds another study: give another path\.$"):
         nmd.Study(**other).run(path, progress=False)
     assert len(computed) == 1
-    assert netcdf.read(path).identical(first)
+    assert serialization.read(path).identical(first)
     assert nmd.Study(digits, **ONE).run(path, progress=False).identical(first)
     assert len(computed) == 1
 

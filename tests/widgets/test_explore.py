@@ -214,7 +214,7 @@ def test_a_file_is_read_as_asked_and_its_code_reads_it_again(tmp_path):
     columns = {"row": "who", "column": "where", "value": "how_often"}
     explorer = widgets.explore(path, rank=2, alpha=15.0, iterations=5, **columns)
     assert explorer.state.observations.labels.dims == ("who", "where")
-    assert said(explorer) == read_file(path, **columns).what
+    assert said(explorer) == read_file(path, **columns)[1]
     run(explorer)
     assert str(path) in explorer.code()
 

@@ -10,8 +10,8 @@ import numpy as np
 from nmd_lab._runtime.checks import check_rank, check_size, is_auto
 from nmd_lab._runtime.machine import all_threads
 from nmd_lab.data.entries import Transform
+from nmd_lab.data.inputs import AT_MOST
 from nmd_lab.data.labels import Labels
-from nmd_lab.data.masks import AT_MOST
 from nmd_lab.data.observations import Observations
 from nmd_lab.data.units import units_of_groups
 from nmd_lab.model.loss import Loss

@@ -9,8 +9,7 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 import nmd_lab as nmd
-from nmd_lab.data.inputs import observe
-from nmd_lab.data.masks import GivenLimits
+from nmd_lab.data.inputs import GivenLimits, observe
 from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.sampler.chain import Chain, ChainStart
 from nmd_lab.solver.sampler.latent_sweep import draw_T

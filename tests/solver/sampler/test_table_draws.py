@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 from scipy.special import ndtr
 
-from nmd_lab.data.inputs import observe
-from nmd_lab.data.masks import GivenLimits
+from nmd_lab.data.inputs import GivenLimits, observe
 from nmd_lab.solver.options import SampleOptions
 from nmd_lab.solver.sampler.chain import (
     Chain,
