@@ -159,8 +159,8 @@ REMEDIES = {
     "numbers": "run `X[{names}] = X[{names}].apply(pd.to_numeric)`",
     "words": "run `X[{names}] = X[{names}].apply(pd.to_numeric, errors='coerce')`; where a word "
     "means below a limit, give the limit with at_most= True",
-    "dates": "run `X[{names}] = (X[{names}] - X[{names}].min()) / pd.Timedelta('1d')`",
-    "durations": "run `X[{names}] = X[{names}] / pd.Timedelta('1s')`",
+    "dates": "run `X[{names}] = (X[{names}] - X[{names}].min()) / pd.Timedelta(days=1)`",
+    "durations": "run `X[{names}] = X[{names}] / pd.Timedelta(seconds=1)`",
 }
 """What to do with such columns."""
 

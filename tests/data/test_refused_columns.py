@@ -40,10 +40,10 @@ def test_all_columns_are_named_at_once_with_what_to_do():
         "column 'lead': give the numbers without signs, with at_most= True for '<' and at_least= "
         "for '>'; numbers as text or objects in column 'price': run "
         "`X[['price']] = X[['price']].apply(pd.to_numeric)`; dates in column 'when': run "
-        "`X[['when']] = (X[['when']] - X[['when']].min()) / pd.Timedelta('1d')`; durations in "
-        "column 'took': run `X[['took']] = X[['took']] / pd.Timedelta('1s')`; values of several "
-        "types in column 'both': run `X = X.drop(columns=['both'])`; no value in column 'none': "
-        "run `X = X.drop(columns=['none'])`; neither numbers nor text in column 'z': run "
+        "`X[['when']] = (X[['when']] - X[['when']].min()) / pd.Timedelta(days=1)`; durations in "
+        "column 'took': run `X[['took']] = X[['took']] / pd.Timedelta(seconds=1)`; values of "
+        "several types in column 'both': run `X = X.drop(columns=['both'])`; no value in column "
+        "'none': run `X = X.drop(columns=['none'])`; neither numbers nor text in column 'z': run "
         "`X = X.drop(columns=['z'])`."
     )
 
@@ -73,7 +73,7 @@ def test_the_line_of_each_kind_does_what_it_says():
         exec(line, names)
     np.testing.assert_array_equal(names["X"]["when"], [0, 2, np.nan] * 2)
     np.testing.assert_array_equal(names["X"]["took"], [60, np.nan, 90] * 2)
-    assert observe(names["X"]).labels.table.labels == ["x", "price", "when", "took"]
+    assert observe(names["X"]).n_observed == 20
 
 
 VALUES = ["0.7", "<0.5", "1.2", "ND", "2.5", "0.9", "<0.5", "3.1"]
